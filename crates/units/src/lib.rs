@@ -1,0 +1,17 @@
+//! Quantities: instants, durations, bytes, bit rates, ratios, and random streams derived by name.
+//!
+//! Every other crate speaks in these types, so that a length of time can never be added to a size, and a
+//! probability is a fraction of integers that two languages print alike. `k` is 1000 everywhere.
+//! Subtracting a later instant from an earlier one is our bug and panics; it never takes an absolute value.
+//!
+//! What it does not model: calendars, time zones, clocks. An [`Instant`] counts from the start of a run.
+
+mod dice;
+mod quantity;
+mod ratio;
+mod time;
+
+pub use dice::{Dice, Seed};
+pub use quantity::{BitRate, Bytes};
+pub use ratio::{Ratio, RatioError};
+pub use time::{Duration, Instant};
