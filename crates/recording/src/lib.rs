@@ -1,1 +1,39 @@
-//! Placeholder until the room is furnished.
+//! The recording: the one form of evidence, whoever was the witness.
+//!
+//! A live run, the simulator and an import leave the same directory:
+//!
+//! ```text
+//!   plan.json  layout.json                     written first
+//!   messages.parquet  packets.parquet          one row per message per receiver; one row per frame per link
+//!   control_packets.parquet  events.parquet
+//!   resources.parquet  clients.parquet
+//!   capture-<link>.pcapng                      optional
+//!   run.json                                   written last: its presence means complete
+//!   incomplete.json                            instead of run.json, when the run ended before its end
+//! ```
+//!
+//! While the run goes on its rows are in `*.spool` files, which can be read up to the last whole row whenever the
+//! producer is killed; [`finalise`] and [`recover`] make the tables from them.
+//! The columns are described in `docs/recording.md`.
+//!
+//! What it does not model: the loss of power. Nothing is synced to the disk before the recording is finished.
+
+mod error;
+mod layout;
+mod record;
+mod recorder;
+mod rows;
+mod run;
+mod spool;
+
+pub use error::{Error, Result};
+pub use layout::{Client, Layout, Topic};
+pub use recorder::{Recorder, Sink, Strain};
+pub use rows::{
+    Acknowledged, Cause, Direction, Event, EventKind, Frame, FrameFate, Identified, Process, Received,
+    Resource, Sent, Unsent,
+};
+pub use run::{Ending, RunFacts};
+
+/// The version of the schema that this program writes.
+pub const SCHEMA_VERSION: u32 = 1;

@@ -1,0 +1,67 @@
+//! Who is who in a recording: names behind the indices, and who should receive what.
+//!
+//! It is stored as `layout.json` before the first row, so that a recording whose producer was killed can be
+//! read without the program that knew.
+
+use serde::{Deserialize, Serialize};
+
+/// Names behind the indices, and who should receive what. `layout.json`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Layout {
+    /// The version of the recording's schema.
+    pub schema_version: u32,
+    /// The instant 0 of every time column, in nanoseconds since 1970-01-01T00:00:00Z.
+    pub started_unix_ns: u64,
+    /// Host names; rows refer to them by index.
+    pub hosts: Vec<String>,
+    /// Link names; rows refer to them by index.
+    pub links: Vec<String>,
+    /// Clients; a publisher or subscriber in a row is an index into them.
+    pub clients: Vec<Client>,
+    /// Topics; rows refer to them by index.
+    pub topics: Vec<Topic>,
+    /// Sets of clients that share the same subscriptions, referred to by topics.
+    pub receivers: Vec<Vec<u32>>,
+    /// Messages intended before this belong to the warm-up. Nanoseconds since the start of the run.
+    pub warm_up_end_ns: u64,
+    /// Messages intended from here on belong to the cool-down. Nanoseconds since the start of the run.
+    pub measurement_end_ns: u64,
+    /// A message that takes longer than this is late; `None`: none is.
+    pub late_after_ns: Option<u64>,
+}
+
+/// A client. What it measures is in `clients.parquet`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Client {
+    /// Its name, which is also its MQTT client identifier.
+    pub name: String,
+    /// The scenario's group that it belongs to.
+    pub group: String,
+    /// The host that it lives on.
+    pub host: u16,
+}
+
+/// A topic that messages are published to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Topic {
+    /// The topic name.
+    pub name: String,
+    /// Index into [`Layout::receivers`]: the clients to whose subscriptions the topic belongs.
+    pub receivers: u32,
+}
+
+impl Layout {
+    /// The clients that should receive what is published to `topic`. Unknown topics have none.
+    pub fn receivers_of(&self, topic: u32) -> &[u32] {
+        let set = self.topics.get(topic as usize).map(|topic| topic.receivers as usize);
+        set.and_then(|set| self.receivers.get(set)).map_or(&[], Vec::as_slice)
+    }
+
+    /// The name of a topic, or an empty one.
+    pub fn topic_name(&self, topic: u32) -> &str {
+        self.topics.get(topic as usize).map_or("", |topic| &topic.name)
+    }
+}

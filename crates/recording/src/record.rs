@@ -1,0 +1,198 @@
+//! Records: rows as little-endian bytes of a fixed size, for the spools.
+//!
+//! A record has no padding and no pointers, so that a spool can be cut to its last whole record by arithmetic
+//! alone. [`record!`](crate::record::record) declares a row once and derives both directions from it.
+
+use mqttlab_units::{Duration, Instant};
+
+/// A value of fixed size inside a record.
+pub(crate) trait Field: Sized {
+    /// How many bytes it takes.
+    const SIZE: usize;
+    /// Appends it.
+    fn put(&self, out: &mut Vec<u8>);
+    /// Reads it back from exactly `SIZE` bytes.
+    fn take(bytes: &[u8]) -> Self;
+}
+
+/// A row of fixed size.
+pub(crate) trait Record: Sized {
+    /// How many bytes it takes.
+    const SIZE: usize;
+    /// Appends it.
+    fn put(&self, out: &mut Vec<u8>);
+    /// Reads it back from the first `SIZE` bytes.
+    fn take(bytes: &[u8]) -> Self;
+}
+
+macro_rules! integer_fields {
+    ($($integer:ty),*) => {$(
+        impl Field for $integer {
+            const SIZE: usize = size_of::<$integer>();
+            fn put(&self, out: &mut Vec<u8>) {
+                out.extend_from_slice(&self.to_le_bytes());
+            }
+            fn take(bytes: &[u8]) -> Self {
+                <$integer>::from_le_bytes(bytes.try_into().expect("a field is cut at its own size"))
+            }
+        }
+    )*};
+}
+integer_fields!(u8, u16, u32, u64);
+
+impl Field for bool {
+    const SIZE: usize = 1;
+    fn put(&self, out: &mut Vec<u8>) {
+        out.push(u8::from(*self));
+    }
+    fn take(bytes: &[u8]) -> Self {
+        bytes[0] != 0
+    }
+}
+
+impl Field for Instant {
+    const SIZE: usize = 8;
+    fn put(&self, out: &mut Vec<u8>) {
+        self.as_ns().put(out);
+    }
+    fn take(bytes: &[u8]) -> Self {
+        Instant::from_ns(u64::take(bytes))
+    }
+}
+
+impl Field for Duration {
+    const SIZE: usize = 8;
+    fn put(&self, out: &mut Vec<u8>) {
+        self.as_ns().put(out);
+    }
+    fn take(bytes: &[u8]) -> Self {
+        Duration::from_ns(u64::take(bytes))
+    }
+}
+
+/// The bytes of an absent time: 584 years into the run, where nothing happens.
+const ABSENT_NS: u64 = u64::MAX;
+/// The bytes of an absent index.
+const ABSENT_INDEX: u32 = u32::MAX;
+
+impl Field for Option<Instant> {
+    const SIZE: usize = 8;
+    fn put(&self, out: &mut Vec<u8>) {
+        self.map_or(ABSENT_NS, Instant::as_ns).put(out);
+    }
+    fn take(bytes: &[u8]) -> Self {
+        Some(u64::take(bytes)).filter(|&ns| ns != ABSENT_NS).map(Instant::from_ns)
+    }
+}
+
+impl Field for Option<Duration> {
+    const SIZE: usize = 8;
+    fn put(&self, out: &mut Vec<u8>) {
+        self.map_or(ABSENT_NS, Duration::as_ns).put(out);
+    }
+    fn take(bytes: &[u8]) -> Self {
+        Some(u64::take(bytes)).filter(|&ns| ns != ABSENT_NS).map(Duration::from_ns)
+    }
+}
+
+impl Field for Option<u32> {
+    const SIZE: usize = 4;
+    fn put(&self, out: &mut Vec<u8>) {
+        self.unwrap_or(ABSENT_INDEX).put(out);
+    }
+    fn take(bytes: &[u8]) -> Self {
+        Some(u32::take(bytes)).filter(|&index| index != ABSENT_INDEX)
+    }
+}
+
+/// Declares a row, and how it becomes a record.
+macro_rules! record {
+    ($(#[$outer:meta])* pub struct $row:ident { $($(#[$inner:meta])* pub $field:ident: $kind:ty,)* }) => {
+        $(#[$outer])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct $row { $($(#[$inner])* pub $field: $kind,)* }
+
+        impl $crate::record::Record for $row {
+            const SIZE: usize = 0 $(+ <$kind as $crate::record::Field>::SIZE)*;
+
+            fn put(&self, out: &mut Vec<u8>) {
+                $($crate::record::Field::put(&self.$field, out);)*
+            }
+
+            fn take(bytes: &[u8]) -> Self {
+                let mut at = 0;
+                $(
+                    let size = <$kind as $crate::record::Field>::SIZE;
+                    let $field = <$kind as $crate::record::Field>::take(&bytes[at..at + size]);
+                    at += size;
+                )*
+                debug_assert_eq!(at, <Self as $crate::record::Record>::SIZE);
+                $row { $($field,)* }
+            }
+        }
+    };
+}
+pub(crate) use record;
+
+/// Declares an enum of words: a small number in a record, a word in a column.
+macro_rules! words {
+    ($(#[$outer:meta])* pub enum $name:ident { $($(#[$inner:meta])* $variant:ident = $word:literal,)* }) => {
+        $(#[$outer])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum $name { $($(#[$inner])* $variant,)* }
+
+        impl $name {
+            /// Every value, in the order of their numbers.
+            pub const ALL: &'static [$name] = &[$($name::$variant,)*];
+
+            /// The word that stands in the column.
+            pub const fn as_str(self) -> &'static str {
+                match self { $($name::$variant => $word,)* }
+            }
+        }
+
+        impl $crate::record::Field for $name {
+            const SIZE: usize = 1;
+            fn put(&self, out: &mut Vec<u8>) {
+                out.push(*self as u8);
+            }
+            // A spool is read by the program that wrote it or by a later one, so an unknown number is damage;
+            // the first word is then as good as any other.
+            fn take(bytes: &[u8]) -> Self {
+                *$name::ALL.get(usize::from(bytes[0])).unwrap_or(&$name::ALL[0])
+            }
+        }
+    };
+}
+pub(crate) use words;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    record! {
+        /// A row of every kind of field.
+        pub struct Everything {
+            /// A small integer.
+            pub small: u8,
+            /// A time.
+            pub at: Instant,
+            /// An absent time.
+            pub never: Option<Instant>,
+            /// An absent index.
+            pub nobody: Option<u32>,
+            /// A truth.
+            pub truth: bool,
+        }
+    }
+
+    #[test]
+    fn a_record_is_as_long_as_its_fields_and_reads_back() {
+        let row = Everything { small: 7, at: Instant::from_ns(9), never: None, nobody: None, truth: true };
+        let mut bytes = Vec::new();
+        row.put(&mut bytes);
+        assert_eq!(bytes.len(), Everything::SIZE);
+        assert_eq!(Everything::SIZE, 1 + 8 + 8 + 4 + 1);
+        assert_eq!(Everything::take(&bytes), row);
+    }
+}

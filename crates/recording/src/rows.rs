@@ -1,0 +1,276 @@
+//! What a producer says: the rows it pushes while the run goes on.
+//!
+//! They are smaller than the rows of the tables. What can be worked out afterwards (which messages were lost, by
+//! whom; what was out of order; who was disconnected how often) is worked out when the recording is finished, so
+//! that the simulator, the live run and an import cannot differ in it. Clients, hosts, links and topics are
+//! indices into the [`Layout`](crate::Layout).
+
+use mqttlab_units::{Duration, Instant};
+
+use crate::record::{record, words};
+
+record! {
+    /// A message that was handed to its publisher's session. A second row with the same publisher and sequence
+    /// replaces the first, so that a producer may say it once when it hands over and once when it has written.
+    pub struct Sent {
+        /// The publishing client.
+        pub publisher: u32,
+        /// The publisher's own count of messages offered, from 0, sent or not.
+        pub sequence: u32,
+        /// The topic it was published to.
+        pub topic: u32,
+        /// Quality of service: 0, 1 or 2.
+        pub qos: u8,
+        /// Whether RETAIN was set.
+        pub retain: bool,
+        /// Size of the application message.
+        pub payload_bytes: u32,
+        /// When the schedule wanted it sent.
+        pub intended: Instant,
+        /// When it was handed to the session.
+        pub sent: Instant,
+        /// When the socket accepted its last byte; `None` when it never did.
+        pub written: Option<Instant>,
+    }
+}
+
+record! {
+    /// The last acknowledgement of a message came back to its publisher: PUBACK at QoS 1, PUBCOMP at QoS 2.
+    pub struct Acknowledged {
+        /// The publishing client.
+        pub publisher: u32,
+        /// Which of its messages.
+        pub sequence: u32,
+        /// When the acknowledgement was read.
+        pub at: Instant,
+    }
+}
+
+record! {
+    /// A message that the schedule offered and that was never handed to a session: the client was disconnected,
+    /// or its queue was full.
+    pub struct Unsent {
+        /// The publishing client.
+        pub publisher: u32,
+        /// Its place in the publisher's count.
+        pub sequence: u32,
+        /// The topic it would have been published to.
+        pub topic: u32,
+        /// Quality of service it was offered with.
+        pub qos: u8,
+        /// Size of the application message.
+        pub payload_bytes: u32,
+        /// When the schedule wanted it sent.
+        pub intended: Instant,
+    }
+}
+
+record! {
+    /// A PUBLISH that reached a subscriber, duplicates included.
+    pub struct Received {
+        /// The receiving client.
+        pub subscriber: u32,
+        /// The publishing client; `None` when the payload does not say and the order does not tell.
+        pub publisher: Option<u32>,
+        /// Which of the publisher's messages. Ignored when the publisher is unknown.
+        pub sequence: u32,
+        /// Quality of service of the delivery.
+        pub qos: u8,
+        /// Whether DUP was set.
+        pub dup: bool,
+        /// Whether RETAIN was set: a stored message, not a fresh one.
+        pub retained: bool,
+        /// Size of the application message.
+        pub payload_bytes: u32,
+        /// When the last byte was read.
+        pub received: Instant,
+        /// How publisher and sequence are known.
+        pub identified: Identified,
+    }
+}
+
+words! {
+    /// How a received message was matched to a sent one.
+    pub enum Identified {
+        /// The payload says so.
+        Payload = "payload",
+        /// The payload is too small to say; the n-th arrival on a topic with one publisher is its n-th message.
+        Order = "order",
+        /// Not at all.
+        Unknown = "unknown",
+    }
+}
+
+record! {
+    /// Something that happened once. Its words travel beside it.
+    pub struct Event {
+        /// When.
+        pub at: Instant,
+        /// What.
+        pub kind: EventKind,
+        /// To which client; `None` when it is the run's or the broker's.
+        pub client: Option<u32>,
+        /// How long it took, where that is a question.
+        pub took: Option<Duration>,
+    }
+}
+
+words! {
+    /// What an [`Event`] says. `took` is the time between request and answer for the answers.
+    pub enum EventKind {
+        /// A CONNECT was sent.
+        Connect = "connect",
+        /// A CONNACK that accepts was read; `took` counts from the start of the TCP connection's opening.
+        Connack = "connack",
+        /// A connection ended that should not have; the detail says how.
+        Disconnect = "disconnect",
+        /// A client set out to connect again after a disconnect.
+        Reconnect = "reconnect",
+        /// A SUBSCRIBE was sent.
+        Subscribe = "subscribe",
+        /// A SUBACK was read; `took` counts from the SUBSCRIBE.
+        Suback = "suback",
+        /// A connection, subscription or publication was refused; the detail holds the reason code.
+        Refused = "refused",
+        /// The run entered a phase; the detail names it.
+        Phase = "phase",
+        /// The broker was started; the detail is its version.
+        BrokerStart = "broker_start",
+        /// The broker ended; the detail is its exit status.
+        BrokerExit = "broker_exit",
+        /// Read this before you trust the numbers.
+        Warning = "warning",
+        /// Anything else worth a line.
+        Note = "note",
+        /// A connection was closed as planned.
+        Close = "close",
+    }
+}
+
+record! {
+    /// What a process had used, counted from its start, and how contended the machine was.
+    pub struct Resource {
+        /// When it was read.
+        pub at: Instant,
+        /// Whose it is.
+        pub process: Process,
+        /// Processor time in user mode.
+        pub cpu_user: Duration,
+        /// Processor time in the kernel.
+        pub cpu_system: Duration,
+        /// Memory resident.
+        pub rss_bytes: u64,
+        /// Times it gave the processor up.
+        pub switches_voluntary: u64,
+        /// Times the processor was taken from it.
+        pub switches_involuntary: u64,
+        /// The machine's time with some task waiting for a processor (`/proc/pressure/cpu`, some, total).
+        pub pressure_cpu: Duration,
+        /// The machine's time with some task waiting for memory.
+        pub pressure_memory: Duration,
+        /// The machine's time with some task waiting for a disk.
+        pub pressure_io: Duration,
+    }
+}
+
+words! {
+    /// Whose resources are counted.
+    pub enum Process {
+        /// The broker.
+        Broker = "broker",
+        /// The engine, with emulator and clients.
+        Engine = "engine",
+        /// The emulator's thread alone.
+        Emulator = "emulator",
+        /// The whole machine.
+        Machine = "machine",
+    }
+}
+
+record! {
+    /// What became of a frame on one link. Its bytes, if they are recorded, travel beside it.
+    pub struct Frame {
+        /// The link.
+        pub link: u16,
+        /// Which way it went.
+        pub direction: Direction,
+        /// Which link of its path this is, from 0.
+        pub hop: u8,
+        /// How many links its path has.
+        pub hops: u8,
+        /// A number that a frame keeps over all links of its path. Unique in the run.
+        pub frame: u64,
+        /// The host that sent it.
+        pub from_host: u16,
+        /// The host that it is for.
+        pub to_host: u16,
+        /// Its size as the link counts it, with the link's own headers.
+        pub frame_bytes: u32,
+        /// When it came to the link's queue.
+        pub entered: Instant,
+        /// When its first bit went out; `None` when it was dropped before.
+        pub start: Option<Instant>,
+        /// When its last bit went out.
+        pub sent: Option<Instant>,
+        /// When its last bit arrived; `None` when it did not.
+        pub delivered: Option<Instant>,
+        /// What became of it.
+        pub fate: FrameFate,
+        /// Why, where the fate is not that it was delivered.
+        pub cause: Cause,
+    }
+}
+
+words! {
+    /// Which way a frame goes on a link.
+    pub enum Direction {
+        /// From the link's first end to its second: from the clients towards the broker.
+        Up = "up",
+        /// From the second end to the first.
+        Down = "down",
+    }
+}
+
+words! {
+    /// What became of a frame on a link.
+    pub enum FrameFate {
+        /// It arrived as it was sent.
+        Delivered = "delivered",
+        /// It did not arrive.
+        Dropped = "dropped",
+        /// It arrived damaged.
+        Corrupted = "corrupted",
+        /// It is a copy which the link made of another frame, and it arrived.
+        Duplicated = "duplicated",
+    }
+}
+
+words! {
+    /// Why a frame was dropped or damaged.
+    pub enum Cause {
+        /// Nothing happened to it.
+        None = "",
+        /// The link's queue was full.
+        QueueFull = "queue_full",
+        /// Independent random loss.
+        RandomLoss = "random_loss",
+        /// The channel was in its bad state.
+        BurstLoss = "burst_loss",
+        /// At least one of its bits was damaged.
+        BitError = "bit_error",
+        /// Another station sent at the same time.
+        Collision = "collision",
+        /// The last permitted retry failed.
+        RetryLimit = "retry_limit",
+        /// The receiver is out of reach.
+        Unreachable = "unreachable",
+        /// The frame is larger than the link carries.
+        TooLarge = "too_large",
+        /// The link was down.
+        LinkDown = "link_down",
+        /// The run ended while it was under way.
+        RunEnded = "run_ended",
+        /// The receiving host did not take it.
+        HostRefused = "host_refused",
+    }
+}

@@ -1,0 +1,195 @@
+//! Spools: append-only files that hold the rows while the run goes on.
+//!
+//! A Parquet file without its footer cannot be read, so a run that may be killed at any moment writes these
+//! instead. A spool is a header of 32 bytes (magic, schema version, record size, name) and then records: of fixed
+//! size, or, where the header says size 0, each after its length. A reader stops at the last whole record, so
+//! a torn tail costs one row. What is written survives the death of the process, not of the machine: nothing is
+//! synced to the disk before the recording is finished.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+
+use crate::SCHEMA_VERSION;
+use crate::error::{Context, Error, Result};
+use crate::record::Record;
+use crate::rows::{Acknowledged, Event, Frame, Received, Resource, Sent, Unsent};
+
+/// The spools of a recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Spool {
+    Sent,
+    Acknowledged,
+    Unsent,
+    Received,
+    Resources,
+    Events,
+    Frames,
+}
+
+impl Spool {
+    pub(crate) const ALL: [Spool; 7] = [
+        Spool::Sent,
+        Spool::Acknowledged,
+        Spool::Unsent,
+        Spool::Received,
+        Spool::Resources,
+        Spool::Events,
+        Spool::Frames,
+    ];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Spool::Sent => "sent",
+            Spool::Acknowledged => "acknowledged",
+            Spool::Unsent => "unsent",
+            Spool::Received => "received",
+            Spool::Resources => "resources",
+            Spool::Events => "events",
+            Spool::Frames => "frames",
+        }
+    }
+
+    /// Size of a record; 0 when records differ in size and carry their length.
+    pub(crate) const fn record_bytes(self) -> usize {
+        match self {
+            Spool::Sent => Sent::SIZE,
+            Spool::Acknowledged => Acknowledged::SIZE,
+            Spool::Unsent => Unsent::SIZE,
+            Spool::Received => Received::SIZE,
+            Spool::Resources => Resource::SIZE,
+            Spool::Events | Spool::Frames => 0,
+        }
+    }
+
+    /// Size of the part of a record that every record of this spool has.
+    const fn least_bytes(self) -> usize {
+        match self {
+            Spool::Events => Event::SIZE,
+            Spool::Frames => Frame::SIZE,
+            _ => self.record_bytes(),
+        }
+    }
+
+    /// How many bytes a producer gathers before it hands them over.
+    pub(crate) const fn batch_bytes(self) -> usize {
+        match self {
+            Spool::Frames => 256 << 10,
+            Spool::Events | Spool::Resources => 8 << 10,
+            _ => 64 << 10,
+        }
+    }
+
+    pub(crate) fn path(self, dir: &Path) -> PathBuf {
+        dir.join(format!("{}.spool", self.name()))
+    }
+
+    fn header(self) -> [u8; HEADER_BYTES] {
+        let mut header = [0; HEADER_BYTES];
+        header[..8].copy_from_slice(MAGIC);
+        header[8..12].copy_from_slice(&SCHEMA_VERSION.to_le_bytes());
+        header[12..16].copy_from_slice(&(self.record_bytes() as u32).to_le_bytes());
+        header[16..16 + self.name().len()].copy_from_slice(self.name().as_bytes());
+        header
+    }
+}
+
+/// Appends one record, with its words or bytes behind it where the spool has such.
+pub(crate) fn put<R: Record>(spool: Spool, row: &R, tail: &[u8], out: &mut Vec<u8>) {
+    if spool.record_bytes() == 0 {
+        out.extend_from_slice(&((R::SIZE + tail.len()) as u32).to_le_bytes());
+    }
+    row.put(out);
+    out.extend_from_slice(tail);
+}
+
+/// Creates the file of a spool, with its header.
+pub(crate) fn create(spool: Spool, dir: &Path) -> Result<File> {
+    let path = spool.path(dir);
+    let mut file = File::create_new(&path).on("create", &path)?;
+    file.write_all(&spool.header()).on("write", &path)?;
+    Ok(file)
+}
+
+/// Reads the whole records of a spool, one after the other.
+pub(crate) struct Reader {
+    spool: Spool,
+    path: PathBuf,
+    file: BufReader<File>,
+    record: Vec<u8>,
+}
+
+impl Reader {
+    /// Opens the spool; `None` when it is not there, or was killed before its header was whole.
+    pub(crate) fn open(spool: Spool, dir: &Path) -> Result<Option<Reader>> {
+        let path = spool.path(dir);
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(Error::Disk { action: "open", path, source }),
+        };
+        let mut reader =
+            Reader { spool, path, file: BufReader::with_capacity(1 << 20, file), record: Vec::new() };
+        Ok(if reader.header_is_whole()? { Some(reader) } else { None })
+    }
+
+    fn header_is_whole(&mut self) -> Result<bool> {
+        if !self.fill(HEADER_BYTES)? {
+            return Ok(false);
+        }
+        let version = u32::from_le_bytes(self.record[8..12].try_into().expect("four bytes"));
+        if &self.record[..8] != MAGIC {
+            return Err(Error::Damaged { path: self.path.clone(), what: "it is not a spool".into() });
+        }
+        if version > SCHEMA_VERSION {
+            return Err(Error::LaterSchema {
+                path: self.path.clone(),
+                found: version,
+                known: SCHEMA_VERSION,
+            });
+        }
+        if self.record[..] != self.spool.header() {
+            let what = format!("its header is not that of the {} spool", self.spool.name());
+            return Err(Error::Damaged { path: self.path.clone(), what });
+        }
+        Ok(true)
+    }
+
+    /// The next whole record, or `None` where the whole records end.
+    pub(crate) fn next(&mut self) -> Result<Option<&[u8]>> {
+        let mut size = self.spool.record_bytes();
+        if size == 0 {
+            if !self.fill(4)? {
+                return Ok(None);
+            }
+            size = u32::from_le_bytes(self.record[..].try_into().expect("four bytes")) as usize;
+            if size < self.spool.least_bytes() || size > RECORD_BYTES_MAX {
+                return Ok(None);
+            }
+        }
+        Ok(if self.fill(size)? { Some(&self.record) } else { None })
+    }
+
+    /// Calls `each` with every row and what lies behind it.
+    pub(crate) fn for_each<R: Record>(&mut self, mut each: impl FnMut(R, &[u8]) -> Result<()>) -> Result<()> {
+        while let Some(record) = self.next()? {
+            each(R::take(record), &record[R::SIZE..])?;
+        }
+        Ok(())
+    }
+
+    /// Reads exactly `size` bytes; `false` when the file ends before.
+    fn fill(&mut self, size: usize) -> Result<bool> {
+        self.record.resize(size, 0);
+        match self.file.read_exact(&mut self.record) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+            Err(source) => Err(Error::Disk { action: "read", path: self.path.clone(), source }),
+        }
+    }
+}
+
+pub(crate) const HEADER_BYTES: usize = 32;
+const MAGIC: &[u8; 8] = b"MQTTLABS";
+/// No frame is larger: a length beyond it is damage.
+const RECORD_BYTES_MAX: usize = 16 << 20;
