@@ -1,0 +1,59 @@
+//! The run's one clock: `CLOCK_MONOTONIC`, counted from the start of the run.
+
+use mqttlab_units::{Duration, Instant};
+
+/// Reads run time. Copies read the same time.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    epoch_ns: u64,
+    started_unix_ns: u64,
+}
+
+impl Clock {
+    /// A clock whose zero is now.
+    pub fn start() -> Clock {
+        Clock { epoch_ns: read(libc::CLOCK_MONOTONIC), started_unix_ns: read(libc::CLOCK_REALTIME) }
+    }
+
+    /// Now, in run time.
+    pub fn now(&self) -> Instant {
+        Instant::from_ns(read(libc::CLOCK_MONOTONIC) - self.epoch_ns)
+    }
+
+    /// Run time zero in nanoseconds since 1970-01-01T00:00:00Z.
+    pub fn started_unix_ns(&self) -> u64 {
+        self.started_unix_ns
+    }
+
+    /// A run time as `CLOCK_MONOTONIC` has it, for absolute timers.
+    pub fn timespec(&self, at: Instant) -> libc::timespec {
+        timespec(Duration::from_ns(at.as_ns() + self.epoch_ns))
+    }
+}
+
+/// A length of time as the kernel takes it.
+pub fn timespec(length: Duration) -> libc::timespec {
+    let ns = length.as_ns();
+    libc::timespec { tv_sec: (ns / 1_000_000_000) as libc::time_t, tv_nsec: (ns % 1_000_000_000) as libc::c_long }
+}
+
+fn read(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a valid place to write to. Both clocks exist on every Linux, so the call cannot fail.
+    unsafe { libc::clock_gettime(clock, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_starts_near_zero_and_never_runs_back() {
+        let clock = Clock::start();
+        let first = clock.now();
+        let copy = clock;
+        assert!(copy.now() >= first);
+        assert!(clock.started_unix_ns() > 1_700_000_000_000_000_000);
+    }
+}

@@ -1,0 +1,170 @@
+//! What the run's conductor and its clients tell each other while the run goes on.
+//!
+//! ```text
+//!                 epoch, schedule, stop
+//!   conductor  ───────────────────────────►  client workers
+//!              ◄───────────────────────────
+//!                 ready, counters, histograms
+//! ```
+//!
+//! Everything is an atomic that is read now and then; nothing here wakes anybody. The schedule is announced at
+//! least [`Control::NOTICE`] before it begins, so a worker that looks at it that often is never late.
+//! All times of a run are nanoseconds of `CLOCK_MONOTONIC` since [`Control`] was made, on every thread.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
+
+use mqttlab_units::{Duration, Instant};
+
+use crate::clock::Clock;
+use crate::histogram::Histogram;
+use crate::priority::Priority;
+
+/// Makes sockets that live in a host's namespace and carry its TCP knobs.
+pub trait SocketFactory: Send + Sync {
+    /// A new non-blocking, close-on-exec TCP socket in the namespace of `host` (an index into the plan's hosts),
+    /// not yet connected. Congestion control, buffers, MSS and timers are set; TCP_NODELAY belongs to the group
+    /// and is left to the caller.
+    ///
+    /// # Errors
+    /// What the kernel said: mostly too many open files.
+    fn socket(&self, host: usize) -> io::Result<OwnedFd>;
+
+    /// Where clients connect to.
+    fn broker_address(&self) -> SocketAddr;
+}
+
+/// When the clients publish.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Schedule {
+    /// Publishing begins: the instant that start phases count from.
+    pub publish_from: Instant,
+    /// The warm-up is over: messages intended from here on are measured.
+    pub measure_from: Instant,
+    /// Publishing ends: nothing is offered whose intended time is this or later.
+    pub measure_until: Instant,
+}
+
+/// Shared by the conductor and all workers of one run.
+pub struct Control {
+    /// The run's clock.
+    pub clock: Clock,
+    /// How client workers are scheduled; see [`Control::enter_worker`].
+    pub worker_priority: Priority,
+    schedule: OnceLock<Schedule>,
+    stopped: AtomicBool,
+    /// Live figures, which the workers keep and the conductor reads.
+    pub figures: Figures,
+}
+
+/// Live figures. Counters only rise, except for `connected`, `ready` and `unacknowledged`.
+#[derive(Default)]
+pub struct Figures {
+    /// Clients connected now (CONNACK read).
+    pub connected: AtomicU32,
+    /// Clients connected and with every subscription acknowledged, now. The run's warm-up begins when this is
+    /// the number of all clients.
+    pub ready: AtomicU32,
+    /// Clients that gave up for good (refused, or no reconnect).
+    pub failed: AtomicU32,
+    /// Messages due so far.
+    pub offered: AtomicU64,
+    /// Messages handed to sessions so far.
+    pub sent: AtomicU64,
+    /// Deliveries that the messages sent so far should cause: one for each receiving client.
+    pub expected: AtomicU64,
+    /// Deliveries so far, duplicates not counted.
+    pub delivered: AtomicU64,
+    /// QoS 1 and 2 messages handed to sessions whose last acknowledgement is missing.
+    pub unacknowledged: AtomicI64,
+    /// Connections lost so far.
+    pub disconnects: AtomicU64,
+    /// Latency of every delivery, from the intended time.
+    pub latency: Histogram,
+    /// How long after the intended time each message was handed to its session.
+    pub sender_lateness: Histogram,
+}
+
+impl Control {
+    /// How long before its beginning a schedule is announced, at least.
+    pub const NOTICE: Duration = Duration::from_ms(100);
+
+    /// For a run whose clock is `clock`.
+    pub fn new(clock: Clock, worker_priority: Priority) -> Self {
+        Control {
+            clock,
+            worker_priority,
+            schedule: OnceLock::new(),
+            stopped: AtomicBool::new(false),
+            figures: Figures::default(),
+        }
+    }
+
+    /// Now, in run time.
+    pub fn now(&self) -> Instant {
+        self.clock.now()
+    }
+
+    /// To be called once by every client worker at the start of its thread: timer slack, real-time priority
+    /// where the run has it.
+    pub fn enter_worker(&self) {
+        // What could not be had was found out, and recorded as a warning, before the first worker started.
+        let _ = self.worker_priority.apply();
+    }
+
+    /// Announces when to publish. Once.
+    ///
+    /// # Panics
+    /// When it is announced twice.
+    pub fn announce(&self, schedule: Schedule) {
+        assert!(self.schedule.set(schedule).is_ok(), "a run has one schedule");
+    }
+
+    /// When to publish, once that is known.
+    pub fn schedule(&self) -> Option<Schedule> {
+        self.schedule.get().copied()
+    }
+
+    /// Asks all workers to disconnect their clients (DISCONNECT, then close) and to end, within
+    /// [`Control::FAREWELL`].
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::Release);
+    }
+
+    /// How long workers may take to say goodbye after [`Control::stop`].
+    pub const FAREWELL: Duration = Duration::from_ms(500);
+
+    /// Whether workers shall disconnect and end. To be looked at as often as [`Control::NOTICE`].
+    pub fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Acquire)
+    }
+
+    /// Whether every delivery that was caused has arrived and every acknowledgement too.
+    pub fn is_settled(&self) -> bool {
+        let figures = &self.figures;
+        figures.delivered.load(Ordering::Relaxed) >= figures.expected.load(Ordering::Relaxed)
+            && figures.unacknowledged.load(Ordering::Relaxed) <= 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_settled_when_deliveries_and_acknowledgements_are_in() {
+        let control = Control::new(Clock::start(), Priority::Normal);
+        assert!(control.is_settled());
+        control.figures.expected.fetch_add(2, Ordering::Relaxed);
+        control.figures.delivered.fetch_add(1, Ordering::Relaxed);
+        assert!(!control.is_settled());
+        control.figures.delivered.fetch_add(1, Ordering::Relaxed);
+        control.figures.unacknowledged.fetch_add(1, Ordering::Relaxed);
+        assert!(!control.is_settled());
+        control.figures.unacknowledged.fetch_sub(1, Ordering::Relaxed);
+        assert!(control.is_settled());
+    }
+}
