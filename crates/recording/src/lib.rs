@@ -19,12 +19,15 @@
 //! What it does not model: the loss of power. Nothing is synced to the disk before the recording is finished.
 
 mod error;
+pub mod identity;
 mod layout;
 mod record;
 mod recorder;
 mod rows;
 mod run;
 mod spool;
+mod table;
+mod tables;
 
 pub use error::{Error, Result};
 pub use layout::{Client, Layout, Topic};
@@ -34,6 +37,8 @@ pub use rows::{
     Resource, Sent, Unsent,
 };
 pub use run::{Ending, RunFacts};
+pub use table::{Column, Description, FileSize};
+pub use tables::{ClientRow, ControlPacketRow, EventRow, MessageRow, PacketRow, ResourceRow, TABLES};
 
 /// The version of the schema that this program writes.
 pub const SCHEMA_VERSION: u32 = 1;

@@ -1,0 +1,261 @@
+//! The tables of a recording. Their columns' meanings are the reference in `docs/recording.md`.
+//!
+//! Times are nanoseconds since the start of the run; clients, hosts and links are numbered as in `layout.json`.
+
+use crate::table::{Columns, Description, table};
+
+table! {
+    /// One row per message and receiver: what was delivered, duplicates too, what was lost on the way to whom, and what was offered and not sent.
+    pub struct MessageRow<'a> in "messages", columns MessageColumns {
+        /// The publishing client; empty when a delivery cannot be traced to one.
+        pub publisher: Option<u32>,
+        /// The publisher's own count of messages offered, from 0, sent or not.
+        pub sequence: Option<u32>,
+        /// The topic name.
+        pub topic: Option<&'a str>,
+        /// The receiving client; empty when the message was not sent or has no receiver.
+        pub subscriber: Option<u32>,
+        /// `delivered`; `duplicate`: delivered before; `lost`: not delivered to this receiver; `unsent`: offered and not sent; `no_receiver`: sent, and nobody subscribes; `foreign`: delivered, and nobody is known to have sent it.
+        pub fate: &'a str,
+        /// By its intended time: `warm_up`, `measurement` or `cool_down`. Foreign messages by the time they were received.
+        pub phase: &'a str,
+        /// Quality of service it was published with.
+        pub qos: Option<u8>,
+        /// Quality of service it was delivered with.
+        pub qos_delivered: Option<u8>,
+        /// Size of the application message.
+        pub payload_bytes: u32,
+        /// Whether it was published with RETAIN.
+        pub retain: bool,
+        /// Whether it was delivered with RETAIN: from the broker's store.
+        pub retained: bool,
+        /// Whether it was delivered with DUP.
+        pub dup: bool,
+        /// Whether a message that the same publisher counted later had reached this receiver before.
+        pub out_of_order: bool,
+        /// Whether it took longer than the scenario allows.
+        pub late: bool,
+        /// How the delivery was matched to the message: `payload`, `order` or `unknown`.
+        pub identified: Option<&'a str>,
+        /// When the schedule wanted it sent. Latency counts from here.
+        pub intended_ns: Option<u64>,
+        /// When it was handed to the publisher's session.
+        pub sent_ns: Option<u64>,
+        /// When the publisher's socket had accepted its last byte.
+        pub written_ns: Option<u64>,
+        /// When its last acknowledgement was back: PUBACK at QoS 1, PUBCOMP at QoS 2.
+        pub acknowledged_ns: Option<u64>,
+        /// When the receiver had read its last byte.
+        pub received_ns: Option<u64>,
+        /// From intended to received.
+        pub latency_ns: Option<u64>,
+    }
+}
+
+table! {
+    /// One row per frame and link.
+    pub struct PacketRow<'a> in "packets", columns PacketColumns {
+        /// The link.
+        pub link: u16,
+        /// `up` from the link's first end to its second, `down` the other way.
+        pub direction: &'a str,
+        /// Which link of the frame's path this is, from 0.
+        pub hop: u8,
+        /// How many links the path has.
+        pub hops: u8,
+        /// The frame's number, the same on every link of its path.
+        pub frame: u64,
+        /// The host that sent it.
+        pub from_host: u16,
+        /// The host it is for.
+        pub to_host: u16,
+        /// When it came to the link's queue.
+        pub entered_ns: u64,
+        /// When its first bit went out.
+        pub start_ns: Option<u64>,
+        /// When its last bit went out.
+        pub sent_ns: Option<u64>,
+        /// When its last bit arrived.
+        pub delivered_ns: Option<u64>,
+        /// `delivered`, `dropped`, `corrupted` (arrived damaged) or `duplicated` (a copy that the link made).
+        pub fate: &'a str,
+        /// Why it was dropped or damaged: `queue_full`, `random_loss`, `burst_loss`, `bit_error`, `collision`, `retry_limit`, `unreachable`, `too_large`, `link_down`, `run_ended` or `host_refused`.
+        pub cause: Option<&'a str>,
+        /// Size on the link, with the link's own headers.
+        pub frame_bytes: u32,
+        /// Size of the IP packet.
+        pub ip_bytes: u32,
+        /// The IP protocol number: 6 is TCP.
+        pub protocol: u8,
+        /// The sender's port.
+        pub source_port: Option<u16>,
+        /// The receiver's port.
+        pub destination_port: Option<u16>,
+        /// The TCP connection's number, in the order of their first packets.
+        pub connection: Option<u32>,
+        /// TCP sequence number, as on the wire.
+        pub seq: Option<u32>,
+        /// TCP acknowledgement number, as on the wire; empty without the ACK flag.
+        pub ack: Option<u32>,
+        /// TCP flags: 1 FIN, 2 SYN, 4 RST, 8 PSH, 16 ACK, 32 URG, 64 ECE, 128 CWR.
+        pub flags: Option<u8>,
+        /// TCP window as in the header, not scaled.
+        pub window: Option<u16>,
+        /// TCP or UDP payload.
+        pub payload_bytes: u32,
+        /// TCP timestamp value.
+        pub tsval: Option<u32>,
+        /// TCP timestamp echo.
+        pub tsecr: Option<u32>,
+        /// Selective acknowledgements: `from-to` pairs of sequence numbers, separated by blanks.
+        pub sack: Option<&'a str>,
+        /// Position of the payload's first byte in the connection's stream of this direction, from 0.
+        pub stream_offset: Option<u64>,
+        /// The MQTT control packets that begin in this segment, such as `PUBLISH(1,17) PUBACK(3)`.
+        pub mqtt: Option<&'a str>,
+    }
+}
+
+table! {
+    /// One row per MQTT control packet, in the order in which they were complete.
+    pub struct ControlPacketRow<'a> in "control_packets", columns ControlPacketColumns {
+        /// The TCP connection's number, as in `packets`.
+        pub connection: u32,
+        /// `to_broker` or `to_client`.
+        pub direction: &'a str,
+        /// The client at the connection's end, when it is known.
+        pub client: Option<u32>,
+        /// The packet's type as the specification writes it: `CONNECT`, `PUBLISH`, `PUBACK`.
+        pub kind: &'a str,
+        /// Quality of service of a PUBLISH.
+        pub qos: Option<u8>,
+        /// DUP flag of a PUBLISH.
+        pub dup: bool,
+        /// RETAIN flag of a PUBLISH.
+        pub retain: bool,
+        /// Packet identifier, when the packet has one.
+        pub packet_id: Option<u16>,
+        /// Reason code or return code, when the packet has one.
+        pub reason: Option<u8>,
+        /// The topic of a PUBLISH.
+        pub topic: Option<&'a str>,
+        /// The client that published the message, for a PUBLISH whose payload or order tells.
+        pub publisher: Option<u32>,
+        /// Which of the publisher's messages.
+        pub sequence: Option<u32>,
+        /// Position of its first byte in the connection's stream of this direction.
+        pub stream_start: u64,
+        /// Position behind its last byte.
+        pub stream_end: u64,
+        /// Fixed header.
+        pub fixed_header_bytes: u32,
+        /// Topic name with its length.
+        pub topic_bytes: u32,
+        /// Packet identifier.
+        pub packet_id_bytes: u32,
+        /// MQTT 5 properties with their length.
+        pub property_bytes: u32,
+        /// Application message.
+        pub payload_bytes: u32,
+        /// When the first segment with a byte of it came to the first link.
+        pub first_sent_ns: u64,
+        /// When every byte of it had arrived; empty when that did not happen.
+        pub complete_ns: Option<u64>,
+        /// Segments that carried a byte of it, retransmissions too.
+        pub segments: u32,
+    }
+}
+
+table! {
+    /// One row per happening: connects, disconnects, phases, warnings.
+    pub struct EventRow<'a> in "events", columns EventColumns {
+        /// When.
+        pub at_ns: u64,
+        /// What: `connect`, `connack`, `disconnect`, `reconnect`, `subscribe`, `suback`, `refused`, `phase`, `broker_start`, `broker_exit`, `warning`, `note` or `close`.
+        pub kind: &'a str,
+        /// To which client; empty when it is the run's or the broker's.
+        pub client: Option<u32>,
+        /// How long it took, for answers: from the request.
+        pub took_ns: Option<u64>,
+        /// In words.
+        pub detail: Option<&'a str>,
+    }
+}
+
+table! {
+    /// One row per process and reading: what it had used since it started.
+    pub struct ResourceRow<'a> in "resources", columns ResourceColumns {
+        /// When it was read.
+        pub at_ns: u64,
+        /// `broker`, `engine`, `emulator` (a thread of the engine) or `machine`.
+        pub process: &'a str,
+        /// Processor time in user mode.
+        pub cpu_user_s: f64,
+        /// Processor time in the kernel.
+        pub cpu_system_s: f64,
+        /// Memory resident.
+        pub rss_bytes: u64,
+        /// Times it gave the processor up.
+        pub switches_voluntary: u64,
+        /// Times the processor was taken from it.
+        pub switches_involuntary: u64,
+        /// The machine's time with some task waiting for a processor.
+        pub pressure_cpu_us: u64,
+        /// The machine's time with some task waiting for memory.
+        pub pressure_memory_us: u64,
+        /// The machine's time with some task waiting for a disk.
+        pub pressure_io_us: u64,
+    }
+}
+
+table! {
+    /// One row per client: counted from the other tables over the whole run, all phases.
+    pub struct ClientRow<'a> in "clients", columns ClientColumns {
+        /// The client's number.
+        pub client: u32,
+        /// Its name, which is also its MQTT client identifier.
+        pub name: &'a str,
+        /// The scenario's group that it belongs to.
+        pub group: &'a str,
+        /// The host it lives on.
+        pub host: &'a str,
+        /// From the start of its first connection to the CONNACK.
+        pub connect_ns: Option<u64>,
+        /// From its first SUBSCRIBE to the SUBACK.
+        pub suback_ns: Option<u64>,
+        /// Messages it sent.
+        pub sent: u64,
+        /// Messages it was to send and did not.
+        pub unsent: u64,
+        /// Messages of its own that were acknowledged.
+        pub acknowledged: u64,
+        /// From sent to the last acknowledgement, mean over the acknowledged messages.
+        pub acknowledged_mean_ns: Option<f64>,
+        /// Messages delivered to it, without duplicates.
+        pub delivered: u64,
+        /// Messages that should have been delivered to it and were not.
+        pub lost: u64,
+        /// Deliveries of a message that it had already.
+        pub duplicates: u64,
+        /// Deliveries out of order.
+        pub out_of_order: u64,
+        /// Deliveries later than the scenario allows.
+        pub late: u64,
+        /// Deliveries that nobody is known to have sent.
+        pub foreign: u64,
+        /// Connections that ended and should not have.
+        pub disconnects: u64,
+        /// Times it set out to connect again.
+        pub reconnects: u64,
+    }
+}
+
+/// Every table of a recording.
+pub static TABLES: [Description; 6] = [
+    MessageColumns::DESCRIPTION,
+    PacketColumns::DESCRIPTION,
+    ControlPacketColumns::DESCRIPTION,
+    EventColumns::DESCRIPTION,
+    ResourceColumns::DESCRIPTION,
+    ClientColumns::DESCRIPTION,
+];
