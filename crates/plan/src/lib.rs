@@ -1,1 +1,195 @@
-//! Placeholder until the room is furnished.
+//! What to run, as run.
+//!
+//! A [`Plan`] is compiled from a scenario by the Python package and is the only thing the engine accepts: SI
+//! integers with the unit as the last word of the name, every default and seed filled in, unknown fields
+//! refused. Where a field may be `null`, `null` is a decision ("no limit"), never "please choose".
+//! It is stored with the run as `plan.json`.
+//!
+//! ```text
+//! scenario.toml ─► Scenario ─► Plan (JSON on stdin) ─► engine ─► Progress (JSON lines on stdout)
+//! ```
+//!
+//! What it does not hold: anything measured, and anything that differs between two runs of the same plan.
+
+mod check;
+mod group;
+mod host;
+mod network;
+mod progress;
+mod topic;
+
+use std::path::PathBuf;
+
+use mqttlab_units::{Duration, Seed};
+use serde::{Deserialize, Serialize};
+
+pub use check::PlanError;
+pub use group::{
+    Arrival, Group, MqttPlan, Payload, ProtocolVersion, Publish, Reconnect, Relay, RetryPlan, StartPhase,
+    Subscription, Will,
+};
+pub use host::{
+    Broker, BrokerProcess, BrokerSettings, ConfigurationFile, CongestionControl, Host, ServiceTime, TcpPlan,
+};
+pub use network::{Hop, Network, NetworkKind, PathPlan};
+pub use progress::{Phase, Progress, Verdict};
+pub use topic::TopicPattern;
+
+/// The version of this schema; the engine refuses every other one.
+pub const SCHEMA: u32 = 1;
+
+/// Everything one run needs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// The scenario's name.
+    pub name: String,
+    /// The scenario's description, for the report.
+    pub description: String,
+    /// Who performs it.
+    pub backend: Backend,
+    /// What every random stream of the run is derived from, the repetition already mixed in.
+    pub seed: Seed,
+    /// Which of the scenario's repetitions this is, from 0.
+    pub repetition: u32,
+    /// The directory that the recording is written to; it must not exist or be empty.
+    pub directory: PathBuf,
+    /// When the run warms up, measures and cools down.
+    pub phases: Phases,
+    /// Where programs run. The broker's host is one of them.
+    pub hosts: Vec<Host>,
+    /// What lies between the hosts.
+    pub network: Network,
+    /// The broker.
+    pub broker: Broker,
+    /// Clients alike, in order; client numbers run through the groups in this order.
+    pub groups: Vec<Group>,
+    /// What is written down.
+    pub recording: RecordingPlan,
+    /// How the live testbed performs it.
+    pub live: LivePlan,
+    /// How the simulator performs it.
+    pub sim: SimPlan,
+}
+
+/// Live testbed or simulator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Backend {
+    /// Real brokers and real TCP in real time.
+    Live,
+    /// Virtual time.
+    Sim,
+}
+
+/// The run's three phases, one after the other. Publishing begins when every client has connected and
+/// subscribed (or `connect_timeout_ns` has passed) and ends with the measurement; the cool-down lets what is
+/// under way arrive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Phases {
+    /// How long clients may take to connect and subscribe before publishing begins without the missing ones.
+    #[serde(rename = "connect_timeout_ns")]
+    pub connect_timeout: Duration,
+    /// Publishing, not counted in the metrics.
+    #[serde(rename = "warm_up_ns")]
+    pub warm_up: Duration,
+    /// Publishing, counted.
+    #[serde(rename = "duration_ns")]
+    pub duration: Duration,
+    /// Waiting for what is under way. The run ends earlier when nothing is outstanding.
+    #[serde(rename = "cool_down_ns")]
+    pub cool_down: Duration,
+}
+
+/// What is written down beside messages, events and resources.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecordingPlan {
+    /// Every frame on every link, with its fate.
+    pub packets: bool,
+    /// A `capture-<link>.pcapng` for each link (live runs, where frames have bytes).
+    pub pcapng: bool,
+    /// How often CPU, memory and pressure are sampled.
+    #[serde(rename = "resource_interval_ns")]
+    pub resource_interval: Duration,
+}
+
+/// How the live testbed performs the plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LivePlan {
+    /// Ask for SCHED_FIFO; a refusal is recorded as a warning.
+    pub real_time: bool,
+    /// Subtracted from every emulated delay; `null` calibrates at the start of the run.
+    #[serde(rename = "latency_compensation_ns")]
+    pub latency_compensation: Option<Duration>,
+    /// Which device carries frames between namespaces and emulator.
+    pub port: PortKind,
+    /// Threads that run the clients.
+    pub workers: u32,
+}
+
+/// The device between a namespace and the emulator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PortKind {
+    /// TUN where it can be opened, AF_PACKET on veth elsewhere.
+    Auto,
+    /// TUN.
+    Tun,
+    /// AF_PACKET on one end of a veth pair.
+    Packet,
+}
+
+/// How the simulator performs the plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SimPlan {
+    /// When to stop before `phases.duration_ns` is over; `null` runs it all.
+    pub stop: Option<StopRule>,
+    /// Detect the initial transient (and mark its messages as warm-up) instead of trusting `warm_up_ns`.
+    pub detect_transient: bool,
+}
+
+/// Stop when any of these is reached.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StopRule {
+    /// Half width of the 95 % confidence interval of the mean latency, relative to the mean, in parts per
+    /// million (10000 = 1 %), by batch means; `null` for none.
+    pub relative_accuracy_ppm: Option<u32>,
+    /// Every subscriber has received this many messages; `null` for none.
+    pub messages_per_subscriber: Option<u64>,
+}
+
+impl Plan {
+    /// Reads and checks a plan.
+    ///
+    /// # Errors
+    /// [`PlanError::Syntax`] with the JSON path where the text is not a plan of this schema, or the first
+    /// rule that the plan breaks, with the field's place, value and limit.
+    pub fn from_json(text: &str) -> Result<Plan, PlanError> {
+        let plan: Plan = serde_json::from_str(text).map_err(|error| PlanError::Syntax(error.to_string()))?;
+        check::check(&plan)?;
+        Ok(plan)
+    }
+
+    /// The plan as it is stored with the run.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self).expect("a plan holds nothing that JSON cannot")
+    }
+
+    /// The number of the first client of each group, and one past the last client.
+    pub fn client_numbers(&self) -> Vec<u32> {
+        let mut next = 0;
+        let mut starts = vec![0];
+        for group in &self.groups {
+            next += group.count;
+            starts.push(next);
+        }
+        starts
+    }
+}

@@ -1,0 +1,127 @@
+//! The rules a plan must keep beyond its syntax.
+//!
+//! The Python package has refused a user's mistakes long before, with the scenario's own places; this is the
+//! engine's last look, so that nothing starts that cannot run.
+
+use std::fmt;
+
+use crate::{Arrival, Backend, Group, Hop, NetworkKind, Payload, Plan, SCHEMA};
+
+/// Why a plan is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PlanError {
+    /// Not JSON, not this schema, or an unknown field.
+    Syntax(String),
+    /// A field has a value that cannot be run.
+    Value {
+        /// Where, as a JSON path.
+        place: String,
+        /// What is wrong, with value and limit.
+        problem: String,
+    },
+}
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PlanError::Syntax(problem) => write!(f, "the plan cannot be read: {problem}"),
+            PlanError::Value { place, problem } => write!(f, "`{place}` {problem}"),
+        }
+    }
+}
+
+impl std::error::Error for PlanError {}
+
+pub(crate) fn check(plan: &Plan) -> Result<(), PlanError> {
+    require(plan.schema == SCHEMA, "schema", || format!("is {}, but must be {SCHEMA}", plan.schema))?;
+    require(!plan.hosts.is_empty(), "hosts", || "is empty, but a run needs a host".into())?;
+    require(!plan.groups.is_empty(), "groups", || "is empty, but a run needs clients".into())?;
+    require(!plan.phases.duration.is_zero(), "phases.duration_ns", || "is 0, but must be positive".into())?;
+    host_exists(plan, plan.broker.host, "broker.host")?;
+    check_paths(plan)?;
+    for (index, group) in plan.groups.iter().enumerate() {
+        check_group(plan, group, &format!("groups[{index}]"))?;
+    }
+    Ok(())
+}
+
+fn check_paths(plan: &Plan) -> Result<(), PlanError> {
+    for (index, path) in plan.network.paths.iter().enumerate() {
+        let place = format!("network.paths[{index}]");
+        host_exists(plan, path.from, &place)?;
+        host_exists(plan, path.to, &place)?;
+        for Hop::Link(link) in &path.hops {
+            require(*link < plan.network.links.len(), &place, || {
+                format!("names link {link}, which is not there")
+            })?;
+        }
+    }
+    Ok(())
+}
+
+fn check_group(plan: &Plan, group: &Group, place: &str) -> Result<(), PlanError> {
+    require(group.count > 0, &format!("{place}.count"), || "is 0, but must be at least 1".into())?;
+    let last = group.host + group.host_step * (group.count as usize - 1);
+    host_exists(plan, last, &format!("{place}.host"))?;
+    for host in (0..group.count as usize).map(|i| group.host + i * group.host_step) {
+        check_route(plan, host, place)?;
+        if group.host_step == 0 {
+            break;
+        }
+    }
+    for subscription in &group.subscriptions {
+        qos(subscription.qos, &format!("{place}.subscriptions"))?;
+    }
+    if let Some(relay) = &group.relay {
+        qos(relay.qos, &format!("{place}.relay.qos"))?;
+    }
+    let Some(publish) = &group.publish else { return Ok(()) };
+    qos(publish.qos, &format!("{place}.publish.qos"))?;
+    require(publish.topics > 0, &format!("{place}.publish.topics"), || {
+        "is 0, but must be at least 1".into()
+    })?;
+    let positive = match publish.arrival {
+        Arrival::Constant { interval_ns } | Arrival::Poisson { mean_interval_ns: interval_ns } => {
+            interval_ns > 0
+        }
+        Arrival::Burst { size, interval_ns, .. } => size > 0 && interval_ns > 0,
+        Arrival::BackToBack => true,
+    };
+    require(positive, &format!("{place}.publish.arrival"), || "has a zero interval or size".into())?;
+    // 268 435 455 is the largest remaining length (MQTT 3.1.1 §2.2.3); the lab stops at 10 MB payloads by scenario.
+    let bytes = match &publish.payload {
+        Payload::Fixed { bytes } | Payload::Random { bytes } | Payload::File { bytes, .. } => *bytes,
+        Payload::Gps | Payload::Image => 0,
+    };
+    require(bytes <= 268_000_000, &format!("{place}.publish.payload"), || {
+        format!("has {bytes} B, but MQTT carries at most 268 000 000 B")
+    })
+}
+
+/// On an emulated network every client host needs a way to the broker and back.
+fn check_route(plan: &Plan, host: usize, place: &str) -> Result<(), PlanError> {
+    if plan.network.kind != NetworkKind::Emulated || host == plan.broker.host {
+        return Ok(());
+    }
+    let broker = plan.broker.host;
+    let known = |from: usize, to: usize| plan.network.paths.iter().any(|p| p.from == from && p.to == to);
+    // The simulator may have tens of thousands of hosts; looking each up in a list of paths would be quadratic.
+    if plan.backend == Backend::Sim && plan.hosts.len() > 1000 {
+        return Ok(());
+    }
+    require(known(host, broker) && known(broker, host), &format!("{place}.host"), || {
+        format!("is `{}`, which no path joins to the broker's host", plan.hosts[host].name)
+    })
+}
+
+fn host_exists(plan: &Plan, host: usize, place: &str) -> Result<(), PlanError> {
+    require(host < plan.hosts.len(), place, || format!("is host {host}, but there are {}", plan.hosts.len()))
+}
+
+fn qos(level: u8, place: &str) -> Result<(), PlanError> {
+    require(level <= 2, place, || format!("is QoS {level}, but must be 0, 1 or 2"))
+}
+
+fn require(holds: bool, place: &str, problem: impl FnOnce() -> String) -> Result<(), PlanError> {
+    if holds { Ok(()) } else { Err(PlanError::Value { place: place.to_owned(), problem: problem() }) }
+}

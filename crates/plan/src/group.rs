@@ -1,0 +1,234 @@
+//! Groups of clients alike.
+
+use mqttlab_units::{Duration, Ratio};
+use serde::{Deserialize, Serialize};
+
+use crate::TopicPattern;
+
+/// Clients alike. A client may publish, subscribe, relay, or several of these.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Group {
+    /// Unique, as reports call it.
+    pub name: String,
+    /// How many clients.
+    pub count: u32,
+    /// Index of the host of the first client.
+    pub host: usize,
+    /// Client `i` sits on host `host + i * host_step`: 0 puts all on one host, 1 gives each its own.
+    pub host_step: usize,
+    /// TCP_NODELAY on the clients' sockets (Nagle's algorithm off).
+    pub tcp_nodelay: bool,
+    /// Session and protocol.
+    pub mqtt: MqttPlan,
+    /// What happens after a connection is lost.
+    pub reconnect: Reconnect,
+    /// The group's clients open their connections evenly over this time.
+    #[serde(rename = "connect_over_ns")]
+    pub connect_over: Duration,
+    /// What each client publishes; `null` for none.
+    pub publish: Option<Publish>,
+    /// What each client subscribes to.
+    pub subscriptions: Vec<Subscription>,
+    /// Republishes what it receives; `null` for none.
+    pub relay: Option<Relay>,
+    /// A delivery later than this after its intended time counts as late; `null` for never.
+    #[serde(rename = "late_after_ns")]
+    pub late_after: Option<Duration>,
+}
+
+/// Protocol version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ProtocolVersion {
+    /// MQTT 3.1 (protocol level 3).
+    #[serde(rename = "3.1")]
+    V31,
+    /// MQTT 3.1.1 (protocol level 4).
+    #[serde(rename = "3.1.1")]
+    V311,
+    /// MQTT 5.0 (protocol level 5).
+    #[serde(rename = "5")]
+    V5,
+}
+
+/// A client's session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MqttPlan {
+    /// Protocol version.
+    pub version: ProtocolVersion,
+    /// Client identifier; `{group}` and `{client}` (index in the group) are filled in.
+    pub client_id: String,
+    /// Keep-alive interval in seconds; 0 switches it off.
+    pub keep_alive_s: u16,
+    /// Clean session (3.x) or clean start (5).
+    pub clean_session: bool,
+    /// Session expiry interval in seconds (5 only; 3.x sessions that are not clean never expire).
+    pub session_expiry_s: u32,
+    /// Unacknowledged QoS 1 and 2 messages that the client sends ahead.
+    pub max_inflight: u16,
+    /// Messages that wait in the client behind these, or for a connection; what exceeds it is counted as unsent.
+    pub max_queued: u32,
+    /// Receive maximum that the client announces (5 only).
+    pub receive_maximum: u16,
+    /// Timed repetition of unacknowledged packets, as MQTT 3.1 had it; `null` for none.
+    pub retry: Option<RetryPlan>,
+    /// User name; `null` for none.
+    pub username: Option<String>,
+    /// Password; `null` for none.
+    pub password: Option<String>,
+    /// Last will; `null` for none.
+    pub will: Option<Will>,
+}
+
+/// MQTT 3.1's timed repetition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RetryPlan {
+    /// Time until an unacknowledged packet is sent again.
+    #[serde(rename = "interval_ns")]
+    pub interval: Duration,
+}
+
+/// A message that the broker publishes when the client vanishes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Will {
+    /// Topic.
+    pub topic: String,
+    /// Payload as text.
+    pub payload: String,
+    /// Quality of service, 0 to 2.
+    pub qos: u8,
+    /// Retained.
+    pub retain: bool,
+}
+
+/// What happens after a connection is lost: wait, then try again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reconnect {
+    /// Try at all.
+    pub enabled: bool,
+    /// Wait before the first attempt.
+    #[serde(rename = "initial_ns")]
+    pub initial: Duration,
+    /// Each further wait is twice the last, up to this.
+    #[serde(rename = "maximum_ns")]
+    pub maximum: Duration,
+    /// Each wait is drawn evenly from this part of itself above and below it.
+    pub jitter: Ratio,
+    /// Time for a TCP connection and CONNACK before the attempt counts as failed.
+    #[serde(rename = "connect_timeout_ns")]
+    pub connect_timeout: Duration,
+}
+
+/// What a client publishes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Publish {
+    /// Topic; see [`TopicPattern`].
+    pub topic: TopicPattern,
+    /// How many topics `{topic}` runs through, message by message; 1 when the pattern has none.
+    pub topics: u32,
+    /// Quality of service, 0 to 2.
+    pub qos: u8,
+    /// Retained.
+    pub retain: bool,
+    /// What is in the messages.
+    pub payload: Payload,
+    /// When messages are due.
+    pub arrival: Arrival,
+    /// When the first one is due.
+    pub start_phase: StartPhase,
+    /// Publish this many messages at most, warm-up included; `null` for no limit.
+    pub messages: Option<u64>,
+}
+
+/// What is in a message. Every payload of 9 B or more carries its identity.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Payload {
+    /// A repeated pattern of this many bytes.
+    Fixed {
+        /// Size in bytes.
+        bytes: u64,
+    },
+    /// Random bytes, drawn anew for every message.
+    Random {
+        /// Size in bytes.
+        bytes: u64,
+    },
+    /// A GPS position as a GeoJSON feature of about 400 B (andersen2021).
+    Gps,
+    /// A 20 × 20 JPEG as text in JSON, about 1300 B (andersen2021).
+    Image,
+    /// The bytes of a file, the same in every message.
+    File {
+        /// The file.
+        path: std::path::PathBuf,
+        /// Its size when the plan was made.
+        bytes: u64,
+    },
+}
+
+/// When messages are due. The schedule is open loop: a late system does not delay it, except for
+/// [`Arrival::BackToBack`], which is closed by its nature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Arrival {
+    /// One every interval.
+    Constant {
+        /// The interval.
+        interval_ns: u64,
+    },
+    /// A Poisson process.
+    Poisson {
+        /// Mean interval.
+        mean_interval_ns: u64,
+    },
+    /// Several at once, then a pause.
+    Burst {
+        /// Messages in a burst.
+        size: u32,
+        /// From the start of one burst to the start of the next.
+        interval_ns: u64,
+        /// Between the messages of a burst.
+        gap_ns: u64,
+    },
+    /// The next message is due as soon as the session takes it: the in-flight window has room (QoS 1, 2) and
+    /// the socket accepts bytes.
+    BackToBack,
+}
+
+/// When the first message is due, within the first interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StartPhase {
+    /// A random offset for each client.
+    Random,
+    /// The group's clients evenly spread.
+    Even,
+    /// All at once.
+    Synchronised,
+}
+
+/// A subscription.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Subscription {
+    /// Topic filter; see [`TopicPattern`]; wildcards allowed.
+    pub filter: TopicPattern,
+    /// Maximum quality of service, 0 to 2.
+    pub qos: u8,
+}
+
+/// Republishing: every message received goes out again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Relay {
+    /// Appended to the topic of the message received.
+    pub topic_suffix: String,
+    /// Quality of service of the copy, 0 to 2.
+    pub qos: u8,
+}

@@ -1,0 +1,87 @@
+//! What the engine says while it works: one JSON object a line on standard output.
+
+use serde::{Deserialize, Serialize};
+
+/// One line of the engine's standard output.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Progress {
+    /// A phase begins.
+    Phase {
+        /// Which.
+        phase: Phase,
+        /// Run time.
+        at_ns: u64,
+        /// How long it will take at most, 0 when unknown.
+        length_ns: u64,
+    },
+    /// Live figures, about four times a second.
+    Tick {
+        /// Run time.
+        at_ns: u64,
+        /// Clients connected now.
+        connected: u32,
+        /// Messages due so far.
+        offered: u64,
+        /// Messages handed to sessions so far.
+        sent: u64,
+        /// Deliveries so far.
+        delivered: u64,
+        /// Connections lost so far.
+        disconnects: u64,
+        /// Median latency of the deliveries since the last tick; `null` when there were none.
+        latency_p50_ns: Option<u64>,
+        /// 99th percentile of these.
+        latency_p99_ns: Option<u64>,
+        /// How late the senders were since the last tick, 99th percentile.
+        sender_lateness_p99_ns: Option<u64>,
+        /// How late the emulator was since the last tick, 99th percentile.
+        emulator_lateness_p99_ns: Option<u64>,
+        /// Events per second of CPU (simulator only).
+        events_per_s: Option<u64>,
+    },
+    /// Read this before you trust the numbers. Also stored with the run.
+    Warning {
+        /// A sentence.
+        text: String,
+    },
+    /// The run is over; always the last line.
+    Done {
+        /// How it ended.
+        verdict: Verdict,
+        /// A sentence when it did not complete.
+        reason: Option<String>,
+        /// The recording.
+        directory: String,
+    },
+}
+
+/// Where a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Namespaces, links, broker.
+    Setup,
+    /// Clients connect and subscribe.
+    Connect,
+    /// Publishing, not counted.
+    WarmUp,
+    /// Publishing, counted.
+    Measurement,
+    /// Waiting for what is under way.
+    CoolDown,
+    /// Writing the recording.
+    Finalise,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// As planned.
+    Complete,
+    /// Cut short, by the user, the broker or the disk; what was recorded is kept and marked.
+    Incomplete,
+    /// Nothing was measured.
+    Failed,
+}

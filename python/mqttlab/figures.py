@@ -1,0 +1,225 @@
+"""Figures: pure functions from a frame to a Plotly figure.
+
+None of them reads a file, computes a metric or knows where its frame came from; they draw. One palette serves
+every figure, so that a QoS level has the same colour on every page (Okabe and Ito's, safe for colour blindness).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+import polars as pl
+
+QOS_COLOURS = {0: "#0072B2", 1: "#E69F00", 2: "#009E73"}
+SERIES_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
+MOST_POINTS = 6_000
+CDF_POINTS = 500
+FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"
+
+
+def latency_over_time(samples: pl.DataFrame) -> go.Figure:
+    """Each delivery's latency against its intended time.
+
+    Args:
+        samples: columns ``qos``, ``intended_s``, ``latency_ms`` (:func:`mqttlab.metrics.deliveries`). Above
+            6000 deliveries an even selection is drawn, and the title says so; the extremes are always kept.
+    """
+    figure = _figure("Latency of each delivery", "time of intended sending (s)", "latency (ms)")
+    shown = 0
+    for qos, part in _by_qos(samples):
+        kept = _thin(part)
+        shown += kept.height
+        figure.add_trace(
+            go.Scattergl(
+                x=kept["intended_s"].to_list(), y=kept["latency_ms"].to_list(), mode="markers", name=f"QoS {qos}",
+                marker={"color": _colour(qos), "size": 5, "opacity": 0.65},
+                hovertemplate="sent at %{x:.3f} s<br>%{y:.3f} ms<extra>QoS " + str(qos) + "</extra>",
+            )
+        )
+    if shown < samples.height:
+        figure.update_layout(title_text=f"Latency of each delivery ({shown} of {samples.height} drawn)")
+    return _log_where_wide(figure, samples)
+
+
+def latency_cdf(samples: pl.DataFrame) -> go.Figure:
+    """Cumulative distribution of the latency, one curve for each QoS level.
+
+    Args:
+        samples: columns ``qos``, ``latency_ms``.
+    """
+    figure = _figure("Latency, cumulative", "latency (ms)", "part of the deliveries")
+    for qos, part in _by_qos(samples):
+        probability = np.linspace(0, 1, min(CDF_POINTS, max(part.height, 2)))
+        latency = np.quantile(part["latency_ms"].to_numpy(), probability)
+        figure.add_trace(
+            go.Scatter(
+                x=latency.tolist(), y=probability.tolist(), mode="lines", name=f"QoS {qos}",
+                line={"color": _colour(qos), "width": 2, "shape": "hv"},
+                hovertemplate="%{y:.1%} within %{x:.3f} ms<extra>QoS " + str(qos) + "</extra>",
+            )
+        )
+    figure.update_yaxes(range=[0, 1.01], tickformat=".0%")
+    return _log_where_wide(figure, samples, axis="x")
+
+
+def latency_box(samples: pl.DataFrame) -> go.Figure:
+    """Box plot of the latency for each QoS level: quartiles, whiskers at 5 % and 95 %, mean as a dashed line.
+
+    Args:
+        samples: columns ``qos``, ``latency_ms``.
+    """
+    figure = _figure("Latency by QoS (box: quartiles, whiskers: 5 % and 95 %)", "", "latency (ms)")
+    for qos, part in _by_qos(samples):
+        latency = part["latency_ms"].to_numpy()
+        low, first, middle, third, high = np.quantile(latency, [0.05, 0.25, 0.5, 0.75, 0.95])
+        figure.add_trace(
+            go.Box(
+                x=[f"QoS {qos}"], q1=[first], median=[middle], q3=[third], lowerfence=[low], upperfence=[high],
+                mean=[float(latency.mean())], name=f"QoS {qos}", boxmean=True,
+                marker={"color": _colour(qos)}, line={"width": 2}, showlegend=False,
+            )
+        )
+    return _log_where_wide(figure, samples)
+
+
+def link_utilisation(packets: pl.DataFrame, bins: int = 120) -> go.Figure:
+    """How busy each link's transmitter was over time, in per cent of each time slice.
+
+    Args:
+        packets: ``packets.parquet``: columns ``link``, ``start_ns``, ``sent_ns``, ``fate``.
+        bins: number of time slices.
+    """
+    figure = _figure("Links: part of the time that the transmitter is busy", "run time (s)", "busy (%)")
+    sent = packets.filter(pl.col("sent_ns").is_not_null() & (pl.col("fate") != "duplicated"))
+    if sent.is_empty():
+        return figure
+    start_ns, end_ns = _span(sent)
+    edges = np.linspace(start_ns, end_ns, bins + 1)
+    for index, (key, part) in enumerate(sent.sort("link").group_by("link", maintain_order=True)):
+        busy = _busy_fraction(part["start_ns"].to_numpy(), part["sent_ns"].to_numpy(), edges)
+        figure.add_trace(
+            go.Scatter(
+                x=(edges[:-1] / 1e9).tolist(), y=(100 * busy).tolist(), mode="lines", name=str(key[0]),
+                line={"color": SERIES_COLOURS[index % len(SERIES_COLOURS)], "width": 2, "shape": "hv"},
+            )
+        )
+    figure.update_yaxes(rangemode="tozero")
+    return figure
+
+
+def link_throughput(packets: pl.DataFrame, bins: int = 120) -> go.Figure:
+    """Bits that each link sent in each time slice, as a rate.
+
+    Args:
+        packets: columns ``link``, ``sent_ns``, ``start_ns``, ``frame_bytes``, ``fate``.
+        bins: number of time slices.
+    """
+    figure = _figure("Links: data rate", "run time (s)", "kbit/s")
+    sent = packets.filter(pl.col("sent_ns").is_not_null() & (pl.col("fate") != "duplicated"))
+    if sent.is_empty():
+        return figure
+    start_ns, end_ns = _span(sent)
+    edges = np.linspace(start_ns, end_ns, bins + 1)
+    width_s = (edges[1] - edges[0]) / 1e9
+    for index, (key, part) in enumerate(sent.sort("link").group_by("link", maintain_order=True)):
+        sizes, _ = np.histogram(part["sent_ns"].to_numpy(), edges, weights=part["frame_bytes"].to_numpy())
+        figure.add_trace(
+            go.Scatter(
+                x=(edges[:-1] / 1e9).tolist(), y=(sizes * 8 / 1000 / width_s).tolist(), mode="lines",
+                name=str(key[0]),
+                line={"color": SERIES_COLOURS[index % len(SERIES_COLOURS)], "width": 2, "shape": "hv"},
+            )
+        )
+    figure.update_yaxes(rangemode="tozero")
+    return figure
+
+
+def resources(samples: pl.DataFrame) -> go.Figure:
+    """Processor use of broker and engine over time, in per cent of one core.
+
+    Args:
+        samples: ``resources.parquet``: columns ``process``, ``at_ns``, ``cpu_user_s``, ``cpu_system_s``.
+    """
+    figure = _figure("Processor use", "run time (s)", "% of one core")
+    named = samples.filter(pl.col("process") != "machine").sort("process", "at_ns")
+    for index, (key, part) in enumerate(named.group_by("process", maintain_order=True)):
+        used = part["cpu_user_s"] + part["cpu_system_s"]
+        percent = 100e9 * used.diff() / part["at_ns"].diff()
+        figure.add_trace(
+            go.Scatter(
+                x=(part["at_ns"] / 1e9).to_list()[1:], y=percent.to_list()[1:], mode="lines", name=str(key[0]),
+                line={"color": SERIES_COLOURS[index % len(SERIES_COLOURS)], "width": 2},
+            )
+        )
+    figure.update_yaxes(rangemode="tozero")
+    return figure
+
+
+def _figure(title: str, x: str, y: str) -> go.Figure:
+    axis: dict[str, Any] = {
+        "showline": True, "linecolor": "#8a8f98", "gridcolor": "#e6e8eb", "zeroline": False, "ticks": "outside",
+    }
+    return go.Figure(
+        layout={
+            "title": {"text": title},
+            "font": {"family": FONT, "size": 13, "color": "#1c2733"},
+            "xaxis": {**axis, "title": x}, "yaxis": {**axis, "title": y},
+            "paper_bgcolor": "white", "plot_bgcolor": "white", "margin": {"l": 70, "r": 20, "t": 34, "b": 55},
+            "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "xanchor": "left"},
+            "height": 380, "hovermode": "closest",
+        }
+    )
+
+
+def _by_qos(samples: pl.DataFrame) -> list[tuple[int, pl.DataFrame]]:
+    levels = sorted(samples["qos"].unique().to_list())
+    return [(qos, samples.filter(pl.col("qos") == qos)) for qos in levels]
+
+
+def _colour(qos: int) -> str:
+    return QOS_COLOURS.get(qos, SERIES_COLOURS[-1])
+
+
+def _thin(samples: pl.DataFrame) -> pl.DataFrame:
+    """An even selection that keeps the largest hundredth: outliers are what people look for."""
+    if samples.height <= MOST_POINTS:
+        return samples
+    step = -(-samples.height // MOST_POINTS)
+    tail = samples["latency_ms"].quantile(0.99) or 0.0
+    numbered = samples.with_row_index("row")
+    even, slow = pl.col("row") % step == 0, pl.col("latency_ms") >= tail
+    return numbered.filter(even | slow).gather_every(1).drop("row").head(2 * MOST_POINTS)
+
+
+def _log_where_wide(figure: go.Figure, samples: pl.DataFrame, axis: str = "y") -> go.Figure:
+    """A logarithmic axis where the latencies span more than a factor of 30."""
+    if samples.is_empty():
+        return figure
+    low, high = samples["latency_ms"].quantile(0.001), samples["latency_ms"].max()
+    wide = low is not None and low > 0 and float(high) / low > 30  # type: ignore[arg-type]
+    kind = "log" if wide else "linear"
+    update = figure.update_xaxes if axis == "x" else figure.update_yaxes
+    update(type=kind, **({"dtick": 1} if wide else {"rangemode": "tozero"}))
+    return figure
+
+
+def _span(sent: pl.DataFrame) -> tuple[float, float]:
+    start, end = sent["start_ns"].min(), sent["sent_ns"].max()
+    return float(start), float(max(end, start + 1))  # type: ignore[arg-type, operator, type-var]
+
+
+def _busy_fraction(
+    start: np.ndarray[Any, Any], end: np.ndarray[Any, Any], edges: np.ndarray[Any, Any]
+) -> np.ndarray[Any, Any]:
+    """Overlap of the intervals with each bin. The intervals of one transmitter do not overlap each other, so
+    that the busy time up to an edge is a piecewise linear function, looked up at the edges."""
+    order = np.argsort(start, kind="stable")
+    start, end = start[order].astype(float), end[order].astype(float)
+    total = np.concatenate([[0.0], np.cumsum(end - start)])
+    index = np.searchsorted(start, edges, side="right")
+    inside = np.where(index > 0, np.minimum(edges, end[np.maximum(index - 1, 0)]) - start[np.maximum(index - 1, 0)], 0)
+    busy_until = np.where(index > 0, total[np.maximum(index - 1, 0)] + inside, 0.0)
+    busy: np.ndarray[Any, Any] = np.clip(np.diff(busy_until) / np.diff(edges), 0, 1)
+    return busy

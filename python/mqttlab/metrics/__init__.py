@@ -1,0 +1,25 @@
+"""Metrics: what a recording says, as numbers. Computed here and nowhere else.
+
+Each function takes a :class:`~mqttlab.recording.Recording` and returns a small frame whose columns are declared
+in :mod:`mqttlab.metrics.definition`. None of them knows which producer made the recording. Percentiles are taken
+over messages, never over other percentiles.
+"""
+
+from mqttlab.metrics.application import application, clients, deliveries, setup
+from mqttlab.metrics.definition import ALL, APPLICATION, LINK, SETUP, Metric
+from mqttlab.metrics.link import links
+from mqttlab.metrics.statistics import batch_means_ci95
+
+__all__ = [
+    "ALL",
+    "APPLICATION",
+    "LINK",
+    "SETUP",
+    "Metric",
+    "application",
+    "batch_means_ci95",
+    "clients",
+    "deliveries",
+    "links",
+    "setup",
+]

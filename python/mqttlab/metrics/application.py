@@ -1,0 +1,163 @@
+"""What the application saw: messages offered, sent, delivered, lost; how long they took."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from mqttlab.metrics.statistics import batch_means_ci95
+from mqttlab.recording import Recording
+
+NS_PER_MS = 1e6
+FIRST_DELIVERY = pl.col("fate") == "delivered"
+
+
+def deliveries(recording: Recording) -> pl.DataFrame:
+    """First deliveries of the measurement's messages, in the order of their intended sending.
+
+    Columns: ``publisher_group``, ``subscriber_group``, ``qos``, ``intended_s`` (since the measurement began),
+    ``latency_ms``.
+    """
+    messages = _measured(recording.messages)
+    if messages.is_empty():
+        return pl.DataFrame(schema={"publisher_group": pl.String, "subscriber_group": pl.String,
+                                    "qos": pl.Int64, "intended_s": pl.Float64, "latency_ms": pl.Float64})
+    start_ns = messages["intended_ns"].min()
+    return (
+        messages.filter(FIRST_DELIVERY)
+        .sort("intended_ns", "publisher", "sequence", maintain_order=True)
+        .select(
+            "publisher_group",
+            "subscriber_group",
+            pl.col("qos").cast(pl.Int64),
+            intended_s=(pl.col("intended_ns") - start_ns) / 1e9,
+            latency_ms=pl.col("latency_ns") / NS_PER_MS,
+        )
+    )
+
+
+def application(recording: Recording, by: Sequence[str] = ("qos",)) -> pl.DataFrame:
+    """The application-layer table: a row for each value of ``by``, in order.
+
+    Args:
+        by: any of ``qos``, ``publisher_group``, ``subscriber_group``, ``topic``.
+    """
+    messages = _measured(recording.messages)
+    if messages.is_empty():
+        return pl.DataFrame()
+    keys = list(by)
+    seconds = measurement_s(recording)
+    table = _counts(messages, keys).join(_latencies(messages, keys, seconds), on=keys, how="left", nulls_equal=True)
+    return _with_disconnects(recording, messages, table, keys).sort(keys)
+
+
+def clients(recording: Recording) -> pl.DataFrame:
+    """One row per client: who it is, its counts and its timings, as recorded."""
+    return recording.clients
+
+
+def setup(recording: Recording) -> pl.DataFrame:
+    """How long it takes to connect, to subscribe and to have a message acknowledged: one row."""
+    row: dict[str, float | None] = {}
+    for name, kind in (("connect", "connack"), ("subscribe", "suback")):
+        took = _took_ms(recording.events, kind)
+        row |= _two_percentiles(name, took)
+    row |= _two_percentiles("acknowledge", _acknowledge_ms(recording.messages))
+    return pl.DataFrame([row], schema=dict.fromkeys(row, pl.Float64))
+
+
+def measurement_s(recording: Recording) -> float:
+    """Length of the measurement in seconds: as planned, or until a run that was cut short ended."""
+    planned = float(recording.plan["phases"]["duration_ns"]) / 1e9
+    if recording.complete:
+        return planned
+    intended = _measured(recording.messages)["intended_ns"]
+    span = 0.0 if intended.is_empty() else (intended.max() - intended.min()) / 1e9  # type: ignore[operator]
+    return min(planned, span) or planned
+
+
+def _measured(messages: pl.DataFrame) -> pl.DataFrame:
+    return messages if messages.is_empty() else messages.filter(pl.col("phase") == "measurement")
+
+
+def _counts(messages: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
+    offered = pl.struct("publisher", "sequence").filter(pl.col("fate") != "duplicate")
+    expected = pl.col("subscriber").is_not_null() & pl.col("fate").is_in(["delivered", "lost"])
+    return (
+        messages.group_by(keys)
+        .agg(
+            messages_offered=offered.n_unique(),
+            messages_unsent=pl.struct("publisher", "sequence").filter(pl.col("fate") == "unsent").n_unique(),
+            deliveries_expected=expected.sum(),
+            messages_delivered=FIRST_DELIVERY.sum(),
+            messages_lost=(expected & (pl.col("fate") == "lost")).sum(),
+            duplicates=(pl.col("fate") == "duplicate").sum(),
+            out_of_order=pl.col("out_of_order").sum(),
+            late=pl.col("late").sum(),
+        )
+        .with_columns(
+            messages_sent=pl.col("messages_offered") - pl.col("messages_unsent"),
+            messages_lost_percent=100 * pl.col("messages_lost") / pl.col("deliveries_expected"),
+        )
+    )
+
+
+def _latencies(messages: pl.DataFrame, keys: list[str], seconds: float) -> pl.DataFrame:
+    latency = pl.col("latency_ns") / NS_PER_MS
+    delivered = messages.filter(FIRST_DELIVERY).sort("intended_ns", "publisher", "sequence", maintain_order=True)
+    table = delivered.group_by(keys).agg(
+        latency_ms_min=latency.min(),
+        latency_ms_mean=latency.mean(),
+        latency_ms_p50=latency.quantile(0.5, "linear"),
+        latency_ms_p95=latency.quantile(0.95, "linear"),
+        latency_ms_p99=latency.quantile(0.99, "linear"),
+        latency_ms_max=latency.max(),
+        latency_ms_std=latency.std(),
+        samples=latency,
+        throughput_per_s=pl.len() / seconds,
+        goodput_kbit_s=pl.col("payload_bytes").sum() * 8 / 1000 / seconds,
+    )
+    halves = [batch_means_ci95(samples.to_numpy()) for samples in table["samples"]]
+    return table.with_columns(latency_ms_mean_ci95=pl.Series(halves, dtype=pl.Float64)).drop("samples")
+
+
+def _with_disconnects(
+    recording: Recording, messages: pl.DataFrame, table: pl.DataFrame, keys: list[str]
+) -> pl.DataFrame:
+    """Count unplanned disconnects of the publishers and subscribers that a row is about."""
+    events = recording.events
+    if events.is_empty():
+        return table.with_columns(disconnects=pl.lit(0))
+    lost = events.filter(pl.col("kind") == "disconnect").select("client")
+    taking_part = pl.concat(
+        [messages.select(*keys, client=pl.col(role).cast(pl.Int64)) for role in ("publisher", "subscriber")]
+    ).unique()
+    counts = (
+        taking_part.join(lost.with_columns(pl.col("client").cast(pl.Int64)), on="client", how="inner")
+        .group_by(keys)
+        .agg(disconnects=pl.len())
+    )
+    return table.join(counts, on=keys, how="left", nulls_equal=True).with_columns(
+        pl.col("disconnects").fill_null(0)
+    )
+
+
+def _took_ms(events: pl.DataFrame, kind: str) -> pl.Series:
+    if events.is_empty():
+        return pl.Series([], dtype=pl.Float64)
+    return (events.filter(pl.col("kind") == kind)["took_ns"].drop_nulls() / NS_PER_MS).rename("ms")
+
+
+def _acknowledge_ms(messages: pl.DataFrame) -> pl.Series:
+    if messages.is_empty():
+        return pl.Series([], dtype=pl.Float64)
+    once = messages.filter(pl.col("acknowledged_ns").is_not_null()).unique(["publisher", "sequence"])
+    return (once["acknowledged_ns"] - once["sent_ns"]) / NS_PER_MS
+
+
+def _two_percentiles(name: str, samples: pl.Series) -> dict[str, float | None]:
+    return {
+        f"{name}_ms_p50": samples.quantile(0.5, "linear"),
+        f"{name}_ms_p99": samples.quantile(0.99, "linear"),
+    }

@@ -1,0 +1,152 @@
+"""A recording: the evidence that a run leaves, opened for reading.
+
+The same class reads what the live testbed, the simulator and an import have left; nothing here or above can tell
+which of them it was, and nothing may ask. A directory whose producer was killed is recovered first, so that what
+was recorded is there, and says that it is incomplete.
+
+Raises:
+    RecordingError: the directory is not a recording, or a table of it cannot be read.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import polars.selectors as cs
+
+TABLES = ("messages", "packets", "control_packets", "events", "resources", "clients")
+
+
+class RecordingError(Exception):
+    """A directory is not a recording, or a part of it cannot be read. The message names the path."""
+
+
+@dataclass(frozen=True)
+class Recording:
+    """One run's directory. Tables are read when they are first asked for, and kept."""
+
+    directory: Path
+
+    @classmethod
+    def open(cls, directory: Path) -> Recording:
+        """Open a directory; recovers what a killed run has left behind.
+
+        Raises:
+            RecordingError: there is no recording in it.
+        """
+        if not directory.is_dir():
+            raise RecordingError(f"{directory} is not a directory")
+        if not (directory / "plan.json").is_file():
+            raise RecordingError(f"{directory} is not a recording: it has no plan.json")
+        if any(directory.glob("*.spool")):
+            # Imported late: only a broken recording needs the engine.
+            from mqttlab.runs import recover
+
+            directory = recover(directory)
+        return cls(directory)
+
+    @cached_property
+    def run(self) -> dict[str, Any]:
+        """``run.json`` of a complete run, ``incomplete.json`` of one that was cut short."""
+        for name in ("run.json", "incomplete.json"):
+            path = self.directory / name
+            if path.is_file():
+                return _json(path)
+        return {"status": "incomplete", "warnings": ["The run ended before it could say how."]}
+
+    @property
+    def complete(self) -> bool:
+        """Whether the run went as planned: ``run.json`` is written last, and only then."""
+        return (self.directory / "run.json").is_file() and self.run.get("status") == "complete"
+
+    @cached_property
+    def plan(self) -> dict[str, Any]:
+        """``plan.json``: what was to be run, as run."""
+        return _json(self.directory / "plan.json")
+
+    @property
+    def name(self) -> str:
+        """The scenario's name."""
+        return str(self.plan.get("name", self.directory.name))
+
+    def table(self, name: str) -> pl.DataFrame:
+        """One of :data:`TABLES`; empty, without columns, where the run recorded none.
+
+        Raises:
+            RecordingError: the file is there and cannot be read.
+        """
+        path = self.directory / f"{name}.parquet"
+        if not path.is_file():
+            return pl.DataFrame()
+        try:
+            # Times are stored unsigned; their differences are not.
+            return pl.read_parquet(path).with_columns(cs.ends_with("_ns").cast(pl.Int64))
+        except (pl.exceptions.PolarsError, OSError) as error:
+            raise RecordingError(f"{path} cannot be read: {error}") from error
+
+    @cached_property
+    def layout(self) -> dict[str, Any]:
+        """``layout.json``: the names behind the indices."""
+        return _json(self.directory / "layout.json")
+
+    @cached_property
+    def messages(self) -> pl.DataFrame:
+        """One row per message per receiver, plus the lost and the unsent; with the groups of both ends."""
+        messages = self.table("messages")
+        if messages.is_empty():
+            return messages
+        groups = [client["group"] for client in self.layout["clients"]]
+        return messages.with_columns(
+            publisher_group=_named("publisher", groups), subscriber_group=_named("subscriber", groups)
+        )
+
+    @cached_property
+    def packets(self) -> pl.DataFrame:
+        """One row per frame per link, with its fate; links and hosts by name."""
+        packets = self.table("packets")
+        if packets.is_empty():
+            return packets
+        hosts = self.layout["hosts"]
+        return packets.with_columns(
+            _named("link", self.layout["links"]), _named("from_host", hosts), _named("to_host", hosts)
+        )
+
+    @cached_property
+    def control_packets(self) -> pl.DataFrame:
+        """One row per MQTT control packet seen on a link."""
+        return self.table("control_packets")
+
+    @cached_property
+    def events(self) -> pl.DataFrame:
+        """Connects, disconnects, phases, warnings."""
+        return self.table("events")
+
+    @cached_property
+    def resources(self) -> pl.DataFrame:
+        """Processor, memory and pressure samples of broker, engine and machine."""
+        return self.table("resources")
+
+    @cached_property
+    def clients(self) -> pl.DataFrame:
+        """One row per client: who it is, its timings and its counts."""
+        return self.table("clients")
+
+
+def _named(index: str, names: list[str]) -> pl.Expr:
+    """The column of indices as names."""
+    return pl.col(index).replace_strict(range(len(names)), names, default=None, return_dtype=pl.String)
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise RecordingError(f"{path} cannot be read: {error}") from error
+    if not isinstance(value, dict):
+        raise RecordingError(f"{path} cannot be read: it is not a JSON object")
+    return value

@@ -1,0 +1,197 @@
+"""The HTML report: one file with everything in it, so that it can be mailed and still be opened in ten years."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import plotly.graph_objects as go
+import polars as pl
+from plotly.offline import get_plotlyjs
+
+from mqttlab import figures, metrics
+from mqttlab.recording import Recording
+from mqttlab.report.text import heading, lateness, meaning, number, verdict
+
+APPLICATION_COLUMNS = (
+    "messages_sent", "messages_unsent", "messages_delivered", "messages_lost", "messages_lost_percent", "duplicates",
+    "out_of_order", "late", "disconnects", "latency_ms_min", "latency_ms_mean", "latency_ms_mean_ci95",
+    "latency_ms_p50", "latency_ms_p95", "latency_ms_p99", "latency_ms_max", "throughput_per_s", "goodput_kbit_s",
+)
+
+
+def write_html(run_dir: Path, out: Path) -> Path:
+    """Write a run's report to ``out`` and return it.
+
+    Raises:
+        RecordingError: there is no recording in the directory.
+        OSError: the file cannot be written; whatever was there before is still there.
+    """
+    recording = Recording.open(run_dir)
+    _write_whole(out, page(recording))
+    return out
+
+
+def page(recording: Recording) -> str:
+    """A run's report as one HTML document."""
+    sections = [
+        _verdict_section(recording),
+        _application_section(recording),
+        _figure_section(recording),
+        _link_section(recording),
+        _setup_section(recording),
+        _plan_section(recording),
+    ]
+    title = escape(recording.name)
+    description = escape(str(recording.plan.get("description", "")))
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title} – mqttlab</title>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<style>{STYLE}</style><script>{get_plotlyjs()}</script></head><body><main>"
+        f"<header><h1>{title}</h1><p>{description}</p></header>{''.join(sections)}"
+        "<footer>Made by mqttlab from the recording alone; every number is defined by the tooltip of its heading."
+        "</footer></main></body></html>"
+    )
+
+
+def _verdict_section(recording: Recording) -> str:
+    word, reasons = verdict(recording)
+    listed = "".join(f"<li>{escape(reason)}</li>" for reason in reasons)
+    facts = "".join(
+        f"<div><dt>{escape(label)}</dt><dd>{escape(value)}</dd></div>"
+        for label, value in [*_facts(recording), *lateness(recording)]
+    )
+    words = {
+        "valid": "The numbers can be trusted as far as the lateness below says.",
+        "marked": "Read this before you trust the numbers.",
+        "incomplete": "The run ended early. What it recorded is below.",
+    }[word]
+    return (
+        f'<section class="verdict {word}"><h2>{word.capitalize()}</h2><p>{words}</p><ul>{listed}</ul>'
+        f"<dl>{facts}</dl></section>"
+    )
+
+
+def _facts(recording: Recording) -> list[tuple[str, str]]:
+    plan = recording.plan
+    clients = sum(group["count"] for group in plan.get("groups", []))
+    broker = plan.get("broker", {})
+    network = plan.get("network", {})
+    return [
+        ("started", str(recording.run.get("started_at", "–"))),
+        ("backend", str(plan.get("backend", "–"))),
+        ("broker", f"{broker.get('name', '–')} {broker.get('version', '')}".strip()),
+        ("network", str(network.get("description") or network.get("kind", "–"))),
+        ("clients", number(clients)),
+        ("measured", f"{plan.get('phases', {}).get('duration_ns', 0) / 1e9:g} s"),
+        ("seed", str(plan.get("seed", "–"))),
+    ]
+
+
+def _application_section(recording: Recording) -> str:
+    by_qos = metrics.application(recording)
+    if by_qos.is_empty():
+        return "<section><h2>Messages</h2><p>No message was measured.</p></section>"
+    keys = ("publisher_group", "subscriber_group", "qos")
+    by_group = metrics.application(recording, keys)
+    parts = ["<section><h2>Messages by QoS</h2>", html_table(by_qos, ("qos", *APPLICATION_COLUMNS))]
+    if by_group.height > by_qos.height:
+        parts += ["<h2>Messages by group</h2>", html_table(by_group, (*keys, *APPLICATION_COLUMNS))]
+    return "".join(parts) + "</section>"
+
+
+def _figure_section(recording: Recording) -> str:
+    samples = metrics.deliveries(recording)
+    if samples.is_empty():
+        return ""
+    drawn = [figures.latency_over_time(samples), figures.latency_cdf(samples), figures.latency_box(samples)]
+    return f"<section><h2>Latency</h2>{_grid(drawn, 'latency')}</section>"
+
+
+def _link_section(recording: Recording) -> str:
+    table = metrics.links(recording)
+    if table.is_empty():
+        return "<section><h2>Links</h2><p>The network was direct, or frames were not recorded.</p></section>"
+    columns = ("link", *(metric.name for metric in metrics.LINK))
+    drawn = [figures.link_utilisation(recording.packets), figures.link_throughput(recording.packets)]
+    return f"<section><h2>Links</h2>{html_table(table, columns)}{_grid(drawn, 'link')}</section>"
+
+
+def _setup_section(recording: Recording) -> str:
+    table = html_table(metrics.setup(recording), tuple(metric.name for metric in metrics.SETUP))
+    samples = recording.resources
+    drawn = _grid([figures.resources(samples)], "resources") if not samples.is_empty() else ""
+    return f"<section><h2>Connections and machine</h2>{table}{drawn}</section>"
+
+
+def _plan_section(recording: Recording) -> str:
+    text = escape(json.dumps(recording.plan, indent=1))
+    return f"<section><details><summary>The plan, as run</summary><pre>{text}</pre></details></section>"
+
+
+def html_table(frame: pl.DataFrame, columns: tuple[str, ...]) -> str:
+    """A frame as an HTML table whose headings explain themselves."""
+    present = [column for column in columns if column in frame.columns]
+    head = "".join(f'<th title="{escape(meaning(c))}">{escape(heading(c))}</th>' for c in present)
+    body = "".join(
+        "<tr>" + "".join(_cell(value) for value in row) + "</tr>" for row in frame.select(present).rows()
+    )
+    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _cell(value: Any) -> str:
+    kind = ' class="text"' if isinstance(value, str) else ""
+    return f"<td{kind}>{escape(number(value))}</td>"
+
+
+def _grid(drawn: list[go.Figure], name: str) -> str:
+    return '<div class="figures">' + "".join(figure_html(f, f"{name}-{i}") for i, f in enumerate(drawn)) + "</div>"
+
+
+def figure_html(figure: go.Figure, identifier: str) -> str:
+    """A figure as a division under its title; the page brings Plotly itself."""
+    title = escape(str(figure.layout.title.text or ""))
+    html: str = go.Figure(figure).update_layout(title=None).to_html(
+        full_html=False, include_plotlyjs=False, div_id=identifier,
+        config={"displaylogo": False, "responsive": True},
+    )
+    return f'<div class="figure"><h3>{title}</h3>{html}</div>'
+
+
+def _write_whole(out: Path, text: str) -> None:
+    """All or nothing: a full disk must not leave half a report in the place of a good one."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=out.parent, prefix=f".{out.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(name).chmod(0o644)
+        Path(name).replace(out)
+    except OSError:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+STYLE = """
+:root{font:15px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,sans-serif;color:#1c2733;background:#f4f6f8}
+body{margin:0}main{max-width:1280px;margin:0 auto;padding:24px}
+h1{margin:.2em 0 0;font-size:28px}h2{font-size:19px;margin:.2em 0 .6em}
+h3{font-size:15px;margin:.8em 0 .2em}
+header p{margin:.2em 0 1em;color:#51606f;max-width:75ch}
+section{background:#fff;border:1px solid #dfe4ea;border-radius:8px;padding:16px 20px;margin:0 0 18px}
+.verdict{border-left:6px solid #009e73}.verdict.marked{border-left-color:#e69f00}
+.verdict.incomplete{border-left-color:#d55e00}.verdict p{margin:0 0 .4em}
+dl{display:flex;flex-wrap:wrap;gap:10px 32px;margin:.6em 0 0}dt{font-size:12px;color:#51606f}dd{margin:0;font-weight:600}
+.scroll{overflow-x:auto;margin-bottom:12px}
+table{border-collapse:collapse;font-variant-numeric:tabular-nums;white-space:nowrap;font-size:13px}
+th,td{padding:4px 7px;text-align:right;border-bottom:1px solid #e6e8eb}
+th{font-weight:600;color:#51606f;cursor:help;border-bottom:2px solid #c9d1d9}td.text{text-align:left}
+tbody tr:hover{background:#f4f8fb}
+.figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(520px,1fr));gap:12px}
+.figure{min-width:0}details pre{overflow:auto;max-height:600px;font-size:12px}
+footer{color:#51606f;font-size:13px}@media(max-width:640px){.figures{grid-template-columns:1fr}main{padding:10px}}
+"""

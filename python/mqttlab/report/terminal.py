@@ -1,0 +1,66 @@
+"""The table at the end of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+from rich.console import Console
+from rich.table import Table
+
+from mqttlab import metrics
+from mqttlab.recording import Recording
+from mqttlab.report.text import heading, lateness, number, verdict
+
+COLUMNS = (
+    "messages_sent", "messages_delivered", "messages_lost", "messages_lost_percent", "duplicates", "disconnects",
+    "latency_ms_min", "latency_ms_mean", "latency_ms_mean_ci95", "latency_ms_p50", "latency_ms_p95",
+    "latency_ms_p99", "latency_ms_max", "throughput_per_s",
+)
+GROUP_COLUMNS = ("messages_sent", "messages_lost", "latency_ms_mean", "latency_ms_p99", "latency_ms_max")
+LINK_COLUMNS = (
+    "frames", "bytes", "frames_dropped", "drops_by_cause", "data_rate_kbit_s", "utilisation_percent",
+    "queue_wait_ms_mean", "queue_wait_ms_max",
+)
+STYLES = {"valid": "green", "marked": "bold yellow", "incomplete": "bold red"}
+
+
+def terminal(run_dir: Path, console: Console) -> None:
+    """Print a run's tables and its validity.
+
+    Raises:
+        RecordingError: there is no recording in the directory.
+    """
+    recording = Recording.open(run_dir)
+    by_qos = metrics.application(recording)
+    if by_qos.is_empty():
+        console.print("[bold red]No message was measured.[/]")
+    else:
+        console.print(_table(f"{recording.name}: latency in ms, by QoS", by_qos, ("qos", *COLUMNS)))
+        keys = ("publisher_group", "subscriber_group", "qos")
+        by_group = metrics.application(recording, keys)
+        if by_group.height > by_qos.height:
+            console.print(_table("By group", by_group, (*keys, *GROUP_COLUMNS)))
+    links = metrics.links(recording)
+    if not links.is_empty():
+        console.print(_table("Links", links, ("link", *LINK_COLUMNS)))
+    _print_verdict(recording, console)
+
+
+def _table(title: str, frame: pl.DataFrame, columns: tuple[str, ...]) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold")
+    present = [column for column in columns if column in frame.columns]
+    for column in present:
+        text = frame.schema[column] == pl.String
+        table.add_column(heading(column), justify="left" if text else "right", no_wrap=True)
+    for row in frame.select(present).rows():
+        table.add_row(*(number(value) for value in row))
+    return table
+
+
+def _print_verdict(recording: Recording, console: Console) -> None:
+    word, reasons = verdict(recording)
+    evidence = "; ".join(f"{label} {value}" for label, value in lateness(recording)[:2])
+    console.print(f"[{STYLES[word]}]{word}[/]" + (f"  {evidence}" if evidence else ""), highlight=False)
+    for reason in reasons:
+        console.print(f"  • {reason}", highlight=False, markup=False)

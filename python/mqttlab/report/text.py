@@ -1,0 +1,74 @@
+"""Words and numbers as both reports print them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mqttlab.metrics import ALL
+from mqttlab.recording import Recording
+
+
+def number(value: Any, digits: int = 4) -> str:
+    """A cell: integers with thin groups, floats to ``digits`` significant digits, nothing as a dash."""
+    if value is None:
+        return "–"
+    if isinstance(value, float):
+        if value != value:
+            return "–"
+        if value == 0:
+            return "0"
+        if abs(value) >= 10 ** (digits - 1):
+            return f"{value:,.0f}".replace(",", "\u202f")
+        return f"{value:.{digits}g}"
+    if isinstance(value, int):
+        return f"{value:,}".replace(",", "\u202f")
+    return str(value)
+
+
+def heading(column: str) -> str:
+    """A column's short title."""
+    metric = ALL.get(column)
+    return metric.title if metric else column.replace("_", " ")
+
+
+def meaning(column: str) -> str:
+    """A column's meaning with its unit, for a tooltip."""
+    metric = ALL.get(column)
+    return f"{metric.meaning} [{metric.unit}]" if metric else ""
+
+
+def verdict(recording: Recording) -> tuple[str, list[str]]:
+    """How far the numbers can be trusted: ``valid``, ``marked`` or ``incomplete``, and sentences that say why."""
+    run = recording.run
+    validity = run.get("validity") or {}
+    reasons = [str(text) for text in run.get("warnings", [])]
+    if not recording.complete:
+        reason = run.get("reason") or "the run ended before it was complete"
+        return "incomplete", [str(reason), *reasons]
+    remarks = [str(text) for text in validity.get("reasons", []) or validity.get("remarks", [])]
+    if validity.get("valid", True) and not remarks:
+        return "valid", reasons
+    return ("valid" if validity.get("valid", True) else "marked"), [*remarks, *reasons]
+
+
+def lateness(recording: Recording) -> list[tuple[str, str]]:
+    """The lateness of emulator and senders and the other evidence of validity, as label and value."""
+    validity = recording.run.get("validity") or {}
+    rows: list[tuple[str, str]] = []
+    for who in ("emulator", "sender", "senders"):
+        figures = validity.get(f"{who}_lateness") or validity.get(who)
+        if isinstance(figures, dict):
+            parts = [
+                f"{name} {_us(figures.get(f'{name}_ns'))}" for name in ("p50", "p99", "max")
+                if figures.get(f"{name}_ns") is not None
+            ]
+            rows.append((f"{who.removesuffix('s')} lateness", ", ".join(parts)))
+    for key, value in validity.items():
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            label = key.removesuffix("_ns").replace("_", " ")
+            rows.append((label, _us(value) if key.endswith("_ns") else number(value)))
+    return rows
+
+
+def _us(nanoseconds: Any) -> str:
+    return f"{number(nanoseconds / 1000, 3)} µs" if isinstance(nanoseconds, (int, float)) else "–"
