@@ -15,11 +15,20 @@
 //! What it does not model: processors and disks of the hosts (all share this machine; the recording says how
 //! contended it was), and anything below IP.
 
+pub mod broker;
 pub mod clients;
 pub mod clock;
 pub mod control;
+pub mod directory;
 pub mod histogram;
+pub mod namespaces;
+pub mod netlink;
+pub mod port;
 pub mod priority;
+mod scratch;
+pub mod tcp;
+pub mod usage;
 
 pub use clock::Clock;
 pub use control::{Control, Figures, Schedule, SocketFactory};
+pub use directory::Directory;

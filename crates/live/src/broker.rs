@@ -1,0 +1,357 @@
+//! A broker process in its host's namespace, which dies with the engine.
+//!
+//! ```text
+//!   engine ── keeper thread ── init (process 1 of a PID namespace) ── broker ── its children
+//! ```
+//!
+//! When process 1 of a PID namespace ends, the kernel kills everything in it. Init is killed when the keeper
+//! thread ends, and that ends with the engine, however the engine ends: `kill -9` leaves nothing behind. The
+//! broker itself could not be tied to the engine so, since a program that changes its user (as Mosquitto does)
+//! loses the tie.
+//!
+//! What it does not do: restart a broker. A broker that dies ends the run.
+
+use std::fs;
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use mqttlab_plan::BrokerProcess;
+
+use crate::namespaces::Namespace;
+use crate::scratch::Scratch;
+use crate::usage;
+
+/// A running broker.
+pub struct BrokerHandle {
+    init: libc::pid_t,
+    pidfd: OwnedFd,
+    /// Dropping it lets the keeper end.
+    release: Option<mpsc::Sender<()>>,
+    keeper: Option<JoinHandle<Option<ExitStatus>>>,
+    log: PathBuf,
+    _scratch: Scratch,
+}
+
+/// Why a broker did not start.
+#[derive(Debug)]
+pub enum BrokerError {
+    /// Its files or its log could not be written.
+    Files(io::Error),
+    /// The program is not there, or not executable.
+    Program {
+        /// The program.
+        program: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It ended before its port accepted a connection.
+    Exited {
+        /// How.
+        status: String,
+        /// The end of its log.
+        log: String,
+    },
+    /// Its port accepted no connection in time.
+    Silent {
+        /// How long was waited.
+        waited: mqttlab_units::Duration,
+        /// The end of its log.
+        log: String,
+    },
+    /// The run was stopped while waiting.
+    Stopped,
+}
+
+impl std::fmt::Display for BrokerError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            BrokerError::Files(source) => write!(f, "the broker's files cannot be written: {source}"),
+            BrokerError::Program { program, source } => write!(f, "the broker `{program}` cannot be started: {source}"),
+            BrokerError::Exited { status, log } => write!(f, "the broker ended at its start ({status}): {log}"),
+            BrokerError::Silent { waited, log } => {
+                write!(f, "the broker accepted no connection within {waited}: {log}")
+            }
+            BrokerError::Stopped => write!(f, "the run was stopped before the broker was ready"),
+        }
+    }
+}
+
+impl std::error::Error for BrokerError {}
+
+impl BrokerHandle {
+    /// Writes the broker's files and starts it in `namespace`, or in the engine's own where there is none. Its
+    /// output goes to `log`.
+    ///
+    /// # Errors
+    /// [`BrokerError::Files`] and [`BrokerError::Program`].
+    pub fn start(
+        process: &BrokerProcess,
+        namespace: Option<&Namespace>,
+        log: &Path,
+    ) -> Result<BrokerHandle, BrokerError> {
+        let scratch = Scratch::new("broker").map_err(BrokerError::Files)?;
+        let directory = scratch.path().to_string_lossy().into_owned();
+        for file in &process.files {
+            let text = file.text.replace("{directory}", &directory);
+            scratch.write(&file.name, &text).map_err(BrokerError::Files)?;
+        }
+        let arguments: Vec<String> =
+            process.command.iter().map(|argument| argument.replace("{directory}", &directory)).collect();
+        let command = command(&arguments, scratch.path(), log).map_err(BrokerError::Files)?;
+        let (child, release, keeper) = keep(command, namespace)
+            .map_err(|source| BrokerError::Program { program: arguments[0].clone(), source })?;
+        let pidfd = pidfd_open(child).map_err(BrokerError::Files)?;
+        Ok(BrokerHandle {
+            init: child,
+            pidfd,
+            release: Some(release),
+            keeper: Some(keeper),
+            log: log.to_owned(),
+            _scratch: scratch,
+        })
+    }
+
+    /// Waits until the broker accepts a connection at `address`, made from its own namespace.
+    ///
+    /// # Errors
+    /// It ended, or did not within `timeout`, or `stopped` became true.
+    pub fn wait_until_ready(
+        &mut self,
+        address: SocketAddr,
+        namespace: Option<&Namespace>,
+        timeout: mqttlab_units::Duration,
+        stopped: impl Fn() -> bool,
+    ) -> Result<(), BrokerError> {
+        let deadline = Instant::now() + Duration::from_nanos(timeout.as_ns());
+        let connect = || TcpStream::connect_timeout(&address, Duration::from_millis(200)).map(drop);
+        loop {
+            if self.has_exited() {
+                let status = self.stop_and_wait();
+                return Err(BrokerError::Exited { status, log: self.log_end() });
+            }
+            if namespace.map_or_else(connect, |namespace| namespace.run(connect)).is_ok() {
+                return Ok(());
+            }
+            if stopped() {
+                return Err(BrokerError::Stopped);
+            }
+            if Instant::now() >= deadline {
+                return Err(BrokerError::Silent { waited: timeout, log: self.log_end() });
+            }
+            thread::sleep(POLL);
+        }
+    }
+
+    /// The processes of the broker and its children, without init.
+    pub fn processes(&self) -> Vec<libc::pid_t> {
+        usage::descendants(self.init)
+    }
+
+    /// Whether the broker's main process has ended.
+    pub fn has_exited(&self) -> bool {
+        let mut poll = libc::pollfd { fd: self.pidfd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one pollfd is passed.
+        unsafe { libc::poll(&mut poll, 1, 0) > 0 }
+    }
+
+    /// Asks the broker to end, insists after a second, and says how it ended.
+    pub fn stop(mut self) -> String {
+        self.stop_and_wait()
+    }
+
+    fn stop_and_wait(&mut self) -> String {
+        for process in self.processes() {
+            // SAFETY: kill takes integers only.
+            unsafe { libc::kill(process, libc::SIGTERM) };
+        }
+        let deadline = Instant::now() + GRACE;
+        while !self.has_exited() && Instant::now() < deadline {
+            thread::sleep(POLL);
+        }
+        drop(self.release.take());
+        let status = self.keeper.take().and_then(|keeper| keeper.join().expect("the keeper does not panic"));
+        status.map_or_else(|| "killed".into(), describe)
+    }
+
+    fn log_end(&self) -> String {
+        let text = fs::read(&self.log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
+        let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+        if lines.is_empty() {
+            return "it logged nothing".into();
+        }
+        format!("its log ends: {}", lines[lines.len().saturating_sub(3)..].join(" / "))
+    }
+}
+
+impl AsFd for BrokerHandle {
+    /// Readable once the broker has ended.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.pidfd.as_fd()
+    }
+}
+
+impl Drop for BrokerHandle {
+    fn drop(&mut self) {
+        if self.keeper.is_some() {
+            self.stop_and_wait();
+        }
+    }
+}
+
+fn command(arguments: &[String], directory: &Path, log: &Path) -> io::Result<Command> {
+    let program = arguments.first().ok_or_else(|| io::Error::other("its command is empty"))?;
+    let log = fs::File::create(log)?;
+    let mut command = Command::new(program);
+    command.args(&arguments[1..]).current_dir(directory).stdin(Stdio::null());
+    command.stdout(log.try_clone()?).stderr(log);
+    Ok(command)
+}
+
+type Kept = (libc::pid_t, mpsc::Sender<()>, JoinHandle<Option<ExitStatus>>);
+
+/// Starts the command on a thread that lives until its `Sender` is dropped, and ties the command's life to it.
+fn keep(mut command: Command, namespace: Option<&Namespace>) -> io::Result<Kept> {
+    let namespace = namespace.map(|namespace| namespace.as_fd().try_clone_to_owned()).transpose()?;
+    let (release, released) = mpsc::channel::<()>();
+    let (report, started) = mpsc::sync_channel(1);
+    let keeper = thread::Builder::new().name("keeper".into()).spawn(move || {
+        let spawned = spawn(&mut command, namespace.as_ref());
+        // The engine's end stays open as long as the engine: init sees whether its parent was gone before it could
+        // ask to be killed with it.
+        let (mut child, _engine_end) = match spawned {
+            Ok(spawned) => spawned,
+            Err(error) => {
+                let _ = report.send(Err(error));
+                return None;
+            }
+        };
+        let _ = report.send(Ok(child.id() as libc::pid_t));
+        // Ends when the sender is dropped; nothing is ever sent.
+        let _ = released.recv();
+        let ended = child.try_wait().ok().flatten();
+        // The kill takes the whole PID namespace along, children that outlived the broker included.
+        let _ = child.kill();
+        let _ = child.wait();
+        ended
+    })?;
+    let pid = started.recv().expect("the keeper reports before it ends")?;
+    Ok((pid, release, keeper))
+}
+
+fn spawn(command: &mut Command, namespace: Option<&OwnedFd>) -> io::Result<(Child, OwnedFd)> {
+    if let Some(namespace) = namespace {
+        // SAFETY: the descriptor is open; setns changes this thread alone.
+        check(unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) })?;
+    }
+    // Where PID namespaces are not permitted (an external network needs no privilege), the broker is tied to the
+    // keeper by init alone.
+    // SAFETY: unshare takes flags only; it concerns the children of this thread.
+    let isolated = unsafe { libc::unshare(libc::CLONE_NEWPID) } == 0;
+    let (lifeline, engine_end) = pipe()?;
+    let (lifeline_fd, engine_end_fd) = (lifeline.as_raw_fd(), engine_end.as_raw_fd());
+    // SAFETY: between fork and exec, `become_init` makes only system calls and touches no heap.
+    unsafe { command.pre_exec(move || become_init(lifeline_fd, engine_end_fd, isolated)) };
+    Ok((command.spawn()?, engine_end))
+}
+
+/// Runs in the new process, before the program. Forks: the child goes on to become the broker, this process
+/// stays as init and never returns.
+fn become_init(lifeline: libc::c_int, engine_end: libc::c_int, isolated: bool) -> io::Result<()> {
+    // SAFETY: only system calls on integers and on locals.
+    unsafe {
+        check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL))?;
+        libc::close(engine_end);
+        let mut poll = libc::pollfd { fd: lifeline, events: 0, revents: 0 };
+        if libc::poll(&mut poll, 1, 0) > 0 {
+            libc::_exit(EXIT_ORPHANED);
+        }
+        if isolated {
+            mount_own_proc();
+        }
+        let broker = libc::fork();
+        check(broker)?;
+        if broker == 0 {
+            let mut none: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&mut none);
+            libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
+            // Without a PID namespace this is all that ties the broker.
+            return check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL));
+        }
+        // Descriptors kept here would keep devices alive, and hide from `spawn` that the program was started.
+        libc::syscall(libc::SYS_close_range, 0, libc::c_uint::MAX, 0);
+        reap(broker)
+    }
+}
+
+/// Waits for the broker and for orphans, and ends as the broker ended.
+unsafe fn reap(broker: libc::pid_t) -> ! {
+    loop {
+        let mut status = 0;
+        // SAFETY: `status` is a local.
+        let ended = unsafe { libc::wait(&mut status) };
+        if ended == broker {
+            let code = if libc::WIFSIGNALED(status) { 128 + libc::WTERMSIG(status) } else { libc::WEXITSTATUS(status) };
+            // SAFETY: _exit only ends the process.
+            unsafe { libc::_exit(code) };
+        }
+    }
+}
+
+/// Programs that look themselves up in /proc find themselves under their number in the new namespace. A
+/// convenience: where it is not permitted, they see the machine's /proc.
+unsafe fn mount_own_proc() {
+    // SAFETY: all strings are C strings; a mount namespace of its own keeps the mount from the machine.
+    unsafe {
+        if libc::unshare(libc::CLONE_NEWNS) != 0 {
+            return;
+        }
+        let (none, root, proc) = (std::ptr::null(), c"/".as_ptr(), c"proc".as_ptr());
+        if libc::mount(none, root, none, libc::MS_REC | libc::MS_PRIVATE, none.cast()) == 0 {
+            let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
+            libc::mount(proc, c"/proc".as_ptr(), proc, flags, none.cast());
+        }
+    }
+}
+
+fn pidfd_open(pid: libc::pid_t) -> io::Result<OwnedFd> {
+    // SAFETY: pidfd_open takes integers; a descriptor that it returns is ours alone.
+    unsafe {
+        let fd = libc::syscall(libc::SYS_pidfd_open, pid, 0) as libc::c_int;
+        check(fd)?;
+        Ok(OwnedFd::from_raw_fd(fd))
+    }
+}
+
+fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let mut ends = [0; 2];
+    // SAFETY: two descriptors are written to `ends`, and are ours alone.
+    unsafe {
+        check(libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC))?;
+        Ok((OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])))
+    }
+}
+
+fn check(result: libc::c_int) -> io::Result<()> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Init passes a signal on as 128 and its number, as shells do.
+fn describe(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) if code > 128 => format!("killed by signal {}", code - 128),
+        (Some(code), _) => format!("exit status {code}"),
+        (None, Some(signal)) => format!("killed by signal {signal}"),
+        (None, None) => "ended".into(),
+    }
+}
+
+const POLL: Duration = Duration::from_millis(10);
+const GRACE: Duration = Duration::from_secs(1);
+const EXIT_ORPHANED: libc::c_int = 125;
