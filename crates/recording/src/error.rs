@@ -19,6 +19,8 @@ pub enum Error {
     },
     /// A new recording was to be made where there is one already. Choose another directory.
     Occupied(PathBuf),
+    /// The recording is finished: there is nothing to recover.
+    Finished(PathBuf),
     /// The directory holds no recording.
     NotARecording(PathBuf),
     /// The recording was made by a later program. Use that one.
@@ -47,6 +49,7 @@ impl fmt::Display for Error {
         match self {
             Error::Disk { action, path, source } => write!(f, "cannot {action} {}: {source}", path.display()),
             Error::Occupied(path) => write!(f, "{} holds a recording already", path.display()),
+            Error::Finished(path) => write!(f, "the recording in {} is finished already", path.display()),
             Error::NotARecording(path) => write!(f, "{} holds no recording", path.display()),
             Error::LaterSchema { path, found, known } => write!(
                 f,

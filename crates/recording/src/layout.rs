@@ -3,14 +3,28 @@
 //! It is stored as `layout.json` before the first row, so that a recording whose producer was killed can be
 //! read without the program that knew.
 
+use std::fs;
+use std::io;
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::error::{Context, Error, Result};
+use crate::{SCHEMA_VERSION, run};
 
 /// Names behind the indices, and who should receive what. `layout.json`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Layout {
-    /// The version of the recording's schema.
+    /// The version of the recording's schema. Filled in when the layout is written.
     pub schema_version: u32,
+    /// Who makes the recording: `live`, `simulator` or `import`. For the reader's eyes; no metric asks.
+    pub producer: String,
+    /// The run's seed.
+    pub seed: u64,
+    /// The machine it was made on. Filled in when the layout is written, unless it is given.
+    pub machine: Value,
     /// The instant 0 of every time column, in nanoseconds since 1970-01-01T00:00:00Z.
     pub started_unix_ns: u64,
     /// Host names; rows refer to them by index.
@@ -25,7 +39,8 @@ pub struct Layout {
     pub receivers: Vec<Vec<u32>>,
     /// Messages intended before this belong to the warm-up. Nanoseconds since the start of the run.
     pub warm_up_end_ns: u64,
-    /// Messages intended from here on belong to the cool-down. Nanoseconds since the start of the run.
+    /// Messages intended from here on belong to the cool-down; `u64::MAX` when there is none. Nanoseconds since
+    /// the start of the run.
     pub measurement_end_ns: u64,
     /// A message that takes longer than this is late; `None`: none is.
     pub late_after_ns: Option<u64>,
@@ -54,6 +69,37 @@ pub struct Topic {
 }
 
 impl Layout {
+    /// Reads `layout.json`; every set of receivers comes ordered and without repetitions.
+    pub fn read(dir: &Path) -> Result<Layout> {
+        let path = dir.join("layout.json");
+        let text = match fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(Error::NotARecording(dir.to_owned()));
+            }
+            Err(source) => return Err(Error::Disk { action: "read", path, source }),
+        };
+        let mut layout: Layout = serde_json::from_slice(&text)
+            .map_err(|error| Error::Damaged { path: path.clone(), what: error.to_string() })?;
+        if layout.schema_version > SCHEMA_VERSION {
+            return Err(Error::LaterSchema { path, found: layout.schema_version, known: SCHEMA_VERSION });
+        }
+        for receivers in &mut layout.receivers {
+            receivers.sort_unstable();
+            receivers.dedup();
+        }
+        Ok(layout)
+    }
+
+    /// Writes `layout.json`, with the schema version and, unless it is given, the machine filled in.
+    pub(crate) fn write(&self, dir: &Path) -> Result<()> {
+        let machine = if self.machine.is_null() { run::machine() } else { self.machine.clone() };
+        let layout = Layout { schema_version: SCHEMA_VERSION, machine, ..self.clone() };
+        let path = dir.join("layout.json");
+        let json = serde_json::to_vec(&layout).expect("a layout is made of strings and numbers");
+        fs::write(&path, json).on("write", &path)
+    }
+
     /// The clients that should receive what is published to `topic`. Unknown topics have none.
     pub fn receivers_of(&self, topic: u32) -> &[u32] {
         let set = self.topics.get(topic as usize).map(|topic| topic.receivers as usize);

@@ -18,9 +18,15 @@
 //!
 //! What it does not model: the loss of power. Nothing is synced to the disk before the recording is finished.
 
+mod direct;
 mod error;
+mod finish;
+mod frames;
 pub mod identity;
+mod join;
 mod layout;
+mod packets;
+pub mod pcapng;
 mod record;
 mod recorder;
 mod rows;
@@ -29,8 +35,12 @@ mod spool;
 mod table;
 mod tables;
 
+pub use direct::DirectRecorder;
 pub use error::{Error, Result};
+pub use finish::{Finish, Summary, finalise, recover};
+pub use frames::{FrameAnalyser, HeaderAnalyser, Headers};
 pub use layout::{Client, Layout, Topic};
+pub use packets::LinkTally;
 pub use recorder::{Recorder, Sink, Strain};
 pub use rows::{
     Acknowledged, Cause, Direction, Event, EventKind, Frame, FrameFate, Identified, Process, Received,

@@ -22,7 +22,6 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time;
 
-use crate::SCHEMA_VERSION;
 use crate::error::{Context, Error, Result};
 use crate::layout::Layout;
 use crate::record::Record;
@@ -355,14 +354,7 @@ pub(crate) fn open_directory(dir: &Path, plan_json: &str, layout: &Layout) -> Re
     }
     let plan = dir.join("plan.json");
     fs::write(&plan, plan_json).on("write", &plan)?;
-    write_layout(dir, layout)
-}
-
-pub(crate) fn write_layout(dir: &Path, layout: &Layout) -> Result<()> {
-    let layout = Layout { schema_version: SCHEMA_VERSION, ..layout.clone() };
-    let path = dir.join("layout.json");
-    let json = serde_json::to_vec(&layout).expect("a layout is made of strings and numbers");
-    fs::write(&path, json).on("write", &path)
+    layout.write(dir)
 }
 
 const SPOOLS: usize = Spool::ALL.len();

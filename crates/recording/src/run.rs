@@ -1,17 +1,23 @@
 //! What is said about a run beside its rows: `run.json`, or `incomplete.json` when it ended before its end.
 
 use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::Path;
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::SCHEMA_VERSION;
+use crate::error::{Context, Result};
+use crate::finish::Summary;
+use crate::layout::Layout;
+use crate::recorder::Strain;
 
 /// What the producer knows about a run and the rows do not say.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct RunFacts {
-    /// Who made the recording: `live`, `simulator` or `import`. For the reader's eyes; no metric asks.
-    pub producer: String,
-    /// The run's seed.
-    pub seed: u64,
     /// Versions by name: the engine, the broker, the kernel.
     pub versions: BTreeMap<String, String>,
     /// What to read before trusting the numbers.
@@ -29,4 +35,121 @@ pub enum Ending {
     Complete,
     /// Before its end, and why.
     Incomplete(String),
+}
+
+/// Writes `run.json`, or `incomplete.json`: under another name first, so that it is there whole or not at all.
+pub(crate) fn write(
+    dir: &Path,
+    layout: &Layout,
+    summary: &Summary,
+    facts: &RunFacts,
+    ending: &Ending,
+    strain: Strain,
+    warnings: &[String],
+) -> Result<()> {
+    let (name, status, reason) = match ending {
+        Ending::Complete => ("run.json", "complete", Value::Null),
+        Ending::Incomplete(reason) => ("incomplete.json", "incomplete", Value::from(reason.as_str())),
+    };
+    let plan = dir.join("plan.json");
+    let plan_sha256 = sha256(&fs::read(&plan).on("read", &plan)?);
+    let said = json!({
+        "schema_version": SCHEMA_VERSION,
+        "status": status,
+        "reason": reason,
+        "producer": layout.producer,
+        "seed": layout.seed,
+        "plan_sha256": plan_sha256,
+        "started_at": rfc3339(layout.started_unix_ns),
+        "machine": layout.machine,
+        "versions": facts.versions,
+        "warnings": facts.warnings.iter().chain(warnings).collect::<Vec<_>>(),
+        "validity": facts.validity,
+        "details": facts.details,
+        "recorder": strain,
+        "messages": summary.messages,
+        "links": summary.links,
+        "files": summary.files,
+    });
+    let text = serde_json::to_string_pretty(&said).expect("a JSON value can be written") + "\n";
+    write_whole(dir, name, text.as_bytes())
+}
+
+fn write_whole(dir: &Path, name: &str, text: &[u8]) -> Result<()> {
+    let temporary = dir.join(format!("{name}.tmp"));
+    let mut file = File::create(&temporary).on("create", &temporary)?;
+    file.write_all(text).on("write", &temporary)?;
+    file.sync_all().on("write", &temporary)?;
+    fs::rename(&temporary, dir.join(name)).on("rename", &temporary)?;
+    File::open(dir).and_then(|dir| dir.sync_all()).on("sync", dir)
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What the machine is, as far as Linux tells; what it does not tell is null.
+pub(crate) fn machine() -> Value {
+    let read = |path: &str| fs::read_to_string(path).ok();
+    let line = |text: &str, name: &str| {
+        let line = text.lines().find(|line| line.starts_with(name))?;
+        Some(line.split_once(':')?.1.trim().to_string())
+    };
+    let memory_kib = read("/proc/meminfo").and_then(|text| line(&text, "MemTotal"));
+    let memory_kib = memory_kib.and_then(|text| text.trim_end_matches(" kB").parse::<u64>().ok());
+    json!({
+        "system": std::env::consts::OS,
+        "architecture": std::env::consts::ARCH,
+        "kernel": read("/proc/sys/kernel/osrelease").map(|text| text.trim().to_string()),
+        "processor": read("/proc/cpuinfo").and_then(|text| line(&text, "model name")),
+        "processors": std::thread::available_parallelism().ok().map(usize::from),
+        "memory_bytes": memory_kib.map(|kib| kib * 1024),
+    })
+}
+
+/// A point in time as RFC 3339 writes it, in UTC, to the microsecond.
+pub(crate) fn rfc3339(unix_ns: u64) -> String {
+    let (seconds, microseconds) = (unix_ns / 1_000_000_000, unix_ns / 1000 % 1_000_000);
+    let (year, month, day) = date(seconds / 86_400);
+    let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{microseconds:06}Z")
+}
+
+/// The date that is `days` after 1970-01-01, in the Gregorian calendar.
+fn date(mut days: u64) -> (u64, usize, u64) {
+    let leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let mut year = 1970;
+    while days >= 365 + u64::from(leap(year)) {
+        days -= 365 + u64::from(leap(year));
+        year += 1;
+    }
+    let february = 28 + u64::from(leap(year));
+    let lengths = [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    let mut month = 0;
+    while days >= lengths[month] {
+        days -= lengths[month];
+        month += 1;
+    }
+    (year, month + 1, days + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        // Each as `date -u -d @SECONDS` prints it.
+        assert_eq!(rfc3339(0), "1970-01-01T00:00:00.000000Z");
+        assert_eq!(rfc3339(951_782_400_000_000_000), "2000-02-29T00:00:00.000000Z");
+        assert_eq!(rfc3339(1_735_689_599_123_456_789), "2024-12-31T23:59:59.123456Z");
+        assert_eq!(rfc3339(4_107_542_400_000_000_000), "2100-03-01T00:00:00.000000Z");
+    }
+
+    #[test]
+    fn sha256_matches_the_standards_example() {
+        // FIPS 180-2, appendix B.1.
+        let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(sha256(b"abc"), expected);
+    }
 }

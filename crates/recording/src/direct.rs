@@ -1,0 +1,124 @@
+//! Recording without a thread: for the simulator and for imports.
+//!
+//! Frames and control packets come with their headers known and go straight to the tables' columns; the other rows
+//! go through the same spools as a live run's, from buffers of this thread.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Context, Result};
+use crate::finish::{self, Summary};
+use crate::layout::Layout;
+use crate::packets::PacketTables;
+use crate::record::Record;
+use crate::recorder::open_directory;
+use crate::rows::{Acknowledged, Event, Received, Resource, Sent, Unsent};
+use crate::run::{Ending, RunFacts};
+use crate::spool::{self, Spool};
+use crate::tables::{ControlPacketRow, PacketRow};
+
+/// A recording being written by one thread. Every push may fail when the file system does.
+pub struct DirectRecorder {
+    dir: PathBuf,
+    layout: Layout,
+    spools: Vec<Gathering>,
+    packets: PacketTables,
+}
+
+/// A spool, and the records that have not been written to it yet.
+struct Gathering {
+    spool: Spool,
+    file: File,
+    bytes: Vec<u8>,
+}
+
+impl DirectRecorder {
+    /// Starts a recording in `dir`, which is made if need be: writes `plan.json` and `layout.json`.
+    /// [`Error::Occupied`](crate::Error::Occupied) when there is one already.
+    pub fn create(dir: &Path, plan_json: &str, layout: &Layout) -> Result<DirectRecorder> {
+        open_directory(dir, plan_json, layout)?;
+        let mut spools = Vec::new();
+        for spool in Spool::ALL.into_iter().filter(|&spool| spool != Spool::Frames) {
+            spools.push(Gathering { spool, file: spool::create(spool, dir)?, bytes: Vec::new() });
+        }
+        let packets = PacketTables::create(dir)?;
+        Ok(DirectRecorder { dir: dir.to_owned(), layout: layout.clone(), spools, packets })
+    }
+
+    /// A message was handed to its session, or written, or both.
+    pub fn sent(&mut self, row: &Sent) -> Result<()> {
+        self.push(Spool::Sent, row, &[])
+    }
+
+    /// The last acknowledgement of a message came back.
+    pub fn acknowledged(&mut self, row: &Acknowledged) -> Result<()> {
+        self.push(Spool::Acknowledged, row, &[])
+    }
+
+    /// A message was offered and not sent.
+    pub fn unsent(&mut self, row: &Unsent) -> Result<()> {
+        self.push(Spool::Unsent, row, &[])
+    }
+
+    /// A message arrived.
+    pub fn received(&mut self, row: &Received) -> Result<()> {
+        self.push(Spool::Received, row, &[])
+    }
+
+    /// Something happened once.
+    pub fn event(&mut self, row: &Event, detail: &str) -> Result<()> {
+        self.push(Spool::Events, row, detail.as_bytes())
+    }
+
+    /// What a process has used.
+    pub fn resource(&mut self, row: &Resource) -> Result<()> {
+        self.push(Spool::Resources, row, &[])
+    }
+
+    /// What became of a frame on one link.
+    #[inline]
+    pub fn packet(&mut self, row: &PacketRow<'_>) -> Result<()> {
+        self.packets.packet(row)
+    }
+
+    /// A control packet is complete, or never will be.
+    #[inline]
+    pub fn control_packet(&mut self, row: &ControlPacketRow<'_>) -> Result<()> {
+        self.packets.control_packet(row)
+    }
+
+    /// Makes the tables, writes `run.json` or `incomplete.json`, and removes the spools. An import, which learns
+    /// who is who as it reads, hands over the final `layout` here.
+    pub fn finish(mut self, layout: Option<Layout>, facts: &RunFacts, ending: &Ending) -> Result<Summary> {
+        if let Some(layout) = layout {
+            self.layout = layout;
+            self.layout.write(&self.dir)?;
+        }
+        for gathering in &mut self.spools {
+            gathering.write(&self.dir)?;
+        }
+        let layout = Layout::read(&self.dir)?;
+        let network = self.packets.finish(&layout)?;
+        finish::complete_direct(&self.dir, &layout, network, facts, ending)
+    }
+
+    #[inline]
+    fn push<R: Record>(&mut self, spool: Spool, row: &R, tail: &[u8]) -> Result<()> {
+        let gathering = &mut self.spools[spool as usize];
+        debug_assert_eq!(gathering.spool, spool);
+        spool::put(spool, row, tail, &mut gathering.bytes);
+        if gathering.bytes.len() >= GATHERED_BYTES { gathering.write(&self.dir) } else { Ok(()) }
+    }
+}
+
+impl Gathering {
+    fn write(&mut self, dir: &Path) -> Result<()> {
+        self.file.write_all(&self.bytes).on("write", &self.spool.path(dir))?;
+        self.bytes.clear();
+        Ok(())
+    }
+}
+
+/// Bytes gathered before a spool is written.
+const GATHERED_BYTES: usize = 64 << 10;

@@ -1,0 +1,229 @@
+//! From spools to tables, at the end of a run or after its death.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::error::{Context, Error, Result};
+use crate::frames::FrameAnalyser;
+use crate::join::{self, Fates, Tally, for_each};
+use crate::layout::Layout;
+use crate::packets::{self, LinkTally, Network};
+use crate::recorder::Strain;
+use crate::rows::{Event, EventKind, Resource};
+use crate::run::{self, Ending, RunFacts};
+use crate::spool::Spool;
+use crate::table::{FileSize, TableWriter};
+use crate::tables::{ClientColumns, ClientRow, EventColumns, EventRow, ResourceColumns, ResourceRow};
+
+/// What a finished recording is made of, beside its spools.
+pub struct Finish<'a> {
+    /// What the producer knows and the rows do not say.
+    pub facts: RunFacts,
+    /// How the run ended.
+    pub ending: Ending,
+    /// How hard the writer was pressed.
+    pub strain: Strain,
+    /// Who reads the frames.
+    pub analyser: &'a mut dyn FrameAnalyser,
+    /// Whether to write `capture-<link>.pcapng`. Every link's frames must then have been pushed with their bytes.
+    pub captures: bool,
+}
+
+/// What was written.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Summary {
+    /// Where it is.
+    pub dir: PathBuf,
+    /// How large each file is, by name.
+    pub files: BTreeMap<String, FileSize>,
+    /// Rows of `messages` by fate.
+    pub messages: Fates,
+    /// What passed each link.
+    pub links: Vec<LinkTally>,
+}
+
+/// Makes the tables of a recording whose [`Recorder`](crate::Recorder) is closed, writes `run.json`, or
+/// `incomplete.json` when the run ended before its end, and removes the spools. When it fails the spools are
+/// still there, and [`recover`] can be tried with another directory.
+pub fn finalise(dir: &Path, finish: Finish<'_>) -> Result<Summary> {
+    let layout = Layout::read(dir)?;
+    let network = packets::convert(dir, dir, &layout, finish.analyser, finish.captures)?;
+    let run = Said { facts: &finish.facts, ending: &finish.ending, strain: finish.strain };
+    complete(dir, dir, &layout, network, &run)
+}
+
+/// Makes the tables of a recording whose producer was killed, up to the last whole row, and writes
+/// `incomplete.json`. With `out` they go to that directory, which is made if need be, and `dir` is only read:
+/// for a disk that is full or read-only.
+pub fn recover(dir: &Path, out: Option<&Path>, analyser: &mut dyn FrameAnalyser) -> Result<Summary> {
+    if dir.join("run.json").exists() {
+        return Err(Error::Finished(dir.to_owned()));
+    }
+    let layout = Layout::read(dir)?;
+    let to = out.unwrap_or(dir);
+    if to != dir {
+        fs::create_dir_all(to).on("create", to)?;
+        copy_others(dir, to)?;
+    }
+    let network = packets::convert(dir, to, &layout, analyser, false)?;
+    let ending = Ending::Incomplete("the producer ended without finishing the recording".into());
+    let run = Said { facts: &RunFacts::default(), ending: &ending, strain: Strain::default() };
+    complete(dir, to, &layout, network, &run)
+}
+
+/// The end of a recording whose packets are in their tables already.
+pub(crate) fn complete_direct(
+    dir: &Path,
+    layout: &Layout,
+    network: Network,
+    facts: &RunFacts,
+    ending: &Ending,
+) -> Result<Summary> {
+    complete(dir, dir, layout, network, &Said { facts, ending, strain: Strain::default() })
+}
+
+/// What is said about a run beside its rows.
+struct Said<'a> {
+    facts: &'a RunFacts,
+    ending: &'a Ending,
+    strain: Strain,
+}
+
+/// Everything but the network: the other tables, the word on the whole, and the end of the spools.
+fn complete(from: &Path, to: &Path, layout: &Layout, network: Network, said: &Said<'_>) -> Result<Summary> {
+    let mut files = network.files;
+    let (size, contacts) = events(from, to, layout)?;
+    files.insert("events.parquet".into(), size);
+    files.insert("resources.parquet".into(), resources(from, to)?);
+    let (size, tallies, messages) = join::messages(from, to, layout, join::RANGE_ROWS)?;
+    files.insert("messages.parquet".into(), size);
+    files.insert("clients.parquet".into(), clients(to, layout, &contacts, &tallies)?);
+    let summary = Summary { dir: to.to_owned(), files, messages, links: network.links };
+    run::write(to, layout, &summary, said.facts, said.ending, said.strain, &network.warnings)?;
+    if from == to {
+        remove_spools(from)?;
+    }
+    Ok(summary)
+}
+
+/// What the events say about a client.
+#[derive(Clone, Default)]
+struct Contact {
+    connect_ns: Option<u64>,
+    suback_ns: Option<u64>,
+    disconnects: u64,
+    reconnects: u64,
+}
+
+impl Contact {
+    fn count(&mut self, event: &Event) {
+        let took_ns = event.took.map(|took| took.as_ns());
+        match event.kind {
+            EventKind::Connack => self.connect_ns = self.connect_ns.or(took_ns),
+            EventKind::Suback => self.suback_ns = self.suback_ns.or(took_ns),
+            EventKind::Disconnect => self.disconnects += 1,
+            EventKind::Reconnect => self.reconnects += 1,
+            _ => {}
+        }
+    }
+}
+
+fn events(from: &Path, to: &Path, layout: &Layout) -> Result<(FileSize, Vec<Contact>)> {
+    let mut contacts = vec![Contact::default(); layout.clients.len()];
+    let mut table = TableWriter::<EventColumns<'static>>::create(to)?;
+    for_each(from, Spool::Events, |event: Event, detail| {
+        if let Some(contact) = event.client.and_then(|client| contacts.get_mut(client as usize)) {
+            contact.count(&event);
+        }
+        let detail = String::from_utf8_lossy(detail);
+        let row = EventRow {
+            at_ns: event.at.as_ns(),
+            kind: event.kind.as_str(),
+            client: event.client,
+            took_ns: event.took.map(|took| took.as_ns()),
+            detail: Some(&*detail).filter(|detail| !detail.is_empty()),
+        };
+        table.push(|columns| columns.push(&row))
+    })?;
+    Ok((table.finish()?, contacts))
+}
+
+fn resources(from: &Path, to: &Path) -> Result<FileSize> {
+    let mut table = TableWriter::<ResourceColumns<'static>>::create(to)?;
+    for_each(from, Spool::Resources, |resource: Resource, _| {
+        let row = ResourceRow {
+            at_ns: resource.at.as_ns(),
+            process: resource.process.as_str(),
+            cpu_user_s: resource.cpu_user.as_s_f64(),
+            cpu_system_s: resource.cpu_system.as_s_f64(),
+            rss_bytes: resource.rss_bytes,
+            switches_voluntary: resource.switches_voluntary,
+            switches_involuntary: resource.switches_involuntary,
+            pressure_cpu_us: resource.pressure_cpu.as_ns() / 1000,
+            pressure_memory_us: resource.pressure_memory.as_ns() / 1000,
+            pressure_io_us: resource.pressure_io.as_ns() / 1000,
+        };
+        table.push(|columns| columns.push(&row))
+    })?;
+    table.finish()
+}
+
+fn clients(to: &Path, layout: &Layout, contacts: &[Contact], tallies: &[Tally]) -> Result<FileSize> {
+    let mut table = TableWriter::<ClientColumns<'static>>::create(to)?;
+    for (number, client) in layout.clients.iter().enumerate() {
+        let (contact, tally) = (&contacts[number], &tallies[number]);
+        let row = ClientRow {
+            client: number as u32,
+            name: &client.name,
+            group: &client.group,
+            host: layout.hosts.get(usize::from(client.host)).map_or("", String::as_str),
+            connect_ns: contact.connect_ns,
+            suback_ns: contact.suback_ns,
+            sent: tally.sent,
+            unsent: tally.unsent,
+            acknowledged: tally.acknowledged,
+            acknowledged_mean_ns: (tally.acknowledged > 0)
+                .then(|| tally.acknowledged_ns as f64 / tally.acknowledged as f64),
+            delivered: tally.delivered,
+            lost: tally.lost,
+            duplicates: tally.duplicates,
+            out_of_order: tally.out_of_order,
+            late: tally.late,
+            foreign: tally.foreign,
+            disconnects: contact.disconnects,
+            reconnects: contact.reconnects,
+        };
+        table.push(|columns| columns.push(&row))?;
+    }
+    table.finish()
+}
+
+/// Copies what is neither spool nor table, so that the recovered recording stands alone.
+fn copy_others(from: &Path, to: &Path) -> Result<()> {
+    for entry in fs::read_dir(from).on("read", from)? {
+        let path = entry.on("read", from)?.path();
+        let extension = path.extension().unwrap_or_default();
+        let other = path.is_file() && !["spool", "parquet", "tmp"].iter().any(|known| extension == *known);
+        if let (true, Some(name)) = (other, path.file_name()) {
+            fs::copy(&path, to.join(name)).on("copy", &path)?;
+        }
+    }
+    Ok(())
+}
+
+fn remove_spools(dir: &Path) -> Result<()> {
+    for spool in Spool::ALL {
+        let path = spool.path(dir);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(Error::Disk { action: "remove", path, source: error });
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}

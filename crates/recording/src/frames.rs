@@ -1,0 +1,272 @@
+//! What is inside a frame: the seam to those who can read it.
+//!
+//! The live run records raw bytes and leaves reading them to the end. A [`FrameAnalyser`] does that; the one that
+//! follows TCP streams and decodes MQTT lives elsewhere. [`HeaderAnalyser`] reads IPv4, IPv6 and TCP headers only,
+//! so that `packets` is whole without any other.
+//!
+//! What it does not model: IP fragments, and IPv6 extension headers.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use crate::rows::Frame;
+use crate::tables::{ControlPacketRow, PacketRow};
+
+/// Reads frames in the order in which they were recorded.
+pub trait FrameAnalyser {
+    /// Reads one frame on one link. `bytes` is its IP packet, and empty when it was recorded on an earlier link
+    /// of the path; what is returned then is not used.
+    fn frame(&mut self, frame: &Frame, bytes: &[u8]) -> Headers<'_>;
+
+    /// Hands out the control packets that are complete since the last call; after `end`, also those that never
+    /// were.
+    fn control_packets(&mut self, end: bool, emit: &mut dyn FnMut(&ControlPacketRow<'_>));
+}
+
+/// What a frame's bytes say. The columns of `packets` by the same names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Headers<'a> {
+    pub ip_bytes: u32,
+    pub protocol: u8,
+    pub source_port: Option<u16>,
+    pub destination_port: Option<u16>,
+    pub connection: Option<u32>,
+    pub seq: Option<u32>,
+    pub ack: Option<u32>,
+    pub flags: Option<u8>,
+    pub window: Option<u16>,
+    pub payload_bytes: u32,
+    pub tsval: Option<u32>,
+    pub tsecr: Option<u32>,
+    pub sack: Option<&'a str>,
+    pub stream_offset: Option<u64>,
+    pub mqtt: Option<&'a str>,
+}
+
+impl<'a> PacketRow<'a> {
+    /// The row of a frame with the given headers.
+    pub fn new(frame: &Frame, headers: &Headers<'a>) -> PacketRow<'a> {
+        PacketRow {
+            link: frame.link,
+            direction: frame.direction.as_str(),
+            hop: frame.hop,
+            hops: frame.hops,
+            frame: frame.frame,
+            from_host: frame.from_host,
+            to_host: frame.to_host,
+            entered_ns: frame.entered.as_ns(),
+            start_ns: frame.start.map(|at| at.as_ns()),
+            sent_ns: frame.sent.map(|at| at.as_ns()),
+            delivered_ns: frame.delivered.map(|at| at.as_ns()),
+            fate: frame.fate.as_str(),
+            cause: Some(frame.cause.as_str()).filter(|cause| !cause.is_empty()),
+            frame_bytes: frame.frame_bytes,
+            ip_bytes: headers.ip_bytes,
+            protocol: headers.protocol,
+            source_port: headers.source_port,
+            destination_port: headers.destination_port,
+            connection: headers.connection,
+            seq: headers.seq,
+            ack: headers.ack,
+            flags: headers.flags,
+            window: headers.window,
+            payload_bytes: headers.payload_bytes,
+            tsval: headers.tsval,
+            tsecr: headers.tsecr,
+            sack: headers.sack,
+            stream_offset: headers.stream_offset,
+            mqtt: headers.mqtt,
+        }
+    }
+}
+
+/// Reads headers, numbers the connections, and counts the positions in their streams.
+#[derive(Default)]
+pub struct HeaderAnalyser {
+    connections: BTreeMap<Ends, Connection>,
+    sack: String,
+}
+
+/// Both ends of a connection, the lesser one first.
+type Ends = (([u8; 16], u16), ([u8; 16], u16));
+
+struct Connection {
+    number: u32,
+    /// For each direction, the sequence number that stream offset 0 has, and the highest offset seen.
+    streams: [Option<(u32, u64)>; 2],
+}
+
+impl FrameAnalyser for HeaderAnalyser {
+    fn frame(&mut self, _: &Frame, bytes: &[u8]) -> Headers<'_> {
+        self.read(bytes).unwrap_or_default()
+    }
+
+    fn control_packets(&mut self, _: bool, _: &mut dyn FnMut(&ControlPacketRow<'_>)) {}
+}
+
+impl HeaderAnalyser {
+    /// `None` when the bytes are not an IP packet.
+    fn read(&mut self, bytes: &[u8]) -> Option<Headers<'_>> {
+        let ip = Ip::read(bytes)?;
+        let mut headers = Headers { ip_bytes: ip.bytes, protocol: ip.protocol, ..Headers::default() };
+        match ip.protocol {
+            TCP => self.read_tcp(&ip, headers),
+            UDP => {
+                headers.source_port = u16_at(ip.payload, 0);
+                headers.destination_port = u16_at(ip.payload, 2);
+                headers.payload_bytes = ip.payload_bytes.saturating_sub(8);
+                Some(headers)
+            }
+            _ => Some(headers),
+        }
+    }
+
+    fn read_tcp<'a>(&'a mut self, ip: &Ip<'_>, headers: Headers<'a>) -> Option<Headers<'a>> {
+        let tcp = ip.payload;
+        let Some(&[data_offset, flags]) = tcp.get(12..14) else { return Some(headers) };
+        let header_bytes = usize::from(data_offset >> 4) * 4;
+        let payload_bytes = ip.payload_bytes.saturating_sub(header_bytes as u32);
+        let (source_port, destination_port) = (u16_at(tcp, 0)?, u16_at(tcp, 2)?);
+        let seq = u32_at(tcp, 4)?;
+        let (connection, stream_offset) = self.place(
+            (ip.source, source_port),
+            (ip.destination, destination_port),
+            seq,
+            flags,
+            payload_bytes,
+        );
+        let options = tcp.get(20..header_bytes.min(tcp.len())).unwrap_or_default();
+        let timestamps = self.read_options(options);
+        Some(Headers {
+            source_port: Some(source_port),
+            destination_port: Some(destination_port),
+            connection: Some(connection),
+            seq: Some(seq),
+            ack: u32_at(tcp, 8).filter(|_| flags & ACK != 0),
+            flags: Some(flags),
+            window: u16_at(tcp, 14),
+            payload_bytes,
+            tsval: timestamps.map(|(value, _)| value),
+            tsecr: timestamps.map(|(_, echo)| echo),
+            sack: Some(self.sack.as_str()).filter(|sack| !sack.is_empty()),
+            stream_offset,
+            ..headers
+        })
+    }
+
+    /// Gathers the SACK blocks into `self.sack`, and returns the timestamps (RFC 7323 §3.2, RFC 2018 §3).
+    fn read_options(&mut self, mut options: &[u8]) -> Option<(u32, u32)> {
+        self.sack.clear();
+        let mut timestamps = None;
+        while let Some(&kind) = options.first() {
+            let length = match kind {
+                0 => break,
+                1 => 1,
+                _ => usize::from(*options.get(1)?).max(2),
+            };
+            let value = options.get(2.min(length)..length)?;
+            match kind {
+                8 => timestamps = u32_at(value, 0).zip(u32_at(value, 4)),
+                5 => value.chunks_exact(8).for_each(|block| {
+                    let blank = if self.sack.is_empty() { "" } else { " " };
+                    let ends = u32_at(block, 0).unwrap_or_default()..u32_at(block, 4).unwrap_or_default();
+                    write!(self.sack, "{blank}{}-{}", ends.start, ends.end).expect("a string takes all");
+                }),
+                _ => {}
+            }
+            options = &options[length..];
+        }
+        timestamps
+    }
+
+    /// The connection's number, and where in its stream the segment's payload begins.
+    fn place(
+        &mut self,
+        source: ([u8; 16], u16),
+        destination: ([u8; 16], u16),
+        seq: u32,
+        flags: u8,
+        payload_bytes: u32,
+    ) -> (u32, Option<u64>) {
+        let forwards = source <= destination;
+        let ends = if forwards { (source, destination) } else { (destination, source) };
+        let count = self.connections.len() as u32;
+        let connection =
+            self.connections.entry(ends).or_insert(Connection { number: count, streams: [None, None] });
+        let stream = &mut connection.streams[usize::from(forwards)];
+        // The SYN takes one sequence number (RFC 9293 §3.4); without one the first segment seen begins the stream.
+        let syn = flags & SYN != 0;
+        let first = seq.wrapping_add(u32::from(syn));
+        let (start, highest) = match *stream {
+            Some(known) if !syn || known.0 == first => known,
+            _ => (first, 0),
+        };
+        // Streams longer than 2^32 bytes: the offset nearest to the highest one seen.
+        let expected = start.wrapping_add(highest as u32);
+        let offset = (highest as i64 + i64::from(first.wrapping_sub(expected) as i32)).max(0) as u64;
+        *stream = Some((start, highest.max(offset + u64::from(payload_bytes))));
+        (connection.number, (payload_bytes > 0).then_some(offset))
+    }
+}
+
+/// An IP packet's parts.
+struct Ip<'a> {
+    bytes: u32,
+    protocol: u8,
+    source: [u8; 16],
+    destination: [u8; 16],
+    payload: &'a [u8],
+    /// By the header's own count, which a capture may have cut.
+    payload_bytes: u32,
+}
+
+impl<'a> Ip<'a> {
+    fn read(packet: &'a [u8]) -> Option<Ip<'a>> {
+        match packet.first()? >> 4 {
+            4 => {
+                let header_bytes = usize::from(packet[0] & 15) * 4;
+                let bytes = u32::from(u16_at(packet, 2)?);
+                Some(Ip {
+                    bytes,
+                    protocol: *packet.get(9)?,
+                    source: widen(packet.get(12..16)?),
+                    destination: widen(packet.get(16..20)?),
+                    payload: packet.get(header_bytes..)?,
+                    payload_bytes: bytes.saturating_sub(header_bytes as u32),
+                })
+            }
+            6 => {
+                let payload_bytes = u32::from(u16_at(packet, 4)?);
+                Some(Ip {
+                    bytes: payload_bytes + 40,
+                    protocol: *packet.get(6)?,
+                    source: packet.get(8..24)?.try_into().ok()?,
+                    destination: packet.get(24..40)?.try_into().ok()?,
+                    payload: packet.get(40..)?,
+                    payload_bytes,
+                })
+            }
+            _ => None,
+        }
+    }
+}
+
+fn widen(address: &[u8]) -> [u8; 16] {
+    let mut wide = [0; 16];
+    wide[..address.len()].copy_from_slice(address);
+    wide
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+const SYN: u8 = 2;
+const ACK: u8 = 16;

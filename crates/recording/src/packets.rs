@@ -1,0 +1,310 @@
+//! Frames: from raw bytes to rows, link counters and captures.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::error::{Context, Result};
+use crate::frames::{FrameAnalyser, Headers};
+use crate::join::{for_each, ranges};
+use crate::layout::Layout;
+use crate::pcapng::PcapngWriter;
+use crate::rows::{Cause, Direction, Frame, FrameFate};
+use crate::spool::Spool;
+use crate::table::{FileSize, TableWriter};
+use crate::tables::{ControlPacketColumns, ControlPacketRow, PacketColumns, PacketRow};
+
+/// What passed one link in one direction, over the whole run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LinkTally {
+    /// The link's name.
+    pub link: String,
+    /// `up` or `down`.
+    pub direction: &'static str,
+    /// Frames that came to its queue.
+    pub frames: u64,
+    /// Their sizes.
+    pub bytes: u64,
+    /// Frames that arrived as they were sent.
+    pub delivered: u64,
+    /// Their sizes.
+    pub delivered_bytes: u64,
+    /// Frames that arrived damaged.
+    pub corrupted: u64,
+    /// Copies that the link made.
+    pub duplicated: u64,
+    /// Frames that did not arrive, by cause.
+    pub dropped: BTreeMap<&'static str, u64>,
+}
+
+/// The two tables of the network, being written.
+pub(crate) struct PacketTables {
+    packets: TableWriter<PacketColumns<'static>>,
+    control_packets: TableWriter<ControlPacketColumns<'static>>,
+    tallies: Vec<LinkTally>,
+}
+
+/// What became of them.
+#[derive(Debug, Default)]
+pub(crate) struct Network {
+    pub files: BTreeMap<String, FileSize>,
+    pub links: Vec<LinkTally>,
+    /// What could not be saved.
+    pub warnings: Vec<String>,
+}
+
+impl PacketTables {
+    pub(crate) fn create(dir: &Path) -> Result<PacketTables> {
+        Ok(PacketTables {
+            packets: TableWriter::create(dir)?,
+            control_packets: TableWriter::create(dir)?,
+            tallies: Vec::new(),
+        })
+    }
+
+    #[inline]
+    pub(crate) fn packet(&mut self, row: &PacketRow<'_>) -> Result<()> {
+        self.tally(row);
+        self.packets.push(|columns| columns.push(row))
+    }
+
+    pub(crate) fn control_packet(&mut self, row: &ControlPacketRow<'_>) -> Result<()> {
+        self.control_packets.push(|columns| columns.push(row))
+    }
+
+    #[inline]
+    fn tally(&mut self, row: &PacketRow<'_>) {
+        let place = usize::from(row.link) * 2 + usize::from(row.direction == Direction::Down.as_str());
+        if place >= self.tallies.len() {
+            self.tallies.resize_with(place + 1, LinkTally::default);
+        }
+        let tally = &mut self.tallies[place];
+        tally.frames += 1;
+        tally.bytes += u64::from(row.frame_bytes);
+        match row.fate.as_bytes() {
+            b"delivered" => {
+                tally.delivered += 1;
+                tally.delivered_bytes += u64::from(row.frame_bytes);
+            }
+            b"corrupted" => tally.corrupted += 1,
+            b"duplicated" => tally.duplicated += 1,
+            _ => {
+                let cause = Cause::ALL.iter().find(|cause| Some(cause.as_str()) == row.cause);
+                *tally.dropped.entry(cause.unwrap_or(&Cause::None).as_str()).or_default() += 1;
+            }
+        }
+    }
+
+    pub(crate) fn finish(self, layout: &Layout) -> Result<Network> {
+        let mut links = self.tallies;
+        for (place, tally) in links.iter_mut().enumerate() {
+            tally.link =
+                layout.links.get(place / 2).cloned().unwrap_or_else(|| format!("link {}", place / 2));
+            tally.direction = Direction::ALL[place % 2].as_str();
+        }
+        links.retain(|tally| tally.frames > 0);
+        let files = BTreeMap::from([
+            ("packets.parquet".to_string(), self.packets.finish()?),
+            ("control_packets.parquet".to_string(), self.control_packets.finish()?),
+        ]);
+        Ok(Network { files, links, warnings: Vec::new() })
+    }
+}
+
+/// Writes the network's tables to `to` from the frames in `from`, and captures if they are wanted.
+pub(crate) fn convert(
+    from: &Path,
+    to: &Path,
+    layout: &Layout,
+    analyser: &mut dyn FrameAnalyser,
+    captures: bool,
+) -> Result<Network> {
+    if !Spool::Frames.path(from).exists() {
+        return adopt(from, to, layout);
+    }
+    let mut tables = PacketTables::create(to)?;
+    let mut known = Known::default();
+    for_each(from, Spool::Frames, |frame: Frame, bytes| {
+        let headers = analyser.frame(&frame, bytes);
+        let row = PacketRow::new(&frame, &known.or_earlier(&frame, bytes, &headers));
+        tables.packet(&row)?;
+        hand_out(analyser, &mut tables, false)
+    })?;
+    hand_out(analyser, &mut tables, true)?;
+    let mut network = tables.finish(layout)?;
+    if captures {
+        network.files.extend(write_captures(from, to, layout)?);
+    }
+    Ok(network)
+}
+
+fn hand_out(analyser: &mut dyn FrameAnalyser, tables: &mut PacketTables, end: bool) -> Result<()> {
+    let mut outcome = Ok(());
+    analyser.control_packets(end, &mut |row| {
+        if outcome.is_ok() {
+            outcome = tables.control_packet(row);
+        }
+    });
+    outcome
+}
+
+/// A producer that writes its packets straight into the tables leaves no frames. If it was killed before they were
+/// finished there are none to be had, and the tables are made empty so that readers find them.
+fn adopt(from: &Path, to: &Path, layout: &Layout) -> Result<Network> {
+    let names = ["packets.parquet", "control_packets.parquet"];
+    if names.iter().any(|name| !from.join(name).exists()) {
+        let mut network = PacketTables::create(to)?.finish(layout)?;
+        network.warnings.push("the packets were lost: their tables were not finished".into());
+        return Ok(network);
+    }
+    for name in names.iter().filter(|_| from != to) {
+        fs::copy(from.join(name), to.join(name)).on("copy", &to.join(name))?;
+    }
+    Ok(Network { warnings: vec!["the links' counters were lost".into()], ..Network::default() })
+}
+
+/// Headers of frames that are under way, for the links on which they are recorded without bytes.
+#[derive(Default)]
+struct Known {
+    headers: BTreeMap<u64, (Headers<'static>, String, String)>,
+}
+
+impl Known {
+    /// The headers of a frame: its own when it has bytes, else those that an earlier link saw.
+    fn or_earlier<'a>(&'a mut self, frame: &Frame, bytes: &[u8], headers: &Headers<'a>) -> Headers<'a> {
+        let goes_on = frame.hop + 1 < frame.hops && frame.fate != FrameFate::Dropped;
+        if !bytes.is_empty() {
+            if goes_on {
+                self.remember(frame.frame, headers);
+            }
+            return *headers;
+        }
+        let Some((headers, sack, mqtt)) = self.headers.get(&frame.frame) else { return Headers::default() };
+        let word = |word: &'a String| Some(word.as_str()).filter(|word| !word.is_empty());
+        Headers { sack: word(sack), mqtt: word(mqtt), ..*headers }
+    }
+
+    fn remember(&mut self, frame: u64, headers: &Headers<'_>) {
+        if self.headers.len() >= KNOWN_FRAMES_MAX {
+            self.headers.pop_first();
+        }
+        let word = |word: Option<&str>| word.unwrap_or_default().to_string();
+        self.headers.insert(frame, (without_words(headers), word(headers.sack), word(headers.mqtt)));
+    }
+}
+
+/// The same headers, borrowing nothing.
+fn without_words(headers: &Headers<'_>) -> Headers<'static> {
+    Headers {
+        ip_bytes: headers.ip_bytes,
+        protocol: headers.protocol,
+        source_port: headers.source_port,
+        destination_port: headers.destination_port,
+        connection: headers.connection,
+        seq: headers.seq,
+        ack: headers.ack,
+        flags: headers.flags,
+        window: headers.window,
+        payload_bytes: headers.payload_bytes,
+        tsval: headers.tsval,
+        tsecr: headers.tsecr,
+        sack: None,
+        stream_offset: headers.stream_offset,
+        mqtt: None,
+    }
+}
+
+/// One capture for each link that has frames, in the order in which they came to it.
+fn write_captures(from: &Path, to: &Path, layout: &Layout) -> Result<BTreeMap<String, FileSize>> {
+    let mut blocks: BTreeMap<u64, u64> = BTreeMap::new();
+    for_each(from, Spool::Frames, |frame: Frame, _| {
+        *blocks.entry(frame.entered.as_ns() >> BLOCK_BITS).or_default() += 1;
+        Ok(())
+    })?;
+    let mut captures: BTreeMap<u16, Capture> = BTreeMap::new();
+    for range in ranges(&blocks, BLOCK_BITS, RANGE_FRAMES) {
+        for (frame, bytes) in frames_of(from, &range)? {
+            if !captures.contains_key(&frame.link) {
+                captures.insert(frame.link, Capture::create(to, layout, frame.link)?);
+            }
+            let capture = captures.get_mut(&frame.link).expect("it was made above");
+            capture.frame(layout.started_unix_ns, &frame, &bytes)?;
+        }
+    }
+    captures.into_values().map(Capture::finish).collect()
+}
+
+/// The frames that came to their link within a range of time, in that order.
+fn frames_of(from: &Path, range: &Range<u64>) -> Result<Vec<(Frame, Vec<u8>)>> {
+    let mut frames = Vec::new();
+    for_each(from, Spool::Frames, |frame: Frame, bytes| {
+        if range.contains(&frame.entered.as_ns()) && !bytes.is_empty() {
+            frames.push((frame, bytes.to_vec()));
+        }
+        Ok(())
+    })?;
+    frames.sort_by_key(|(frame, _)| frame.entered);
+    Ok(frames)
+}
+
+struct Capture {
+    path: PathBuf,
+    file: PcapngWriter<BufWriter<File>>,
+    frames: u64,
+}
+
+impl Capture {
+    fn create(dir: &Path, layout: &Layout, link: u16) -> Result<Capture> {
+        let name = layout.links.get(usize::from(link)).cloned().unwrap_or_else(|| format!("{link}"));
+        let path = dir.join(format!("capture-{}.pcapng", plain(&name)));
+        let file = BufWriter::new(File::create(&path).on("create", &path)?);
+        let file = (|| {
+            let mut file = PcapngWriter::new(
+                file,
+                std::env::consts::OS,
+                concat!("mqttlab ", env!("CARGO_PKG_VERSION")),
+            )?;
+            file.interface(&format!("{name} up"), "towards the broker, before the link's queue")?;
+            file.interface(&format!("{name} down"), "from the broker, before the link's queue")?;
+            Ok(file)
+        })();
+        Ok(Capture { file: file.on("write", &path)?, path, frames: 0 })
+    }
+
+    fn frame(&mut self, started_unix_ns: u64, frame: &Frame, bytes: &[u8]) -> Result<()> {
+        let comment = match frame.fate {
+            FrameFate::Delivered => None,
+            fate if frame.cause == Cause::None => Some(fate.as_str().to_string()),
+            fate => Some(format!("{}: {}", fate.as_str(), frame.cause.as_str())),
+        };
+        self.frames += 1;
+        let unix_ns = started_unix_ns + frame.entered.as_ns();
+        let written = self.file.packet(frame.direction as u32, unix_ns, bytes, comment.as_deref());
+        written.on("write", &self.path)
+    }
+
+    fn finish(self) -> Result<(String, FileSize)> {
+        let mut file = self.file.into_inner();
+        file.flush().on("write", &self.path)?;
+        file.get_ref().sync_all().on("write", &self.path)?;
+        let bytes = fs::metadata(&self.path).on("read the size of", &self.path)?.len();
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Ok((name, FileSize { rows: self.frames, bytes }))
+    }
+}
+
+/// A link's name as a part of a file's name.
+fn plain(name: &str) -> String {
+    name.chars().map(|c| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '-' }).collect()
+}
+
+/// Frames that are remembered while under way; the oldest is forgotten first.
+const KNOWN_FRAMES_MAX: usize = 1 << 18;
+/// A block is 2^24 ns, some 17 ms.
+const BLOCK_BITS: u32 = 24;
+/// Frames of a capture that are in memory at a time: some 50 MiB of full-size ones.
+const RANGE_FRAMES: u64 = 1 << 15;
