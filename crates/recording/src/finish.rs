@@ -51,6 +51,7 @@ pub struct Summary {
 /// still there, and [`recover`] can be tried with another directory.
 pub fn finalise(dir: &Path, finish: Finish<'_>) -> Result<Summary> {
     let layout = Layout::read(dir)?;
+    refuse_finished(dir)?;
     let network = packets::convert(dir, dir, &layout, finish.analyser, finish.captures)?;
     let run = Said { facts: &finish.facts, ending: &finish.ending, strain: finish.strain };
     complete(dir, dir, &layout, network, &run)
@@ -60,10 +61,8 @@ pub fn finalise(dir: &Path, finish: Finish<'_>) -> Result<Summary> {
 /// `incomplete.json`. With `out` they go to that directory, which is made if need be, and `dir` is only read:
 /// for a disk that is full or read-only.
 pub fn recover(dir: &Path, out: Option<&Path>, analyser: &mut dyn FrameAnalyser) -> Result<Summary> {
-    if dir.join("run.json").exists() {
-        return Err(Error::Finished(dir.to_owned()));
-    }
     let layout = Layout::read(dir)?;
+    refuse_finished(dir)?;
     let to = out.unwrap_or(dir);
     if to != dir {
         fs::create_dir_all(to).on("create", to)?;
@@ -73,6 +72,17 @@ pub fn recover(dir: &Path, out: Option<&Path>, analyser: &mut dyn FrameAnalyser)
     let ending = Ending::Incomplete("the producer ended without finishing the recording".into());
     let run = Said { facts: &RunFacts::default(), ending: &ending, strain: Strain::default() };
     complete(dir, to, &layout, network, &run)
+}
+
+/// A finished recording has no spools to make tables from, and its tables must not be made again from nothing.
+fn refuse_finished(dir: &Path) -> Result<()> {
+    let recovered = dir.join("incomplete.json").exists() && !Spool::Sent.path(dir).exists();
+    if !dir.join("run.json").exists() && !recovered {
+        return Ok(());
+    }
+    // Whoever finished it may have been killed before the last spool was gone. What stays is only in the way.
+    let _ = remove_spools(dir);
+    Err(Error::Finished(dir.to_owned()))
 }
 
 /// The end of a recording whose packets are in their tables already.
