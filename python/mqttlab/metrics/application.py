@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import polars as pl
-
 from mqttlab.metrics.statistics import batch_means_ci95
 from mqttlab.recording import Recording
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import polars as pl
-
 from mqttlab.recording import Recording
 
 NS_PER_MS = 1e6

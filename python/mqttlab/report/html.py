@@ -11,11 +11,10 @@ from typing import Any
 
 import plotly.graph_objects as go
 import polars as pl
-from plotly.offline import get_plotlyjs
-
 from mqttlab import figures, metrics
 from mqttlab.recording import Recording
 from mqttlab.report.text import heading, lateness, meaning, number, verdict
+from plotly.offline import get_plotlyjs
 
 APPLICATION_COLUMNS = (
     "messages_sent", "messages_unsent", "messages_delivered", "messages_lost", "messages_lost_percent", "duplicates",

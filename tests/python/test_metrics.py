@@ -1,0 +1,129 @@
+"""Metrics against answers that can be worked out by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from mqttlab import metrics
+from mqttlab.recording import Recording, RecordingError
+from recordings import MS, Message, packet, write
+
+
+def test_counts_keep_sent_lost_unsent_and_duplicates_apart(tmp_path: Path) -> None:
+    rows = [Message(i) for i in range(6)]
+    rows += [Message(6, None, fate="lost"), Message(7, None, fate="unsent", subscriber=None)]
+    rows += [Message(5, 30, fate="duplicate"), Message(8, phase="warm_up"), Message(9, None, fate="no_receiver", subscriber=None)]
+    table = metrics.application(Recording.open(write(tmp_path / "run", rows)))
+    row = table.row(0, named=True)
+    assert table.height == 1
+    assert (row["messages_offered"], row["messages_sent"], row["messages_unsent"]) == (9, 8, 1)
+    assert (row["deliveries_expected"], row["messages_delivered"], row["messages_lost"]) == (7, 6, 1)
+    assert row["duplicates"] == 1
+    assert row["messages_lost_percent"] == pytest.approx(100 / 7)
+
+
+def test_latency_statistics_are_those_of_first_deliveries(tmp_path: Path) -> None:
+    rows = [Message(i, float(i + 1)) for i in range(100)] + [Message(0, 5000, fate="duplicate")]
+    row = metrics.application(Recording.open(write(tmp_path / "run", rows))).row(0, named=True)
+    assert row["latency_ms_min"] == 1
+    assert row["latency_ms_max"] == 100
+    assert row["latency_ms_mean"] == pytest.approx(50.5)
+    assert row["latency_ms_p50"] == pytest.approx(50.5)
+    assert row["latency_ms_p95"] == pytest.approx(95.05)
+    assert row["throughput_per_s"] == pytest.approx(10)
+    assert row["goodput_kbit_s"] == pytest.approx(100 * 100 * 8 / 1000 / 10)
+
+
+def test_each_qos_and_group_has_its_own_row(tmp_path: Path) -> None:
+    rows = [Message(i, 10.0 * (1 + i % 3), qos=i % 3) for i in range(9)]
+    recording = Recording.open(write(tmp_path / "run", rows))
+    assert metrics.application(recording)["latency_ms_mean"].to_list() == [10, 20, 30]
+    by_group = metrics.application(recording, ("publisher_group", "subscriber_group", "qos"))
+    assert by_group["publisher_group"].unique().to_list() == ["publishers"]
+    assert by_group["subscriber_group"].unique().to_list() == ["subscribers"]
+
+
+def test_a_disconnect_counts_for_the_rows_its_client_takes_part_in(tmp_path: Path) -> None:
+    events = [{"at_ns": 1, "kind": "disconnect", "client": 1, "took_ns": None, "detail": "reset"},
+              {"at_ns": 2, "kind": "connack", "client": 0, "took_ns": 7 * MS, "detail": None}]
+    recording = Recording.open(write(tmp_path / "run", [Message(0), Message(1, qos=1)], events=events))
+    assert metrics.application(recording)["disconnects"].to_list() == [1, 1]
+    assert metrics.setup(recording)["connect_ms_p50"].to_list() == [7]
+    assert metrics.setup(recording)["acknowledge_ms_p50"].to_list() == [2]
+
+
+def test_batch_means_cover_the_mean_of_correlated_samples() -> None:
+    generator = np.random.default_rng(20051)
+    hits = 0
+    for _ in range(300):
+        noise = generator.normal(size=2000)
+        samples = np.empty_like(noise)
+        samples[0] = noise[0]
+        for i in range(1, noise.size):
+            samples[i] = 0.8 * samples[i - 1] + noise[i]
+        half = metrics.batch_means_ci95(samples)
+        assert half is not None
+        hits += abs(samples.mean()) <= half
+    # 95 % nominal; batches of 100 with a correlation of 0.8 leave a little to be desired. The textbook interval
+    # covers about half.
+    assert hits >= 0.88 * 300
+
+
+def test_fewer_than_two_samples_have_no_interval() -> None:
+    assert metrics.batch_means_ci95(np.array([1.0])) is None
+
+
+def test_link_figures_follow_from_its_frames(tmp_path: Path) -> None:
+    packets = [packet(0), packet(10, wait_ms=4), packet(90),
+               packet(95, fate="dropped", cause="queue_full"), packet(96, fate="dropped", cause="queue_full")]
+    recording = Recording.open(write(tmp_path / "run", [Message(0)], packets=packets))
+    row = metrics.links(recording).row(0, named=True)
+    assert row["link"] == "up"
+    assert (row["frames"], row["frames_delivered"], row["frames_dropped"]) == (5, 3, 2)
+    assert row["drops_by_cause"] == "2 queue_full"
+    # Three frames of 10 ms in the 100 ms from the first frame's arrival to the last one's last bit.
+    assert row["utilisation_percent"] == pytest.approx(30)
+    assert row["data_rate_kbit_s"] == pytest.approx(3 * 8000 / 0.1 / 1000)
+    assert row["queue_wait_ms_max"] == 4
+
+
+def test_every_column_is_a_declared_metric(tmp_path: Path) -> None:
+    recording = Recording.open(write(tmp_path / "run", [Message(0)], packets=[packet(0)]))
+    keys = {"qos", "link"}
+    for table in (metrics.application(recording), metrics.links(recording), metrics.setup(recording)):
+        assert set(table.columns) - keys <= set(metrics.ALL)
+
+
+def test_declared_metrics_have_a_unit_and_a_sentence() -> None:
+    for metric in metrics.ALL.values():
+        assert metric.meaning.endswith("."), metric.name
+        assert metric.unit or metric.name == "drops_by_cause"
+
+
+def test_a_directory_without_a_plan_is_not_a_recording(tmp_path: Path) -> None:
+    with pytest.raises(RecordingError, match="has no plan.json"):
+        Recording.open(tmp_path)
+
+
+def test_a_broken_table_names_its_path(tmp_path: Path) -> None:
+    run = write(tmp_path / "run", [Message(0)])
+    (run / "messages.parquet").write_bytes(b"not parquet")
+    with pytest.raises(RecordingError, match=r"messages\.parquet"):
+        _ = Recording.open(run).messages
+
+
+def test_a_run_without_deliveries_yields_counts_and_no_latency(tmp_path: Path) -> None:
+    rows = [Message(i, None, fate="lost") for i in range(3)]
+    row = metrics.application(Recording.open(write(tmp_path / "run", rows))).row(0, named=True)
+    assert row["messages_lost"] == 3
+    assert row["latency_ms_mean"] is None
+
+
+def test_deliveries_are_in_the_order_of_sending(tmp_path: Path) -> None:
+    rows = [Message(2), Message(0), Message(1)]
+    samples = metrics.deliveries(Recording.open(write(tmp_path / "run", rows)))
+    assert samples["intended_s"].to_list() == pytest.approx([0, 0.1, 0.2])
+    assert samples.schema["latency_ms"] == pl.Float64

@@ -1,0 +1,108 @@
+"""Figures, reports and exports of a recording."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from mqttlab import export, figures, metrics
+from mqttlab.recording import Recording
+from mqttlab.report import terminal, write_html
+from recordings import Message, S, packet, write
+from rich.console import Console
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    rows = [Message(i, 5.0 + i % 7, qos=i % 3) for i in range(90)] + [Message(90, None, fate="lost")]
+    return write(tmp_path / "run", rows, packets=[packet(20 * i) for i in range(50)])
+
+
+def test_the_page_holds_every_section_and_needs_no_network(run: Path, tmp_path: Path) -> None:
+    page = write_html(run, tmp_path / "report.html").read_text(encoding="utf-8")
+    for words in ("Messages by QoS", "Latency, cumulative", "Links: data rate", "The plan, as run", "Valid"):
+        assert words in page
+    head = page[: page.index("<style>")]
+    assert "http" not in head
+    assert "<script src" not in page
+
+
+def test_an_incomplete_run_says_so_on_terminal_and_page(tmp_path: Path) -> None:
+    run = write(tmp_path / "run", [Message(0)], complete=False)
+    text = io.StringIO()
+    terminal(run, Console(file=text, width=200))
+    assert "incomplete" in text.getvalue()
+    assert '<section class="verdict incomplete">' in write_html(run, tmp_path / "r.html").read_text(encoding="utf-8")
+
+
+def test_a_late_run_is_marked_with_its_reason(tmp_path: Path) -> None:
+    validity = {"valid": False, "reasons": ["the emulator was 3 ms late at p99"]}
+    run = write(tmp_path / "run", [Message(0)], validity=validity)
+    text = io.StringIO()
+    terminal(run, Console(file=text, width=200))
+    assert "marked" in text.getvalue()
+    assert "3 ms late" in text.getvalue()
+
+
+def test_the_terminal_table_shows_counts_and_latencies(run: Path) -> None:
+    text = io.StringIO()
+    terminal(run, Console(file=text, width=240))
+    assert "delivered" in text.getvalue()
+    assert "up" in text.getvalue()
+
+
+def test_a_page_that_cannot_be_written_leaves_the_old_one(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "report.html").write_text("old", encoding="utf-8")
+    blocked = tmp_path / "report.html" / "below.html"
+    with pytest.raises(OSError):
+        write_html(run, blocked)
+    assert (tmp_path / "report.html").read_text(encoding="utf-8") == "old"
+
+
+def test_csv_and_xlsx_hold_the_reports_tables(run: Path, tmp_path: Path) -> None:
+    out = export.csv(run, tmp_path / "csv")
+    by_qos = pl.read_csv(out / "by_qos.csv")
+    expected = metrics.application(Recording.open(run))
+    assert by_qos["messages_delivered"].to_list() == expected["messages_delivered"].to_list()
+    assert pl.read_csv(out / "messages.csv").height == 91
+    with zipfile.ZipFile(export.xlsx(run, tmp_path / "run.xlsx")) as book:
+        assert "by_qos" in book.read("xl/workbook.xml").decode()
+
+
+def test_utilisation_counts_busy_time_within_each_slice() -> None:
+    # Busy 0-1 s and 3-4 s of 4 s, in 4 slices.
+    packets = pl.DataFrame({"link": "l", "start_ns": [0, 3 * S], "sent_ns": [S, 4 * S], "fate": "delivered"})
+    figure = figures.link_utilisation(packets, bins=4)
+    assert figure.data[0].y == pytest.approx((100, 0, 0, 100))
+
+
+def test_utilisation_of_a_frame_over_several_slices_is_spread() -> None:
+    packets = pl.DataFrame({"link": "l", "start_ns": [0, 2 * S], "sent_ns": [int(1.5 * S), 4 * S], "fate": "delivered"})
+    assert figures.link_utilisation(packets, bins=4).data[0].y == pytest.approx((100, 50, 100, 100))
+
+
+def test_the_cdf_ends_at_the_slowest_delivery(run: Path) -> None:
+    samples = metrics.deliveries(Recording.open(run))
+    for trace in figures.latency_cdf(samples).data:
+        assert trace.y[-1] == 1
+        assert max(trace.x) <= samples["latency_ms"].max()
+
+
+def test_thousands_of_deliveries_are_thinned_but_the_slowest_stays() -> None:
+    latency = np.full(50_000, 10.0)
+    latency[12_345] = 999.0
+    samples = pl.DataFrame({"qos": 0, "intended_s": np.arange(50_000) / 100, "latency_ms": latency})
+    figure = figures.latency_over_time(samples)
+    assert 999.0 in figure.data[0].y
+    assert len(figure.data[0].y) < 15_000
+    assert "drawn" in figure.layout.title.text
+
+
+def test_every_figure_is_drawn_from_an_empty_frame() -> None:
+    nothing = pl.DataFrame(schema={"qos": pl.Int64, "intended_s": pl.Float64, "latency_ms": pl.Float64})
+    for draw in (figures.latency_over_time, figures.latency_cdf, figures.latency_box):
+        assert len(draw(nothing).data) == 0
