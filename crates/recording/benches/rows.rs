@@ -43,12 +43,18 @@ fn messages_of_a_simulation() {
             recorder.sent(&sent(sequence, at)).unwrap();
             recorder.received(&received(sequence, at + 5_000_000)).unwrap();
             let at = Instant::from_ns(at + 6_000_000);
-            recorder.acknowledged(&Acknowledged { publisher: sequence % 100, sequence: sequence / 100, at }).unwrap();
+            recorder
+                .acknowledged(&Acknowledged { publisher: sequence % 100, sequence: sequence / 100, at })
+                .unwrap();
         }
     });
     let finished = cpu(|| drop(recorder.finish(None, &RunFacts::default(), &Ending::Complete).unwrap()));
     let each = |ns: f64| ns / f64::from(MESSAGES);
-    println!("message, simulated: {:.1} ns pushed (three rows), {:.1} ns joined", each(pushed), each(finished));
+    println!(
+        "message, simulated: {:.1} ns pushed (three rows), {:.1} ns joined",
+        each(pushed),
+        each(finished)
+    );
     fs::remove_dir_all(dir).unwrap();
 }
 
@@ -67,7 +73,11 @@ fn frames_of_a_live_run() {
         finalise(&dir, finish).unwrap();
     });
     let each = |ns: f64| ns / f64::from(FRAMES);
-    println!("frame of 150 B, live: {:.1} ns pushed, {:.1} ns converted; {strain:?}", each(pushed), each(finished));
+    println!(
+        "frame of 150 B, live: {:.1} ns pushed, {:.1} ns converted; {strain:?}",
+        each(pushed),
+        each(finished)
+    );
     fs::remove_dir_all(dir).unwrap();
 }
 

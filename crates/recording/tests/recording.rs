@@ -12,7 +12,8 @@ use mqttlab_recording::{DirectRecorder, Ending, Error, HeaderAnalyser, Layout, R
 fn every_message_gets_its_fate_at_every_receiver() {
     let scratch = Scratch::new();
     record(&scratch);
-    let columns = ["publisher", "sequence", "topic", "subscriber", "fate", "phase", "dup", "out_of_order", "late"];
+    let columns =
+        ["publisher", "sequence", "topic", "subscriber", "fate", "phase", "dup", "out_of_order", "late"];
     expect![[r#"
         publisher sequence topic subscriber fate phase dup out_of_order late
         0 0 a/b 2 delivered warm_up false false false
@@ -62,7 +63,8 @@ fn clients_are_counted_from_messages_and_events() {
         sub-1 broker null 0 0 0 null 2
     "#]]
     .assert_eq(&table(scratch.path(), "clients", &columns));
-    let columns = ["name", "lost", "duplicates", "out_of_order", "late", "foreign", "disconnects", "reconnects"];
+    let columns =
+        ["name", "lost", "duplicates", "out_of_order", "late", "foreign", "disconnects", "reconnects"];
     expect![[r#"
         name lost duplicates out_of_order late foreign disconnects reconnects
         pub-0 0 0 0 0 0 0 0
@@ -77,7 +79,8 @@ fn clients_are_counted_from_messages_and_events() {
 fn frames_are_read_for_their_headers() {
     let scratch = Scratch::new();
     record(&scratch);
-    let columns = ["frame", "direction", "fate", "cause", "connection", "seq", "ack", "flags", "stream_offset"];
+    let columns =
+        ["frame", "direction", "fate", "cause", "connection", "seq", "ack", "flags", "stream_offset"];
     expect![[r#"
         frame direction fate cause connection seq ack flags stream_offset
         0 up delivered null 0 999 null 2 null
@@ -131,7 +134,12 @@ fn the_same_rows_make_the_same_bytes_whoever_pushes_them() {
             scope.spawn(move || {
                 for number in (0..40_000_u32).filter(|number| number / 100 % 4 == producer) {
                     sink.sent(&sent(number / 100, number % 100, 0, u64::from(number)));
-                    sink.received(&received(number / 100, Some(number / 100), number % 100, u64::from(number) + 9));
+                    sink.received(&received(
+                        number / 100,
+                        Some(number / 100),
+                        number % 100,
+                        u64::from(number) + 9,
+                    ));
                 }
             });
         }

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use mqttlab_recording::{
-    Acknowledged, Cause, Client, Direction, Ending, Event, EventKind, Finish, Frame, FrameFate, HeaderAnalyser,
-    Identified, Layout, Received, RunFacts, Sent, Sink, Strain, Summary, Topic, Unsent, finalise,
+    Acknowledged, Cause, Client, Direction, Ending, Event, EventKind, Finish, Frame, FrameFate,
+    HeaderAnalyser, Identified, Layout, Received, RunFacts, Sent, Sink, Strain, Summary, Topic, Unsent,
+    finalise,
 };
 use mqttlab_units::{Duration, Instant};
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -187,7 +188,8 @@ pub fn play(sink: &mut Sink) {
 pub fn finish(dir: &Path, captures: bool) -> Summary {
     let mut analyser = HeaderAnalyser::default();
     let (facts, ending) = (RunFacts::default(), Ending::Complete);
-    finalise(dir, Finish { facts, ending, strain: Strain::default(), analyser: &mut analyser, captures }).unwrap()
+    finalise(dir, Finish { facts, ending, strain: Strain::default(), analyser: &mut analyser, captures })
+        .unwrap()
 }
 
 /// The chosen columns of a table, a row a line.
