@@ -1,1 +1,27 @@
-//! Placeholder until the room is furnished.
+//! The witness: what packets show, whoever captured them.
+//!
+//! ```text
+//!   pcapng, pcap ──► Reader ──► dissect ──► Segment + payload ─┐
+//!   emulator's frames ─────────────────► Segment + payload ────┼─► Analyser ──► marks, round trips, MQTT packets
+//!   simulator ─────────────────► Segment + packet descriptors ─┘        └─────► Tally ──► METRICS
+//! ```
+//!
+//! Everything is read once, front to back, in bounded memory; nothing here panics or loops on what a file says.
+//!
+//! What it does not model: decryption, IP fragments, MQTT over WebSocket.
+
+pub mod analysis;
+mod error;
+mod link;
+pub mod metrics;
+pub mod mqtt;
+mod reader;
+pub mod reassembly;
+mod segment;
+
+pub use analysis::{Analyser, Analysis, Annotations, Completed, Connection, Direction, Marks, Settings};
+pub use error::Error;
+pub use link::{LinkType, Network};
+pub use reader::{Frame, Reader};
+pub use reassembly::{Payload, Sighting};
+pub use segment::{Bits, Datagram, Endpoint, Options, Segment, Transport, dissect};

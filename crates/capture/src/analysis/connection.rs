@@ -1,0 +1,422 @@
+//! One connection: both directions' judgements, streams, packets and sums.
+
+use std::collections::BTreeMap;
+
+use mqttlab_units::{Duration, Instant};
+
+use super::flags::{self, Half, Marks, Verdict};
+use super::{Annotations, Completed, Direction, RttEstimator, Settings};
+use crate::metrics::{Exchange, Tally};
+use crate::mqtt::{Connect, Context, Framer, Kind, Packet, starts_as_connect};
+use crate::reassembly::{Payload, Piece, Reassembler, Sighting};
+use crate::segment::{Bits, Endpoint, Segment};
+
+/// A connection and what was counted of it.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    /// Numbered from 0 in order of appearance.
+    pub number: u64,
+    /// The end that opened it, as far as can be told.
+    pub client: Endpoint,
+    /// The other end.
+    pub server: Endpoint,
+    /// Whether its streams were decoded as MQTT.
+    pub is_mqtt: bool,
+    /// What its CONNECT said.
+    pub connect: Option<Connect>,
+    /// SYN to the acknowledgment that completed the handshake.
+    pub initial_rtt: Option<Duration>,
+    /// Smoothed round-trip time of each direction's sender.
+    pub smoothed_rtt: [Option<Duration>; 2],
+    /// What was counted, by [`Direction`].
+    pub directions: [Tally; 2],
+}
+
+/// A request waits for its answer under the direction it was sent in, its kind and its packet identifier.
+type Waiting = BTreeMap<(Direction, Exchange, u16), Instant>;
+
+/// Whether a connection's streams are MQTT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Protocol {
+    Mqtt,
+    /// Not known until the client's first bytes.
+    Unknown,
+    Other,
+}
+
+/// A connection being followed.
+#[derive(Debug)]
+pub(super) struct Follower {
+    number: u64,
+    client: Endpoint,
+    server: Endpoint,
+    protocol: Protocol,
+    ways: [Way; 2],
+    context: Context,
+    connect: Option<Connect>,
+    handshake: Handshake,
+    waiting: Waiting,
+    last_frame: u64,
+}
+
+/// One direction.
+#[derive(Debug)]
+struct Way {
+    half: Half,
+    rtt: RttEstimator,
+    stream: Reassembler,
+    framer: Option<Framer>,
+    from_start: bool,
+    publishes_in: PerSegment,
+    publishes_from: PerSegment,
+    tally: Tally,
+}
+
+/// Counts packets segment by segment; packets of one segment come in a row.
+#[derive(Debug, Default)]
+struct PerSegment {
+    frame: u64,
+    count: u64,
+}
+
+#[derive(Debug, Default)]
+struct Handshake {
+    syn: Option<Instant>,
+    initial_rtt: Option<Duration>,
+    synchronized: bool,
+}
+
+impl Follower {
+    pub(super) fn new(number: u64, segment: &Segment, settings: &Settings) -> Self {
+        let (client, server) = sides(segment, settings);
+        let broker = settings.broker_ports.contains(&server.port);
+        let way = || Way {
+            half: Half::default(),
+            rtt: RttEstimator::new(settings.rto_min),
+            stream: Reassembler::default(),
+            framer: None,
+            from_start: false,
+            publishes_in: PerSegment::default(),
+            publishes_from: PerSegment::default(),
+            tally: Tally::default(),
+        };
+        let mut ways = [way(), way()];
+        ways[0].tally.connections = 1;
+        Follower {
+            number,
+            client,
+            server,
+            protocol: if broker { Protocol::Mqtt } else { Protocol::Unknown },
+            ways,
+            context: Context::default(),
+            connect: None,
+            handshake: Handshake::default(),
+            waiting: Waiting::new(),
+            last_frame: 0,
+        }
+    }
+
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub(super) fn last_frame(&self) -> u64 {
+        self.last_frame
+    }
+
+    /// Whether a SYN opens another connection between the same ends: it starts at another sequence number.
+    pub(super) fn is_another(&self, syn: &Segment) -> bool {
+        let base = self.ways[self.direction(syn) as usize].half.base;
+        !syn.bits.has(Bits::ACK) && base.is_some_and(|base| base != syn.sequence)
+    }
+
+    pub(super) fn reused(&mut self, direction: Direction) {
+        self.ways[direction as usize].tally.mark(Marks::REUSED_PORTS);
+    }
+
+    fn direction(&self, segment: &Segment) -> Direction {
+        if segment.source == self.client { Direction::ToServer } else { Direction::FromServer }
+    }
+
+    pub(super) fn segment(
+        &mut self,
+        frame: u64,
+        segment: &Segment,
+        payload: Payload<'_>,
+        completed: &mut Vec<Completed>,
+    ) -> Annotations<'static> {
+        self.last_frame = frame;
+        let direction = self.direction(segment);
+        let way = &mut self.ways[direction as usize];
+        way.tally.frame(segment.time, segment.frame_len);
+        way.tally.segment(segment);
+        way.count_order(segment);
+        let verdict = self.judge(direction, segment);
+        self.handshake(segment);
+        let seen = Sighting { time: segment.time, frame };
+        let new_bytes = self.stream(direction, segment, payload, seen, completed);
+        let rtt = &self.ways[direction as usize].rtt;
+        Annotations {
+            frame,
+            connection: self.number,
+            direction,
+            verdict,
+            initial_rtt: self.handshake.initial_rtt,
+            new_bytes,
+            rto: rtt.smoothed().map(|_| rtt.timeout()),
+            packets: &[],
+        }
+    }
+
+    fn judge(&mut self, direction: Direction, segment: &Segment) -> Verdict {
+        let [to_server, from_server] = &mut self.ways;
+        let (forward, reverse) = match direction {
+            Direction::ToServer => (to_server, from_server),
+            Direction::FromServer => (from_server, to_server),
+        };
+        let initial_rtt = self.handshake.initial_rtt;
+        let verdict = flags::judge(&mut forward.half, &mut reverse.half, initial_rtt, segment);
+        forward.tally.mark(verdict.marks);
+        if let Some(bytes) = verdict.bytes_in_flight {
+            forward.tally.in_flight_bytes.record(bytes.into());
+        }
+        if let Some(rtt) = verdict.ack_rtt {
+            forward.tally.ack_rtt_ns.record(rtt.as_ns());
+            if !verdict.ack_rtt_ambiguous {
+                reverse.rtt.sample(rtt);
+                reverse.tally.rto_ns.record(reverse.rtt.timeout().as_ns());
+            }
+        }
+        if verdict.marks.is_timeout_retransmission() {
+            forward.rtt.timed_out();
+        }
+        verdict
+    }
+
+    fn handshake(&mut self, segment: &Segment) {
+        let handshake = &mut self.handshake;
+        let tally = &mut self.ways[0].tally;
+        if segment.bits.has(Bits::SYN) {
+            if !segment.bits.has(Bits::ACK) {
+                tally.connections_with_syn = 1;
+                handshake.syn = Some(segment.time);
+            } else {
+                handshake.synchronized = true;
+            }
+            return;
+        }
+        if segment.bits.has(Bits::ACK)
+            && handshake.initial_rtt.is_none()
+            && let Some(syn) = handshake.syn
+        {
+            handshake.initial_rtt = segment.time.checked_since(syn);
+            if let Some(rtt) = handshake.initial_rtt {
+                tally.initial_rtt_ns.record(rtt.as_ns());
+            }
+            tally.handshakes += u64::from(handshake.synchronized && !segment.bits.has(Bits::RST));
+        }
+    }
+
+    /// Hands the payload to this direction's stream and the acknowledgment to the other's.
+    fn stream(
+        &mut self,
+        direction: Direction,
+        segment: &Segment,
+        payload: Payload<'_>,
+        seen: Sighting,
+        completed: &mut Vec<Completed>,
+    ) -> u64 {
+        let mut sequence = segment.sequence;
+        if segment.bits.has(Bits::SYN) {
+            let way = &mut self.ways[direction as usize];
+            way.stream.start(sequence);
+            way.from_start = true;
+            sequence = sequence.wrapping_add(1);
+        }
+        let mut new_bytes = 0;
+        if segment.payload_len > 0 {
+            self.sniff(direction, payload);
+            new_bytes = self.with_stream(direction, completed, |stream, sink| {
+                stream.push(sequence, segment.payload_len, payload, seen, sink).new_bytes
+            });
+            self.ways[direction as usize].tally.payload_bytes_unique += new_bytes;
+        }
+        if segment.bits.has(Bits::ACK) {
+            let ack = segment.acknowledgment;
+            self.with_stream(direction.opposite(), completed, |stream, sink| stream.acknowledge(ack, sink));
+        }
+        new_bytes
+    }
+
+    /// On a port that is not a broker's, the client's first bytes decide.
+    fn sniff(&mut self, direction: Direction, payload: Payload<'_>) {
+        if self.protocol == Protocol::Unknown {
+            self.protocol = match payload {
+                Payload::Packets(_) => Protocol::Mqtt,
+                Payload::Bytes(bytes) if direction == Direction::ToServer && starts_as_connect(bytes) => {
+                    Protocol::Mqtt
+                }
+                Payload::Bytes(_) => Protocol::Other,
+            };
+        }
+        let way = &mut self.ways[direction as usize];
+        if self.protocol == Protocol::Mqtt && way.framer.is_none() {
+            way.framer = Some(Framer::new(direction == Direction::ToServer, way.from_start));
+        }
+    }
+
+    /// Runs `act` on a direction's stream, decoding the pieces that it hands on.
+    fn with_stream<T>(
+        &mut self,
+        direction: Direction,
+        completed: &mut Vec<Completed>,
+        act: impl FnOnce(&mut Reassembler, &mut dyn FnMut(Piece<'_>)) -> T,
+    ) -> T {
+        let mut packets = Vec::new();
+        let Way { stream, framer, tally, .. } = &mut self.ways[direction as usize];
+        let context = &mut self.context;
+        let result = act(stream, &mut |piece| {
+            if let Piece::Missing { len, .. } = piece {
+                tally.missing_bytes += len;
+            }
+            if let Some(framer) = framer {
+                framer.feed(context, &piece, &mut packets);
+            }
+        });
+        for packet in packets {
+            self.packet(direction, packet, completed);
+        }
+        result
+    }
+
+    fn packet(&mut self, direction: Direction, packet: Packet, completed: &mut Vec<Completed>) {
+        let way = &mut self.ways[direction as usize];
+        way.tally.packet(&packet);
+        if packet.kind == Kind::Publish {
+            way.publishes_in.count(packet.complete.frame, &mut way.tally.publish_per_segment);
+            way.publishes_from.count(packet.first.frame, &mut way.tally.publish_starts_per_segment);
+        }
+        if let Some(connect) = &packet.connect {
+            self.connect = Some((**connect).clone());
+        }
+        self.exchange(direction, &packet);
+        completed.push(Completed { connection: self.number, direction, packet });
+    }
+
+    /// Starts waiting for an answer, or ends it. Repeated requests wait from the first.
+    fn exchange(&mut self, direction: Direction, packet: &Packet) {
+        let id = packet.id.unwrap_or(0);
+        if let Some(exchange) = answered(packet.kind) {
+            let requester = direction.opposite();
+            if let Some(since) = self.waiting.remove(&(requester, exchange, id))
+                && let Some(elapsed) = packet.complete.time.checked_since(since)
+            {
+                let tally = &mut self.ways[requester as usize].tally;
+                tally.exchange_ns[exchange as usize].record(elapsed.as_ns());
+            }
+        }
+        if let Some(exchange) = requested(packet.kind, packet.qos) {
+            self.waiting.entry((direction, exchange, id)).or_insert(packet.complete.time);
+        }
+    }
+
+    pub(super) fn finish(mut self, completed: &mut Vec<Completed>) -> Connection {
+        for direction in Direction::BOTH {
+            self.with_stream(direction, completed, |stream, sink| stream.finish(sink));
+            let mut packets = Vec::new();
+            let way = &mut self.ways[direction as usize];
+            if let Some(framer) = &mut way.framer {
+                framer.finish(&mut self.context, &mut packets);
+                way.tally.skipped_bytes = framer.counts().skipped_bytes;
+                way.tally.partial = framer.counts().partial;
+            }
+            for packet in packets {
+                self.packet(direction, packet, completed);
+            }
+            let way = &mut self.ways[direction as usize];
+            way.publishes_in.end(&mut way.tally.publish_per_segment);
+            way.publishes_from.end(&mut way.tally.publish_starts_per_segment);
+        }
+        let [to_server, from_server] = self.ways;
+        Connection {
+            number: self.number,
+            client: self.client,
+            server: self.server,
+            is_mqtt: self.protocol == Protocol::Mqtt,
+            connect: self.connect,
+            initial_rtt: self.handshake.initial_rtt,
+            smoothed_rtt: [to_server.rtt.smoothed(), from_server.rtt.smoothed()],
+            directions: [to_server.tally, from_server.tally],
+        }
+    }
+}
+
+impl Way {
+    /// Where the segment lies against the highest sequence number seen, before it is remembered.
+    fn count_order(&mut self, segment: &Segment) {
+        let Some(next) = self.half.next.filter(|_| segment.payload_len > 0) else { return };
+        let end = segment.sequence.wrapping_add(segment.payload_len);
+        self.tally.holes += u64::from(flags::after(segment.sequence, next));
+        self.tally.segments_below_highest += u64::from(!flags::after(end, next));
+    }
+}
+
+impl PerSegment {
+    fn count(&mut self, frame: u64, into: &mut crate::metrics::Distribution) {
+        if frame != self.frame {
+            self.end(into);
+            self.frame = frame;
+        }
+        self.count += 1;
+    }
+
+    fn end(&mut self, into: &mut crate::metrics::Distribution) {
+        if self.count > 0 {
+            into.record(std::mem::take(&mut self.count));
+        }
+    }
+}
+
+fn requested(kind: Kind, qos: u8) -> Option<Exchange> {
+    match kind {
+        Kind::Connect => Some(Exchange::Connect),
+        Kind::Publish if qos == 1 => Some(Exchange::PublishPuback),
+        Kind::Publish if qos == 2 => Some(Exchange::PublishPubrec),
+        Kind::Pubrec => Some(Exchange::PubrecPubrel),
+        Kind::Pubrel => Some(Exchange::PubrelPubcomp),
+        Kind::Subscribe => Some(Exchange::Subscribe),
+        Kind::Unsubscribe => Some(Exchange::Unsubscribe),
+        Kind::Pingreq => Some(Exchange::Ping),
+        _ => None,
+    }
+}
+
+fn answered(kind: Kind) -> Option<Exchange> {
+    match kind {
+        Kind::Connack => Some(Exchange::Connect),
+        Kind::Puback => Some(Exchange::PublishPuback),
+        Kind::Pubrec => Some(Exchange::PublishPubrec),
+        Kind::Pubrel => Some(Exchange::PubrecPubrel),
+        Kind::Pubcomp => Some(Exchange::PubrelPubcomp),
+        Kind::Suback => Some(Exchange::Subscribe),
+        Kind::Unsuback => Some(Exchange::Unsubscribe),
+        Kind::Pingresp => Some(Exchange::Ping),
+        _ => None,
+    }
+}
+
+/// Client and server of a connection, by its first segment.
+fn sides(segment: &Segment, settings: &Settings) -> (Endpoint, Endpoint) {
+    let to = (segment.source, segment.destination);
+    let from = (segment.destination, segment.source);
+    let broker = |endpoint: Endpoint| settings.broker_ports.contains(&endpoint.port);
+    match (broker(segment.source), broker(segment.destination)) {
+        (false, true) => return to,
+        (true, false) => return from,
+        _ => {}
+    }
+    if segment.bits.has(Bits::SYN) {
+        return if segment.bits.has(Bits::ACK) { from } else { to };
+    }
+    if segment.destination.port <= segment.source.port { to } else { from }
+}

@@ -1,0 +1,372 @@
+//! What can be said of a TCP segment from the segments before it, as seen where the capture was taken.
+//!
+//! The marks have the names and meanings of Wireshark 4.0's `tcp.analysis.*` fields (User's Guide §7.5, "TCP
+//! Analysis"), so that two programs can be compared frame by frame. They are judgements about what a capture
+//! shows, not about what happened at the sender: a segment lost before the capture point is "lost" here, and its
+//! only copy that was captured is new data, not a retransmission.
+//!
+//! What it does not judge: multipath TCP, and bytes in flight after 10 000 unacknowledged segments.
+
+use std::fmt;
+
+use mqttlab_units::{Duration, Instant};
+
+use super::unacknowledged::Unacknowledged;
+use crate::segment::{Bits, Segment};
+
+/// A set of marks on a segment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Marks(pub u32);
+
+macro_rules! marks {
+    ($($(#[$doc:meta])* $name:ident = $bit:literal, $text:literal;)*) => {
+        impl Marks {
+            $($(#[$doc])* pub const $name: Marks = Marks(1 << $bit);)*
+
+            /// Every mark with its name, in the order of the bits.
+            pub const ALL: &'static [(Marks, &'static str)] = &[$((Marks::$name, $text)),*];
+        }
+    };
+}
+
+marks! {
+    /// Data below the highest sequence number seen; also set with the two kinds below.
+    RETRANSMISSION = 0, "retransmission";
+    /// Sent within 20 ms of a third equal acknowledgment, at exactly the byte that it asks for.
+    FAST_RETRANSMISSION = 1, "fast_retransmission";
+    /// All of its bytes had been acknowledged already.
+    SPURIOUS_RETRANSMISSION = 2, "spurious_retransmission";
+    /// Below the highest sequence number, but closer in time than a retransmission could be.
+    OUT_OF_ORDER = 3, "out_of_order";
+    /// Repeats the previous acknowledgment without data.
+    DUPLICATE_ACK = 4, "duplicate_ack";
+    /// Starts beyond what was seen: something before it was not captured (yet).
+    LOST_SEGMENT = 5, "lost_segment";
+    /// Acknowledges bytes that were never captured.
+    ACK_LOST_SEGMENT = 6, "ack_lost_segment";
+    /// Offers no window.
+    ZERO_WINDOW = 7, "zero_window";
+    /// One byte sent against a closed window.
+    ZERO_WINDOW_PROBE = 8, "zero_window_probe";
+    /// Answers a zero-window probe with a window that is still closed.
+    ZERO_WINDOW_PROBE_ACK = 9, "zero_window_probe_ack";
+    /// Fills the window that the other side offered.
+    WINDOW_FULL = 10, "window_full";
+    /// Changes only the window.
+    WINDOW_UPDATE = 11, "window_update";
+    /// At most one byte, one below the next expected sequence number.
+    KEEP_ALIVE = 12, "keep_alive";
+    /// Answers a keep-alive.
+    KEEP_ALIVE_ACK = 13, "keep_alive_ack";
+    /// A SYN for an address pair that an earlier connection in the capture had.
+    REUSED_PORTS = 14, "reused_ports";
+}
+
+impl Marks {
+    /// Whether all of `others` are set.
+    pub const fn has(self, others: Marks) -> bool {
+        self.0 & others.0 == others.0
+    }
+
+    pub(super) fn set(&mut self, others: Marks) {
+        self.0 |= others.0;
+    }
+
+    /// The names of the marks that are set.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        Marks::ALL.iter().filter(move |(mark, _)| self.has(*mark)).map(|(_, name)| *name)
+    }
+
+    /// Sent again because a timer ran out (retransmission timer, tail-loss probe) or in the slow start that
+    /// follows: a retransmission that is neither fast nor spurious.
+    pub const fn is_timeout_retransmission(self) -> bool {
+        self.has(Marks::RETRANSMISSION)
+            && !self.has(Marks::FAST_RETRANSMISSION)
+            && !self.has(Marks::SPURIOUS_RETRANSMISSION)
+    }
+}
+
+impl fmt::Display for Marks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, name) in self.names().enumerate() {
+            write!(f, "{}{name}", if index == 0 { "" } else { "," })?;
+        }
+        Ok(())
+    }
+}
+
+/// What a segment turned out to be.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Verdict {
+    /// Its marks.
+    pub marks: Marks,
+    /// From the data segment that this one acknowledges exactly, to this one.
+    pub ack_rtt: Option<Duration>,
+    /// Whether `ack_rtt` is of a segment that was sent more than once, which says nothing of the round trip
+    /// (Karn's algorithm, RFC 6298 §3).
+    pub ack_rtt_ambiguous: bool,
+    /// Bytes sent and not yet acknowledged, after this segment; set for segments with payload.
+    pub bytes_in_flight: Option<u32>,
+}
+
+/// What is remembered of one direction of a connection.
+#[derive(Debug, Default)]
+pub(super) struct Half {
+    /// Sequence number of the first segment, and whether that was a SYN.
+    pub(super) base: Option<u32>,
+    /// One past the highest sequence number seen, and when that was.
+    pub(super) next: Option<u32>,
+    next_time: Instant,
+    /// The highest sequence number that an acknowledgment may be expected for.
+    highest_expected_ack: Option<u32>,
+    pub(super) last_ack: Option<u32>,
+    last_ack_time: Instant,
+    window: Option<u16>,
+    window_scale: Scale,
+    /// The first acknowledgment after a SYN is still in an unscaled window (RFC 7323 §2.2).
+    duplicate_acks: u32,
+    sack: [(u32, u32); 4],
+    sack_blocks: usize,
+    last_marks: Marks,
+    unacknowledged: Unacknowledged,
+    /// Whether bytes in flight can be told: not while a captured hole waits for an acknowledgment.
+    in_flight_known: bool,
+}
+
+/// What is known of a direction's window scale.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Scale {
+    /// Its SYN was not captured.
+    #[default]
+    Unknown,
+    /// Its SYN carried no scale, or the other side's did not.
+    None,
+    Shift(u8),
+}
+
+const FAST_RETRANSMISSION_WITHIN: Duration = Duration::from_ms(20);
+/// Out of order, unless the handshake showed a round-trip time.
+const OUT_OF_ORDER_WITHIN: Duration = Duration::from_ms(3);
+/// Two equal acknowledgments after the first; a third may be missing from the capture.
+const FAST_RETRANSMISSION_DUPLICATES: u32 = 2;
+
+const SYN_FIN_RST: Bits = Bits::SYN.and(Bits::FIN).and(Bits::RST);
+const SYN_FIN: Bits = Bits::SYN.and(Bits::FIN);
+
+/// Whether `a` is after `b` in sequence space (RFC 1982 arithmetic).
+pub(super) fn after(a: u32, b: u32) -> bool {
+    (a.wrapping_sub(b) as i32) > 0
+}
+
+/// Judges a segment from `forward`'s sender and remembers it.
+pub(super) fn judge(
+    forward: &mut Half,
+    reverse: &mut Half,
+    initial_rtt: Option<Duration>,
+    segment: &Segment,
+) -> Verdict {
+    forward.learn(reverse, segment);
+    let view = View { segment, ack: acknowledgment(segment) };
+    let mut marks = view.window_marks(forward, reverse);
+    if view.ack != forward.last_ack {
+        forward.duplicate_acks = 0;
+    }
+    if view.acks_unseen(reverse) {
+        marks.set(Marks::ACK_LOST_SEGMENT);
+        reverse.highest_expected_ack = reverse.next;
+    }
+    if view.occupies() && !marks.has(Marks::KEEP_ALIVE) {
+        marks.set(view.order_marks(forward, reverse, initial_rtt));
+    }
+    let mut verdict = Verdict { marks, ..Verdict::default() };
+    forward.remember(&view, marks);
+    if let Some(ack) = view.ack
+        && let Some(acked) = reverse.unacknowledged.acknowledge(ack)
+    {
+        verdict.ack_rtt = segment.time.checked_since(acked.sent);
+        verdict.ack_rtt_ambiguous = acked.resent;
+    }
+    if segment.payload_len > 0 && forward.in_flight_known {
+        verdict.bytes_in_flight = forward.unacknowledged.span();
+    }
+    verdict
+}
+
+fn acknowledgment(segment: &Segment) -> Option<u32> {
+    segment.bits.has(Bits::ACK).then_some(segment.acknowledgment)
+}
+
+impl Half {
+    fn learn(&mut self, reverse: &mut Half, segment: &Segment) {
+        if self.base.is_none() {
+            self.base = Some(segment.sequence);
+        }
+        if segment.bits.has(Bits::SYN) {
+            self.window_scale = segment.options.window_scale.map_or(Scale::None, Scale::Shift);
+            // Scaling is in force only when both sides offer it.
+            if segment.bits.has(Bits::ACK) && self.window_scale == Scale::None {
+                reverse.window_scale = Scale::None;
+            }
+            if segment.bits.has(Bits::ACK) && reverse.window_scale == Scale::None {
+                self.window_scale = Scale::None;
+            }
+        }
+        if segment.bits.has(Bits::ACK) {
+            reverse.in_flight_known = true;
+        }
+        self.sack_blocks = segment.options.sack().len();
+        self.sack = segment.options.sack;
+    }
+
+    fn remember(&mut self, view: &View<'_>, marks: Marks) {
+        let segment = view.segment;
+        let next = view.next();
+        if view.occupies() {
+            self.unacknowledged.push(segment.sequence, next, segment.time);
+        }
+        if marks.has(Marks::LOST_SEGMENT) {
+            self.in_flight_known = false;
+        }
+        if !marks.has(Marks::ZERO_WINDOW_PROBE) {
+            if self.next.is_none_or(|highest| after(next, highest)) {
+                self.next = Some(next);
+                self.next_time = segment.time;
+            }
+            if self.highest_expected_ack.is_none_or(|highest| highest == segment.sequence) {
+                self.highest_expected_ack = self.next;
+            }
+        }
+        self.window = Some(segment.window);
+        self.last_ack = view.ack;
+        self.last_ack_time = segment.time;
+        self.last_marks = marks;
+    }
+
+    /// The right edge of the window that this side offers, when its scale is known.
+    fn window_edge(&self) -> Option<u32> {
+        let shift = match self.window_scale {
+            Scale::Unknown => return None,
+            Scale::None => 0,
+            Scale::Shift(shift) => shift,
+        };
+        Some(self.last_ack?.wrapping_add(u32::from(self.window?) << shift))
+    }
+}
+
+/// A segment and what of it is asked again and again.
+struct View<'a> {
+    segment: &'a Segment,
+    ack: Option<u32>,
+}
+
+impl View<'_> {
+    /// Whether it takes up sequence space.
+    fn occupies(&self) -> bool {
+        self.segment.payload_len > 0 || self.segment.bits.any(SYN_FIN)
+    }
+
+    fn next(&self) -> u32 {
+        let end = self.segment.sequence.wrapping_add(self.segment.payload_len);
+        if self.segment.bits.any(SYN_FIN) { end.wrapping_add(1) } else { end }
+    }
+
+    fn plain(&self) -> bool {
+        !self.segment.bits.any(SYN_FIN_RST)
+    }
+
+    /// The marks that compare a segment with what is expected next and with the windows.
+    fn window_marks(&self, forward: &mut Half, reverse: &Half) -> Marks {
+        let mut marks = Marks::default();
+        let segment = self.segment;
+        let expected = forward.next == Some(segment.sequence);
+        if segment.payload_len == 1 && expected && reverse.window == Some(0) {
+            return Marks::ZERO_WINDOW_PROBE;
+        }
+        if segment.window == 0 && self.plain() {
+            marks.set(Marks::ZERO_WINDOW);
+        }
+        if !segment.bits.has(Bits::RST) && forward.next.is_some_and(|next| after(segment.sequence, next)) {
+            marks.set(Marks::LOST_SEGMENT);
+        }
+        let one_before = forward.next.is_some_and(|next| segment.sequence == next.wrapping_sub(1));
+        if segment.payload_len <= 1 && one_before && self.plain() {
+            marks.set(Marks::KEEP_ALIVE);
+        }
+        if segment.payload_len > 0 && self.plain() {
+            let end = segment.sequence.wrapping_add(segment.payload_len);
+            if reverse.window_edge() == Some(end) {
+                marks.set(Marks::WINDOW_FULL);
+            }
+        }
+        if segment.payload_len == 0 && expected && self.plain() && self.ack == forward.last_ack {
+            self.repeated_ack_marks(forward, reverse, &mut marks);
+        }
+        marks
+    }
+
+    /// The marks of a segment without data that repeats sequence and acknowledgment number.
+    fn repeated_ack_marks(&self, forward: &mut Half, reverse: &Half, marks: &mut Marks) {
+        let window = self.segment.window;
+        let same_window = forward.window == Some(window);
+        if window != 0 && !same_window {
+            marks.set(Marks::WINDOW_UPDATE);
+        }
+        if window != 0 && same_window && reverse.last_marks.has(Marks::KEEP_ALIVE) {
+            marks.set(Marks::KEEP_ALIVE_ACK);
+        } else if window == 0 && same_window && reverse.last_marks.has(Marks::ZERO_WINDOW_PROBE) {
+            marks.set(Marks::ZERO_WINDOW_PROBE_ACK);
+        } else if window != 0 && (same_window || forward.sack_blocks > 0) {
+            forward.duplicate_acks += 1;
+            marks.set(Marks::DUPLICATE_ACK);
+        }
+    }
+
+    fn acks_unseen(&self, reverse: &Half) -> bool {
+        match (self.ack, reverse.highest_expected_ack) {
+            (Some(ack), Some(highest)) => after(ack, highest),
+            _ => false,
+        }
+    }
+
+    /// Retransmission of some kind, out of order, or neither.
+    fn order_marks(&self, forward: &Half, reverse: &Half, initial_rtt: Option<Duration>) -> Marks {
+        let segment = self.segment;
+        let end = segment.sequence.wrapping_add(segment.payload_len);
+        if segment.payload_len > 0 && reverse.last_ack.is_some_and(|ack| !after(end, ack)) {
+            return Marks(Marks::RETRANSMISSION.0 | Marks::SPURIOUS_RETRANSMISSION.0);
+        }
+        let Some(next) = forward.next else { return Marks::default() };
+        // One byte below the expected number with more than that byte: it continues after a zero-window probe.
+        let continues_probe = segment.payload_len > 1 && segment.sequence == next.wrapping_sub(1);
+        if !after(next, segment.sequence) || continues_probe {
+            return Marks::default();
+        }
+        if self.is_fast_retransmission(reverse) {
+            return Marks(Marks::RETRANSMISSION.0 | Marks::FAST_RETRANSMISSION.0);
+        }
+        let threshold = initial_rtt.filter(|rtt| !rtt.is_zero()).unwrap_or(OUT_OF_ORDER_WITHIN);
+        let soon = within(segment.time, forward.next_time, threshold);
+        if soon && next != end {
+            return Marks::OUT_OF_ORDER;
+        }
+        Marks::RETRANSMISSION
+    }
+
+    fn is_fast_retransmission(&self, reverse: &Half) -> bool {
+        let asked = reverse.duplicate_acks >= FAST_RETRANSMISSION_DUPLICATES
+            && within(self.segment.time, reverse.last_ack_time, FAST_RETRANSMISSION_WITHIN);
+        let start = self.segment.sequence;
+        let end = start.wrapping_add(self.segment.payload_len);
+        asked
+            && (reverse.last_ack == Some(start) || {
+                let sack = &reverse.sack[..reverse.sack_blocks];
+                !sack.is_empty()
+                    && !sack.iter().any(|&(left, right)| !after(left, start) && !after(end, right))
+            })
+    }
+}
+
+/// Whether `time` is less than `limit` after `earlier`. A capture's clock may run back between frames.
+fn within(time: Instant, earlier: Instant, limit: Duration) -> bool {
+    time.checked_since(earlier).is_none_or(|elapsed| elapsed < limit)
+}

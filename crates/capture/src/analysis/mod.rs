@@ -1,0 +1,303 @@
+//! Follows every TCP connection through a stream of segments.
+//!
+//! [`Analyser::segment`] takes one segment at a time, from a file, from the emulator or from the simulator, and
+//! answers with what it turned out to be: marks, round trips, and the MQTT packets that it completed. Sums are
+//! kept for each direction of each connection and for everything.
+//!
+//! A connection is between two endpoints from one SYN to the next. Its server is the end with a broker port, else
+//! the one that did not send the SYN, else the one with the lower port. Its streams are decoded as MQTT when it has
+//! a broker port or the client's first bytes are a CONNECT.
+//!
+//! Memory is bounded by [`Limits`]: connections beyond them are finished early, oldest activity first, and the
+//! sums of old ones are kept only in the total.
+
+mod connection;
+mod flags;
+mod rtt;
+mod unacknowledged;
+
+use std::collections::HashMap;
+
+use mqttlab_units::{Duration, Instant};
+
+use crate::metrics::Tally;
+use crate::mqtt::Packet;
+use crate::reader::Frame;
+use crate::reassembly::Payload;
+use crate::segment::{Bits, Endpoint, Segment, Transport, dissect};
+use connection::Follower;
+
+pub use connection::Connection;
+pub use flags::{Marks, Verdict};
+pub use rtt::RttEstimator;
+
+/// Towards the server or from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Direction {
+    /// From the client.
+    ToServer = 0,
+    /// From the server.
+    FromServer = 1,
+}
+
+impl Direction {
+    /// Both, in the order of their numbers.
+    pub const BOTH: [Direction; 2] = [Direction::ToServer, Direction::FromServer];
+
+    /// The other one.
+    pub const fn opposite(self) -> Direction {
+        match self {
+            Direction::ToServer => Direction::FromServer,
+            Direction::FromServer => Direction::ToServer,
+        }
+    }
+}
+
+/// How a capture is to be read.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Ports that brokers listen on.
+    pub broker_ports: Vec<u16>,
+    /// Lower bound of the estimated retransmission timeout; Linux has 200 ms, RFC 6298 1 s.
+    pub rto_min: Duration,
+    /// Bounds on memory.
+    pub limits: Limits,
+}
+
+/// Bounds on memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Connections followed at once.
+    pub open_max: usize,
+    /// Finished connections whose own sums are kept.
+    pub finished_max: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            broker_ports: vec![1883],
+            rto_min: Duration::from_ms(200),
+            limits: Limits { open_max: 65_536, finished_max: 10_000 },
+        }
+    }
+}
+
+/// What a segment turned out to be.
+#[derive(Debug)]
+pub struct Annotations<'a> {
+    /// The frame's number, from 1.
+    pub frame: u64,
+    /// Which connection, numbered from 0 in order of appearance.
+    pub connection: u64,
+    /// Which direction of it.
+    pub direction: Direction,
+    /// Marks, round trip and bytes in flight.
+    pub verdict: Verdict,
+    /// SYN to the acknowledgment that completed the handshake, once known.
+    pub initial_rtt: Option<Duration>,
+    /// Payload bytes that had not been seen before.
+    pub new_bytes: u64,
+    /// The sender's estimated retransmission timeout after this segment; `None` before a round trip was seen.
+    pub rto: Option<Duration>,
+    /// MQTT packets of which the last missing byte came with this segment, in either direction: an acknowledgment
+    /// can prove that bytes before them were never captured, and a SYN that an earlier connection is over.
+    pub packets: &'a [Completed],
+}
+
+/// A packet, and where it was sent.
+#[derive(Clone, Debug)]
+pub struct Completed {
+    /// [`Connection::number`].
+    pub connection: u64,
+    /// Which direction of it.
+    pub direction: Direction,
+    /// The packet.
+    pub packet: Packet,
+}
+
+/// Everything that was counted.
+#[derive(Debug, Default)]
+pub struct Analysis {
+    /// All frames, TCP or not, and what both directions of all connections add up to.
+    pub total: Tally,
+    /// The two directions of all connections, by [`Direction`].
+    pub directions: [Tally; 2],
+    /// Connections in order of appearance.
+    pub connections: Vec<Connection>,
+    /// Connections beyond [`Limits::finished_max`], which are in the sums only.
+    pub connections_unlisted: u64,
+    /// UDP datagrams.
+    pub datagrams: u64,
+}
+
+/// Follows every connection.
+pub struct Analyser {
+    settings: Settings,
+    frames: u64,
+    followers: Vec<Option<Follower>>,
+    vacant: Vec<usize>,
+    by_ends: HashMap<(Endpoint, Endpoint), usize>,
+    latest: Option<((Endpoint, Endpoint), usize)>,
+    seen_connections: u64,
+    packets: Vec<Completed>,
+    all_frames: Tally,
+    analysis: Analysis,
+}
+
+impl Analyser {
+    /// An analyser that has seen nothing.
+    pub fn new(settings: Settings) -> Self {
+        Analyser {
+            settings,
+            frames: 0,
+            followers: Vec::new(),
+            vacant: Vec::new(),
+            by_ends: HashMap::new(),
+            latest: None,
+            seen_connections: 0,
+            packets: Vec::new(),
+            all_frames: Tally::default(),
+            analysis: Analysis::default(),
+        }
+    }
+
+    /// Takes a captured frame; `None` when it does not carry TCP.
+    pub fn frame(&mut self, frame: &Frame<'_>) -> Option<Annotations<'_>> {
+        match dissect(frame) {
+            Transport::Tcp(segment, payload) => Some(self.segment(&segment, Payload::Bytes(payload))),
+            Transport::Udp(..) => {
+                self.analysis.datagrams += 1;
+                self.other_frame(frame.time, frame.original_len);
+                None
+            }
+            Transport::Other => {
+                self.other_frame(frame.time, frame.original_len);
+                None
+            }
+        }
+    }
+
+    /// Counts a frame that does not carry TCP.
+    pub fn other_frame(&mut self, time: Instant, len: u32) {
+        self.frames += 1;
+        self.all_frames.frame(time, len);
+    }
+
+    /// Takes a TCP segment.
+    pub fn segment(&mut self, segment: &Segment, payload: Payload<'_>) -> Annotations<'_> {
+        self.frames += 1;
+        self.all_frames.frame(segment.time, segment.frame_len);
+        self.packets.clear();
+        let ends = ordered(segment.source, segment.destination);
+        let (slot, reused) = self.slot(ends, segment);
+        let follower = self.followers[slot].as_mut().expect("a slot in the index is occupied");
+        let mut annotations = follower.segment(self.frames, segment, payload, &mut self.packets);
+        if reused {
+            annotations.verdict.marks.set(Marks::REUSED_PORTS);
+            follower.reused(annotations.direction);
+        }
+        annotations.packets = &self.packets;
+        annotations
+    }
+
+    /// Ends all connections. What still waits behind holes is decoded and returned.
+    pub fn flush(&mut self) -> &[Completed] {
+        self.packets.clear();
+        self.by_ends.clear();
+        self.vacant.clear();
+        self.latest = None;
+        let mut open: Vec<Follower> = self.followers.drain(..).flatten().collect();
+        open.sort_by_key(Follower::number);
+        for follower in open {
+            self.finish_connection(follower);
+        }
+        &self.packets
+    }
+
+    /// Everything that was counted, after [`Analyser::flush`].
+    pub fn finish(mut self) -> Analysis {
+        self.flush();
+        let mut analysis = self.analysis;
+        analysis.connections.sort_by_key(|connection| connection.number);
+        let [to_server, from_server] = &analysis.directions;
+        analysis.total.merge(to_server);
+        analysis.total.merge(from_server);
+        // The frames of both directions and all others.
+        analysis.total.span = self.all_frames.span;
+        analysis.total.frames = self.all_frames.frames;
+        analysis.total.frames_larger_than_1514 = self.all_frames.frames_larger_than_1514;
+        analysis
+    }
+
+    /// Where the segment's connection is followed, and whether it took over the ports of an earlier one.
+    fn slot(&mut self, ends: (Endpoint, Endpoint), segment: &Segment) -> (usize, bool) {
+        let known = match self.latest {
+            Some((latest, slot)) if latest == ends => Some(slot),
+            _ => self.by_ends.get(&ends).copied(),
+        };
+        let mut reused = false;
+        if let Some(slot) = known {
+            let follower = self.followers[slot].as_ref().expect("a slot in the index is occupied");
+            if !(segment.bits.has(Bits::SYN) && follower.is_another(segment)) {
+                self.latest = Some((ends, slot));
+                return (slot, false);
+            }
+            reused = true;
+            self.close(ends, slot);
+        }
+        if self.by_ends.len() >= self.settings.limits.open_max {
+            self.close_idle();
+        }
+        let follower = Follower::new(self.seen_connections, segment, &self.settings);
+        self.seen_connections += 1;
+        let slot = self.vacant.pop().unwrap_or_else(|| {
+            self.followers.push(None);
+            self.followers.len() - 1
+        });
+        self.followers[slot] = Some(follower);
+        self.by_ends.insert(ends, slot);
+        self.latest = Some((ends, slot));
+        (slot, reused)
+    }
+
+    fn close(&mut self, ends: (Endpoint, Endpoint), slot: usize) {
+        self.by_ends.remove(&ends);
+        self.latest = None;
+        if let Some(follower) = self.followers[slot].take() {
+            self.vacant.push(slot);
+            self.finish_connection(follower);
+        }
+    }
+
+    /// Finishes the half of the connections that have been idle longest, so that the search for them is rare.
+    fn close_idle(&mut self) {
+        let mut by_age: Vec<(u64, (Endpoint, Endpoint), usize)> = Vec::with_capacity(self.by_ends.len());
+        for (ends, &slot) in &self.by_ends {
+            if let Some(follower) = &self.followers[slot] {
+                by_age.push((follower.last_frame(), *ends, slot));
+            }
+        }
+        by_age.sort_unstable_by_key(|(frame, ..)| *frame);
+        by_age.truncate(by_age.len().div_ceil(2));
+        for (_, ends, slot) in by_age {
+            self.close(ends, slot);
+        }
+    }
+
+    fn finish_connection(&mut self, follower: Follower) {
+        let connection = follower.finish(&mut self.packets);
+        for (sum, tally) in self.analysis.directions.iter_mut().zip(&connection.directions) {
+            sum.merge(tally);
+        }
+        if self.analysis.connections.len() < self.settings.limits.finished_max {
+            self.analysis.connections.push(connection);
+        } else {
+            self.analysis.connections_unlisted += 1;
+        }
+    }
+}
+
+fn ordered(a: Endpoint, b: Endpoint) -> (Endpoint, Endpoint) {
+    if a <= b { (a, b) } else { (b, a) }
+}

@@ -1,0 +1,58 @@
+//! What can be wrong with a file that a caller hands in.
+
+use std::fmt;
+use std::io;
+
+/// Why a capture or a log cannot be read.
+#[derive(Debug)]
+pub enum Error {
+    /// The file, pipe or socket failed.
+    Io(io::Error),
+    /// The first bytes belong to neither pcapng nor pcap.
+    NotACapture {
+        /// The first four bytes.
+        magic: [u8; 4],
+    },
+    /// A length or number in the capture contradicts the format; what follows it cannot be found.
+    Malformed {
+        /// Where the block or record starts, in bytes from the start of the file.
+        offset: u64,
+        /// What is wrong there.
+        problem: &'static str,
+    },
+    /// A line of a message log cannot be read.
+    Log {
+        /// The line, counted from 1.
+        line: u64,
+        /// What is wrong there, with the field and its value.
+        problem: String,
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Io(error) => write!(f, "cannot read: {error}"),
+            Error::NotACapture { magic } => {
+                write!(f, "neither pcapng nor pcap: the file starts with the bytes {magic:02x?}")
+            }
+            Error::Malformed { offset, problem } => write!(f, "at byte {offset}: {problem}"),
+            Error::Log { line, problem } => write!(f, "line {line}: {problem}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Io(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Self {
+        Error::Io(error)
+    }
+}

@@ -1,0 +1,9 @@
+//! What is counted, and what the counts mean.
+
+mod distribution;
+mod table;
+mod tally;
+
+pub use distribution::{Distribution, EXACT_MAX, interpolate};
+pub use table::{METRICS, Metric, Reading, Unit, Value, reference_page};
+pub use tally::{Exchange, Extent, PublishBytes, Tally};

@@ -1,0 +1,496 @@
+//! Every metric of the network layer, declared once: name, unit, meaning, where the meaning comes from, and how it
+//! is read off a [`Tally`]. The reference page is printed from this table.
+
+use std::fmt::Write;
+
+use super::{Distribution, Exchange, Extent, PublishBytes, Tally};
+use crate::analysis::Marks;
+use crate::mqtt::Kind;
+
+/// The unit of a metric's value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// How many of what the name says.
+    Count,
+    /// Bytes.
+    Bytes,
+    /// Seconds.
+    Seconds,
+    /// Bits per second.
+    BitsPerSecond,
+    /// A share of one.
+    Ratio,
+}
+
+/// How a metric is read off a tally.
+#[derive(Clone, Copy)]
+pub enum Reading {
+    /// A sum.
+    Count(fn(&Tally) -> u64),
+    /// A quotient; absent when its divisor is zero.
+    Quotient(fn(&Tally) -> Option<f64>),
+    /// Minimum, mean and maximum: `_min`, `_mean` and `_max` are appended to the name.
+    Extent(fn(&Tally) -> &Extent),
+    /// As above with `_count`, `_p50`, `_p95` and `_p99`. The factor turns samples into the unit.
+    Distribution(fn(&Tally) -> &Distribution, f64),
+}
+
+/// A metric.
+pub struct Metric {
+    /// Its name; the unit is its last word where it has one.
+    pub name: &'static str,
+    /// Its unit.
+    pub unit: Unit,
+    /// What it means, in a line.
+    pub definition: &'static str,
+    /// Who defines it so.
+    pub source: &'static str,
+    /// How it is read.
+    pub reading: Reading,
+}
+
+/// A metric's value in a tally.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Value {
+    /// The metric's name with the statistic's suffix.
+    pub name: String,
+    /// The value in the metric's unit; absent when nothing was observed.
+    pub value: Option<f64>,
+}
+
+impl Metric {
+    /// Its values in a tally: one, or one for each statistic.
+    pub fn values(&self, tally: &Tally) -> Vec<Value> {
+        let one = |suffix: &str, value| Value { name: format!("{}{suffix}", self.name), value };
+        match self.reading {
+            Reading::Count(read) => vec![one("", Some(read(tally) as f64))],
+            Reading::Quotient(read) => vec![one("", read(tally))],
+            Reading::Extent(read) => {
+                let extent = read(tally);
+                let present = extent.count > 0;
+                vec![
+                    one("_min", present.then_some(extent.min as f64)),
+                    one("_mean", extent.mean()),
+                    one("_max", present.then_some(extent.max as f64)),
+                ]
+            }
+            Reading::Distribution(read, factor) => {
+                let samples = read(tally);
+                let scaled = |value: Option<f64>| value.map(|value| value * factor);
+                vec![
+                    one("_count", Some(samples.count() as f64)),
+                    one("_min", scaled(samples.min().map(|value| value as f64))),
+                    one("_mean", scaled(samples.mean())),
+                    one("_p50", scaled(samples.quantile(0.5))),
+                    one("_p95", scaled(samples.quantile(0.95))),
+                    one("_p99", scaled(samples.quantile(0.99))),
+                    one("_max", scaled(samples.max().map(|value| value as f64))),
+                ]
+            }
+        }
+    }
+}
+
+impl Unit {
+    /// As printed.
+    pub const fn symbol(self) -> &'static str {
+        match self {
+            Unit::Count => "1",
+            Unit::Bytes => "B",
+            Unit::Seconds => "s",
+            Unit::BitsPerSecond => "bit/s",
+            Unit::Ratio => "ratio",
+        }
+    }
+}
+
+const LINK: &str = "this project";
+const WIRESHARK: &str = "Wireshark 4.0 User's Guide §7.5";
+const MQTT: &str = "MQTT 5 §2.1";
+const IP: &str = "RFC 791, RFC 8200";
+const TCP: &str = "RFC 9293";
+const PEREZ: &str = "Perez 2005";
+
+const NS: f64 = 1e-9;
+
+/// All of them.
+pub const METRICS: &[Metric] = &[
+    count("frames", "Frames on the link, of any protocol where the scope is everything.", LINK, |t| {
+        t.frames.count
+    }),
+    bytes("frame_bytes", "Bytes of those frames on the link, without check sequence.", LINK, |t| {
+        t.frames.sum
+    }),
+    extent(
+        "frame_size",
+        "Size of a frame. Above 1514 B it is an offloaded aggregate, not a frame of the wire.",
+        LINK,
+        |t| &t.frames,
+    ),
+    count(
+        "frames_larger_than_1514",
+        "Frames larger than an untagged Ethernet frame: offloaded aggregates.",
+        LINK,
+        |t| t.frames_larger_than_1514,
+    ),
+    quotient(
+        "link_rate",
+        Unit::BitsPerSecond,
+        "Bits of frames over the time from the first frame to the last.",
+        LINK,
+        |t| rate(t, t.frames.sum),
+    ),
+    bytes("ip_bytes", "Bytes of IP packets that carry TCP, headers included.", IP, |t| t.ip_bytes),
+    quotient("ip_rate", Unit::BitsPerSecond, "Bits of those IP packets over time.", IP, |t| {
+        rate(t, t.ip_bytes)
+    }),
+    count("segments", "TCP segments.", TCP, |t| t.segments),
+    bytes("tcp_bytes", "Bytes of TCP headers and payloads.", TCP, |t| t.tcp_bytes),
+    bytes("tcp_payload_bytes", "Bytes of TCP payload, every copy.", TCP, |t| t.payload_bytes),
+    bytes("tcp_payload_unique_bytes", "Bytes of TCP payload, each byte of the stream once.", TCP, |t| {
+        t.payload_bytes_unique
+    }),
+    bytes("tcp_payload_repeated_bytes", "Bytes of TCP payload that had been seen before.", TCP, |t| {
+        t.payload_bytes.saturating_sub(t.payload_bytes_unique)
+    }),
+    bytes("tcp_missing_bytes", "Bytes of the streams that the capture does not have.", TCP, |t| {
+        t.missing_bytes
+    }),
+    quotient("tcp_rate", Unit::BitsPerSecond, "Bits of new TCP payload over time (goodput).", TCP, |t| {
+        rate(t, t.payload_bytes_unique)
+    }),
+    count("segments_with_payload", "TCP segments that carry payload.", TCP, |t| t.segments_with_payload),
+    count(
+        "segments_below_highest",
+        "Segments with payload that end at or below the highest number seen.",
+        TCP,
+        |t| t.segments_below_highest,
+    ),
+    count(
+        "segments_after_hole",
+        "Segments with payload that start above the highest number seen.",
+        TCP,
+        |t| t.holes,
+    ),
+    count("syn", "Segments with SYN and without ACK.", TCP, |t| t.syn),
+    count("syn_ack", "Segments with SYN and ACK.", TCP, |t| t.syn_ack),
+    count("fin", "Segments with FIN.", TCP, |t| t.fin),
+    count("resets", "Segments with RST.", TCP, |t| t.rst),
+    count("connections", "Connections: address and port pairs, from one SYN to the next.", TCP, |t| {
+        t.connections
+    }),
+    count("connections_with_syn", "Connections whose SYN was captured.", TCP, |t| t.connections_with_syn),
+    count("handshakes", "Connections whose handshake was captured to its last acknowledgment.", TCP, |t| {
+        t.handshakes
+    }),
+    count("retransmissions", "Retransmissions of all kinds.", WIRESHARK, |t| t.marked(Marks::RETRANSMISSION)),
+    count(
+        "retransmissions_fast",
+        "Those that answer three equal acknowledgments within 20 ms.",
+        WIRESHARK,
+        |t| t.marked(Marks::FAST_RETRANSMISSION),
+    ),
+    count("retransmissions_spurious", "Those of bytes that had been acknowledged.", WIRESHARK, |t| {
+        t.marked(Marks::SPURIOUS_RETRANSMISSION)
+    }),
+    count(
+        "retransmissions_timeout",
+        "Those that are neither fast nor spurious: a timer ran out.",
+        LINK,
+        |t| t.timeout_retransmissions,
+    ),
+    count(
+        "out_of_order",
+        "Segments below the highest number that came too soon to be retransmissions.",
+        WIRESHARK,
+        |t| t.marked(Marks::OUT_OF_ORDER),
+    ),
+    count("duplicate_acks", "Acknowledgments that repeat the one before, without data.", WIRESHARK, |t| {
+        t.marked(Marks::DUPLICATE_ACK)
+    }),
+    count("lost_segments", "Segments before which something was not captured.", WIRESHARK, |t| {
+        t.marked(Marks::LOST_SEGMENT)
+    }),
+    count("ack_lost_segments", "Acknowledgments of bytes that were never captured.", WIRESHARK, |t| {
+        t.marked(Marks::ACK_LOST_SEGMENT)
+    }),
+    count("zero_windows", "Segments that offer no window.", WIRESHARK, |t| t.marked(Marks::ZERO_WINDOW)),
+    count("zero_window_probes", "Single bytes sent against a closed window.", WIRESHARK, |t| {
+        t.marked(Marks::ZERO_WINDOW_PROBE)
+    }),
+    count("windows_full", "Segments that fill the window offered by the other side.", WIRESHARK, |t| {
+        t.marked(Marks::WINDOW_FULL)
+    }),
+    count("window_updates", "Segments that change only the window.", WIRESHARK, |t| {
+        t.marked(Marks::WINDOW_UPDATE)
+    }),
+    count("keep_alives", "TCP keep-alive segments.", WIRESHARK, |t| t.marked(Marks::KEEP_ALIVE)),
+    count("keep_alive_acks", "Answers to TCP keep-alive segments.", WIRESHARK, |t| {
+        t.marked(Marks::KEEP_ALIVE_ACK)
+    }),
+    count("reused_ports", "SYNs between ends that had a connection before.", WIRESHARK, |t| {
+        t.marked(Marks::REUSED_PORTS)
+    }),
+    seconds(
+        "ack_rtt",
+        "From a data segment's oldest copy to its exact acknowledgment, of this direction's \
+         acknowledgments.",
+        WIRESHARK,
+        |t| &t.ack_rtt_ns,
+    ),
+    seconds(
+        "initial_rtt",
+        "From the last SYN to the acknowledgment that completes the handshake.",
+        WIRESHARK,
+        |t| &t.initial_rtt_ns,
+    ),
+    seconds(
+        "rto",
+        "Retransmission timeout that this direction's sender would compute, after each round trip of a \
+         segment sent once.",
+        "RFC 6298",
+        |t| &t.rto_ns,
+    ),
+    Metric {
+        name: "bytes_in_flight",
+        unit: Unit::Bytes,
+        definition: "Bytes sent and not acknowledged, after each segment with payload.",
+        source: WIRESHARK,
+        reading: Reading::Distribution(|t| &t.in_flight_bytes, 1.0),
+    },
+    count("mqtt_packets", "MQTT control packets that were captured whole.", MQTT, |t| t.packets.iter().sum()),
+    count("mqtt_connect", "CONNECT packets.", MQTT, |t| t.packets_of(Kind::Connect)),
+    count("mqtt_connack", "CONNACK packets.", MQTT, |t| t.packets_of(Kind::Connack)),
+    count("mqtt_publish", "PUBLISH packets.", MQTT, |t| t.packets_of(Kind::Publish)),
+    count("mqtt_puback", "PUBACK packets.", MQTT, |t| t.packets_of(Kind::Puback)),
+    count("mqtt_pubrec", "PUBREC packets.", MQTT, |t| t.packets_of(Kind::Pubrec)),
+    count("mqtt_pubrel", "PUBREL packets.", MQTT, |t| t.packets_of(Kind::Pubrel)),
+    count("mqtt_pubcomp", "PUBCOMP packets.", MQTT, |t| t.packets_of(Kind::Pubcomp)),
+    count("mqtt_subscribe", "SUBSCRIBE packets.", MQTT, |t| t.packets_of(Kind::Subscribe)),
+    count("mqtt_suback", "SUBACK packets.", MQTT, |t| t.packets_of(Kind::Suback)),
+    count("mqtt_unsubscribe", "UNSUBSCRIBE packets.", MQTT, |t| t.packets_of(Kind::Unsubscribe)),
+    count("mqtt_unsuback", "UNSUBACK packets.", MQTT, |t| t.packets_of(Kind::Unsuback)),
+    count("mqtt_pingreq", "PINGREQ packets.", MQTT, |t| t.packets_of(Kind::Pingreq)),
+    count("mqtt_pingresp", "PINGRESP packets.", MQTT, |t| t.packets_of(Kind::Pingresp)),
+    count("mqtt_disconnect", "DISCONNECT packets.", MQTT, |t| t.packets_of(Kind::Disconnect)),
+    count("mqtt_auth", "AUTH packets.", MQTT, |t| t.packets_of(Kind::Auth)),
+    count("mqtt_publish_qos0", "PUBLISH packets at QoS 0.", MQTT, |t| t.publish[0].count),
+    count("mqtt_publish_qos1", "PUBLISH packets at QoS 1.", MQTT, |t| t.publish[1].count),
+    count("mqtt_publish_qos2", "PUBLISH packets at QoS 2.", MQTT, |t| t.publish[2].count),
+    count("mqtt_publish_dup", "PUBLISH packets with the DUP flag.", MQTT, |t| t.publish_dup),
+    count("mqtt_partial", "MQTT packets of which only the beginning was captured.", LINK, |t| t.partial),
+    bytes("mqtt_skipped_bytes", "Bytes passed over to find the next MQTT packet.", LINK, |t| t.skipped_bytes),
+    bytes("mqtt_bytes", "Bytes of MQTT packets that were captured whole.", MQTT, |t| t.mqtt_bytes),
+    quotient("mqtt_rate", Unit::BitsPerSecond, "Bits of MQTT packets over time.", MQTT, |t| {
+        rate(t, t.mqtt_bytes)
+    }),
+    bytes("publish_payload_bytes", "Bytes of application payload in PUBLISH packets.", MQTT, |t| {
+        t.messages.sum
+    }),
+    bytes("publish_overhead_bytes", "Bytes of PUBLISH packets without their payloads.", MQTT, |t| {
+        t.publish.iter().map(PublishBytes::overhead).sum()
+    }),
+    extent("message_size", "Application payload of a PUBLISH packet.", MQTT, |t| &t.messages),
+    packets(
+        "publish_per_segment",
+        "PUBLISH packets that become complete in a segment, of segments with any.",
+        |t| &t.publish_per_segment,
+    ),
+    packets(
+        "publish_starts_per_segment",
+        "PUBLISH packets whose first byte is in a segment, of segments with any.",
+        |t| &t.publish_starts_per_segment,
+    ),
+    overhead("overhead_fixed_header_qos0", "Fixed header bytes per PUBLISH at QoS 0.", |t| {
+        per(t, 0, |b| b.fixed_header)
+    }),
+    overhead("overhead_fixed_header_qos1", "Fixed header bytes per PUBLISH at QoS 1.", |t| {
+        per(t, 1, |b| b.fixed_header)
+    }),
+    overhead("overhead_fixed_header_qos2", "Fixed header bytes per PUBLISH at QoS 2.", |t| {
+        per(t, 2, |b| b.fixed_header)
+    }),
+    overhead("overhead_topic_qos0", "Topic bytes with their length per PUBLISH at QoS 0.", |t| {
+        per(t, 0, |b| b.topic)
+    }),
+    overhead("overhead_topic_qos1", "Topic bytes with their length per PUBLISH at QoS 1.", |t| {
+        per(t, 1, |b| b.topic)
+    }),
+    overhead("overhead_topic_qos2", "Topic bytes with their length per PUBLISH at QoS 2.", |t| {
+        per(t, 2, |b| b.topic)
+    }),
+    overhead("overhead_id_qos1", "Packet identifier bytes per PUBLISH at QoS 1.", |t| per(t, 1, |b| b.id)),
+    overhead("overhead_id_qos2", "Packet identifier bytes per PUBLISH at QoS 2.", |t| per(t, 2, |b| b.id)),
+    overhead("overhead_properties_qos0", "Property bytes per PUBLISH at QoS 0.", |t| {
+        per(t, 0, |b| b.properties)
+    }),
+    overhead("overhead_properties_qos1", "Property bytes per PUBLISH at QoS 1.", |t| {
+        per(t, 1, |b| b.properties)
+    }),
+    overhead("overhead_properties_qos2", "Property bytes per PUBLISH at QoS 2.", |t| {
+        per(t, 2, |b| b.properties)
+    }),
+    overhead(
+        "overhead_acknowledgments_qos1",
+        "PUBACK bytes per PUBLISH at QoS 1; of both directions together.",
+        |t| per(t, 1, |b| b.acknowledgments),
+    ),
+    overhead(
+        "overhead_acknowledgments_qos2",
+        "PUBREC, PUBREL and PUBCOMP bytes per PUBLISH at QoS 2; of both \
+         directions together.",
+        |t| per(t, 2, |b| b.acknowledgments),
+    ),
+    exchange("connect_connack", "CONNECT to CONNACK", |t| &t.exchange_ns[Exchange::Connect as usize]),
+    exchange("publish_puback", "PUBLISH at QoS 1 to PUBACK", |t| {
+        &t.exchange_ns[Exchange::PublishPuback as usize]
+    }),
+    exchange("publish_pubrec", "PUBLISH at QoS 2 to PUBREC", |t| {
+        &t.exchange_ns[Exchange::PublishPubrec as usize]
+    }),
+    exchange("pubrec_pubrel", "PUBREC to PUBREL", |t| &t.exchange_ns[Exchange::PubrecPubrel as usize]),
+    exchange("pubrel_pubcomp", "PUBREL to PUBCOMP", |t| &t.exchange_ns[Exchange::PubrelPubcomp as usize]),
+    exchange("subscribe_suback", "SUBSCRIBE to SUBACK", |t| &t.exchange_ns[Exchange::Subscribe as usize]),
+    exchange("unsubscribe_unsuback", "UNSUBSCRIBE to UNSUBACK", |t| {
+        &t.exchange_ns[Exchange::Unsubscribe as usize]
+    }),
+    exchange("ping", "PINGREQ to PINGRESP", |t| &t.exchange_ns[Exchange::Ping as usize]),
+    quotient(
+        "b_efficiency",
+        Unit::Ratio,
+        "Application bytes (topic, payload and one more per PUBLISH) over link bytes. In a \
+         sender's direction it is S, in a receiver's R, over everything a station's radio hears T.",
+        PEREZ,
+        |t| {
+            share(
+                t.publish.iter().map(|b| b.topic.saturating_sub(2 * b.count) + b.payload + b.count).sum(),
+                t.frames.sum,
+            )
+        },
+    ),
+    quotient("m_efficiency", Unit::Ratio, "PUBLISH packets over frames; S, R and T as above.", PEREZ, |t| {
+        share(t.packets_of(Kind::Publish), t.frames.count)
+    }),
+];
+
+const fn metric(
+    name: &'static str,
+    unit: Unit,
+    definition: &'static str,
+    source: &'static str,
+    reading: Reading,
+) -> Metric {
+    Metric { name, unit, definition, source, reading }
+}
+
+const fn count(
+    name: &'static str,
+    what: &'static str,
+    source: &'static str,
+    read: fn(&Tally) -> u64,
+) -> Metric {
+    metric(name, Unit::Count, what, source, Reading::Count(read))
+}
+
+const fn bytes(
+    name: &'static str,
+    what: &'static str,
+    source: &'static str,
+    read: fn(&Tally) -> u64,
+) -> Metric {
+    metric(name, Unit::Bytes, what, source, Reading::Count(read))
+}
+
+const fn extent(
+    name: &'static str,
+    what: &'static str,
+    source: &'static str,
+    read: fn(&Tally) -> &Extent,
+) -> Metric {
+    metric(name, Unit::Bytes, what, source, Reading::Extent(read))
+}
+
+const fn quotient(
+    name: &'static str,
+    unit: Unit,
+    what: &'static str,
+    source: &'static str,
+    read: fn(&Tally) -> Option<f64>,
+) -> Metric {
+    metric(name, unit, what, source, Reading::Quotient(read))
+}
+
+const fn seconds(
+    name: &'static str,
+    what: &'static str,
+    source: &'static str,
+    read: fn(&Tally) -> &Distribution,
+) -> Metric {
+    metric(name, Unit::Seconds, what, source, Reading::Distribution(read, NS))
+}
+
+const fn packets(name: &'static str, what: &'static str, read: fn(&Tally) -> &Distribution) -> Metric {
+    metric(name, Unit::Count, what, "Borsatti 2020", Reading::Distribution(read, 1.0))
+}
+
+const fn overhead(name: &'static str, what: &'static str, read: fn(&Tally) -> Option<f64>) -> Metric {
+    metric(name, Unit::Bytes, what, "Schuhmacher 2018", Reading::Quotient(read))
+}
+
+const fn exchange(name: &'static str, what: &'static str, read: fn(&Tally) -> &Distribution) -> Metric {
+    metric(name, Unit::Seconds, what, MQTT, Reading::Distribution(read, NS))
+}
+
+fn share(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+fn rate(tally: &Tally, bytes: u64) -> Option<f64> {
+    let seconds = tally.duration()?.as_s_f64();
+    (seconds > 0.0).then(|| bytes as f64 * 8.0 / seconds)
+}
+
+fn per(tally: &Tally, qos: usize, read: fn(&PublishBytes) -> u64) -> Option<f64> {
+    let bytes = &tally.publish[qos];
+    share(read(bytes), bytes.count)
+}
+
+/// The table as Markdown, for the reference page.
+pub fn reference_page() -> String {
+    let mut page = String::from("| Metric | Unit | Statistics | Meaning | Source |\n|---|---|---|---|---|\n");
+    for metric in METRICS {
+        let statistics = match metric.reading {
+            Reading::Count(_) => "sum",
+            Reading::Quotient(_) => "quotient of sums",
+            Reading::Extent(_) => "min, mean, max",
+            Reading::Distribution(..) => "count, min, mean, p50, p95, p99, max",
+        };
+        let Metric { name, unit, definition, source, .. } = metric;
+        writeln!(page, "| `{name}` | {} | {statistics} | {definition} | {source} |", unit.symbol())
+            .expect("writing to a string cannot fail");
+    }
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_metrics_share_a_name() {
+        let mut names: Vec<_> = METRICS.iter().map(|metric| metric.name).collect();
+        names.sort_unstable();
+        let count = names.len();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+
+    #[test]
+    fn an_empty_tally_has_no_value_that_is_not_a_number() {
+        for metric in METRICS {
+            for value in metric.values(&Tally::default()) {
+                assert!(value.value.is_none_or(f64::is_finite), "{}", value.name);
+            }
+        }
+    }
+}

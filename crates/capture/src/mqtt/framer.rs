@@ -1,0 +1,409 @@
+//! Packets out of one direction's stream, piece by piece.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::layout::{self, Fixed, FixedRead};
+use super::resync::{self, Clues};
+use super::{Packet, PacketDescriptor, PayloadHead};
+use crate::reassembly::{Payload, Piece, Sighting};
+
+/// Packets of a simulator's that may be under way at once in one direction.
+const DESCRIBED_MAX: usize = 65_536;
+/// Assumed until a packet proves otherwise.
+const DEFAULT_LEVEL: u8 = 4;
+
+/// What both directions of a connection know together.
+#[derive(Debug, Default)]
+pub struct Context {
+    /// Protocol level, from the CONNECT or from a packet that only MQTT 5 allows.
+    pub level: Option<u8>,
+    topic: Option<Arc<str>>,
+}
+
+/// What could not be framed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FramerCounts {
+    /// Bytes passed over in search of a packet.
+    pub skipped_bytes: u64,
+    /// Packets of which the beginning was seen, but not the rest.
+    pub partial: u64,
+}
+
+/// One direction's decoder.
+#[derive(Debug)]
+pub struct Framer {
+    to_server: bool,
+    state: State,
+    described: VecDeque<(PacketDescriptor, Sighting)>,
+    counts: FramerCounts,
+}
+
+#[derive(Debug)]
+enum State {
+    /// At the first byte of a packet.
+    Between,
+    /// Inside a fixed header.
+    Header(Vec<u8>, Start),
+    /// Inside a packet.
+    Inside(Box<Partial>),
+    /// Framing is lost.
+    Searching(Search),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Start {
+    offset: u64,
+    seen: Sighting,
+    latest: Sighting,
+}
+
+#[derive(Debug)]
+struct Partial {
+    fixed: Fixed,
+    start: Start,
+    head: Vec<u8>,
+    wanted: usize,
+    /// Bytes after the fixed header that have gone by.
+    gone: u64,
+    damaged: bool,
+}
+
+#[derive(Debug, Default)]
+struct Search {
+    offset: u64,
+    bytes: Vec<u8>,
+    /// Position in `bytes` at which each piece starts, and where it was seen. The first may start before.
+    pieces: Vec<(i64, Sighting)>,
+}
+
+impl Framer {
+    /// A decoder for the stream towards or from the server. In mid-stream it first searches for a packet.
+    pub fn new(to_server: bool, from_start: bool) -> Self {
+        let state = if from_start { State::Between } else { State::Searching(Search::default()) };
+        Framer { to_server, state, described: VecDeque::new(), counts: FramerCounts::default() }
+    }
+
+    /// What could not be framed so far.
+    pub fn counts(&self) -> FramerCounts {
+        self.counts
+    }
+
+    /// Takes the next piece of the stream and appends the packets that it completes.
+    pub fn feed(&mut self, context: &mut Context, piece: &Piece<'_>, packets: &mut Vec<Packet>) {
+        match *piece {
+            Piece::Missing { offset, len } => self.miss(context, offset, len, packets),
+            Piece::Data { offset, payload: Payload::Bytes(bytes), seen, .. } => {
+                self.absorb(context, offset, bytes, seen, packets);
+                self.settle(context, false, packets);
+            }
+            Piece::Data { offset, len, payload: Payload::Packets(descriptors), seen } => {
+                self.describe(offset, len, descriptors, seen, packets);
+            }
+        }
+    }
+
+    /// No more will come.
+    pub fn finish(&mut self, context: &mut Context, packets: &mut Vec<Packet>) {
+        self.settle(context, true, packets);
+        if matches!(self.state, State::Header(..) | State::Inside(_)) {
+            self.counts.partial += 1;
+        }
+        self.counts.partial += self.described.len() as u64;
+        self.described.clear();
+        self.state = State::Searching(Search::default());
+    }
+
+    fn absorb(
+        &mut self,
+        context: &mut Context,
+        mut offset: u64,
+        mut bytes: &[u8],
+        seen: Sighting,
+        packets: &mut Vec<Packet>,
+    ) {
+        while !bytes.is_empty() {
+            if let State::Searching(search) = &mut self.state {
+                search.push(offset, bytes, seen);
+                return;
+            }
+            let used = self.step(context, offset, bytes, seen, packets);
+            offset += used as u64;
+            bytes = &bytes[used..];
+        }
+    }
+
+    /// Consumes bytes up to the next change of state; may consume none when framing is lost.
+    fn step(
+        &mut self,
+        context: &mut Context,
+        offset: u64,
+        bytes: &[u8],
+        seen: Sighting,
+        packets: &mut Vec<Packet>,
+    ) -> usize {
+        match &mut self.state {
+            State::Between => {
+                let start = Start { offset, seen, latest: seen };
+                self.header(context, bytes, 0, bytes.len(), start, packets)
+            }
+            State::Header(begun, start) => {
+                let before = begun.len();
+                let mut joined = std::mem::take(begun);
+                joined.extend_from_slice(&bytes[..bytes.len().min(5)]);
+                let start = Start { latest: later(start.latest, seen), ..*start };
+                self.header(context, &joined, before, bytes.len(), start, packets)
+            }
+            State::Inside(partial) => {
+                partial.start.latest = later(partial.start.latest, seen);
+                let used = partial.take(bytes, context.level.unwrap_or(DEFAULT_LEVEL));
+                match used {
+                    Some(used) => {
+                        if partial.is_whole() {
+                            self.complete(context, packets);
+                        }
+                        used
+                    }
+                    None => {
+                        self.counts.skipped_bytes += u64::from(partial.fixed.header_len) + partial.gone;
+                        self.state = State::Searching(Search::default());
+                        0
+                    }
+                }
+            }
+            State::Searching(_) => 0,
+        }
+    }
+
+    /// Reads a fixed header of which `before` bytes came in earlier pieces; returns how many of the `fresh` ones
+    /// were used.
+    fn header(
+        &mut self,
+        context: &mut Context,
+        bytes: &[u8],
+        before: usize,
+        fresh: usize,
+        start: Start,
+        packets: &mut Vec<Packet>,
+    ) -> usize {
+        match Fixed::read(bytes) {
+            FixedRead::Whole(fixed) => {
+                let Some(wanted) = fixed.wanted(&[], context.level.unwrap_or(DEFAULT_LEVEL)) else {
+                    return self.lose(before);
+                };
+                let partial = Partial { fixed, start, head: Vec::new(), wanted, gone: 0, damaged: false };
+                let whole = partial.is_whole();
+                self.state = State::Inside(Box::new(partial));
+                if whole {
+                    self.complete(context, packets);
+                }
+                usize::from(fixed.header_len) - before
+            }
+            FixedRead::TooShort => {
+                self.state = State::Header(bytes.to_vec(), start);
+                fresh
+            }
+            FixedRead::Invalid => self.lose(before),
+        }
+    }
+
+    /// Framing is lost; bytes of earlier pieces that looked like a header are gone.
+    fn lose(&mut self, before: usize) -> usize {
+        self.counts.skipped_bytes += before as u64;
+        self.state = State::Searching(Search::default());
+        0
+    }
+
+    fn complete(&mut self, context: &mut Context, packets: &mut Vec<Packet>) {
+        let State::Inside(partial) = std::mem::replace(&mut self.state, State::Between) else { return };
+        if let Some(level) = layout::proven_level(&partial.fixed, &partial.head) {
+            context.level = Some(level);
+        }
+        packets.push(partial.into_packet(context));
+    }
+
+    fn miss(&mut self, context: &mut Context, offset: u64, len: u64, packets: &mut Vec<Packet>) {
+        self.settle(context, true, packets);
+        let described = self.described.len();
+        self.described.retain(|(descriptor, _)| descriptor.offset + descriptor.lengths.total() <= offset);
+        self.counts.partial += (described - self.described.len()) as u64;
+        match &mut self.state {
+            // The hole lies inside one packet: its end is still known.
+            State::Inside(partial) if partial.gone + len <= u64::from(partial.fixed.remaining) => {
+                partial.gone += len;
+                partial.damaged = true;
+                partial.wanted = partial.head.len();
+                if partial.is_whole() {
+                    self.complete(context, packets);
+                }
+            }
+            State::Inside(_) | State::Header(..) => {
+                self.counts.partial += 1;
+                self.state = State::Searching(Search::default());
+            }
+            State::Between => self.state = State::Searching(Search::default()),
+            State::Searching(_) => {}
+        }
+    }
+
+    /// Searches what has been gathered until a packet is found and the rest framed, or more bytes are needed.
+    /// With `last` there will be none. Each round either passes a packet or ends, so rounds are bounded by bytes.
+    fn settle(&mut self, context: &mut Context, last: bool, packets: &mut Vec<Packet>) {
+        while let State::Searching(search) = &mut self.state
+            && !search.bytes.is_empty()
+        {
+            let clues =
+                Clues { to_server: self.to_server, level: context.level, topic: context.topic.as_ref() };
+            let Some(at) = resync::find(&search.bytes, &search.starts(), last, &clues) else {
+                let keep = if last { 0 } else { resync::LOOKAHEAD };
+                self.counts.skipped_bytes += search.keep_last(keep);
+                return;
+            };
+            let search = std::mem::take(search);
+            self.counts.skipped_bytes += at as u64;
+            self.state = State::Between;
+            for (offset, bytes, seen) in search.pieces_from(at) {
+                self.absorb(context, offset, bytes, seen, packets);
+            }
+        }
+    }
+
+    fn describe(
+        &mut self,
+        offset: u64,
+        len: u64,
+        descriptors: &[PacketDescriptor],
+        seen: Sighting,
+        packets: &mut Vec<Packet>,
+    ) {
+        let end = offset + len;
+        for descriptor in descriptors {
+            let here = (offset..end).contains(&descriptor.offset);
+            if here && self.described.len() < DESCRIBED_MAX {
+                self.described.push_back((*descriptor, seen));
+            }
+        }
+        while let Some((first, start)) = self.described.front()
+            && first.offset.saturating_add(first.lengths.total()) <= end
+        {
+            packets.push(from_descriptor(first, *start, later(*start, seen)));
+            self.described.pop_front();
+        }
+    }
+}
+
+impl Partial {
+    fn is_whole(&self) -> bool {
+        self.gone == u64::from(self.fixed.remaining)
+    }
+
+    /// Takes bytes of this packet; `None` when they contradict its fixed header.
+    fn take(&mut self, bytes: &[u8], level: u8) -> Option<usize> {
+        let available = (u64::from(self.fixed.remaining) - self.gone).min(bytes.len() as u64) as usize;
+        let mut copied = 0;
+        while self.head.len() < self.wanted && copied < available && !self.damaged {
+            let part = (self.wanted - self.head.len()).min(available - copied);
+            self.head.extend_from_slice(&bytes[copied..copied + part]);
+            copied += part;
+            if self.head.len() == self.wanted {
+                self.wanted = self.fixed.wanted(&self.head, level)?.max(self.head.len());
+            }
+        }
+        self.gone += available as u64;
+        Some(available)
+    }
+
+    fn into_packet(self, context: &mut Context) -> Packet {
+        let level = context.level.unwrap_or(DEFAULT_LEVEL);
+        let parts = layout::parts(&self.fixed, &self.head, level);
+        let publish = self.fixed.kind == super::Kind::Publish;
+        let topic = if publish { layout::topic(&self.head[parts.topic], &mut context.topic) } else { None };
+        let head = if publish { &self.head[parts.payload] } else { &[][..] };
+        let connect = match self.fixed.kind {
+            super::Kind::Connect => layout::connect(&self.head).map(Box::new),
+            _ => None,
+        };
+        Packet {
+            kind: self.fixed.kind,
+            qos: self.fixed.qos(),
+            dup: publish && self.fixed.flags & 8 != 0,
+            retain: publish && self.fixed.flags & 1 != 0,
+            id: parts.id,
+            lengths: parts.lengths,
+            start: self.start.offset,
+            end: self.start.offset + self.fixed.total(),
+            first: self.start.seen,
+            complete: self.start.latest,
+            level,
+            topic,
+            payload_head: PayloadHead::new(head),
+            connect,
+            damaged: self.damaged,
+            message: 0,
+        }
+    }
+}
+
+impl Search {
+    fn push(&mut self, offset: u64, bytes: &[u8], seen: Sighting) {
+        if self.bytes.is_empty() {
+            self.offset = offset;
+            self.pieces.clear();
+        }
+        self.pieces.push((self.bytes.len() as i64, seen));
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Where pieces, and so mostly segments, start.
+    fn starts(&self) -> Vec<usize> {
+        self.pieces.iter().filter(|(at, _)| *at >= 0).map(|(at, _)| *at as usize).collect()
+    }
+
+    /// Gives up all but the last `keep` bytes; returns how many it gave up.
+    fn keep_last(&mut self, keep: usize) -> u64 {
+        let excess = self.bytes.len().saturating_sub(keep);
+        self.bytes.drain(..excess);
+        self.offset += excess as u64;
+        for (at, _) in &mut self.pieces {
+            *at -= excess as i64;
+        }
+        let covering = self.pieces.iter().rposition(|(at, _)| *at <= 0).unwrap_or(0);
+        self.pieces.drain(..covering);
+        excess as u64
+    }
+
+    /// What has been gathered from position `from` on: stream offset, bytes, where they were seen.
+    fn pieces_from(&self, from: usize) -> impl Iterator<Item = (u64, &[u8], Sighting)> {
+        let ends = self.pieces.iter().skip(1).map(|(at, _)| *at as usize).chain([self.bytes.len()]);
+        self.pieces.iter().zip(ends).filter(move |(_, end)| *end > from).map(move |(&(at, seen), end)| {
+            let start = (at.max(0) as usize).max(from);
+            (self.offset + start as u64, &self.bytes[start..end], seen)
+        })
+    }
+}
+
+/// The later of two sightings: a packet is whole when its last byte arrives, whichever byte that is.
+fn later(a: Sighting, b: Sighting) -> Sighting {
+    if b.frame > a.frame { b } else { a }
+}
+
+fn from_descriptor(descriptor: &PacketDescriptor, first: Sighting, complete: Sighting) -> Packet {
+    Packet {
+        kind: descriptor.kind,
+        qos: descriptor.qos,
+        dup: descriptor.dup,
+        retain: descriptor.retain,
+        id: descriptor.id,
+        lengths: descriptor.lengths,
+        start: descriptor.offset,
+        end: descriptor.offset.saturating_add(descriptor.lengths.total()),
+        first,
+        complete,
+        level: DEFAULT_LEVEL,
+        topic: None,
+        payload_head: PayloadHead::new(&[]),
+        connect: None,
+        damaged: false,
+        message: descriptor.message,
+    }
+}

@@ -1,0 +1,217 @@
+//! Where the parts of a packet lie, from its first bytes.
+
+use std::sync::Arc;
+
+use super::{Connect, Kind, Lengths, PAYLOAD_HEAD_MAX};
+
+/// Bytes of a packet after its fixed header that are worth keeping, properties of any length included up to here.
+const HEAD_MAX: usize = 128 * 1024;
+/// Other packets than PUBLISH are kept this far: a CONNECT with its client identifier.
+const CONTROL_HEAD_MAX: usize = 512;
+
+/// A fixed header (MQTT 5 §2.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fixed {
+    pub(super) kind: Kind,
+    pub(super) flags: u8,
+    pub(super) header_len: u8,
+    pub(super) remaining: u32,
+}
+
+/// A fixed header read from bytes that may end too early.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FixedRead {
+    Whole(Fixed),
+    TooShort,
+    Invalid,
+}
+
+impl Fixed {
+    pub(super) fn read(bytes: &[u8]) -> FixedRead {
+        let Some(&first) = bytes.first() else { return FixedRead::TooShort };
+        let Some(kind) = Kind::from_first_byte(first) else { return FixedRead::Invalid };
+        match variable_length(&bytes[1..]) {
+            Varint::Value(remaining, length) => {
+                FixedRead::Whole(Fixed { kind, flags: first & 0x0f, header_len: 1 + length, remaining })
+            }
+            Varint::TooShort => FixedRead::TooShort,
+            Varint::Invalid => FixedRead::Invalid,
+        }
+    }
+
+    pub(super) fn qos(&self) -> u8 {
+        if self.kind == Kind::Publish { self.flags >> 1 & 3 } else { 0 }
+    }
+
+    pub(super) fn total(&self) -> u64 {
+        u64::from(self.header_len) + u64::from(self.remaining)
+    }
+
+    fn publish_id_len(&self) -> usize {
+        if self.qos() > 0 { 2 } else { 0 }
+    }
+
+    /// How many bytes after the fixed header are wanted, as far as the `head` seen so far tells; `None` when it
+    /// contradicts the remaining length.
+    pub(super) fn wanted(&self, head: &[u8], level: u8) -> Option<usize> {
+        let remaining = self.remaining as usize;
+        if self.kind != Kind::Publish {
+            return Some(remaining.min(CONTROL_HEAD_MAX));
+        }
+        if remaining < 2 {
+            return None;
+        }
+        let Some(topic_len) = be16(head, 0) else { return Some(2) };
+        let id_end = 2 + usize::from(topic_len) + self.publish_id_len();
+        if id_end > remaining {
+            return None;
+        }
+        let payload_at = if level < 5 {
+            id_end
+        } else {
+            match head.get(id_end..).map_or(Varint::TooShort, variable_length) {
+                Varint::Value(length, size) => id_end + usize::from(size) + length as usize,
+                Varint::TooShort => return Some((head.len() + 1).max(id_end + 1).min(remaining)),
+                Varint::Invalid => return None,
+            }
+        };
+        if payload_at > remaining {
+            return None;
+        }
+        Some(remaining.min(payload_at + PAYLOAD_HEAD_MAX).min(HEAD_MAX))
+    }
+}
+
+/// The parts of a packet and what is read from them.
+pub(super) struct Parts {
+    pub(super) lengths: Lengths,
+    pub(super) id: Option<u16>,
+    pub(super) topic: std::ops::Range<usize>,
+    pub(super) payload: std::ops::Range<usize>,
+}
+
+/// Splits a packet by its first bytes. What the bytes do not tell counts as payload.
+pub(super) fn parts(fixed: &Fixed, head: &[u8], level: u8) -> Parts {
+    let mut lengths = Lengths { fixed_header: u32::from(fixed.header_len), ..Lengths::default() };
+    let mut at = 0;
+    let mut topic = 0..0;
+    if fixed.kind == Kind::Publish
+        && let Some(length) = be16(head, 0)
+    {
+        at = 2 + usize::from(length);
+        // A hole in the capture may have cut it.
+        topic = if at <= head.len() { 2..at } else { 0..0 };
+        lengths.topic = at as u32;
+    }
+    let id = has_id(fixed).then(|| be16(head, at)).flatten();
+    if id.is_some() {
+        lengths.id = 2;
+        at += 2;
+    }
+    if level >= 5 {
+        let before = properties_at(fixed.kind, at);
+        if let Some(bytes) = head.get(before..)
+            && let Varint::Value(length, size) = variable_length(bytes)
+            && before + usize::from(size) + length as usize <= fixed.remaining as usize
+        {
+            lengths.properties = u32::from(size) + length;
+            at += lengths.properties as usize;
+        }
+    }
+    lengths.payload = fixed.remaining.saturating_sub(lengths.topic + lengths.id + lengths.properties);
+    let payload = at.min(head.len())..head.len();
+    Parts { lengths, id, topic, payload }
+}
+
+/// Where the properties of an MQTT 5 packet start, after the packet identifier at `at` if it has one.
+fn properties_at(kind: Kind, at: usize) -> usize {
+    match kind {
+        Kind::Connect => 10,
+        Kind::Connack => 2,
+        Kind::Puback | Kind::Pubrec | Kind::Pubrel | Kind::Pubcomp => at + 1,
+        Kind::Disconnect | Kind::Auth => 1,
+        Kind::Pingreq | Kind::Pingresp => usize::MAX,
+        Kind::Publish | Kind::Subscribe | Kind::Suback | Kind::Unsubscribe | Kind::Unsuback => at,
+    }
+}
+
+fn has_id(fixed: &Fixed) -> bool {
+    match fixed.kind {
+        Kind::Publish => fixed.qos() > 0,
+        kind => (Kind::Puback..=Kind::Unsuback).contains(&kind),
+    }
+}
+
+/// The protocol level that a packet proves by its form, whatever the CONNECT said or would have said.
+pub(super) fn proven_level(fixed: &Fixed, head: &[u8]) -> Option<u8> {
+    match fixed.kind {
+        Kind::Connect => Some(connect(head)?.level),
+        Kind::Puback | Kind::Pubrec | Kind::Pubrel | Kind::Pubcomp if fixed.remaining > 2 => Some(5),
+        Kind::Disconnect if fixed.remaining > 0 => Some(5),
+        Kind::Connack if fixed.remaining > 2 => Some(5),
+        Kind::Unsuback if fixed.remaining > 2 => Some(5),
+        Kind::Auth => Some(5),
+        _ => None,
+    }
+}
+
+/// Reads a CONNECT after its fixed header.
+pub(super) fn connect(head: &[u8]) -> Option<Connect> {
+    let name_end = 2 + usize::from(be16(head, 0)?);
+    if !matches!(head.get(2..name_end)?, b"MQTT" | b"MQIsdp") {
+        return None;
+    }
+    let fields = head.get(name_end..name_end + 4)?;
+    // The highest bit marks a bridge, an extension that brokers use among themselves.
+    let level = fields[0] & 0x7f;
+    let mut at = name_end + 4;
+    if level >= 5
+        && let Varint::Value(length, size) = variable_length(head.get(at..)?)
+    {
+        at += usize::from(size) + length as usize;
+    }
+    let id_len = be16(head, at).map_or(0, usize::from);
+    let id = head.get(at + 2..head.len().min(at + 2 + id_len)).unwrap_or_default();
+    Some(Connect {
+        level,
+        flags: fields[1],
+        keep_alive_s: u16::from_be_bytes([fields[2], fields[3]]),
+        client_id: String::from_utf8_lossy(id).into_owned(),
+    })
+}
+
+/// The topic as a string, the one before if it has not changed.
+pub(super) fn topic(bytes: &[u8], last: &mut Option<Arc<str>>) -> Option<Arc<str>> {
+    if let Some(last) = last
+        && last.as_bytes() == bytes
+    {
+        return Some(Arc::clone(last));
+    }
+    let text = std::str::from_utf8(bytes).ok().filter(|text| !text.is_empty())?;
+    *last = Some(Arc::from(text));
+    last.clone()
+}
+
+/// A variable byte integer (MQTT 5 §1.5.5): its value and how many bytes it takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Varint {
+    Value(u32, u8),
+    TooShort,
+    Invalid,
+}
+
+pub(super) fn variable_length(bytes: &[u8]) -> Varint {
+    let mut value = 0;
+    for index in 0..4 {
+        let Some(&byte) = bytes.get(index) else { return Varint::TooShort };
+        value |= u32::from(byte & 0x7f) << (7 * index);
+        if byte & 0x80 == 0 {
+            return Varint::Value(value, index as u8 + 1);
+        }
+    }
+    Varint::Invalid
+}
+
+pub(super) fn be16(bytes: &[u8], at: usize) -> Option<u16> {
+    bytes.get(at..at + 2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]))
+}

@@ -1,0 +1,139 @@
+//! Frames out of a capture file: pcapng or classic pcap, told apart by their first bytes.
+//!
+//! [`Reader`] takes any [`Read`], a pipe included, and holds one block at a time, so that memory does not grow
+//! with the file. A file that ends inside a block (the capturing program was killed) ends there without an
+//! error, and [`Reader::truncated`] says so.
+//!
+//! What it does not do: decompress (pipe `zstd -dc` or `gzip -dc` into it), follow name resolution or decryption
+//! blocks, or read custom blocks; they are skipped.
+
+mod pcap;
+mod pcapng;
+mod source;
+
+use std::io::Read;
+
+use mqttlab_units::Instant;
+
+use crate::Error;
+use crate::link::LinkType;
+use source::Source;
+
+/// The largest packet block that is accepted. Offloaded segments reach 64 KiB, loopback may exceed that.
+const BLOCK_MAX: u32 = 64 << 20;
+
+/// What a link carried, as captured.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame<'a> {
+    /// When it was captured: nanoseconds since the Unix epoch, or since the start of the run for our own.
+    pub time: Instant,
+    /// Which interface of the file, counted over all its sections.
+    pub interface: u32,
+    /// How the first bytes of `data` are to be read.
+    pub link_type: LinkType,
+    /// Bytes on the link, which the snap length may have cut in `data`.
+    pub original_len: u32,
+    /// The captured bytes.
+    pub data: &'a [u8],
+}
+
+/// Where a frame lies in the source's buffer, so that the borrow of `data` starts only when all is parsed.
+struct Located {
+    time: Instant,
+    interface: u32,
+    link_type: LinkType,
+    original_len: u32,
+    data: std::ops::Range<usize>,
+    block_len: usize,
+}
+
+enum Format {
+    Pcap(pcap::Header),
+    Pcapng(pcapng::Sections),
+}
+
+/// Reads a capture frame by frame.
+///
+/// ```
+/// # fn main() -> Result<(), mqttlab_capture::Error> {
+/// // A pcap header (little endian, microseconds, raw IP) and no frames.
+/// let file = [0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 101, 0, 0, 0];
+/// let mut reader = mqttlab_capture::Reader::new(&file[..])?;
+/// assert!(reader.next_frame()?.is_none());
+/// # Ok(()) }
+/// ```
+pub struct Reader<R> {
+    source: Source<R>,
+    format: Format,
+    pending: usize,
+    truncated: bool,
+}
+
+impl<R: Read> Reader<R> {
+    /// Reads the file header.
+    ///
+    /// # Errors
+    /// [`Error::NotACapture`] when the first bytes belong to neither format, [`Error::Io`] when reading fails.
+    pub fn new(reader: R) -> Result<Self, Error> {
+        let mut source = Source::new(reader);
+        let mut magic = [0; 4];
+        if source.fill(4)? {
+            magic.copy_from_slice(&source.bytes()[..4]);
+        }
+        let format = if magic == pcapng::SECTION_HEADER.to_le_bytes() {
+            Format::Pcapng(pcapng::Sections::default())
+        } else {
+            Format::Pcap(pcap::Header::read(&mut source)?.ok_or(Error::NotACapture { magic })?)
+        };
+        Ok(Reader { source, format, pending: 0, truncated: false })
+    }
+
+    /// The next frame, or `None` at the end.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] when a length contradicts the format, [`Error::Io`] when reading fails.
+    pub fn next_frame(&mut self) -> Result<Option<Frame<'_>>, Error> {
+        self.source.consume(std::mem::take(&mut self.pending));
+        let located = match &mut self.format {
+            Format::Pcap(header) => header.next(&mut self.source, &mut self.truncated)?,
+            Format::Pcapng(sections) => sections.next(&mut self.source, &mut self.truncated)?,
+        };
+        let Some(located) = located else { return Ok(None) };
+        self.pending = located.block_len;
+        Ok(Some(Frame {
+            time: located.time,
+            interface: located.interface,
+            link_type: located.link_type,
+            original_len: located.original_len,
+            data: &self.source.bytes()[located.data],
+        }))
+    }
+
+    /// Whether the file ended inside a block.
+    pub fn truncated(&self) -> bool {
+        self.truncated
+    }
+}
+
+/// Reads integers in the byte order of a file or section.
+#[derive(Clone, Copy, Debug, Default)]
+struct ByteOrder {
+    big: bool,
+}
+
+impl ByteOrder {
+    fn u16(self, bytes: &[u8], at: usize) -> u16 {
+        let bytes = [bytes[at], bytes[at + 1]];
+        if self.big { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) }
+    }
+
+    fn u32(self, bytes: &[u8], at: usize) -> u32 {
+        let bytes = [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
+        if self.big { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
+    }
+
+    fn u64(self, bytes: &[u8], at: usize) -> u64 {
+        let (first, second) = (u64::from(self.u32(bytes, at)), u64::from(self.u32(bytes, at + 4)));
+        if self.big { first << 32 | second } else { second << 32 | first }
+    }
+}

@@ -1,0 +1,226 @@
+//! pcapng: sections of blocks (draft-ietf-opsawg-pcapng).
+
+use std::io::Read;
+
+use mqttlab_units::Instant;
+
+use super::source::Source;
+use super::{BLOCK_MAX, ByteOrder, Located};
+use crate::Error;
+use crate::link::LinkType;
+
+pub(super) const SECTION_HEADER: u32 = 0x0a0d_0d0a;
+const INTERFACE_DESCRIPTION: u32 = 1;
+/// Obsolete, but still written by old tools.
+const PACKET: u32 = 2;
+const SIMPLE_PACKET: u32 = 3;
+const ENHANCED_PACKET: u32 = 6;
+
+const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
+const OPTION_END: u16 = 0;
+const OPTION_TIME_RESOLUTION: u16 = 9;
+const OPTION_TIME_OFFSET: u16 = 14;
+/// Type, length and the repeated length at the end.
+const BLOCK_OVERHEAD: u32 = 12;
+/// A hostile file could describe interfaces forever.
+const INTERFACES_MAX: usize = 65_536;
+
+/// The sections read so far: the byte order and interfaces of the current one.
+#[derive(Default)]
+pub(super) struct Sections {
+    order: ByteOrder,
+    interfaces: Vec<Interface>,
+    interfaces_before: u32,
+    last_time: Instant,
+}
+
+#[derive(Clone, Copy)]
+struct Interface {
+    link_type: LinkType,
+    snap_len: u32,
+    resolution: Resolution,
+    offset_s: i64,
+}
+
+/// What one tick of an interface's timestamps is.
+#[derive(Clone, Copy)]
+enum Resolution {
+    /// 10^-n s.
+    Decimal(u32),
+    /// 2^-n s.
+    Binary(u32),
+}
+
+impl Sections {
+    pub(super) fn next<R: Read>(
+        &mut self,
+        source: &mut Source<R>,
+        truncated: &mut bool,
+    ) -> Result<Option<Located>, Error> {
+        loop {
+            if !source.fill(12)? {
+                *truncated = !source.bytes().is_empty();
+                return Ok(None);
+            }
+            let (kind, length) = self.block_header(source)?;
+            if !matches!(
+                kind,
+                SECTION_HEADER | INTERFACE_DESCRIPTION | PACKET | SIMPLE_PACKET | ENHANCED_PACKET
+            ) {
+                if !source.skip(u64::from(length))? {
+                    *truncated = true;
+                    return Ok(None);
+                }
+                continue;
+            }
+            if length > BLOCK_MAX {
+                return Err(malformed(source, "a block claims more bytes than any link carries"));
+            }
+            if !source.fill(length as usize)? {
+                *truncated = true;
+                return Ok(None);
+            }
+            if let Some(located) = self.block(source, kind, length)? {
+                return Ok(Some(located));
+            }
+            source.consume(length as usize);
+        }
+    }
+
+    /// The type and total length of the block ahead; a section header sets the byte order it is read in.
+    fn block_header<R: Read>(&mut self, source: &Source<R>) -> Result<(u32, u32), Error> {
+        let bytes = source.bytes();
+        if bytes[..4] == SECTION_HEADER.to_le_bytes() {
+            self.order = match u32::from_le_bytes([bytes[8], bytes[9], bytes[10], bytes[11]]) {
+                BYTE_ORDER_MAGIC => ByteOrder { big: false },
+                magic if magic.swap_bytes() == BYTE_ORDER_MAGIC => ByteOrder { big: true },
+                _ => return Err(malformed(source, "a section header has no byte-order magic")),
+            };
+        }
+        let (kind, length) = (self.order.u32(bytes, 0), self.order.u32(bytes, 4));
+        if length < BLOCK_OVERHEAD {
+            return Err(malformed(source, "a block is shorter than its own header"));
+        }
+        // Some writers forget the padding in the length; the format asks readers to round up.
+        let padded = length.checked_next_multiple_of(4).unwrap_or(u32::MAX & !3);
+        Ok((kind, padded))
+    }
+
+    fn block<R: Read>(
+        &mut self,
+        source: &Source<R>,
+        kind: u32,
+        length: u32,
+    ) -> Result<Option<Located>, Error> {
+        let block = &source.bytes()[..length as usize];
+        match kind {
+            SECTION_HEADER => {
+                self.interfaces_before = self.interfaces_before.saturating_add(self.interfaces.len() as u32);
+                self.interfaces.clear();
+                Ok(None)
+            }
+            INTERFACE_DESCRIPTION => {
+                if block.len() < 20 || self.interfaces.len() >= INTERFACES_MAX {
+                    return Err(malformed(source, "an interface description is too short, or one too many"));
+                }
+                self.interfaces.push(Interface::parse(self.order, block));
+                Ok(None)
+            }
+            _ => match self.packet(kind, block) {
+                Some(located) => Ok(Some(located)),
+                None => Err(malformed(source, "a packet block contradicts its own length or interface")),
+            },
+        }
+    }
+
+    fn packet(&mut self, kind: u32, block: &[u8]) -> Option<Located> {
+        let order = self.order;
+        let body_end = block.len() - 4;
+        let (id, data, captured, original_len) = match kind {
+            SIMPLE_PACKET if block.len() >= 16 => {
+                let original = order.u32(block, 8);
+                let snap_len = self.interfaces.first()?.snap_len;
+                let limit = if snap_len == 0 { u32::MAX } else { snap_len };
+                (0, 12, original.min(limit).min(body_end as u32 - 12), original)
+            }
+            ENHANCED_PACKET if block.len() >= 32 => {
+                (order.u32(block, 8), 28, order.u32(block, 20), order.u32(block, 24))
+            }
+            PACKET if block.len() >= 32 => {
+                (u32::from(order.u16(block, 8)), 28, order.u32(block, 20), order.u32(block, 24))
+            }
+            _ => return None,
+        };
+        let interface = *self.interfaces.get(id as usize)?;
+        let data = data..data + captured as usize;
+        if data.end > body_end {
+            return None;
+        }
+        // A simple packet block has no time of its own; it gets that of the frame before it.
+        if kind != SIMPLE_PACKET {
+            let ticks = u64::from(order.u32(block, 12)) << 32 | u64::from(order.u32(block, 16));
+            self.last_time = interface.instant(ticks);
+        }
+        Some(Located {
+            time: self.last_time,
+            interface: self.interfaces_before.saturating_add(id),
+            link_type: interface.link_type,
+            original_len: original_len.max(captured),
+            data,
+            block_len: block.len(),
+        })
+    }
+}
+
+impl Interface {
+    fn parse(order: ByteOrder, block: &[u8]) -> Interface {
+        let mut interface = Interface {
+            link_type: LinkType(order.u16(block, 8)),
+            snap_len: order.u32(block, 12),
+            resolution: Resolution::Decimal(6),
+            offset_s: 0,
+        };
+        let mut options = &block[16..block.len() - 4];
+        while options.len() >= 4 {
+            let (code, length) = (order.u16(options, 0), usize::from(order.u16(options, 2)));
+            let Some(value) = options.get(4..4 + length) else { break };
+            match code {
+                OPTION_END => break,
+                OPTION_TIME_RESOLUTION if length == 1 => interface.resolution = Resolution::parse(value[0]),
+                OPTION_TIME_OFFSET if length == 8 => interface.offset_s = order.u64(value, 0) as i64,
+                _ => {}
+            }
+            options = options.get(4 + length.next_multiple_of(4)..).unwrap_or_default();
+        }
+        interface
+    }
+
+    /// Times before the epoch become the epoch, times past the year 2554 the last instant there is.
+    fn instant(&self, ticks: u64) -> Instant {
+        let since = self.resolution.nanoseconds(ticks) + i128::from(self.offset_s) * 1_000_000_000;
+        Instant::from_ns(since.clamp(0, i128::from(u64::MAX)) as u64)
+    }
+}
+
+impl Resolution {
+    fn parse(value: u8) -> Resolution {
+        let exponent = u32::from(value & 0x7f);
+        if value & 0x80 == 0 { Resolution::Decimal(exponent) } else { Resolution::Binary(exponent) }
+    }
+
+    fn nanoseconds(self, ticks: u64) -> i128 {
+        let ticks = i128::from(ticks);
+        match self {
+            Resolution::Decimal(exponent @ 0..=9) => ticks * 10_i128.pow(9 - exponent),
+            // Beyond 10^-28 s the 64-bit counter cannot reach a nanosecond.
+            Resolution::Decimal(exponent) => {
+                10_i128.checked_pow(exponent - 9).map_or(0, |divisor| ticks / divisor)
+            }
+            Resolution::Binary(exponent) => ticks.saturating_mul(1_000_000_000) >> exponent.min(126),
+        }
+    }
+}
+
+fn malformed<R: Read>(source: &Source<R>, problem: &'static str) -> Error {
+    Error::Malformed { offset: source.offset(), problem }
+}

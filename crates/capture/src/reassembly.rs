@@ -1,0 +1,300 @@
+//! One direction of a TCP connection as a stream of bytes, whatever order its segments came in.
+//!
+//! ```text
+//!            delivered            hole      pending       hole     pending
+//!   ├──────────────────────────┤··········├──────────┤·········├────────────┤
+//!   0                         next       (kept until the hole before is filled or given up)
+//! ```
+//!
+//! Offsets count from the first byte after the SYN, or from the first byte captured. Bytes that came twice are
+//! delivered once, the first copy. A hole is given up, as a [`Piece`] without data, when the receiver has
+//! acknowledged it and [`HOLE_PATIENCE`] more segments did not fill it, when too much waits behind it, or at the
+//! end. Memory is bounded by [`PENDING_BYTES_MAX`] and [`PENDING_MAX`], whatever the input.
+//!
+//! What it does not model: urgent data, and bytes before a start in mid-stream, which are counted and dropped.
+
+use std::collections::VecDeque;
+
+use mqttlab_units::Instant;
+
+use crate::mqtt::PacketDescriptor;
+
+/// Bytes that may wait behind a hole.
+pub const PENDING_BYTES_MAX: u64 = 4 << 20;
+/// Segments that may wait behind a hole.
+pub const PENDING_MAX: usize = 4_096;
+/// How many segments an acknowledged hole outlives: captures swap frames, but not by much.
+pub const HOLE_PATIENCE: u32 = 3;
+/// Ranges below the start that are remembered, to count each byte once.
+const BEFORE_MAX: usize = 256;
+
+/// What a segment carries, as far as the reader of the stream needs it.
+#[derive(Clone, Copy, Debug)]
+pub enum Payload<'a> {
+    /// The captured bytes; fewer than the segment's length when the snap length cut them.
+    Bytes(&'a [u8]),
+    /// The MQTT packets whose first byte lies in the segment, from a simulator that moves no bytes.
+    Packets(&'a [PacketDescriptor]),
+}
+
+/// Where a piece of the stream was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sighting {
+    /// When.
+    pub time: Instant,
+    /// In which frame, as numbered by the caller.
+    pub frame: u64,
+}
+
+/// The next part of the stream, in order.
+#[derive(Debug)]
+pub enum Piece<'a> {
+    /// Data that was seen.
+    Data {
+        /// Stream offset of its first byte.
+        offset: u64,
+        /// How many bytes of the stream it is.
+        len: u64,
+        /// The bytes or the packets that start in them.
+        payload: Payload<'a>,
+        /// Where it was first seen.
+        seen: Sighting,
+    },
+    /// Bytes that the capture does not have.
+    Missing {
+        /// Stream offset of the first of them.
+        offset: u64,
+        /// How many.
+        len: u64,
+    },
+}
+
+/// What one segment added to the stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pushed {
+    /// Bytes of the stream that had not been seen before.
+    pub new_bytes: u64,
+}
+
+#[derive(Debug)]
+struct Pending {
+    offset: u64,
+    len: u64,
+    seen: Sighting,
+    data: Owned,
+}
+
+#[derive(Debug)]
+enum Owned {
+    Bytes(Vec<u8>),
+    Packets(Vec<PacketDescriptor>),
+}
+
+/// One direction's stream.
+#[derive(Debug, Default)]
+pub struct Reassembler {
+    /// Sequence number that `next` stands at; `None` before the first segment.
+    sequence: Option<u32>,
+    next: u64,
+    pending: VecDeque<Pending>,
+    pending_bytes: u64,
+    acknowledged: u64,
+    waited: u32,
+    before: Vec<(u64, u64)>,
+}
+
+impl Reassembler {
+    /// The sender's SYN: the stream starts after it.
+    pub fn start(&mut self, sequence: u32) {
+        if self.sequence.is_none() {
+            self.sequence = Some(sequence.wrapping_add(1));
+        }
+    }
+
+    /// Offset of the next byte to be delivered.
+    pub fn offset(&self) -> u64 {
+        self.next
+    }
+
+    /// Takes `len` bytes of the stream at `sequence` and hands on what is in order now.
+    pub fn push(
+        &mut self,
+        sequence: u32,
+        len: u32,
+        payload: Payload<'_>,
+        seen: Sighting,
+        sink: &mut dyn FnMut(Piece<'_>),
+    ) -> Pushed {
+        // What the snap length cut off is a hole until another copy fills it.
+        let len = match payload {
+            Payload::Bytes(bytes) => u64::from(len).min(bytes.len() as u64),
+            Payload::Packets(_) => u64::from(len),
+        };
+        if len == 0 {
+            return Pushed::default();
+        }
+        let expected = *self.sequence.get_or_insert(sequence);
+        let ahead = i64::from(sequence.wrapping_sub(expected) as i32);
+        let mut pushed = Pushed::default();
+        let skip = (-ahead).max(0) as u64;
+        if skip > self.next {
+            pushed.new_bytes += self.count_before(skip - self.next, len);
+        }
+        if skip < len {
+            let start = self.next + ahead.max(0) as u64;
+            let part = slice(payload, skip, len - skip);
+            pushed.new_bytes += self.accept(start, len - skip, part, seen, sink);
+        }
+        if !self.pending.is_empty() {
+            self.waited = self.waited.saturating_add(1);
+            self.give_up_if_due(sink);
+        }
+        pushed
+    }
+
+    /// The receiver has acknowledged everything below `ack`.
+    pub fn acknowledge(&mut self, ack: u32, sink: &mut dyn FnMut(Piece<'_>)) {
+        let Some(expected) = self.sequence else { return };
+        let ahead = ack.wrapping_sub(expected) as i32;
+        if ahead > 0 {
+            self.acknowledged = self.acknowledged.max(self.next + ahead as u64);
+            if !self.pending.is_empty() {
+                self.give_up_if_due(sink);
+            }
+        }
+    }
+
+    /// The capture is over: everything that waits is delivered, its holes as missing. A hole behind the last
+    /// byte is reported too, when the receiver has acknowledged it.
+    pub fn finish(&mut self, sink: &mut dyn FnMut(Piece<'_>)) {
+        while let Some(first) = self.pending.front() {
+            let hole = first.offset - self.next;
+            self.skip(hole, sink);
+        }
+    }
+
+    fn accept(
+        &mut self,
+        start: u64,
+        len: u64,
+        payload: Payload<'_>,
+        seen: Sighting,
+        sink: &mut dyn FnMut(Piece<'_>),
+    ) -> u64 {
+        if start == self.next && self.pending.is_empty() {
+            self.deliver(len, payload, seen, sink);
+            return len;
+        }
+        let added = self.store(start, len, payload, seen);
+        self.drain(sink);
+        added
+    }
+
+    /// Keeps those parts that no pending piece has yet.
+    fn store(&mut self, start: u64, len: u64, payload: Payload<'_>, seen: Sighting) -> u64 {
+        let (mut at, end, mut added) = (start, start + len, 0);
+        let mut index = self.pending.partition_point(|pending| pending.offset + pending.len <= start);
+        while at < end {
+            let occupied =
+                self.pending.get(index).map(|pending| (pending.offset, pending.offset + pending.len));
+            let free_until = occupied.map_or(end, |(from, _)| from.min(end));
+            if at < free_until {
+                let data = slice(payload, at - start, free_until - at).to_owned();
+                let piece = Pending { offset: at, len: free_until - at, seen, data };
+                added += piece.len;
+                self.pending.insert(index, piece);
+                index += 1;
+            }
+            match occupied {
+                Some((_, until)) => at = at.max(until),
+                None => break,
+            }
+            index += 1;
+        }
+        self.pending_bytes += added;
+        added
+    }
+
+    fn drain(&mut self, sink: &mut dyn FnMut(Piece<'_>)) {
+        while self.pending.front().is_some_and(|first| first.offset <= self.next) {
+            let Some(piece) = self.pending.pop_front() else { break };
+            self.pending_bytes -= piece.len;
+            let payload = match &piece.data {
+                Owned::Bytes(bytes) => Payload::Bytes(bytes),
+                Owned::Packets(packets) => Payload::Packets(packets),
+            };
+            self.deliver(piece.len, payload, piece.seen, sink);
+        }
+    }
+
+    fn deliver(&mut self, len: u64, payload: Payload<'_>, seen: Sighting, sink: &mut dyn FnMut(Piece<'_>)) {
+        sink(Piece::Data { offset: self.next, len, payload, seen });
+        self.advance(len);
+    }
+
+    fn give_up_if_due(&mut self, sink: &mut dyn FnMut(Piece<'_>)) {
+        while let Some(first) = self.pending.front() {
+            let received = self.acknowledged >= first.offset && self.waited > HOLE_PATIENCE;
+            let overfull = self.pending_bytes > PENDING_BYTES_MAX || self.pending.len() > PENDING_MAX;
+            if !received && !overfull {
+                return;
+            }
+            let hole = first.offset - self.next;
+            self.skip(hole, sink);
+        }
+    }
+
+    fn skip(&mut self, hole: u64, sink: &mut dyn FnMut(Piece<'_>)) {
+        if hole > 0 {
+            sink(Piece::Missing { offset: self.next, len: hole });
+            self.advance(hole);
+        }
+        self.drain(sink);
+    }
+
+    fn advance(&mut self, len: u64) {
+        self.next += len;
+        self.sequence = self.sequence.map(|sequence| sequence.wrapping_add(len as u32));
+        self.waited = 0;
+    }
+
+    /// Counts what lies `back` bytes before the start of the stream, each byte once.
+    fn count_before(&mut self, back: u64, len: u64) -> u64 {
+        // Distances below the start: the range is (low, back].
+        let low = back.saturating_sub(len);
+        let mut fresh = back - low;
+        for &(from, to) in &self.before {
+            fresh = fresh.saturating_sub(back.min(to).saturating_sub(low.max(from)));
+        }
+        if fresh > 0 && self.before.len() < BEFORE_MAX {
+            let (mut from, mut to) = (low, back);
+            self.before.retain(|&(other_from, other_to)| {
+                let apart = other_to < from || to < other_from;
+                if !apart {
+                    (from, to) = (from.min(other_from), to.max(other_to));
+                }
+                apart
+            });
+            self.before.push((from, to));
+        }
+        fresh
+    }
+}
+
+impl Payload<'_> {
+    fn to_owned(self) -> Owned {
+        match self {
+            Payload::Bytes(bytes) => Owned::Bytes(bytes.to_vec()),
+            Payload::Packets(packets) => Owned::Packets(packets.to_vec()),
+        }
+    }
+}
+
+/// The part of `len` bytes from `skip` on. Packet descriptors carry stream offsets of their own, and one that is
+/// out of a part's range is ignored by the decoder, so they need no cutting.
+fn slice(payload: Payload<'_>, skip: u64, len: u64) -> Payload<'_> {
+    match payload {
+        Payload::Bytes(bytes) => Payload::Bytes(&bytes[skip as usize..(skip + len) as usize]),
+        packets => packets,
+    }
+}
