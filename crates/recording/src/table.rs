@@ -38,7 +38,7 @@ pub struct Description {
 pub struct Column {
     /// Its name; the last word is its unit.
     pub name: &'static str,
-    /// Its type: `u8`, `u16`, `u32`, `u64`, `f64`, `bool` or `text`.
+    /// Its type: `u8`, `u16`, `u32`, `i64`, `f64`, `bool` or `text`.
     pub kind: &'static str,
     /// Whether a row may leave it empty.
     pub nullable: bool,
@@ -150,11 +150,12 @@ macro_rules! cells {
     )*};
 }
 // Parquet has no unsigned storage: the bits go into the signed type and the annotation says what they mean.
+// Times and counters never reach 2^63; they stay signed, so that a reader may subtract them.
 cells! {
     u8 as "u8" => i32, Int32Type;
     u16 as "u16" => i32, Int32Type;
     u32 as "u32" => i32, Int32Type;
-    u64 as "u64" => i64, Int64Type;
+    u64 as "i64" => i64, Int64Type;
     f64 as "f64" => f64, DoubleType;
     bool as "bool" => bool, BoolType;
 }
@@ -321,7 +322,7 @@ fn column_type(column: &Column) -> Type {
         "u8" => (Physical::INT32, unsigned(8)),
         "u16" => (Physical::INT32, unsigned(16)),
         "u32" => (Physical::INT32, unsigned(32)),
-        "u64" => (Physical::INT64, unsigned(64)),
+        "i64" => (Physical::INT64, None),
         "f64" => (Physical::DOUBLE, None),
         "bool" => (Physical::BOOLEAN, None),
         _ => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
@@ -349,7 +350,7 @@ fn properties(table: &Description) -> Arc<WriterProperties> {
         .set_offset_index_disabled(true);
     for column in table.columns {
         let path = ColumnPath::from(column.name);
-        if column.kind.starts_with('u') {
+        if column.kind.starts_with(['u', 'i']) {
             properties = properties
                 .set_column_dictionary_enabled(path.clone(), false)
                 .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
