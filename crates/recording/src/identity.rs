@@ -60,12 +60,13 @@ impl Identity {
     /// When the publisher is not below 2^24, or `text` is of another length.
     pub fn write_text(&self, text: &mut [u8]) {
         assert!(self.publisher < 1 << 24, "publisher {} does not fit 24 bits", self.publisher);
-        let time = Some(self.intended.unwrap_or(Instant::ZERO));
+        let intended = self.intended.unwrap_or(Instant::ZERO);
+        let time = Some(intended);
         let mut bytes = [0; TEXT_DIGITS / 2];
         bytes[..2].copy_from_slice(&check(SALT_TEXT, self.publisher, self.sequence, time).to_be_bytes());
         bytes[2..5].copy_from_slice(&self.publisher.to_be_bytes()[1..]);
         bytes[5..9].copy_from_slice(&self.sequence.to_be_bytes());
-        bytes[9..17].copy_from_slice(&time.unwrap_or_default().as_ns().to_be_bytes());
+        bytes[9..17].copy_from_slice(&intended.as_ns().to_be_bytes());
         bytes[17..].copy_from_slice(&check(SALT_END, self.publisher, self.sequence, time).to_be_bytes());
         text[..PREFIX.len()].copy_from_slice(PREFIX);
         for (digits, byte) in text[PREFIX.len()..].chunks_exact_mut(2).zip(bytes) {

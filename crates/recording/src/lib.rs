@@ -18,7 +18,9 @@
 //!
 //! What it does not model: the loss of power. Nothing is synced to the disk before the recording is finished.
 
+mod column;
 mod direct;
+mod encoding;
 mod error;
 mod finish;
 mod frames;

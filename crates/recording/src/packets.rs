@@ -1,6 +1,7 @@
 //! Frames: from raw bytes to rows, link counters and captures.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::ops::Range;
@@ -228,10 +229,10 @@ fn write_captures(from: &Path, to: &Path, layout: &Layout) -> Result<BTreeMap<St
     let mut captures: BTreeMap<u16, Capture> = BTreeMap::new();
     for range in ranges(&blocks, BLOCK_BITS, RANGE_FRAMES) {
         for (frame, bytes) in frames_of(from, &range)? {
-            if !captures.contains_key(&frame.link) {
-                captures.insert(frame.link, Capture::create(to, layout, frame.link)?);
-            }
-            let capture = captures.get_mut(&frame.link).expect("it was made above");
+            let capture = match captures.entry(frame.link) {
+                Entry::Occupied(entry) => entry.into_mut(),
+                Entry::Vacant(entry) => entry.insert(Capture::create(to, layout, frame.link)?),
+            };
             capture.frame(layout.started_unix_ns, &frame, &bytes)?;
         }
     }

@@ -11,15 +11,15 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as Physical, ZstdLevel};
-use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
+use parquet::basic::{LogicalType, Repetition, Type as Physical};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
-use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
-use parquet::schema::types::{ColumnPath, Type, TypePtr};
+use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 
 use crate::SCHEMA_VERSION;
+use crate::column::{Buffer, Integers, Plain, Words, Zstd};
 use crate::error::{Context, Error, Result};
 
 /// What a table is made of.
@@ -54,80 +54,24 @@ pub(crate) trait Cell {
     fn push(self, buffer: &mut Self::Buffer);
 }
 
-/// A column's values, gathered until the row group is full.
-pub(crate) trait Buffer: Default {
-    fn write(&mut self, group: &mut SerializedRowGroupWriter<'_, File>) -> parquet::errors::Result<()>;
-}
-
 /// The columns of one table.
 pub(crate) trait Columns: Default {
     const DESCRIPTION: Description;
-    fn write(&mut self, group: &mut SerializedRowGroupWriter<'_, File>) -> parquet::errors::Result<()>;
-}
-
-/// Values of a physical type, and which of them are there when the column is nullable.
-pub(crate) struct Values<T: DataType> {
-    values: Vec<T::T>,
-    /// 1 where a value is, 0 where none is; empty in a column without gaps.
-    levels: Vec<i16>,
-}
-
-/// Words, one behind the other.
-#[derive(Default)]
-pub(crate) struct Words {
-    text: Vec<u8>,
-    ends: Vec<u32>,
-    levels: Vec<i16>,
-}
-
-impl<T: DataType> Default for Values<T> {
-    fn default() -> Self {
-        Values { values: Vec::new(), levels: Vec::new() }
-    }
-}
-
-impl<T: DataType> Buffer for Values<T> {
-    fn write(&mut self, group: &mut SerializedRowGroupWriter<'_, File>) -> parquet::errors::Result<()> {
-        let mut column = group.next_column()?.expect("the schema and the row have as many columns");
-        let levels = (!self.levels.is_empty()).then_some(&self.levels[..]);
-        column.typed::<T>().write_batch(&self.values, levels, None)?;
-        self.values.clear();
-        self.levels.clear();
-        column.close()
-    }
-}
-
-impl Buffer for Words {
-    fn write(&mut self, group: &mut SerializedRowGroupWriter<'_, File>) -> parquet::errors::Result<()> {
-        let mut column = group.next_column()?.expect("the schema and the row have as many columns");
-        let text = bytes_of(&mut self.text);
-        let mut start = 0;
-        let values: Vec<ByteArray> = self
-            .ends
-            .drain(..)
-            .map(|end| {
-                let word = text.slice(start, end as usize - start);
-                start = end as usize;
-                word
-            })
-            .collect();
-        let levels = (!self.levels.is_empty()).then_some(&self.levels[..]);
-        column.typed::<ByteArrayType>().write_batch(&values, levels, None)?;
-        self.levels.clear();
-        column.close()
-    }
-}
-
-/// The bytes as one shared piece, of which words can be slices; the buffer keeps its size for the next ones.
-fn bytes_of(text: &mut Vec<u8>) -> ByteArray {
-    let size = text.capacity();
-    ByteArray::from(std::mem::replace(text, Vec::with_capacity(size)))
+    /// Ends a page of every column.
+    fn end_page(&mut self, zstd: &mut Zstd) -> parquet::errors::Result<()>;
+    /// Writes the gathered pages as a row group.
+    fn write(
+        &mut self,
+        group: &mut SerializedRowGroupWriter<'_, File>,
+        schema: &SchemaDescriptor,
+        zstd: &mut Zstd,
+    ) -> parquet::errors::Result<()>;
 }
 
 macro_rules! cells {
-    ($($kind:ty as $name:literal => $stored:ty, $physical:ty;)*) => {$(
+    ($($kind:ty as $name:literal => $stored:ty, $buffer:ty;)*) => {$(
         impl Cell for $kind {
-            type Buffer = Values<$physical>;
+            type Buffer = $buffer;
             const KIND: &'static str = $name;
             #[inline]
             fn push(self, buffer: &mut Self::Buffer) {
@@ -136,12 +80,12 @@ macro_rules! cells {
         }
 
         impl Cell for Option<$kind> {
-            type Buffer = Values<$physical>;
+            type Buffer = $buffer;
             const KIND: &'static str = $name;
             const NULLABLE: bool = true;
             #[inline]
             fn push(self, buffer: &mut Self::Buffer) {
-                buffer.levels.push(i16::from(self.is_some()));
+                buffer.presence.push(self.is_some());
                 if let Some(value) = self {
                     buffer.values.push(value as $stored);
                 }
@@ -152,12 +96,12 @@ macro_rules! cells {
 // Parquet has no unsigned storage: the bits go into the signed type and the annotation says what they mean.
 // Times and counters never reach 2^63; they stay signed, so that a reader may subtract them.
 cells! {
-    u8 as "u8" => i32, Int32Type;
-    u16 as "u16" => i32, Int32Type;
-    u32 as "u32" => i32, Int32Type;
-    u64 as "i64" => i64, Int64Type;
-    f64 as "f64" => f64, DoubleType;
-    bool as "bool" => bool, BoolType;
+    u8 as "u8" => u32, Integers<u32>;
+    u16 as "u16" => u32, Integers<u32>;
+    u32 as "u32" => u32, Integers<u32>;
+    u64 as "i64" => u64, Integers<u64>;
+    f64 as "f64" => f64, Plain<f64>;
+    bool as "bool" => bool, Plain<bool>;
 }
 
 impl Cell for &str {
@@ -165,8 +109,7 @@ impl Cell for &str {
     const KIND: &'static str = "text";
     #[inline]
     fn push(self, buffer: &mut Words) {
-        buffer.text.extend_from_slice(self.as_bytes());
-        buffer.ends.push(buffer.text.len() as u32);
+        buffer.push(self);
     }
 }
 
@@ -176,9 +119,9 @@ impl Cell for Option<&str> {
     const NULLABLE: bool = true;
     #[inline]
     fn push(self, buffer: &mut Words) {
-        buffer.levels.push(i16::from(self.is_some()));
+        buffer.presence.push(self.is_some());
         if let Some(word) = self {
-            word.push(buffer);
+            buffer.push(word);
         }
     }
 }
@@ -222,11 +165,23 @@ macro_rules! table {
                 },)*],
             };
 
+            fn end_page(&mut self, zstd: &mut $crate::column::Zstd) -> parquet::errors::Result<()> {
+                $($crate::column::Buffer::end_page(&mut self.$field, zstd)?;)*
+                Ok(())
+            }
+
             fn write(
                 &mut self,
                 group: &mut parquet::file::writer::SerializedRowGroupWriter<'_, std::fs::File>,
+                schema: &parquet::schema::types::SchemaDescriptor,
+                zstd: &mut $crate::column::Zstd,
             ) -> parquet::errors::Result<()> {
-                $($crate::table::Buffer::write(&mut self.$field, group)?;)*
+                let mut columns = schema.columns().iter();
+                $(
+                    let column = columns.next().expect("the schema and the row have as many columns").clone();
+                    let (bytes, close) = $crate::column::Buffer::end_chunk(&mut self.$field, column, zstd)?;
+                    group.append_column(&bytes, close)?;
+                )*
                 Ok(())
             }
         }
@@ -238,8 +193,12 @@ pub(crate) use table;
 pub(crate) struct TableWriter<C: Columns> {
     path: PathBuf,
     file: SerializedFileWriter<File>,
+    schema: SchemaDescriptor,
     columns: C,
-    rows_buffered: usize,
+    zstd: Zstd,
+    /// Rows in the page that is being gathered, in the row group, and written.
+    rows_in_page: usize,
+    rows_in_group: usize,
     rows: u64,
 }
 
@@ -257,35 +216,45 @@ impl<C: Columns> TableWriter<C> {
         let path = dir.join(format!("{}.parquet", C::DESCRIPTION.name));
         let temporary = temporary(&path);
         let file = File::create(&temporary).on("create", &temporary)?;
-        let file = SerializedFileWriter::new(file, schema(&C::DESCRIPTION), properties(&C::DESCRIPTION))
+        let schema = schema(&C::DESCRIPTION);
+        let file = SerializedFileWriter::new(file, schema.clone(), properties())
             .map_err(|error| on_parquet(error, &temporary))?;
-        Ok(TableWriter { path, file, columns: C::default(), rows_buffered: 0, rows: 0 })
+        let (schema, columns, zstd) = (SchemaDescriptor::new(schema), C::default(), Zstd::new());
+        Ok(TableWriter { path, file, schema, columns, zstd, rows_in_page: 0, rows_in_group: 0, rows: 0 })
     }
 
     /// Adds one row; `push` puts it into the columns.
     #[inline]
     pub(crate) fn push(&mut self, push: impl FnOnce(&mut C)) -> Result<()> {
         push(&mut self.columns);
-        self.rows_buffered += 1;
-        if self.rows_buffered == GROUP_ROWS { self.write_group() } else { Ok(()) }
+        self.rows_in_page += 1;
+        if self.rows_in_page == PAGE_ROWS { self.end_page() } else { Ok(()) }
     }
 
-    fn write_group(&mut self) -> Result<()> {
+    fn end_page(&mut self) -> Result<()> {
+        self.columns.end_page(&mut self.zstd).map_err(|error| on_parquet(error, &temporary(&self.path)))?;
+        self.rows_in_group += std::mem::take(&mut self.rows_in_page);
+        if self.rows_in_group >= GROUP_ROWS { self.end_group() } else { Ok(()) }
+    }
+
+    fn end_group(&mut self) -> Result<()> {
         let mut write = || {
             let mut group = self.file.next_row_group()?;
-            self.columns.write(&mut group)?;
+            self.columns.write(&mut group, &self.schema, &mut self.zstd)?;
             group.close()
         };
         write().map_err(|error| on_parquet(error, &temporary(&self.path)))?;
-        self.rows += self.rows_buffered as u64;
-        self.rows_buffered = 0;
+        self.rows += std::mem::take(&mut self.rows_in_group) as u64;
         Ok(())
     }
 
     /// Writes the footer, waits for the disk, and gives the file its name.
     pub(crate) fn finish(mut self) -> Result<FileSize> {
-        if self.rows_buffered > 0 {
-            self.write_group()?;
+        if self.rows_in_page > 0 {
+            self.end_page()?;
+        }
+        if self.rows_in_group > 0 {
+            self.end_group()?;
         }
         let temporary = temporary(&self.path);
         let file = self.file.into_inner().map_err(|error| on_parquet(error, &temporary))?;
@@ -335,31 +304,16 @@ fn column_type(column: &Column) -> Type {
         .expect("a column's type and annotation agree")
 }
 
-fn properties(table: &Description) -> Arc<WriterProperties> {
-    let mut properties = WriterProperties::builder()
+fn properties() -> Arc<WriterProperties> {
+    let version = KeyValue::new("mqttlab.schema_version".into(), SCHEMA_VERSION.to_string());
+    let properties = WriterProperties::builder()
         .set_created_by(concat!("mqttlab ", env!("CARGO_PKG_VERSION")).into())
-        .set_key_value_metadata(Some(vec![KeyValue::new(
-            "mqttlab.schema_version".into(),
-            SCHEMA_VERSION.to_string(),
-        )]))
-        .set_compression(Compression::ZSTD(ZstdLevel::try_new(1).expect("zstd has a level 1")))
-        .set_statistics_enabled(EnabledStatistics::Chunk)
-        .set_data_page_row_count_limit(GROUP_ROWS)
-        .set_max_row_group_row_count(Some(GROUP_ROWS))
-        .set_write_batch_size(8192)
+        .set_key_value_metadata(Some(vec![version]))
         .set_offset_index_disabled(true);
-    for column in table.columns {
-        let path = ColumnPath::from(column.name);
-        if column.kind.starts_with(['u', 'i']) {
-            properties = properties
-                .set_column_dictionary_enabled(path.clone(), false)
-                .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
-        } else if column.kind == "text" {
-            properties = properties.set_column_statistics_enabled(path, EnabledStatistics::None);
-        }
-    }
     Arc::new(properties.build())
 }
 
-/// Rows gathered before they are written: some tens of MiB of columns.
-const GROUP_ROWS: usize = 1 << 17;
+/// Rows whose values are encoded at once: those of all columns fit the processor's cache.
+const PAGE_ROWS: usize = 1 << 12;
+/// Rows of a row group, which are in memory in their encoded form.
+const GROUP_ROWS: usize = 1 << 18;
