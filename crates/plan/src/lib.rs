@@ -15,6 +15,7 @@ mod check;
 mod group;
 mod host;
 mod network;
+mod payload;
 mod progress;
 mod topic;
 
@@ -32,6 +33,7 @@ pub use host::{
     Broker, BrokerProcess, BrokerSettings, ConfigurationFile, CongestionControl, Host, ServiceTime, TcpPlan,
 };
 pub use network::{Hop, Network, NetworkKind, PathPlan};
+pub use payload::{IdentityPlace, PayloadMaker};
 pub use progress::{Phase, Progress, Verdict};
 pub use topic::TopicPattern;
 

@@ -1,0 +1,233 @@
+//! The bytes of messages: what a [`Payload`] of the plan looks like on the wire.
+//!
+//! Every kind has one size, so that the simulator needs no bytes, and content that follows from the seed, the
+//! client and the message's number, so that a message that must be sent again is made again and never stored.
+//! A maker serves a whole group.
+//!
+//! ```text
+//! fixed, file   ┌ identity ┐ the same bytes in every message ...      (shared, never copied by the maker)
+//! random        ┌ identity ┐ bytes drawn for every message ...
+//! gps           {"type":"Feature","id":"┌ identity as text ┐", ... a position that moves ... }
+//! image         {"id":"┌ identity as text ┐", ... "data":"/9j/4AAQ ... a picture of 20 × 20 ... "}
+//! ```
+//!
+//! What it does not do: write the identity itself; it says where the identity belongs. What it does not model:
+//! the movement of anything real, or what a camera sees.
+
+mod base64;
+mod gps;
+mod jpeg;
+
+use std::io;
+use std::sync::Arc;
+
+use mqttlab_units::{Bytes, Seed};
+
+use crate::Payload;
+
+/// Makes the payloads of a group's messages.
+#[derive(Clone, Debug)]
+pub struct PayloadMaker {
+    seed: Seed,
+    size: Bytes,
+    content: Content,
+}
+
+/// Where a payload carries its identity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IdentityPlace {
+    /// In binary, at the very start, as far as it fits.
+    Start,
+    /// As text, at this byte.
+    Text(usize),
+}
+
+#[derive(Clone, Debug)]
+enum Content {
+    Same(Arc<[u8]>),
+    Random,
+    Gps,
+    Image(Arc<[Vec<u8>]>),
+}
+
+impl Payload {
+    /// The size of every message, known without any of its bytes.
+    pub fn size(&self) -> Bytes {
+        match self {
+            Payload::Fixed { bytes } | Payload::Random { bytes } | Payload::File { bytes, .. } => {
+                Bytes(*bytes)
+            }
+            Payload::Gps => Bytes(gps::BYTES as u64),
+            Payload::Image => Bytes(IMAGE_BYTES as u64),
+        }
+    }
+}
+
+impl PayloadMaker {
+    /// For one group's messages.
+    ///
+    /// # Errors
+    /// The file cannot be read, or its size is no longer that of the plan.
+    pub fn new(payload: &Payload, seed: Seed) -> io::Result<PayloadMaker> {
+        let content = match payload {
+            Payload::Fixed { bytes } => Content::Same((b'a'..=b'z').cycle().take(*bytes as usize).collect()),
+            Payload::Random { .. } => Content::Random,
+            Payload::Gps => Content::Gps,
+            Payload::Image => Content::Image(pictures(seed)),
+            Payload::File { path, bytes } => {
+                let content = std::fs::read(path)?;
+                if content.len() as u64 != *bytes {
+                    let problem = format!("{} has {} B, but had {bytes} B", path.display(), content.len());
+                    return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
+                }
+                Content::Same(content.into())
+            }
+        };
+        Ok(PayloadMaker { seed, size: payload.size(), content })
+    }
+
+    /// The size of the message numbered `sequence`. Today the same for all.
+    pub fn len(&self, _sequence: u64) -> Bytes {
+        self.size
+    }
+
+    /// Whether messages are empty.
+    pub fn is_empty(&self) -> bool {
+        self.size.0 == 0
+    }
+
+    /// Where the identity is to be written.
+    pub fn identity_place(&self) -> IdentityPlace {
+        match self.content {
+            Content::Same(_) | Content::Random => IdentityPlace::Start,
+            Content::Gps => IdentityPlace::Text(gps::IDENTITY_AT),
+            Content::Image(_) => IdentityPlace::Text(IMAGE_HEAD.len()),
+        }
+    }
+
+    /// The bytes that all messages share but for their identity, so that large ones need not be copied; `None`
+    /// when messages differ.
+    pub fn shared(&self) -> Option<&Arc<[u8]>> {
+        match &self.content {
+            Content::Same(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// Appends the payload of the message `sequence` of `client`. The identity's place holds placeholders.
+    pub fn write(&self, client: u32, sequence: u64, out: &mut Vec<u8>) {
+        match &self.content {
+            Content::Same(bytes) => out.extend_from_slice(bytes),
+            Content::Random => self.write_random(client, sequence, out),
+            Content::Gps => gps::write(self.seed.index(u64::from(client)), sequence, out),
+            Content::Image(pictures) => {
+                let picture = sequence.wrapping_add(u64::from(client)) % pictures.len() as u64;
+                out.extend_from_slice(&pictures[picture as usize]);
+            }
+        }
+    }
+
+    fn write_random(&self, client: u32, sequence: u64, out: &mut Vec<u8>) {
+        let mut dice = self.seed.index(u64::from(client)).index(sequence).dice();
+        let size = self.size.0 as usize;
+        out.reserve(size);
+        for _ in 0..size / 8 {
+            out.extend_from_slice(&dice.bits().to_le_bytes());
+        }
+        out.extend_from_slice(&dice.bits().to_le_bytes()[..size % 8]);
+    }
+}
+
+/// Length of an identity as text; `mqttlab-recording` writes it.
+const TEXT_IDENTITY_BYTES: usize = 46;
+const IMAGE_HEAD: &str = r#"{"id":""#;
+const IMAGE_MIDDLE: &str =
+    r#"","type":"image","format":"jpeg","width":20,"height":20,"encoding":"base64","data":""#;
+const IMAGE_TAIL: &str = r#""}"#;
+const IMAGE_BYTES: usize = IMAGE_HEAD.len()
+    + TEXT_IDENTITY_BYTES
+    + IMAGE_MIDDLE.len()
+    + base64::length(jpeg::BYTES)
+    + IMAGE_TAIL.len();
+/// Pictures are made once and sent in turn: encoding one takes longer than sending it.
+const PICTURES: u64 = 16;
+
+fn pictures(seed: Seed) -> Arc<[Vec<u8>]> {
+    (0..PICTURES).map(|number| image_document(&jpeg::encode(&jpeg::picture(seed, number)))).collect()
+}
+
+fn image_document(jpeg: &[u8]) -> Vec<u8> {
+    let mut document = Vec::with_capacity(IMAGE_BYTES);
+    document.extend_from_slice(IMAGE_HEAD.as_bytes());
+    document.extend_from_slice(&[b'0'; TEXT_IDENTITY_BYTES]);
+    document.extend_from_slice(IMAGE_MIDDLE.as_bytes());
+    base64::encode(jpeg, &mut document);
+    document.extend_from_slice(IMAGE_TAIL.as_bytes());
+    document
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(payload: &Payload, client: u32, sequence: u64) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        PayloadMaker::new(payload, Seed(3)).unwrap().write(client, sequence, &mut bytes);
+        bytes
+    }
+
+    #[test]
+    fn every_payload_has_the_size_it_says() {
+        let sizes = [0, 1, 8, 9, 17, 64, 1001, 10_000_000];
+        let fixed = sizes.map(|bytes| Payload::Fixed { bytes });
+        let random = sizes.map(|bytes| Payload::Random { bytes });
+        for payload in fixed.iter().chain(&random).chain(&[Payload::Gps, Payload::Image]) {
+            for sequence in [0, 1, 77, 4_000_000_000] {
+                assert_eq!(made(payload, 5, sequence).len() as u64, payload.size().0, "{payload:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn gps_and_image_are_json_of_the_published_sizes_with_room_for_an_identity() {
+        for (payload, published) in [(Payload::Gps, 380..=420), (Payload::Image, 1250..=1350)] {
+            let document = made(&payload, 1, 2);
+            assert!(published.contains(&document.len()), "{}", document.len());
+            let value: serde_json::Value = serde_json::from_slice(&document).unwrap();
+            assert_eq!(value["id"].as_str().unwrap().len(), TEXT_IDENTITY_BYTES);
+            let IdentityPlace::Text(at) = PayloadMaker::new(&payload, Seed(3)).unwrap().identity_place()
+            else {
+                panic!("a JSON document carries its identity as text");
+            };
+            assert!(document[at..at + TEXT_IDENTITY_BYTES].iter().all(|byte| *byte == b'0'));
+        }
+    }
+
+    #[test]
+    fn the_picture_in_the_document_decodes_to_20_by_20_pixels() {
+        let value: serde_json::Value = serde_json::from_slice(&made(&Payload::Image, 0, 3)).unwrap();
+        let text = value["data"].as_str().unwrap();
+        let file = base64::tests::decode(text);
+        let mut decoder = jpeg_decoder::Decoder::new(file.as_slice());
+        assert_eq!(decoder.decode().unwrap().len(), 20 * 20 * 3);
+        assert_eq!(decoder.info().map(|info| (info.width, info.height)), Some((20, 20)));
+    }
+
+    #[test]
+    fn random_bytes_differ_by_message_and_client_and_repeat_when_made_again() {
+        let payload = Payload::Random { bytes: 20 };
+        assert_eq!(made(&payload, 1, 1), made(&payload, 1, 1));
+        assert_ne!(made(&payload, 1, 1), made(&payload, 1, 2));
+        assert_ne!(made(&payload, 1, 1), made(&payload, 2, 1));
+    }
+
+    #[test]
+    fn a_file_is_sent_as_it_is_and_refused_when_its_size_has_changed() {
+        let path = std::env::temp_dir().join(format!("mqttlab-payload-{}", std::process::id()));
+        std::fs::write(&path, b"twelve bytes").unwrap();
+        assert_eq!(made(&Payload::File { path: path.clone(), bytes: 12 }, 0, 0), b"twelve bytes");
+        let changed = PayloadMaker::new(&Payload::File { path: path.clone(), bytes: 13 }, Seed(0));
+        assert_eq!(changed.unwrap_err().kind(), io::ErrorKind::InvalidData);
+        std::fs::remove_file(path).unwrap();
+    }
+}
