@@ -149,6 +149,11 @@ impl BrokerHandle {
         }
     }
 
+    /// Process 1 of the broker's namespace, by its number outside.
+    pub fn init(&self) -> libc::pid_t {
+        self.init
+    }
+
     /// The processes of the broker and its children, without init.
     pub fn processes(&self) -> Vec<libc::pid_t> {
         usage::descendants(self.init)

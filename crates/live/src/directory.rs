@@ -12,6 +12,7 @@ use mqttlab_plan::{Group, Plan};
 use mqttlab_recording::{Client, Layout, Topic};
 
 use crate::clock::Clock;
+use crate::wire::DIRECT;
 
 /// Numbers behind names.
 pub struct Directory {
@@ -30,7 +31,7 @@ impl Directory {
                 seed: plan.seed.0,
                 started_unix_ns: clock.started_unix_ns(),
                 hosts: plan.hosts.iter().map(|host| host.name.clone()).collect(),
-                links: plan.network.links.iter().map(|link| link.name.clone()).collect(),
+                links: links(plan),
                 clients: plan.groups.iter().flat_map(clients).collect(),
                 measurement_end_ns: u64::MAX,
                 late_after_ns: plan.groups.iter().filter_map(|group| group.late_after).min().map(|late| late.as_ns()),
@@ -111,6 +112,12 @@ impl Directory {
             self.layout.receivers[index as usize] = set;
         }
     }
+}
+
+/// The plan's links, and one that stands for the directions without any.
+fn links(plan: &Plan) -> Vec<String> {
+    let direct = plan.network.paths.iter().any(|path| path.hops.is_empty()).then(|| DIRECT.to_owned());
+    plan.network.links.iter().map(|link| link.name.clone()).chain(direct).collect()
 }
 
 fn clients(group: &Group) -> impl Iterator<Item = Client> + '_ {

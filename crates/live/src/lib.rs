@@ -15,20 +15,37 @@
 //! What it does not model: processors and disks of the hosts (all share this machine; the recording says how
 //! contended it was), and anything below IP.
 
-pub mod broker;
+mod announcer;
+mod broker;
+pub mod calibration;
 pub mod clients;
-pub mod clock;
-pub mod control;
-pub mod directory;
-pub mod histogram;
+mod clock;
+mod control;
+mod directory;
+pub mod emulator;
+mod facts;
+mod histogram;
+mod interruption;
 pub mod namespaces;
-pub mod netlink;
+mod netlink;
+mod poller;
 pub mod port;
 pub mod priority;
+//mod run;
+mod sampler;
 mod scratch;
+mod signals;
 pub mod tcp;
-pub mod usage;
+mod testbed;
+mod usage;
+mod validity;
+pub mod wire;
 
+pub use announcer::Announcer;
 pub use clock::Clock;
 pub use control::{Control, Figures, Schedule, SocketFactory};
 pub use directory::Directory;
+pub use histogram::{Histogram, Snapshot};
+pub use netlink::Metrics;
+//pub use run::{Outcome, run};
+pub use testbed::{BuildError, Sockets, Testbed};

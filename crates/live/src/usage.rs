@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::{Path, PathBuf};
 
 use mqttlab_recording::{Process, Resource};
 use mqttlab_units::{Duration, Instant};
@@ -38,13 +39,26 @@ pub struct Pressure {
 impl Usage {
     /// Of several processes together; those that have ended count nothing.
     pub fn of(processes: &[libc::pid_t]) -> Usage {
-        processes.iter().filter_map(|process| one(*process)).fold(Usage::default(), |sum, one| Usage {
+        let of_one = |process: &libc::pid_t| one(Path::new(&format!("/proc/{process}")));
+        processes.iter().filter_map(of_one).fold(Usage::default(), |sum, one| Usage {
             cpu_user: sum.cpu_user + one.cpu_user,
             cpu_system: sum.cpu_system + one.cpu_system,
             rss_bytes: sum.rss_bytes + one.rss_bytes,
             switches_voluntary: sum.switches_voluntary + one.switches_voluntary,
             switches_involuntary: sum.switches_involuntary + one.switches_involuntary,
         })
+    }
+
+    /// Of one thread of this process; its memory is the process's.
+    pub fn of_thread(thread: libc::pid_t) -> Usage {
+        one(Path::new(&format!("/proc/self/task/{thread}"))).unwrap_or_default()
+    }
+
+    /// Of the whole machine since it started.
+    pub fn of_machine() -> Usage {
+        let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+        let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+        machine(&stat, &memory).unwrap_or_default()
     }
 
     /// As a row of the recording.
@@ -96,12 +110,12 @@ pub fn descendants(process: libc::pid_t) -> Vec<libc::pid_t> {
     found
 }
 
-fn one(process: libc::pid_t) -> Option<Usage> {
-    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+fn one(directory: &Path) -> Option<Usage> {
+    let stat = fs::read_to_string(directory.join("stat")).ok()?;
     let fields: Vec<&str> = fields(&stat)?.collect();
     let ticks = |index: usize| fields.get(index)?.parse().ok().map(|ticks: u64| Duration::from_ns(ticks * tick_ns()));
     let pages: u64 = fields.get(STAT_RSS)?.parse().ok()?;
-    let (switches_voluntary, switches_involuntary) = switches(process);
+    let (switches_voluntary, switches_involuntary) = switches(directory);
     Some(Usage {
         cpu_user: ticks(STAT_USER)?,
         cpu_system: ticks(STAT_SYSTEM)?,
@@ -112,10 +126,15 @@ fn one(process: libc::pid_t) -> Option<Usage> {
 }
 
 /// Of all its threads: `/proc/PID/status` speaks of the first one only.
-fn switches(process: libc::pid_t) -> (u64, u64) {
+fn switches(directory: &Path) -> (u64, u64) {
+    let threads = fs::read_dir(directory.join("task")).into_iter().flatten().flatten().map(|thread| thread.path());
+    let mut threads: Vec<PathBuf> = threads.collect();
+    if threads.is_empty() {
+        threads.push(directory.to_owned());
+    }
     let mut sum = (0, 0);
-    for thread in fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten() {
-        let status = fs::read_to_string(thread.path().join("status")).unwrap_or_default();
+    for thread in threads {
+        let status = fs::read_to_string(thread.join("status")).unwrap_or_default();
         let value = |name: &str| -> u64 {
             status.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok()).unwrap_or(0)
         };
@@ -123,6 +142,28 @@ fn switches(process: libc::pid_t) -> (u64, u64) {
         sum.1 += value("nonvoluntary_ctxt_switches:");
     }
     sum
+}
+
+/// `cpu  user nice system idle iowait irq softirq steal ...` in ticks, and `ctxt` switches.
+fn machine(stat: &str, memory: &str) -> Option<Usage> {
+    let ticks: Vec<u64> = stat.lines().next()?.split_whitespace().skip(1).map_while(|tick| tick.parse().ok()).collect();
+    let of = |indices: &[usize]| {
+        let sum: u64 = indices.iter().filter_map(|index| ticks.get(*index)).sum();
+        Duration::from_ns(sum * tick_ns())
+    };
+    let kib = |name: &str| -> Option<u64> {
+        let rest = memory.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+        rest.split_whitespace().next()?.parse().ok()
+    };
+    let used = kib("MemTotal").zip(kib("MemAvailable")).map_or(0, |(total, free)| total.saturating_sub(free));
+    let switches = stat.lines().find_map(|line| line.strip_prefix("ctxt ")?.trim().parse().ok());
+    Some(Usage {
+        cpu_user: of(&[0, 1]),
+        cpu_system: of(&[2, 5, 6]),
+        rss_bytes: used * 1024,
+        switches_voluntary: switches.unwrap_or(0),
+        switches_involuntary: 0,
+    })
 }
 
 /// The fields of `/proc/PID/stat` after the program's name, which may hold spaces and brackets itself.
@@ -165,6 +206,15 @@ mod tests {
     #[test]
     fn this_process_has_memory() {
         assert!(Usage::of(&[std::process::id() as libc::pid_t]).rss_bytes > 100_000);
+    }
+
+    #[test]
+    fn the_machine_counts_ticks_and_kibibytes() {
+        let stat = "cpu  100 0 50 9 9 0 0 0 0 0\ncpu0 1 1\nctxt 77\n";
+        let memory = "MemTotal:       2000 kB\nMemAvailable:    500 kB\n";
+        let usage = machine(stat, memory).unwrap();
+        assert_eq!((usage.rss_bytes, usage.switches_voluntary), (1500 * 1024, 77));
+        assert_eq!(usage.cpu_user.as_ns(), 2 * usage.cpu_system.as_ns());
     }
 
     #[test]

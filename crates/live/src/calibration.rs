@@ -1,0 +1,182 @@
+//! How long a frame takes through this machine when the links take no time at all.
+//!
+//! A datagram needs some tens of microseconds from the sender's system call to the receiver's kernel, most of it
+//! waking the emulator up. It does not depend on the emulated delay, so it is measured once, on a scratch pair of
+//! hosts, and every delivery is begun that much earlier. Where a delay is shorter than that, the difference stays.
+//!
+//! What it does not measure: the load of the run itself.
+
+use std::io;
+use std::mem;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
+use std::os::fd::AsRawFd;
+use std::thread;
+use std::time;
+
+use mqttlab_net::LinkSpec;
+use mqttlab_plan::{Hop, PathPlan, PortKind};
+use mqttlab_units::{Duration, Seed};
+
+use crate::clock::Clock;
+use crate::emulator::{Emulator, Setting};
+use crate::namespaces::Namespace;
+use crate::netlink::Metrics;
+use crate::port::{Device, Port};
+use crate::priority::Priority;
+use crate::wire::Wiring;
+
+/// Two hosts with a link from the first to the second, and a datagram socket on each.
+pub struct Bench {
+    emulator: Emulator,
+    /// Sends to the receiver.
+    pub sender: UdpSocket,
+    /// Stamps what it receives in the kernel.
+    pub receiver: UdpSocket,
+}
+
+impl Bench {
+    /// Builds it, with an emulator of the given priority and compensation.
+    ///
+    /// # Errors
+    /// Namespaces or devices cannot be made.
+    pub fn build(link: LinkSpec, kind: PortKind, priority: Priority, compensation: Duration) -> io::Result<Bench> {
+        let (namespaces, wire) = ([Namespace::new()?, Namespace::new()?], Namespace::new()?);
+        let mut ports = Vec::new();
+        for (namespace, address) in namespaces.iter().zip(ADDRESSES) {
+            let device = Device { address, mtu: 1500, metrics: Metrics::default() };
+            ports.push(Port::open(namespace, &wire, kind, &device)?);
+        }
+        let bind = |host: usize| namespaces[host].run(|| UdpSocket::bind(SocketAddrV4::new(ADDRESSES[host], 0)));
+        let (sender, receiver) = (bind(0)?, bind(1)?);
+        sender.connect(receiver.local_addr()?)?;
+        stamp(&receiver)?;
+        receiver.set_read_timeout(Some(time::Duration::from_secs(5)))?;
+        let wiring = Wiring {
+            addresses: ADDRESSES.to_vec(),
+            broker_host: 1,
+            links: vec![link],
+            paths: vec![PathPlan { from: 0, to: 1, hops: vec![Hop::Link(0)] }],
+            seed: Seed(0),
+        };
+        let clock = Clock::start();
+        let emulator = Emulator::start(Setting { ports, wiring, compensation, clock, priority, sink: None })?;
+        Ok(Bench { emulator, sender, receiver })
+    }
+
+    /// The emulator's counters.
+    pub fn counters(&self) -> &crate::emulator::Shared {
+        self.emulator.shared()
+    }
+
+    /// Sends one datagram and says how long it took from before the system call to the receiver's kernel.
+    ///
+    /// # Errors
+    /// It did not arrive within five seconds.
+    pub fn one_way_delay(&self, payload: &[u8]) -> io::Result<Duration> {
+        let sent = unix_ns();
+        self.sender.send(payload)?;
+        let (_, received) = receive(&self.receiver, &mut [0; 2048])?;
+        Ok(Duration::from_ns(received.saturating_sub(sent)))
+    }
+
+    /// Stops the emulator.
+    ///
+    /// # Errors
+    /// The error that it ended with.
+    pub fn stop(self) -> io::Result<()> {
+        self.emulator.stop().map(drop)
+    }
+}
+
+/// Measures the compensation that this machine needs: the median excess over a delay of 2 ms.
+///
+/// # Errors
+/// Namespaces or devices cannot be made, or nothing arrived.
+pub fn compensation(kind: PortKind, priority: Priority) -> io::Result<Duration> {
+    let link = constant_delay(CALIBRATION_DELAY);
+    let bench = Bench::build(link, kind, priority, Duration::ZERO)?;
+    let mut excess = Vec::with_capacity(SAMPLES);
+    for sample in 0..SAMPLES + WARM_UP {
+        // Gaps of different lengths, so that no timer beats with them.
+        thread::sleep(time::Duration::from_micros(500 + 137 * (sample as u64 % 13)));
+        let delay = bench.one_way_delay(&[0; 64])?;
+        if sample >= WARM_UP {
+            excess.push(delay.saturating_sub(CALIBRATION_DELAY));
+        }
+    }
+    bench.stop()?;
+    excess.sort_unstable();
+    Ok(excess[SAMPLES / 2].min(COMPENSATION_MAX))
+}
+
+/// A link that does nothing but delay.
+pub fn constant_delay(mean: Duration) -> LinkSpec {
+    let json = serde_json::json!({
+        "name": "bench", "rate_bit_s": null, "overhead_bytes": 0, "minimum_frame_bytes": 0,
+        "queue": { "limit_packets": null, "limit_bytes": null, "counts_delay_line": false },
+        "delay": { "law": "constant", "mean_ns": mean, "jitter_ns": 0, "correlation": [0, 1], "keep_order": true },
+        "loss": { "kind": "none" }, "loss_at": "entry",
+        "duplication": [0, 1], "corruption": [0, 1],
+        "reordering": { "probability": [0, 1], "gap": 1 },
+    });
+    serde_json::from_value(json).expect("this is a link")
+}
+
+/// Receives a datagram and the time at which the kernel had it, in nanoseconds since 1970.
+///
+/// # Errors
+/// Nothing came before the socket's timeout, or without a time.
+pub fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<(usize, u64)> {
+    let mut control = [0u64; 8];
+    let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+    // SAFETY: `message` points to locals that outlive the call; control messages are read only within the length
+    // that the kernel says.
+    unsafe {
+        let mut message: libc::msghdr = mem::zeroed();
+        message.msg_iov = &mut part;
+        message.msg_iovlen = 1;
+        message.msg_control = control.as_mut_ptr().cast();
+        message.msg_controllen = size_of_val(&control) as _;
+        let length = libc::recvmsg(socket.as_raw_fd(), &mut message, 0);
+        if length < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let header = libc::CMSG_FIRSTHDR(&message);
+        if header.is_null() || (*header).cmsg_type != libc::SO_TIMESTAMPNS {
+            return Err(io::Error::other("a datagram came without a time stamp"));
+        }
+        let stamp: libc::timespec = std::ptr::read_unaligned(libc::CMSG_DATA(header).cast());
+        Ok((length as usize, stamp.tv_sec as u64 * 1_000_000_000 + stamp.tv_nsec as u64))
+    }
+}
+
+/// The address of the receiver, for other senders.
+///
+/// # Errors
+/// Never for a bound socket.
+pub fn address(socket: &UdpSocket) -> io::Result<SocketAddr> {
+    socket.local_addr()
+}
+
+/// CLOCK_REALTIME, which the kernel stamps with.
+pub fn unix_ns() -> u64 {
+    Clock::start().started_unix_ns()
+}
+
+fn stamp(socket: &UdpSocket) -> io::Result<()> {
+    let on: libc::c_int = 1;
+    // SAFETY: `on` is a local of the size given.
+    let result = unsafe {
+        let size = size_of_val(&on) as libc::socklen_t;
+        libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, (&raw const on).cast(), size)
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 255, 0, 1), Ipv4Addr::new(10, 255, 0, 2)];
+const CALIBRATION_DELAY: Duration = Duration::from_ms(2);
+const SAMPLES: usize = 60;
+/// The first datagram may lack a time stamp's accuracy: the kernel enables stamping lazily.
+const WARM_UP: usize = 5;
+/// A busy machine must not make a run's delays shorter than they should be.
+const COMPENSATION_MAX: Duration = Duration::from_us(150);

@@ -1,0 +1,206 @@
+//! The emulator: moves frames between ports in real time, as the wire says.
+//!
+//! One thread, because a frame costs 2 to 4 µs when they come in batches and nearly all of the rest is waking up;
+//! a second one would add a wake-up. It sleeps in `epoll_pwait2` until a frame comes or one is due, stamps each
+//! frame when it is read, and drains the ports before it sleeps again.
+//!
+//! How late it hands a frame over, against the time that the links worked out, is counted for every frame.
+//! What it does not do: spin. A spinning thread is late as soon as something else wants its processor.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
+use std::thread::{self, JoinHandle};
+
+use mqttlab_recording::{Frame, Sink};
+use mqttlab_units::{Duration, Instant};
+
+use crate::clock::Clock;
+use crate::histogram::Histogram;
+use crate::poller::{Poller, Waker};
+use crate::port::Port;
+use crate::priority::Priority;
+use crate::wire::{Delivery, Wire, Witness, Wiring};
+
+/// What an emulator works with.
+pub struct Setting {
+    /// Each host's port.
+    pub ports: Vec<Port>,
+    /// What lies between them.
+    pub wiring: Wiring,
+    /// How long it takes to hand a frame over; deliveries are begun this much earlier.
+    pub compensation: Duration,
+    /// The run's clock.
+    pub clock: Clock,
+    /// How its thread is scheduled.
+    pub priority: Priority,
+    /// Where frames are written down; `None` for nowhere.
+    pub sink: Option<Sink>,
+}
+
+/// A running emulator.
+pub struct Emulator {
+    shared: Arc<Shared>,
+    waker: Waker,
+    thread: JoinHandle<io::Result<Vec<Port>>>,
+}
+
+/// What the emulator counts.
+#[derive(Default)]
+pub struct Shared {
+    /// How late frames were handed over, against the time that they were due.
+    pub lateness: Histogram,
+    /// Frames that a host sent.
+    pub arrived: AtomicU64,
+    /// Frames that were handed over.
+    pub delivered: AtomicU64,
+    /// Frames that the receiving host did not take.
+    pub refused: AtomicU64,
+    /// Frames to an address that no path leads to.
+    pub unrouted: AtomicU64,
+    /// The emulator's thread, for its processor time; 0 until it runs.
+    pub thread: AtomicI32,
+}
+
+impl Emulator {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// Too many open files or threads.
+    pub fn start(setting: Setting) -> io::Result<Emulator> {
+        let shared = Arc::new(Shared::default());
+        let waker = Waker::new()?;
+        let poller = Poller::new()?;
+        for (number, port) in setting.ports.iter().enumerate() {
+            poller.add(port, number as u64)?;
+        }
+        poller.add(&waker, WAKER)?;
+        let mut driver = Driver::new(setting, Arc::clone(&shared), poller);
+        let thread = thread::Builder::new().name("emulator".into()).spawn(move || {
+            // SAFETY: gettid takes nothing.
+            driver.shared.thread.store(unsafe { libc::gettid() }, Relaxed);
+            let _ = driver.priority.apply();
+            driver.run().map(|()| driver.ports)
+        })?;
+        Ok(Emulator { shared, waker, thread })
+    }
+
+    /// What it counts.
+    pub fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// Whether it has ended by itself, which is a fault.
+    pub fn has_ended(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// Stops it and gives the ports back. Frames under way are gone.
+    ///
+    /// # Errors
+    /// The error that it ended with.
+    ///
+    /// # Panics
+    /// When its thread did.
+    pub fn stop(self) -> io::Result<Vec<Port>> {
+        self.waker.wake();
+        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+struct Driver {
+    ports: Vec<Port>,
+    wire: Wire,
+    clock: Clock,
+    priority: Priority,
+    poller: Poller,
+    shared: Arc<Shared>,
+    recorder: Recording,
+    buffer: Box<[u8]>,
+}
+
+/// The sink, if there is one.
+struct Recording(Option<Sink>);
+
+impl Witness for Recording {
+    fn frame(&mut self, frame: &Frame, bytes: &[u8]) {
+        if let Some(sink) = &mut self.0 {
+            sink.frame(frame, bytes);
+        }
+    }
+}
+
+impl Driver {
+    fn new(setting: Setting, shared: Arc<Shared>, poller: Poller) -> Driver {
+        Driver {
+            wire: Wire::new(&setting.wiring, setting.compensation),
+            ports: setting.ports,
+            clock: setting.clock,
+            priority: setting.priority,
+            poller,
+            shared,
+            recorder: Recording(setting.sink),
+            buffer: vec![0; FRAME_BYTES_MAX].into(),
+        }
+    }
+
+    fn run(&mut self) -> io::Result<()> {
+        let mut ready = Vec::with_capacity(self.ports.len() + 1);
+        loop {
+            self.deliver(self.clock.now());
+            let timeout = self.time_to_sleep();
+            ready.clear();
+            ready.extend(self.poller.wait(Some(timeout))?);
+            if ready.contains(&WAKER) {
+                self.shared.unrouted.store(self.wire.unrouted(), Relaxed);
+                return Ok(());
+            }
+            for port in &ready {
+                self.drain(*port as usize)?;
+            }
+            if let Some(sink) = &mut self.recorder.0 {
+                sink.tick();
+            }
+        }
+    }
+
+    fn time_to_sleep(&self) -> Duration {
+        let now = self.clock.now();
+        let next = self.wire.next_deadline().map(|due| due.checked_since(now).unwrap_or(Duration::ZERO));
+        next.unwrap_or(IDLE).min(IDLE)
+    }
+
+    /// Reads what a host has sent, a bounded number of frames, so that one host cannot starve the others.
+    fn drain(&mut self, from: usize) -> io::Result<()> {
+        for _ in 0..BATCH {
+            let Some(length) = self.ports[from].read(&mut self.buffer)? else { return Ok(()) };
+            self.shared.arrived.fetch_add(1, Relaxed);
+            let now = self.clock.now();
+            // What is due before this frame comes to the links before it.
+            self.deliver(now);
+            self.wire.arrive(now, from, &self.buffer[..length], &mut self.recorder);
+        }
+        Ok(())
+    }
+
+    fn deliver(&mut self, until: Instant) {
+        while let Some(delivery) = self.wire.poll(until, &mut self.recorder) {
+            self.shared.lateness.count(self.clock.now().since(delivery.due));
+            let Delivery { host, bytes, .. } = delivery;
+            // The receiver's TCP runs inside this call.
+            let counter = match self.ports[host].write(&bytes) {
+                Ok(()) => &self.shared.delivered,
+                Err(_) => &self.shared.refused,
+            };
+            counter.fetch_add(1, Relaxed);
+            self.wire.recycle(bytes);
+        }
+    }
+}
+
+/// The largest IPv4 packet.
+const FRAME_BYTES_MAX: usize = 65_536;
+const BATCH: usize = 64;
+/// The recorder wants to hear from every sink ten times a second.
+const IDLE: Duration = Duration::from_ms(50);
+const WAKER: u64 = u64::MAX;

@@ -1,0 +1,145 @@
+//! What a run says about itself, beside its rows.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use mqttlab_plan::Plan;
+use mqttlab_recording::{Layout, RunFacts};
+use mqttlab_units::Duration;
+use serde_json::{Value, json};
+
+use crate::control::{Control, Schedule};
+use crate::emulator;
+use crate::histogram::Snapshot;
+use crate::port::Port;
+use crate::priority::Priority;
+use crate::sampler::Sampler;
+use crate::testbed::Testbed;
+use crate::validity::{self, Evidence};
+
+/// What was seen of a run while it was prepared and performed.
+pub struct Witnessed {
+    /// Whether threads had real-time priority.
+    pub real_time: bool,
+    /// How much earlier than their time deliveries were begun.
+    pub compensation: Duration,
+    /// How the emulator was scheduled.
+    pub emulator_priority: Priority,
+    /// Each host's TCP as the kernel had it.
+    pub tcp: Value,
+    /// The emulator's counters, where there was one.
+    pub emulator: Option<Arc<emulator::Shared>>,
+    /// Frames that never reached the emulated links.
+    pub ring_drops: u64,
+    /// When clients published, once that was known.
+    pub schedule: Option<Schedule>,
+    senders: Snapshot,
+    cpu_pressure_percent: Option<f64>,
+}
+
+impl Witnessed {
+    /// Of a run that is prepared.
+    pub fn new(real_time: bool, compensation: Duration, emulator_priority: Priority, tcp: Value) -> Witnessed {
+        Witnessed {
+            real_time,
+            compensation,
+            emulator_priority,
+            tcp,
+            emulator: None,
+            ring_drops: 0,
+            schedule: None,
+            senders: Snapshot::default(),
+            cpu_pressure_percent: None,
+        }
+    }
+
+    /// Takes what can be known only at the end.
+    pub fn note_end(&mut self, control: &Control, sampler: Sampler) {
+        self.senders = control.figures.sender_lateness.snapshot();
+        self.cpu_pressure_percent = sampler.cpu_pressure_percent();
+    }
+}
+
+/// The facts of `run.json`.
+pub fn facts(plan: &Plan, witnessed: &Witnessed, warnings: &[String], recorder_stalls: u64) -> RunFacts {
+    let counters = witnessed.emulator.as_deref();
+    let evidence = Evidence {
+        emulator: counters.map(|counters| counters.lateness.snapshot()),
+        senders: witnessed.senders.clone(),
+        ring_drops: witnessed.ring_drops,
+        refused: counters.map_or(0, |counters| counters.refused.load(Relaxed)),
+        cpu_pressure_percent: witnessed.cpu_pressure_percent,
+        real_time: witnessed.real_time,
+        recorder_stalls,
+    };
+    let phases = witnessed.schedule.map(|schedule| {
+        json!({
+            "publish_from_ns": schedule.publish_from,
+            "measure_from_ns": schedule.measure_from,
+            "measure_until_ns": schedule.measure_until,
+        })
+    });
+    let emulator = counters.map(|counters| {
+        json!({
+            "frames_arrived": counters.arrived.load(Relaxed),
+            "frames_delivered": counters.delivered.load(Relaxed),
+            "frames_unrouted": counters.unrouted.load(Relaxed),
+            "latency_compensation_ns": witnessed.compensation,
+        })
+    });
+    let details = [
+        ("phases", json!(phases)),
+        ("emulator", json!(emulator)),
+        ("tcp", witnessed.tcp.clone()),
+        ("network", json!(plan.network.description)),
+    ];
+    RunFacts {
+        versions: versions(plan),
+        warnings: warnings.to_vec(),
+        validity: validity::verdict(&evidence, validity::limit(&plan.network.links)),
+        details: details.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+    }
+}
+
+/// Stores when clients publish in the layout, so that even a killed run's messages fall into the right phases.
+///
+/// # Errors
+/// The layout cannot be read or written.
+pub fn store_schedule(directory: &Path, schedule: &Schedule) -> io::Result<()> {
+    let mut layout = Layout::read(directory).map_err(io::Error::other)?;
+    layout.warm_up_end_ns = schedule.measure_from.as_ns();
+    layout.measurement_end_ns = schedule.measure_until.as_ns();
+    let temporary = directory.join("layout.json.tmp");
+    fs::write(&temporary, serde_json::to_vec(&layout)?)?;
+    fs::rename(temporary, directory.join("layout.json"))
+}
+
+/// Frames that found a ring full, over all ports; a port that cannot be asked counts none.
+pub fn ring_drops(ports: &[Port], testbed: &Testbed) -> u64 {
+    let drops = ports.iter().enumerate().filter_map(|(host, port)| port.ring_drops(testbed.namespace(host)?).ok());
+    drops.sum()
+}
+
+fn versions(plan: &Plan) -> BTreeMap<String, String> {
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let versions = [
+        ("engine", env!("CARGO_PKG_VERSION")),
+        ("broker", plan.broker.version.as_str()),
+        ("kernel", kernel.trim()),
+    ];
+    versions.into_iter().map(|(name, version)| (name.to_owned(), version.to_owned())).collect()
+}
+
+/// Takes a recording away in which nothing was recorded, but leaves the broker's log, which says why.
+pub fn remove_empty(directory: &Path) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        if entry.file_name() != "broker.log" {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+    let _ = fs::remove_dir(directory);
+}

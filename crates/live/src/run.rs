@@ -1,0 +1,412 @@
+//! A live run from plan to recording.
+//!
+//! ```text
+//!   setup ──► connect ──► warm-up ──► measurement ──► cool-down ──► finalise
+//!     │          │           │             │              │
+//!     └──────────┴───────────┴── interruption ────────────┴──► what was recorded is kept, and marked
+//! ```
+//!
+//! One thread conducts: it waits for the next step, for a signal, for the death of the broker or of whoever reads
+//! the progress, and for a full disk. It never touches a message or a frame.
+//!
+//! What it does not do: choose anything. The plan has decided.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use mqttlab_plan::{NetworkKind, Phase, Plan, Verdict};
+use mqttlab_recording::{Ending, EventKind, Finish, FrameAnalyser, Recorder, Strain, finalise};
+use mqttlab_units::{Duration, Instant};
+
+use crate::announcer::Announcer;
+use crate::broker::BrokerHandle;
+use crate::calibration;
+use crate::clients::Fleet;
+use crate::clock::Clock;
+use crate::control::{Control, Schedule};
+use crate::directory::Directory;
+use crate::emulator::{Emulator, Setting};
+use crate::facts::{self, Witnessed};
+use crate::interruption::{Interruption, Watch};
+use crate::namespaces::Privilege;
+use crate::priority::{self, Priority};
+use crate::sampler::Sampler;
+use crate::testbed::Testbed;
+use crate::wire::Wiring;
+
+/// How a run ended, as the last progress line says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// How.
+    pub verdict: Verdict,
+    /// Why, when it did not complete.
+    pub reason: Option<String>,
+}
+
+/// Performs a plan, tells `announcer` about it and leaves the recording in the plan's directory. `analyser` reads
+/// the frames at the end. The process must still have a single thread.
+pub fn run(plan: Plan, announcer: &mut Announcer, analyser: &mut dyn FrameAnalyser) -> Outcome {
+    let clock = Clock::start();
+    announcer.phase(Phase::Setup, clock.now(), Duration::ZERO);
+    let failed = |reason: String| Outcome { verdict: Verdict::Failed, reason: Some(reason) };
+    let prepared = match prepare(&plan, &clock, announcer) {
+        Ok(prepared) => prepared,
+        Err(reason) => return failed(reason),
+    };
+    let directory = plan.directory.clone();
+    let (performed, strain) = prepared.perform(announcer);
+    announcer.phase(Phase::Finalise, clock.now(), Duration::ZERO);
+    let Performed { witnessed, ending, began } = performed;
+    if let (false, Ending::Incomplete(reason)) = (began, &ending) {
+        facts::remove_empty(&directory);
+        return failed(reason.clone());
+    }
+    let facts = facts::facts(&plan, &witnessed, announcer.warnings(), strain.stalls);
+    let finish = Finish { facts, ending: ending.clone(), strain, analyser, captures: plan.recording.pcapng };
+    match (finalise(&directory, finish), ending) {
+        (Ok(_), Ending::Complete) => Outcome { verdict: Verdict::Complete, reason: None },
+        (Ok(_), Ending::Incomplete(reason)) => Outcome { verdict: Verdict::Incomplete, reason: Some(reason) },
+        (Err(error), ending) => {
+            let before = match ending {
+                Ending::Complete => String::new(),
+                Ending::Incomplete(reason) => format!("{reason}; "),
+            };
+            let remedy = "the rows are still there: `mqttlab-engine recover DIR --out OTHER` makes the tables elsewhere";
+            let reason = Some(format!("{before}the recording could not be finished: {error}; {remedy}"));
+            Outcome { verdict: Verdict::Incomplete, reason }
+        }
+    }
+}
+
+/// Everything that a run needs before its clients start.
+struct Prepared {
+    plan: Arc<Plan>,
+    control: Arc<Control>,
+    testbed: Testbed,
+    directory: Arc<Directory>,
+    recorder: Recorder,
+    witnessed: Witnessed,
+    watch: Watch,
+}
+
+/// What came of it.
+struct Performed {
+    witnessed: Witnessed,
+    ending: Ending,
+    /// Whether clients were started, so that there is something to keep.
+    began: bool,
+}
+
+/// What runs beside the conductor. Taken down in the opposite order.
+#[derive(Default)]
+struct Running {
+    broker: Option<BrokerHandle>,
+    emulator: Option<Emulator>,
+    fleet: Option<Fleet>,
+}
+
+fn prepare(plan: &Plan, clock: &Clock, announcer: &mut Announcer) -> Result<Prepared, String> {
+    let watch = Watch::new().map_err(|error| format!("cannot wait for signals: {error}"))?;
+    let privilege = match plan.network.kind {
+        NetworkKind::External => None,
+        _ => Some(Privilege::acquire().map_err(|error| error.to_string())?),
+    };
+    raise_descriptor_limit();
+    let real_time = plan.live.real_time && real_time(announcer);
+    lock_memory(privilege, announcer);
+    let testbed = Testbed::build(plan).map_err(|error| error.to_string())?;
+    testbed.warnings().iter().for_each(|warning| announcer.warn(warning.clone()));
+    let emulator_priority = if real_time { Priority::EMULATOR } else { Priority::Normal };
+    let compensation = compensation(plan, emulator_priority, announcer);
+    let directory = Arc::new(Directory::new(plan, clock));
+    let recorder = Recorder::create(&plan.directory, &plan.to_json(), directory.layout())
+        .map_err(|error| error.to_string())?;
+    let endpoint = if real_time { Priority::ENDPOINT } else { Priority::Normal };
+    let tcp = testbed.tcp_in_force(plan);
+    Ok(Prepared {
+        plan: Arc::new(plan.clone()),
+        control: Arc::new(Control::new(*clock, endpoint)),
+        testbed,
+        directory,
+        recorder,
+        witnessed: Witnessed::new(real_time, compensation, emulator_priority, tcp),
+        watch,
+    })
+}
+
+impl Prepared {
+    fn perform(mut self, announcer: &mut Announcer) -> (Performed, Strain) {
+        let mut running = Running::default();
+        let mut sampler = Sampler::new(&self.plan, self.recorder.sink());
+        let result = self.conduct(&mut running, &mut sampler, announcer);
+        let began = running.fleet.is_some();
+        let result = self.take_down(running, &mut sampler, result, announcer);
+        self.witnessed.note_end(&self.control, sampler);
+        let strain = self.recorder.strain();
+        let strain = match self.recorder.close() {
+            Ok(strain) => strain,
+            Err(error) => {
+                announcer.warn(format!("the recording was cut short: {error}"));
+                strain
+            }
+        };
+        let ending = match result {
+            Ok(()) => Ending::Complete,
+            Err(interruption) => Ending::Incomplete(interruption.to_string()),
+        };
+        (Performed { witnessed: self.witnessed, ending, began }, strain)
+    }
+
+    fn conduct(
+        &mut self,
+        running: &mut Running,
+        sampler: &mut Sampler,
+        announcer: &mut Announcer,
+    ) -> Result<(), Interruption> {
+        self.start_broker(running, sampler)?;
+        self.start_emulator(running)?;
+        let sockets = Arc::new(self.testbed.sockets());
+        let fleet = Fleet::start(
+            Arc::clone(&self.plan),
+            sockets,
+            Arc::clone(&self.directory),
+            &self.recorder,
+            Arc::clone(&self.control),
+        );
+        running.fleet = Some(fleet.map_err(|error| Interruption::fault("the clients cannot be started", &error))?);
+        let mut stage = Stage { prepared: self, running, sampler, announcer };
+        let timeout = stage.prepared.plan.phases.connect_timeout;
+        stage.enter(Phase::Connect, timeout);
+        let everybody = *stage.prepared.plan.client_numbers().last().expect("there is an end");
+        let gathered = |control: &Control| {
+            let figures = &control.figures;
+            figures.ready.load(Relaxed) + figures.failed.load(Relaxed) >= everybody
+        };
+        let begin = stage.prepared.control.now();
+        stage.wait_until(begin + timeout, gathered)?;
+        stage.warn_of_missing(everybody);
+        let schedule = stage.announce();
+        let phases = stage.prepared.plan.phases;
+        stage.wait_until(schedule.publish_from, |_| false)?;
+        stage.enter(Phase::WarmUp, phases.warm_up);
+        stage.wait_until(schedule.measure_from, |_| false)?;
+        stage.enter(Phase::Measurement, phases.duration);
+        stage.sampler.begin_measurement();
+        stage.wait_until(schedule.measure_until, |_| false)?;
+        stage.sampler.end_measurement();
+        stage.enter(Phase::CoolDown, phases.cool_down);
+        // Messages intended just before the end may still be on their way into their sessions.
+        let settled_from = schedule.measure_until + SETTLE;
+        stage.wait_until(schedule.measure_until + phases.cool_down, |control| {
+            control.now() >= settled_from && control.is_settled()
+        })
+    }
+
+    fn start_broker(&mut self, running: &mut Running, sampler: &mut Sampler) -> Result<(), Interruption> {
+        let plan = Arc::clone(&self.plan);
+        let Some(process) = &plan.broker.process else { return Ok(()) };
+        let namespace = self.testbed.broker_namespace();
+        let log = plan.directory.join("broker.log");
+        let mut broker =
+            BrokerHandle::start(process, namespace, &log).map_err(|error| Interruption::Broker(error.to_string()))?;
+        let address = self.testbed.broker_address();
+        let watch = &self.watch;
+        broker
+            .wait_until_ready(address, namespace, process.start_timeout, || watch.wants_to_stop())
+            .map_err(|error| Interruption::Broker(error.to_string()))?;
+        for pid in broker.processes() {
+            // Refused where the emulator's was, and that has been said.
+            let _ = self.control.worker_priority.apply_to_process(pid);
+        }
+        self.watch.add_broker(&broker).map_err(|error| Interruption::fault("cannot watch the broker", &error))?;
+        sampler.watch_broker(&broker);
+        let version = format!("{} {}", plan.broker.name, plan.broker.version);
+        sampler.event(self.control.now(), EventKind::BrokerStart, version.trim());
+        running.broker = Some(broker);
+        Ok(())
+    }
+
+    fn start_emulator(&mut self, running: &mut Running) -> Result<(), Interruption> {
+        if self.plan.network.kind != NetworkKind::Emulated {
+            return Ok(());
+        }
+        let records = self.plan.recording.packets || self.plan.recording.pcapng;
+        let emulator = Emulator::start(Setting {
+            ports: self.testbed.take_ports(),
+            wiring: Wiring::of(&self.plan),
+            compensation: self.witnessed.compensation,
+            clock: self.control.clock,
+            priority: self.witnessed.emulator_priority,
+            sink: records.then(|| self.recorder.sink()),
+        });
+        let emulator = emulator.map_err(|error| Interruption::fault("the emulator cannot be started", &error))?;
+        self.witnessed.emulator = Some(Arc::clone(emulator.shared()));
+        running.emulator = Some(emulator);
+        Ok(())
+    }
+
+    /// Ends everything that runs, clients first, so that their farewells still cross the network.
+    fn take_down(
+        &mut self,
+        running: Running,
+        sampler: &mut Sampler,
+        result: Result<(), Interruption>,
+        announcer: &mut Announcer,
+    ) -> Result<(), Interruption> {
+        self.control.stop();
+        let fleet = running.fleet.map_or(Ok(()), Fleet::join);
+        let result = result.and(fleet.map_err(|error| Interruption::fault("a client worker ended", &error)));
+        if let Some(emulator) = running.emulator {
+            let ports = emulator.stop();
+            let ports = ports.map_err(|error| Interruption::fault("the emulator ended", &error));
+            if let Ok(ports) = &ports {
+                self.witnessed.ring_drops = facts::ring_drops(ports, &self.testbed);
+            }
+            ports.map(drop).unwrap_or_else(|fault| announcer.warn(fault.to_string()));
+        }
+        if let Some(broker) = running.broker {
+            let status = broker.stop();
+            sampler.event(self.control.now(), EventKind::BrokerExit, &status);
+        }
+        result
+    }
+}
+
+/// The conductor at work.
+struct Stage<'a> {
+    prepared: &'a mut Prepared,
+    running: &'a Running,
+    sampler: &'a mut Sampler,
+    announcer: &'a mut Announcer,
+}
+
+impl Stage<'_> {
+    fn enter(&mut self, phase: Phase, length: Duration) {
+        let now = self.prepared.control.now();
+        self.announcer.phase(phase, now, length);
+        let name = serde_json::to_value(phase).expect("a phase has a name");
+        self.sampler.event(now, EventKind::Phase, name.as_str().unwrap_or_default());
+    }
+
+    /// Waits until `deadline` or until `reached`, and keeps the figures coming.
+    fn wait_until(
+        &mut self,
+        deadline: Instant,
+        reached: impl Fn(&Control) -> bool,
+    ) -> Result<(), Interruption> {
+        let control = Arc::clone(&self.prepared.control);
+        loop {
+            let now = control.now();
+            if now >= deadline || reached(&control) {
+                return Ok(());
+            }
+            self.sampler.sample_if_due(now, self.emulator_thread());
+            self.announcer_tick(now);
+            let timeout = (deadline - now).min(STEP);
+            self.prepared.watch.wait(timeout)?;
+            self.find_faults()?;
+        }
+    }
+
+    fn announcer_tick(&mut self, now: Instant) {
+        if self.sampler.tick_is_due(now) {
+            let lateness = self.running.emulator.as_ref().map(|emulator| &emulator.shared().lateness);
+            self.announcer.tick(&self.prepared.control, lateness);
+        }
+    }
+
+    fn emulator_thread(&self) -> Option<libc::pid_t> {
+        self.running.emulator.as_ref().map(|emulator| emulator.shared().thread.load(Relaxed))
+    }
+
+    fn find_faults(&mut self) -> Result<(), Interruption> {
+        if let Some(error) = self.prepared.recorder.failure() {
+            return Err(Interruption::Disk(error.to_string()));
+        }
+        if self.running.broker.as_ref().is_some_and(BrokerHandle::has_exited) {
+            return Err(Interruption::Broker("the broker ended during the run; its log is broker.log".into()));
+        }
+        if self.running.emulator.as_ref().is_some_and(Emulator::has_ended) {
+            return Err(Interruption::Fault("the emulator ended during the run".into()));
+        }
+        if self.announcer.is_broken() {
+            return Err(Interruption::Abandoned);
+        }
+        Ok(())
+    }
+
+    fn warn_of_missing(&mut self, everybody: u32) {
+        let ready = self.prepared.control.figures.ready.load(Relaxed);
+        if ready < everybody {
+            let missing = everybody - ready;
+            let waited = self.prepared.plan.phases.connect_timeout;
+            self.announcer.warn(format!(
+                "{missing} of {everybody} clients had not connected and subscribed when publishing began \
+                 (phases.connect_timeout is {waited})"
+            ));
+        }
+    }
+
+    /// Fixes when to publish, for the clients and for the recording.
+    fn announce(&mut self) -> Schedule {
+        let phases = self.prepared.plan.phases;
+        let publish_from = self.prepared.control.now() + Control::NOTICE * 2;
+        let measure_from = publish_from + phases.warm_up;
+        let schedule = Schedule { publish_from, measure_from, measure_until: measure_from + phases.duration };
+        if let Err(error) = facts::store_schedule(&self.prepared.plan.directory, &schedule) {
+            self.announcer.warn(format!("the recording's phases could not be stored: {error}"));
+        }
+        self.prepared.control.announce(schedule);
+        self.prepared.witnessed.schedule = Some(schedule);
+        schedule
+    }
+}
+
+fn real_time(announcer: &mut Announcer) -> bool {
+    let permitted = priority::real_time_permitted();
+    if let Err(error) = &permitted {
+        announcer.warn(format!(
+            "no real-time priority ({error}): on a busy machine the emulator's delays are milliseconds off; \
+             run as root, or permit it with `ulimit -r 10`"
+        ));
+    }
+    permitted.is_ok()
+}
+
+/// A limit on locked memory would turn later allocations into failures, so memory is locked only without one.
+fn lock_memory(privilege: Option<Privilege>, announcer: &mut Announcer) {
+    if privilege == Some(Privilege::Administrator) {
+        if let Err(error) = priority::lock_memory() {
+            announcer.warn(format!("memory cannot be locked ({error}): page faults may delay the emulator"));
+        }
+    }
+}
+
+fn compensation(plan: &Plan, priority: Priority, announcer: &mut Announcer) -> Duration {
+    if plan.network.kind != NetworkKind::Emulated {
+        return Duration::ZERO;
+    }
+    if let Some(compensation) = plan.live.latency_compensation {
+        return compensation;
+    }
+    calibration::compensation(plan.live.port, priority).unwrap_or_else(|error| {
+        announcer.warn(format!("the emulator's own latency could not be measured ({error}), and is not compensated"));
+        Duration::ZERO
+    })
+}
+
+/// Thousands of clients need more descriptors than the usual 1024.
+fn raise_descriptor_limit() {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is a local.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 {
+            limit.rlim_cur = limit.rlim_max;
+            libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
+        }
+    }
+}
+
+/// How long the conductor sleeps at most; what ends a phase early is seen this late.
+const STEP: Duration = Duration::from_ms(50);
+const SETTLE: Duration = Duration::from_ms(100);

@@ -1,0 +1,92 @@
+//! Samples what processes use, notes the run's events, and keeps the beat of the progress lines.
+
+use mqttlab_plan::Plan;
+use mqttlab_recording::{Event, EventKind, Process, Sink};
+use mqttlab_units::{Duration, Instant};
+
+use crate::broker::BrokerHandle;
+use crate::usage::{self, Pressure, Usage};
+
+/// The conductor's notebook.
+pub struct Sampler {
+    sink: Sink,
+    interval: Duration,
+    next_sample: Instant,
+    next_tick: Instant,
+    broker: Option<libc::pid_t>,
+    measured: [Option<(std::time::Instant, Pressure)>; 2],
+}
+
+impl Sampler {
+    /// Notes into `sink`.
+    pub fn new(plan: &Plan, sink: Sink) -> Sampler {
+        Sampler {
+            sink,
+            interval: plan.recording.resource_interval.max(INTERVAL_MIN),
+            next_sample: Instant::ZERO,
+            next_tick: Instant::ZERO,
+            broker: None,
+            measured: [None, None],
+        }
+    }
+
+    /// Samples a broker, too.
+    pub fn watch_broker(&mut self, broker: &BrokerHandle) {
+        self.broker = Some(broker.init());
+    }
+
+    /// Notes an event of the run.
+    pub fn event(&mut self, at: Instant, kind: EventKind, detail: &str) {
+        self.sink.event(&Event { at, kind, client: None, took: None }, detail);
+    }
+
+    /// Samples, if it is time to.
+    pub fn sample_if_due(&mut self, now: Instant, emulator: Option<libc::pid_t>) {
+        if now < self.next_sample {
+            return self.sink.tick();
+        }
+        self.next_sample = now + self.interval;
+        let pressure = Pressure::now();
+        let engine = Usage::of(&[std::process::id() as libc::pid_t]);
+        self.sink.resource(&engine.row(now, Process::Engine, pressure));
+        if let Some(broker) = self.broker {
+            let usage = Usage::of(&usage::descendants(broker));
+            self.sink.resource(&usage.row(now, Process::Broker, pressure));
+        }
+        if let Some(thread) = emulator {
+            self.sink.resource(&Usage::of_thread(thread).row(now, Process::Emulator, pressure));
+        }
+        self.sink.resource(&Usage::of_machine().row(now, Process::Machine, pressure));
+    }
+
+    /// Whether live figures are due.
+    pub fn tick_is_due(&mut self, now: Instant) -> bool {
+        let is_due = now >= self.next_tick;
+        if is_due {
+            self.next_tick = now + TICK;
+        }
+        is_due
+    }
+
+    /// The measurement begins.
+    pub fn begin_measurement(&mut self) {
+        self.measured[0] = Some((std::time::Instant::now(), Pressure::now()));
+    }
+
+    /// The measurement ends.
+    pub fn end_measurement(&mut self) {
+        self.measured[1] = Some((std::time::Instant::now(), Pressure::now()));
+    }
+
+    /// The part of the measurement in which some task waited for a processor, in percent; `None` when there was
+    /// no measurement or the kernel does not say.
+    pub fn cpu_pressure_percent(&self) -> Option<f64> {
+        let [Some((began, before)), Some((ended, after))] = self.measured else { return None };
+        let waited = after.cpu.saturating_sub(before.cpu).as_s_f64();
+        Pressure::is_available().then(|| 100.0 * waited / (ended - began).as_secs_f64())
+    }
+}
+
+const TICK: Duration = Duration::from_ms(250);
+/// Reading /proc costs about a millisecond, so that sampling more often would disturb what it measures.
+const INTERVAL_MIN: Duration = Duration::from_ms(50);

@@ -1,0 +1,287 @@
+//! The hosts of a plan as namespaces, joined as the plan says.
+//!
+//! ```text
+//!   emulated   each host: namespace, device, default route ──► its port, for the emulator
+//!   veth       broker's namespace ══ one plain veth pair ══ each other host's namespace
+//!   loopback   all hosts in one namespace, their addresses on its loopback device
+//!   external   no namespace: sockets of the engine's own
+//! ```
+//!
+//! What it does not do: start anything, or move a frame.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::sync::Arc;
+
+use mqttlab_plan::{NetworkKind, Plan, PortKind, TcpPlan};
+use serde_json::{Value, json};
+
+use crate::control::SocketFactory;
+use crate::namespaces::{Namespace, set_sysctl, sysctl};
+use crate::netlink::{self, LinkSettings, Metrics, RouteKind};
+use crate::port::{Device, Port};
+use crate::tcp;
+
+/// Hosts and what joins them.
+pub struct Testbed {
+    /// The namespace of each host, in the plan's order; empty for an external network.
+    namespaces: Vec<Arc<Namespace>>,
+    /// Each host's port; empty unless the network is emulated.
+    ports: Vec<Port>,
+    tcp: Vec<TcpPlan>,
+    broker: SocketAddr,
+    broker_host: usize,
+    warnings: Vec<String>,
+}
+
+/// Client sockets in the hosts' namespaces.
+pub struct Sockets {
+    namespaces: Vec<Arc<Namespace>>,
+    tcp: Vec<TcpPlan>,
+    broker: SocketAddr,
+}
+
+/// A testbed could not be built.
+#[derive(Debug)]
+pub struct BuildError {
+    /// The host's name.
+    pub host: String,
+    /// What was being done.
+    pub action: &'static str,
+    /// What the system said.
+    pub source: io::Error,
+}
+
+impl std::fmt::Display for BuildError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "host `{}`: cannot {}: {}", self.host, self.action, self.source)
+    }
+}
+
+impl std::error::Error for BuildError {}
+
+impl Testbed {
+    /// Builds the hosts of `plan`. The process must have the right to make namespaces, unless the network is
+    /// external.
+    ///
+    /// # Errors
+    /// [`BuildError`] with the host and what was being done.
+    pub fn build(plan: &Plan) -> Result<Testbed, BuildError> {
+        let mut testbed = Testbed {
+            namespaces: Vec::new(),
+            ports: Vec::new(),
+            tcp: plan.hosts.iter().map(|host| host.tcp.clone()).collect(),
+            broker: SocketAddr::new(plan.broker.address, plan.broker.port),
+            broker_host: plan.broker.host,
+            warnings: Vec::new(),
+        };
+        match plan.network.kind {
+            NetworkKind::External => {}
+            NetworkKind::Loopback => testbed.build_loopback(plan)?,
+            NetworkKind::Veth => testbed.build_veth(plan)?,
+            NetworkKind::Emulated => testbed.build_emulated(plan)?,
+        }
+        testbed.try_sockets(plan)?;
+        testbed.warnings.sort();
+        testbed.warnings.dedup();
+        Ok(testbed)
+    }
+
+    /// The broker's namespace; `None` on an external network.
+    pub fn broker_namespace(&self) -> Option<&Namespace> {
+        self.namespaces.get(self.broker_host).map(Arc::as_ref)
+    }
+
+    /// Where clients connect to.
+    pub fn broker_address(&self) -> SocketAddr {
+        self.broker
+    }
+
+    /// Takes the ports away, for the emulator.
+    pub fn take_ports(&mut self) -> Vec<Port> {
+        std::mem::take(&mut self.ports)
+    }
+
+    /// The namespace of a host, unless the network is external.
+    pub fn namespace(&self, host: usize) -> Option<&Arc<Namespace>> {
+        self.namespaces.get(host)
+    }
+
+    /// What makes the clients' sockets.
+    pub fn sockets(&self) -> Sockets {
+        Sockets { namespaces: self.namespaces.clone(), tcp: self.tcp.clone(), broker: self.broker }
+    }
+
+    /// What is not in force although the plan wants it.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// The TCP sysctls of each host as they are now, for the recording.
+    pub fn tcp_in_force(&self, plan: &Plan) -> Value {
+        let hosts = plan.hosts.iter().enumerate().map(|(index, host)| {
+            let read = || {
+                let found = REPORTED.iter().map(|name| (*name, sysctl(&format!("net/ipv4/{name}"))));
+                Ok(found.collect::<std::collections::BTreeMap<_, _>>())
+            };
+            let sysctls = match self.namespaces.get(index) {
+                Some(namespace) => namespace.run(read),
+                None => read(),
+            };
+            let route = format!("{:?}", tcp::route_metrics(&host.tcp));
+            (host.name.clone(), json!({ "sysctls": sysctls.unwrap_or_default(), "route": route }))
+        });
+        hosts.collect::<serde_json::Map<_, _>>().into()
+    }
+
+    fn build_loopback(&mut self, plan: &Plan) -> Result<(), BuildError> {
+        let name = &plan.hosts[plan.broker.host].name;
+        let shared = Arc::new(at(name, "make its network namespace", Namespace::new())?);
+        let broker_tcp = &plan.hosts[plan.broker.host].tcp;
+        self.configure_tcp(name, &shared, broker_tcp)?;
+        if plan.hosts.iter().any(|host| host.tcp != *broker_tcp) {
+            self.warnings.push("all hosts share the broker host's TCP settings on a loopback network".into());
+        }
+        let metrics = tcp::route_metrics(broker_tcp);
+        for host in &plan.hosts {
+            let added = shared.run(|| add_loopback_address(host.address, &metrics));
+            at(&host.name, "give the loopback device its address", added)?;
+            self.namespaces.push(Arc::clone(&shared));
+        }
+        Ok(())
+    }
+
+    fn build_veth(&mut self, plan: &Plan) -> Result<(), BuildError> {
+        self.make_namespaces(plan)?;
+        let broker = Arc::clone(&self.namespaces[plan.broker.host]);
+        let broker_host = &plan.hosts[plan.broker.host];
+        for (index, host) in plan.hosts.iter().enumerate().filter(|(index, _)| *index != plan.broker.host) {
+            let near = format!("veth{index}");
+            let made = broker.run(|| netlink::add_veth(&near, VETH, self.namespaces[index].as_fd()));
+            at(&host.name, "make a veth pair", made)?;
+            let ends = [
+                (&broker, near.as_str(), broker_host, host),
+                (&self.namespaces[index], VETH, host, broker_host),
+            ];
+            for (namespace, device, here, there) in ends {
+                let end = || join(device, plan.network.mtu_bytes, here.address, there.address, &here.tcp);
+                at(&host.name, "configure a veth device", namespace.run(end))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn build_emulated(&mut self, plan: &Plan) -> Result<(), BuildError> {
+        self.make_namespaces(plan)?;
+        let wire = at(&plan.hosts[0].name, "make the wire's namespace", Namespace::new())?;
+        for (host, namespace) in plan.hosts.iter().zip(&self.namespaces) {
+            let device = Device {
+                address: host.address,
+                mtu: plan.network.mtu_bytes,
+                metrics: tcp::route_metrics(&host.tcp),
+            };
+            let opened = Port::open(namespace, &wire, plan.live.port, &device);
+            self.ports.push(at(&host.name, "open its port (is /dev/net/tun there and permitted?)", opened)?);
+        }
+        if plan.live.port == PortKind::Auto && self.ports.iter().any(|port| !port.is_tun()) {
+            self.warnings.push("TUN cannot be opened here; packet sockets on veth are used instead".into());
+        }
+        Ok(())
+    }
+
+    fn make_namespaces(&mut self, plan: &Plan) -> Result<(), BuildError> {
+        for host in &plan.hosts {
+            let namespace = Arc::new(at(&host.name, "make its network namespace", Namespace::new())?);
+            self.configure_tcp(&host.name, &namespace, &host.tcp)?;
+            let up = || netlink::set_link_up(netlink::link_index("lo")?, LinkSettings::default());
+            at(&host.name, "bring its loopback device up", namespace.run(up))?;
+            self.namespaces.push(namespace);
+        }
+        Ok(())
+    }
+
+    fn configure_tcp(&mut self, host: &str, namespace: &Namespace, tcp: &TcpPlan) -> Result<(), BuildError> {
+        let warnings = namespace.run(|| {
+            // Thousands of connections from one address to one port need more than the default 28 232.
+            set_sysctl("net/ipv4/ip_local_port_range", "1024 65535")?;
+            tcp::configure_namespace(tcp)
+        });
+        let warnings = at(host, "set its TCP sysctls (is /proc/sys writable?)", warnings)?;
+        self.warnings.extend(warnings.into_iter().map(|warning| format!("host `{host}`: {warning}")));
+        Ok(())
+    }
+
+    /// A socket for each host, so that what the kernel refuses is known before the first client needs one.
+    fn try_sockets(&mut self, plan: &Plan) -> Result<(), BuildError> {
+        let sockets = self.sockets();
+        for (index, host) in plan.hosts.iter().enumerate() {
+            let tried = std::thread::scope(|scope| scope.spawn(|| sockets.socket(index)).join());
+            let socket = at(&host.name, "make a socket", tried.expect("making a socket does not panic"))?;
+            let warnings = tcp::socket_warnings(socket.as_fd(), &host.tcp);
+            self.warnings.extend(warnings.into_iter().map(|warning| format!("host `{}`: {warning}", host.name)));
+        }
+        Ok(())
+    }
+}
+
+impl SocketFactory for Sockets {
+    fn socket(&self, host: usize) -> io::Result<OwnedFd> {
+        if let Some(namespace) = self.namespaces.get(host) {
+            namespace.enter()?;
+        }
+        let family = if self.broker.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+        let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+        // SAFETY: socket takes no pointers; a descriptor that it returns is ours alone.
+        let socket = unsafe {
+            let fd = libc::socket(family, kind, 0);
+            if fd < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            OwnedFd::from_raw_fd(fd)
+        };
+        tcp::configure_socket(socket.as_fd(), &self.tcp[host])?;
+        Ok(socket)
+    }
+
+    fn broker_address(&self) -> SocketAddr {
+        self.broker
+    }
+}
+
+/// Runs in the namespace.
+fn add_loopback_address(address: Ipv4Addr, metrics: &Metrics) -> io::Result<()> {
+    let link = netlink::link_index("lo")?;
+    netlink::set_link_up(link, LinkSettings::default())?;
+    netlink::add_address(link, address)?;
+    netlink::add_route(RouteKind::Local, Some(address), link, address, metrics)
+}
+
+/// Runs in the namespace of one end.
+fn join(device: &str, mtu: u32, here: Ipv4Addr, there: Ipv4Addr, tcp: &TcpPlan) -> io::Result<()> {
+    let link = netlink::link_index(device)?;
+    netlink::set_link_up(link, LinkSettings { mtu: Some(mtu), ..LinkSettings::default() })?;
+    netlink::add_address(link, here)?;
+    netlink::add_route(RouteKind::Unicast, Some(there), link, here, &tcp::route_metrics(tcp))
+}
+
+fn at<T>(host: &str, action: &'static str, result: io::Result<T>) -> Result<T, BuildError> {
+    result.map_err(|source| BuildError { host: host.to_owned(), action, source })
+}
+
+const VETH: &str = "veth";
+const REPORTED: [&str; 13] = [
+    "tcp_sack",
+    "tcp_timestamps",
+    "tcp_window_scaling",
+    "tcp_rto_min_us",
+    "tcp_rto_max_ms",
+    "tcp_early_retrans",
+    "tcp_recovery",
+    "tcp_syn_retries",
+    "tcp_syn_linear_timeouts",
+    "tcp_wmem",
+    "tcp_rmem",
+    "tcp_congestion_control",
+    "tcp_available_congestion_control",
+];

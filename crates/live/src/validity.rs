@@ -1,0 +1,125 @@
+//! Whether a run's timing may be believed.
+//!
+//! An emulator in user space is late when the machine is busy, and a load generator as well; neither shows in
+//! the latencies it causes. So both count how late they were, and a run in which the emulator's lateness at the
+//! 99th percentile exceeds 100 µs, or 2 % of the shortest emulated delay where that is more, is marked.
+//!
+//! What it does not know: how late the broker was scheduled. That is the broker's latency, and part of the result.
+
+use mqttlab_net::LinkSpec;
+use mqttlab_units::Duration;
+use serde_json::{Value, json};
+
+use crate::histogram::Snapshot;
+
+/// What was observed of the run itself.
+#[derive(Clone, Debug, Default)]
+pub struct Evidence {
+    /// How late frames were handed over; `None` when nothing was emulated.
+    pub emulator: Option<Snapshot>,
+    /// How late messages were handed to their sessions.
+    pub senders: Snapshot,
+    /// Frames that never reached the emulated links.
+    pub ring_drops: u64,
+    /// Frames that the receiving host did not take.
+    pub refused: u64,
+    /// The part of the measurement in which some task waited for a processor, in percent; `None` where the
+    /// kernel does not say.
+    pub cpu_pressure_percent: Option<f64>,
+    /// Whether the threads had real-time priority.
+    pub real_time: bool,
+    /// Times that a recording thread waited for the disk.
+    pub recorder_stalls: u64,
+}
+
+/// The lateness that a network bears: 100 µs, or 2 % of its shortest mean delay where that is more.
+pub fn limit(links: &[LinkSpec]) -> Duration {
+    let shortest = links.iter().map(|link| link.delay.mean).filter(|delay| !delay.is_zero()).min();
+    let share = Duration::from_ns(shortest.unwrap_or(Duration::ZERO).as_ns() / 50);
+    share.max(Duration::from_us(100))
+}
+
+/// The verdict as `run.json` holds it.
+pub fn verdict(evidence: &Evidence, limit: Duration) -> Value {
+    let reasons = reasons(evidence, limit);
+    let mut verdict = json!({
+        "valid": reasons.is_empty(),
+        "reasons": reasons,
+        "senders": summary(&evidence.senders),
+        "lateness_limit_ns": limit.as_ns(),
+        "ring_drops": evidence.ring_drops,
+        "frames_refused": evidence.refused,
+        "cpu_pressure_percent": evidence.cpu_pressure_percent,
+        "real_time": evidence.real_time,
+        "recorder_stalls": evidence.recorder_stalls,
+    });
+    if let Some(emulator) = &evidence.emulator {
+        verdict["emulator"] = summary(emulator);
+    }
+    verdict
+}
+
+fn reasons(evidence: &Evidence, limit: Duration) -> Vec<String> {
+    let mut reasons = Vec::new();
+    let p99 = |snapshot: &Snapshot| snapshot.percentile(99.0).unwrap_or(Duration::ZERO);
+    let remedy = if evidence.real_time {
+        "close what else runs on this machine, or use one with more processors"
+    } else {
+        "run as root, or permit real-time priority (ulimit -r 10), and close what else runs on this machine"
+    };
+    if let Some(late) = evidence.emulator.as_ref().map(p99).filter(|late| *late > limit) {
+        reasons.push(format!("the emulator was {late} late at the 99th percentile, above {limit}: {remedy}"));
+    }
+    let late = p99(&evidence.senders);
+    if late > SENDER_LIMIT.max(limit) {
+        let bound = SENDER_LIMIT.max(limit);
+        reasons.push(format!("the senders were {late} late at the 99th percentile, above {bound}: {remedy}"));
+    }
+    if evidence.ring_drops > 0 {
+        let count = evidence.ring_drops;
+        reasons.push(format!("{count} frames were lost before the emulated links, because the emulator was not scheduled: {remedy}"));
+    }
+    reasons
+}
+
+fn summary(lateness: &Snapshot) -> Value {
+    let ns = |percent| lateness.percentile(percent).map(Duration::as_ns);
+    json!({
+        "count": lateness.len(),
+        "p50_ns": ns(50.0),
+        "p90_ns": ns(90.0),
+        "p99_ns": ns(99.0),
+        "p999_ns": ns(99.9),
+        "max_ns": (!lateness.is_empty()).then(|| lateness.max().as_ns()),
+    })
+}
+
+/// Latency counts from the intended time, so that a late sender's lateness is in it; below this it does not matter.
+const SENDER_LIMIT: Duration = Duration::from_ms(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::histogram::Histogram;
+
+    fn late(by: Duration) -> Snapshot {
+        let histogram = Histogram::default();
+        (0..100).for_each(|_| histogram.count(by));
+        histogram.snapshot()
+    }
+
+    #[test]
+    fn a_late_emulator_marks_the_run_and_says_what_to_do() {
+        let evidence = Evidence { emulator: Some(late(Duration::from_ms(3))), ..Evidence::default() };
+        let verdict = verdict(&evidence, Duration::from_us(100));
+        assert_eq!(verdict["valid"], false);
+        assert!(verdict["reasons"][0].as_str().unwrap().contains("ulimit -r"));
+        assert!(verdict["emulator"]["p99_ns"].as_u64().unwrap() >= 3_000_000);
+    }
+
+    #[test]
+    fn an_emulator_in_time_leaves_the_run_unmarked() {
+        let evidence = Evidence { emulator: Some(late(Duration::from_us(90))), ..Evidence::default() };
+        assert_eq!(verdict(&evidence, Duration::from_us(100))["valid"], true);
+    }
+}
