@@ -79,10 +79,10 @@ fn encode_scan(picture: &Picture) -> Vec<u8> {
     let mut bits = BitWriter::default();
     let mut last_dc = [0; 3];
     for block in 0..9 {
-        for component in 0..3 {
+        for (component, last_dc) in last_dc.iter_mut().enumerate() {
             let table = usize::from(component > 0);
             let coefficients = transform(&samples(picture, block, component), table as u8);
-            bits.block(&coefficients, &mut last_dc[component], &codes[table]);
+            bits.block(&coefficients, last_dc, &codes[table]);
         }
     }
     bits.finish()
