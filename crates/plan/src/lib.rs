@@ -11,6 +11,7 @@
 //!
 //! What it does not hold: anything measured, and anything that differs between two runs of the same plan.
 
+mod arrivals;
 mod check;
 mod group;
 mod host;
@@ -24,6 +25,7 @@ use std::path::PathBuf;
 use mqttlab_units::{Duration, Seed};
 use serde::{Deserialize, Serialize};
 
+pub use arrivals::Arrivals;
 pub use check::PlanError;
 pub use group::{
     Arrival, Group, MqttPlan, Payload, ProtocolVersion, Publish, Reconnect, Relay, RetryPlan, StartPhase,
