@@ -119,7 +119,10 @@ pub(super) struct Half {
     next_time: Instant,
     /// The highest sequence number that an acknowledgment may be expected for.
     highest_expected_ack: Option<u32>,
-    pub(super) last_ack: Option<u32>,
+    /// Whether it has repeated itself, or has been acknowledged beyond everything seen of it, since it last
+    /// acknowledged anything new. Acknowledgments that run ahead of it are then marked no more.
+    stands_still: bool,
+    last_ack: Option<u32>,
     last_ack_time: Instant,
     window: Option<u16>,
     window_scale: Scale,
@@ -129,8 +132,8 @@ pub(super) struct Half {
     sack_blocks: usize,
     last_marks: Marks,
     unacknowledged: Unacknowledged,
-    /// Whether bytes in flight can be told: not while a captured hole waits for an acknowledgment.
-    in_flight_known: bool,
+    /// Whether bytes in flight cannot be told, because a hole in the capture waits for an acknowledgment.
+    in_flight_unknown: bool,
 }
 
 /// What is known of a direction's window scale.
@@ -170,9 +173,15 @@ pub(super) fn judge(
     let mut marks = view.window_marks(forward, reverse);
     if view.ack != forward.last_ack {
         forward.duplicate_acks = 0;
+        forward.stands_still = false;
     }
+    forward.stands_still |= marks.has(Marks::DUPLICATE_ACK);
     if view.acks_unseen(reverse) {
-        marks.set(Marks::ACK_LOST_SEGMENT);
+        let beyond_everything = reverse.next.is_some_and(|next| view.ack.is_some_and(|ack| after(ack, next)));
+        if !(beyond_everything && reverse.stands_still) {
+            marks.set(Marks::ACK_LOST_SEGMENT);
+        }
+        reverse.stands_still |= beyond_everything;
         reverse.highest_expected_ack = reverse.next;
     }
     if view.occupies() && !marks.has(Marks::KEEP_ALIVE) {
@@ -180,14 +189,18 @@ pub(super) fn judge(
     }
     let mut verdict = Verdict { marks, ..Verdict::default() };
     forward.remember(&view, marks);
-    if let Some(ack) = view.ack
-        && let Some(acked) = reverse.unacknowledged.acknowledge(ack)
-    {
+    // The field is read without its flag too, as Wireshark does: a client's repeated SYN, whose field is zero, makes
+    // the server's SYN before it old whenever that one's number lies in the upper half of the sequence space.
+    if let Some(acked) = reverse.unacknowledged.acknowledge(segment.acknowledgment) {
         verdict.ack_rtt = segment.time.checked_since(acked.sent);
         verdict.ack_rtt_ambiguous = acked.resent;
     }
-    if segment.payload_len > 0 && forward.in_flight_known {
-        verdict.bytes_in_flight = forward.unacknowledged.span();
+    if segment.payload_len > 0 && !forward.in_flight_unknown {
+        // The FIN takes up a sequence number, but is no byte in flight.
+        let fin = u32::from(segment.bits.has(Bits::FIN));
+        let sacked = reverse.sacked_bytes();
+        let span = forward.unacknowledged.span().map(|span| span.saturating_sub(sacked + fin));
+        verdict.bytes_in_flight = span.filter(|&bytes| bytes > 0);
     }
     verdict
 }
@@ -212,7 +225,7 @@ impl Half {
             }
         }
         if segment.bits.has(Bits::ACK) {
-            reverse.in_flight_known = true;
+            reverse.in_flight_unknown = false;
         }
         self.sack_blocks = segment.options.sack().len();
         self.sack = segment.options.sack;
@@ -225,7 +238,7 @@ impl Half {
             self.unacknowledged.push(segment.sequence, next, segment.time);
         }
         if marks.has(Marks::LOST_SEGMENT) {
-            self.in_flight_known = false;
+            self.in_flight_unknown = true;
         }
         if !marks.has(Marks::ZERO_WINDOW_PROBE) {
             if self.next.is_none_or(|highest| after(next, highest)) {
@@ -240,6 +253,12 @@ impl Half {
         self.last_ack = view.ack;
         self.last_ack_time = segment.time;
         self.last_marks = marks;
+    }
+
+    /// Bytes above the acknowledgment number that this side's last segment reported as received.
+    fn sacked_bytes(&self) -> u32 {
+        let blocks = &self.sack[..self.sack_blocks];
+        blocks.iter().fold(0, |sum: u32, &(left, right)| sum.wrapping_add(right.wrapping_sub(left)))
     }
 
     /// The right edge of the window that this side offers, when its scale is known.
@@ -315,7 +334,7 @@ impl View<'_> {
             marks.set(Marks::KEEP_ALIVE_ACK);
         } else if window == 0 && same_window && reverse.last_marks.has(Marks::ZERO_WINDOW_PROBE) {
             marks.set(Marks::ZERO_WINDOW_PROBE_ACK);
-        } else if window != 0 && (same_window || forward.sack_blocks > 0) {
+        } else if window != 0 && same_window {
             forward.duplicate_acks += 1;
             marks.set(Marks::DUPLICATE_ACK);
         }
@@ -346,7 +365,7 @@ impl View<'_> {
         }
         let threshold = initial_rtt.filter(|rtt| !rtt.is_zero()).unwrap_or(OUT_OF_ORDER_WITHIN);
         let soon = within(segment.time, forward.next_time, threshold);
-        if soon && next != end {
+        if soon && next != self.next() {
             return Marks::OUT_OF_ORDER;
         }
         Marks::RETRANSMISSION
