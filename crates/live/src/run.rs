@@ -11,6 +11,7 @@
 //!
 //! What it does not do: choose anything. The plan has decided.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -21,9 +22,8 @@ use mqttlab_units::{Duration, Instant};
 use crate::announcer::Announcer;
 use crate::broker::BrokerHandle;
 use crate::calibration;
-use crate::clients::Fleet;
 use crate::clock::Clock;
-use crate::control::{Control, Schedule};
+use crate::control::{Control, Crew, Cue, Schedule};
 use crate::directory::Directory;
 use crate::emulator::{Emulator, Setting};
 use crate::facts::{self, Witnessed};
@@ -44,8 +44,13 @@ pub struct Outcome {
 }
 
 /// Performs a plan, tells `announcer` about it and leaves the recording in the plan's directory. `analyser` reads
-/// the frames at the end. The process must still have a single thread.
-pub fn run(plan: Plan, announcer: &mut Announcer, analyser: &mut dyn FrameAnalyser) -> Outcome {
+/// the frames at the end, `start` starts the clients. The process must still have a single thread.
+pub fn run_with(
+    plan: Plan,
+    announcer: &mut Announcer,
+    analyser: &mut dyn FrameAnalyser,
+    start: &Start,
+) -> Outcome {
     let clock = Clock::start();
     announcer.phase(Phase::Setup, clock.now(), Duration::ZERO);
     let failed = |reason: String| Outcome { verdict: Verdict::Failed, reason: Some(reason) };
@@ -54,7 +59,7 @@ pub fn run(plan: Plan, announcer: &mut Announcer, analyser: &mut dyn FrameAnalys
         Err(reason) => return failed(reason),
     };
     let directory = plan.directory.clone();
-    let (performed, strain) = prepared.perform(announcer);
+    let (performed, strain) = prepared.perform(announcer, start);
     announcer.phase(Phase::Finalise, clock.now(), Duration::ZERO);
     let Performed { witnessed, ending, began } = performed;
     if let (false, Ending::Incomplete(reason)) = (began, &ending) {
@@ -77,6 +82,9 @@ pub fn run(plan: Plan, announcer: &mut Announcer, analyser: &mut dyn FrameAnalys
         }
     }
 }
+
+/// Starts the clients of a run.
+pub type Start = dyn Fn(Cue<'_>) -> io::Result<Box<dyn Crew>>;
 
 /// Everything that a run needs before its clients start.
 struct Prepared {
@@ -102,7 +110,7 @@ struct Performed {
 struct Running {
     broker: Option<BrokerHandle>,
     emulator: Option<Emulator>,
-    fleet: Option<Fleet>,
+    crew: Option<Box<dyn Crew>>,
 }
 
 fn prepare(plan: &Plan, clock: &Clock, announcer: &mut Announcer) -> Result<Prepared, String> {
@@ -135,11 +143,11 @@ fn prepare(plan: &Plan, clock: &Clock, announcer: &mut Announcer) -> Result<Prep
 }
 
 impl Prepared {
-    fn perform(mut self, announcer: &mut Announcer) -> (Performed, Strain) {
+    fn perform(mut self, announcer: &mut Announcer, start: &Start) -> (Performed, Strain) {
         let mut running = Running::default();
         let mut sampler = Sampler::new(&self.plan, self.recorder.sink());
-        let result = self.conduct(&mut running, &mut sampler, announcer);
-        let began = running.fleet.is_some();
+        let result = self.conduct(&mut running, &mut sampler, announcer, start);
+        let began = running.crew.is_some();
         let result = self.take_down(running, &mut sampler, result, announcer);
         self.witnessed.note_end(&self.control, sampler);
         let strain = self.recorder.strain();
@@ -162,18 +170,18 @@ impl Prepared {
         running: &mut Running,
         sampler: &mut Sampler,
         announcer: &mut Announcer,
+        start: &Start,
     ) -> Result<(), Interruption> {
         self.start_broker(running, sampler)?;
         self.start_emulator(running)?;
-        let sockets = Arc::new(self.testbed.sockets());
-        let fleet = Fleet::start(
-            Arc::clone(&self.plan),
-            sockets,
-            Arc::clone(&self.directory),
-            &self.recorder,
-            Arc::clone(&self.control),
-        );
-        running.fleet = Some(fleet.map_err(|error| Interruption::fault("the clients cannot be started", &error))?);
+        let crew = start(Cue {
+            plan: Arc::clone(&self.plan),
+            sockets: Arc::new(self.testbed.sockets()),
+            directory: Arc::clone(&self.directory),
+            recorder: &self.recorder,
+            control: Arc::clone(&self.control),
+        });
+        running.crew = Some(crew.map_err(|error| Interruption::fault("the clients cannot be started", &error))?);
         let mut stage = Stage { prepared: self, running, sampler, announcer };
         let timeout = stage.prepared.plan.phases.connect_timeout;
         stage.enter(Phase::Connect, timeout);
@@ -254,8 +262,8 @@ impl Prepared {
         announcer: &mut Announcer,
     ) -> Result<(), Interruption> {
         self.control.stop();
-        let fleet = running.fleet.map_or(Ok(()), Fleet::join);
-        let result = result.and(fleet.map_err(|error| Interruption::fault("a client worker ended", &error)));
+        let crew = running.crew.map_or(Ok(()), |crew| crew.join());
+        let result = result.and(crew.map_err(|error| Interruption::fault("a client worker ended", &error)));
         if let Some(emulator) = running.emulator {
             let ports = emulator.stop();
             let ports = ports.map_err(|error| Interruption::fault("the emulator ended", &error));

@@ -1,0 +1,77 @@
+//! What this machine can do for a live run, and what each missing thing costs.
+
+use std::fs;
+use std::io;
+
+use mqttlab_plan::PortKind;
+use serde_json::{Value, json};
+
+use crate::calibration::{Bench, constant_delay};
+use crate::namespaces::Privilege;
+use crate::priority::{self, Priority};
+use crate::usage::Pressure;
+
+/// Examines the machine: one entry a capability, with `name`, `available`, `detail` and, where it is missing, what
+/// that `costs`. The process must have a single thread.
+pub fn examine() -> Value {
+    let privilege = Privilege::acquire();
+    let namespaces = match &privilege {
+        Ok(Privilege::Administrator) => Ok("as administrator".to_owned()),
+        Ok(Privilege::UserNamespace) => Ok("in a user namespace".to_owned()),
+        Err(forbidden) => Err(forbidden.to_string()),
+    };
+    let port = |kind| privilege.as_ref().map_err(ToString::to_string).and_then(|_| try_port(kind));
+    let congestion = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
+    json!({
+        "engine": env!("CARGO_PKG_VERSION"),
+        "kernel": fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim(),
+        "processors": std::thread::available_parallelism().map_or(1, usize::from),
+        "congestion_control": congestion.split_whitespace().collect::<Vec<_>>(),
+        "capabilities": [
+            entry("namespaces", namespaces, "only an external network can be run, without emulation"),
+            entry("tun", port(PortKind::Tun), "packet sockets on veth carry the frames instead, at the same accuracy"),
+            entry("packet", port(PortKind::Packet), "there is nothing to fall back on where TUN is missing"),
+            entry(
+                "real_time_priority",
+                spell(priority::real_time_permitted(), "SCHED_FIFO", "permit it with `ulimit -r 10`, or run as root"),
+                "on a busy machine the emulator is milliseconds late at the 99th percentile instead of 0.1 ms",
+            ),
+            entry(
+                "locked_memory",
+                spell(priority::lock_memory(), "mlockall", "permit it with `ulimit -l unlimited`, or run as root"),
+                "a page fault may delay the emulator when memory is short",
+            ),
+            entry(
+                "pressure",
+                if Pressure::is_available() { Ok("/proc/pressure".into()) } else { Err("no /proc/pressure".into()) },
+                "the validity verdict does not know how contended the processors were",
+            ),
+        ],
+    })
+}
+
+fn entry(name: &str, found: Result<String, String>, costs: &str) -> Value {
+    match found {
+        Ok(detail) => json!({ "name": name, "available": true, "detail": detail }),
+        Err(detail) => json!({ "name": name, "available": false, "detail": detail, "costs": costs }),
+    }
+}
+
+fn spell(found: io::Result<()>, what: &str, remedy: &str) -> Result<String, String> {
+    found.map(|()| what.to_owned()).map_err(|error| format!("{error}; {remedy}"))
+}
+
+/// Sends a datagram from host to host over ports of this kind.
+fn try_port(kind: PortKind) -> Result<String, String> {
+    let delay = mqttlab_units::Duration::from_ms(1);
+    let tried = Bench::build(constant_delay(delay), kind, Priority::Normal, mqttlab_units::Duration::ZERO)
+        .and_then(|bench| {
+            bench.one_way_delay(&[0; 64])?;
+            bench.stop()
+        });
+    match tried {
+        Ok(()) => Ok("a frame went through".into()),
+        Err(error) if kind == PortKind::Tun => Err(format!("{error}; is /dev/net/tun there, and may you open it?")),
+        Err(error) => Err(error.to_string()),
+    }
+}
