@@ -1,1 +1,26 @@
-//! Placeholder until the room is furnished.
+//! MQTT 3.1, 3.1.1 and 5.0: control packets, topics and the session machines.
+//!
+//! Pure: bytes, times and tokens go in, packets and decisions come out. Three rooms use it: the live clients (bytes,
+//! thousands of sessions a core), the simulator (lengths only), and the analysis of captures (decoding).
+//!
+//! | module | what |
+//! |---|---|
+//! | [`kind`] | versions, packet types, fixed headers |
+//! | [`packet`] | decoding, borrowed and strict |
+//! | [`encode`] | encoding into the caller's buffer, and lengths |
+//! | [`topic`] | names, filters, the subscription tree |
+//! | [`outbox`] | messages in flight, for either side of a session |
+//! | [`client`] | the client's session |
+//!
+//! What it does not model: enhanced authentication, topic aliases on sending.
+
+pub mod client;
+pub mod encode;
+pub mod kind;
+pub mod outbox;
+pub mod packet;
+pub mod property;
+pub mod topic;
+
+pub use kind::{FixedHeader, Kind, Malformed, Qos, Version};
+pub use topic::TopicTree;

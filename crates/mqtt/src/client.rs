@@ -1,0 +1,445 @@
+//! A client's session, as a machine.
+//!
+//! ```text
+//!            Opened            Connack(0)
+//!   Offline ───────► Greeting ───────────► Online ──┐ Publish, Subscribe, packets, Tick
+//!      ▲                │ refused, timeout   │  ▲   │
+//!      └────────────────┴────────────────────┘  └───┘
+//!                 Closed
+//! ```
+//!
+//! The shell owns the socket and the bytes: it tells the machine when a connection is open or gone and what packets
+//! came, and writes what [`Client::poll`] says. Messages are tokens; topics and payloads stay with the shell.
+//!
+//! Contract: `handle`, then drain `poll` until `None`; call again at `next_deadline`, which is a peek.
+//!
+//! After a reconnect to a broker that kept the session, what was in flight is repeated with DUP; to one that did
+//! not, it is sent anew, as Paho does: an application that was promised delivery does not care why the session went.
+//!
+//! What it does not model: enhanced authentication, topic aliases, subscription identifiers.
+
+use std::collections::VecDeque;
+
+use mqttlab_units::{Duration, Instant};
+
+use crate::kind::Qos;
+use crate::outbox::{Dispatch, Inbox, Outbox};
+
+/// What a session is configured with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientOptions {
+    /// Keep-alive interval; zero switches it off.
+    pub keep_alive: Duration,
+    /// Ask the broker for a new session at every connection.
+    pub clean: bool,
+    /// Unacknowledged QoS 1 and 2 messages sent ahead; 0 for 65535.
+    pub max_inflight: u16,
+    /// Messages that wait behind these.
+    pub max_queued: u32,
+    /// MQTT 3.1's timed repetition.
+    pub retry: Option<Duration>,
+    /// How long the broker may take to answer CONNECT.
+    pub connect_timeout: Duration,
+}
+
+/// Something that happened to the client. Packets are what the shell has decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Input {
+    /// The transport is connected.
+    Opened,
+    /// The transport is gone.
+    Closed,
+    /// The application publishes.
+    Publish {
+        token: u64,
+        qos: Qos,
+    },
+    /// The application subscribes; the shell knows to what.
+    Subscribe,
+    /// The application says goodbye.
+    Disconnect,
+    /// Time has passed.
+    Tick,
+    Connack {
+        accepted: bool,
+        session_present: bool,
+        receive_maximum: u16,
+        keep_alive_s: Option<u16>,
+    },
+    /// A PUBLISH; `token` is whatever the shell knows the message by.
+    Arrived {
+        token: u64,
+        qos: Qos,
+        id: u16,
+    },
+    Puback {
+        id: u16,
+        refused: bool,
+    },
+    Pubrec {
+        id: u16,
+        refused: bool,
+    },
+    Pubrel {
+        id: u16,
+    },
+    Pubcomp {
+        id: u16,
+    },
+    Suback {
+        id: u16,
+    },
+    Pingresp,
+}
+
+/// Something that the shell must do or know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Output {
+    SendConnect,
+    SendPublish {
+        token: u64,
+        id: u16,
+        qos: Qos,
+        dup: bool,
+    },
+    SendPuback {
+        id: u16,
+    },
+    SendPubrec {
+        id: u16,
+    },
+    SendPubrel {
+        id: u16,
+    },
+    SendPubcomp {
+        id: u16,
+    },
+    SendSubscribe {
+        id: u16,
+    },
+    SendPingreq,
+    SendDisconnect,
+    /// The broker accepted.
+    Connected {
+        session_present: bool,
+    },
+    /// The subscription was answered.
+    Subscribed,
+    /// A message for the application.
+    Deliver {
+        token: u64,
+    },
+    /// A message that came before and was not delivered again.
+    Suppressed {
+        token: u64,
+    },
+    /// The last acknowledgement of a published message.
+    Acknowledged {
+        token: u64,
+    },
+    /// A message that will not be sent: no connection at QoS 0, or too many wait.
+    Unsent {
+        token: u64,
+    },
+    /// A message that the broker refused.
+    Refused {
+        token: u64,
+    },
+    /// Close the transport.
+    Close(Reason),
+}
+
+/// Why the machine closes a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// The application wanted it.
+    Asked,
+    /// CONNACK refused.
+    Refused,
+    /// CONNACK did not come.
+    ConnectTimeout,
+    /// PINGRESP did not come.
+    KeepAliveTimeout,
+    /// A packet that has no place here.
+    ProtocolError,
+}
+
+/// A client's session.
+#[derive(Clone, Debug)]
+pub struct Client {
+    options: ClientOptions,
+    keep_alive: Duration,
+    state: State,
+    outbox: Outbox<u64>,
+    inbox: Inbox,
+    subscribing: Option<u16>,
+    last_sent: Instant,
+    ping_sent: Option<Instant>,
+    ready: VecDeque<Output>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Offline,
+    Greeting { since: Instant },
+    Online,
+}
+
+impl Client {
+    /// A session that has never been connected.
+    pub fn new(options: ClientOptions) -> Self {
+        Client {
+            keep_alive: options.keep_alive,
+            outbox: Outbox::new(options.max_inflight, options.max_queued),
+            options,
+            state: State::Offline,
+            inbox: Inbox::default(),
+            subscribing: None,
+            last_sent: Instant::ZERO,
+            ping_sent: None,
+            ready: VecDeque::new(),
+        }
+    }
+
+    /// Whether the broker has accepted the connection.
+    pub fn is_online(&self) -> bool {
+        self.state == State::Online
+    }
+
+    /// Whether the next QoS 1 or 2 message would go out at once.
+    pub fn has_room(&self) -> bool {
+        self.is_online() && self.outbox.has_room() && self.outbox.waiting() == 0
+    }
+
+    /// Messages of QoS 1 and 2 that are not acknowledged, in flight or waiting.
+    pub fn unacknowledged(&self) -> usize {
+        self.outbox.in_flight() + self.outbox.waiting()
+    }
+
+    /// Something happened.
+    pub fn handle(&mut self, now: Instant, input: Input) {
+        match input {
+            Input::Opened => self.open(now),
+            Input::Closed => self.close(),
+            Input::Publish { token, qos } => self.publish(now, token, qos),
+            Input::Subscribe => self.subscribe(now),
+            Input::Disconnect => self.disconnect(now),
+            Input::Tick => self.tick(now),
+            Input::Connack { .. } => self.connack(now, input),
+            _ if self.state != State::Online => self.close_for(Reason::ProtocolError),
+            _ => self.packet(now, input),
+        }
+    }
+
+    /// The next thing to do.
+    pub fn poll(&mut self) -> Option<Output> {
+        self.ready.pop_front()
+    }
+
+    /// When to call [`Client::handle`] with [`Input::Tick`] at the latest.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        match self.state {
+            State::Offline => None,
+            State::Greeting { since } => Some(since + self.options.connect_timeout),
+            State::Online => [self.ping_deadline(), self.retry_deadline()].into_iter().flatten().min(),
+        }
+    }
+
+    fn ping_deadline(&self) -> Option<Instant> {
+        if self.keep_alive.is_zero() {
+            return None;
+        }
+        Some(self.ping_sent.unwrap_or(self.last_sent) + self.keep_alive)
+    }
+
+    fn retry_deadline(&self) -> Option<Instant> {
+        self.outbox.overdue_at(self.options.retry?)
+    }
+
+    fn open(&mut self, now: Instant) {
+        self.state = State::Greeting { since: now };
+        self.ping_sent = None;
+        self.send(now, Output::SendConnect);
+    }
+
+    fn close(&mut self) {
+        self.state = State::Offline;
+        self.ping_sent = None;
+        self.subscribing = None;
+        self.outbox.disconnect();
+    }
+
+    fn connack(&mut self, now: Instant, input: Input) {
+        let Input::Connack { accepted, session_present, receive_maximum, keep_alive_s } = input else {
+            return;
+        };
+        if !matches!(self.state, State::Greeting { .. }) {
+            return self.close_for(Reason::ProtocolError);
+        }
+        if !accepted {
+            return self.close_for(Reason::Refused);
+        }
+        self.state = State::Online;
+        self.keep_alive = keep_alive_s.map_or(self.options.keep_alive, |s| Duration::from_s(s.into()));
+        let own = if self.options.max_inflight == 0 { u16::MAX } else { self.options.max_inflight };
+        self.outbox.set_window(own.min(receive_maximum.max(1)));
+        self.ready.push_back(Output::Connected { session_present });
+        if session_present {
+            self.resume(now);
+        } else {
+            self.inbox.clear();
+            self.outbox.requeue();
+        }
+        self.send_waiting(now);
+    }
+
+    fn resume(&mut self, now: Instant) {
+        while let Some(dispatch) = self.outbox.next_repeat(now) {
+            self.dispatch(now, dispatch);
+        }
+    }
+
+    fn publish(&mut self, now: Instant, token: u64, qos: Qos) {
+        if qos == Qos::AtMostOnce {
+            return match self.state {
+                State::Online => self.send(now, Output::SendPublish { token, id: 0, qos, dup: false }),
+                _ => self.ready.push_back(Output::Unsent { token }),
+            };
+        }
+        if !self.outbox.push(token, qos) {
+            return self.ready.push_back(Output::Unsent { token });
+        }
+        if self.state == State::Online {
+            self.send_waiting(now);
+        }
+    }
+
+    fn subscribe(&mut self, now: Instant) {
+        if self.state == State::Online {
+            let id = self.outbox.borrow_id();
+            self.subscribing = Some(id);
+            self.send(now, Output::SendSubscribe { id });
+        }
+    }
+
+    fn disconnect(&mut self, now: Instant) {
+        if self.state == State::Online {
+            self.send(now, Output::SendDisconnect);
+        }
+        self.close_for(Reason::Asked);
+    }
+
+    fn packet(&mut self, now: Instant, input: Input) {
+        match input {
+            Input::Arrived { token, qos, id } => self.arrived(now, token, qos, id),
+            Input::Puback { id, refused } => {
+                let token = self.outbox.acknowledge(id);
+                self.settle(now, token, refused);
+            }
+            Input::Pubrec { id, refused: true } => {
+                let token = self.outbox.acknowledge(id);
+                self.settle(now, token, true);
+            }
+            Input::Pubrec { id, refused: false } => {
+                self.outbox.release(now, id);
+                self.send(now, Output::SendPubrel { id });
+            }
+            Input::Pubcomp { id } => {
+                let token = self.outbox.complete(id);
+                self.settle(now, token, false);
+            }
+            Input::Pubrel { id } => {
+                self.inbox.release(id);
+                self.send(now, Output::SendPubcomp { id });
+            }
+            Input::Suback { id } if self.subscribing == Some(id) => {
+                self.subscribing = None;
+                self.ready.push_back(Output::Subscribed);
+            }
+            Input::Suback { .. } => {}
+            Input::Pingresp => self.ping_sent = None,
+            _ => self.close_for(Reason::ProtocolError),
+        }
+    }
+
+    fn arrived(&mut self, now: Instant, token: u64, qos: Qos, id: u16) {
+        let first = qos != Qos::ExactlyOnce || self.inbox.receive(id);
+        self.ready.push_back(if first { Output::Deliver { token } } else { Output::Suppressed { token } });
+        match qos {
+            Qos::AtMostOnce => {}
+            Qos::AtLeastOnce => self.send(now, Output::SendPuback { id }),
+            Qos::ExactlyOnce => self.send(now, Output::SendPubrec { id }),
+        }
+    }
+
+    fn settle(&mut self, now: Instant, token: Option<u64>, refused: bool) {
+        let Some(token) = token else { return };
+        self.ready.push_back(if refused {
+            Output::Refused { token }
+        } else {
+            Output::Acknowledged { token }
+        });
+        self.send_waiting(now);
+    }
+
+    fn send_waiting(&mut self, now: Instant) {
+        while let Some(dispatch) = self.outbox.next(now) {
+            self.dispatch(now, dispatch);
+        }
+    }
+
+    fn dispatch(&mut self, now: Instant, dispatch: Dispatch<u64>) {
+        self.send(
+            now,
+            match dispatch {
+                Dispatch::Publish { message, id, qos, dup } => {
+                    Output::SendPublish { token: message, id, qos, dup }
+                }
+                Dispatch::Pubrel { id } => Output::SendPubrel { id },
+            },
+        );
+    }
+
+    fn tick(&mut self, now: Instant) {
+        match self.state {
+            State::Greeting { since } if now >= since + self.options.connect_timeout => {
+                self.close_for(Reason::ConnectTimeout);
+            }
+            State::Online => {
+                self.keep_alive(now);
+                self.retry(now);
+            }
+            _ => {}
+        }
+    }
+
+    fn keep_alive(&mut self, now: Instant) {
+        if self.ping_deadline().is_none_or(|deadline| now < deadline) {
+            return;
+        }
+        if self.ping_sent.is_some() {
+            return self.close_for(Reason::KeepAliveTimeout);
+        }
+        self.ping_sent = Some(now);
+        self.send(now, Output::SendPingreq);
+    }
+
+    fn retry(&mut self, now: Instant) {
+        let Some(interval) = self.options.retry else { return };
+        while let Some(dispatch) = self.outbox.next_overdue(now, interval) {
+            self.dispatch(now, dispatch);
+        }
+    }
+
+    fn send(&mut self, now: Instant, output: Output) {
+        self.last_sent = now;
+        self.ready.push_back(output);
+    }
+
+    fn close_for(&mut self, reason: Reason) {
+        self.close();
+        self.ready.push_back(Output::Close(reason));
+    }
+}

@@ -1,0 +1,222 @@
+//! Control packets, written into the caller's buffer; and how long they would be, for those who have no bytes.
+
+use crate::kind::{Kind, Qos, Version, variable_length_len};
+use crate::property::id;
+
+/// What a client's CONNECT says.
+#[derive(Clone, Copy, Debug)]
+pub struct ConnectFields<'a> {
+    /// Protocol version.
+    pub version: Version,
+    /// Client identifier.
+    pub client_id: &'a str,
+    /// Clean session (3.x) or clean start (5).
+    pub clean: bool,
+    /// Keep-alive in seconds.
+    pub keep_alive_s: u16,
+    /// Session expiry interval in seconds (5).
+    pub session_expiry_s: u32,
+    /// Receive maximum (5); 65535 is the protocol's default and not sent.
+    pub receive_maximum: u16,
+    /// Will: topic, payload, QoS, retain.
+    pub will: Option<(&'a str, &'a [u8], Qos, bool)>,
+    /// User name.
+    pub username: Option<&'a str>,
+    /// Password.
+    pub password: Option<&'a [u8]>,
+}
+
+/// Writes a CONNECT.
+pub fn connect(fields: &ConnectFields<'_>, out: &mut Vec<u8>) {
+    let mut body = Vec::with_capacity(64);
+    put_text(if fields.version == Version::V31 { "MQIsdp" } else { "MQTT" }, &mut body);
+    body.push(fields.version.level());
+    body.push(connect_flags(fields));
+    body.extend(fields.keep_alive_s.to_be_bytes());
+    if fields.version == Version::V5 {
+        connect_properties(fields, &mut body);
+    }
+    put_text(fields.client_id, &mut body);
+    if let Some((topic, payload, _, _)) = fields.will {
+        if fields.version == Version::V5 {
+            body.push(0);
+        }
+        put_text(topic, &mut body);
+        put_binary(payload, &mut body);
+    }
+    if let Some(username) = fields.username {
+        put_text(username, &mut body);
+    }
+    if let Some(password) = fields.password {
+        put_binary(password, &mut body);
+    }
+    header(Kind::Connect, 0, body.len(), out);
+    out.extend(body);
+}
+
+fn connect_flags(fields: &ConnectFields<'_>) -> u8 {
+    let will = fields.will.map_or(0, |(_, _, qos, retain)| 4 | qos.level() << 3 | u8::from(retain) << 5);
+    let username = u8::from(fields.username.is_some()) << 7;
+    let password = u8::from(fields.password.is_some()) << 6;
+    u8::from(fields.clean) << 1 | will | username | password
+}
+
+fn connect_properties(fields: &ConnectFields<'_>, body: &mut Vec<u8>) {
+    let mut properties = Vec::new();
+    if fields.session_expiry_s > 0 {
+        properties.push(id::SESSION_EXPIRY_INTERVAL);
+        properties.extend(fields.session_expiry_s.to_be_bytes());
+    }
+    if fields.receive_maximum != u16::MAX {
+        properties.push(id::RECEIVE_MAXIMUM);
+        properties.extend(fields.receive_maximum.to_be_bytes());
+    }
+    put_variable(properties.len(), body);
+    body.extend(properties);
+}
+
+/// The first part of a PUBLISH: everything before the payload.
+#[derive(Clone, Copy, Debug)]
+pub struct PublishFields<'a> {
+    /// Topic name.
+    pub topic: &'a str,
+    /// Quality of service.
+    pub qos: Qos,
+    /// A copy of an earlier attempt.
+    pub dup: bool,
+    /// Retained.
+    pub retain: bool,
+    /// Packet identifier; ignored at QoS 0.
+    pub id: u16,
+    /// Bytes of the payload, which the caller writes behind.
+    pub payload_len: usize,
+}
+
+/// Writes everything of a PUBLISH that precedes its payload.
+pub fn publish_head(fields: &PublishFields<'_>, version: Version, out: &mut Vec<u8>) {
+    let flags = u8::from(fields.dup) << 3 | fields.qos.level() << 1 | u8::from(fields.retain);
+    header(
+        Kind::Publish,
+        flags,
+        publish_remaining(fields.topic.len(), fields.payload_len, fields.qos, version),
+        out,
+    );
+    put_text(fields.topic, out);
+    if fields.qos != Qos::AtMostOnce {
+        out.extend(fields.id.to_be_bytes());
+    }
+    if version == Version::V5 {
+        out.push(0);
+    }
+}
+
+/// Writes a PUBACK, PUBREC, PUBREL or PUBCOMP that says success.
+pub fn acknowledgement(kind: Kind, packet_id: u16, out: &mut Vec<u8>) {
+    header(kind, if kind == Kind::Pubrel { 0b0010 } else { 0 }, 2, out);
+    out.extend(packet_id.to_be_bytes());
+}
+
+/// Writes a SUBSCRIBE; each filter with its maximum QoS.
+pub fn subscribe<'a>(
+    packet_id: u16,
+    filters: impl Iterator<Item = (&'a str, Qos)>,
+    version: Version,
+    out: &mut Vec<u8>,
+) {
+    let mut body = packet_id.to_be_bytes().to_vec();
+    if version == Version::V5 {
+        body.push(0);
+    }
+    for (filter, qos) in filters {
+        put_text(filter, &mut body);
+        body.push(qos.level());
+    }
+    header(Kind::Subscribe, 0b0010, body.len(), out);
+    out.extend(body);
+}
+
+/// Writes an UNSUBSCRIBE.
+pub fn unsubscribe<'a>(
+    packet_id: u16,
+    filters: impl Iterator<Item = &'a str>,
+    version: Version,
+    out: &mut Vec<u8>,
+) {
+    let mut body = packet_id.to_be_bytes().to_vec();
+    if version == Version::V5 {
+        body.push(0);
+    }
+    for filter in filters {
+        put_text(filter, &mut body);
+    }
+    header(Kind::Unsubscribe, 0b0010, body.len(), out);
+    out.extend(body);
+}
+
+/// Writes a packet without a body: PINGREQ, PINGRESP, or a DISCONNECT that says success.
+pub fn bare(kind: Kind, out: &mut Vec<u8>) {
+    header(kind, 0, 0, out);
+}
+
+/// Bytes of a whole PUBLISH without properties (one byte of MQTT 5 says so).
+pub const fn publish_len(topic_len: usize, payload_len: usize, qos: Qos, version: Version) -> usize {
+    packet_len(publish_remaining(topic_len, payload_len, qos, version))
+}
+
+/// Bytes of a PUBACK, PUBREC, PUBREL or PUBCOMP that says success.
+pub const ACKNOWLEDGEMENT_LEN: usize = 4;
+
+/// Bytes of a PINGREQ, PINGRESP, or a DISCONNECT that says success.
+pub const BARE_LEN: usize = 2;
+
+/// Bytes of a CONNACK without properties.
+pub const fn connack_len(version: Version) -> usize {
+    if matches!(version, Version::V5) { 5 } else { 4 }
+}
+
+/// Bytes of a SUBSCRIBE with one filter.
+pub const fn subscribe_len(filter_len: usize, version: Version) -> usize {
+    packet_len(2 + matches!(version, Version::V5) as usize + 2 + filter_len + 1)
+}
+
+/// Bytes of a SUBACK for one filter.
+pub const fn suback_len(version: Version) -> usize {
+    packet_len(2 + matches!(version, Version::V5) as usize + 1)
+}
+
+/// Bytes of a packet with this remaining length.
+pub const fn packet_len(remaining: usize) -> usize {
+    1 + variable_length_len(remaining) + remaining
+}
+
+const fn publish_remaining(topic_len: usize, payload_len: usize, qos: Qos, version: Version) -> usize {
+    let id = if matches!(qos, Qos::AtMostOnce) { 0 } else { 2 };
+    2 + topic_len + id + matches!(version, Version::V5) as usize + payload_len
+}
+
+fn header(kind: Kind, flags: u8, remaining: usize, out: &mut Vec<u8>) {
+    out.push((kind as u8) << 4 | flags);
+    put_variable(remaining, out);
+}
+
+fn put_variable(mut value: usize, out: &mut Vec<u8>) {
+    assert!(value <= 268_435_455, "a packet of {value} B exceeds what MQTT can carry");
+    loop {
+        let low = (value & 0x7f) as u8;
+        value >>= 7;
+        out.push(if value > 0 { low | 0x80 } else { low });
+        if value == 0 {
+            return;
+        }
+    }
+}
+
+fn put_text(text: &str, out: &mut Vec<u8>) {
+    put_binary(text.as_bytes(), out);
+}
+
+fn put_binary(data: &[u8], out: &mut Vec<u8>) {
+    let length = u16::try_from(data.len()).expect("a field of more than 65535 bytes");
+    out.extend(length.to_be_bytes());
+    out.extend(data);
+}
