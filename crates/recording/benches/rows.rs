@@ -13,9 +13,15 @@ use mqttlab_recording::{
 use mqttlab_units::{Dice, Instant, Seed};
 
 fn main() {
-    packets_of_a_simulation();
-    messages_of_a_simulation();
-    frames_of_a_live_run();
+    // Cargo adds arguments of its own, which name nothing here.
+    let named: Vec<String> = std::env::args().skip(1).filter(|name| !name.starts_with('-')).collect();
+    let wanted = |name: &str| named.is_empty() || named.iter().any(|named| named == name);
+    let benches: [(&str, fn()); 3] = [
+        ("packets", packets_of_a_simulation),
+        ("messages", messages_of_a_simulation),
+        ("frames", frames_of_a_live_run),
+    ];
+    benches.iter().filter(|(name, _)| wanted(name)).for_each(|(_, bench)| bench());
 }
 
 fn packets_of_a_simulation() {
@@ -99,13 +105,13 @@ impl Traffic {
         self.now_ns += draw % 20_000;
         self.frame += 1;
         let connection = (draw >> 32) % 100;
-        let data = self.frame % 2 == 0;
+        let data = self.frame.is_multiple_of(2);
         let payload_bytes = if data { 164 } else { 0 };
         let seq = self.seq[connection as usize];
         self.seq[connection as usize] += payload_bytes;
         PacketRow {
             link: connection as u16 % 4,
-            direction: if data { "up" } else { "down" },
+            direction: if data { Direction::Up } else { Direction::Down },
             hop: 0,
             hops: 1,
             frame: self.frame,
@@ -115,7 +121,7 @@ impl Traffic {
             start_ns: Some(self.now_ns + draw % 3 * 7_000),
             sent_ns: Some(self.now_ns + draw % 3 * 7_000 + 16_000),
             delivered_ns: Some(self.now_ns + draw % 3 * 7_000 + 1_016_000),
-            fate: "delivered",
+            fate: FrameFate::Delivered,
             cause: None,
             frame_bytes: payload_bytes + 66,
             ip_bytes: payload_bytes + 52,

@@ -4,6 +4,7 @@
 //! if its first page gains by it: differences of times hardly do, and would cost more than all the rest.
 
 use std::collections::HashMap;
+use std::marker::PhantomData;
 
 use bytes::Bytes;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
@@ -15,7 +16,7 @@ use parquet::file::statistics::Statistics;
 use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::ColumnDescPtr;
 
-use crate::encoding::{Integer, put_differences, put_runs, width_of};
+use crate::encoding::{Integer, put_differences, put_indices, put_packed, put_run, width_of};
 
 /// A column's values, gathered until the page is full, and its pages, gathered until the row group is.
 pub(crate) trait Buffer: Default {
@@ -74,7 +75,7 @@ impl Pages {
             return Ok(Bytes::copy_from_slice(body));
         }
         let small = zstd.0.compress(body)?;
-        let gains = small.len() * 8 < body.len() * 7;
+        let gains = small.len() * 3 < body.len() * 2;
         let compressed = *self.compressed.get_or_insert(gains);
         Ok(if compressed { small.into() } else { Bytes::copy_from_slice(body) })
     }
@@ -94,19 +95,21 @@ impl Pages {
         statistics: Option<Statistics>,
         zstd: &mut Zstd,
     ) -> Result<(Bytes, ColumnCloseResult)> {
-        let mut chunk = Pages { compressed: self.compressed, ..Pages::default() };
+        let mut front = Pages { compressed: self.compressed, ..Pages::default() };
         if let Some((words, count)) = dictionary {
             let page = Page::DictionaryPage {
-                buf: chunk.compress(words, zstd)?,
+                buf: front.compress(words, zstd)?,
                 num_values: count as u32,
                 encoding: Encoding::PLAIN,
                 is_sorted: false,
             };
-            chunk.put(page, words.len())?;
+            front.put(page, words.len())?;
         }
-        let dictionary_bytes = chunk.out.bytes_written();
-        let mut bytes = chunk.out.into_inner()?;
-        bytes.extend_from_slice(&self.out.into_inner()?);
+        let dictionary_bytes = front.out.bytes_written();
+        let mut bytes = self.out.into_inner()?;
+        if dictionary_bytes > 0 {
+            bytes.splice(..0, front.out.into_inner()?);
+        }
         let compression = match self.compressed {
             Some(true) => Compression::ZSTD(ZstdLevel::try_new(LEVEL)?),
             _ => Compression::UNCOMPRESSED,
@@ -116,7 +119,7 @@ impl Pages {
             .set_encodings(self.encodings)
             .set_num_values(self.rows as i64)
             .set_total_compressed_size(bytes.len() as i64)
-            .set_total_uncompressed_size(self.bytes_uncompressed + chunk.bytes_uncompressed)
+            .set_total_uncompressed_size(self.bytes_uncompressed + front.bytes_uncompressed)
             .set_dictionary_page_offset(dictionary.map(|_| 0))
             .set_data_page_offset(dictionary_bytes as i64);
         if let Some(statistics) = statistics {
@@ -134,34 +137,55 @@ impl Pages {
     }
 }
 
-/// Which rows of a page have a value.
+/// Which rows of a page have a value: the lengths of the runs of rows alike, the first of rows with one.
 #[derive(Default)]
 pub(crate) struct Presence {
-    /// One entry a row in a column that may be empty; none in another.
-    rows: Vec<bool>,
-    absent: u64,
+    runs: Vec<u32>,
+    run: u32,
+    /// Whether the run that goes on is of rows without a value.
+    absent: bool,
+    absent_in_chunk: u64,
 }
 
 impl Presence {
     #[inline]
     pub(crate) fn push(&mut self, present: bool) {
-        self.rows.push(present);
+        if present == self.absent {
+            self.runs.push(self.run);
+            self.run = 0;
+            self.absent = !present;
+        }
+        self.run += 1;
     }
 
-    /// Begins a page's body with the definition levels, and says how many rows there are.
+    /// Begins a page's body with the definition levels, and says how many rows there are. A column that may not be
+    /// empty has no runs, and as many rows as `values`.
     fn put(&mut self, values: usize, body: &mut Vec<u8>) -> usize {
-        if self.rows.is_empty() {
-            return values;
+        self.runs.push(std::mem::take(&mut self.run));
+        self.absent = false;
+        let rows = self.runs.iter().sum::<u32>() as usize;
+        if rows > 0 {
+            self.absent_in_chunk += (rows - values) as u64;
+            let start = body.len();
+            body.extend([0; 4]);
+            self.put_levels(rows, body);
+            let length = (body.len() - start - 4) as u32;
+            body[start..start + 4].copy_from_slice(&length.to_le_bytes());
         }
-        let rows = self.rows.len();
-        self.absent += (rows - values) as u64;
-        let start = body.len();
-        body.extend([0; 4]);
-        put_runs(self.rows.iter().map(|&present| u64::from(present)), 1, body);
-        let length = (body.len() - start - 4) as u32;
-        body[start..start + 4].copy_from_slice(&length.to_le_bytes());
-        self.rows.clear();
-        rows
+        self.runs.clear();
+        rows.max(values)
+    }
+
+    fn put_levels(&self, rows: usize, body: &mut Vec<u8>) {
+        let alike = self.runs.iter().position(|&run| run as usize == rows);
+        if let Some(place) = alike {
+            return put_run(u64::from(place % 2 == 0), rows, 1, body);
+        }
+        let mut levels: Vec<u32> = Vec::with_capacity(rows);
+        for (place, &run) in self.runs.iter().enumerate() {
+            levels.resize(levels.len() + run as usize, u32::from(place % 2 == 0));
+        }
+        put_packed(&levels, 1, body);
     }
 }
 
@@ -210,7 +234,7 @@ impl<T: Bounds> Buffer for Integers<T> {
     }
 
     fn end_chunk(&mut self, column: ColumnDescPtr, zstd: &mut Zstd) -> Result<(Bytes, ColumnCloseResult)> {
-        let statistics = T::statistics(self.range.take(), std::mem::take(&mut self.presence.absent));
+        let statistics = T::statistics(self.range.take(), std::mem::take(&mut self.presence.absent_in_chunk));
         std::mem::take(&mut self.pages).finish(column, None, Some(statistics), zstd)
     }
 }
@@ -253,6 +277,64 @@ impl<T: Stored + Default> Buffer for Plain<T> {
 
     fn end_chunk(&mut self, column: ColumnDescPtr, zstd: &mut Zstd) -> Result<(Bytes, ColumnCloseResult)> {
         std::mem::take(&mut self.pages).finish(column, None, None, zstd)
+    }
+}
+
+/// A word of a fixed vocabulary.
+pub(crate) trait Word {
+    /// The vocabulary.
+    const WORDS: &'static [&'static str];
+    /// The word's place in it.
+    fn code(self) -> u8;
+}
+
+/// A column of words of a fixed vocabulary, which is its dictionary.
+pub(crate) struct Codes<W> {
+    codes: Vec<u32>,
+    pub(crate) presence: Presence,
+    body: Vec<u8>,
+    pages: Pages,
+    words: PhantomData<W>,
+}
+
+impl<W> Default for Codes<W> {
+    fn default() -> Self {
+        Codes {
+            codes: Vec::new(),
+            presence: Presence::default(),
+            body: Vec::new(),
+            pages: Pages::default(),
+            words: PhantomData,
+        }
+    }
+}
+
+impl<W: Word> Codes<W> {
+    #[inline]
+    pub(crate) fn push(&mut self, word: W) {
+        self.codes.push(u32::from(word.code()));
+    }
+}
+
+impl<W: Word> Buffer for Codes<W> {
+    fn end_page(&mut self, zstd: &mut Zstd) -> Result<()> {
+        self.body.clear();
+        let rows = self.presence.put(self.codes.len(), &mut self.body);
+        let width = width_of(W::WORDS.len() as u64 - 1).max(1);
+        self.body.push(width as u8);
+        put_indices(&self.codes, width, &mut self.body);
+        self.codes.clear();
+        self.pages.data(&self.body, rows, Encoding::RLE_DICTIONARY, zstd)
+    }
+
+    fn end_chunk(&mut self, column: ColumnDescPtr, zstd: &mut Zstd) -> Result<(Bytes, ColumnCloseResult)> {
+        let mut dictionary = Vec::new();
+        for word in W::WORDS {
+            dictionary.extend_from_slice(&(word.len() as u32).to_le_bytes());
+            dictionary.extend_from_slice(word.as_bytes());
+        }
+        let pages = std::mem::take(&mut self.pages);
+        pages.finish(column, Some((&dictionary, W::WORDS.len())), None, zstd)
     }
 }
 
@@ -344,7 +426,7 @@ impl Buffer for Words {
         let rows = self.presence.put(self.indices.len(), &mut self.body);
         let width = width_of(self.places.len().saturating_sub(1) as u64).max(1);
         self.body.push(width as u8);
-        put_runs(self.indices.iter().map(|&index| u64::from(index)), width, &mut self.body);
+        put_indices(&self.indices, width, &mut self.body);
         self.indices.clear();
         self.full = self.dictionary.len() > DICTIONARY_BYTES_MAX;
         self.pages.data(&self.body, rows, Encoding::RLE_DICTIONARY, zstd)

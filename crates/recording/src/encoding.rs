@@ -38,15 +38,16 @@ pub(crate) fn put_differences<T: Integer>(values: &[T], out: &mut Vec<u8>) {
     put_varint(BLOCK as u64, out);
     put_varint((BLOCK / MINIBLOCK) as u64, out);
     put_varint(values.len() as u64, out);
-    let mut before = values.first().copied().unwrap_or_default();
-    put_zigzag(before.signed(), out);
-    for block in values.get(1..).unwrap_or_default().chunks(BLOCK) {
+    put_zigzag(values.first().copied().unwrap_or_default().signed(), out);
+    let count = values.len().saturating_sub(1);
+    for start in (0..count).step_by(BLOCK) {
+        let end = (start + BLOCK).min(count);
         let mut differences = [0; BLOCK];
-        for (difference, &value) in differences.iter_mut().zip(block) {
+        let neighbours = values[start..end].iter().zip(&values[start + 1..=end]);
+        for (difference, (&before, &value)) in differences.iter_mut().zip(neighbours) {
             *difference = value.difference(before);
-            before = value;
         }
-        put_block(&mut differences, block.len(), out);
+        put_block(&mut differences, end - start, out);
     }
 }
 
@@ -59,7 +60,7 @@ fn put_block(differences: &mut [i64; BLOCK], count: usize, out: &mut Vec<u8>) {
     differences[count..].fill(least);
     let widths = out.len();
     out.extend([0; BLOCK / MINIBLOCK]);
-    for (number, miniblock) in differences.chunks_exact(MINIBLOCK).enumerate() {
+    for (number, miniblock) in differences.as_chunks::<MINIBLOCK>().0.iter().enumerate() {
         if number * MINIBLOCK >= count {
             return;
         }
@@ -80,47 +81,67 @@ pub(crate) fn width_of(value: u64) -> u32 {
 
 /// Appends each value's low `width` bits, the first value in the lowest bits, up to a whole byte. Higher bits must
 /// be zero.
-fn put_bits(values: &[u64], width: u32, out: &mut Vec<u8>) {
-    if width == 0 {
-        return;
-    }
-    let end = out.len() + (values.len() * width as usize).div_ceil(8);
-    let (mut bits, mut filled) = (0_u64, 0);
-    for &value in values {
-        bits |= value << filled;
-        filled += width;
-        if filled >= u64::BITS {
-            out.extend_from_slice(&bits.to_le_bytes());
-            filled -= u64::BITS;
-            // The part of the value that did not fit; nothing when it ended with the word.
-            bits = value.checked_shr(width - filled).unwrap_or(0);
+fn put_bits(values: &[u64; MINIBLOCK], width: u32, out: &mut Vec<u8>) {
+    /// One function for each width, whose shifts are then constants.
+    fn pack<const WIDTH: usize>(values: &[u64; MINIBLOCK], words: &mut [u64; MINIBLOCK]) {
+        for (number, &value) in values.iter().enumerate() {
+            let (word, shift) = (number * WIDTH / 64, number * WIDTH % 64);
+            words[word] |= value << shift;
+            if shift + WIDTH > 64 {
+                words[word + 1] |= value >> (64 - shift);
+            }
         }
     }
-    out.extend_from_slice(&bits.to_le_bytes());
-    out.truncate(end);
+    macro_rules! by_width {
+        ($($width:literal)*) => {
+            match width {
+                $($width => pack::<$width>,)*
+                _ => return,
+            }
+        };
+    }
+    let pack: fn(&[u64; MINIBLOCK], &mut [u64; MINIBLOCK]) = by_width!(
+        1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32
+        33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63 64
+    );
+    let mut words = [0; MINIBLOCK];
+    pack(values, &mut words);
+    let start = out.len();
+    for word in &words[..width.div_ceil(2) as usize] {
+        out.extend_from_slice(&word.to_le_bytes());
+    }
+    // 32 values of an odd width end in the middle of a word.
+    out.truncate(start + width as usize * MINIBLOCK / 8);
 }
 
 /// Appends the values as one run if they are all the same, and bit-packed otherwise.
-pub(crate) fn put_runs(values: impl ExactSizeIterator<Item = u64> + Clone, width: u32, out: &mut Vec<u8>) {
-    let Some(first) = values.clone().next() else { return };
-    if values.clone().all(|value| value == first) {
-        put_varint((values.len() as u64) << 1, out);
-        out.extend_from_slice(&first.to_le_bytes()[..width.div_ceil(8) as usize]);
-        return;
+pub(crate) fn put_indices(values: &[u32], width: u32, out: &mut Vec<u8>) {
+    let Some(&first) = values.first() else { return };
+    if values.iter().all(|&value| value == first) {
+        put_run(u64::from(first), values.len(), width, out);
+    } else {
+        put_packed(values, width, out);
     }
-    // Bit-packed runs come in eights; what fills up the last is read and thrown away.
+}
+
+/// Appends one value, so many times.
+pub(crate) fn put_run(value: u64, times: usize, width: u32, out: &mut Vec<u8>) {
+    put_varint((times as u64) << 1, out);
+    out.extend_from_slice(&value.to_le_bytes()[..width.div_ceil(8) as usize]);
+}
+
+/// Appends the values bit-packed. They come in eights; what fills up the last is read and thrown away.
+pub(crate) fn put_packed(values: &[u32], width: u32, out: &mut Vec<u8>) {
     put_varint((values.len() as u64).div_ceil(8) << 1 | 1, out);
-    let mut packed = [0; RUN];
-    let mut values = values.peekable();
-    while values.peek().is_some() {
-        let mut count = 0;
-        for (place, value) in packed.iter_mut().zip(values.by_ref()) {
-            *place = value;
-            count += 1;
+    let end = out.len() + values.len().div_ceil(8) * width as usize;
+    for run in values.chunks(MINIBLOCK) {
+        let mut packed = [0; MINIBLOCK];
+        for (place, &value) in packed.iter_mut().zip(run) {
+            *place = u64::from(value);
         }
-        packed[count..].fill(0);
-        put_bits(&packed[..count.next_multiple_of(8)], width, out);
+        put_bits(&packed, width, out);
     }
+    out.truncate(end);
 }
 
 /// Appends an unsigned integer, seven bits a byte, the lowest first.
@@ -140,8 +161,6 @@ fn put_zigzag(value: i64, out: &mut Vec<u8>) {
 /// Differences in a block, and in each of its miniblocks.
 const BLOCK: usize = 128;
 const MINIBLOCK: usize = 32;
-/// Values that are packed at a time; a multiple of eight.
-const RUN: usize = 64;
 
 #[cfg(test)]
 mod tests {
@@ -165,10 +184,10 @@ mod tests {
     fn runs_match_the_example_of_the_format() {
         // Encodings.md, RLE: the numbers 0 to 7 in three bits each.
         let mut out = Vec::new();
-        put_runs([0, 1, 2, 3, 4, 5, 6, 7].into_iter(), 3, &mut out);
+        put_indices(&[0, 1, 2, 3, 4, 5, 6, 7], 3, &mut out);
         assert_eq!(out, [3, 0b1000_1000, 0b1100_0110, 0b1111_1010]);
         let mut out = Vec::new();
-        put_runs([4; 100].into_iter(), 3, &mut out);
+        put_indices(&[4; 100], 3, &mut out);
         assert_eq!(out, [200, 1, 4]);
     }
 
@@ -176,10 +195,10 @@ mod tests {
     fn bits_of_every_width_come_back() {
         for width in 1..=64 {
             let mask = u64::MAX >> (64 - width);
-            let values: Vec<u64> =
-                (1..=40_u64).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) & mask).collect();
+            let values = std::array::from_fn(|n| (n as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) & mask);
             let mut out = Vec::new();
             put_bits(&values, width, &mut out);
+            assert_eq!(out.len(), 4 * width as usize);
             let bit = |at: usize| u64::from(out[at / 8] >> (at % 8) & 1);
             for (number, &value) in values.iter().enumerate() {
                 let start = number * width as usize;

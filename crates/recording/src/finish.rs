@@ -152,7 +152,7 @@ fn events(from: &Path, to: &Path, layout: &Layout) -> Result<(FileSize, Vec<Cont
         let detail = String::from_utf8_lossy(detail);
         let row = EventRow {
             at_ns: event.at.as_ns(),
-            kind: event.kind.as_str(),
+            kind: event.kind,
             client: event.client,
             took_ns: event.took.map(|took| took.as_ns()),
             detail: Some(&*detail).filter(|detail| !detail.is_empty()),

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use crate::rows::Frame;
+use crate::rows::{Cause, Frame};
 use crate::tables::{ControlPacketRow, PacketRow};
 
 /// Reads frames in the order in which they were recorded.
@@ -49,7 +49,7 @@ impl<'a> PacketRow<'a> {
     pub fn new(frame: &Frame, headers: &Headers<'a>) -> PacketRow<'a> {
         PacketRow {
             link: frame.link,
-            direction: frame.direction.as_str(),
+            direction: frame.direction,
             hop: frame.hop,
             hops: frame.hops,
             frame: frame.frame,
@@ -59,8 +59,8 @@ impl<'a> PacketRow<'a> {
             start_ns: frame.start.map(|at| at.as_ns()),
             sent_ns: frame.sent.map(|at| at.as_ns()),
             delivered_ns: frame.delivered.map(|at| at.as_ns()),
-            fate: frame.fate.as_str(),
-            cause: Some(frame.cause.as_str()).filter(|cause| !cause.is_empty()),
+            fate: frame.fate,
+            cause: Some(frame.cause).filter(|&cause| cause != Cause::None),
             frame_bytes: frame.frame_bytes,
             ip_bytes: headers.ip_bytes,
             protocol: headers.protocol,

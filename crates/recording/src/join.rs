@@ -14,7 +14,7 @@ use mqttlab_units::Instant;
 use crate::error::Result;
 use crate::layout::Layout;
 use crate::record::Record;
-use crate::rows::{Acknowledged, Received, Sent, Unsent};
+use crate::rows::{Acknowledged, MessageFate, Phase, Received, Sent, Unsent};
 use crate::spool::{Reader, Spool};
 use crate::table::{FileSize, TableWriter};
 use crate::tables::{MessageColumns, MessageRow};
@@ -250,12 +250,12 @@ impl<'a> Out<'a> {
             self.count_sent(sent, message.acknowledged);
         } else if message.unsent.is_some() && message.deliveries.is_empty() {
             self.count(message.publisher, |tally| tally.unsent += 1);
-            row.fate = "unsent";
+            row.fate = MessageFate::Unsent;
             return self.row(&row);
         }
         let expected = message.sent.map_or(&[][..], |sent| self.layout.receivers_of(sent.topic));
         if expected.is_empty() && message.deliveries.is_empty() {
-            row.fate = "no_receiver";
+            row.fate = MessageFate::NoReceiver;
             return self.row(&row);
         }
         self.receivers(&row, expected, message.deliveries)
@@ -279,7 +279,7 @@ impl<'a> Out<'a> {
 
     fn lost(&mut self, row: &MessageRow<'_>, subscriber: u32) -> Result<()> {
         self.count(subscriber, |tally| tally.lost += 1);
-        self.row(&MessageRow { subscriber: Some(subscriber), fate: "lost", ..*row })
+        self.row(&MessageRow { subscriber: Some(subscriber), fate: MessageFate::Lost, ..*row })
     }
 
     fn delivered(&mut self, row: &MessageRow<'_>, delivery: &Delivery, duplicate: bool) -> Result<()> {
@@ -297,7 +297,7 @@ impl<'a> Out<'a> {
             tally.late += u64::from(late);
         });
         self.row(&MessageRow {
-            fate: if duplicate { "duplicate" } else { "delivered" },
+            fate: if duplicate { MessageFate::Duplicate } else { MessageFate::Delivered },
             phase: if row.intended_ns.is_some() { row.phase } else { self.phase(delivery.row.received) },
             out_of_order,
             late,
@@ -309,7 +309,7 @@ impl<'a> Out<'a> {
 
     fn foreign(&mut self, received: &Received) -> Result<()> {
         self.count(received.subscriber, |tally| tally.foreign += 1);
-        let row = MessageRow { publisher: None, sequence: None, fate: "foreign", ..EMPTY };
+        let row = MessageRow { publisher: None, sequence: None, fate: MessageFate::Foreign, ..EMPTY };
         let phase = self.phase(received.received);
         self.row(&MessageRow { phase, payload_bytes: received.payload_bytes, ..delivery_of(&row, received) })
     }
@@ -337,13 +337,13 @@ impl<'a> Out<'a> {
         }
     }
 
-    fn phase(&self, at: Instant) -> &'static str {
+    fn phase(&self, at: Instant) -> Phase {
         if at.as_ns() < self.layout.warm_up_end_ns {
-            "warm_up"
+            Phase::WarmUp
         } else if at.as_ns() < self.layout.measurement_end_ns {
-            "measurement"
+            Phase::Measurement
         } else {
-            "cool_down"
+            Phase::CoolDown
         }
     }
 
@@ -364,8 +364,7 @@ impl<'a> Out<'a> {
     }
 
     fn row(&mut self, row: &MessageRow<'_>) -> Result<()> {
-        let fate = FATES.iter().find(|&&fate| fate == row.fate).expect("a fate is one of the known");
-        *self.fates.entry(fate).or_default() += 1;
+        *self.fates.entry(row.fate.as_str()).or_default() += 1;
         self.table.push(|columns| columns.push(row))
     }
 }
@@ -377,7 +376,7 @@ fn delivery_of<'a>(row: &MessageRow<'a>, received: &Received) -> MessageRow<'a> 
         qos_delivered: Some(received.qos),
         retained: received.retained,
         dup: received.dup,
-        identified: Some(received.identified.as_str()),
+        identified: Some(received.identified),
         received_ns: Some(received.received.as_ns()),
         ..*row
     }
@@ -398,14 +397,13 @@ fn write_foreign(from: &Path, out: &mut Out<'_>) -> Result<()> {
 const BLOCK_BITS: u32 = 16;
 /// Rows in memory at a time: about 150 MiB of them.
 pub(crate) const RANGE_ROWS: u64 = 1 << 21;
-const FATES: [&str; 6] = ["delivered", "duplicate", "lost", "unsent", "no_receiver", "foreign"];
 const EMPTY: MessageRow<'static> = MessageRow {
     publisher: None,
     sequence: None,
     topic: None,
     subscriber: None,
-    fate: "",
-    phase: "",
+    fate: MessageFate::Lost,
+    phase: Phase::WarmUp,
     qos: None,
     qos_delivered: None,
     payload_bytes: 0,

@@ -45,8 +45,8 @@ pub use layout::{Client, Layout, Topic};
 pub use packets::LinkTally;
 pub use recorder::{Recorder, Sink, Strain};
 pub use rows::{
-    Acknowledged, Cause, Direction, Event, EventKind, Frame, FrameFate, Identified, Process, Received,
-    Resource, Sent, Unsent,
+    Acknowledged, Cause, ControlPacketKind, Direction, Event, EventKind, Frame, FrameFate, Identified,
+    MessageFate, Phase, Process, Received, Resource, Sent, Towards, Unsent,
 };
 pub use run::{Ending, RunFacts};
 pub use table::{Column, Description, FileSize};

@@ -79,23 +79,22 @@ impl PacketTables {
 
     #[inline]
     fn tally(&mut self, row: &PacketRow<'_>) {
-        let place = usize::from(row.link) * 2 + usize::from(row.direction == Direction::Down.as_str());
+        let place = usize::from(row.link) * 2 + row.direction as usize;
         if place >= self.tallies.len() {
             self.tallies.resize_with(place + 1, LinkTally::default);
         }
         let tally = &mut self.tallies[place];
         tally.frames += 1;
         tally.bytes += u64::from(row.frame_bytes);
-        match row.fate.as_bytes() {
-            b"delivered" => {
+        match row.fate {
+            FrameFate::Delivered => {
                 tally.delivered += 1;
                 tally.delivered_bytes += u64::from(row.frame_bytes);
             }
-            b"corrupted" => tally.corrupted += 1,
-            b"duplicated" => tally.duplicated += 1,
-            _ => {
-                let cause = Cause::ALL.iter().find(|cause| Some(cause.as_str()) == row.cause);
-                *tally.dropped.entry(cause.unwrap_or(&Cause::None).as_str()).or_default() += 1;
+            FrameFate::Corrupted => tally.corrupted += 1,
+            FrameFate::Duplicated => tally.duplicated += 1,
+            FrameFate::Dropped => {
+                *tally.dropped.entry(row.cause.unwrap_or(Cause::None).as_str()).or_default() += 1;
             }
         }
     }

@@ -138,7 +138,8 @@ pub(crate) use record;
 macro_rules! words {
     ($(#[$outer:meta])* pub enum $name:ident { $($(#[$inner:meta])* $variant:ident = $word:literal,)* }) => {
         $(#[$outer])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+        #[serde(rename_all = "snake_case")]
         pub enum $name { $($(#[$inner])* $variant,)* }
 
         impl $name {
@@ -148,6 +149,35 @@ macro_rules! words {
             /// The word that stands in the column.
             pub const fn as_str(self) -> &'static str {
                 match self { $($name::$variant => $word,)* }
+            }
+        }
+
+        impl $crate::column::Word for $name {
+            const WORDS: &'static [&'static str] = &[$($word,)*];
+            fn code(self) -> u8 {
+                self as u8
+            }
+        }
+
+        impl $crate::table::Cell for $name {
+            type Buffer = $crate::column::Codes<$name>;
+            const KIND: &'static str = "text";
+            #[inline]
+            fn push(self, buffer: &mut Self::Buffer) {
+                buffer.push(self);
+            }
+        }
+
+        impl $crate::table::Cell for Option<$name> {
+            type Buffer = $crate::column::Codes<$name>;
+            const KIND: &'static str = "text";
+            const NULLABLE: bool = true;
+            #[inline]
+            fn push(self, buffer: &mut Self::Buffer) {
+                buffer.presence.push(self.is_some());
+                if let Some(word) = self {
+                    buffer.push(word);
+                }
             }
         }
 

@@ -274,3 +274,65 @@ words! {
         HostRefused = "host_refused",
     }
 }
+
+words! {
+    /// What became of a message at one receiver.
+    pub enum MessageFate {
+        /// It arrived.
+        Delivered = "delivered",
+        /// It arrived, and had arrived before.
+        Duplicate = "duplicate",
+        /// It was sent and did not arrive.
+        Lost = "lost",
+        /// It was offered and not sent.
+        Unsent = "unsent",
+        /// It was sent, and nobody subscribes to its topic.
+        NoReceiver = "no_receiver",
+        /// It arrived, and nobody is known to have sent it.
+        Foreign = "foreign",
+    }
+}
+
+words! {
+    /// Which part of a run something belongs to.
+    pub enum Phase {
+        /// Before measuring: queues fill and congestion windows open.
+        WarmUp = "warm_up",
+        /// What counts.
+        Measurement = "measurement",
+        /// After measuring: what is under way arrives.
+        CoolDown = "cool_down",
+    }
+}
+
+words! {
+    /// Which way a control packet goes.
+    pub enum Towards {
+        /// From the client.
+        Broker = "to_broker",
+        /// From the broker.
+        Client = "to_client",
+    }
+}
+
+words! {
+    /// The type of a control packet (MQTT 5 §2.1.2).
+    #[allow(missing_docs)]
+    pub enum ControlPacketKind {
+        Connect = "CONNECT",
+        Connack = "CONNACK",
+        Publish = "PUBLISH",
+        Puback = "PUBACK",
+        Pubrec = "PUBREC",
+        Pubrel = "PUBREL",
+        Pubcomp = "PUBCOMP",
+        Subscribe = "SUBSCRIBE",
+        Suback = "SUBACK",
+        Unsubscribe = "UNSUBSCRIBE",
+        Unsuback = "UNSUBACK",
+        Pingreq = "PINGREQ",
+        Pingresp = "PINGRESP",
+        Disconnect = "DISCONNECT",
+        Auth = "AUTH",
+    }
+}

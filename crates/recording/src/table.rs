@@ -140,7 +140,7 @@ macro_rules! table {
 
         pub(crate) struct $columns<$life> { $($field: <$kind as $crate::table::Cell>::Buffer,)* }
 
-        impl Default for $columns<'_> {
+        impl<$life> Default for $columns<$life> {
             fn default() -> Self {
                 $columns { $($field: Default::default(),)* }
             }

@@ -2,6 +2,9 @@
 //!
 //! Times are nanoseconds since the start of the run; clients, hosts and links are numbered as in `layout.json`.
 
+use crate::rows::{
+    Cause, ControlPacketKind, Direction, EventKind, FrameFate, Identified, MessageFate, Phase, Towards,
+};
 use crate::table::{Columns, Description, table};
 
 table! {
@@ -16,9 +19,9 @@ table! {
         /// The receiving client; empty when the message was not sent or has no receiver.
         pub subscriber: Option<u32>,
         /// `delivered`; `duplicate`: delivered before; `lost`: not delivered to this receiver; `unsent`: offered and not sent; `no_receiver`: sent, and nobody subscribes; `foreign`: delivered, and nobody is known to have sent it.
-        pub fate: &'a str,
+        pub fate: MessageFate,
         /// By its intended time: `warm_up`, `measurement` or `cool_down`. Foreign messages by the time they were received.
-        pub phase: &'a str,
+        pub phase: Phase,
         /// Quality of service it was published with.
         pub qos: Option<u8>,
         /// Quality of service it was delivered with.
@@ -36,7 +39,7 @@ table! {
         /// Whether it took longer than the scenario allows.
         pub late: bool,
         /// How the delivery was matched to the message: `payload`, `order` or `unknown`.
-        pub identified: Option<&'a str>,
+        pub identified: Option<Identified>,
         /// When the schedule wanted it sent. Latency counts from here.
         pub intended_ns: Option<u64>,
         /// When it was handed to the publisher's session.
@@ -58,7 +61,7 @@ table! {
         /// The link.
         pub link: u16,
         /// `up` from the link's first end to its second, `down` the other way.
-        pub direction: &'a str,
+        pub direction: Direction,
         /// Which link of the frame's path this is, from 0.
         pub hop: u8,
         /// How many links the path has.
@@ -78,9 +81,9 @@ table! {
         /// When its last bit arrived.
         pub delivered_ns: Option<u64>,
         /// `delivered`, `dropped`, `corrupted` (arrived damaged) or `duplicated` (a copy that the link made).
-        pub fate: &'a str,
+        pub fate: FrameFate,
         /// Why it was dropped or damaged: `queue_full`, `random_loss`, `burst_loss`, `bit_error`, `collision`, `retry_limit`, `unreachable`, `too_large`, `link_down`, `run_ended` or `host_refused`.
-        pub cause: Option<&'a str>,
+        pub cause: Option<Cause>,
         /// Size on the link, with the link's own headers.
         pub frame_bytes: u32,
         /// Size of the IP packet.
@@ -122,11 +125,11 @@ table! {
         /// The TCP connection's number, as in `packets`.
         pub connection: u32,
         /// `to_broker` or `to_client`.
-        pub direction: &'a str,
+        pub direction: Towards,
         /// The client at the connection's end, when it is known.
         pub client: Option<u32>,
         /// The packet's type as the specification writes it: `CONNECT`, `PUBLISH`, `PUBACK`.
-        pub kind: &'a str,
+        pub kind: ControlPacketKind,
         /// Quality of service of a PUBLISH.
         pub qos: Option<u8>,
         /// DUP flag of a PUBLISH.
@@ -172,7 +175,7 @@ table! {
         /// When.
         pub at_ns: u64,
         /// What: `connect`, `connack`, `disconnect`, `reconnect`, `subscribe`, `suback`, `refused`, `phase`, `broker_start`, `broker_exit`, `warning`, `note` or `close`.
-        pub kind: &'a str,
+        pub kind: EventKind,
         /// To which client; empty when it is the run's or the broker's.
         pub client: Option<u32>,
         /// How long it took, for answers: from the request.
