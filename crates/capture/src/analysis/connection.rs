@@ -289,7 +289,12 @@ impl Follower {
         result
     }
 
+    /// Damaged packets are handed on, but the decoder counts them with those that were cut.
     fn packet(&mut self, direction: Direction, packet: Packet, completed: &mut Vec<Completed>) {
+        if packet.damaged {
+            completed.push(Completed { connection: self.number, direction, packet });
+            return;
+        }
         let way = &mut self.ways[direction as usize];
         way.tally.packet(&packet);
         if packet.kind == Kind::Publish {
@@ -354,10 +359,10 @@ impl Follower {
 impl Way {
     /// Where the segment lies against the highest sequence number seen, before it is remembered.
     fn count_order(&mut self, segment: &Segment) {
-        let Some(next) = self.half.next.filter(|_| segment.payload_len > 0) else { return };
+        let Some(next) = self.half.next else { return };
         let end = segment.sequence.wrapping_add(segment.payload_len);
         self.tally.holes += u64::from(flags::after(segment.sequence, next));
-        self.tally.segments_below_highest += u64::from(!flags::after(end, next));
+        self.tally.segments_below_highest += u64::from(segment.payload_len > 0 && !flags::after(end, next));
     }
 }
 

@@ -166,12 +166,7 @@ pub const METRICS: &[Metric] = &[
         TCP,
         |t| t.segments_below_highest,
     ),
-    count(
-        "segments_after_hole",
-        "Segments with payload that start above the highest number seen.",
-        TCP,
-        |t| t.holes,
-    ),
+    count("segments_after_hole", "Segments that start above the highest number seen.", TCP, |t| t.holes),
     count("syn", "Segments with SYN and without ACK.", TCP, |t| t.syn),
     count("syn_ack", "Segments with SYN and ACK.", TCP, |t| t.syn_ack),
     count("fin", "Segments with FIN.", TCP, |t| t.fin),
@@ -278,7 +273,7 @@ pub const METRICS: &[Metric] = &[
     count("mqtt_publish_qos1", "PUBLISH packets at QoS 1.", MQTT, |t| t.publish[1].count),
     count("mqtt_publish_qos2", "PUBLISH packets at QoS 2.", MQTT, |t| t.publish[2].count),
     count("mqtt_publish_dup", "PUBLISH packets with the DUP flag.", MQTT, |t| t.publish_dup),
-    count("mqtt_partial", "MQTT packets of which only the beginning was captured.", LINK, |t| t.partial),
+    count("mqtt_partial", "MQTT packets of which only a part was captured.", LINK, |t| t.partial),
     bytes("mqtt_skipped_bytes", "Bytes passed over to find the next MQTT packet.", LINK, |t| t.skipped_bytes),
     bytes("mqtt_bytes", "Bytes of MQTT packets that were captured whole.", MQTT, |t| t.mqtt_bytes),
     quotient("mqtt_rate", Unit::BitsPerSecond, "Bits of MQTT packets over time.", MQTT, |t| {

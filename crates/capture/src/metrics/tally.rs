@@ -100,7 +100,7 @@ pub struct Tally {
     pub segments_with_payload: u64,
     /// Segments with payload that end at or below the highest sequence number seen.
     pub segments_below_highest: u64,
-    /// Segments with payload that start above the highest sequence number seen.
+    /// Segments that start above the highest sequence number seen.
     pub holes: u64,
     /// SYN without ACK.
     pub syn: u64,
@@ -144,9 +144,9 @@ pub struct Tally {
     pub publish_starts_per_segment: Distribution,
     /// Request to answer, ns, by [`Exchange`]; in the direction of the request.
     pub exchange_ns: [Distribution; Exchange::COUNT],
-    /// Bytes passed over to find the next MQTT packet.
+    /// Bytes passed over to find the next MQTT packet, the rest of a damaged one included.
     pub skipped_bytes: u64,
-    /// MQTT packets of which only the beginning was captured.
+    /// MQTT packets of which only a part was captured.
     pub partial: u64,
     /// MQTT protocol levels seen in CONNECT packets: bit n is level n.
     pub levels: u8,

@@ -26,7 +26,7 @@ pub struct Context {
 pub struct FramerCounts {
     /// Bytes passed over in search of a packet.
     pub skipped_bytes: u64,
-    /// Packets of which the beginning was seen, but not the rest.
+    /// Packets of which a part was seen, but not all.
     pub partial: u64,
 }
 
@@ -67,6 +67,8 @@ struct Partial {
     /// Bytes after the fixed header that have gone by.
     gone: u64,
     damaged: bool,
+    /// Bytes that came after a hole.
+    after_hole: u64,
 }
 
 #[derive(Debug, Default)]
@@ -191,7 +193,15 @@ impl Framer {
                 let Some(wanted) = fixed.wanted(&[], context.level.unwrap_or(DEFAULT_LEVEL)) else {
                     return self.lose(before);
                 };
-                let partial = Partial { fixed, start, head: Vec::new(), wanted, gone: 0, damaged: false };
+                let partial = Partial {
+                    fixed,
+                    start,
+                    head: Vec::new(),
+                    wanted,
+                    gone: 0,
+                    damaged: false,
+                    after_hole: 0,
+                };
                 let whole = partial.is_whole();
                 self.state = State::Inside(Box::new(partial));
                 if whole {
@@ -216,7 +226,10 @@ impl Framer {
 
     fn complete(&mut self, context: &mut Context, packets: &mut Vec<Packet>) {
         let State::Inside(partial) = std::mem::replace(&mut self.state, State::Between) else { return };
-        if let Some(level) = layout::proven_level(&partial.fixed, &partial.head) {
+        if partial.damaged {
+            self.counts.partial += 1;
+            self.counts.skipped_bytes += partial.after_hole;
+        } else if let Some(level) = layout::proven_level(&partial.fixed, &partial.head) {
             context.level = Some(level);
         }
         packets.push(partial.into_packet(context));
@@ -310,6 +323,7 @@ impl Partial {
             }
         }
         self.gone += available as u64;
+        self.after_hole += if self.damaged { available as u64 } else { 0 };
         Some(available)
     }
 
