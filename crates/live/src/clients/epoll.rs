@@ -1,0 +1,82 @@
+//! Waiting for thousands of sockets at once.
+//!
+//! Edge-triggered, both directions from the start, so that a socket is registered once and never again: what is
+//! reported must be read or written until the kernel has no more.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+
+use mqttlab_units::Duration;
+
+use crate::clock::timespec;
+
+/// A set of sockets, each with the number of its client.
+pub(super) struct Epoll {
+    epoll: OwnedFd,
+    events: Vec<libc::epoll_event>,
+}
+
+/// What a socket is ready for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ready {
+    pub(super) client: u32,
+    /// Bytes, an end or an error are there to be read.
+    pub(super) readable: bool,
+    /// There is room, or the connection is established.
+    pub(super) writable: bool,
+}
+
+impl Epoll {
+    pub(super) fn new() -> io::Result<Epoll> {
+        // SAFETY: epoll_create1 takes flags only; a descriptor that it returns is ours alone.
+        let epoll = unsafe {
+            let fd = libc::epoll_create1(libc::EPOLL_CLOEXEC);
+            if fd < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            OwnedFd::from_raw_fd(fd)
+        };
+        Ok(Epoll { epoll, events: vec![libc::epoll_event { events: 0, u64: 0 }; BATCH] })
+    }
+
+    /// Waits for `socket`, too, until it is closed.
+    pub(super) fn add(&self, socket: impl AsFd, client: u32) -> io::Result<()> {
+        let events = (libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET) as u32;
+        let mut event = libc::epoll_event { events, u64: u64::from(client) };
+        let (epoll, socket) = (self.epoll.as_raw_fd(), socket.as_fd().as_raw_fd());
+        // SAFETY: `event` is a local; both descriptors are open.
+        let result = unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, socket, &mut event) };
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// Waits until a socket is ready or `timeout` is over, and returns how many are ready. A signal ends the wait.
+    pub(super) fn wait(&mut self, timeout: Duration) -> io::Result<usize> {
+        let limit = timespec(timeout);
+        let mask = std::ptr::null::<libc::sigset_t>();
+        // SAFETY: `events` holds BATCH events and `limit` is a local.
+        let count = unsafe {
+            let (epoll, events) = (self.epoll.as_raw_fd(), self.events.as_mut_ptr());
+            libc::syscall(libc::SYS_epoll_pwait2, epoll, events, BATCH, &raw const limit, mask, 0usize)
+        };
+        match count {
+            0.. => Ok(count as usize),
+            _ => match io::Error::last_os_error() {
+                error if error.kind() == io::ErrorKind::Interrupted => Ok(0),
+                error => Err(error),
+            },
+        }
+    }
+
+    /// The `index`-th of the sockets that the last wait found ready.
+    pub(super) fn ready(&self, index: usize) -> Ready {
+        let event = self.events[index];
+        let has = |flags: libc::c_int| event.events & flags as u32 != 0;
+        Ready {
+            client: event.u64 as u32,
+            readable: has(libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR),
+            writable: has(libc::EPOLLOUT | libc::EPOLLERR),
+        }
+    }
+}
+
+const BATCH: usize = 1024;
