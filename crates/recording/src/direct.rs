@@ -95,12 +95,14 @@ impl DirectRecorder {
             self.layout = layout;
             self.layout.write(&self.dir)?;
         }
-        for gathering in &mut self.spools {
-            gathering.write(&self.dir)?;
-        }
+        self.write_spools()?;
         let layout = Layout::read(&self.dir)?;
         let network = self.packets.finish(&layout)?;
         finish::complete_direct(&self.dir, &layout, network, facts, ending)
+    }
+
+    pub(crate) fn write_spools(&mut self) -> Result<()> {
+        self.spools.iter_mut().try_for_each(|gathering| gathering.write(&self.dir))
     }
 
     #[inline]

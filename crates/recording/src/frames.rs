@@ -270,3 +270,74 @@ const TCP: u8 = 6;
 const UDP: u8 = 17;
 const SYN: u8 = 2;
 const ACK: u8 = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A segment from 10.0.0.2:40000 to 10.0.0.1:1883.
+    fn segment(seq: u32, flags: u8, options: &[u8], payload: &[u8]) -> Vec<u8> {
+        let total = (40 + options.len() + payload.len()) as u16;
+        let mut bytes = vec![0x45, 0];
+        bytes.extend(total.to_be_bytes());
+        bytes.extend([0, 0, 0, 0, 64, TCP, 0, 0, 10, 0, 0, 2, 10, 0, 0, 1]);
+        bytes.extend(40_000_u16.to_be_bytes());
+        bytes.extend(1883_u16.to_be_bytes());
+        bytes.extend(seq.to_be_bytes());
+        bytes.extend(9_u32.to_be_bytes());
+        bytes.extend([((5 + options.len() / 4) << 4) as u8, flags, 1, 0, 0, 0, 0, 0]);
+        bytes.extend(options);
+        bytes.extend(payload);
+        bytes
+    }
+
+    fn offset(analyser: &mut HeaderAnalyser, seq: u32, flags: u8, size: usize) -> Option<u64> {
+        analyser.read(&segment(seq, flags, &[], &vec![0; size])).unwrap().stream_offset
+    }
+
+    #[test]
+    fn timestamps_and_sack_blocks_are_read_from_the_options() {
+        let mut options = vec![1, 1, 8, 10, 0, 0, 0, 7, 0, 0, 0, 8, 1, 1, 5, 18];
+        options.extend([0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4]);
+        let bytes = segment(5, ACK, &options, b"x");
+        let mut analyser = HeaderAnalyser::default();
+        let headers = analyser.read(&bytes).unwrap();
+        assert_eq!((headers.tsval, headers.tsecr, headers.sack), (Some(7), Some(8), Some("1-2 3-4")));
+        assert_eq!((headers.ack, headers.window, headers.payload_bytes), (Some(9), Some(256), 1));
+    }
+
+    #[test]
+    fn stream_offsets_go_on_where_sequence_numbers_wrap() {
+        let mut analyser = HeaderAnalyser::default();
+        assert_eq!(offset(&mut analyser, u32::MAX - 10, SYN, 0), None);
+        assert_eq!(offset(&mut analyser, u32::MAX - 9, ACK, 10), Some(0));
+        assert_eq!(offset(&mut analyser, 0, ACK, 1000), Some(10));
+        assert_eq!(offset(&mut analyser, u32::MAX - 9, ACK, 10), Some(0), "sent again");
+        assert_eq!(offset(&mut analyser, 1000, ACK, 1), Some(1010));
+    }
+
+    #[test]
+    fn a_new_syn_begins_the_stream_again() {
+        let mut analyser = HeaderAnalyser::default();
+        offset(&mut analyser, 100, SYN, 0);
+        assert_eq!(offset(&mut analyser, 101, ACK, 50), Some(0));
+        offset(&mut analyser, 100, SYN, 0);
+        assert_eq!(offset(&mut analyser, 151, ACK, 50), Some(50), "the same SYN sent again changes nothing");
+        offset(&mut analyser, 70_000, SYN, 0);
+        assert_eq!(offset(&mut analyser, 70_001, ACK, 50), Some(0));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_the_analyser_panic(mut bytes in proptest::collection::vec(any::<u8>(), 0..120), six: bool) {
+            if let Some(first) = bytes.first_mut() {
+                *first = if six { 0x60 } else { 0x45 };
+            }
+            if let Some(protocol) = bytes.get_mut(if six { 6 } else { 9 }) {
+                *protocol = TCP;
+            }
+            let _ = HeaderAnalyser::default().read(&bytes);
+        }
+    }
+}

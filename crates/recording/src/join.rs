@@ -54,7 +54,9 @@ pub(crate) fn messages(
     for range in ranges(&survey.blocks, BLOCK_BITS, range_rows) {
         Rows::read(from, &range, &survey)?.write(&mut out)?;
     }
-    write_foreign(from, &mut out)?;
+    if survey.foreign {
+        write_foreign(from, &mut out)?;
+    }
     Ok((out.table.finish()?, out.tallies, out.fates))
 }
 
@@ -95,13 +97,15 @@ pub(crate) fn for_each<R: Record>(
 struct Survey {
     /// Rows by block of keys.
     blocks: BTreeMap<u64, u64>,
+    /// Whether there are deliveries that no publisher is known for.
+    foreign: bool,
     /// One bit for each delivery in the order of the spool: whether a later message came before it.
     overtaken: Vec<u64>,
 }
 
 impl Survey {
     fn of(dir: &Path) -> Result<Survey> {
-        let mut survey = Survey { blocks: BTreeMap::new(), overtaken: Vec::new() };
+        let mut survey = Survey { blocks: BTreeMap::new(), foreign: false, overtaken: Vec::new() };
         for_each(dir, Spool::Sent, |row: Sent, _| survey.count(row.publisher, row.sequence))?;
         for_each(dir, Spool::Unsent, |row: Unsent, _| survey.count(row.publisher, row.sequence))?;
         for_each(dir, Spool::Acknowledged, |row: Acknowledged, _| survey.count(row.publisher, row.sequence))?;
@@ -117,6 +121,8 @@ impl Survey {
                 let overtaken = row.sequence < *latest;
                 survey.overtaken[delivery / 64] |= u64::from(overtaken) << (delivery % 64);
                 *latest = row.sequence.max(*latest);
+            } else {
+                survey.foreign = true;
             }
             delivery += 1;
             Ok(())
@@ -420,3 +426,81 @@ const EMPTY: MessageRow<'static> = MessageRow {
     received_ns: None,
     latency_ns: None,
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Client, DirectRecorder, Identified, Topic};
+    use mqttlab_units::Seed;
+
+    #[test]
+    fn ranges_hold_no_more_rows_than_they_may_and_leave_no_key_out() {
+        let blocks = BTreeMap::from([(0, 3), (1, 4), (5, 2), (6, 20), (7, 1)]);
+        assert_eq!(ranges(&blocks, 4, 7), [0..32, 80..96, 96..112, 112..128]);
+    }
+
+    #[test]
+    fn the_table_does_not_depend_on_how_many_rows_are_in_memory() {
+        let root = std::env::temp_dir().join(format!("mqttlab-join-{}", std::process::id()));
+        let layout = random_spools(&root.join("spools"));
+        let table = |rows: u64| {
+            let to = root.join(rows.to_string());
+            std::fs::create_dir_all(&to).unwrap();
+            let (_, tallies, fates) = messages(&root.join("spools"), &to, &layout, rows).unwrap();
+            (std::fs::read(to.join("messages.parquet")).unwrap(), format!("{tallies:?}"), fates)
+        };
+        let whole = table(RANGE_ROWS);
+        assert_eq!(whole.2.keys().count(), 5, "every fate but no_receiver was met: {:?}", whole.2);
+        assert!(table(1) == whole && table(500) == whole);
+        std::fs::remove_dir_all(&root).unwrap();
+    }
+
+    /// Twenty publishers whose messages are sent, lost, repeated and not sent, in no order at all.
+    fn random_spools(dir: &Path) -> Layout {
+        let client = Client { name: "c".into(), group: "g".into(), host: 0 };
+        let topics = vec![Topic { name: "t".into(), receivers: 0 }];
+        let receivers = vec![vec![0, 1, 2]];
+        let layout = Layout { clients: vec![client; 20], topics, receivers, ..Layout::default() };
+        let mut recorder = DirectRecorder::create(dir, "{}", &layout).unwrap();
+        let mut dice = Seed(3).dice();
+        for _ in 0..5_000 {
+            let publisher = dice.below(20) as u32;
+            let sequence = dice.below(200_000) as u32;
+            let at = Instant::from_ns(dice.below(1_000_000));
+            let (topic, qos, payload_bytes) = (0, 1, 9);
+            match dice.below(5) {
+                0 => {
+                    recorder.unsent(&Unsent { publisher, sequence, topic, qos, payload_bytes, intended: at })
+                }
+                1 => recorder.acknowledged(&Acknowledged { publisher, sequence, at }),
+                2 | 3 => recorder.sent(&Sent {
+                    publisher,
+                    sequence,
+                    topic,
+                    qos,
+                    retain: false,
+                    payload_bytes,
+                    intended: at,
+                    sent: at,
+                    written: None,
+                }),
+                _ => (0..1 + dice.below(3)).try_for_each(|subscriber| {
+                    recorder.received(&Received {
+                        subscriber: subscriber as u32 % 2,
+                        publisher: Some(publisher).filter(|publisher| *publisher > 0),
+                        sequence,
+                        qos,
+                        dup: false,
+                        retained: false,
+                        payload_bytes,
+                        received: at,
+                        identified: Identified::Payload,
+                    })
+                }),
+            }
+            .unwrap();
+        }
+        recorder.write_spools().unwrap();
+        layout
+    }
+}

@@ -5,6 +5,7 @@ use std::collections::btree_map::Entry;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -14,8 +15,9 @@ use crate::frames::{FrameAnalyser, Headers};
 use crate::join::{for_each, ranges};
 use crate::layout::Layout;
 use crate::pcapng::PcapngWriter;
+use crate::record::Record;
 use crate::rows::{Cause, Direction, Frame, FrameFate};
-use crate::spool::Spool;
+use crate::spool::{Reader, Spool};
 use crate::table::{FileSize, TableWriter};
 use crate::tables::{ControlPacketColumns, ControlPacketRow, PacketColumns, PacketRow};
 
@@ -225,9 +227,14 @@ fn write_captures(from: &Path, to: &Path, layout: &Layout) -> Result<BTreeMap<St
         *blocks.entry(frame.entered.as_ns() >> BLOCK_BITS).or_default() += 1;
         Ok(())
     })?;
+    let path = Spool::Frames.path(from);
+    let file = File::open(&path).on("open", &path)?;
+    let mut bytes = Vec::new();
     let mut captures: BTreeMap<u16, Capture> = BTreeMap::new();
     for range in ranges(&blocks, BLOCK_BITS, RANGE_FRAMES) {
-        for (frame, bytes) in frames_of(from, &range)? {
+        for (frame, place, size) in frames_of(from, &range)? {
+            bytes.resize(size, 0);
+            file.read_exact_at(&mut bytes, place).on("read", &path)?;
             let capture = match captures.entry(frame.link) {
                 Entry::Occupied(entry) => entry.into_mut(),
                 Entry::Vacant(entry) => entry.insert(Capture::create(to, layout, frame.link)?),
@@ -238,16 +245,18 @@ fn write_captures(from: &Path, to: &Path, layout: &Layout) -> Result<BTreeMap<St
     captures.into_values().map(Capture::finish).collect()
 }
 
-/// The frames that came to their link within a range of time, in that order.
-fn frames_of(from: &Path, range: &Range<u64>) -> Result<Vec<(Frame, Vec<u8>)>> {
+/// The frames that came to their link within a range of time, in that order, with the place and the size of their
+/// bytes in the spool.
+fn frames_of(from: &Path, range: &Range<u64>) -> Result<Vec<(Frame, u64, usize)>> {
     let mut frames = Vec::new();
-    for_each(from, Spool::Frames, |frame: Frame, bytes| {
-        if range.contains(&frame.entered.as_ns()) && !bytes.is_empty() {
-            frames.push((frame, bytes.to_vec()));
+    let Some(mut spool) = Reader::open(Spool::Frames, from)? else { return Ok(frames) };
+    while let Some(record) = spool.next()? {
+        let (frame, size) = (Frame::take(record), record.len() - Frame::SIZE);
+        if range.contains(&frame.entered.as_ns()) && size > 0 {
+            frames.push((frame, spool.place() - size as u64, size));
         }
-        Ok(())
-    })?;
-    frames.sort_by_key(|(frame, _)| frame.entered);
+    }
+    frames.sort_by_key(|(frame, ..)| frame.entered);
     Ok(frames)
 }
 
@@ -306,5 +315,5 @@ fn plain(name: &str) -> String {
 const KNOWN_FRAMES_MAX: usize = 1 << 18;
 /// A block is 2^24 ns, some 17 ms.
 const BLOCK_BITS: u32 = 24;
-/// Frames of a capture that are in memory at a time: some 50 MiB of full-size ones.
-const RANGE_FRAMES: u64 = 1 << 15;
+/// Frames of a capture that are in memory at a time, without their bytes: some 100 MiB.
+const RANGE_FRAMES: u64 = 1 << 20;

@@ -117,6 +117,8 @@ pub(crate) struct Reader {
     path: PathBuf,
     file: BufReader<File>,
     record: Vec<u8>,
+    /// Where in the file the next byte is read.
+    place: u64,
 }
 
 impl Reader {
@@ -128,8 +130,13 @@ impl Reader {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(source) => return Err(Error::Disk { action: "open", path, source }),
         };
-        let mut reader =
-            Reader { spool, path, file: BufReader::with_capacity(1 << 20, file), record: Vec::new() };
+        let mut reader = Reader {
+            spool,
+            path,
+            file: BufReader::with_capacity(1 << 20, file),
+            record: Vec::new(),
+            place: 0,
+        };
         Ok(if reader.header_is_whole()? { Some(reader) } else { None })
     }
 
@@ -178,11 +185,19 @@ impl Reader {
         Ok(())
     }
 
+    /// Where in the file the record that was read last ends.
+    pub(crate) fn place(&self) -> u64 {
+        self.place
+    }
+
     /// Reads exactly `size` bytes; `false` when the file ends before.
     fn fill(&mut self, size: usize) -> Result<bool> {
         self.record.resize(size, 0);
         match self.file.read_exact(&mut self.record) {
-            Ok(()) => Ok(true),
+            Ok(()) => {
+                self.place += size as u64;
+                Ok(true)
+            }
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
             Err(source) => Err(Error::Disk { action: "read", path: self.path.clone(), source }),
         }

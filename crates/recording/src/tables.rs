@@ -8,7 +8,8 @@ use crate::rows::{
 use crate::table::{Columns, Description, table};
 
 table! {
-    /// One row per message and receiver: what was delivered, duplicates too, what was lost on the way to whom, and what was offered and not sent.
+    /// One row per message and receiver: what was delivered, duplicates too, what was lost on the way to
+    /// whom, and what was offered and not sent.
     pub struct MessageRow<'a> in "messages", columns MessageColumns {
         /// The publishing client; empty when a delivery cannot be traced to one.
         pub publisher: Option<u32>,
@@ -18,9 +19,12 @@ table! {
         pub topic: Option<&'a str>,
         /// The receiving client; empty when the message was not sent or has no receiver.
         pub subscriber: Option<u32>,
-        /// `delivered`; `duplicate`: delivered before; `lost`: not delivered to this receiver; `unsent`: offered and not sent; `no_receiver`: sent, and nobody subscribes; `foreign`: delivered, and nobody is known to have sent it.
+        /// `delivered`; `duplicate`: delivered before; `lost`: not delivered to this receiver; `unsent`:
+        /// offered and not sent; `no_receiver`: sent, and nobody subscribes; `foreign`: delivered, and nobody
+        /// is known to have sent it.
         pub fate: MessageFate,
-        /// By its intended time: `warm_up`, `measurement` or `cool_down`. Foreign messages by the time they were received.
+        /// By its intended time: `warm_up`, `measurement` or `cool_down`. Foreign messages by the time they
+        /// were received.
         pub phase: Phase,
         /// Quality of service it was published with.
         pub qos: Option<u8>,
@@ -82,7 +86,9 @@ table! {
         pub delivered_ns: Option<u64>,
         /// `delivered`, `dropped`, `corrupted` (arrived damaged) or `duplicated` (a copy that the link made).
         pub fate: FrameFate,
-        /// Why it was dropped or damaged: `queue_full`, `random_loss`, `burst_loss`, `bit_error`, `collision`, `retry_limit`, `unreachable`, `too_large`, `link_down`, `run_ended` or `host_refused`.
+        /// Why it was dropped or damaged: `queue_full`, `random_loss`, `burst_loss`, `bit_error`,
+        /// `collision`, `retry_limit`, `unreachable`, `too_large`, `link_down`, `run_ended` or
+        /// `host_refused`.
         pub cause: Option<Cause>,
         /// Size on the link, with the link's own headers.
         pub frame_bytes: u32,
@@ -174,7 +180,8 @@ table! {
     pub struct EventRow<'a> in "events", columns EventColumns {
         /// When.
         pub at_ns: u64,
-        /// What: `connect`, `connack`, `disconnect`, `reconnect`, `subscribe`, `suback`, `refused`, `phase`, `broker_start`, `broker_exit`, `warning`, `note` or `close`.
+        /// What: `connect`, `connack`, `disconnect`, `reconnect`, `subscribe`, `suback`, `refused`, `phase`,
+        /// `broker_start`, `broker_exit`, `warning`, `note` or `close`.
         pub kind: EventKind,
         /// To which client; empty when it is the run's or the broker's.
         pub client: Option<u32>,
