@@ -13,6 +13,7 @@
 pub mod analysis;
 mod error;
 mod link;
+pub mod log;
 pub mod metrics;
 pub mod mqtt;
 mod reader;

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use mqttlab_capture::metrics::{Distribution, Exchange, Extent, Tally};
 use mqttlab_capture::mqtt::{Kind, Packet};
-use mqttlab_capture::{Analyser, Analysis, Completed, Connection, Direction, Marks, Reader, Settings};
+use mqttlab_capture::{
+    Analyser, Analysis, Bits, Completed, Direction, Marks, Reader, Settings, Transport, dissect,
+};
 
 use crate::reference::{Data, Verdicts};
 
@@ -18,22 +20,36 @@ struct Reading {
     packets: Vec<Completed>,
     first_ns: u64,
     last_ns: u64,
+    /// Segments that only acknowledge, by direction: no payload, SYN, FIN or RST.
+    pure_acks: [u64; 2],
+    tcp_frame_bytes: u64,
 }
+
+/// The study's clients put this many bytes before each payload.
+const IDENTIFIER_LEN: u64 = 6;
 
 fn read(data: &Data, file: &str) -> Reading {
     let mut reader = Reader::new(data.open(file)).expect("a capture");
     let mut analyser = Analyser::new(Settings::default());
     let mut packets = Vec::new();
     let (mut first_ns, mut last_ns) = (u64::MAX, 0);
+    let mut pure_acks = [0; 2];
     while let Some(frame) = reader.next_frame().expect("a frame") {
         first_ns = first_ns.min(frame.time.as_ns());
         last_ns = last_ns.max(frame.time.as_ns());
-        if let Some(annotations) = analyser.frame(&frame) {
-            packets.extend_from_slice(annotations.packets);
+        let Some(annotations) = analyser.frame(&frame) else { continue };
+        packets.extend_from_slice(annotations.packets);
+        if let Transport::Tcp(segment, _) = dissect(&frame)
+            && segment.payload_len == 0
+            && !segment.bits.any(Bits::SYN.and(Bits::FIN).and(Bits::RST))
+        {
+            pure_acks[annotations.direction as usize] += 1;
         }
     }
     packets.extend_from_slice(analyser.flush());
-    Reading { analysis: analyser.finish(), packets, first_ns, last_ns }
+    let analysis = analyser.finish();
+    let tcp_frame_bytes = analysis.total.tcp_frame_bytes;
+    Reading { analysis, packets, first_ns, last_ns, pure_acks, tcp_frame_bytes }
 }
 
 pub fn compare_captures(data: &Data) -> Verdicts {
@@ -193,8 +209,90 @@ fn mqtt(tally: &Tally, metric: &str) -> Option<Option<f64>> {
     Some(Some(number as f64))
 }
 
-pub fn compare_overhead(_data: &Data) -> Verdicts {
-    Verdicts::default()
+/// A capture's packets by the frame that completed them.
+fn by_frame(reading: &Reading) -> BTreeMap<(u64, Direction), Vec<&Packet>> {
+    let mut frames: BTreeMap<(u64, Direction), Vec<&Packet>> = BTreeMap::new();
+    for completed in &reading.packets {
+        frames
+            .entry((completed.packet.complete.frame, completed.direction))
+            .or_default()
+            .push(&completed.packet);
+    }
+    frames
+}
+
+/// Frames with several packets: how many, and of which types.
+fn several(reading: &Reading) -> String {
+    let several = by_frame(reading).into_values().filter(|packets| packets.len() > 1).map(|packets| {
+        let mut names: Vec<&str> = packets.iter().map(|packet| packet.kind.name()).collect();
+        names.sort_unstable();
+        names.dedup();
+        format!("'{}x{}'", packets.len(), names.join("+"))
+    });
+    format!("[{}]", several.collect::<Vec<_>>().join(", "))
+}
+
+pub fn compare_overhead(data: &Data) -> Verdicts {
+    let mut verdicts = Verdicts::default();
+    let folder = data.files("overhead");
+    for row in data.table("reference_overhead.csv") {
+        let start = format!("qos{}-{}.pcapng", row["qos"], row["payload"]);
+        let stored = folder.iter().find(|name| name.starts_with(&start)).expect("the row's capture");
+        let file = if stored.ends_with(".tar.gz") {
+            format!("logs/overhead/{stored}!{start}")
+        } else {
+            format!("logs/overhead/{stored}")
+        };
+        let reading = read(data, &file);
+        overhead_row(&mut verdicts, &row, &reading);
+    }
+    verdicts
+}
+
+fn overhead_row(verdicts: &mut Verdicts, row: &BTreeMap<String, String>, reading: &Reading) {
+    let what = |column: &str| format!("overhead QoS {} {} {column}", row["qos"], row["payload"]);
+    let sent = |kind: Kind, direction: Direction| {
+        let of_kind =
+            reading.packets.iter().filter(move |c| c.direction == direction && c.packet.kind == kind);
+        of_kind.map(|completed| &completed.packet).collect::<Vec<_>>()
+    };
+    let publishes = sent(Kind::Publish, Direction::ToServer);
+    let publish = publishes.first().expect("a PUBLISH");
+    let connect = sent(Kind::Connect, Direction::ToServer)[0];
+    let fields = connect.connect.as_ref().expect("a CONNECT that can be read");
+    let lengths = &publish.lengths;
+    let qos = usize::from(publish.qos);
+    let tallies = &reading.analysis.directions;
+    let acknowledgments: u64 = tallies.iter().map(|tally| tally.publish[qos].acknowledgments).sum();
+    let per_publish = acknowledgments as f64 / publishes.len() as f64;
+    let overhead = lengths.total() - u64::from(lengths.payload);
+    let first_ns = publishes.iter().map(|packet| packet.first.time.as_ns()).min().expect("a PUBLISH");
+    let last_ns = publishes.iter().map(|packet| packet.first.time.as_ns()).max().expect("a PUBLISH");
+    let mut number = |column: &str, ours: f64| verdicts.number(&what(column), Some(ours), &row[column]);
+    number("connect", connect.lengths.total() as f64);
+    number("ver", fields.level.into());
+    number("keepalive", fields.keep_alive_s.into());
+    number("connflags", fields.flags.into());
+    number("connack", sent(Kind::Connack, Direction::FromServer)[0].lengths.total() as f64);
+    number("disconnect", sent(Kind::Disconnect, Direction::ToServer)[0].lengths.total() as f64);
+    number("fixed_hdr", lengths.fixed_header.into());
+    number("rl_bytes", (lengths.fixed_header - 1).into());
+    number("topic_len", (lengths.topic - 2).into());
+    number("pktid", lengths.id.into());
+    number("publish_overhead", overhead as f64);
+    number("app_payload", lengths.payload.into());
+    number("with_id_overhead", (overhead + IDENTIFIER_LEN) as f64);
+    number("ack_bytes_per_publish", per_publish);
+    number("total_overhead", overhead as f64 + per_publish);
+    number("pure_ack_up", reading.pure_acks[0] as f64);
+    number("pure_ack_dn", reading.pure_acks[1] as f64);
+    number("eth_bytes", reading.tcp_frame_bytes as f64);
+    number("span_10_publish_s", (last_ns - first_ns) as f64 / 1e9);
+    verdicts.text(&what("clientid"), &fields.client_id, &row["clientid"]);
+    verdicts.text(&what("topic"), publish.topic.as_deref().unwrap_or(""), &row["topic"]);
+    let id = String::from_utf8_lossy(&publish.payload_head.as_slice()[..6]).into_owned();
+    verdicts.text(&what("id0"), &id, &row["id0"]);
+    verdicts.text(&what("multi"), &several(reading), &row["multi"]);
 }
 
 pub fn compare_with_logs(_data: &Data) -> Verdicts {
