@@ -97,8 +97,9 @@ pub fn compensation(kind: PortKind, priority: Priority) -> io::Result<Duration> 
     let bench = Bench::build(link, kind, priority, Duration::ZERO)?;
     let mut excess = Vec::with_capacity(SAMPLES);
     for sample in 0..SAMPLES + WARM_UP {
-        // Gaps of different lengths, so that no timer beats with them.
-        thread::sleep(time::Duration::from_micros(500 + 137 * (sample as u64 % 13)));
+        // As far apart as messages are, because a processor that has slept longer wakes more slowly, and of
+        // different lengths, so that no timer beats with them.
+        thread::sleep(time::Duration::from_micros(1500 + 237 * (sample as u64 % 13)));
         let delay = bench.one_way_delay(&[0; 64])?;
         if sample >= WARM_UP {
             excess.push(delay.saturating_sub(CALIBRATION_DELAY));
@@ -175,7 +176,7 @@ fn stamp(socket: &UdpSocket) -> io::Result<()> {
 
 const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 255, 0, 1), Ipv4Addr::new(10, 255, 0, 2)];
 const CALIBRATION_DELAY: Duration = Duration::from_ms(2);
-const SAMPLES: usize = 60;
+const SAMPLES: usize = 50;
 /// The first datagram may lack a time stamp's accuracy: the kernel enables stamping lazily.
 const WARM_UP: usize = 5;
 /// A busy machine must not make a run's delays shorter than they should be.
