@@ -1,0 +1,23 @@
+"""A broker that somebody else runs, at an address."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mqttlab.brokers.adapter import BrokerPlace
+
+if TYPE_CHECKING:
+    from mqttlab.scenario.model import Broker
+
+
+class External:
+    """Nothing is started; what the scenario says of the broker's settings is only for the report."""
+
+    def version(self) -> str:
+        return ""
+
+    def found(self) -> str | None:
+        return None
+
+    def process(self, broker: Broker, place: BrokerPlace) -> dict[str, Any] | None:
+        return None

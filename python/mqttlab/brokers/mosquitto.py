@@ -1,0 +1,76 @@
+"""Eclipse Mosquitto, with a configuration generated from the scenario's fields."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from mqttlab.brokers.adapter import BrokerPlace
+
+if TYPE_CHECKING:
+    from mqttlab.scenario.model import Broker
+
+S = 10**9
+# Debian puts daemons where a user's PATH does not look.
+SEARCH_PATH = "/usr/local/sbin:/usr/sbin:/sbin"
+
+
+class Mosquitto:
+    """Mosquitto 2.x, as its manual page mosquitto.conf(5) describes the options."""
+
+    def found(self) -> str | None:
+        return shutil.which("mosquitto") or shutil.which("mosquitto", path=SEARCH_PATH)
+
+    def version(self) -> str:
+        program = self.found()
+        return "" if program is None else _version(program)
+
+    def process(self, broker: Broker, place: BrokerPlace) -> dict[str, Any] | None:
+        return {
+            "command": [self.found() or "mosquitto", "-c", "{directory}/mosquitto.conf"],
+            "files": [{"name": "mosquitto.conf", "text": configuration(broker, place)}],
+            "start_timeout_ns": 10 * S,
+        }
+
+
+def configuration(broker: Broker, place: BrokerPlace) -> str:
+    """The text of ``mosquitto.conf``."""
+    lines = [
+        "per_listener_settings false",
+        f"listener {place.port} {place.address}",
+        "allow_anonymous true",
+        # Inside a user namespace only this user exists.
+        "user root",
+        f"set_tcp_nodelay {_word(not broker.nagle)}",
+        f"max_inflight_messages {broker.max_inflight}",
+        f"max_queued_messages {broker.max_queued}",
+        "max_keepalive 65535",
+        f"persistence {_word(broker.persistence)}",
+        "log_dest stderr",
+        "log_type error",
+        "log_type warning",
+        "log_type notice",
+        "log_type information",
+        "connection_messages true",
+    ]
+    if broker.persistence:
+        # Written after every change, so that a killed broker has its sessions when it comes back.
+        lines += ["persistence_location {directory}/", "autosave_interval 1", "autosave_on_changes true"]
+    return "\n".join(lines) + "\n"
+
+
+@cache
+def _version(program: str) -> str:
+    try:
+        shown = subprocess.run([program, "-h"], capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    match = re.search(r"mosquitto version (\S+)", shown.stdout + shown.stderr)
+    return match[1] if match else ""
+
+
+def _word(value: bool) -> str:
+    return "true" if value else "false"

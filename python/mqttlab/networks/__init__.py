@@ -1,0 +1,10 @@
+"""Named networks and TCP profiles: what people mean by "a SATCOM link" or "Linux of 2021", with sources.
+
+``up`` leads from the clients to the broker, ``down`` from the broker to the clients.
+"""
+
+from mqttlab.networks.models import MODELS, NetworkModel
+from mqttlab.networks.placement import PLACEMENTS, Implied, implied, place
+from mqttlab.networks.tcp import PROFILES, TcpProfile
+
+__all__ = ["MODELS", "PLACEMENTS", "PROFILES", "Implied", "NetworkModel", "TcpProfile", "implied", "place"]

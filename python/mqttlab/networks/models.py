@@ -1,0 +1,129 @@
+"""The named network models, each with the source of its figures.
+
+Models of andersen2021 are netem as that testbed used it: rate, delay and loss on one interface, the Ethernet header
+counted, a queue of 1000 packets that counts the delay line, lost frames taking no time.
+The others are typical values; where a source gives a range, the figure chosen is named.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mqttlab.scenario.link import GilbertElliott, LinkDirection, Queue
+
+MS = 10**6
+K = 10**3
+M = 10**6
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkModel:
+    """A named network: both directions, where it is usually applied, and who says so."""
+
+    name: str
+    title: str
+    up: LinkDirection
+    down: LinkDirection
+    placement: str
+    source: str
+
+
+# About 0.4 % of the frames, four at a time.
+_WIFI_BURSTS = GilbertElliott.model_validate(
+    {"good_to_bad": "1/500", "bad_to_good": "1/4", "loss_bad": "1/2"})
+
+
+def _link(rate: int | None, delay_ms: float, **more: object) -> LinkDirection:
+    return LinkDirection.model_construct(
+        **{name: field.get_default() for name, field in LinkDirection.model_fields.items()}
+    ).model_copy(update={"rate": rate, "delay": round(delay_ms * MS), **more})
+
+
+def _netem(name: str, title: str, rate: int, delay_ms: float, loss_percent: int) -> NetworkModel:
+    link = _link(
+        rate, delay_ms, loss=(loss_percent, 100) if loss_percent else (0, 1), loss_at="entry", overhead=14,
+        queue=Queue(packets=1000, bytes=None), queue_counts_delay_line=True,
+    )
+    return NetworkModel(
+        name=name, title=title, up=link, down=link, placement="egress-at-broker",
+        source="Andersen 2021, table 4.1; applied to the broker's interface alone, as its delays show",
+    )
+
+
+def _queue(packets: int) -> Queue:
+    return Queue(packets=packets, bytes=None)
+
+
+MODELS: dict[str, NetworkModel] = {
+    model.name: model
+    for model in (
+        _netem("tactical-broadband", "Tactical broadband radio", 2 * M, 100, 1),
+        _netem("satcom", "Satellite terminal", 250 * K, 550, 0),
+        _netem("nato-narrowband", "NATO Narrowband Waveform", 16 * K, 500, 0),
+        _netem("cnr-1", "Combat net radio, 1 % loss", 9_600, 100, 1),
+        _netem("cnr-10", "Combat net radio, 10 % loss", 9_600, 100, 10),
+        NetworkModel(
+            name="lte-m", title="LTE-M (Cat-M1, half duplex, good coverage)",
+            up=_link(300 * K, 60, jitter=15 * MS, distribution="normal", queue=_queue(200)),
+            down=_link(300 * K, 40, jitter=10 * MS, distribution="normal", queue=_queue(200)),
+            placement="both",
+            source="Rate: 3GPP TS 36.306, Cat-M1 half duplex, about 300 kbit/s down and 375 kbit/s up at the peak; "
+                   "delay: typical of the 50-100 ms that operators state, assumed",
+        ),
+        NetworkModel(
+            name="nb-iot", title="NB-IoT (Cat-NB1, multi-tone, good coverage)",
+            up=_link(60 * K, 800, jitter=200 * MS, distribution="normal", queue=_queue(50)),
+            down=_link(26 * K, 400, jitter=100 * MS, distribution="normal", queue=_queue(50)),
+            placement="both",
+            source="Rate: 3GPP TS 36.306, Cat-NB1, 62.5 kbit/s up and 25.5 kbit/s down; delay: within the 1.6-10 s "
+                   "that 3GPP TR 45.820 allows an exception report, the good end, assumed",
+        ),
+        NetworkModel(
+            name="geo-satellite", title="Geostationary satellite broadband",
+            up=_link(3 * M, 280, jitter=5 * MS, distribution="normal", queue=_queue(200)),
+            down=_link(25 * M, 280, jitter=5 * MS, distribution="normal", queue=_queue(1000)),
+            placement="both",
+            source="Delay: 35 786 km up and down at the speed of light, 239 ms, and about 40 ms of framing and "
+                   "gateway (ITU-R S.1711 has some 280 ms one way); rate: a common consumer plan, assumed",
+        ),
+        NetworkModel(
+            name="leo-satellite", title="Low earth orbit satellite broadband",
+            up=_link(10 * M, 22, jitter=6 * MS, distribution="normal", loss=(4, 1000), queue=_queue(200)),
+            down=_link(100 * M, 22, jitter=6 * MS, distribution="normal", loss=(4, 1000), queue=_queue(1000)),
+            placement="both",
+            source="Round trip 40-50 ms, loss near 0.4 %: Michel et al., A first look at Starlink performance, IMC "
+                   "2022; rates: of the same order as theirs",
+        ),
+        NetworkModel(
+            name="3g", title="UMTS with HSPA",
+            up=_link(768 * K, 75, jitter=10 * MS, distribution="normal", queue=_queue(300)),
+            down=_link(1_600 * K, 75, jitter=10 * MS, distribution="normal", queue=_queue(300)),
+            placement="both",
+            source="1.6 Mbit/s, 768 kbit/s and 150 ms round trip: the 3G profile of WebPageTest; jitter assumed",
+        ),
+        NetworkModel(
+            name="dsl", title="DSL",
+            up=_link(384 * K, 25, queue=_queue(100)),
+            down=_link(1_500 * K, 25, queue=_queue(200)),
+            placement="both",
+            source="1.5 Mbit/s, 384 kbit/s and 50 ms round trip: the DSL profile of WebPageTest",
+        ),
+        NetworkModel(
+            name="wifi", title="Wi-Fi in a home, some interference",
+            up=_link(30 * M, 2, jitter=MS, distribution="pareto",
+                     burst_loss=_WIFI_BURSTS),
+            down=_link(30 * M, 2, jitter=MS, distribution="pareto",
+                       burst_loss=_WIFI_BURSTS),
+            placement="both",
+            source="30 Mbit/s and 2 ms: the Wi-Fi profile of Chrome's and WebPageTest's throttling; bursts assumed",
+        ),
+        NetworkModel(
+            name="lora-backhaul", title="LoRa point-to-point backhaul (SF7, 125 kHz)",
+            up=_link(5_470, 50, loss=(2, 100), queue=_queue(32)),
+            down=_link(5_470, 50, loss=(2, 100), queue=_queue(32)),
+            placement="shared-medium",
+            source="5.47 kbit/s: SF7 at 125 kHz and coding rate 4/5 (Semtech SX1276 data sheet); half duplex, one "
+                   "channel; loss and turnaround assumed, duty cycle not modelled",
+        ),
+    )
+}

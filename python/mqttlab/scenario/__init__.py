@@ -1,0 +1,11 @@
+"""Scenarios: what a person writes, checked, and compiled to the plan that the engine runs.
+
+Exceptions:
+    ScenarioError: the scenario cannot be run; ``problems`` lists what is wrong, one line each, with place and remedy.
+"""
+
+from mqttlab.scenario.compile import compile_plan
+from mqttlab.scenario.load import ScenarioError, load, parse
+from mqttlab.scenario.model import Scenario
+
+__all__ = ["Scenario", "ScenarioError", "compile_plan", "load", "parse"]

@@ -1,0 +1,288 @@
+"""From a scenario to the plan: every default and seed filled in, nothing left to choose.
+
+The plan's fields are those of ``crates/plan``; the engine refuses what it does not know, and a test has it read what
+is made here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from mqttlab.brokers import ADAPTERS, BrokerPlace
+from mqttlab.networks import MODELS, PROFILES, place
+from mqttlab.networks.placement import Placed
+from mqttlab.scenario.model import Group, Host, Mqtt, NetworkBetween, Publish, Scenario
+
+SCHEMA = 1
+S = 10**9
+KIND_OF_NETWORK = {"emulated": "emulated", "direct": "veth", "veth": "veth", "loopback": "loopback",
+                   "external": "external"}
+# Addresses exist only inside the namespaces that the run makes.
+FIRST_ADDRESS = (10 << 24) + (77 << 16) + 1
+
+
+def compile_plan(scenario: Scenario, directory: Path, repetition: int = 0) -> dict[str, Any]:
+    """The plan of one repetition, as the JSON object that the engine reads.
+
+    Args:
+        scenario: as loaded and checked.
+        directory: where the recording will be written.
+        repetition: from 0; each has a seed of its own.
+    """
+    hosts = _Hosts(scenario)
+    return {
+        "schema": SCHEMA,
+        "name": scenario.name,
+        "description": scenario.description,
+        "backend": scenario.backend,
+        "seed": repetition_seed(scenario.seed, repetition),
+        "repetition": repetition,
+        "directory": str(directory),
+        "phases": {
+            "connect_timeout_ns": scenario.phases.connect_timeout,
+            "warm_up_ns": scenario.phases.warm_up,
+            "duration_ns": scenario.phases.duration,
+            "cool_down_ns": scenario.phases.cool_down,
+        },
+        "hosts": hosts.plan(),
+        "network": _network(scenario, hosts),
+        "broker": _broker(scenario, hosts),
+        "groups": [_group(scenario, group, hosts) for group in scenario.groups],
+        "recording": {
+            "packets": scenario.recording.packets,
+            "pcapng": scenario.recording.pcapng,
+            "resource_interval_ns": scenario.recording.resource_interval,
+        },
+        "live": {
+            "real_time": scenario.live.real_time,
+            "latency_compensation_ns": scenario.live.latency_compensation,
+            "port": scenario.live.port,
+            "workers": scenario.live.workers,
+        },
+        "sim": _sim(scenario),
+    }
+
+
+def repetition_seed(seed: int, repetition: int) -> int:
+    """The scenario's own seed for the first repetition, an unrelated one for each other."""
+    if repetition == 0:
+        return seed
+    return int.from_bytes(hashlib.sha256(f"{seed}/{repetition}".encode()).digest()[:8], "big") >> 1
+
+
+class _Hosts:
+    """The plan's hosts in order, and where each name's first one is."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        names = [scenario.broker.host]
+        names += [group.host for group in scenario.groups]
+        self.first: dict[str, int] = {}
+        self.count: dict[str, int] = {}
+        self.entries: list[tuple[str, Host]] = []
+        for name in dict.fromkeys(names):
+            host = scenario.hosts.get(name, Host())
+            self.first[name] = len(self.entries)
+            self.count[name] = host.count
+            labels = [name] if host.count == 1 else [f"{name}-{index}" for index in range(host.count)]
+            self.entries += [(label, host) for label in labels]
+
+    def plan(self) -> list[dict[str, Any]]:
+        return [
+            {"name": name, "address": _address(index), "tcp": _tcp(host)}
+            for index, (name, host) in enumerate(self.entries)
+        ]
+
+    def members(self, name: str) -> range:
+        return range(self.first[name], self.first[name] + self.count[name])
+
+    def label(self, index: int) -> str:
+        return self.entries[index][0]
+
+
+def _address(index: int) -> str:
+    number = FIRST_ADDRESS + index
+    return ".".join(str(number >> shift & 0xFF) for shift in (24, 16, 8, 0))
+
+
+def _tcp(host: Host) -> dict[str, Any]:
+    given = host.tcp.model_dump(exclude_none=True, exclude={"profile"})
+    renamed = {
+        "rto_min": "rto_min_ns", "rto_max": "rto_max_ns", "delayed_ack_max": "delayed_ack_max_ns",
+        "initial_window": "initial_window_segments", "mss": "mss_bytes", "send_buffer": "send_buffer_bytes",
+        "receive_buffer": "receive_buffer_bytes",
+    }
+    return PROFILES[host.tcp.profile].plan({renamed.get(name, name): value for name, value in given.items()})
+
+
+def _network(scenario: Scenario, hosts: _Hosts) -> dict[str, Any]:
+    links: list[dict[str, Any]] = []
+    paths: list[dict[str, Any]] = []
+    described: list[str] = []
+    broker = hosts.first[scenario.broker.host]
+    for network in scenario.networks:
+        other = next(name for name in network.between if name != scenario.broker.host)
+        if other not in hosts.first:
+            continue
+        placed, words = _placed(network, towards_broker=network.between[1] == scenario.broker.host)
+        described.append(words)
+        for up, down, member in _links_of(network, placed, other, hosts, links):
+            paths.append({"from": member, "to": broker, "hops": [{"link": link} for link in up]})
+            paths.append({"from": broker, "to": member, "hops": [{"link": link} for link in down]})
+    return {
+        "kind": KIND_OF_NETWORK[scenario.network],
+        "description": "; ".join(described) or scenario.network,
+        "mtu_bytes": scenario.mtu,
+        "links": links,
+        "paths": paths,
+    }
+
+
+def _placed(network: NetworkBetween, *, towards_broker: bool) -> tuple[Placed, str]:
+    """Links towards the broker (``up``) and away from it (``down``), and words for the report."""
+    if network.model is not None:
+        model = MODELS[network.model]
+        placement = network.placement or model.placement
+        return place(model, placement), f"{model.title}, {placement}"
+    up, down = (network.up, network.down) if towards_broker else (network.down, network.up)
+    return Placed(up, down), " – ".join(network.between)
+
+
+def _links_of(
+    network: NetworkBetween, placed: Placed, other: str, hosts: _Hosts, links: list[dict[str, Any]]
+) -> list[tuple[list[int], list[int], int]]:
+    """For each host of this name: the indices of the links up and down, made as they are needed."""
+
+    def make(label: str) -> tuple[list[int], list[int]]:
+        if placed.shared and placed.down is not None:
+            links.append(placed.down.plan(label))
+            return [len(links) - 1], [len(links) - 1]
+        made: list[list[int]] = []
+        for direction, link in (("up", placed.up), ("down", placed.down)):
+            made.append([])
+            if link is not None:
+                made[-1].append(len(links))
+                links.append(link.plan(f"{label}/{direction}"))
+        return made[0], made[1]
+
+    members = hosts.members(other)
+    if network.shared:
+        up, down = make(other)
+        return [(up, down, member) for member in members]
+    return [(*make(hosts.label(member)), member) for member in members]
+
+
+def _broker(scenario: Scenario, hosts: _Hosts) -> dict[str, Any]:
+    broker = scenario.broker
+    index = hosts.first[broker.host]
+    loopback = scenario.network == "loopback"
+    address = broker.address or ("127.0.0.1" if loopback else _address(index))
+    adapter = ADAPTERS[broker.kind]
+    simulated = scenario.backend == "sim"
+    return {
+        "name": broker.kind,
+        "version": "" if simulated else adapter.version(),
+        "host": index,
+        "address": address,
+        "port": broker.port,
+        "process": None if simulated else adapter.process(broker, BrokerPlace(address=address, port=broker.port)),
+        "settings": {
+            "tcp_nodelay": not broker.nagle,
+            "max_inflight": broker.max_inflight,
+            "max_queued": broker.max_queued,
+            "persistence": broker.persistence,
+        },
+        "service": {
+            "per_packet_ns": broker.service.per_packet,
+            "per_copy_ns": broker.service.per_copy,
+            "jitter": list(broker.service.jitter),
+        },
+    }
+
+
+def _group(scenario: Scenario, group: Group, hosts: _Hosts) -> dict[str, Any]:
+    connect_over = group.connect_over if group.connect_over is not None else group.count * 2_000_000
+    return {
+        "name": group.name,
+        "count": group.count,
+        "host": hosts.first[group.host],
+        "host_step": 1 if hosts.count[group.host] > 1 else 0,
+        "tcp_nodelay": not group.nagle,
+        "mqtt": _mqtt(group.mqtt or scenario.mqtt),
+        "reconnect": {
+            "enabled": group.reconnect.enabled,
+            "initial_ns": group.reconnect.initial,
+            "maximum_ns": group.reconnect.maximum,
+            "jitter": list(group.reconnect.jitter),
+            "connect_timeout_ns": group.reconnect.timeout,
+        },
+        "connect_over_ns": connect_over,
+        "publish": None if group.publish is None else _publish(group.publish),
+        "subscriptions": [{"filter": s.filter, "qos": s.qos} for s in group.subscribe],
+        "relay": None if group.relay is None else {"topic_suffix": group.relay.suffix, "qos": group.relay.qos},
+        "late_after_ns": group.late_after,
+    }
+
+
+def _mqtt(mqtt: Mqtt) -> dict[str, Any]:
+    return {
+        "version": mqtt.version,
+        "client_id": mqtt.client_id,
+        "keep_alive_s": mqtt.keep_alive // S,
+        "clean_session": mqtt.clean_session,
+        "session_expiry_s": 0 if mqtt.clean_session else mqtt.session_expiry // S,
+        "max_inflight": mqtt.max_inflight,
+        "max_queued": mqtt.max_queued,
+        "receive_maximum": mqtt.receive_maximum,
+        "retry": None if mqtt.retry is None else {"interval_ns": mqtt.retry},
+        "username": mqtt.username,
+        "password": mqtt.password,
+        "will": None if mqtt.will is None else mqtt.will.model_dump(),
+    }
+
+
+def _publish(publish: Publish) -> dict[str, Any]:
+    return {
+        "topic": publish.topic,
+        "topics": publish.topics,
+        "qos": publish.qos,
+        "retain": publish.retain,
+        "payload": _payload(publish),
+        "arrival": _arrival(publish),
+        "start_phase": publish.start_phase,
+        "messages": publish.messages,
+    }
+
+
+def _payload(publish: Publish) -> dict[str, Any]:
+    payload = publish.payload
+    if payload.path is not None:
+        return {"kind": "file", "path": str(payload.path.resolve()), "bytes": payload.path.stat().st_size}
+    if payload.size is not None:
+        return {"kind": payload.kind, "bytes": payload.size}
+    return {"kind": payload.kind}
+
+
+def _arrival(publish: Publish) -> dict[str, Any]:
+    if publish.arrival == "back-to-back":
+        return {"kind": "back_to_back"}
+    if publish.burst is not None:
+        burst = publish.burst
+        return {"kind": "burst", "size": burst.size, "interval_ns": burst.every, "gap_ns": burst.gap}
+    interval = publish.interval if publish.interval is not None else publish.rate
+    if publish.arrival == "poisson":
+        return {"kind": "poisson", "mean_interval_ns": interval}
+    return {"kind": "constant", "interval_ns": interval}
+
+
+def _sim(scenario: Scenario) -> dict[str, Any]:
+    stop = scenario.sim.stop
+    accuracy = None if stop is None or stop.relative_accuracy is None else stop.relative_accuracy
+    return {
+        "stop": None if stop is None else {
+            "relative_accuracy_ppm": None if accuracy is None else round(10**6 * accuracy[0] / accuracy[1]),
+            "messages_per_subscriber": stop.messages_per_subscriber,
+        },
+        "detect_transient": scenario.sim.detect_transient,
+    }

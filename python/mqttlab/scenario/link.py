@@ -1,0 +1,133 @@
+"""One direction of a link, as a scenario writes it."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from mqttlab.scenario.quantity import DurationNs, RateBitS, RatioPair, size_bytes
+
+ZERO = (0, 1)
+
+
+class Part(BaseModel):
+    """A part of a scenario: unknown fields are refused, and nothing changes after reading."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=False)
+
+
+class GilbertElliott(Part):
+    """Loss in bursts: Gilbert and Elliott's two-state chain, one step a frame."""
+
+    good_to_bad: RatioPair = Field(description="Chance to turn bad at a frame.")
+    bad_to_good: RatioPair = Field(description="Chance to turn good again at a frame.")
+    loss_good: RatioPair = Field(ZERO, description="Chance that a frame is lost in the good state.")
+    loss_bad: RatioPair = Field((1, 1), description="Chance that a frame is lost in the bad state.")
+
+
+class BitGilbertElliott(Part):
+    """Bit errors in bursts: the same chain with one step a bit, so that long frames die more often."""
+
+    good_to_bad: RatioPair = Field(description="Chance to turn bad at a bit.")
+    bad_to_bad: RatioPair = Field(description="Chance to stay bad at a bit.")
+    error_good: RatioPair = Field(ZERO, description="Bit error ratio in the good state.")
+    error_bad: RatioPair = Field((1, 2), description="Bit error ratio in the bad state.")
+
+
+class Queue(Part):
+    """Limits of a queue."""
+
+    packets: int | None = Field(None, ge=1, description="Frames that wait or are in service.")
+    bytes: int | None = Field(None, ge=1, description="Bytes that wait or are in service.")
+
+
+def read_queue(value: Any) -> Any:
+    """A queue limit from ``"1000 packets"`` or ``"64 kB"``."""
+    if not isinstance(value, str):
+        return value
+    if match := re.fullmatch(r"\s*(\d+)\s*packets?\s*", value):
+        return {"packets": int(match[1])}
+    try:
+        return {"bytes": size_bytes(value)}
+    except ValueError:
+        raise ValueError(f"{value!r} is not a queue limit; write it as \"1000 packets\" or \"64 kB\"") from None
+
+
+class Reorder(Part):
+    """Frames that overtake, as netem reorders."""
+
+    probability: RatioPair = Field(description="Chance that a candidate overtakes.")
+    gap: int = Field(1, ge=1, description="Every how-manieth frame is a candidate.")
+
+
+class LinkDirection(Part):
+    """One direction: a queue, a transmitter, a channel."""
+
+    rate: RateBitS | None = Field(None, description="Data rate; leave it out for a link that takes no time to send.")
+    delay: DurationNs = Field(0, description="Propagation delay; its mean where it varies.")
+    jitter: DurationNs = Field(0, description="Standard deviation of the delay; half its width when uniform.")
+    distribution: Literal["constant", "uniform", "normal", "pareto", "paretonormal"] | None = Field(
+        None, description="Law of the delay; `normal` where there is a jitter, `constant` where there is none.")
+    correlation: RatioPair = Field(ZERO, description="Correlation of a frame's delay with the last one's.")
+    keep_order: bool = Field(True, description="Frames never overtake each other, however their delays vary.")
+    loss: RatioPair = Field(ZERO, description="Chance that a frame is lost, each on its own.")
+    burst_loss: GilbertElliott | None = Field(None, description="Loss in bursts of frames; instead of `loss`.")
+    bit_errors: BitGilbertElliott | None = Field(None, description="Loss by bit errors; instead of `loss`.")
+    loss_at: Literal["entry", "exit"] = Field(
+        "exit", description="`exit`: a lost frame uses the link's time; `entry`: it does not, as in netem.")
+    duplicate: RatioPair = Field(ZERO, description="Chance that a frame arrives twice.")
+    corrupt: RatioPair = Field(ZERO, description="Chance that one bit of a frame is flipped.")
+    reorder: Reorder | None = Field(None, description="Frames that overtake.")
+    queue: Annotated[Queue, BeforeValidator(read_queue)] = Field(
+        Queue(packets=1000, bytes=None), description="What may wait: `\"1000 packets\"` or `\"64 kB\"`.")
+    queue_counts_delay_line: bool = Field(False, description="Frames that propagate count as waiting, as in netem.")
+    overhead: Annotated[int, BeforeValidator(size_bytes)] = Field(
+        0, description="Added to each IP packet: 14 B for an Ethernet header, 38 B for all that Ethernet adds.")
+    minimum_frame: Annotated[int, BeforeValidator(size_bytes)] = Field(
+        0, description="Shorter frames are padded to this.")
+
+    @model_validator(mode="after")
+    def _one_loss(self) -> Self:
+        given = [self.loss != ZERO, self.burst_loss is not None, self.bit_errors is not None]
+        if sum(given) > 1:
+            raise ValueError("loss, burst_loss and bit_errors exclude each other; keep one")
+        if self.jitter > 0 and self.distribution == "constant":
+            raise ValueError("a constant delay has no jitter; leave out `jitter`, or choose another distribution")
+        if self.distribution not in (None, "constant") and self.jitter == 0:
+            raise ValueError(f"a {self.distribution} delay needs a `jitter`")
+        return self
+
+    def plan(self, name: str) -> dict[str, Any]:
+        """The link as the plan has it (``LinkSpec`` of the engine)."""
+        law = self.distribution or ("normal" if self.jitter else "constant")
+        overtakes = self.reorder.probability if self.reorder else ZERO
+        return {
+            "name": name,
+            "rate_bit_s": self.rate,
+            "overhead_bytes": self.overhead,
+            "minimum_frame_bytes": self.minimum_frame,
+            "queue": {"limit_packets": self.queue.packets, "limit_bytes": self.queue.bytes,
+                      "counts_delay_line": self.queue_counts_delay_line},
+            "delay": {"law": law, "mean_ns": self.delay, "jitter_ns": self.jitter,
+                      "correlation": list(self.correlation), "keep_order": self.keep_order},
+            "loss": self._plan_loss(),
+            "loss_at": self.loss_at,
+            "duplication": list(self.duplicate),
+            "corruption": list(self.corrupt),
+            "reordering": {"probability": list(overtakes), "gap": self.reorder.gap if self.reorder else 1},
+        }
+
+    def _plan_loss(self) -> dict[str, Any]:
+        if self.burst_loss is not None:
+            return {"kind": "gilbert_elliott", **_lists(self.burst_loss)}
+        if self.bit_errors is not None:
+            return {"kind": "bit_gilbert_elliott", **_lists(self.bit_errors)}
+        if self.loss == ZERO:
+            return {"kind": "none"}
+        return {"kind": "bernoulli", "probability": list(self.loss)}
+
+
+def _lists(part: Part) -> dict[str, Any]:
+    return {name: list(value) for name, value in part.model_dump().items()}
