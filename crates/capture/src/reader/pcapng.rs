@@ -102,7 +102,7 @@ impl Sections {
             return Err(malformed(source, "a block is shorter than its own header"));
         }
         // Some writers forget the padding in the length; the format asks readers to round up.
-        let padded = length.checked_next_multiple_of(4).unwrap_or(u32::MAX & !3);
+        let padded = length.checked_next_multiple_of(4).unwrap_or(!3);
         Ok((kind, padded))
     }
 

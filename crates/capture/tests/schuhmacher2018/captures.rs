@@ -8,6 +8,9 @@ use mqttlab_capture::{
     Analyser, Analysis, Bits, Completed, Direction, Marks, Reader, Settings, Transport, dissect,
 };
 
+use mqttlab_capture::log::match_messages;
+
+use crate::logs;
 use crate::reference::{Data, Verdicts};
 
 /// The reference subtracts times since 1970 as binary64, whose steps are 238 ns in 2018, in every own row. A step is
@@ -27,6 +30,9 @@ struct Reading {
 
 /// The study's clients put this many bytes before each payload.
 const IDENTIFIER_LEN: u64 = 6;
+
+/// The relay sends to the topic with this behind it.
+const RELAYED: &str = "_2";
 
 fn read(data: &Data, file: &str) -> Reading {
     let mut reader = Reader::new(data.open(file)).expect("a capture");
@@ -295,6 +301,83 @@ fn overhead_row(verdicts: &mut Verdicts, row: &BTreeMap<String, String>, reading
     verdicts.text(&what("multi"), &several(reading), &row["multi"]);
 }
 
-pub fn compare_with_logs(_data: &Data) -> Verdicts {
-    Verdicts::default()
+/// The identifier before a payload.
+fn identifier(packet: &Packet) -> Option<u64> {
+    std::str::from_utf8(packet.payload_head.as_slice().get(..IDENTIFIER_LEN as usize)?).ok()?.parse().ok()
+}
+
+/// The messages of a topic as a capture shows them.
+#[derive(Default)]
+struct Trips {
+    /// PUBLISH packets to the broker, repeated ones included.
+    publishes: usize,
+    /// When the first byte of each message was first sent, and when its relayed copy was whole, ns, by identifier.
+    by_id: BTreeMap<u64, (u64, Option<u64>)>,
+}
+
+/// A capture may hold messages of an earlier run to other topics.
+fn trips(reading: &Reading, topic: &str) -> Trips {
+    let relayed = format!("{topic}{RELAYED}");
+    let mut trips = Trips::default();
+    for Completed { direction, packet, .. } in &reading.packets {
+        let is = |topic: &str| packet.topic.as_deref() == Some(topic) && !packet.damaged;
+        let Some(id) = identifier(packet) else { continue };
+        if *direction == Direction::ToServer && is(topic) {
+            trips.publishes += 1;
+            trips.by_id.entry(id).or_insert((packet.first.time.as_ns(), None));
+        } else if *direction == Direction::FromServer
+            && is(&relayed)
+            && let Some((_, back)) = trips.by_id.get_mut(&id)
+        {
+            back.get_or_insert(packet.complete.time.as_ns());
+        }
+    }
+    trips
+}
+
+pub fn compare_with_logs(data: &Data) -> Verdicts {
+    let mut verdicts = Verdicts::default();
+    for row in data.table("reference_pcap_vs_log.csv") {
+        let (folder, capture) = row["file"].split_once('/').expect("a folder and a file");
+        let qos = capture.trim_end_matches(".pcapng");
+        let is_log =
+            |name: &&String| name.starts_with(&format!("mqtt-roundtrip-{qos}-")) && name.contains("client1");
+        let names = data.files(folder);
+        let log = names.iter().find(is_log).expect("the sender's log");
+        let messages = match_messages(&logs::events(data, &format!("logs/{folder}/{log}")));
+        let reading = read(data, &format!("logs/{}", row["file"]));
+        let trips = trips(&reading, &messages.sent[0].topic);
+        let (mut captured, mut logged, mut apart, mut send) =
+            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for message in &messages.sent {
+            let Some(&(sent, back)) = trips.by_id.get(&message.id) else { continue };
+            send.push((message.sent.as_ns() as i128 - i128::from(sent)) as f64 / 1e9);
+            if let (Some(back), Some(trip)) = (back, message.round_trip()) {
+                captured.push((back as i128 - i128::from(sent)) as f64 / 1e9);
+                logged.push(trip.as_s_f64());
+                apart.push(trip.as_s_f64() - captured[captured.len() - 1]);
+            }
+        }
+        let mut number = |column: &str, ours: f64| {
+            let what = format!("{} against its log: {column}", row["file"]);
+            verdicts.number_within(&what, Some(ours), &row[column], 2.0 * EPOCH_STEPS_S);
+        };
+        number("n", captured.len() as f64);
+        number("pcap_rtt_mean", captured.iter().sum::<f64>() / captured.len() as f64);
+        number("log_rtt_mean", logged.iter().sum::<f64>() / logged.len() as f64);
+        number("diff_med", median(&mut apart));
+        number("diff_max", apart[apart.len() - 1]);
+        number("log_minus_pcap_send_med", median(&mut send));
+        number("log_sent", messages.sent.len() as f64);
+        number("pcap_pub", trips.publishes as f64);
+        number("sent_min", send[0]);
+    }
+    verdicts
+}
+
+/// Sorts, then takes the middle.
+fn median(samples: &mut [f64]) -> f64 {
+    samples.sort_by(f64::total_cmp);
+    let last = samples.len() - 1;
+    (samples[last / 2] + samples[last.div_ceil(2)]) / 2.0
 }

@@ -100,8 +100,9 @@ pub fn compare_client1(data: &Data) -> Verdicts {
         number("rtt_std_s", standard_deviation(&seconds(&trips)));
         number("study_mean", mean(&study));
         number("send_gap_median_ms", gap_median_ms(&messages));
-        let first = messages.sent.first().map_or(String::new(), |message| local(message.sent));
-        verdicts.text(&format!("{file} first_sent"), &first, &row["first_sent"]);
+        let first = messages.sent.first().map(|message| message.sent);
+        let expected = instant(&row["first_sent"]);
+        verdicts.text(&format!("{file} first_sent"), &format!("{first:?}"), &format!("{expected:?}"));
     }
     verdicts
 }
@@ -114,14 +115,10 @@ fn gap_median_ms(messages: &Messages) -> Option<f64> {
     Some((gaps[middle / 2] + gaps[middle.div_ceil(2)]) as f64 / 2e6)
 }
 
-/// As the log writes it.
-fn local(time: Instant) -> String {
-    let ms = time.as_ns() / 1_000_000 + UTC_OFFSET_S as u64 * 1_000;
-    let (days, ms) = (ms / 86_400_000, ms % 86_400_000);
-    // All logs are from May 2018, whose first day was the 17 652nd since 1970.
-    let day = days - 17_652 + 1;
-    let (hour, minute, second) = (ms / 3_600_000, ms / 60_000 % 60, ms / 1_000 % 60);
-    format!("2018-05-{day:02} {hour:02}:{minute:02}:{second:02}:{:03}", ms % 1_000)
+/// A time as the log writes it, read back.
+fn instant(text: &str) -> Option<Instant> {
+    let line = format!("{},sent,t,0,0,0", text.replace(' ', ","));
+    read_events(line.as_bytes(), UTC_OFFSET_S).ok().map(|events| events[0].time)
 }
 
 /// First receipt and first relaying of each message at the relay, by identifier. The reference does not tell apart the
