@@ -16,7 +16,9 @@ pub enum Interruption {
     Signal(&'static str),
     /// Nobody reads the progress any more: the program that started the engine is gone.
     Abandoned,
-    /// The broker did not start, or ended.
+    /// The broker ended; how is known when it has been laid to rest.
+    BrokerEnded,
+    /// The broker did not start, or ended so.
     Broker(String),
     /// Nothing can be written any more.
     Disk(String),
@@ -36,6 +38,7 @@ impl fmt::Display for Interruption {
         match self {
             Interruption::Signal(name) => write!(f, "the run was stopped by {name}"),
             Interruption::Abandoned => write!(f, "the program that started the engine is gone"),
+            Interruption::BrokerEnded => write!(f, "the broker ended during the run"),
             Interruption::Broker(what) | Interruption::Disk(what) | Interruption::Fault(what) => write!(f, "{what}"),
         }
     }

@@ -275,6 +275,9 @@ impl Prepared {
         if let Some(broker) = running.broker {
             let status = broker.stop();
             sampler.event(self.control.now(), EventKind::BrokerExit, &status);
+            if result == Err(Interruption::BrokerEnded) {
+                return Err(Interruption::Broker(format!("the broker ended during the run ({status}); see broker.log")));
+            }
         }
         result
     }
@@ -332,7 +335,7 @@ impl Stage<'_> {
             return Err(Interruption::Disk(error.to_string()));
         }
         if self.running.broker.as_ref().is_some_and(BrokerHandle::has_exited) {
-            return Err(Interruption::Broker("the broker ended during the run; its log is broker.log".into()));
+            return Err(Interruption::BrokerEnded);
         }
         if self.running.emulator.as_ref().is_some_and(Emulator::has_ended) {
             return Err(Interruption::Fault("the emulator ended during the run".into()));

@@ -20,20 +20,22 @@ pub(super) struct Message {
     pub(super) relayed: bool,
     /// Whether it has been put into the outbox, so that the time of writing is, or will be, known.
     pub(super) dispatched: bool,
+    /// Whether the session did not take it.
+    pub(super) refused: bool,
 }
 
 impl Messages {
     /// Takes a message of the client's own, and returns its token.
     pub(super) fn add(&mut self, row: Sent) -> u64 {
         let (token, place) = self.place();
-        (place.row, place.relayed, place.dispatched) = (row, false, false);
+        (place.row, place.relayed) = (row, false);
         token
     }
 
     /// Takes a message to be relayed.
     pub(super) fn add_relayed(&mut self, topic: &str, suffix: &str, payload: &[u8]) -> u64 {
         let (token, place) = self.place();
-        (place.row, place.relayed, place.dispatched) = (NO_ROW, true, false);
+        (place.row, place.relayed) = (NO_ROW, true);
         place.topic.clear();
         place.topic.push_str(topic);
         place.topic.push_str(suffix);
@@ -59,10 +61,13 @@ impl Messages {
                 payload: Vec::new(),
                 relayed: false,
                 dispatched: false,
+                refused: false,
             });
             self.places.len() as u32 - 1
         });
-        (u64::from(token), &mut self.places[token as usize])
+        let place = &mut self.places[token as usize];
+        (place.dispatched, place.refused) = (false, false);
+        (u64::from(token), place)
     }
 }
 

@@ -1,0 +1,239 @@
+//! Messages on their way out: offered by the schedule, handed to the session, put into the outbox, written,
+//! acknowledged.
+//!
+//! A payload is made when its packet is, and made again when the packet is repeated, so that a session in flight
+//! costs a few dozen bytes a message whatever its payload is.
+
+use mqttlab_mqtt::Qos;
+use mqttlab_mqtt::client::Input;
+use mqttlab_mqtt::encode::{self, PublishFields};
+use mqttlab_plan::{IdentityPlace, PayloadMaker};
+use mqttlab_recording::identity::{self, Identity};
+use mqttlab_recording::{Acknowledged, EventKind, Sent, Unsent};
+use mqttlab_units::Instant;
+
+use super::client::{Client, Unwritten};
+use super::outbox::Outbox;
+use super::turn::Turn;
+
+impl Client {
+    /// Hands over every message that is due. A late one is not skipped.
+    pub(super) fn publish_due(&mut self, turn: &mut Turn<'_>) {
+        let mut budget = BYTES_A_TURN;
+        while let Some(due) = self.next_publish(turn) {
+            if due > turn.now {
+                turn.now = turn.shared.control.now();
+                if due > turn.now {
+                    return;
+                }
+            }
+            let Some((intended, sequence)) = self.arrivals.as_mut().and_then(|arrivals| arrivals.take(turn.now))
+            else {
+                return;
+            };
+            let before = self.outbox.end();
+            self.offer(turn, intended, sequence);
+            // Other clients have their turn; what is left is due already, so that this one comes right again.
+            match budget.checked_sub(self.outbox.end() - before) {
+                Some(left) => budget = left,
+                None => return,
+            }
+        }
+    }
+
+    /// When the next message is due. A back-to-back client has none while its session or its socket has no room.
+    pub(super) fn next_publish(&self, turn: &Turn<'_>) -> Option<Instant> {
+        let arrivals = self.arrivals.as_ref()?;
+        let due = arrivals.peek()?;
+        if !arrivals.waits_for_room() {
+            return Some(due);
+        }
+        let room = match self.facts(turn.shared).publish_qos {
+            Qos::AtMostOnce => self.session.is_online(),
+            _ => self.session.has_room(),
+        };
+        (room && self.outbox.len() < ROOM).then_some(due)
+    }
+
+    fn offer(&mut self, turn: &mut Turn<'_>, intended: Instant, sequence: u64) {
+        let (plan, facts) = (self.plan(turn.shared), self.facts(turn.shared));
+        let (Some(publish), Some(payloads)) = (&plan.publish, &facts.payloads) else { return };
+        let topics = turn.shared.directory.published(self.number);
+        let topic = topics[(sequence % topics.len() as u64) as usize];
+        turn.now = turn.shared.control.now();
+        turn.tally.offered += 1;
+        let row = Sent {
+            publisher: self.number,
+            // The recording counts 2^32 messages of one client; at a million a second that is over an hour.
+            sequence: sequence as u32,
+            topic,
+            qos: publish.qos,
+            retain: publish.retain,
+            payload_bytes: payloads.len(sequence).0 as u32,
+            intended,
+            sent: turn.now,
+            written: None,
+        };
+        let small = u64::from(row.payload_bytes) < identity::BYTES_MIN as u64;
+        if small && (self.session.is_online() || facts.publish_qos != Qos::AtMostOnce) {
+            let name = turn.shared.directory.layout().topic_name(topic);
+            turn.shared.order.sent(name, row.sequence, intended);
+        }
+        let lateness = turn.now.since(intended);
+        turn.shared.control.figures.sender_lateness.count(lateness);
+        // Taken back by `unsent` when the session does not take it.
+        turn.tally.sent += 1;
+        turn.tally.expected += turn.shared.directory.layout().receivers_of(topic).len() as u64;
+        turn.tally.unacknowledged += i64::from(facts.publish_qos != Qos::AtMostOnce);
+        let token = self.messages.add(row);
+        self.handle(turn, Input::Publish { token, qos: facts.publish_qos });
+        self.say_waiting(turn, token, facts.publish_qos);
+    }
+
+    /// A message that waits in the session is recorded now, because it may wait long.
+    fn say_waiting(&mut self, turn: &mut Turn<'_>, token: u64, qos: Qos) {
+        if qos == Qos::AtMostOnce {
+            return;
+        }
+        let message = self.messages.get(token);
+        if !message.dispatched && !message.refused {
+            turn.sink.sent(&message.row);
+        }
+    }
+
+    /// Republishes what has just arrived.
+    pub(super) fn relay(&mut self, turn: &mut Turn<'_>, topic: &str, payload: &[u8]) {
+        let Some(relay) = &self.plan(turn.shared).relay else { return };
+        let qos = self.facts(turn.shared).relay_qos;
+        let token = self.messages.add_relayed(topic, &relay.topic_suffix, payload);
+        turn.tally.unacknowledged += i64::from(qos != Qos::AtMostOnce);
+        self.handle(turn, Input::Publish { token, qos });
+    }
+
+    /// Puts a PUBLISH into the outbox.
+    pub(super) fn send_publish(&mut self, turn: &mut Turn<'_>, token: u64, id: u16, qos: Qos, dup: bool) {
+        let facts = self.facts(turn.shared);
+        let message = self.messages.get(token);
+        let own = (!message.relayed).then_some(()).and(facts.payloads.as_ref());
+        let topic = match own {
+            Some(_) => turn.shared.directory.layout().topic_name(message.row.topic),
+            None => &message.topic,
+        };
+        let payload_len = own.map_or(message.payload.len(), |_| message.row.payload_bytes as usize);
+        let retain = message.row.retain;
+        let fields = PublishFields { topic, qos, dup, retain, id, payload_len };
+        encode::publish_head(&fields, facts.version, self.outbox.bytes());
+        match own {
+            Some(payloads) => write_payload(payloads, self.index, &message.row, &mut self.outbox),
+            None => self.outbox.bytes().extend_from_slice(&message.payload),
+        }
+        if own.is_some() && !message.dispatched {
+            let row = message.row;
+            // What was said when it had to wait is said again, with the time of writing.
+            self.unwritten.push_back(Unwritten { end: self.outbox.end(), token, row, said: false });
+        }
+        message.dispatched = true;
+        if qos == Qos::AtMostOnce {
+            self.messages.remove(token);
+        }
+    }
+
+    /// Notes what the socket has taken.
+    pub(super) fn note_written(&mut self, turn: &mut Turn<'_>) {
+        if self.unwritten.is_empty() {
+            return;
+        }
+        let written = self.outbox.written();
+        turn.now = turn.shared.control.now();
+        while let Some(message) = self.unwritten.pop_front_if(|message| message.end <= written) {
+            turn.sink.sent(&Sent { written: Some(turn.now), ..message.row });
+        }
+        for message in self.unwritten.iter_mut().rev().take_while(|message| !message.said) {
+            turn.sink.sent(&message.row);
+            message.said = true;
+        }
+    }
+
+    /// The connection's stream has ended: what is in the outbox will never be written.
+    pub(super) fn forget_stream(&mut self, turn: &mut Turn<'_>) {
+        for message in self.unwritten.drain(..) {
+            if !message.said {
+                turn.sink.sent(&message.row);
+            }
+            if message.row.qos > 0 {
+                self.messages.get(message.token).dispatched = false;
+            }
+        }
+        self.outbox.clear();
+        self.incoming.clear();
+    }
+
+    /// The last acknowledgement is here.
+    pub(super) fn acknowledged(&mut self, turn: &mut Turn<'_>, token: u64) {
+        let message = self.messages.get(token);
+        if !message.relayed {
+            let (publisher, sequence) = (message.row.publisher, message.row.sequence);
+            turn.sink.acknowledged(&Acknowledged { publisher, sequence, at: turn.now });
+        }
+        turn.tally.unacknowledged -= 1;
+        self.messages.remove(token);
+    }
+
+    /// The broker will not have it.
+    pub(super) fn publish_refused(&mut self, turn: &mut Turn<'_>, token: u64) {
+        turn.event(EventKind::Refused, self.number, None, "PUBLISH");
+        turn.tally.unacknowledged -= 1;
+        self.messages.remove(token);
+    }
+
+    /// The session did not take it.
+    pub(super) fn unsent(&mut self, turn: &mut Turn<'_>, token: u64) {
+        let message = self.messages.get(token);
+        message.refused = true;
+        if message.relayed {
+            let qos = self.facts(turn.shared).relay_qos;
+            turn.tally.unacknowledged -= i64::from(qos != Qos::AtMostOnce);
+        } else {
+            let row = message.row;
+            turn.tally.sent -= 1;
+            turn.tally.expected -= turn.shared.directory.layout().receivers_of(row.topic).len() as u64;
+            turn.tally.unacknowledged -= i64::from(row.qos > 0);
+            turn.sink.unsent(&Unsent {
+                publisher: row.publisher,
+                sequence: row.sequence,
+                topic: row.topic,
+                qos: row.qos,
+                payload_bytes: row.payload_bytes,
+                intended: row.intended,
+            });
+        }
+        self.messages.remove(token);
+    }
+}
+
+/// Appends a payload with its identity. Only the beginning of a large one is copied, if all messages share it.
+fn write_payload(payloads: &PayloadMaker, client: u32, row: &Sent, outbox: &mut Outbox) {
+    let start = outbox.bytes().len();
+    let shared = payloads.shared().filter(|content| content.len() >= SHARED_FROM);
+    match shared {
+        Some(content) => outbox.bytes().extend_from_slice(&content[..identity::BYTES_WITH_TIME]),
+        None => payloads.write(client, u64::from(row.sequence), outbox.bytes()),
+    }
+    let identity = Identity { publisher: row.publisher, sequence: row.sequence, intended: Some(row.intended) };
+    let payload = &mut outbox.bytes()[start..];
+    match payloads.identity_place() {
+        // Too small a payload stays as it is: it is told apart by its order.
+        IdentityPlace::Start => drop(identity.write(payload)),
+        IdentityPlace::Text(at) => identity.write_text(&mut payload[at..at + identity::TEXT_BYTES]),
+    }
+    if let Some(content) = shared {
+        outbox.share(content, identity::BYTES_WITH_TIME);
+    }
+}
+
+/// A back-to-back client has room for more while less than this waits for its socket.
+const ROOM: usize = 64 << 10;
+/// A client hands over about this much before others have their turn.
+const BYTES_A_TURN: u64 = 64 << 10;
+/// From this size on, copying a payload costs more than keeping track of one more piece.
+const SHARED_FROM: usize = 16 << 10;

@@ -1,0 +1,143 @@
+//! A thread with thousands of clients.
+//!
+//! One loop: wait until a socket is ready or somebody is due, attend to those who are ready, then to those who are
+//! due, and tell the figures. A message that is due ends the wait to the nanosecond; nothing is held back to be
+//! written with something else.
+
+use std::io;
+use std::sync::Arc;
+
+use mqttlab_recording::Sink;
+use mqttlab_units::{Duration, Instant};
+
+use super::client::Client;
+use super::epoll::Epoll;
+use super::shared::Shared;
+use super::timers::Timers;
+use super::turn::{Tally, Turn};
+use crate::control::Control;
+
+pub(super) struct Worker {
+    shared: Arc<Shared>,
+    clients: Vec<Client>,
+    epoll: Epoll,
+    timers: Timers,
+    sink: Sink,
+    tally: Tally,
+    buffer: Vec<u8>,
+    began: bool,
+    leaving: Option<Instant>,
+}
+
+impl Worker {
+    /// Takes every `of`-th client of the run, from `which` on.
+    ///
+    /// # Errors
+    /// Too many open files.
+    pub(super) fn new(shared: Arc<Shared>, sink: Sink, which: u32, of: u32) -> io::Result<Worker> {
+        let start = shared.control.now();
+        let mut clients = Vec::new();
+        for (group, plan) in shared.plan.groups.iter().enumerate() {
+            let first = shared.starts[group];
+            for index in (0..plan.count).filter(|index| (first + index) % of == which) {
+                clients.push(Client::new(&shared, group, index, clients.len() as u32, start));
+            }
+        }
+        let timers = Timers::new(clients.len());
+        Ok(Worker {
+            shared,
+            epoll: Epoll::new()?,
+            timers,
+            clients,
+            sink,
+            tally: Tally::default(),
+            buffer: vec![0; BUFFER],
+            began: false,
+            leaving: None,
+        })
+    }
+
+    /// Works until the run is over.
+    ///
+    /// # Errors
+    /// The kernel refuses to wait.
+    pub(super) fn run(mut self) -> io::Result<()> {
+        self.shared.control.enter_worker();
+        self.each_client(|client, turn| client.wake(turn));
+        while !self.is_done() {
+            let ready = self.epoll.wait(self.idle_time())?;
+            self.look_at_control();
+            self.attend(ready);
+            self.attend_due();
+            self.tally.settle(&self.shared.control.figures);
+            self.sink.tick();
+        }
+        self.each_client(|client, turn| client.abandon(turn));
+        self.tally.settle(&self.shared.control.figures);
+        Ok(())
+    }
+
+    fn is_done(&self) -> bool {
+        let late = |since: Instant| self.shared.control.now() >= since + PATIENCE;
+        self.leaving.is_some_and(|since| late(since) || self.clients.iter().all(Client::is_gone))
+    }
+
+    fn idle_time(&self) -> Duration {
+        let Some(next) = self.timers.next() else { return STEP };
+        next.checked_since(self.shared.control.now()).unwrap_or_default().min(STEP)
+    }
+
+    fn look_at_control(&mut self) {
+        if let (false, Some(schedule)) = (self.began, self.shared.control.schedule()) {
+            self.began = true;
+            let (from, until) = (schedule.publish_from, schedule.measure_until);
+            self.each_client(|client, turn| client.begin(turn, from, until));
+        }
+        if self.leaving.is_none() && self.shared.control.is_stopped() {
+            self.leaving = Some(self.shared.control.now());
+            self.each_client(|client, turn| client.leave(turn));
+        }
+    }
+
+    fn attend(&mut self, ready: usize) {
+        let (clients, mut turn) = self.split();
+        for index in 0..ready {
+            let ready = turn.epoll.ready(index);
+            clients[ready.client as usize].react(&mut turn, ready.readable, ready.writable);
+        }
+    }
+
+    fn attend_due(&mut self) {
+        let (clients, mut turn) = self.split();
+        let now = turn.now;
+        while let Some(client) = turn.timers.take(now) {
+            clients[client as usize].wake(&mut turn);
+        }
+    }
+
+    fn each_client(&mut self, mut act: impl FnMut(&mut Client, &mut Turn<'_>)) {
+        let (clients, mut turn) = self.split();
+        clients.iter_mut().for_each(|client| act(client, &mut turn));
+    }
+
+    fn split(&mut self) -> (&mut Vec<Client>, Turn<'_>) {
+        let turn = Turn {
+            shared: &self.shared,
+            epoll: &self.epoll,
+            timers: &mut self.timers,
+            sink: &mut self.sink,
+            tally: &mut self.tally,
+            buffer: &mut self.buffer,
+            now: self.shared.control.now(),
+            leaving: self.leaving.is_some(),
+            delivers: false,
+        };
+        (&mut self.clients, turn)
+    }
+}
+
+const BUFFER: usize = 256 << 10;
+/// Half of the notice that the conductor gives.
+const STEP: Duration = Duration::from_ns(Control::NOTICE.as_ns() / 2);
+/// Farewells that take longer are cut short.
+const PATIENCE: Duration = Duration::from_ns(Control::FAREWELL.as_ns() / 2);
