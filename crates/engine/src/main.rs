@@ -1,2 +1,97 @@
-//! The engine program.
-fn main() {}
+//! The engine program: a plan in, a recording out.
+//!
+//! ```text
+//!   plan (JSON) ──► standard input │ engine │ standard output ──► progress (one JSON object a line)
+//!                                  └───┬────┘
+//!                                  recording
+//! ```
+//!
+//! It joins the rooms: `live` or `sim` performs, `recording` keeps, `capture` reads the frames. What it does not
+//! do: read scenarios, choose defaults, or compute metrics.
+
+mod arguments;
+
+use std::io::{self, Read};
+use std::path::Path;
+use std::process::ExitCode;
+
+use arguments::Command;
+use mqttlab_live::{Announcer, Outcome};
+use mqttlab_plan::{Backend, Plan, Progress, Verdict};
+use mqttlab_recording::HeaderAnalyser;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments::parse(&arguments) {
+        Ok(Command::Run) => with_plan(run),
+        Ok(Command::Check) => with_plan(|_| ExitCode::SUCCESS),
+        Ok(Command::Doctor) => doctor(),
+        Ok(Command::Recover { directory, out }) => recover(&directory, out.as_deref()),
+        Ok(Command::Version) => say(&format!("mqttlab-engine {}", env!("CARGO_PKG_VERSION"))),
+        Ok(Command::Help) => say(arguments::HELP.trim_end()),
+        Err(problem) => {
+            eprintln!("mqttlab-engine: {problem}\n\n{}", arguments::HELP.trim_end());
+            ExitCode::from(WRONG)
+        }
+    }
+}
+
+fn with_plan(work: impl FnOnce(Plan) -> ExitCode) -> ExitCode {
+    let mut text = String::new();
+    let read = io::stdin().read_to_string(&mut text).map_err(|error| format!("the plan cannot be read: {error}"));
+    match read.and_then(|_| Plan::from_json(&text).map_err(|error| error.to_string())) {
+        Ok(plan) => work(plan),
+        Err(problem) => {
+            eprintln!("mqttlab-engine: {problem}");
+            ExitCode::from(WRONG)
+        }
+    }
+}
+
+fn run(plan: Plan) -> ExitCode {
+    let directory = plan.directory.to_string_lossy().into_owned();
+    let mut announcer = Announcer::new(Box::new(io::stdout()));
+    let outcome = perform(plan, &mut announcer);
+    let Outcome { verdict, reason } = outcome;
+    announcer.say(&Progress::Done { verdict, reason, directory });
+    match verdict {
+        Verdict::Complete => ExitCode::SUCCESS,
+        Verdict::Failed => ExitCode::FAILURE,
+        Verdict::Incomplete => ExitCode::from(INCOMPLETE),
+    }
+}
+
+fn perform(plan: Plan, announcer: &mut Announcer) -> Outcome {
+    match plan.backend {
+        Backend::Live => mqttlab_live::run(plan, announcer, &mut HeaderAnalyser::default()),
+        Backend::Sim => {
+            let reason = "this engine was built without the simulator; set backend to `live`".to_owned();
+            Outcome { verdict: Verdict::Failed, reason: Some(reason) }
+        }
+    }
+}
+
+fn doctor() -> ExitCode {
+    let findings = serde_json::to_string_pretty(&mqttlab_live::doctor::examine());
+    say(&findings.expect("a JSON value can be written"))
+}
+
+fn recover(directory: &Path, out: Option<&Path>) -> ExitCode {
+    match mqttlab_recording::recover(directory, out, &mut HeaderAnalyser::default()) {
+        Ok(summary) => say(&serde_json::to_string_pretty(&summary).expect("a summary can be written")),
+        Err(error) => {
+            eprintln!("mqttlab-engine: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Prints, and does not mind when nobody reads.
+fn say(text: &str) -> ExitCode {
+    use io::Write;
+    let _ = writeln!(io::stdout(), "{text}");
+    ExitCode::SUCCESS
+}
+
+const WRONG: u8 = 2;
+const INCOMPLETE: u8 = 3;

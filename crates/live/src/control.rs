@@ -14,15 +14,12 @@
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 
-use mqttlab_plan::Plan;
-use mqttlab_recording::Recorder;
 use mqttlab_units::{Duration, Instant};
 
 use crate::clock::Clock;
-use crate::directory::Directory;
 use crate::histogram::Histogram;
 use crate::priority::Priority;
 
@@ -38,29 +35,6 @@ pub trait SocketFactory: Send + Sync {
 
     /// Where clients connect to.
     fn broker_address(&self) -> SocketAddr;
-}
-
-/// What the clients of a run start with.
-pub struct Cue<'a> {
-    /// What to run.
-    pub plan: Arc<Plan>,
-    /// Makes their sockets.
-    pub sockets: Arc<dyn SocketFactory>,
-    /// Numbers of clients and topics, and who should receive what.
-    pub directory: Arc<Directory>,
-    /// Where each worker gets its sink.
-    pub recorder: &'a Recorder,
-    /// What is shared with the conductor.
-    pub control: Arc<Control>,
-}
-
-/// The running clients.
-pub trait Crew {
-    /// Waits until all workers have ended, which [`Control::stop`] has asked them to.
-    ///
-    /// # Errors
-    /// The error that a worker ended with.
-    fn join(self: Box<Self>) -> io::Result<()>;
 }
 
 /// When the clients publish.

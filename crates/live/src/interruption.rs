@@ -39,7 +39,9 @@ impl fmt::Display for Interruption {
             Interruption::Signal(name) => write!(f, "the run was stopped by {name}"),
             Interruption::Abandoned => write!(f, "the program that started the engine is gone"),
             Interruption::BrokerEnded => write!(f, "the broker ended during the run"),
-            Interruption::Broker(what) | Interruption::Disk(what) | Interruption::Fault(what) => write!(f, "{what}"),
+            Interruption::Broker(what) | Interruption::Disk(what) | Interruption::Fault(what) => {
+                write!(f, "{what}")
+            }
         }
     }
 }
@@ -92,7 +94,11 @@ impl Watch {
 
     /// Whether a signal is waiting to be heard.
     pub fn wants_to_stop(&self) -> bool {
-        let mut poll = libc::pollfd { fd: std::os::fd::AsRawFd::as_raw_fd(&self.signals.as_fd()), events: libc::POLLIN, revents: 0 };
+        let mut poll = libc::pollfd {
+            fd: std::os::fd::AsRawFd::as_raw_fd(&self.signals.as_fd()),
+            events: libc::POLLIN,
+            revents: 0,
+        };
         // SAFETY: one pollfd is passed.
         unsafe { libc::poll(&mut poll, 1, 0) > 0 }
     }

@@ -44,9 +44,9 @@ pub mod wire;
 
 pub use announcer::Announcer;
 pub use clock::Clock;
-pub use control::{Control, Crew, Cue, Figures, Schedule, SocketFactory};
+pub use control::{Control, Figures, Schedule, SocketFactory};
 pub use directory::Directory;
 pub use histogram::{Histogram, Snapshot};
 pub use netlink::Metrics;
-pub use run::{Outcome, Start, run_with};
+pub use run::{Outcome, run};
 pub use testbed::{BuildError, Sockets, Testbed};

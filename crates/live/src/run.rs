@@ -11,7 +11,6 @@
 //!
 //! What it does not do: choose anything. The plan has decided.
 
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -22,8 +21,9 @@ use mqttlab_units::{Duration, Instant};
 use crate::announcer::Announcer;
 use crate::broker::BrokerHandle;
 use crate::calibration;
+use crate::clients::Fleet;
 use crate::clock::Clock;
-use crate::control::{Control, Crew, Cue, Schedule};
+use crate::control::{Control, Schedule};
 use crate::directory::Directory;
 use crate::emulator::{Emulator, Setting};
 use crate::facts::{self, Witnessed};
@@ -44,13 +44,8 @@ pub struct Outcome {
 }
 
 /// Performs a plan, tells `announcer` about it and leaves the recording in the plan's directory. `analyser` reads
-/// the frames at the end, `start` starts the clients. The process must still have a single thread.
-pub fn run_with(
-    plan: Plan,
-    announcer: &mut Announcer,
-    analyser: &mut dyn FrameAnalyser,
-    start: &Start,
-) -> Outcome {
+/// the frames at the end. The process must still have a single thread.
+pub fn run(plan: Plan, announcer: &mut Announcer, analyser: &mut dyn FrameAnalyser) -> Outcome {
     let clock = Clock::start();
     announcer.phase(Phase::Setup, clock.now(), Duration::ZERO);
     let failed = |reason: String| Outcome { verdict: Verdict::Failed, reason: Some(reason) };
@@ -59,7 +54,7 @@ pub fn run_with(
         Err(reason) => return failed(reason),
     };
     let directory = plan.directory.clone();
-    let (performed, strain) = prepared.perform(announcer, start);
+    let (performed, strain) = prepared.perform(announcer);
     announcer.phase(Phase::Finalise, clock.now(), Duration::ZERO);
     let Performed { witnessed, ending, began } = performed;
     if let (false, Ending::Incomplete(reason)) = (began, &ending) {
@@ -82,9 +77,6 @@ pub fn run_with(
         }
     }
 }
-
-/// Starts the clients of a run.
-pub type Start = dyn Fn(Cue<'_>) -> io::Result<Box<dyn Crew>>;
 
 /// Everything that a run needs before its clients start.
 struct Prepared {
@@ -110,7 +102,7 @@ struct Performed {
 struct Running {
     broker: Option<BrokerHandle>,
     emulator: Option<Emulator>,
-    crew: Option<Box<dyn Crew>>,
+    fleet: Option<Fleet>,
 }
 
 fn prepare(plan: &Plan, clock: &Clock, announcer: &mut Announcer) -> Result<Prepared, String> {
@@ -143,11 +135,11 @@ fn prepare(plan: &Plan, clock: &Clock, announcer: &mut Announcer) -> Result<Prep
 }
 
 impl Prepared {
-    fn perform(mut self, announcer: &mut Announcer, start: &Start) -> (Performed, Strain) {
+    fn perform(mut self, announcer: &mut Announcer) -> (Performed, Strain) {
         let mut running = Running::default();
         let mut sampler = Sampler::new(&self.plan, self.recorder.sink());
-        let result = self.conduct(&mut running, &mut sampler, announcer, start);
-        let began = running.crew.is_some();
+        let result = self.conduct(&mut running, &mut sampler, announcer);
+        let began = running.fleet.is_some();
         let result = self.take_down(running, &mut sampler, result, announcer);
         self.witnessed.note_end(&self.control, sampler);
         let strain = self.recorder.strain();
@@ -170,18 +162,18 @@ impl Prepared {
         running: &mut Running,
         sampler: &mut Sampler,
         announcer: &mut Announcer,
-        start: &Start,
     ) -> Result<(), Interruption> {
         self.start_broker(running, sampler)?;
         self.start_emulator(running)?;
-        let crew = start(Cue {
-            plan: Arc::clone(&self.plan),
-            sockets: Arc::new(self.testbed.sockets()),
-            directory: Arc::clone(&self.directory),
-            recorder: &self.recorder,
-            control: Arc::clone(&self.control),
-        });
-        running.crew = Some(crew.map_err(|error| Interruption::fault("the clients cannot be started", &error))?);
+        let fleet = Fleet::start(
+            Arc::clone(&self.plan),
+            Arc::new(self.testbed.sockets()),
+            Arc::clone(&self.directory),
+            &self.recorder,
+            Arc::clone(&self.control),
+        );
+        running.fleet =
+            Some(fleet.map_err(|error| Interruption::fault("the clients cannot be started", &error))?);
         let mut stage = Stage { prepared: self, running, sampler, announcer };
         let timeout = stage.prepared.plan.phases.connect_timeout;
         stage.enter(Phase::Connect, timeout);
@@ -215,8 +207,8 @@ impl Prepared {
         let Some(process) = &plan.broker.process else { return Ok(()) };
         let namespace = self.testbed.broker_namespace();
         let log = plan.directory.join("broker.log");
-        let mut broker =
-            BrokerHandle::start(process, namespace, &log).map_err(|error| Interruption::Broker(error.to_string()))?;
+        let mut broker = BrokerHandle::start(process, namespace, &log)
+            .map_err(|error| Interruption::Broker(error.to_string()))?;
         let address = self.testbed.broker_address();
         let watch = &self.watch;
         broker
@@ -226,7 +218,9 @@ impl Prepared {
             // Refused where the emulator's was, and that has been said.
             let _ = self.control.worker_priority.apply_to_process(pid);
         }
-        self.watch.add_broker(&broker).map_err(|error| Interruption::fault("cannot watch the broker", &error))?;
+        self.watch
+            .add_broker(&broker)
+            .map_err(|error| Interruption::fault("cannot watch the broker", &error))?;
         sampler.watch_broker(&broker);
         let version = format!("{} {}", plan.broker.name, plan.broker.version);
         sampler.event(self.control.now(), EventKind::BrokerStart, version.trim());
@@ -247,7 +241,8 @@ impl Prepared {
             priority: self.witnessed.emulator_priority,
             sink: records.then(|| self.recorder.sink()),
         });
-        let emulator = emulator.map_err(|error| Interruption::fault("the emulator cannot be started", &error))?;
+        let emulator =
+            emulator.map_err(|error| Interruption::fault("the emulator cannot be started", &error))?;
         self.witnessed.emulator = Some(Arc::clone(emulator.shared()));
         running.emulator = Some(emulator);
         Ok(())
@@ -262,8 +257,8 @@ impl Prepared {
         announcer: &mut Announcer,
     ) -> Result<(), Interruption> {
         self.control.stop();
-        let crew = running.crew.map_or(Ok(()), |crew| crew.join());
-        let result = result.and(crew.map_err(|error| Interruption::fault("a client worker ended", &error)));
+        let fleet = running.fleet.map_or(Ok(()), Fleet::join);
+        let result = result.and(fleet.map_err(|error| Interruption::fault("a client worker ended", &error)));
         if let Some(emulator) = running.emulator {
             let ports = emulator.stop();
             let ports = ports.map_err(|error| Interruption::fault("the emulator ended", &error));
@@ -276,7 +271,9 @@ impl Prepared {
             let status = broker.stop();
             sampler.event(self.control.now(), EventKind::BrokerExit, &status);
             if result == Err(Interruption::BrokerEnded) {
-                return Err(Interruption::Broker(format!("the broker ended during the run ({status}); see broker.log")));
+                return Err(Interruption::Broker(format!(
+                    "the broker ended during the run ({status}); see broker.log"
+                )));
             }
         }
         result
@@ -401,7 +398,9 @@ fn compensation(plan: &Plan, priority: Priority, announcer: &mut Announcer) -> D
         return compensation;
     }
     calibration::compensation(plan.live.port, priority).unwrap_or_else(|error| {
-        announcer.warn(format!("the emulator's own latency could not be measured ({error}), and is not compensated"));
+        announcer.warn(format!(
+            "the emulator's own latency could not be measured ({error}), and is not compensated"
+        ));
         Duration::ZERO
     })
 }

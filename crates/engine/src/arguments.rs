@@ -1,0 +1,99 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+/// What the engine is asked to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Perform the plan on standard input.
+    Run,
+    /// Check the plan on standard input.
+    Check,
+    /// Say what this machine can do.
+    Doctor,
+    /// Make the tables of a recording whose engine was killed.
+    Recover {
+        /// The recording.
+        directory: PathBuf,
+        /// Where the tables go; `None` for the same directory.
+        out: Option<PathBuf>,
+    },
+    /// Say which version this is.
+    Version,
+    /// Say how it is used.
+    Help,
+}
+
+/// Reads the arguments after the program's name.
+///
+/// # Errors
+/// A sentence for the user, when they say nothing that the engine knows.
+pub fn parse(arguments: &[String]) -> Result<Command, String> {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["run"] => Ok(Command::Run),
+        ["check"] => Ok(Command::Check),
+        ["doctor"] => Ok(Command::Doctor),
+        ["recover", directory] => Ok(Command::Recover { directory: directory.into(), out: None }),
+        ["recover", directory, "--out", out] | ["recover", "--out", out, directory] => {
+            Ok(Command::Recover { directory: directory.into(), out: Some(out.into()) })
+        }
+        ["recover", ..] => Err("recover needs a directory: mqttlab-engine recover DIR [--out DIR]".into()),
+        ["--version" | "-V"] => Ok(Command::Version),
+        ["--help" | "-h" | "help"] => Ok(Command::Help),
+        [] => Err("a command is missing".into()),
+        ["run" | "check" | "doctor", extra, ..] => Err(format!("`{extra}` is not expected here")),
+        [other, ..] => Err(format!("there is no command `{other}`")),
+    }
+}
+
+/// How it is used.
+pub const HELP: &str = "\
+mqttlab-engine performs MQTT experiments: real brokers and real TCP over emulated networks, or a simulation.
+It is the inner half of `mqttlab`, which turns scenarios into plans; most people never call it themselves.
+
+  mqttlab-engine run     < plan.json   perform the plan; progress on standard output, one JSON object a line
+  mqttlab-engine check   < plan.json   say whether the plan could be performed, and start nothing
+  mqttlab-engine doctor                say what this machine can do, as JSON
+  mqttlab-engine recover DIR [--out DIR]
+                                       make the tables of a recording whose engine was killed
+  mqttlab-engine --version
+  mqttlab-engine --help
+
+A plan comes from a scenario:  mqttlab check scenario.toml --plan > plan.json
+The recording is written to the plan's `directory`; `run.json` in it means that it is complete.
+
+Exit status: 0 done, 1 failed, 2 the command line or the plan is wrong, 3 the run ended early and what was
+recorded is kept (`incomplete.json`). Ctrl-C, SIGTERM and closing its standard output all end a run that way.
+Nothing it starts outlives it, not even after kill -9.
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Command, String> {
+        parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn recover_takes_its_option_before_and_after_the_directory() {
+        let expected = Command::Recover { directory: "a".into(), out: Some("b".into()) };
+        assert_eq!(parsed("recover a --out b"), Ok(expected.clone()));
+        assert_eq!(parsed("recover --out b a"), Ok(expected));
+    }
+
+    #[test]
+    fn what_is_not_known_is_named() {
+        assert_eq!(parsed("runn"), Err("there is no command `runn`".into()));
+        assert_eq!(parsed("run plan.json"), Err("`plan.json` is not expected here".into()));
+        assert!(parsed("").is_err() && parsed("recover").is_err());
+    }
+
+    #[test]
+    fn the_help_names_every_command() {
+        for command in ["run", "check", "doctor", "recover", "--version", "--help"] {
+            assert!(HELP.contains(&format!("mqttlab-engine {command}")), "{command}");
+        }
+    }
+}
