@@ -3,14 +3,15 @@
 //! Worked out from the plan before anything starts, because the recording stores it before its first row, and
 //! because a message's expected deliveries are counted when it is sent.
 //!
-//! What it does not know: shared subscriptions (`$share/...`), whose receiver the broker chooses. Nothing is
-//! expected of them, so nothing of theirs counts as lost.
+//! What it does not know: which member of a shared subscription (`$share/...`) the broker chooses. The recording
+//! expects nothing of any of them, so that nothing of theirs counts as lost; the live figures expect one delivery.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use mqttlab_plan::{Group, Plan};
 use mqttlab_recording::{Client, Layout, Topic};
 
+use crate::clients::Subscriptions;
 use crate::clock::Clock;
 use crate::wire::DIRECT;
 
@@ -20,6 +21,8 @@ pub struct Directory {
     numbers: BTreeMap<String, u32>,
     /// For each client the topics it publishes to, in the order of `{topic}`; empty when it does not publish.
     published: Vec<Vec<u32>>,
+    /// For each topic how many deliveries a message causes.
+    deliveries: Vec<u32>,
 }
 
 impl Directory {
@@ -34,21 +37,25 @@ impl Directory {
                 links: links(plan),
                 clients: plan.groups.iter().flat_map(clients).collect(),
                 measurement_end_ns: u64::MAX,
-                late_after_ns: plan.groups.iter().filter_map(|group| group.late_after).min().map(|late| late.as_ns()),
+                late_after_ns: plan
+                    .groups
+                    .iter()
+                    .filter_map(|group| group.late_after)
+                    .min()
+                    .map(|late| late.as_ns()),
                 ..Layout::default()
             },
             numbers: BTreeMap::new(),
             published: Vec::new(),
+            deliveries: Vec::new(),
         };
-        let filters = Filters::new(plan);
         for group in &plan.groups {
             for client in 0..group.count {
                 let topics = directory.published_by(group, client);
                 directory.published.push(topics);
             }
         }
-        directory.add_relayed(plan, &filters);
-        directory.find_receivers(&filters);
+        directory.find_receivers(&Subscriptions::of(plan));
         directory
     }
 
@@ -62,9 +69,9 @@ impl Directory {
         &self.published[client as usize]
     }
 
-    /// The number of a topic, relayed ones included.
-    pub fn topic(&self, name: &str) -> Option<u32> {
-        self.numbers.get(name).copied()
+    /// How many deliveries a message to `topic` causes: one for each receiver, and one for each shared subscription.
+    pub fn deliveries(&self, topic: u32) -> u32 {
+        self.deliveries[topic as usize]
     }
 
     fn published_by(&mut self, group: &Group, client: u32) -> Vec<u32> {
@@ -80,32 +87,13 @@ impl Directory {
         })
     }
 
-    /// Topics of messages that relays make of others. A relay that hears itself would make endless ones; what
-    /// comes after `RELAY_ROUNDS` is not expected.
-    fn add_relayed(&mut self, plan: &Plan, filters: &Filters) {
-        let starts = plan.client_numbers();
-        let mut known = 0;
-        for _ in 0..RELAY_ROUNDS {
-            let fresh: Vec<String> = self.layout.topics[known..].iter().map(|topic| topic.name.clone()).collect();
-            known = self.layout.topics.len();
-            for name in fresh {
-                let receivers = filters.matching(&name);
-                for (group, start) in plan.groups.iter().zip(&starts) {
-                    let Some(relay) = &group.relay else { continue };
-                    if receivers.range(*start..start + group.count).next().is_some() {
-                        self.number(format!("{name}{}", relay.topic_suffix));
-                    }
-                }
-            }
-        }
-    }
-
-    fn find_receivers(&mut self, filters: &Filters) {
+    fn find_receivers(&mut self, subscriptions: &Subscriptions<'_>) {
         let mut sets: BTreeMap<Vec<u32>, u32> = BTreeMap::new();
         for topic in &mut self.layout.topics {
-            let receivers: Vec<u32> = filters.matching(&topic.name).into_iter().collect();
+            let audience = subscriptions.audience(&topic.name);
+            self.deliveries.push(audience.clients.len() as u32 + audience.shares);
             let next = sets.len() as u32;
-            topic.receivers = *sets.entry(receivers).or_insert(next);
+            topic.receivers = *sets.entry(audience.clients.into_iter().collect()).or_insert(next);
         }
         self.layout.receivers = vec![Vec::new(); sets.len()];
         for (set, index) in sets {
@@ -131,86 +119,4 @@ fn clients(group: &Group) -> impl Iterator<Item = Client> + '_ {
 /// The MQTT client identifier of the `client`-th client of a group.
 pub fn client_id(group: &Group, client: u32) -> String {
     group.mqtt.client_id.replace("{group}", &group.name).replace("{client}", &client.to_string())
-}
-
-/// All subscriptions, so that a topic's receivers are found without asking every client.
-#[derive(Default)]
-struct Filters {
-    exact: BTreeMap<String, BTreeSet<u32>>,
-    wild: BTreeMap<String, BTreeSet<u32>>,
-}
-
-impl Filters {
-    fn new(plan: &Plan) -> Filters {
-        let mut filters = Filters::default();
-        for (group, start) in plan.groups.iter().zip(plan.client_numbers()) {
-            for subscription in &group.subscriptions {
-                for client in 0..group.count {
-                    filters.add(subscription.filter.fill(&group.name, client, 0), start + client);
-                }
-            }
-        }
-        filters
-    }
-
-    fn add(&mut self, filter: String, client: u32) {
-        if filter.starts_with("$share/") {
-            return;
-        }
-        let map = if filter.contains(['+', '#']) { &mut self.wild } else { &mut self.exact };
-        map.entry(filter).or_default().insert(client);
-    }
-
-    fn matching(&self, topic: &str) -> BTreeSet<u32> {
-        let mut receivers = self.exact.get(topic).cloned().unwrap_or_default();
-        for (filter, clients) in &self.wild {
-            if matches(filter, topic) {
-                receivers.extend(clients);
-            }
-        }
-        receivers
-    }
-}
-
-/// Whether a topic belongs to a filter (MQTT 5 §4.7).
-fn matches(filter: &str, topic: &str) -> bool {
-    // [MQTT-4.7.2-1]: a filter that starts with a wildcard does not match topics that start with `$`.
-    if topic.starts_with('$') && filter.starts_with(['+', '#']) {
-        return false;
-    }
-    let mut levels = topic.split('/');
-    for wanted in filter.split('/') {
-        if wanted == "#" {
-            return true;
-        }
-        match levels.next() {
-            Some(level) if wanted == "+" || wanted == level => {}
-            _ => return false,
-        }
-    }
-    levels.next().is_none()
-}
-
-const RELAY_ROUNDS: usize = 4;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn filters_match_as_the_specification_says() {
-        let table = [
-            ("a/b", "a/b", true),
-            ("a/+", "a/b", true),
-            ("a/+", "a/b/c", false),
-            ("a/#", "a", true),
-            ("a/#", "a/b/c", true),
-            ("#", "$SYS/x", false),
-            ("+/b", "/b", true),
-            ("a/b", "a/b/", false),
-        ];
-        for (filter, topic, expected) in table {
-            assert_eq!(matches(filter, topic), expected, "{filter} and {topic}");
-        }
-    }
 }

@@ -14,14 +14,15 @@ use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
+use mqttlab_mqtt::Kind;
 use mqttlab_mqtt::client::{Client as Session, Input, Output, Reason};
 use mqttlab_mqtt::encode::{self, ConnectFields};
-use mqttlab_mqtt::Kind;
 use mqttlab_plan::{Arrivals, Group};
 use mqttlab_recording::{EventKind, Sent};
 use mqttlab_units::{Dice, Duration, Instant};
 
 use super::duplicates::Arrived;
+use super::epoll::Ready;
 use super::incoming::Incoming;
 use super::messages::Messages;
 use super::order::ReceivedInOrder;
@@ -57,6 +58,8 @@ pub(super) struct Client {
     subscribed: bool,
     subscribe_sent: Instant,
     dice: Dice,
+    /// The session wants the connection to end.
+    doomed: Option<Loss>,
 }
 
 pub(super) struct Unwritten {
@@ -70,8 +73,14 @@ pub(super) struct Unwritten {
 enum Connection {
     /// Not before this instant.
     Waiting(Instant),
-    Opening { socket: OwnedFd, since: Instant },
-    Open { socket: OwnedFd, since: Instant },
+    Opening {
+        socket: OwnedFd,
+        since: Instant,
+    },
+    Open {
+        socket: OwnedFd,
+        since: Instant,
+    },
     Gone,
 }
 
@@ -117,6 +126,7 @@ impl Client {
             subscribed: false,
             subscribe_sent: Instant::ZERO,
             dice: shared.plan.seed.derive("reconnect").index(u64::from(number)).dice(),
+            doomed: None,
         }
     }
 
@@ -137,7 +147,8 @@ impl Client {
     pub(super) fn begin(&mut self, turn: &mut Turn<'_>, from: Instant, until: Instant) {
         let plan = self.plan(turn.shared);
         if let Some(publish) = &plan.publish {
-            self.arrivals = Some(Arrivals::new(plan, publish, self.index, turn.shared.plan.seed, from, until));
+            self.arrivals =
+                Some(Arrivals::new(plan, publish, self.index, turn.shared.plan.seed, from, until));
         }
         self.set_timer(turn);
     }
@@ -154,6 +165,7 @@ impl Client {
             Connection::Open { since, .. } => self.tick_session(turn, *since),
             _ => {}
         }
+        self.lose_if_doomed(turn);
         self.publish_due(turn);
         self.flush(turn);
     }
@@ -169,13 +181,14 @@ impl Client {
     }
 
     /// The socket has something to read, or room, or an end.
-    pub(super) fn react(&mut self, turn: &mut Turn<'_>, readable: bool, writable: bool) {
-        if writable && matches!(self.connection, Connection::Opening { .. }) {
+    pub(super) fn react(&mut self, turn: &mut Turn<'_>, ready: Ready) {
+        if ready.writable && matches!(self.connection, Connection::Opening { .. }) {
             self.finish_opening(turn);
         }
-        if readable && matches!(self.connection, Connection::Open { .. }) {
-            self.receive(turn);
+        if ready.readable && matches!(self.connection, Connection::Open { .. }) {
+            self.receive(turn, ready.ended);
         }
+        self.lose_if_doomed(turn);
         if self.facts(turn.shared).back_to_back {
             self.publish_due(turn);
         }
@@ -238,18 +251,19 @@ impl Client {
         }
     }
 
-    fn receive(&mut self, turn: &mut Turn<'_>) {
+    fn receive(&mut self, turn: &mut Turn<'_>, ended: bool) {
         let mut buffer = std::mem::take(turn.buffer);
-        let loss = self.receive_into(turn, &mut buffer);
+        let loss = self.receive_into(turn, &mut buffer, ended);
         *turn.buffer = buffer;
         if let Err(loss) = loss {
             self.lose(turn, loss);
         }
     }
 
-    fn receive_into(&mut self, turn: &mut Turn<'_>, buffer: &mut [u8]) -> Result<(), Loss> {
+    fn receive_into(&mut self, turn: &mut Turn<'_>, buffer: &mut [u8], ended: bool) -> Result<(), Loss> {
         while let Connection::Open { socket, .. } = &self.connection {
             let count = match socket::read(socket.as_fd(), buffer) {
+                Ok(Some(0)) | Err(_) if turn.leaving => return Err(Loss::Farewell),
                 Ok(Some(0)) => return Err(Loss::Broken("the broker closed the connection".into())),
                 Ok(Some(count)) => count,
                 Ok(None) => return Ok(()),
@@ -257,9 +271,12 @@ impl Client {
             };
             // Read after the bytes were: nothing may seem to arrive before another thread has sent it.
             turn.now = turn.shared.control.now();
-            self.take_bytes(turn, &buffer[..count])?;
+            // Nobody is there to take what comes after a farewell; it is read so that the end behind it is seen.
+            if !turn.leaving || self.session.is_online() {
+                self.take_bytes(turn, &buffer[..count])?;
+            }
             // Less than asked for is all there was; what comes later is announced anew.
-            if count < buffer.len() {
+            if count < buffer.len() && !ended {
                 return Ok(());
             }
         }
@@ -292,7 +309,7 @@ impl Client {
             Output::Acknowledged { token } => self.acknowledged(turn, token),
             Output::Refused { token } => self.publish_refused(turn, token),
             Output::Unsent { token } => self.unsent(turn, token),
-            Output::Close(reason) => self.close(turn, reason),
+            Output::Close(reason) => self.close(reason),
         }
     }
 
@@ -353,15 +370,26 @@ impl Client {
         self.stand(turn, Standing::Ready);
     }
 
-    fn close(&mut self, turn: &mut Turn<'_>, reason: Reason) {
-        match reason {
-            // The connection is closed when the last byte is out; see `flush`.
-            Reason::Asked => {}
-            // `receiving` knows the code, and has said so.
-            Reason::Refused => {}
-            Reason::ConnectTimeout => self.lose(turn, Loss::Broken("no CONNACK in time".into())),
-            Reason::KeepAliveTimeout => self.lose(turn, Loss::Broken("no PINGRESP in time".into())),
-            Reason::ProtocolError => self.lose(turn, Loss::Broken("a packet that has no place here".into())),
+    fn close(&mut self, reason: Reason) {
+        let how = match reason {
+            // The broker closes the connection when it has read the farewell. A refusal's code is known, and said,
+            // where it was read.
+            Reason::Asked | Reason::Refused => return,
+            Reason::ConnectTimeout => "no CONNACK in time",
+            Reason::KeepAliveTimeout => "no PINGRESP in time",
+            Reason::ProtocolError => "a packet that has no place here",
+        };
+        self.doomed = Some(Loss::Broken(how.into()));
+    }
+
+    /// Whether the session wanted the connection to end: why.
+    pub(super) fn take_doom(&mut self) -> Option<Loss> {
+        self.doomed.take()
+    }
+
+    fn lose_if_doomed(&mut self, turn: &mut Turn<'_>) {
+        if let Some(loss) = self.take_doom() {
+            self.lose(turn, loss);
         }
     }
 
@@ -375,10 +403,6 @@ impl Client {
                     self.lose(turn, Loss::Broken(error.to_string()));
                 }
             }
-            let farewell = turn.leaving && !self.session.is_online();
-            if farewell && self.outbox.len() == 0 {
-                self.lose(turn, Loss::Farewell);
-            }
         }
         self.set_timer(turn);
     }
@@ -389,6 +413,7 @@ impl Client {
         let was_open = matches!(self.connection, Connection::Open { .. });
         self.stand(turn, Standing::Absent);
         self.forget_stream(turn);
+        self.doomed = None;
         self.session.handle(turn.now, Input::Closed);
         self.connection = match self.after(turn, &loss) {
             Some(wait) => Connection::Waiting(turn.now + wait),
@@ -435,7 +460,8 @@ impl Client {
 
     fn stand(&mut self, turn: &mut Turn<'_>, standing: Standing) {
         let (before, after) = (self.standing, standing);
-        turn.tally.connected += i32::from(after >= Standing::Connected) - i32::from(before >= Standing::Connected);
+        turn.tally.connected +=
+            i32::from(after >= Standing::Connected) - i32::from(before >= Standing::Connected);
         turn.tally.ready += i32::from(after == Standing::Ready) - i32::from(before == Standing::Ready);
         self.standing = standing;
     }

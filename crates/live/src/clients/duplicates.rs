@@ -40,7 +40,9 @@ mod tests {
     #[test]
     fn a_repetition_is_told_from_a_latecomer() {
         let mut arrived = Arrived::default();
-        for (sequence, first) in [(0, true), (0, false), (5, true), (3, true), (3, false), (5, false), (4, true)] {
+        for (sequence, first) in
+            [(0, true), (0, false), (5, true), (3, true), (3, false), (5, false), (4, true)]
+        {
             assert_eq!(arrived.note(sequence, false), first, "{sequence}");
         }
     }

@@ -22,6 +22,8 @@ pub(super) struct Ready {
     pub(super) client: u32,
     /// Bytes, an end or an error are there to be read.
     pub(super) readable: bool,
+    /// Behind what is there to be read, the stream ends.
+    pub(super) ended: bool,
     /// There is room, or the connection is established.
     pub(super) writable: bool,
 }
@@ -74,6 +76,7 @@ impl Epoll {
         Ready {
             client: event.u64 as u32,
             readable: has(libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR),
+            ended: has(libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR),
             writable: has(libc::EPOLLOUT | libc::EPOLLERR),
         }
     }

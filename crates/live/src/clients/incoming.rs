@@ -155,8 +155,14 @@ mod tests {
     use mqttlab_mqtt::{Qos, packet};
 
     fn publish(payload_len: usize, out: &mut Vec<u8>) {
-        let fields =
-            PublishFields { topic: "a/b", qos: Qos::AtLeastOnce, dup: false, retain: false, id: 7, payload_len };
+        let fields = PublishFields {
+            topic: "a/b",
+            qos: Qos::AtLeastOnce,
+            dup: false,
+            retain: false,
+            id: 7,
+            payload_len,
+        };
         encode::publish_head(&fields, Version::V311, out);
         out.extend(std::iter::repeat_n(b'x', payload_len));
     }

@@ -24,6 +24,7 @@
 mod client;
 mod duplicates;
 mod epoll;
+mod expected;
 mod incoming;
 mod messages;
 mod order;
@@ -45,6 +46,7 @@ use mqttlab_recording::Recorder;
 
 use crate::control::{Control, SocketFactory};
 use crate::directory::Directory;
+pub(crate) use expected::Subscriptions;
 use shared::Shared;
 use worker::Worker;
 

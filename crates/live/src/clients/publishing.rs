@@ -27,7 +27,8 @@ impl Client {
                     return;
                 }
             }
-            let Some((intended, sequence)) = self.arrivals.as_mut().and_then(|arrivals| arrivals.take(turn.now))
+            let Some((intended, sequence)) =
+                self.arrivals.as_mut().and_then(|arrivals| arrivals.take(turn.now))
             else {
                 return;
             };
@@ -83,9 +84,13 @@ impl Client {
         turn.shared.control.figures.sender_lateness.count(lateness);
         // Taken back by `unsent` when the session does not take it.
         turn.tally.sent += 1;
-        turn.tally.expected += turn.shared.directory.layout().receivers_of(topic).len() as u64;
+        turn.tally.expected += u64::from(turn.shared.directory.deliveries(topic));
         turn.tally.unacknowledged += i64::from(facts.publish_qos != Qos::AtMostOnce);
         let token = self.messages.add(row);
+        // The schedule goes on when the client has given up; nobody takes what it offers.
+        if self.is_gone() {
+            return self.unsent(turn, token);
+        }
         self.handle(turn, Input::Publish { token, qos: facts.publish_qos });
         self.say_waiting(turn, token, facts.publish_qos);
     }
@@ -196,7 +201,7 @@ impl Client {
         } else {
             let row = message.row;
             turn.tally.sent -= 1;
-            turn.tally.expected -= turn.shared.directory.layout().receivers_of(row.topic).len() as u64;
+            turn.tally.expected -= u64::from(turn.shared.directory.deliveries(row.topic));
             turn.tally.unacknowledged -= i64::from(row.qos > 0);
             turn.sink.unsent(&Unsent {
                 publisher: row.publisher,
@@ -219,7 +224,8 @@ fn write_payload(payloads: &PayloadMaker, client: u32, row: &Sent, outbox: &mut 
         Some(content) => outbox.bytes().extend_from_slice(&content[..identity::BYTES_WITH_TIME]),
         None => payloads.write(client, u64::from(row.sequence), outbox.bytes()),
     }
-    let identity = Identity { publisher: row.publisher, sequence: row.sequence, intended: Some(row.intended) };
+    let identity =
+        Identity { publisher: row.publisher, sequence: row.sequence, intended: Some(row.intended) };
     let payload = &mut outbox.bytes()[start..];
     match payloads.identity_place() {
         // Too small a payload stays as it is: it is told apart by its order.

@@ -55,7 +55,7 @@ impl Client {
             },
         };
         self.handle(turn, input);
-        Ok(())
+        self.take_doom().map_or(Ok(()), Err)
     }
 
     fn take_connack(&mut self, turn: &mut Turn<'_>, connack: &packet::Connack<'_>) -> Result<(), Loss> {
@@ -70,7 +70,7 @@ impl Client {
             },
         );
         match connack.code {
-            0 => Ok(()),
+            0 => self.take_doom().map_or(Ok(()), Err),
             code => Err(Loss::Refused { code, for_good: !PASSING_REFUSALS.contains(&code) }),
         }
     }
@@ -92,7 +92,7 @@ impl Client {
             self.deliver(turn, &publish, payload, payload_bytes);
             self.relay(turn, publish.topic, payload);
         }
-        Ok(())
+        self.take_doom().map_or(Ok(()), Err)
     }
 
     fn deliver(&mut self, turn: &mut Turn<'_>, publish: &Publish<'_>, payload: &[u8], payload_bytes: u32) {
@@ -130,7 +130,8 @@ impl Client {
         }
         let small = payload.len() < identity::BYTES_MIN;
         let id = (publish.id != 0).then_some(publish.id);
-        let known = small.then(|| turn.shared.order.received(&mut self.order, publish.topic, id, publish.dup));
+        let known =
+            small.then(|| turn.shared.order.received(&mut self.order, publish.topic, id, publish.dup));
         match known.flatten() {
             Some(known) => Origin {
                 publisher: Some(known.publisher),
@@ -138,9 +139,7 @@ impl Client {
                 intended: Some(known.intended),
                 identified: Identified::Order,
             },
-            None => {
-                Origin { publisher: None, sequence: 0, intended: None, identified: Identified::Unknown }
-            }
+            None => Origin { publisher: None, sequence: 0, intended: None, identified: Identified::Unknown },
         }
     }
 }

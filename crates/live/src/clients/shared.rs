@@ -42,7 +42,8 @@ impl Shared {
         directory: Arc<Directory>,
         control: Arc<Control>,
     ) -> io::Result<Shared> {
-        let groups = plan.groups.iter().map(|group| GroupFacts::new(group, plan.seed)).collect::<io::Result<_>>()?;
+        let groups =
+            plan.groups.iter().map(|group| GroupFacts::new(group, plan.seed)).collect::<io::Result<_>>()?;
         let order = SentInOrder::new(&plan, &directory);
         Ok(Shared { starts: plan.client_numbers(), plan, control, sockets, directory, order, groups })
     }

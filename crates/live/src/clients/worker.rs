@@ -25,6 +25,8 @@ pub(super) struct Worker {
     sink: Sink,
     tally: Tally,
     buffer: Vec<u8>,
+    /// Clients whose deadline has come.
+    due: Vec<u32>,
     began: bool,
     leaving: Option<Instant>,
 }
@@ -52,6 +54,7 @@ impl Worker {
             sink,
             tally: Tally::default(),
             buffer: vec![0; BUFFER],
+            due: Vec::new(),
             began: false,
             leaving: None,
         })
@@ -103,16 +106,20 @@ impl Worker {
         let (clients, mut turn) = self.split();
         for index in 0..ready {
             let ready = turn.epoll.ready(index);
-            clients[ready.client as usize].react(&mut turn, ready.readable, ready.writable);
+            clients[ready.client as usize].react(&mut turn, ready);
         }
     }
 
     fn attend_due(&mut self) {
+        // Gathered first: a client that has more to do is due again at once, but after the others.
+        let mut due = std::mem::take(&mut self.due);
         let (clients, mut turn) = self.split();
         let now = turn.now;
-        while let Some(client) = turn.timers.take(now) {
+        due.extend(std::iter::from_fn(|| turn.timers.take(now)));
+        for client in due.drain(..) {
             clients[client as usize].wake(&mut turn);
         }
+        self.due = due;
     }
 
     fn each_client(&mut self, mut act: impl FnMut(&mut Client, &mut Turn<'_>)) {

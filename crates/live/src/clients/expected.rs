@@ -1,0 +1,93 @@
+//! Who should receive what.
+//!
+//! A message reaches everyone whose filter matches its topic, once each however many filters do, and everyone whose
+//! filter matches the topic of a copy that a relay makes of it: the copy carries the same identity. Of a shared
+//! subscription (MQTT 5 §4.8.2) one member receives it, and the broker chooses which: such a delivery is
+//! expected, but of nobody in particular.
+//!
+//! What it does not know: who is connected, and brokers that deliver once for each matching filter.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use mqttlab_mqtt::TopicTree;
+use mqttlab_mqtt::topic::share;
+use mqttlab_plan::{Plan, Relay};
+
+/// Every subscription of a plan.
+pub(crate) struct Subscriptions<'p> {
+    plan: &'p Plan,
+    tree: TopicTree<Taker>,
+}
+
+/// Who receives a message.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Audience {
+    /// Clients, by number.
+    pub(crate) clients: BTreeSet<u32>,
+    /// Shared subscriptions.
+    pub(crate) shares: u32,
+}
+
+#[derive(Clone, Copy)]
+struct Taker {
+    group: usize,
+    of: Of,
+}
+
+#[derive(Clone, Copy)]
+enum Of {
+    Client(u32),
+    Share(u32),
+}
+
+impl<'p> Subscriptions<'p> {
+    pub(crate) fn of(plan: &'p Plan) -> Subscriptions<'p> {
+        let mut tree = TopicTree::new();
+        let mut shares = BTreeMap::new();
+        for (group, (members, start)) in plan.groups.iter().zip(plan.client_numbers()).enumerate() {
+            for subscription in &members.subscriptions {
+                for client in 0..members.count {
+                    let filter = subscription.filter.fill(&members.name, client, 0);
+                    let Some((_, inner)) = share(&filter) else {
+                        tree.insert(&filter, Taker { group, of: Of::Client(start + client) });
+                        continue;
+                    };
+                    let next = shares.len() as u32;
+                    if !shares.contains_key(&filter) {
+                        tree.insert(inner, Taker { group, of: Of::Share(next) });
+                        shares.insert(filter, next);
+                    }
+                }
+            }
+        }
+        Subscriptions { plan, tree }
+    }
+
+    /// Who receives what is published to `topic`, copies by relays included. A relay that hears itself would make
+    /// endless copies; what comes after `RELAY_ROUNDS` is not expected.
+    pub(crate) fn audience(&self, topic: &str) -> Audience {
+        let (mut clients, mut shares) = (BTreeSet::new(), BTreeSet::new());
+        let mut names = BTreeSet::from([topic.to_owned()]);
+        for _ in 0..=RELAY_ROUNDS {
+            let mut copies = BTreeSet::new();
+            for name in &names {
+                self.tree.each_match(name, |taker| {
+                    match taker.of {
+                        Of::Client(client) => clients.insert(client),
+                        Of::Share(share) => shares.insert(share),
+                    };
+                    copies
+                        .extend(self.relay(taker.group).map(|relay| format!("{name}{}", relay.topic_suffix)));
+                });
+            }
+            names = copies;
+        }
+        Audience { clients, shares: shares.len() as u32 }
+    }
+
+    fn relay(&self, group: usize) -> Option<&Relay> {
+        self.plan.groups[group].relay.as_ref()
+    }
+}
+
+const RELAY_ROUNDS: usize = 4;
