@@ -10,6 +10,7 @@ from pathlib import Path
 
 import polars as pl
 import xlsxwriter
+
 from mqttlab import metrics
 from mqttlab.recording import TABLES, Recording
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+
 from mqttlab import metrics
 from mqttlab.recording import Recording, RecordingError
 from recordings import MS, Message, packet, write
@@ -15,7 +16,8 @@ from recordings import MS, Message, packet, write
 def test_counts_keep_sent_lost_unsent_and_duplicates_apart(tmp_path: Path) -> None:
     rows = [Message(i) for i in range(6)]
     rows += [Message(6, None, fate="lost"), Message(7, None, fate="unsent", subscriber=None)]
-    rows += [Message(5, 30, fate="duplicate"), Message(8, phase="warm_up"), Message(9, None, fate="no_receiver", subscriber=None)]
+    rows += [Message(5, 30, fate="duplicate"), Message(8, phase="warm_up")]
+    rows += [Message(9, None, fate="no_receiver", subscriber=None)]
     table = metrics.application(Recording.open(write(tmp_path / "run", rows)))
     row = table.row(0, named=True)
     assert table.height == 1

@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from rich.console import Console
+
 from mqttlab import export, figures, metrics
 from mqttlab.recording import Recording
 from mqttlab.report import terminal, write_html
 from recordings import Message, S, packet, write
-from rich.console import Console
 
 
 @pytest.fixture

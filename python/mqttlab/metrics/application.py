@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import polars as pl
+
 from mqttlab.metrics.statistics import batch_means_ci95
 from mqttlab.recording import Recording
 
@@ -71,8 +73,8 @@ def measurement_s(recording: Recording) -> float:
     planned = float(recording.plan["phases"]["duration_ns"]) / 1e9
     if recording.complete:
         return planned
-    intended = _measured(recording.messages)["intended_ns"]
-    span = 0.0 if intended.is_empty() else (intended.max() - intended.min()) / 1e9  # type: ignore[operator]
+    intended = _measured(recording.messages)["intended_ns"].to_numpy()
+    span = float(np.ptp(intended)) / 1e9 if intended.size else 0.0
     return min(planned, span) or planned
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import polars as pl
+
 from mqttlab.recording import Recording
 
 NS_PER_MS = 1e6

@@ -11,10 +11,11 @@ from typing import Any
 
 import plotly.graph_objects as go
 import polars as pl
+from plotly.offline import get_plotlyjs
+
 from mqttlab import figures, metrics
 from mqttlab.recording import Recording
 from mqttlab.report.text import heading, lateness, meaning, number, verdict
-from plotly.offline import get_plotlyjs
 
 APPLICATION_COLUMNS = (
     "messages_sent", "messages_unsent", "messages_delivered", "messages_lost", "messages_lost_percent", "duplicates",
@@ -184,7 +185,8 @@ header p{margin:.2em 0 1em;color:#51606f;max-width:75ch}
 section{background:#fff;border:1px solid #dfe4ea;border-radius:8px;padding:16px 20px;margin:0 0 18px}
 .verdict{border-left:6px solid #009e73}.verdict.marked{border-left-color:#e69f00}
 .verdict.incomplete{border-left-color:#d55e00}.verdict p{margin:0 0 .4em}
-dl{display:flex;flex-wrap:wrap;gap:10px 32px;margin:.6em 0 0}dt{font-size:12px;color:#51606f}dd{margin:0;font-weight:600}
+dl{display:flex;flex-wrap:wrap;gap:10px 32px;margin:.6em 0 0}
+dt{font-size:12px;color:#51606f}dd{margin:0;font-weight:600}
 .scroll{overflow-x:auto;margin-bottom:12px}
 table{border-collapse:collapse;font-variant-numeric:tabular-nums;white-space:nowrap;font-size:13px}
 th,td{padding:4px 7px;text-align:right;border-bottom:1px solid #e6e8eb}

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import polars as pl
+from rich.console import Console
+from rich.table import Table
+
 from mqttlab import metrics
 from mqttlab.recording import Recording
 from mqttlab.report.text import heading, lateness, number, verdict
-from rich.console import Console
-from rich.table import Table
 
 COLUMNS = (
     "messages_sent", "messages_delivered", "messages_lost", "messages_lost_percent", "duplicates", "disconnects",

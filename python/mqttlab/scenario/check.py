@@ -98,9 +98,10 @@ def _groups(scenario: Scenario) -> Iterator[Problem]:
                 f"is {mqtt.client_id!r} for {group.count} clients, which would throw each other out; add {{client}}")
         yield from _payload_file(index, group)
     if scenario.backend == "sim":
-        for index, group in enumerate(scenario.groups):
-            if scenario.hosts.get(group.host) and scenario.hosts[group.host].tcp.congestion_control == "bbr":
-                yield ("hosts", group.host, "tcp", "congestion_control"), "is bbr, which only live runs have"
+        for name, host in scenario.hosts.items():
+            profile = PROFILES.get(host.tcp.profile)
+            if (host.tcp.congestion_control or (profile and profile.congestion_control)) == "bbr":
+                yield ("hosts", name, "tcp"), "has bbr, which only live runs have; use cubic or reno"
 
 
 def _payload_file(index: int, group: Group) -> Iterator[Problem]:

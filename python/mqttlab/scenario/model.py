@@ -227,7 +227,7 @@ class Subscription(Part):
     def _valid_filter(self) -> Self:
         levels = self.filter.removeprefix("$share/").split("/")
         for index, level in enumerate(levels):
-            if level != "+" and "+" in level or level != "#" and "#" in level:
+            if (level != "+" and "+" in level) or (level != "#" and "#" in level):
                 raise ValueError(f"the filter {self.filter!r} is invalid; `+` and `#` stand alone in their level")
             if level == "#" and index != len(levels) - 1:
                 raise ValueError(f"the filter {self.filter!r} is invalid; `#` is only allowed in the last level")
@@ -302,7 +302,8 @@ class Sim(Part):
     """How the simulator performs the scenario."""
 
     stop: Stop | None = Field(None, description="Stop early.")
-    detect_transient: bool = Field(False, description="Find the end of the initial transient instead of trusting `warm_up`.")
+    detect_transient: bool = Field(
+        False, description="Find the end of the initial transient instead of trusting `warm_up`.")
 
 
 class Scenario(Part):
@@ -315,7 +316,8 @@ class Scenario(Part):
     repetitions: int = Field(1, ge=1, le=1000, description="Runs, each with a seed of its own.")
     phases: Phases = Field(description="When the run warms up, measures and cools down.")
     broker: Broker = Field(Broker(), description="The broker.")
-    hosts: dict[Name, Host] = Field(default_factory=dict, description="Machines by name. Those that are named elsewhere exist with defaults.")
+    hosts: dict[Name, Host] = Field(
+        default_factory=dict, description="Machines by name. Those that are named elsewhere exist with defaults.")
     network: Literal["emulated", "direct", "loopback", "veth", "external"] = Field(
         "emulated", description="`direct` (plain veth) and `loopback` have no emulator in the path.")
     networks: list[NetworkBetween] = Field(default_factory=list, description="What lies between hosts.")

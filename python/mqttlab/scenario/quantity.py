@@ -63,7 +63,7 @@ def positive_duration_ns(text: Any) -> int:
 def rate_bit_s(text: Any) -> int:
     """Bits per second, from 1 bit/s to 100 Gbit/s."""
     number, factor = split(text, RATE_UNITS, "250 kbit/s")
-    value = number * factor
+    value: Decimal = number * factor
     if not 1 <= value <= 10**11:
         raise ValueError(f"{text!r} is out of range; a rate is between 1 bit/s and 100 Gbit/s (leave it out for none)")
     return round(value)
@@ -80,7 +80,8 @@ def interval_ns(text: Any) -> int:
     number, factor = split(text, FREQUENCY_UNITS, "100 /s")
     if number <= 0:
         raise ValueError(f"{text!r} must be above 0")
-    return max(1, round(10**9 / (Fraction(number) * factor)))
+    per_second: Fraction = Fraction(number) * factor
+    return max(1, round(10**9 / per_second))
 
 
 def ratio(value: Any) -> tuple[int, int]:

@@ -1,0 +1,61 @@
+# make demo    set up what is missing, measure a real broker over a satellite link, report
+# make test    set up what is missing, lint, build, run all tests
+# make lint    formatting, clippy, ruff, mypy
+# make bench   side-by-side measurements (takes minutes; wants a quiet machine)
+# make clean   remove everything that was made here, recordings excepted
+
+SHELL := /bin/bash
+.DELETE_ON_ERROR:
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMPS := $(VENV)/stamps
+export PATH := $(CURDIR)/$(BIN):$(HOME)/.cargo/bin:$(PATH)
+RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
+
+.PHONY: demo test lint bench clean setup test-rust test-python
+
+demo: setup
+	$(BIN)/mqttlab run scenarios/demo.toml
+
+test: setup lint test-rust test-python
+
+setup: $(STAMPS)/system $(STAMPS)/engine
+
+lint: setup
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
+	$(BIN)/ruff check --quiet .
+	$(BIN)/mypy
+
+test-rust: setup
+	cargo test --workspace --locked --quiet
+
+test-python: setup
+	$(BIN)/pytest
+
+bench: setup
+	benches/run
+
+clean:
+	rm -rf target $(VENV) .mypy_cache .ruff_cache .pytest_cache
+
+$(STAMPS)/system: scripts/system-packages | $(STAMPS)
+	scripts/system-packages
+	touch $@
+
+$(STAMPS)/python: requirements.lock | $(STAMPS)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.lock
+	touch $@
+
+# The engine's program goes beside the environment's Python, where the package looks for it.
+$(STAMPS)/engine: $(STAMPS)/python pyproject.toml $(RUST_SOURCES)
+	cargo build --release --locked --quiet --package mqttlab-engine
+	install -m 755 target/release/mqttlab-engine $(BIN)/mqttlab-engine
+	$(BIN)/python scripts/link-package
+	touch $@
+
+$(STAMPS):
+	$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "mqttlab needs Python 3.11 or newer")'
+	$(PYTHON) -m venv $(VENV)
+	mkdir -p $@

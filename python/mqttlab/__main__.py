@@ -1,0 +1,5 @@
+"""``python -m mqttlab``."""
+
+from mqttlab.cli import main
+
+main(prog_name="mqttlab")

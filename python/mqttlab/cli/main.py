@@ -1,0 +1,304 @@
+"""The commands. Each looks up what it needs and calls one room of the house."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any, NoReturn, ParamSpec, TypeVar
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from mqttlab import __version__
+from mqttlab.brokers import ADAPTERS
+from mqttlab.cli.doctor import show_doctor
+from mqttlab.cli.progress import RunProgress
+from mqttlab.networks import MODELS, PLACEMENTS, PROFILES, implied, place
+from mqttlab.recording import RecordingError
+from mqttlab.runs import EngineError, Outcome, list_runs, name_for, perform
+from mqttlab.scenario import Scenario, ScenarioError, compile_plan, load
+
+EXIT = {"complete": 0, "failed": 1, "incomplete": 3}
+WRONG = 2
+P = ParamSpec("P")
+T = TypeVar("T")
+SCENARIO = click.argument("scenario", type=click.Path(path_type=Path))
+RUN = click.argument("run", type=click.Path(path_type=Path))
+SET = click.option("--set", "settings", multiple=True, metavar="PLACE=VALUE",
+                   help="Replace a field, such as phases.duration='5 s' or groups[0].publish.qos=1.")
+RUNS = click.option("--runs", type=click.Path(path_type=Path), default=Path("runs"), show_default=True,
+                    help="Where run directories are kept.")
+BACKEND = click.option("--backend", type=click.Choice(["live", "sim"]), help="Replace the scenario's backend.")
+
+
+def _mistakes_exit_with_2(command: Callable[P, T]) -> Callable[P, T]:
+    """The user's mistakes become one line each and exit status 2."""
+
+    @wraps(command)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return command(*args, **kwargs)
+        except ScenarioError as error:
+            _refuse(error.problems)
+        except (RecordingError, EngineError) as error:
+            _refuse([str(error)])
+
+    return wrapped
+
+
+def _refuse(problems: list[str]) -> NoReturn:
+    for problem in problems:
+        click.echo(f"mqttlab: {problem}", err=True)
+    sys.exit(WRONG)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="mqttlab")
+def main() -> None:
+    """The MQTT performance laboratory.
+
+    A scenario (TOML) says who publishes what to whom, over which network and which protocol stack. mqttlab runs it on
+    a real broker and real TCP over an emulated network, records every message and every packet, and reports.
+
+    \b
+      mqttlab check scenarios/demo.toml     what would run
+      mqttlab run scenarios/demo.toml       run it; the recording goes to runs/
+      mqttlab report runs/demo-...          table and HTML page from a recording
+      mqttlab doctor                        what this machine can do
+    """
+
+
+@main.command()
+@SCENARIO
+@SET
+@BACKEND
+@click.option("--plan", "show_plan", is_flag=True, help="Print the plan as JSON, as the engine would get it.")
+@_mistakes_exit_with_2
+def check(scenario: Path, settings: tuple[str, ...], backend: str | None, show_plan: bool) -> None:
+    """Check SCENARIO and say what would run. Starts nothing."""
+    loaded = load(scenario, _overrides(settings, backend))
+    plan = compile_plan(loaded, Path("runs") / loaded.name)
+    if show_plan:
+        click.echo(json.dumps(plan, indent=2))
+        return
+    console = Console()
+    console.print(f"[bold]{loaded.name}[/]: {loaded.description}", highlight=False)
+    console.print(_what_would_run(loaded, plan), highlight=False)
+
+
+@main.command()
+@SCENARIO
+@SET
+@BACKEND
+@RUNS
+@click.option("--html/--no-html", default=True, show_default=True, help="Write report.html into the run directory.")
+@_mistakes_exit_with_2
+def run(scenario: Path, settings: tuple[str, ...], backend: str | None, runs: Path, html: bool) -> None:
+    """Run SCENARIO, all its repetitions, and report each."""
+    loaded = load(scenario, _overrides(settings, backend))
+    _need_a_broker(loaded)
+    worst = 0
+    for repetition in range(loaded.repetitions):
+        directory = name_for(loaded.name, repetition, loaded.repetitions, runs).absolute()
+        outcome = _one_run(loaded, directory, repetition)
+        _report_run(outcome, html)
+        worst = max(worst, EXIT[outcome.verdict])
+        if outcome.verdict != "complete":
+            break
+    sys.exit(worst)
+
+
+def _one_run(loaded: Scenario, directory: Path, repetition: int) -> Outcome:
+    console = Console(stderr=True)
+    title = loaded.name if loaded.repetitions == 1 else f"{loaded.name} {repetition + 1}/{loaded.repetitions}"
+    with RunProgress(console, title) as progress:
+        return perform(compile_plan(loaded, directory, repetition), progress.observe)
+
+
+def _report_run(outcome: Outcome, html: bool) -> None:
+    from mqttlab.report import terminal, write_html
+
+    console = Console()
+    if outcome.verdict == "failed":
+        click.echo(f"mqttlab: the run failed: {outcome.reason}", err=True)
+        return
+    terminal(outcome.directory, console)
+    console.print(f"recording  {_relative(outcome.directory)}", highlight=False, soft_wrap=True)
+    if html:
+        page = write_html(outcome.directory, outcome.directory / "report.html")
+        console.print(f"report     {_relative(page)}", highlight=False, soft_wrap=True)
+
+
+def _relative(path: Path) -> Path:
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+
+
+@main.command()
+@RUN
+@click.option("--html", "out", type=click.Path(path_type=Path), help="Where the page goes  [default: RUN/report.html]")
+@_mistakes_exit_with_2
+def report(run: Path, out: Path | None) -> None:
+    """Print the tables of the recording RUN and write its HTML page."""
+    from mqttlab.report import terminal, write_html
+
+    console = Console()
+    terminal(run, console)
+    try:
+        page = write_html(run, out or run / "report.html")
+    except OSError as error:
+        _refuse([f"{out or run / 'report.html'} cannot be written: {error.strerror}; choose a place with --html"])
+    console.print(f"report     {page}", highlight=False, soft_wrap=True)
+
+
+@main.command()
+@RUN
+@click.option("--csv", "csv_directory", type=click.Path(path_type=Path), is_flag=False, flag_value=Path(),
+              help="One CSV file a table into this directory  [default: RUN/csv]")
+@click.option("--xlsx", "workbook", type=click.Path(path_type=Path), is_flag=False, flag_value=Path(),
+              help="One workbook  [default: RUN/run.xlsx]")
+@_mistakes_exit_with_2
+def export(run: Path, csv_directory: Path | None, workbook: Path | None) -> None:
+    """Export the recording RUN for spreadsheets and other programs."""
+    from mqttlab import export as exports
+
+    if csv_directory is None and workbook is None:
+        _refuse(["say what to export to: --csv, --xlsx, or both"])
+    try:
+        if csv_directory is not None:
+            click.echo(exports.csv(run, csv_directory if csv_directory.name else run / "csv"))
+        if workbook is not None:
+            click.echo(exports.xlsx(run, workbook if workbook.name else run / "run.xlsx"))
+    except (exports.ExportError, OSError) as error:
+        _refuse([str(error)])
+
+
+@main.command(name="list")
+@RUNS
+@_mistakes_exit_with_2
+def list_(runs: Path) -> None:
+    """List the runs that were made here."""
+    found = list_runs(runs)
+    if not found:
+        click.echo(f"no runs in {runs}; make one with: mqttlab run scenarios/demo.toml")
+        return
+    table = Table()
+    for column in ("started", "scenario", "backend", "status", "directory"):
+        table.add_column(column)
+    for summary in found:
+        style = "" if summary.status == "complete" else "yellow"
+        table.add_row(summary.started, summary.name, summary.backend, summary.status, str(summary.directory),
+                      style=style)
+    Console().print(table)
+
+
+@main.command()
+@click.option("--tcp", is_flag=True, help="List TCP profiles instead.")
+def networks(tcp: bool) -> None:
+    """List the named network models, with the delays that each placement implies, and their sources."""
+    console = Console()
+    console.print(_tcp_table() if tcp else _network_table())
+    if not tcp:
+        for name, words in PLACEMENTS.items():
+            console.print(f"[bold]{name}[/]: {words}", highlight=False)
+
+
+@main.command()
+@_mistakes_exit_with_2
+def doctor() -> None:
+    """Say what this machine can do, which brokers it has, and what each missing thing costs."""
+    sys.exit(show_doctor(Console()))
+
+
+def _network_table() -> Table:
+    table = Table(title="Networks (one-way figures in ms, without serialisation)", title_justify="left",
+                  show_lines=True)
+    for column in ("name", "rate up / down", "loss", "placement", "up", "down", "round trip", "source"):
+        table.add_column(column, overflow="fold")
+    for model in MODELS.values():
+        for placement in PLACEMENTS:
+            figures = implied(place(model, placement))
+            default = placement == model.placement
+            table.add_row(
+                model.name if default else "", f"{_rate(model.up.rate)} / {_rate(model.down.rate)}" if default else "",
+                _loss(model.up) if default else "", f"{placement} (default)" if default else placement,
+                f"{figures.up_ms:g}", f"{figures.down_ms:g}", f"{figures.round_trip_ms:g}",
+                model.source if default else "",
+            )
+    return table
+
+
+def _tcp_table() -> Table:
+    table = Table(title="TCP profiles", title_justify="left")
+    for column in ("name", "congestion control", "minimum RTO", "SACK", "timestamps", "MSS", "meaning"):
+        table.add_column(column, overflow="fold")
+    for profile in PROFILES.values():
+        table.add_row(
+            profile.name, profile.congestion_control, f"{profile.rto_min_ns / 1e6:g} ms", _yes(profile.sack),
+            _yes(profile.timestamps), "from MTU" if profile.mss_bytes is None else f"{profile.mss_bytes} B",
+            profile.meaning,
+        )
+    return table
+
+
+def _rate(bit_s: int | None) -> str:
+    if bit_s is None:
+        return "unlimited"
+    for factor, unit in ((10**9, "Gbit/s"), (10**6, "Mbit/s"), (10**3, "kbit/s")):
+        if bit_s >= factor:
+            return f"{bit_s / factor:g} {unit}"
+    return f"{bit_s} bit/s"
+
+
+def _loss(link: Any) -> str:
+    if link.burst_loss is not None:
+        return "in bursts"
+    return f"{100 * link.loss[0] / link.loss[1]:g} %"
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"
+
+
+def _overrides(settings: tuple[str, ...], backend: str | None) -> dict[str, Any]:
+    overrides: dict[str, Any] = {} if backend is None else {"backend": backend}
+    for setting in settings:
+        place_, separator, value = setting.partition("=")
+        if not separator:
+            _refuse([f"--set {setting}: write PLACE=VALUE, such as phases.duration='5 s'"])
+        try:
+            overrides[place_] = json.loads(value)
+        except ValueError:
+            overrides[place_] = value
+    return overrides
+
+
+def _need_a_broker(loaded: Scenario) -> None:
+    kind = loaded.broker.kind
+    if loaded.backend == "live" and kind != "external" and ADAPTERS[kind].found() is None:
+        raise ScenarioError([f"`broker.kind` is {kind!r}, but {kind} is not installed; run `make setup`, "
+                             f"or install it (Debian: apt-get install {kind})"])
+
+
+def _what_would_run(loaded: Scenario, plan: dict[str, Any]) -> str:
+    lines = []
+    for group in loaded.groups:
+        does = []
+        if group.publish is not None:
+            does.append(f"publish {group.publish.topic} at QoS {group.publish.qos}")
+        if group.subscribe:
+            does.append("subscribe to " + ", ".join(f"{s.filter} at QoS {s.qos}" for s in group.subscribe))
+        if group.relay is not None:
+            does.append("relay")
+        lines.append(f"  {group.count} × {group.name} on {group.host}: {'; '.join(does)}")
+    phases = loaded.phases
+    seconds = (phases.warm_up + phases.duration) / 1e9
+    broker = plan["broker"]
+    lines.append(f"  broker {broker['name']} {broker['version']} on {loaded.broker.host}, port {broker['port']}")
+    lines.append(f"  network {plan['network']['description']} ({len(plan['network']['links'])} links)")
+    lines.append(f"  {seconds:g} s of publishing, then up to {phases.cool_down / 1e9:g} s of cooling down; "
+                 f"{loaded.repetitions} repetition(s), seed {loaded.seed}")
+    return "\n".join(lines)
