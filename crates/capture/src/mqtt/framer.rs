@@ -238,7 +238,7 @@ impl Framer {
     fn miss(&mut self, context: &mut Context, offset: u64, len: u64, packets: &mut Vec<Packet>) {
         self.settle(context, true, packets);
         let described = self.described.len();
-        self.described.retain(|(descriptor, _)| descriptor.offset + descriptor.lengths.total() <= offset);
+        self.described.retain(|(descriptor, _)| descriptor.end() <= offset);
         self.counts.partial += (described - self.described.len()) as u64;
         match &mut self.state {
             // The hole lies inside one packet: its end is still known.
@@ -297,7 +297,7 @@ impl Framer {
             }
         }
         while let Some((first, start)) = self.described.front()
-            && first.offset.saturating_add(first.lengths.total()) <= end
+            && first.end() <= end
         {
             packets.push(from_descriptor(first, *start, later(*start, seen)));
             self.described.pop_front();
@@ -410,7 +410,7 @@ fn from_descriptor(descriptor: &PacketDescriptor, first: Sighting, complete: Sig
         id: descriptor.id,
         lengths: descriptor.lengths,
         start: descriptor.offset,
-        end: descriptor.offset.saturating_add(descriptor.lengths.total()),
+        end: descriptor.end(),
         first,
         complete,
         level: DEFAULT_LEVEL,

@@ -151,6 +151,13 @@ pub struct PacketDescriptor {
     pub message: u64,
 }
 
+impl PacketDescriptor {
+    /// Stream offset after its last byte.
+    pub fn end(&self) -> u64 {
+        self.offset.saturating_add(self.lengths.total())
+    }
+}
+
 /// What a CONNECT says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Connect {

@@ -1,0 +1,116 @@
+//! What must hold for any bytes, for the fuzzer and for the bounded run of every test.
+
+use mqttlab_capture::mqtt::{Context, Framer, Packet};
+use mqttlab_capture::reassembly::{Payload, Piece, Reassembler, Sighting};
+use mqttlab_capture::{Analyser, Direction, Reader, Settings};
+use mqttlab_units::Instant;
+
+/// A capture file: read to its end or to an error, and the sums are consistent.
+pub fn capture(bytes: &[u8]) {
+    let Ok(mut reader) = Reader::new(bytes) else { return };
+    let mut analyser = Analyser::new(Settings::default());
+    let (mut frames, mut segments, mut packets) = (0, 0, 0);
+    while let Ok(Some(frame)) = reader.next_frame() {
+        frames += 1;
+        if let Some(annotations) = analyser.frame(&frame) {
+            segments += 1;
+            assert_eq!(annotations.frame, frames);
+            packets += annotations.packets.iter().filter(|completed| !completed.packet.damaged).count();
+        }
+    }
+    packets += analyser.flush().iter().filter(|completed| !completed.packet.damaged).count();
+    let analysis = analyser.finish();
+    assert_eq!((analysis.total.frames.count, analysis.total.segments), (frames, segments));
+    assert_eq!(analysis.total.packets.iter().sum::<u64>(), packets as u64);
+    for direction in Direction::BOTH {
+        let tally = &analysis.directions[direction as usize];
+        assert!(tally.payload_bytes_unique <= tally.payload_bytes);
+        assert!(tally.mqtt_bytes + tally.skipped_bytes <= tally.payload_bytes_unique);
+    }
+}
+
+/// The byte at each offset of the stream that [`reassembly`] cuts into segments.
+fn content(offset: u64) -> u8 {
+    (offset ^ offset >> 8).wrapping_mul(151) as u8
+}
+
+/// Segments of a known stream, in any order and any overlap: what comes out is the stream, in order, with holes.
+///
+/// Each six bytes are a segment: one of the kind, three of its offset, two of its length.
+pub fn reassembly(bytes: &[u8]) {
+    let base = 0xffff_f000_u32;
+    let mut stream = Reassembler::default();
+    let (mut next, mut new_bytes, mut delivered) = (0, 0, 0);
+    let mut check = |piece: Piece<'_>| match piece {
+        Piece::Data { offset, len, payload: Payload::Bytes(bytes), .. } => {
+            assert_eq!((offset, len), (next, bytes.len() as u64));
+            assert!(
+                bytes.iter().zip(offset..).all(|(byte, at)| *byte == content(at)),
+                "wrong bytes at {offset}"
+            );
+            next += len;
+            delivered += len;
+        }
+        Piece::Data { .. } => panic!("bytes went in, and something else came out"),
+        Piece::Missing { offset, len } => {
+            assert!(offset == next && len > 0);
+            next += len;
+        }
+    };
+    stream.start(base.wrapping_sub(1));
+    for (frame, operation) in bytes.chunks_exact(6).enumerate() {
+        let offset = u64::from(u32::from_be_bytes([0, operation[1], operation[2], operation[3]]));
+        let len = u64::from(u16::from_be_bytes([operation[4], operation[5]])) % 3_000;
+        let sequence = base.wrapping_add(offset as u32);
+        if operation[0] % 4 == 0 {
+            stream.acknowledge(sequence, &mut check);
+            continue;
+        }
+        let data: Vec<u8> = (offset..offset + len).map(content).collect();
+        let seen = Sighting { time: Instant::from_ns(frame as u64), frame: frame as u64 };
+        let pushed = stream.push(sequence, len as u32, Payload::Bytes(&data), seen, &mut check);
+        assert!(pushed.new_bytes <= len);
+        new_bytes += pushed.new_bytes;
+    }
+    stream.finish(&mut check);
+    assert_eq!(new_bytes, delivered, "every new byte comes out once");
+    assert_eq!(stream.offset(), next);
+}
+
+/// Feeds `bytes` in pieces of `piece` bytes each; returns the packets and how many bytes were passed over.
+fn frame(bytes: &[u8], piece: usize, to_server: bool, from_start: bool) -> (Vec<Packet>, u64) {
+    let mut framer = Framer::new(to_server, from_start);
+    let (mut context, mut packets) = (Context::default(), Vec::new());
+    for (index, part) in bytes.chunks(piece).enumerate() {
+        let seen = Sighting { time: Instant::from_ns(index as u64), frame: index as u64 };
+        let (offset, len) = ((index * piece) as u64, part.len() as u64);
+        let piece = Piece::Data { offset, len, payload: Payload::Bytes(part), seen };
+        framer.feed(&mut context, &piece, &mut packets);
+    }
+    framer.finish(&mut context, &mut packets);
+    (packets, framer.counts().skipped_bytes)
+}
+
+/// A stream of MQTT: packets lie behind one another inside it, and where framing is never lost it does not matter how
+/// the stream was cut into segments.
+pub fn mqtt(bytes: &[u8]) {
+    let Some((&first, bytes)) = bytes.split_first() else { return };
+    let (to_server, from_start) = (first & 1 == 0, first & 2 == 0);
+    let piece = 1 + usize::from(first >> 2) * 23;
+    let (packets, skipped) = frame(bytes, piece, to_server, from_start);
+    let mut end = 0;
+    for packet in &packets {
+        assert!(packet.start >= end && packet.end <= bytes.len() as u64);
+        assert_eq!(packet.end - packet.start, packet.lengths.total());
+        assert!(packet.first.frame <= packet.complete.frame);
+        end = packet.end;
+    }
+    let framed: u64 = packets.iter().map(|packet| packet.lengths.total()).sum();
+    assert!(framed + skipped <= bytes.len() as u64);
+    if from_start && skipped == 0 {
+        let (again, _) = frame(bytes, 1, to_server, true);
+        let places =
+            |packets: &[Packet]| packets.iter().map(|packet| (packet.start, packet.kind)).collect::<Vec<_>>();
+        assert_eq!(places(&packets), places(&again));
+    }
+}
