@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mqttlab.scenario.link import GilbertElliott, LinkDirection, Queue
+from mqttlab.networks.link import GilbertElliott, LinkDirection, Queue
 
 MS = 10**6
 K = 10**3

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mqttlab.networks.link import LinkDirection
 from mqttlab.networks.models import NetworkModel
-from mqttlab.scenario.link import LinkDirection
 
 PLACEMENTS = {
     "egress-at-broker": "the broker's interface alone: what the broker sends is shaped, what it receives is not",

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from mqttlab.scenario.link import LinkDirection, Part
-from mqttlab.scenario.quantity import DurationNs, IntervalNs, PositiveDurationNs, RatioPair, size_bytes
+from mqttlab.networks.link import LinkDirection, Part
+from mqttlab.quantity import DurationNs, IntervalNs, PositiveDurationNs, RatioPair, size_bytes
 
 S = 10**9
 MS = 10**6

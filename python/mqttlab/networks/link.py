@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from mqttlab.scenario.quantity import DurationNs, RateBitS, RatioPair, size_bytes
+from mqttlab.quantity import DurationNs, RateBitS, RatioPair, size_bytes
 
 ZERO = (0, 1)
 
