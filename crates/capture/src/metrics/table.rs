@@ -37,7 +37,7 @@ pub enum Reading {
 
 /// A metric.
 pub struct Metric {
-    /// Its name; the unit is its last word where it has one.
+    /// Its name; a unit follows the quantity, what is singled out (`_qos1`) follows the unit.
     pub name: &'static str,
     /// Its unit.
     pub unit: Unit,
@@ -122,7 +122,7 @@ pub const METRICS: &[Metric] = &[
         t.frames.sum
     }),
     extent(
-        "frame_size",
+        "frame_size_bytes",
         "Size of a frame. Above 1514 B it is an offloaded aggregate, not a frame of the wire.",
         LINK,
         |t| &t.frames,
@@ -134,14 +134,14 @@ pub const METRICS: &[Metric] = &[
         |t| t.frames_larger_than_1514,
     ),
     quotient(
-        "link_rate",
+        "link_rate_bit_s",
         Unit::BitsPerSecond,
         "Bits of frames over the time from the first frame to the last.",
         LINK,
         |t| rate(t, t.frames.sum),
     ),
     bytes("ip_bytes", "Bytes of IP packets that carry TCP, headers included.", IP, |t| t.ip_bytes),
-    quotient("ip_rate", Unit::BitsPerSecond, "Bits of those IP packets over time.", IP, |t| {
+    quotient("ip_rate_bit_s", Unit::BitsPerSecond, "Bits of those IP packets over time.", IP, |t| {
         rate(t, t.ip_bytes)
     }),
     count("segments", "TCP segments.", TCP, |t| t.segments),
@@ -156,9 +156,13 @@ pub const METRICS: &[Metric] = &[
     bytes("tcp_missing_bytes", "Bytes of the streams that the capture does not have.", TCP, |t| {
         t.missing_bytes
     }),
-    quotient("tcp_rate", Unit::BitsPerSecond, "Bits of new TCP payload over time (goodput).", TCP, |t| {
-        rate(t, t.payload_bytes_unique)
-    }),
+    quotient(
+        "tcp_rate_bit_s",
+        Unit::BitsPerSecond,
+        "Bits of new TCP payload over time (goodput).",
+        TCP,
+        |t| rate(t, t.payload_bytes_unique),
+    ),
     count("segments_with_payload", "TCP segments that carry payload.", TCP, |t| t.segments_with_payload),
     count(
         "segments_below_highest",
@@ -227,27 +231,27 @@ pub const METRICS: &[Metric] = &[
         t.marked(Marks::REUSED_PORTS)
     }),
     seconds(
-        "ack_rtt",
+        "ack_rtt_s",
         "From a data segment's oldest copy to its exact acknowledgment, of this direction's \
          acknowledgments.",
         WIRESHARK,
         |t| &t.ack_rtt_ns,
     ),
     seconds(
-        "initial_rtt",
+        "initial_rtt_s",
         "From the last SYN to the acknowledgment that completes the handshake.",
         WIRESHARK,
         |t| &t.initial_rtt_ns,
     ),
     seconds(
-        "rto",
+        "rto_s",
         "Retransmission timeout that this direction's sender would compute, after each round trip of a \
          segment sent once.",
         "RFC 6298",
         |t| &t.rto_ns,
     ),
     Metric {
-        name: "bytes_in_flight",
+        name: "in_flight_bytes",
         unit: Unit::Bytes,
         definition: "Bytes sent and not acknowledged, after each segment with payload.",
         source: WIRESHARK,
@@ -276,7 +280,7 @@ pub const METRICS: &[Metric] = &[
     count("mqtt_partial", "MQTT packets of which only a part was captured.", LINK, |t| t.partial),
     bytes("mqtt_skipped_bytes", "Bytes passed over to find the next MQTT packet.", LINK, |t| t.skipped_bytes),
     bytes("mqtt_bytes", "Bytes of MQTT packets that were captured whole.", MQTT, |t| t.mqtt_bytes),
-    quotient("mqtt_rate", Unit::BitsPerSecond, "Bits of MQTT packets over time.", MQTT, |t| {
+    quotient("mqtt_rate_bit_s", Unit::BitsPerSecond, "Bits of MQTT packets over time.", MQTT, |t| {
         rate(t, t.mqtt_bytes)
     }),
     bytes("publish_payload_bytes", "Bytes of application payload in PUBLISH packets.", MQTT, |t| {
@@ -285,7 +289,7 @@ pub const METRICS: &[Metric] = &[
     bytes("publish_overhead_bytes", "Bytes of PUBLISH packets without their payloads.", MQTT, |t| {
         t.publish.iter().map(PublishBytes::overhead).sum()
     }),
-    extent("message_size", "Application payload of a PUBLISH packet.", MQTT, |t| &t.messages),
+    extent("message_size_bytes", "Application payload of a PUBLISH packet.", MQTT, |t| &t.messages),
     packets(
         "publish_per_segment",
         "PUBLISH packets that become complete in a segment, of segments with any.",
@@ -296,62 +300,90 @@ pub const METRICS: &[Metric] = &[
         "PUBLISH packets whose first byte is in a segment, of segments with any.",
         |t| &t.publish_starts_per_segment,
     ),
-    overhead("overhead_fixed_header_qos0", "Fixed header bytes per PUBLISH at QoS 0.", |t| {
+    overhead("overhead_fixed_header_bytes_qos0", "Fixed header bytes per PUBLISH at QoS 0.", |t| {
         per(t, 0, |b| b.fixed_header)
     }),
-    overhead("overhead_fixed_header_qos1", "Fixed header bytes per PUBLISH at QoS 1.", |t| {
+    overhead("overhead_fixed_header_bytes_qos1", "Fixed header bytes per PUBLISH at QoS 1.", |t| {
         per(t, 1, |b| b.fixed_header)
     }),
-    overhead("overhead_fixed_header_qos2", "Fixed header bytes per PUBLISH at QoS 2.", |t| {
+    overhead("overhead_fixed_header_bytes_qos2", "Fixed header bytes per PUBLISH at QoS 2.", |t| {
         per(t, 2, |b| b.fixed_header)
     }),
-    overhead("overhead_topic_qos0", "Topic bytes with their length per PUBLISH at QoS 0.", |t| {
+    overhead("overhead_topic_bytes_qos0", "Topic bytes with their length per PUBLISH at QoS 0.", |t| {
         per(t, 0, |b| b.topic)
     }),
-    overhead("overhead_topic_qos1", "Topic bytes with their length per PUBLISH at QoS 1.", |t| {
+    overhead("overhead_topic_bytes_qos1", "Topic bytes with their length per PUBLISH at QoS 1.", |t| {
         per(t, 1, |b| b.topic)
     }),
-    overhead("overhead_topic_qos2", "Topic bytes with their length per PUBLISH at QoS 2.", |t| {
+    overhead("overhead_topic_bytes_qos2", "Topic bytes with their length per PUBLISH at QoS 2.", |t| {
         per(t, 2, |b| b.topic)
     }),
-    overhead("overhead_id_qos1", "Packet identifier bytes per PUBLISH at QoS 1.", |t| per(t, 1, |b| b.id)),
-    overhead("overhead_id_qos2", "Packet identifier bytes per PUBLISH at QoS 2.", |t| per(t, 2, |b| b.id)),
-    overhead("overhead_properties_qos0", "Property bytes per PUBLISH at QoS 0.", |t| {
+    overhead("overhead_id_bytes_qos1", "Packet identifier bytes per PUBLISH at QoS 1.", |t| {
+        per(t, 1, |b| b.id)
+    }),
+    overhead("overhead_id_bytes_qos2", "Packet identifier bytes per PUBLISH at QoS 2.", |t| {
+        per(t, 2, |b| b.id)
+    }),
+    overhead("overhead_properties_bytes_qos0", "Property bytes per PUBLISH at QoS 0.", |t| {
         per(t, 0, |b| b.properties)
     }),
-    overhead("overhead_properties_qos1", "Property bytes per PUBLISH at QoS 1.", |t| {
+    overhead("overhead_properties_bytes_qos1", "Property bytes per PUBLISH at QoS 1.", |t| {
         per(t, 1, |b| b.properties)
     }),
-    overhead("overhead_properties_qos2", "Property bytes per PUBLISH at QoS 2.", |t| {
+    overhead("overhead_properties_bytes_qos2", "Property bytes per PUBLISH at QoS 2.", |t| {
         per(t, 2, |b| b.properties)
     }),
     overhead(
-        "overhead_acknowledgments_qos1",
+        "overhead_acknowledgments_bytes_qos1",
         "PUBACK bytes per PUBLISH at QoS 1; of both directions together.",
         |t| per(t, 1, |b| b.acknowledgments),
     ),
     overhead(
-        "overhead_acknowledgments_qos2",
+        "overhead_acknowledgments_bytes_qos2",
         "PUBREC, PUBREL and PUBCOMP bytes per PUBLISH at QoS 2; of both \
          directions together.",
         |t| per(t, 2, |b| b.acknowledgments),
     ),
-    exchange("connect_connack", "CONNECT to CONNACK", |t| &t.exchange_ns[Exchange::Connect as usize]),
-    exchange("publish_puback", "PUBLISH at QoS 1 to PUBACK", |t| {
-        &t.exchange_ns[Exchange::PublishPuback as usize]
+    exchange(
+        "connect_connack_s",
+        "CONNECT to CONNACK: from the last byte of the one to that of the other.",
+        |t| &t.exchange_ns[Exchange::Connect as usize],
+    ),
+    exchange(
+        "publish_puback_s",
+        "PUBLISH at QoS 1 to PUBACK: from the last byte of the one to that of the other.",
+        |t| &t.exchange_ns[Exchange::PublishPuback as usize],
+    ),
+    exchange(
+        "publish_pubrec_s",
+        "PUBLISH at QoS 2 to PUBREC: from the last byte of the one to that of the other.",
+        |t| &t.exchange_ns[Exchange::PublishPubrec as usize],
+    ),
+    exchange(
+        "pubrec_pubrel_s",
+        "PUBREC to PUBREL: from the last byte of the one to that of the other.",
+        |t| &t.exchange_ns[Exchange::PubrecPubrel as usize],
+    ),
+    exchange(
+        "pubrel_pubcomp_s",
+        "PUBREL to PUBCOMP: from the last byte of the one to that of the other.",
+        |t| &t.exchange_ns[Exchange::PubrelPubcomp as usize],
+    ),
+    exchange(
+        "subscribe_suback_s",
+        "SUBSCRIBE to SUBACK: from the last byte of the one to that of the other.",
+        |t| &t.exchange_ns[Exchange::Subscribe as usize],
+    ),
+    exchange(
+        "unsubscribe_unsuback_s",
+        "UNSUBSCRIBE to UNSUBACK: from the last byte of the one to that of the other.",
+        |t| &t.exchange_ns[Exchange::Unsubscribe as usize],
+    ),
+    exchange("ping_s", "PINGREQ to PINGRESP: from the last byte of the one to that of the other.", |t| {
+        &t.exchange_ns[Exchange::Ping as usize]
     }),
-    exchange("publish_pubrec", "PUBLISH at QoS 2 to PUBREC", |t| {
-        &t.exchange_ns[Exchange::PublishPubrec as usize]
-    }),
-    exchange("pubrec_pubrel", "PUBREC to PUBREL", |t| &t.exchange_ns[Exchange::PubrecPubrel as usize]),
-    exchange("pubrel_pubcomp", "PUBREL to PUBCOMP", |t| &t.exchange_ns[Exchange::PubrelPubcomp as usize]),
-    exchange("subscribe_suback", "SUBSCRIBE to SUBACK", |t| &t.exchange_ns[Exchange::Subscribe as usize]),
-    exchange("unsubscribe_unsuback", "UNSUBSCRIBE to UNSUBACK", |t| {
-        &t.exchange_ns[Exchange::Unsubscribe as usize]
-    }),
-    exchange("ping", "PINGREQ to PINGRESP", |t| &t.exchange_ns[Exchange::Ping as usize]),
     quotient(
-        "b_efficiency",
+        "b_efficiency_ratio",
         Unit::Ratio,
         "Application bytes (topic, payload and one more per PUBLISH) over link bytes. In a \
          sender's direction it is S, in a receiver's R, over everything a station's radio hears T.",
@@ -363,9 +395,13 @@ pub const METRICS: &[Metric] = &[
             )
         },
     ),
-    quotient("m_efficiency", Unit::Ratio, "PUBLISH packets over frames; S, R and T as above.", PEREZ, |t| {
-        share(t.packets_of(Kind::Publish), t.frames.count)
-    }),
+    quotient(
+        "m_efficiency_ratio",
+        Unit::Ratio,
+        "PUBLISH packets over frames; S, R and T as above.",
+        PEREZ,
+        |t| share(t.packets_of(Kind::Publish), t.frames.count),
+    ),
 ];
 
 const fn metric(
