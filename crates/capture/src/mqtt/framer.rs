@@ -35,7 +35,7 @@ pub struct FramerCounts {
 pub struct Framer {
     to_server: bool,
     state: State,
-    described: VecDeque<(PacketDescriptor, Sighting)>,
+    described: VecDeque<Described>,
     counts: FramerCounts,
 }
 
@@ -49,6 +49,14 @@ enum State {
     Inside(Box<Partial>),
     /// Framing is lost.
     Searching(Search),
+}
+
+/// A packet under way of which there are no bytes.
+#[derive(Clone, Copy, Debug)]
+struct Described {
+    descriptor: PacketDescriptor,
+    first: Sighting,
+    latest: Sighting,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -238,7 +246,7 @@ impl Framer {
     fn miss(&mut self, context: &mut Context, offset: u64, len: u64, packets: &mut Vec<Packet>) {
         self.settle(context, true, packets);
         let described = self.described.len();
-        self.described.retain(|(descriptor, _)| descriptor.end() <= offset);
+        self.described.retain(|described| described.descriptor.end() <= offset);
         self.counts.partial += (described - self.described.len()) as u64;
         match &mut self.state {
             // The hole lies inside one packet: its end is still known.
@@ -290,17 +298,20 @@ impl Framer {
         packets: &mut Vec<Packet>,
     ) {
         let end = offset + len;
+        for described in &mut self.described {
+            described.latest = later(described.latest, seen);
+        }
         for descriptor in descriptors {
             let here = (offset..end).contains(&descriptor.offset);
             if here && self.described.len() < DESCRIBED_MAX {
-                self.described.push_back((*descriptor, seen));
+                self.described.push_back(Described { descriptor: *descriptor, first: seen, latest: seen });
             }
         }
-        while let Some((first, start)) = self.described.front()
-            && first.end() <= end
+        while let Some(&described) = self.described.front()
+            && described.descriptor.end() <= end
         {
-            packets.push(from_descriptor(first, *start, later(*start, seen)));
             self.described.pop_front();
+            packets.push(described.into_packet());
         }
     }
 }
@@ -401,23 +412,26 @@ fn later(a: Sighting, b: Sighting) -> Sighting {
     if b.frame > a.frame { b } else { a }
 }
 
-fn from_descriptor(descriptor: &PacketDescriptor, first: Sighting, complete: Sighting) -> Packet {
-    Packet {
-        kind: descriptor.kind,
-        qos: descriptor.qos,
-        dup: descriptor.dup,
-        retain: descriptor.retain,
-        id: descriptor.id,
-        lengths: descriptor.lengths,
-        start: descriptor.offset,
-        end: descriptor.end(),
-        first,
-        complete,
-        level: DEFAULT_LEVEL,
-        topic: None,
-        payload_head: PayloadHead::new(&[]),
-        connect: None,
-        damaged: false,
-        message: descriptor.message,
+impl Described {
+    fn into_packet(self) -> Packet {
+        let descriptor = &self.descriptor;
+        Packet {
+            kind: descriptor.kind,
+            qos: descriptor.qos,
+            dup: descriptor.dup,
+            retain: descriptor.retain,
+            id: descriptor.id,
+            lengths: descriptor.lengths,
+            start: descriptor.offset,
+            end: descriptor.end(),
+            first: self.first,
+            complete: self.latest,
+            level: DEFAULT_LEVEL,
+            topic: None,
+            payload_head: PayloadHead::new(&[]),
+            connect: None,
+            damaged: false,
+            message: descriptor.message,
+        }
     }
 }
