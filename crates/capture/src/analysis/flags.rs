@@ -372,16 +372,9 @@ impl View<'_> {
     }
 
     fn is_fast_retransmission(&self, reverse: &Half) -> bool {
-        let asked = reverse.duplicate_acks >= FAST_RETRANSMISSION_DUPLICATES
-            && within(self.segment.time, reverse.last_ack_time, FAST_RETRANSMISSION_WITHIN);
-        let start = self.segment.sequence;
-        let end = start.wrapping_add(self.segment.payload_len);
-        asked
-            && (reverse.last_ack == Some(start) || {
-                let sack = &reverse.sack[..reverse.sack_blocks];
-                !sack.is_empty()
-                    && !sack.iter().any(|&(left, right)| !after(left, start) && !after(end, right))
-            })
+        reverse.duplicate_acks >= FAST_RETRANSMISSION_DUPLICATES
+            && reverse.last_ack == Some(self.segment.sequence)
+            && within(self.segment.time, reverse.last_ack_time, FAST_RETRANSMISSION_WITHIN)
     }
 }
 
