@@ -36,6 +36,9 @@ pub struct ClientOptions {
     pub max_inflight: u16,
     /// Messages that wait behind these.
     pub max_queued: u32,
+    /// Deliver a QoS 2 message when its PUBREL comes (method A of §4.3.3, as Paho and perez2005's model do) and not
+    /// already when its PUBLISH does (method B).
+    pub deliver_on_release: bool,
     /// MQTT 3.1's timed repetition.
     pub retry: Option<Duration>,
     /// How long the broker may take to answer CONNECT.
@@ -129,6 +132,10 @@ pub enum Output {
     Subscribed,
     /// A message for the application.
     Deliver {
+        token: u64,
+    },
+    /// A QoS 2 message that is delivered when its PUBREL comes.
+    Held {
         token: u64,
     },
     /// A message that came before and was not delivered again.
@@ -351,7 +358,9 @@ impl Client {
                 self.settle(now, token, false);
             }
             Input::Pubrel { id } => {
-                self.inbox.release(id);
+                if let Some(token) = self.inbox.release(id).filter(|_| self.options.deliver_on_release) {
+                    self.ready.push_back(Output::Deliver { token });
+                }
                 self.send(now, Output::SendPubcomp { id });
             }
             Input::Suback { id } if self.subscribing == Some(id) => {
@@ -365,8 +374,13 @@ impl Client {
     }
 
     fn arrived(&mut self, now: Instant, token: u64, qos: Qos, id: u16) {
-        let first = qos != Qos::ExactlyOnce || self.inbox.receive(id);
-        self.ready.push_back(if first { Output::Deliver { token } } else { Output::Suppressed { token } });
+        let first = qos != Qos::ExactlyOnce || self.inbox.receive(id, token);
+        let held = qos == Qos::ExactlyOnce && self.options.deliver_on_release;
+        self.ready.push_back(match (first, held) {
+            (true, false) => Output::Deliver { token },
+            (true, true) => Output::Held { token },
+            (false, _) => Output::Suppressed { token },
+        });
         match qos {
             Qos::AtMostOnce => {}
             Qos::AtLeastOnce => self.send(now, Output::SendPuback { id }),

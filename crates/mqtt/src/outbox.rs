@@ -197,22 +197,23 @@ impl<T: Copy> Flight<T> {
 /// QoS 2 messages that have come and whose PUBREL has not: what comes again under these identifiers is a duplicate.
 #[derive(Clone, Debug, Default)]
 pub struct Inbox {
-    unreleased: Vec<u16>,
+    unreleased: Vec<(u16, u64)>,
 }
 
 impl Inbox {
-    /// A QoS 2 PUBLISH came: whether it is the first under its identifier, to be delivered.
-    pub fn receive(&mut self, id: u16) -> bool {
-        let first = !self.unreleased.contains(&id);
+    /// A QoS 2 PUBLISH came: whether it is the first under its identifier. The token is kept with it.
+    pub fn receive(&mut self, id: u16, token: u64) -> bool {
+        let first = !self.unreleased.iter().any(|(unreleased, _)| *unreleased == id);
         if first {
-            self.unreleased.push(id);
+            self.unreleased.push((id, token));
         }
         first
     }
 
-    /// PUBREL came: the identifier is free again.
-    pub fn release(&mut self, id: u16) {
-        self.unreleased.retain(|unreleased| *unreleased != id);
+    /// PUBREL came: the identifier is free again. The token of its message, if there was one.
+    pub fn release(&mut self, id: u16) -> Option<u64> {
+        let index = self.unreleased.iter().position(|(unreleased, _)| *unreleased == id)?;
+        Some(self.unreleased.remove(index).1)
     }
 
     /// The session is new.

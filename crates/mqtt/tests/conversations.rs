@@ -12,6 +12,7 @@ const OPTIONS: ClientOptions = ClientOptions {
     clean: false,
     max_inflight: 2,
     max_queued: 2,
+    deliver_on_release: false,
     retry: None,
     connect_timeout: Duration::from_s(10),
 };
@@ -225,6 +226,39 @@ fn a_qos2_message_that_comes_twice_is_delivered_once_until_released() {
             +5ms Arrived { token: 3, qos: ExactlyOnce, id: 9 }
                > Deliver { token: 3 }
                > SendPubrec { id: 9 }
+        "#]],
+    );
+}
+
+#[test]
+fn a_qos2_message_is_held_until_its_pubrel_where_the_application_waits_for_it() {
+    let arrived = |token| Input::Arrived { token, qos: Qos::ExactlyOnce, id: 9 };
+    check(
+        ClientOptions { deliver_on_release: true, ..OPTIONS },
+        &[
+            (0, Input::Opened),
+            (1, accepted(false)),
+            (2, arrived(1)),
+            (3, arrived(2)),
+            (4, Input::Pubrel { id: 9 }),
+            (5, Input::Pubrel { id: 9 }),
+        ],
+        expect![[r#"
+            +0ms Opened
+               > SendConnect
+            +1ms Connack { accepted: true, session_present: false, receive_maximum: 65535, keep_alive_s: None }
+               > Connected { session_present: false }
+            +2ms Arrived { token: 1, qos: ExactlyOnce, id: 9 }
+               > Held { token: 1 }
+               > SendPubrec { id: 9 }
+            +3ms Arrived { token: 2, qos: ExactlyOnce, id: 9 }
+               > Suppressed { token: 2 }
+               > SendPubrec { id: 9 }
+            +4ms Pubrel { id: 9 }
+               > Deliver { token: 1 }
+               > SendPubcomp { id: 9 }
+            +5ms Pubrel { id: 9 }
+               > SendPubcomp { id: 9 }
         "#]],
     );
 }

@@ -69,6 +69,9 @@ pub struct MqttPlan {
     pub max_inflight: u16,
     /// Messages that wait in the client behind these, or for a connection; what exceeds it is counted as unsent.
     pub max_queued: u32,
+    /// Deliver a QoS 2 message when its PUBREL comes (method A of MQTT 3.1.1 §4.3.3, as Paho does), not already
+    /// when its PUBLISH does (method B).
+    pub deliver_on_release: bool,
     /// Receive maximum that the client announces (5 only).
     pub receive_maximum: u16,
     /// Timed repetition of unacknowledged packets, as MQTT 3.1 had it; `null` for none.

@@ -17,6 +17,12 @@ COLUMNS = (
     "latency_ms_min", "latency_ms_mean", "latency_ms_mean_ci95", "latency_ms_p50", "latency_ms_p95",
     "latency_ms_p99", "latency_ms_max", "throughput_per_s",
 )
+NARROW_COLUMNS = (
+    "messages_sent", "messages_delivered", "messages_lost", "disconnects", "latency_ms_min", "latency_ms_mean",
+    "latency_ms_p50", "latency_ms_p99", "latency_ms_max",
+)
+NARROW_LINK_COLUMNS = ("frames", "frames_dropped", "data_rate_kbit_s", "utilisation_percent", "queue_wait_ms_max")
+WIDE = 140
 GROUP_COLUMNS = ("messages_sent", "messages_lost", "latency_ms_mean", "latency_ms_p99", "latency_ms_max")
 LINK_COLUMNS = (
     "frames", "bytes", "frames_dropped", "drops_by_cause", "data_rate_kbit_s", "utilisation_percent",
@@ -33,17 +39,21 @@ def terminal(run_dir: Path, console: Console) -> None:
     """
     recording = Recording.open(run_dir)
     by_qos = metrics.application(recording)
+    # A file or a pipe has no width of its own.
+    wide = not console.is_terminal or console.width >= WIDE
+    if not console.is_terminal:
+        console.width = max(console.width, WIDE + 40)
     if by_qos.is_empty():
         console.print("[bold red]No message was measured.[/]")
     else:
-        console.print(_table(f"{recording.name}: latency in ms, by QoS", by_qos, ("qos", *COLUMNS)))
+        console.print(_table(f"{recording.name}: latency in ms, by QoS", by_qos, ("qos", *(COLUMNS if wide else NARROW_COLUMNS))))
         keys = ("publisher_group", "subscriber_group", "qos")
         by_group = metrics.application(recording, keys)
         if by_group.height > by_qos.height:
             console.print(_table("By group", by_group, (*keys, *GROUP_COLUMNS)))
     links = metrics.links(recording)
     if not links.is_empty():
-        console.print(_table("Links", links, ("link", *LINK_COLUMNS)))
+        console.print(_table("Links", links, ("link", *(LINK_COLUMNS if wide else NARROW_LINK_COLUMNS))))
     _print_verdict(recording, console)
 
 

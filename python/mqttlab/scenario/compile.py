@@ -234,6 +234,7 @@ def _mqtt(mqtt: Mqtt) -> dict[str, Any]:
         "session_expiry_s": 0 if mqtt.clean_session else mqtt.session_expiry // S,
         "max_inflight": mqtt.max_inflight,
         "max_queued": mqtt.max_queued,
+        "deliver_on_release": mqtt.deliver_qos2_on == "release",
         "receive_maximum": mqtt.receive_maximum,
         "retry": None if mqtt.retry is None else {"interval_ns": mqtt.retry},
         "username": mqtt.username,

@@ -126,6 +126,9 @@ class Mqtt(Part):
     max_inflight: int = Field(20, ge=1, le=65_535, description="Unacknowledged messages that a client sends ahead.")
     max_queued: int = Field(
         100_000, ge=0, description="Messages waiting in a client; what exceeds it counts as unsent.")
+    deliver_qos2_on: Literal["release", "publish"] = Field(
+        "release", description="When a subscriber counts a QoS 2 message as delivered: at its PUBREL, as Paho does, "
+        "or already at its PUBLISH; MQTT allows both (3.1.1, 4.3.3).")
     receive_maximum: int = Field(65_535, ge=1, le=65_535, description="Receive maximum announced (MQTT 5).")
     retry: PositiveDurationNs | None = Field(None, description="Timed repetition, as MQTT 3.1 had it.")
     client_id: str = Field("{group}-{client}", min_length=1, description="Client identifier.")

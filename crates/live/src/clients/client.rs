@@ -27,9 +27,10 @@ use super::incoming::Incoming;
 use super::messages::Messages;
 use super::order::ReceivedInOrder;
 use super::outbox::Outbox;
+use super::receiving::Held;
 use super::shared::{GroupFacts, Shared, qos};
 use super::socket;
-use super::turn::Turn;
+use super::turn::{Reception, Turn};
 use crate::directory::client_id;
 
 pub(super) struct Client {
@@ -51,6 +52,8 @@ pub(super) struct Client {
     /// Of each publisher, what has arrived.
     pub(super) arrived: HashMap<u32, Arrived>,
     pub(super) order: ReceivedInOrder,
+    /// QoS 2 messages that wait for their PUBREL.
+    pub(super) held: Vec<Held>,
     standing: Standing,
     /// Attempts to connect since the last success.
     attempts: u32,
@@ -121,6 +124,7 @@ impl Client {
             arrivals: None,
             arrived: HashMap::new(),
             order: ReceivedInOrder::default(),
+            held: Vec::new(),
             standing: Standing::Absent,
             attempts: 0,
             subscribed: false,
@@ -304,8 +308,9 @@ impl Client {
             Output::SendDisconnect => encode::bare(Kind::Disconnect, self.outbox.bytes()),
             Output::Connected { session_present } => self.connected(turn, session_present),
             Output::Subscribed => self.subscribed(turn),
-            Output::Deliver { .. } => turn.delivers = true,
-            Output::Suppressed { .. } => turn.delivers = false,
+            Output::Deliver { token } => self.deliver_or_release(turn, token),
+            Output::Held { .. } => turn.reception = Reception::Held,
+            Output::Suppressed { .. } => turn.reception = Reception::Ignored,
             Output::Acknowledged { token } => self.acknowledged(turn, token),
             Output::Refused { token } => self.publish_refused(turn, token),
             Output::Unsent { token } => self.unsent(turn, token),
@@ -355,6 +360,10 @@ impl Client {
         self.attempts = 0;
         let detail = if session_present { "session present" } else { "" };
         turn.event(EventKind::Connack, self.number, Some(turn.now.since(since)), detail);
+        if !session_present {
+            // Their PUBREL will never come.
+            self.held.clear();
+        }
         self.stand(turn, Standing::Connected);
         if self.plan(turn.shared).subscriptions.is_empty() || session_present && self.subscribed {
             self.stand(turn, Standing::Ready);

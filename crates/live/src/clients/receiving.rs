@@ -10,7 +10,21 @@ use mqttlab_units::Instant;
 
 use super::client::{Client, Loss};
 use super::incoming::Raw;
-use super::turn::Turn;
+use super::turn::{Reception, Turn};
+
+/// A message that has arrived, as the recording will have it, and when it was due.
+pub(super) struct Message {
+    row: Received,
+    intended: Option<Instant>,
+}
+
+/// A QoS 2 message that waits for its PUBREL.
+pub(super) struct Held {
+    id: u16,
+    message: Message,
+    /// Topic and payload, where the client relays.
+    relayed: Option<(Box<str>, Box<[u8]>)>,
+}
 
 /// Who sent a message, as far as it can be told.
 struct Origin {
@@ -86,26 +100,62 @@ impl Client {
         // Of a large message only the beginning is here; it says who it is.
         let payload = raw.body.get(head_len..).unwrap_or_default();
         let payload_bytes = (raw.header.remaining - head_len) as u32;
-        turn.delivers = false;
-        self.handle(turn, Input::Arrived { token: 0, qos: publish.qos, id: publish.id });
-        if turn.delivers {
-            self.deliver(turn, &publish, payload, payload_bytes);
-            self.relay(turn, publish.topic, payload);
+        turn.reception = Reception::Ignored;
+        self.handle(turn, Input::Arrived { token: u64::from(publish.id), qos: publish.qos, id: publish.id });
+        if turn.reception != Reception::Ignored {
+            let message = self.read(turn, &publish, payload, payload_bytes);
+            match turn.reception {
+                Reception::Held => self.hold(turn, message, &publish, payload),
+                _ => {
+                    self.deliver(turn, message);
+                    self.relay(turn, publish.topic, payload);
+                }
+            }
         }
         self.take_doom().map_or(Ok(()), Err)
     }
 
-    fn deliver(&mut self, turn: &mut Turn<'_>, publish: &Publish<'_>, payload: &[u8], payload_bytes: u32) {
-        let origin = self.origin(turn, publish, payload);
-        let first = match origin.publisher {
-            Some(publisher) => self.arrived.entry(publisher).or_default().note(origin.sequence, publish.dup),
+    /// The session delivers what has just arrived, or what was held under this identifier.
+    pub(super) fn deliver_or_release(&mut self, turn: &mut Turn<'_>, id: u64) {
+        let Some(index) = self.held.iter().position(|held| u64::from(held.id) == id) else {
+            turn.reception = Reception::Delivered;
+            return;
+        };
+        let held = self.held.remove(index);
+        self.deliver(turn, held.message);
+        if let Some((topic, payload)) = held.relayed {
+            self.relay(turn, &topic, &payload);
+        }
+    }
+
+    fn hold(&mut self, turn: &Turn<'_>, message: Message, publish: &Publish<'_>, payload: &[u8]) {
+        let relays = self.plan(turn.shared).relay.is_some();
+        let relayed = relays.then(|| (publish.topic.into(), payload.into()));
+        self.held.push(Held { id: publish.id, message, relayed });
+    }
+
+    fn deliver(&mut self, turn: &mut Turn<'_>, message: Message) {
+        let Message { row, intended } = message;
+        let first = match row.publisher {
+            Some(publisher) => self.arrived.entry(publisher).or_default().note(row.sequence, row.dup),
             None => true,
         };
         turn.tally.delivered += u64::from(first);
-        if let Some(latency) = origin.intended.and_then(|intended| turn.now.checked_since(intended)) {
+        if let Some(latency) = intended.and_then(|intended| turn.now.checked_since(intended)) {
             turn.shared.control.figures.latency.count(latency);
         }
-        turn.sink.received(&Received {
+        turn.sink.received(&Received { received: turn.now, ..row });
+    }
+
+    fn read(
+        &mut self,
+        turn: &Turn<'_>,
+        publish: &Publish<'_>,
+        payload: &[u8],
+        payload_bytes: u32,
+    ) -> Message {
+        let origin = self.origin(turn, publish, payload);
+        let row = Received {
             subscriber: self.number,
             publisher: origin.publisher,
             sequence: origin.sequence,
@@ -115,7 +165,8 @@ impl Client {
             payload_bytes,
             received: turn.now,
             identified: origin.identified,
-        });
+        };
+        Message { row, intended: origin.intended }
     }
 
     fn origin(&mut self, turn: &Turn<'_>, publish: &Publish<'_>, payload: &[u8]) -> Origin {

@@ -89,6 +89,7 @@ fn options(group: &Group) -> ClientOptions {
         clean: mqtt.clean_session,
         max_inflight: mqtt.max_inflight,
         max_queued: mqtt.max_queued,
+        deliver_on_release: mqtt.deliver_on_release,
         retry: mqtt.retry.map(|retry| retry.interval),
         // Counted from the start of the TCP connection, by the client's own timer.
         connect_timeout: group.reconnect.connect_timeout,

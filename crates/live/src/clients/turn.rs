@@ -24,7 +24,18 @@ pub(super) struct Turn<'a> {
     /// Whether the run is over and clients say goodbye.
     pub(super) leaving: bool,
     /// What the session said about the message that has just arrived.
-    pub(super) delivers: bool,
+    pub(super) reception: Reception,
+}
+
+/// What becomes of a message that has just arrived.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reception {
+    /// It came before, or nothing was said.
+    Ignored,
+    /// The application gets it.
+    Delivered,
+    /// The application gets it when its PUBREL comes.
+    Held,
 }
 
 /// Changes of the run's figures since they were last brought there: many clients share each atomic.

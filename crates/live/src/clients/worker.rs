@@ -14,7 +14,7 @@ use super::client::Client;
 use super::epoll::Epoll;
 use super::shared::Shared;
 use super::timers::Timers;
-use super::turn::{Tally, Turn};
+use super::turn::{Reception, Tally, Turn};
 use crate::control::Control;
 
 pub(super) struct Worker {
@@ -137,7 +137,7 @@ impl Worker {
             buffer: &mut self.buffer,
             now: self.shared.control.now(),
             leaving: self.leaving.is_some(),
-            delivers: false,
+            reception: Reception::Ignored,
         };
         (&mut self.clients, turn)
     }
