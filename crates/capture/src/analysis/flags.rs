@@ -177,11 +177,12 @@ pub(super) fn judge(
     }
     forward.stands_still |= marks.has(Marks::DUPLICATE_ACK);
     if view.acks_unseen(reverse) {
-        let beyond_everything = reverse.next.is_some_and(|next| view.ack.is_some_and(|ack| after(ack, next)));
-        if !(beyond_everything && reverse.stands_still) {
+        // With a hole in the capture the reason is known; without one, saying it once is enough.
+        let without_hole = reverse.highest_expected_ack == reverse.next;
+        if !(without_hole && reverse.stands_still) {
             marks.set(Marks::ACK_LOST_SEGMENT);
         }
-        reverse.stands_still |= beyond_everything;
+        reverse.stands_still |= without_hole;
         reverse.highest_expected_ack = reverse.next;
     }
     if view.occupies() && !marks.has(Marks::KEEP_ALIVE) {
@@ -217,11 +218,8 @@ impl Half {
         if segment.bits.has(Bits::SYN) {
             self.window_scale = segment.options.window_scale.map_or(Scale::None, Scale::Shift);
             // Scaling is in force only when both sides offer it.
-            if segment.bits.has(Bits::ACK) && self.window_scale == Scale::None {
-                reverse.window_scale = Scale::None;
-            }
-            if segment.bits.has(Bits::ACK) && reverse.window_scale == Scale::None {
-                self.window_scale = Scale::None;
+            if self.window_scale == Scale::None || reverse.window_scale == Scale::None {
+                (self.window_scale, reverse.window_scale) = (Scale::None, Scale::None);
             }
         }
         if segment.bits.has(Bits::ACK) {
