@@ -38,7 +38,8 @@ fn main() -> ExitCode {
 
 fn with_plan(work: impl FnOnce(Plan) -> ExitCode) -> ExitCode {
     let mut text = String::new();
-    let read = io::stdin().read_to_string(&mut text).map_err(|error| format!("the plan cannot be read: {error}"));
+    let read =
+        io::stdin().read_to_string(&mut text).map_err(|error| format!("the plan cannot be read: {error}"));
     match read.and_then(|_| Plan::from_json(&text).map_err(|error| error.to_string())) {
         Ok(plan) => work(plan),
         Err(problem) => {

@@ -50,7 +50,13 @@ fn delays(priority: Priority, compensation: Duration) -> io::Result<()> {
         let at = |share: f64| errors[((errors.len() - 1) as f64 * share) as usize];
         println!(
             "| {configured} | {} | {:+.1} µs | {:+.1} µs | {:+.1} µs | {:.1} µs | {:.1} µs | {:.1} µs |",
-            errors.len(), at(0.5), at(0.99), at(1.0), us(50.0), us(99.0), late.max().as_ns() as f64 / 1e3,
+            errors.len(),
+            at(0.5),
+            at(0.99),
+            at(1.0),
+            us(50.0),
+            us(99.0),
+            late.max().as_ns() as f64 / 1e3,
         );
         bench.stop()?;
     }
@@ -80,7 +86,10 @@ fn rates(priority: Priority) -> io::Result<()> {
         let error = 100.0 * (measured / bit_s as f64 - 1.0);
         println!(
             "| {rate} | {} | {:.1} bit/s | {error:+.4} % | {:+.1} µs | {:+.1} µs |",
-            stamps.len(), measured, at(0.5), at(0.99),
+            stamps.len(),
+            measured,
+            at(0.5),
+            at(0.99),
         );
     }
     println!();
@@ -142,7 +151,10 @@ fn losses(priority: Priority) -> io::Result<()> {
         let verdict = if (share - p).abs() <= bound { "within" } else { "OUTSIDE" };
         println!(
             "| {:.1} % | {frames} | {} | {:.3} % | {verdict} ±{:.3} % |",
-            100.0 * p, frames - arrived, 100.0 * share, 100.0 * bound,
+            100.0 * p,
+            frames - arrived,
+            100.0 * share,
+            100.0 * bound,
         );
     }
     Ok(())

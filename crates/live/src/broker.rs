@@ -73,8 +73,12 @@ impl std::fmt::Display for BrokerError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             BrokerError::Files(source) => write!(f, "the broker's files cannot be written: {source}"),
-            BrokerError::Program { program, source } => write!(f, "the broker `{program}` cannot be started: {source}"),
-            BrokerError::Exited { status, log } => write!(f, "the broker ended at its start ({status}): {log}"),
+            BrokerError::Program { program, source } => {
+                write!(f, "the broker `{program}` cannot be started: {source}")
+            }
+            BrokerError::Exited { status, log } => {
+                write!(f, "the broker ended at its start ({status}): {log}")
+            }
             BrokerError::Silent { waited, log } => {
                 write!(f, "the broker accepted no connection within {waited}: {log}")
             }
@@ -186,7 +190,8 @@ impl BrokerHandle {
     }
 
     fn log_end(&self) -> String {
-        let text = fs::read(&self.log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
+        let text =
+            fs::read(&self.log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
         let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
         if lines.is_empty() {
             return "it logged nothing".into();
@@ -302,7 +307,11 @@ unsafe fn reap(broker: libc::pid_t) -> ! {
         // SAFETY: `status` is a local.
         let ended = unsafe { libc::wait(&mut status) };
         if ended == broker {
-            let code = if libc::WIFSIGNALED(status) { 128 + libc::WTERMSIG(status) } else { libc::WEXITSTATUS(status) };
+            let code = if libc::WIFSIGNALED(status) {
+                128 + libc::WTERMSIG(status)
+            } else {
+                libc::WEXITSTATUS(status)
+            };
             // SAFETY: _exit only ends the process.
             unsafe { libc::_exit(code) };
         }

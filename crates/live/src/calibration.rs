@@ -39,14 +39,20 @@ impl Bench {
     ///
     /// # Errors
     /// Namespaces or devices cannot be made.
-    pub fn build(link: LinkSpec, kind: PortKind, priority: Priority, compensation: Duration) -> io::Result<Bench> {
+    pub fn build(
+        link: LinkSpec,
+        kind: PortKind,
+        priority: Priority,
+        compensation: Duration,
+    ) -> io::Result<Bench> {
         let (namespaces, wire) = ([Namespace::new()?, Namespace::new()?], Namespace::new()?);
         let mut ports = Vec::new();
         for (namespace, address) in namespaces.iter().zip(ADDRESSES) {
             let device = Device { address, mtu: 1500, metrics: Metrics::default() };
             ports.push(Port::open(namespace, &wire, kind, &device)?);
         }
-        let bind = |host: usize| namespaces[host].run(|| UdpSocket::bind(SocketAddrV4::new(ADDRESSES[host], 0)));
+        let bind =
+            |host: usize| namespaces[host].run(|| UdpSocket::bind(SocketAddrV4::new(ADDRESSES[host], 0)));
         let (sender, receiver) = (bind(0)?, bind(1)?);
         sender.connect(receiver.local_addr()?)?;
         stamp(&receiver)?;
@@ -169,7 +175,13 @@ fn stamp(socket: &UdpSocket) -> io::Result<()> {
     // SAFETY: `on` is a local of the size given.
     let result = unsafe {
         let size = size_of_val(&on) as libc::socklen_t;
-        libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, (&raw const on).cast(), size)
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_TIMESTAMPNS,
+            (&raw const on).cast(),
+            size,
+        )
     };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

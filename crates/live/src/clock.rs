@@ -34,7 +34,10 @@ impl Clock {
 /// A length of time as the kernel takes it.
 pub fn timespec(length: Duration) -> libc::timespec {
     let ns = length.as_ns();
-    libc::timespec { tv_sec: (ns / 1_000_000_000) as libc::time_t, tv_nsec: (ns % 1_000_000_000) as libc::c_long }
+    libc::timespec {
+        tv_sec: (ns / 1_000_000_000) as libc::time_t,
+        tv_nsec: (ns % 1_000_000_000) as libc::c_long,
+    }
 }
 
 fn read(clock: libc::clockid_t) -> u64 {

@@ -21,7 +21,8 @@ pub fn examine() -> Value {
         Err(forbidden) => Err(forbidden.to_string()),
     };
     let port = |kind| privilege.as_ref().map_err(ToString::to_string).and_then(|_| try_port(kind));
-    let congestion = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
+    let congestion =
+        fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
     json!({
         "engine": env!("CARGO_PKG_VERSION"),
         "kernel": fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim(),
@@ -71,7 +72,9 @@ fn try_port(kind: PortKind) -> Result<String, String> {
         });
     match tried {
         Ok(()) => Ok("a frame went through".into()),
-        Err(error) if kind == PortKind::Tun => Err(format!("{error}; is /dev/net/tun there, and may you open it?")),
+        Err(error) if kind == PortKind::Tun => {
+            Err(format!("{error}; is /dev/net/tun there, and may you open it?"))
+        }
         Err(error) => Err(error.to_string()),
     }
 }

@@ -24,7 +24,7 @@ use crate::histogram::Histogram;
 use crate::poller::{Poller, Waker};
 use crate::port::Port;
 use crate::priority::Priority;
-use crate::wire::{Delivery, Wire, Witness, Wiring};
+use crate::wire::{Delivery, Wire, Wiring, Witness};
 
 /// What an emulator works with.
 pub struct Setting {

@@ -43,7 +43,12 @@ pub struct Witnessed {
 
 impl Witnessed {
     /// Of a run that is prepared.
-    pub fn new(real_time: bool, compensation: Duration, emulator_priority: Priority, tcp: Value) -> Witnessed {
+    pub fn new(
+        real_time: bool,
+        compensation: Duration,
+        emulator_priority: Priority,
+        tcp: Value,
+    ) -> Witnessed {
         Witnessed {
             real_time,
             compensation,
@@ -120,7 +125,8 @@ pub fn store_schedule(directory: &Path, schedule: &Schedule) -> io::Result<()> {
 
 /// Frames that found a ring full, over all ports; a port that cannot be asked counts none.
 pub fn ring_drops(ports: &[Port], testbed: &Testbed) -> u64 {
-    let drops = ports.iter().enumerate().filter_map(|(host, port)| port.ring_drops(testbed.namespace(host)?).ok());
+    let drops =
+        ports.iter().enumerate().filter_map(|(host, port)| port.ring_drops(testbed.namespace(host)?).ok());
     drops.sum()
 }
 

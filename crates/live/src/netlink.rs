@@ -234,7 +234,8 @@ fn acknowledgement(socket: RawFd) -> io::Result<()> {
     if length < 0 {
         return Err(io::Error::last_os_error());
     }
-    let error = answer.get(MESSAGE_HEADER..MESSAGE_HEADER + 4).filter(|_| length as usize >= MESSAGE_HEADER + 4);
+    let error =
+        answer.get(MESSAGE_HEADER..MESSAGE_HEADER + 4).filter(|_| length as usize >= MESSAGE_HEADER + 4);
     match error.map(|bytes| i32::from_ne_bytes(bytes.try_into().expect("four bytes"))) {
         Some(0) => Ok(()),
         Some(error) => Err(io::Error::from_raw_os_error(-error)),

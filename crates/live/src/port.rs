@@ -85,7 +85,9 @@ impl Port {
         let result = unsafe {
             match &self.peer {
                 None => libc::write(fd, data, length),
-                Some(peer) => libc::sendto(fd, data, length, 0, (&raw const *peer).cast(), size_of_val(peer) as u32),
+                Some(peer) => {
+                    libc::sendto(fd, data, length, 0, (&raw const *peer).cast(), size_of_val(peer) as u32)
+                }
             }
         };
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
@@ -108,7 +110,13 @@ impl Port {
         // SAFETY: both pointers are valid for the sizes given.
         let result = unsafe {
             let value = (&raw mut statistics).cast();
-            libc::getsockopt(self.fd.as_raw_fd(), libc::SOL_PACKET, libc::PACKET_STATISTICS, value, &mut length)
+            libc::getsockopt(
+                self.fd.as_raw_fd(),
+                libc::SOL_PACKET,
+                libc::PACKET_STATISTICS,
+                value,
+                &mut length,
+            )
         };
         check(result)?;
         let new = u64::from(statistics.tp_drops);

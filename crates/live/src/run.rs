@@ -383,10 +383,11 @@ fn real_time(announcer: &mut Announcer) -> bool {
 
 /// A limit on locked memory would turn later allocations into failures, so memory is locked only without one.
 fn lock_memory(privilege: Option<Privilege>, announcer: &mut Announcer) {
-    if privilege == Some(Privilege::Administrator) {
-        if let Err(error) = priority::lock_memory() {
-            announcer.warn(format!("memory cannot be locked ({error}): page faults may delay the emulator"));
-        }
+    if privilege != Some(Privilege::Administrator) {
+        return;
+    }
+    if let Err(error) = priority::lock_memory() {
+        announcer.warn(format!("memory cannot be locked ({error}): page faults may delay the emulator"));
     }
 }
 

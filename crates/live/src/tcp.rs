@@ -81,8 +81,10 @@ pub fn configure_namespace(tcp: &TcpPlan) -> io::Result<Vec<String>> {
     let refused = wanted.into_iter().filter_map(|(field, name, value)| {
         let error = set_sysctl(name, &value).err()?;
         // Older kernels lack some knobs, but then mostly behave as if they were at their default.
-        let default = DEFAULTS.iter().any(|known| *known == (name, value.as_str()));
-        (!default).then(|| format!("TCP field `{field}` is not in force: {} = {value}: {error}", name.replace('/', ".")))
+        let default = DEFAULTS.contains(&(name, value.as_str()));
+        (!default).then(|| {
+            format!("TCP field `{field}` is not in force: {} = {value}: {error}", name.replace('/', "."))
+        })
     });
     Ok(refused.collect())
 }
@@ -107,9 +109,13 @@ pub fn socket_warnings(socket: BorrowedFd<'_>, tcp: &TcpPlan) -> Vec<String> {
     let mut warnings = Vec::new();
     let Some(longest) = tcp.delayed_ack_max else { return warnings };
     if let Err(error) = set_delayed_ack(socket, longest) {
-        warnings.push(format!("TCP field `delayed_ack_max_ns` is not in force: TCP_DELACK_MAX_US = {longest}: {error}"));
+        warnings.push(format!(
+            "TCP field `delayed_ack_max_ns` is not in force: TCP_DELACK_MAX_US = {longest}: {error}"
+        ));
     } else {
-        warnings.push("TCP field `delayed_ack_max_ns` is in force for clients, but not for the broker's sockets".into());
+        warnings.push(
+            "TCP field `delayed_ack_max_ns` is in force for clients, but not for the broker's sockets".into(),
+        );
     }
     warnings
 }

@@ -219,7 +219,8 @@ impl Testbed {
             let tried = std::thread::scope(|scope| scope.spawn(|| sockets.socket(index)).join());
             let socket = at(&host.name, "make a socket", tried.expect("making a socket does not panic"))?;
             let warnings = tcp::socket_warnings(socket.as_fd(), &host.tcp);
-            self.warnings.extend(warnings.into_iter().map(|warning| format!("host `{}`: {warning}", host.name)));
+            self.warnings
+                .extend(warnings.into_iter().map(|warning| format!("host `{}`: {warning}", host.name)));
         }
         Ok(())
     }

@@ -81,7 +81,9 @@ impl Usage {
 impl Pressure {
     /// Now; zero where the kernel does not count it.
     pub fn now() -> Pressure {
-        let of = |what: &str| fs::read_to_string(format!("/proc/pressure/{what}")).map_or(Duration::ZERO, |s| total(&s));
+        let of = |what: &str| {
+            fs::read_to_string(format!("/proc/pressure/{what}")).map_or(Duration::ZERO, |s| total(&s))
+        };
         Pressure { cpu: of("cpu"), memory: of("memory"), io: of("io") }
     }
 
@@ -113,7 +115,8 @@ pub fn descendants(process: libc::pid_t) -> Vec<libc::pid_t> {
 fn one(directory: &Path) -> Option<Usage> {
     let stat = fs::read_to_string(directory.join("stat")).ok()?;
     let fields: Vec<&str> = fields(&stat)?.collect();
-    let ticks = |index: usize| fields.get(index)?.parse().ok().map(|ticks: u64| Duration::from_ns(ticks * tick_ns()));
+    let ticks =
+        |index: usize| fields.get(index)?.parse().ok().map(|ticks: u64| Duration::from_ns(ticks * tick_ns()));
     let pages: u64 = fields.get(STAT_RSS)?.parse().ok()?;
     let (switches_voluntary, switches_involuntary) = switches(directory);
     Some(Usage {
@@ -127,7 +130,8 @@ fn one(directory: &Path) -> Option<Usage> {
 
 /// Of all its threads: `/proc/PID/status` speaks of the first one only.
 fn switches(directory: &Path) -> (u64, u64) {
-    let threads = fs::read_dir(directory.join("task")).into_iter().flatten().flatten().map(|thread| thread.path());
+    let threads =
+        fs::read_dir(directory.join("task")).into_iter().flatten().flatten().map(|thread| thread.path());
     let mut threads: Vec<PathBuf> = threads.collect();
     if threads.is_empty() {
         threads.push(directory.to_owned());
@@ -146,7 +150,8 @@ fn switches(directory: &Path) -> (u64, u64) {
 
 /// `cpu  user nice system idle iowait irq softirq steal ...` in ticks, and `ctxt` switches.
 fn machine(stat: &str, memory: &str) -> Option<Usage> {
-    let ticks: Vec<u64> = stat.lines().next()?.split_whitespace().skip(1).map_while(|tick| tick.parse().ok()).collect();
+    let ticks: Vec<u64> =
+        stat.lines().next()?.split_whitespace().skip(1).map_while(|tick| tick.parse().ok()).collect();
     let of = |indices: &[usize]| {
         let sum: u64 = indices.iter().filter_map(|index| ticks.get(*index)).sum();
         Duration::from_ns(sum * tick_ns())
@@ -219,7 +224,10 @@ mod tests {
 
     #[test]
     fn pressure_is_the_total_in_microseconds() {
-        assert_eq!(total("some avg10=0.00 avg60=0.00 avg300=0.00 total=1500\nfull x"), Duration::from_us(1500));
+        assert_eq!(
+            total("some avg10=0.00 avg60=0.00 avg300=0.00 total=1500\nfull x"),
+            Duration::from_us(1500)
+        );
         assert_eq!(total(""), Duration::ZERO);
     }
 }

@@ -113,7 +113,11 @@ impl Wire {
         }
         Wire {
             links: wiring.links.iter().map(|spec| Link::new(spec.clone(), seed)).collect(),
-            paths: wiring.paths.iter().map(|path| path.hops.iter().map(|Hop::Link(link)| *link).collect()).collect(),
+            paths: wiring
+                .paths
+                .iter()
+                .map(|path| path.hops.iter().map(|Hop::Link(link)| *link).collect())
+                .collect(),
             routes,
             broker_host: wiring.broker_host,
             compensation,
@@ -347,7 +351,8 @@ mod tests {
         let delivery = wire.poll(late, &mut rows).unwrap();
         assert_eq!((delivery.host, delivery.due), (1, Instant::from_ns(10_001_000)));
         assert_eq!(wire.poll(late, &mut rows), None);
-        let hops: Vec<_> = rows.0.iter().map(|row| (row.link, row.hop, row.hops, row.entered.as_ns())).collect();
+        let hops: Vec<_> =
+            rows.0.iter().map(|row| (row.link, row.hop, row.hops, row.entered.as_ns())).collect();
         assert_eq!(hops, [(0, 0, 2, 1_000), (1, 1, 2, 5_001_000)]);
     }
 
@@ -358,7 +363,11 @@ mod tests {
             wire.arrive(Instant::ZERO, 0, &packet(B), &mut rows);
             let delivery = wire.poll(Instant::from_ns(20_000_000), &mut rows).unwrap();
             assert_eq!(delivery.due, Instant::from_ns(due));
-            assert_eq!(rows.0[1].delivered, Some(Instant::from_ns(10_000_000)), "the recording has the link's time");
+            assert_eq!(
+                rows.0[1].delivered,
+                Some(Instant::from_ns(10_000_000)),
+                "the recording has the link's time"
+            );
         }
     }
 

@@ -42,7 +42,8 @@ impl Tapped {
         }
         let mut testbed = Testbed::build(&support::plan(tcp)).unwrap();
         let ports = testbed.take_ports();
-        let (frames, deaf, stop) = (Arc::default(), Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
+        let (frames, deaf, stop) =
+            (Arc::default(), Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
         let pump = thread::spawn({
             let (frames, deaf, stop) = (Arc::clone(&frames), Arc::clone(&deaf), Arc::clone(&stop));
             move || {
@@ -72,7 +73,11 @@ impl Tapped {
 
     fn syn_options(&self, from: usize) -> Vec<(u8, Vec<u8>)> {
         let segments = self.segments();
-        segments.into_iter().find(|segment| segment.from == from && segment.is_syn).expect("a SYN was sent").options
+        segments
+            .into_iter()
+            .find(|segment| segment.from == from && segment.is_syn)
+            .expect("a SYN was sent")
+            .options
     }
 }
 
@@ -208,7 +213,8 @@ fn the_first_flight_is_the_initial_window() {
         let _ = broker.write(&[0; 60_000]).unwrap();
         // Without acknowledgements nothing but repetitions can follow the first flight.
         thread::sleep(Duration::from_millis(300));
-        let data = tapped.segments().into_iter().filter(|segment| segment.from == 0 && segment.payload_bytes > 0);
+        let data =
+            tapped.segments().into_iter().filter(|segment| segment.from == 0 && segment.payload_bytes > 0);
         let flight: BTreeSet<u32> = data.map(|segment| segment.sequence).collect();
         // A tail loss probe may add one new segment (RFC 8985 §7.3).
         let probe = u32::from(flight.len() as u32 == wanted + 1);

@@ -147,7 +147,7 @@ pub fn group(name: &str, count: u32) -> Value {
         "name": name, "count": count, "host": 0, "host_step": 0, "tcp_nodelay": true,
         "mqtt": {
             "version": "3.1.1", "client_id": "{group}-{client}", "keep_alive_s": 60, "clean_session": true,
-            "session_expiry_s": 0, "max_inflight": 20, "max_queued": 100_000, "receive_maximum": 65535,
+            "session_expiry_s": 0, "max_inflight": 20, "max_queued": 100_000, "receive_maximum": 65535, "deliver_on_release": false,
             "retry": null, "username": null, "password": null, "will": null,
         },
         "reconnect": {

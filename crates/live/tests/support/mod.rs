@@ -32,7 +32,7 @@ pub fn plan(tcp: &Value) -> Plan {
             "name": "g", "count": 1, "host": 1, "host_step": 0, "tcp_nodelay": true,
             "mqtt": {
                 "version": "3.1.1", "client_id": "c", "keep_alive_s": 0, "clean_session": true,
-                "session_expiry_s": 0, "max_inflight": 1, "max_queued": 0, "receive_maximum": 1,
+                "session_expiry_s": 0, "max_inflight": 1, "max_queued": 0, "receive_maximum": 1, "deliver_on_release": true,
                 "retry": null, "username": null, "password": null, "will": null,
             },
             "reconnect": {

@@ -1,0 +1,176 @@
+//! How much processor time the clients take: so many publishers and as many subscribers, each pair on a topic of
+//! its own, against a broker that is running already.
+//!
+//! ```text
+//! load ADDRESS:PORT PAIRS QOS BYTES MESSAGES [MESSAGES PER SECOND]
+//! ```
+//!
+//! Without a rate every publisher goes as fast as its window and its socket allow. Prints one JSON object: what was
+//! counted, and the processor time of this process from the first message offered to the last one delivered, rows
+//! of the recording included.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::thread::sleep;
+use std::time;
+
+use mqttlab_live::clients::Fleet;
+use mqttlab_live::priority::Priority;
+use mqttlab_live::{Clock, Control, Directory, Schedule, Testbed};
+use mqttlab_plan::Plan;
+use mqttlab_recording::Recorder;
+use mqttlab_units::Duration;
+use serde_json::{Value, json};
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [address, pairs, qos, bytes, messages, rest @ ..] = &arguments[..] else {
+        eprintln!("load ADDRESS:PORT PAIRS QOS BYTES MESSAGES [MESSAGES PER SECOND]");
+        std::process::exit(2);
+    };
+    let number = |text: &String| text.parse::<u64>().expect("a number");
+    let work = Work {
+        broker: address.parse().expect("an address and a port"),
+        pairs: number(pairs),
+        qos: number(qos),
+        bytes: number(bytes),
+        messages: number(messages),
+        rate: rest.first().map(number),
+    };
+    println!("{}", work.perform());
+}
+
+struct Work {
+    broker: SocketAddr,
+    pairs: u64,
+    qos: u64,
+    bytes: u64,
+    messages: u64,
+    rate: Option<u64>,
+}
+
+impl Work {
+    fn perform(&self) -> Value {
+        let scratch = std::env::temp_dir().join(format!("mqttlab-load-{}", std::process::id()));
+        let (plan, clock) = (self.plan(scratch.clone()), Clock::start());
+        let directory = Arc::new(Directory::new(&plan, &clock));
+        let recorder = Recorder::create(&scratch, &plan.to_json(), directory.layout()).expect("a recording");
+        let control = Arc::new(Control::new(clock, Priority::Normal));
+        let sockets = Arc::new(Testbed::build(&plan).expect("a testbed").sockets());
+        let clients = *plan.client_numbers().last().expect("there is an end");
+        let fleet = Fleet::start(Arc::new(plan), sockets, directory, &recorder, Arc::clone(&control));
+        let fleet = fleet.expect("a fleet");
+        let figures = &control.figures;
+        wait(|| figures.ready.load(Relaxed) == clients);
+        let publish_from = control.now() + Control::NOTICE * 2;
+        let measure_until = publish_from + Duration::from_s(3600);
+        control.announce(Schedule { publish_from, measure_from: publish_from, measure_until });
+        wait(|| control.now() >= publish_from);
+        let (began, used) = (time::Instant::now(), processor_time());
+        let total = self.messages / self.pairs * self.pairs;
+        wait(|| figures.offered.load(Relaxed) == total && control.is_settled());
+        let (wall, used) = (began.elapsed(), processor_time() - used);
+        control.stop();
+        fleet.join().expect("workers that end well");
+        recorder.close().expect("a recording");
+        let (latency, lateness) = (figures.latency.snapshot(), figures.sender_lateness.snapshot());
+        let us = |time: Option<Duration>| time.map(|time| time.as_ns() as f64 / 1e3);
+        std::fs::remove_dir_all(&scratch).expect("what was made can be removed");
+        json!({
+            "sent": figures.sent.load(Relaxed),
+            "delivered": figures.delivered.load(Relaxed),
+            "wall_s": wall.as_secs_f64(),
+            "cpu_s": used,
+            "cpu_s_per_100k": used * 1e5 / total as f64,
+            "latency_p50_us": us(latency.percentile(50.0)),
+            "latency_p99_us": us(latency.percentile(99.0)),
+            "sender_lateness_p99_us": us(lateness.percentile(99.0)),
+            "sender_lateness_max_us": us(Some(lateness.max())),
+        })
+    }
+
+    fn plan(&self, directory: PathBuf) -> Plan {
+        let tcp = json!({
+            "profile": "linux", "congestion_control": "reno", "sack": true, "timestamps": true,
+            "window_scaling": true, "rto_min_ns": 200_000_000, "rto_max_ns": 120_000_000_000_u64,
+            "delayed_ack": true, "delayed_ack_max_ns": null, "initial_window_segments": 10, "mss_bytes": null,
+            "send_buffer_bytes": null, "receive_buffer_bytes": null, "tail_loss_probe": true, "syn_retries": 6,
+            "syn_linear_retries": 4,
+        });
+        let plan = json!({
+            "schema": 1, "name": "load", "description": "", "backend": "live", "seed": 1, "repetition": 0,
+            "directory": directory,
+            "phases": { "connect_timeout_ns": 1, "warm_up_ns": 0, "duration_ns": 1, "cool_down_ns": 0 },
+            "hosts": [{ "name": "all", "address": "127.0.0.1", "tcp": tcp }],
+            "network": { "kind": "external", "description": "", "mtu_bytes": 65535, "links": [], "paths": [] },
+            "broker": {
+                "name": "external", "version": "", "host": 0, "address": self.broker.ip(),
+                "port": self.broker.port(), "process": null,
+                "settings": { "tcp_nodelay": true, "max_inflight": 0, "max_queued": 0, "persistence": false },
+                "service": { "per_packet_ns": 0, "per_copy_ns": 0, "jitter": [0, 1] },
+            },
+            "groups": [self.publishers(), self.subscribers()],
+            "recording": { "packets": false, "pcapng": false, "resource_interval_ns": 1_000_000_000 },
+            "live": { "real_time": false, "latency_compensation_ns": null, "port": "auto", "workers": 1 },
+            "sim": { "stop": null, "detect_transient": false },
+        });
+        Plan::from_json(&plan.to_string()).expect("the plan is one")
+    }
+
+    fn publishers(&self) -> Value {
+        let arrival = match self.rate {
+            None => json!({ "kind": "back_to_back" }),
+            Some(rate) => json!({ "kind": "constant", "interval_ns": self.pairs * 1_000_000_000 / rate }),
+        };
+        let mut publishers = self.group("publisher");
+        publishers["publish"] = json!({
+            "topic": "load/{client}", "topics": 1, "qos": self.qos, "retain": false,
+            "payload": { "kind": "fixed", "bytes": self.bytes }, "arrival": arrival, "start_phase": "even",
+            "messages": self.messages / self.pairs,
+        });
+        publishers
+    }
+
+    fn subscribers(&self) -> Value {
+        let mut subscribers = self.group("subscriber");
+        subscribers["subscriptions"] = json!([{ "filter": "load/{client}", "qos": self.qos }]);
+        subscribers
+    }
+
+    fn group(&self, name: &str) -> Value {
+        json!({
+            "name": name, "count": self.pairs, "host": 0, "host_step": 0, "tcp_nodelay": true,
+            "mqtt": {
+                "version": "3.1.1", "client_id": "{group}-{client}", "keep_alive_s": 60, "clean_session": true,
+                "session_expiry_s": 0, "max_inflight": 100, "max_queued": 1_000_000, "receive_maximum": 65535, "deliver_on_release": false,
+                "retry": null, "username": null, "password": null, "will": null,
+            },
+            "reconnect": {
+                "enabled": false, "initial_ns": 0, "maximum_ns": 0, "jitter": [0, 1],
+                "connect_timeout_ns": 30_000_000_000_u64,
+            },
+            "connect_over_ns": self.pairs * 200_000, "publish": null, "subscriptions": [], "relay": null,
+            "late_after_ns": null,
+        })
+    }
+}
+
+fn wait(mut holds: impl FnMut() -> bool) {
+    while !holds() {
+        sleep(time::Duration::from_millis(2));
+    }
+}
+
+/// Processor time of all threads of this process, in seconds.
+fn processor_time() -> f64 {
+    // SAFETY: an all-zero rusage is valid, and is a local.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_SELF, &mut usage);
+        usage
+    };
+    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
+    seconds(usage.ru_utime) + seconds(usage.ru_stime)
+}
