@@ -8,8 +8,10 @@ use std::process::Command;
 
 use mqttlab_capture::{Analyser, Marks, Reader, Settings};
 
-/// Frame number to marks, round trip in nanoseconds and bytes in flight.
-type Frames = BTreeMap<u64, (Vec<String>, Option<i64>, Option<u32>)>;
+/// Marks, round trip in nanoseconds and bytes in flight.
+type Judged = (Vec<String>, Option<i64>, Option<u32>);
+/// By frame number.
+type Frames = BTreeMap<u64, Judged>;
 
 /// `None` when tshark is not there or of another version, whose marks differ.
 fn tshark(path: &Path) -> Option<Frames> {
@@ -28,7 +30,7 @@ fn tshark(path: &Path) -> Option<Frames> {
     Some(lines.lines().map(parse).collect())
 }
 
-fn parse(line: &str) -> (u64, (Vec<String>, Option<i64>, Option<u32>)) {
+fn parse(line: &str) -> (u64, Judged) {
     let mut fields = line.split('\t');
     let frame = fields.next().and_then(|number| number.parse().ok()).expect("a frame number");
     let mut marks = Vec::new();

@@ -112,7 +112,7 @@ pub struct Verdict {
 /// What is remembered of one direction of a connection.
 #[derive(Debug, Default)]
 pub(super) struct Half {
-    /// Sequence number of the first segment, and whether that was a SYN.
+    /// Sequence number of the first segment.
     pub(super) base: Option<u32>,
     /// One past the highest sequence number seen, and when that was.
     pub(super) next: Option<u32>,
@@ -126,7 +126,6 @@ pub(super) struct Half {
     last_ack_time: Instant,
     window: Option<u16>,
     window_scale: Scale,
-    /// The first acknowledgment after a SYN is still in an unscaled window (RFC 7323 §2.2).
     duplicate_acks: u32,
     sack: [(u32, u32); 4],
     sack_blocks: usize,

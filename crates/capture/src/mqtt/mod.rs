@@ -2,7 +2,7 @@
 //!
 //! This is a witness, not an endpoint: it frames packets, splits their lengths and keeps the first bytes of a
 //! payload (where messages carry their identity), and it goes on where an endpoint would close the connection.
-//! After missing bytes, or in a stream whose start was not captured, [`resync`] finds the next packet.
+//! After missing bytes, or in a stream whose start was not captured, it searches for the next packet.
 //!
 //! What it does not model: sessions, topic trees, payloads beyond their first [`PAYLOAD_HEAD_MAX`] bytes, MQTT
 //! over WebSocket or TLS.
