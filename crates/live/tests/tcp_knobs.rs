@@ -273,3 +273,22 @@ fn without_delayed_acknowledgements_every_segment_is_acknowledged_at_once() {
     }
     panic!("delayed acknowledgements were never fewer than immediate ones");
 }
+
+#[test]
+fn direct_networks_have_the_congestion_control_too() {
+    for kind in ["loopback", "veth"] {
+        if !support::namespaces_are_permitted() {
+            return;
+        }
+        let mut plan = support::plan(&with("congestion_control", json!("cubic")));
+        plan.network.kind = serde_json::from_value(json!(kind)).unwrap();
+        let testbed = Testbed::build(&plan).unwrap();
+        let address = testbed.broker_address();
+        let listener = testbed.broker_namespace().unwrap().run(|| TcpListener::bind(address)).unwrap();
+        let socket = testbed.sockets().socket(1).unwrap();
+        connect(&socket, address);
+        let (accepted, _) = listener.accept().unwrap();
+        assert_eq!(tcp::congestion_control(socket.as_fd()).unwrap(), "cubic", "{kind}");
+        assert_eq!(tcp::congestion_control(accepted.as_fd()).unwrap(), "cubic", "{kind}, the accepted end");
+    }
+}
