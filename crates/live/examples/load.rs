@@ -108,7 +108,7 @@ impl Work {
             "broker": {
                 "name": "external", "version": "", "host": 0, "address": self.broker.ip(),
                 "port": self.broker.port(), "process": null,
-                "settings": { "tcp_nodelay": true, "max_inflight": 0, "max_queued": 0, "persistence": false },
+                "settings": { "tcp_nodelay": true, "max_inflight": 100, "max_queued": 0, "persistence": false },
                 "service": { "per_packet_ns": 0, "per_copy_ns": 0, "jitter": [0, 1] },
             },
             "groups": [self.publishers(), self.subscribers()],

@@ -14,9 +14,9 @@ use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use mqttlab_mqtt::Kind;
 use mqttlab_mqtt::client::{Client as Session, Input, Output, Reason};
 use mqttlab_mqtt::encode::{self, ConnectFields};
+use mqttlab_mqtt::{Kind, Qos};
 use mqttlab_plan::{Arrivals, Group};
 use mqttlab_recording::{EventKind, Sent};
 use mqttlab_units::{Dice, Duration, Instant};
@@ -27,6 +27,7 @@ use super::incoming::Incoming;
 use super::messages::Messages;
 use super::order::ReceivedInOrder;
 use super::outbox::Outbox;
+use super::pace;
 use super::receiving::Held;
 use super::shared::{GroupFacts, Shared, qos};
 use super::socket;
@@ -159,12 +160,11 @@ impl Client {
 
     /// A deadline may have come.
     pub(super) fn wake(&mut self, turn: &mut Turn<'_>) {
+        let timeout = self.plan(turn.shared).reconnect.connect_timeout;
         match &self.connection {
             Connection::Waiting(at) if *at <= turn.now => self.connect(turn),
-            Connection::Opening { since, .. } => {
-                if turn.now >= *since + self.plan(turn.shared).reconnect.connect_timeout {
-                    self.lose(turn, Loss::Broken("no TCP connection in time".into()));
-                }
+            Connection::Opening { since, .. } if turn.now >= *since + timeout => {
+                self.lose(turn, Loss::Broken("no TCP connection in time".into()));
             }
             Connection::Open { since, .. } => self.tick_session(turn, *since),
             _ => {}
@@ -190,7 +190,11 @@ impl Client {
             self.finish_opening(turn);
         }
         if ready.readable && matches!(self.connection, Connection::Open { .. }) {
+            turn.answered = [0; 3];
             self.receive(turn, ready.ended);
+            let window = turn.shared.plan.broker.settings.max_inflight;
+            let strains = |qos: Qos| pace::strains(qos, turn.answered[usize::from(qos.level())], window);
+            *turn.hurried |= strains(Qos::AtLeastOnce) || strains(Qos::ExactlyOnce);
         }
         self.lose_if_doomed(turn);
         if self.facts(turn.shared).back_to_back {

@@ -53,9 +53,9 @@ impl<'p> Subscriptions<'p> {
                         continue;
                     };
                     let next = shares.len() as u32;
-                    if !shares.contains_key(&filter) {
-                        tree.insert(inner, Taker { group, of: Of::Share(next) });
-                        shares.insert(filter, next);
+                    let share = *shares.entry(filter.clone()).or_insert(next);
+                    if share == next {
+                        tree.insert(inner, Taker { group, of: Of::Share(share) });
                     }
                 }
             }

@@ -92,10 +92,8 @@ mod tests {
         let mut messages = Messages::default();
         let (first, second) = (messages.add(NO_ROW), messages.add_relayed("a", "/b", &[1, 2]));
         assert_eq!((first, second), (0, 1));
-        assert_eq!(
-            (messages.get(1).topic.as_str(), messages.get(1).payload.as_slice()),
-            ("a/b", &[1, 2][..])
-        );
+        let relayed = messages.get(second);
+        assert_eq!((relayed.topic.as_str(), relayed.payload.as_slice()), ("a/b", &[1, 2][..]));
         messages.remove(first);
         assert_eq!(messages.add(Sent { sequence: 5, ..NO_ROW }), first);
         assert_eq!(messages.get(first).row.sequence, 5);

@@ -14,32 +14,37 @@ use mqttlab_units::Instant;
 
 use super::client::{Client, Unwritten};
 use super::outbox::Outbox;
+use super::pace;
 use super::turn::Turn;
 
 impl Client {
     /// Hands over every message that is due. A late one is not skipped.
     pub(super) fn publish_due(&mut self, turn: &mut Turn<'_>) {
-        let mut budget = BYTES_A_TURN;
+        let (mut bytes, mut count) = (0, 0);
         while let Some(due) = self.next_publish(turn) {
             if due > turn.now {
                 turn.now = turn.shared.control.now();
                 if due > turn.now {
-                    return;
+                    break;
                 }
             }
             let Some((intended, sequence)) =
                 self.arrivals.as_mut().and_then(|arrivals| arrivals.take(turn.now))
             else {
-                return;
+                break;
             };
             let before = self.outbox.end();
             self.offer(turn, intended, sequence);
+            bytes += self.outbox.end() - before;
+            count += 1;
             // Other clients have their turn; what is left is due already, so that this one comes right again.
-            match budget.checked_sub(self.outbox.end() - before) {
-                Some(left) => budget = left,
-                None => return,
+            if bytes > BYTES_A_TURN {
+                break;
             }
         }
+        let facts = self.facts(turn.shared);
+        let window = u32::from(self.plan(turn.shared).mqtt.max_inflight);
+        *turn.hurried |= bytes > BYTES_A_TURN || pace::strains(facts.publish_qos, count, window);
     }
 
     /// When the next message is due. A back-to-back client has none while its session or its socket has no room.

@@ -101,6 +101,7 @@ impl Client {
         let payload = raw.body.get(head_len..).unwrap_or_default();
         let payload_bytes = (raw.header.remaining - head_len) as u32;
         turn.reception = Reception::Ignored;
+        turn.answered[usize::from(publish.qos.level())] += 1;
         self.handle(turn, Input::Arrived { token: u64::from(publish.id), qos: publish.qos, id: publish.id });
         if turn.reception != Reception::Ignored {
             let message = self.read(turn, &publish, payload, payload_bytes);

@@ -23,6 +23,10 @@ pub(super) struct Turn<'a> {
     pub(super) now: Instant,
     /// Whether the run is over and clients say goodbye.
     pub(super) leaving: bool,
+    /// Set when a client could have had more to do since its last turn.
+    pub(super) hurried: &'a mut bool,
+    /// Messages that a client has received in its turn and must acknowledge, by QoS.
+    pub(super) answered: [u32; 3],
     /// What the session said about the message that has just arrived.
     pub(super) reception: Reception,
 }

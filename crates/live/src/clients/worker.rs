@@ -12,6 +12,7 @@ use mqttlab_units::{Duration, Instant};
 
 use super::client::Client;
 use super::epoll::Epoll;
+use super::pace::Pace;
 use super::shared::Shared;
 use super::timers::Timers;
 use super::turn::{Reception, Tally, Turn};
@@ -27,6 +28,9 @@ pub(super) struct Worker {
     buffer: Vec<u8>,
     /// Clients whose deadline has come.
     due: Vec<u32>,
+    pace: Pace,
+    /// Whether a client could have had more to do since its last turn.
+    hurried: bool,
     began: bool,
     leaving: Option<Instant>,
 }
@@ -46,6 +50,7 @@ impl Worker {
             }
         }
         let timers = Timers::new(clients.len());
+        let pace = Pace::of(&shared.plan);
         Ok(Worker {
             shared,
             epoll: Epoll::new()?,
@@ -55,6 +60,8 @@ impl Worker {
             tally: Tally::default(),
             buffer: vec![0; BUFFER],
             due: Vec::new(),
+            pace,
+            hurried: false,
             began: false,
             leaving: None,
         })
@@ -68,6 +75,9 @@ impl Worker {
         self.shared.control.enter_worker();
         self.each_client(|client, turn| client.wake(turn));
         while !self.is_done() {
+            if let Some(pause) = self.pace.next(std::mem::take(&mut self.hurried)) {
+                std::thread::sleep(std::time::Duration::from_nanos(pause.as_ns()));
+            }
             let ready = self.epoll.wait(self.idle_time())?;
             self.look_at_control();
             self.attend(ready);
@@ -137,6 +147,8 @@ impl Worker {
             buffer: &mut self.buffer,
             now: self.shared.control.now(),
             leaving: self.leaving.is_some(),
+            hurried: &mut self.hurried,
+            answered: [0; 3],
             reception: Reception::Ignored,
         };
         (&mut self.clients, turn)

@@ -307,8 +307,7 @@ fn value(field: &Field) -> Value {
 pub fn fake_broker(handle: impl FnMut(TcpStream) + Send + 'static) -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
-    let mut handle = handle;
-    std::thread::spawn(move || listener.incoming().flatten().for_each(|stream| handle(stream)));
+    std::thread::spawn(move || listener.incoming().flatten().for_each(handle));
     address
 }
 

@@ -1,0 +1,72 @@
+//! How often a worker looks at its sockets when all that it does is a throughput test.
+//!
+//! A message that arrives wakes a waiting worker, and waking up costs ten times as much as reading the message. When
+//! every publisher is back-to-back, latency is the length of queues and nobody is served by a wake-up for each
+//! message: the worker then lets a little time pass before it looks again, so that it finds many messages at once.
+//! The time adapts: it shrinks as soon as a publisher, or the broker towards a subscriber, has used up
+//! a good part of its window, so that the pause does not decide the throughput.
+//!
+//! In every other plan there is no pause.
+
+use mqttlab_mqtt::Qos;
+use mqttlab_plan::{Arrival, Plan};
+use mqttlab_units::Duration;
+
+pub(super) struct Pace {
+    pause: Option<Duration>,
+}
+
+impl Pace {
+    pub(super) fn of(plan: &Plan) -> Pace {
+        let mut publishers = plan.groups.iter().filter_map(|group| group.publish.as_ref()).peekable();
+        let some = publishers.peek().is_some();
+        let all = publishers.all(|publish| publish.arrival == Arrival::BackToBack);
+        Pace { pause: (some && all).then_some(Duration::ZERO) }
+    }
+
+    /// How long to wait before the next look. `hurried` tells whether the last pause may have held somebody up.
+    pub(super) fn next(&mut self, hurried: bool) -> Option<Duration> {
+        let pause = self.pause.as_mut()?;
+        let ns = if hurried { pause.as_ns() / 2 } else { pause.as_ns() + pause.as_ns() / 4 + FIRST.as_ns() };
+        *pause = Duration::from_ns(ns).min(LONGEST);
+        Some(*pause).filter(|pause| *pause >= WORTHWHILE)
+    }
+}
+
+/// Whether `count` messages in one turn come near to what a window lets out. A window of 0 is unknown, and taken for
+/// Mosquitto's default.
+pub(super) fn strains(qos: Qos, count: u32, window: u32) -> bool {
+    let window = if window == 0 { 20 } else { window };
+    match qos {
+        Qos::AtMostOnce => false,
+        Qos::AtLeastOnce => count * 2 > window,
+        // Each message passes through the window twice, and the two halves of the exchange wait for each other.
+        Qos::ExactlyOnce => count * 8 > window,
+    }
+}
+
+const FIRST: Duration = Duration::from_us(1);
+/// Shorter than this, going to sleep takes longer than the sleep.
+const WORTHWHILE: Duration = Duration::from_us(20);
+const LONGEST: Duration = Duration::from_ms(10);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_grows_to_its_limit_and_shrinks_at_once() {
+        let mut pace = Pace { pause: Some(Duration::ZERO) };
+        assert_eq!(pace.next(false), None);
+        assert_eq!((0..100).filter_map(|_| pace.next(false)).max(), Some(LONGEST));
+        assert_eq!(pace.next(true), Some(Duration::from_us(250)));
+        assert_eq!((0..100).filter_map(|_| pace.next(true)).min(), Some(Duration::from_ns(31_250)));
+        assert_eq!(pace.next(true), None);
+    }
+
+    #[test]
+    fn without_back_to_back_publishers_there_is_no_pause() {
+        let mut pace = Pace { pause: None };
+        assert!((0..100).all(|_| pace.next(false).is_none()));
+    }
+}
