@@ -1,0 +1,192 @@
+"""Real runs, from the command line to the report: Mosquitto in namespaces that the run makes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqttlab import metrics
+from mqttlab.brokers import ADAPTERS
+from mqttlab.recording import Recording
+from mqttlab.runs import EngineError, doctor, list_runs, recover
+
+SCENARIO = """
+name = "short"
+
+[phases]
+duration = "{duration}"
+cool_down = "5 s"
+
+[[networks]]
+between = ["field", "broker"]
+model = "satcom"
+
+[[groups]]
+name = "publishers"
+host = "field"
+count = 3
+publish = {{ topic = "gps/{{client}}", qos = {qos}, payload = "gps", interval = "250 ms" }}
+
+[[groups]]
+name = "subscribers"
+host = "field"
+count = 3
+subscribe = [{{ filter = "gps/{{client}}", qos = {qos} }}]
+"""
+
+
+def able() -> str | None:
+    """Why real runs are impossible here, if they are."""
+    capabilities = {c["name"]: c["available"] for c in doctor()["capabilities"]}
+    if not capabilities["namespaces"] or not (capabilities["tun"] or capabilities["packet"]):
+        return "network namespaces or devices cannot be made here; `mqttlab doctor` says why"
+    return None if ADAPTERS["mosquitto"].found() else "mosquitto is not installed"
+
+
+REASON = able()
+pytestmark = pytest.mark.skipif(REASON is not None, reason=REASON or "")
+
+
+def start(directory: Path, duration: str = "3 s", qos: int = 1, **more: Any) -> subprocess.Popen[str]:
+    scenario = directory / "short.toml"
+    scenario.write_text(SCENARIO.format(duration=duration, qos=qos), encoding="utf-8")
+    return subprocess.Popen(
+        [sys.executable, "-m", "mqttlab", "run", str(scenario), "--runs", str(directory / "runs")],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **more)
+
+
+def only_run(directory: Path) -> Path:
+    runs = list((directory / "runs").iterdir())
+    assert len(runs) == 1
+    return runs[0]
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.05)
+
+
+def recorded_frames(directory: Path) -> bool:
+    """Whether the run is under way: clients have begun to talk."""
+    return any(path.stat().st_size > 4096 for path in (directory / "runs").glob("*/*.spool"))
+
+
+def programs_of(directory: Path) -> list[str]:
+    """Command lines of programs that belong to a run below this directory."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                words = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                here = (entry / "cwd").readlink()
+            except OSError:
+                continue
+            if str(directory) in words or here.is_relative_to(directory):
+                found.append(words)
+    return found
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    directory = tmp_path_factory.mktemp("finished")
+    run = start(directory, qos=2)
+    output, _ = run.communicate(timeout=120)
+    assert run.returncode == 0, output
+    return only_run(directory), output
+
+
+def test_a_run_delivers_everything_and_says_so(finished: tuple[Path, str]) -> None:
+    run, output = finished
+    row = metrics.application(Recording.open(run)).row(0, named=True)
+    assert row["messages_lost"] == 0
+    # Three publishers, one message each 250 ms for 3 s.
+    assert row["messages_delivered"] == row["messages_sent"] == 36
+    assert "report" in output
+    assert (run / "report.html").stat().st_size > 100_000
+
+
+def test_no_delivery_is_earlier_than_the_network_allows(finished: tuple[Path, str]) -> None:
+    recording = Recording.open(finished[0])
+    row = metrics.application(recording).row(0, named=True)
+    # QoS 2 crosses the broker's 550 ms three times: PUBREC, PUBLISH, PUBREL. The emulator may take its own cost off.
+    compensation_ms = recording.run["details"]["emulator"]["latency_compensation_ns"] / 1e6
+    assert row["latency_ms_min"] >= 3 * (550 - compensation_ms)
+
+
+def test_frames_are_recorded_with_their_fate_and_agree_with_the_links_counters(finished: tuple[Path, str]) -> None:
+    recording = Recording.open(finished[0])
+    table = metrics.links(recording)
+    counted = {entry["link"]: entry["frames"] for entry in recording.run["links"]}
+    assert dict(zip(table["link"], table["frames"], strict=True)) == counted
+    assert (recording.packets["delivered_ns"] >= recording.packets["entered_ns"]).drop_nulls().all()
+
+
+def test_the_tcp_of_the_plan_was_in_force(finished: tuple[Path, str]) -> None:
+    tcp = Recording.open(finished[0]).run["details"]["tcp"]
+    assert "cubic" in tcp["field"]["route"]
+
+
+def test_a_finished_run_is_listed_and_leaves_no_program(finished: tuple[Path, str]) -> None:
+    run, _ = finished
+    assert [(summary.name, summary.status) for summary in list_runs(run.parent)] == [("short", "complete")]
+    assert programs_of(run.parent.parent) == []
+    assert list(run.glob("*.spool")) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_is_stopped_keeps_what_it_recorded(number: signal.Signals, tmp_path: Path) -> None:
+    run = start(tmp_path, "60 s")
+    wait_for(lambda: recorded_frames(tmp_path))
+    run.send_signal(number)
+    output, _ = run.communicate(timeout=60)
+    assert run.returncode == 3, output
+    assert "incomplete" in output
+    recording = Recording.open(only_run(tmp_path))
+    assert not recording.complete
+    assert recording.packets.height > 0
+
+
+def test_a_killed_command_line_takes_everything_with_it(tmp_path: Path) -> None:
+    run = start(tmp_path, "60 s")
+    wait_for(lambda: recorded_frames(tmp_path))
+    run.kill()
+    run.communicate(timeout=60)
+    wait_for(lambda: programs_of(tmp_path) == [])
+    recording = Recording.open(only_run(tmp_path))
+    assert not recording.complete
+    assert recording.packets.height > 0
+
+
+def test_a_killed_engine_leaves_a_recording_that_can_be_read(tmp_path: Path) -> None:
+    run = start(tmp_path, "60 s")
+    wait_for(lambda: recorded_frames(tmp_path))
+    children = Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text(encoding="utf-8").split()
+    os.kill(int(children[0]), signal.SIGKILL)
+    output, _ = run.communicate(timeout=60)
+    assert run.returncode == 3, output
+    assert "SIGKILL" in output or "incomplete" in output
+    recording = Recording.open(only_run(tmp_path))
+    assert not recording.complete
+    assert recording.packets.height > 0
+    wait_for(lambda: programs_of(tmp_path) == [])
+
+
+def test_what_is_recovered_is_not_recovered_again(tmp_path: Path) -> None:
+    run = start(tmp_path, "60 s")
+    wait_for(lambda: recorded_frames(tmp_path))
+    run.kill()
+    run.communicate(timeout=60)
+    wait_for(lambda: programs_of(tmp_path) == [])
+    directory = Recording.open(only_run(tmp_path)).directory
+    with pytest.raises(EngineError, match="finished already"):
+        recover(directory)
