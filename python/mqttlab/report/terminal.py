@@ -46,7 +46,8 @@ def terminal(run_dir: Path, console: Console) -> None:
     if by_qos.is_empty():
         console.print("[bold red]No message was measured.[/]")
     else:
-        console.print(_table(f"{recording.name}: latency in ms, by QoS", by_qos, ("qos", *(COLUMNS if wide else NARROW_COLUMNS))))
+        columns = COLUMNS if wide else NARROW_COLUMNS
+        console.print(_table(f"{recording.name}: latency in ms, by QoS", by_qos, ("qos", *columns)))
         keys = ("publisher_group", "subscriber_group", "qos")
         by_group = metrics.application(recording, keys)
         if by_group.height > by_qos.height:
