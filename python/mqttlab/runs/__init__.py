@@ -1,0 +1,21 @@
+"""Runs: the engine started, watched and ended; run directories named and found.
+
+Exceptions:
+    EngineError: the engine is not there, or refused the plan.
+"""
+
+from mqttlab.runs.directory import RunSummary, list_runs, name_for
+from mqttlab.runs.engine import EngineError, doctor, engine_path, recover
+from mqttlab.runs.perform import Outcome, perform
+
+__all__ = [
+    "EngineError",
+    "Outcome",
+    "RunSummary",
+    "doctor",
+    "engine_path",
+    "list_runs",
+    "name_for",
+    "perform",
+    "recover",
+]

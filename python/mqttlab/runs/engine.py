@@ -1,0 +1,74 @@
+"""Where the engine is, and its small commands."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+PROGRAM = "mqttlab-engine"
+
+
+class EngineError(Exception):
+    """The engine is not there, or could not do what it was asked."""
+
+
+def engine_path() -> Path:
+    """The engine's program: beside this Python's, where the wheel puts it, or on the PATH.
+
+    Raises:
+        EngineError: it is in neither place.
+    """
+    beside = Path(sys.executable).parent / PROGRAM
+    if beside.is_file():
+        return beside
+    found = shutil.which(PROGRAM)
+    if found is None:
+        raise EngineError(f"{PROGRAM} is not installed beside {sys.executable}, nor on the PATH; run `make setup`")
+    return Path(found)
+
+
+def doctor() -> dict[str, Any]:
+    """What this machine can do, as the engine finds it.
+
+    Raises:
+        EngineError: the engine could not tell.
+    """
+    answer = _call("doctor")
+    findings = json.loads(answer)
+    assert isinstance(findings, dict)
+    return findings
+
+
+def recover(directory: Path) -> Path:
+    """Make the tables of a recording whose engine was killed; returns where they are.
+
+    That is the directory itself, or, where it cannot be written to, a new one in the system's temporary directory.
+
+    Raises:
+        EngineError: nothing can be read from it.
+    """
+    try:
+        _call("recover", str(directory))
+        return directory
+    except EngineError as first:
+        if os.access(directory, os.W_OK) and shutil.disk_usage(directory).free > 0:
+            raise
+        out = Path(tempfile.mkdtemp(prefix=f"{directory.name}-"))
+        try:
+            _call("recover", str(directory), "--out", str(out))
+        except EngineError:
+            raise first from None
+        return out
+
+
+def _call(*arguments: str) -> str:
+    result = subprocess.run([engine_path(), *arguments], capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        raise EngineError(result.stderr.strip() or f"{PROGRAM} {arguments[0]} ended with {result.returncode}")
+    return result.stdout

@@ -1,0 +1,118 @@
+"""One run of the engine: the plan goes in, progress comes out, and it ends whatever happens.
+
+The engine ends itself when nobody reads its standard output any more, so that killing this program leaves nothing
+behind. Ctrl-C is passed on once and waited for; what was recorded is kept.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mqttlab.runs.engine import EngineError, engine_path, recover
+
+# SIGINT reaches the whole foreground process group at once where there is a terminal.
+GRACE_S = 120
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """How a run ended: ``complete``, ``incomplete`` or ``failed``, and why."""
+
+    verdict: str
+    directory: Path
+    reason: str | None = None
+    warnings: list[str] = field(default_factory=list)
+
+
+def perform(plan: dict[str, Any], observe: Callable[[dict[str, Any]], None]) -> Outcome:
+    """Run a plan and wait for its end.
+
+    Args:
+        plan: as :func:`mqttlab.scenario.compile_plan` makes it.
+        observe: called with each of the engine's progress lines (the engine's ``Progress``).
+
+    Raises:
+        EngineError: the engine is not there, or refused the plan; nothing was started.
+    """
+    directory = Path(plan["directory"])
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as complaints:
+        engine = subprocess.Popen(
+            [engine_path(), "run"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints, text=True,
+            # The engine gets Ctrl-C from us, once; not from the terminal as well.
+            start_new_session=True,
+        )
+        with _passing_on_signals(engine):
+            last, warnings = _follow(engine, json.dumps(plan), observe)
+            code = engine.wait()
+        complaints.seek(0)
+        words = complaints.read().strip()
+    if code == 2:
+        raise EngineError(words or "the engine refused the plan")
+    if last is None:
+        return _after_a_crash(directory, code, words, warnings)
+    return Outcome(verdict=last["verdict"], directory=directory, reason=last.get("reason"), warnings=warnings)
+
+
+def _follow(
+    engine: subprocess.Popen[str], plan: str, observe: Callable[[dict[str, Any]], None]
+) -> tuple[dict[str, Any] | None, list[str]]:
+    assert engine.stdin is not None
+    assert engine.stdout is not None
+    with contextlib.suppress(BrokenPipeError):
+        engine.stdin.write(plan)
+        engine.stdin.close()
+    last: dict[str, Any] | None = None
+    warnings: list[str] = []
+    for line in engine.stdout:
+        try:
+            progress = json.loads(line)
+        except ValueError:
+            # A line that was cut by the engine's death.
+            continue
+        observe(progress)
+        if progress.get("event") == "warning":
+            warnings.append(progress["text"])
+        if progress.get("event") == "done":
+            last = progress
+    return last, warnings
+
+
+@contextlib.contextmanager
+def _passing_on_signals(engine: subprocess.Popen[str]) -> Iterator[None]:
+    def pass_on(number: int, _frame: object) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            engine.send_signal(number)
+
+    before = {number: signal.signal(number, pass_on) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if engine.poll() is None:
+            engine.terminate()
+            try:
+                engine.wait(GRACE_S)
+            except subprocess.TimeoutExpired:
+                engine.kill()
+
+
+def _after_a_crash(directory: Path, code: int, words: str, warnings: list[str]) -> Outcome:
+    how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
+    reason = f"the engine {how}" + (f": {words.splitlines()[-1]}" if words else "")
+    if not (directory / "plan.json").is_file():
+        return Outcome(verdict="failed", directory=directory, reason=reason, warnings=warnings)
+    try:
+        directory = recover(directory)
+    except EngineError as error:
+        reason += f"; its recording could not be recovered: {error}"
+    return Outcome(verdict="incomplete", directory=directory, reason=reason, warnings=warnings)
