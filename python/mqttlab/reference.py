@@ -1,0 +1,159 @@
+"""The reference pages, generated from the code they describe: ``python -m mqttlab.reference`` writes them.
+
+A test holds the pages in ``docs`` to what this module makes.
+"""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from mqttlab import metrics
+from mqttlab.networks import MODELS, PLACEMENTS, PROFILES, implied, place
+from mqttlab.scenario import Scenario
+
+UNITS = "Quantities are written with their unit: `\"550 ms\"`, `\"250 kbit/s\"`, `\"1 kB\"`, `\"100 /s\"`, `\"1 %\"`. "
+
+
+def scenario_page() -> str:
+    """Every field of a scenario, with type, default and meaning."""
+    lines = [
+        "# Scenario reference", "",
+        "Generated from the scenario's own definition. " + UNITS + "`k` is 1000, `Ki` is 1024. Unknown fields are "
+        "refused.", "",
+    ]
+    for place_, model in _models(Scenario, ""):
+        lines += [f"## {f'`{place_}`' if place_ else 'Top level'}", "", (model.__doc__ or "").strip(), "",
+                  "| field | type | default | meaning |", "|---|---|---|---|"]
+        lines += [_field_row(name, field) for name, field in model.model_fields.items()]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def networks_page() -> str:
+    """The named networks, placements and TCP profiles."""
+    lines = ["# Networks", "", "## Models", "",
+             "| name | rate up / down | delay up / down | loss | placement | source |", "|---|---|---|---|---|---|"]
+    for model in MODELS.values():
+        up, down = model.up, model.down
+        loss = "bursts" if down.burst_loss else f"{100 * down.loss[0] / down.loss[1]:g} %"
+        lines.append(
+            f"| `{model.name}` {model.title} | {_kbit(up.rate)} / {_kbit(down.rate)} kbit/s "
+            f"| {_ms(up)} / {_ms(down)} ms | {loss} | {model.placement} | {model.source} |")
+    lines += ["", "## Placements", "", "| name | meaning |", "|---|---|"]
+    lines += [f"| `{name}` | {words} |" for name, words in PLACEMENTS.items()]
+    lines += ["", "## What each placement implies", "",
+              "Delays in ms without serialisation: one way up, one way down, round trip.", "",
+              "| model | " + " | ".join(PLACEMENTS) + " |", "|---|" + "---|" * len(PLACEMENTS)]
+    for model in MODELS.values():
+        cells = []
+        for placement in PLACEMENTS:
+            figures = implied(place(model, placement))
+            cells.append(f"{figures.up_ms:g}, {figures.down_ms:g}, {figures.round_trip_ms:g}")
+        lines.append(f"| `{model.name}` | " + " | ".join(cells) + " |")
+    lines += ["", "## TCP profiles", "", "| name | meaning |", "|---|---|"]
+    lines += [f"| `{profile.name}` | {profile.meaning} |" for profile in PROFILES.values()]
+    return "\n".join(lines) + "\n"
+
+
+def metrics_page() -> str:
+    """Every metric of the report, with unit, meaning and source."""
+    lines = ["# Metrics", "",
+             "Each metric is declared once, in `python/mqttlab/metrics/definition.py`, and computed once. "
+             "What the analysis of captures counts is in [capture.md](capture.md).", ""]
+    titles = (("Messages", metrics.APPLICATION), ("Links", metrics.LINK), ("Connections", metrics.SETUP))
+    for title, declared in titles:
+        lines += [f"## {title}", "", "| metric | unit | better | meaning | source |", "|---|---|---|---|---|"]
+        lines += [f"| `{m.name}` | {m.unit} | {m.better} | {m.meaning} | {m.source} |" for m in declared]
+        lines.append("")
+    return "\n".join(lines)
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "scenario.md": scenario_page, "networks.md": networks_page, "metrics.md": metrics_page,
+}
+
+
+def _models(model: type[BaseModel], at: str) -> Iterator[tuple[str, type[BaseModel]]]:
+    yield at, model
+    for name, field in model.model_fields.items():
+        inner, suffix = _inner(field.annotation)
+        if inner is not None:
+            yield from _models(inner, f"{at}.{name}{suffix}" if at else f"{name}{suffix}")
+
+
+def _inner(annotation: Any) -> tuple[type[BaseModel] | None, str]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation, ""
+    origin = typing.get_origin(annotation)
+    for argument in typing.get_args(annotation):
+        model, suffix = _inner(argument)
+        if model is not None:
+            return model, {list: "[]", dict: ".NAME"}.get(origin, "") + suffix
+    return None, ""
+
+
+def _field_row(name: str, field: FieldInfo) -> str:
+    meaning = field.description or "Quality of service: 0, 1 or 2."
+    return f"| `{name}` | {_type(field)} | {_default(field)} | {meaning} |"
+
+
+def _type(field: FieldInfo) -> str:
+    for extra in field.metadata:
+        schema = getattr(extra, "json_schema", None)
+        if isinstance(schema, dict) and "examples" in schema:
+            return f"`\"{schema['examples'][0]}\"`"
+    return _words(field.annotation)
+
+
+def _words(annotation: Any) -> str:
+    model, suffix = _inner(annotation)
+    if model is not None:
+        return {"[]": "array of tables", ".NAME": "tables by name"}.get(suffix, "table")
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is Literal:
+        return ", ".join(f"`{value!r}`".replace("'", '"') for value in arguments)
+    if origin is typing.Annotated:
+        return _words(arguments[0])
+    if arguments:
+        return " or ".join(_words(argument) for argument in arguments if argument is not type(None))
+    names = {str: "text", int: "whole number", bool: "true or false", Path: "path"}
+    return names.get(annotation, "text")
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "required"
+    value = field.get_default(call_default_factory=True)
+    if value is None or isinstance(value, (list, dict)):
+        return "–"
+    if isinstance(value, BaseModel):
+        return "see below"
+    if isinstance(value, tuple):
+        return f"{100 * value[0] / value[1]:g} %"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int) and "ms" in _type(field):
+        return f"{value / 1e9:g} s"
+    if isinstance(value, int) and '"10 s"' in _type(field):
+        return f"{value / 1e9:g} s"
+    return f"`{value}`" if value != "" else "empty"
+
+
+def _kbit(rate: int | None) -> str:
+    return "∞" if rate is None else f"{rate / 1000:g}"
+
+
+def _ms(link: Any) -> str:
+    return f"{link.delay / 1e6:g}" + (f" ± {link.jitter / 1e6:g}" if link.jitter else "")
+
+
+if __name__ == "__main__":
+    docs = Path(__file__).resolve().parents[2] / "docs"
+    for page, make in PAGES.items():
+        (docs / page).write_text(make(), encoding="utf-8")

@@ -1,0 +1,31 @@
+"""The reference pages are in step with the code, and the pages' links lead somewhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from mqttlab.reference import PAGES
+
+ROOT = Path(__file__).resolve().parents[2]
+WRITTEN = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_generated_page_is_in_step(page: str) -> None:
+    committed = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    assert committed == PAGES[page](), "run: python -m mqttlab.reference"
+
+
+@pytest.mark.parametrize("path", WRITTEN, ids=lambda path: path.name)
+def test_links_lead_somewhere(path: Path) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text(encoding="utf-8")):
+        assert (path.parent / target).exists(), target
+
+
+def test_every_room_on_the_map_is_there() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    for place in re.findall(r"^\| `((?:crates|python)/[^`]*)`", text, re.MULTILINE):
+        assert (ROOT / place).exists(), place
