@@ -128,9 +128,16 @@ def _report_run(outcome: Outcome, html: bool) -> None:
         return
     terminal(outcome.directory, console)
     console.print(f"recording  {_relative(outcome.directory)}", highlight=False, soft_wrap=True)
+    if outcome.reason:
+        console.print(f"ended early: {outcome.reason}", highlight=False, soft_wrap=True, markup=False)
     if html:
-        page = write_html(outcome.directory, outcome.directory / "report.html")
-        console.print(f"report     {_relative(page)}", highlight=False, soft_wrap=True)
+        out = outcome.directory / "report.html"
+        try:
+            console.print(f"report     {_relative(write_html(outcome.directory, out))}", highlight=False, soft_wrap=True)
+        except OSError as error:
+            # The recording is what matters, and it is there.
+            click.echo(f"mqttlab: {out} cannot be written: {error.strerror}; write the report elsewhere with "
+                       f"mqttlab report {outcome.directory} --html FILE", err=True)
 
 
 def _relative(path: Path) -> Path:
