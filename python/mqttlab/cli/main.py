@@ -133,7 +133,8 @@ def _report_run(outcome: Outcome, html: bool) -> None:
     if html:
         out = outcome.directory / "report.html"
         try:
-            console.print(f"report     {_relative(write_html(outcome.directory, out))}", highlight=False, soft_wrap=True)
+            page = write_html(outcome.directory, out)
+            console.print(f"report     {_relative(page)}", highlight=False, soft_wrap=True)
         except OSError as error:
             # The recording is what matters, and it is there.
             click.echo(f"mqttlab: {out} cannot be written: {error.strerror}; write the report elsewhere with "
