@@ -34,7 +34,8 @@ def show_doctor(console: Console) -> int:
     for capability in findings["capabilities"]:
         name, available = capability["name"], capability["available"]
         able[name] = available
-        _row(table, name.replace("_", " "), available, capability["detail"], COSTS.get(name, ""))
+        costs = capability.get("costs") or COSTS.get(name, "")
+        _row(table, name.replace("_", " "), available, capability["detail"], costs)
     for name, adapter in ADAPTERS.items():
         if name != "external":
             found = adapter.found()
