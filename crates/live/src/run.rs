@@ -112,7 +112,10 @@ fn prepare(plan: &Plan, clock: &Clock, announcer: &mut Announcer) -> Result<Prep
         _ => Some(Privilege::acquire().map_err(|error| error.to_string())?),
     };
     raise_descriptor_limit();
-    let real_time = plan.live.real_time && real_time(announcer);
+    // Without an emulator there is nothing to go before; and endpoints that use all of the processors under
+    // real-time priority are stopped for 50 ms in every second (sched_rt_runtime_us).
+    let is_emulated = plan.network.kind == NetworkKind::Emulated;
+    let real_time = plan.live.real_time && is_emulated && real_time(announcer);
     lock_memory(privilege, announcer);
     let testbed = Testbed::build(plan).map_err(|error| error.to_string())?;
     testbed.warnings().iter().for_each(|warning| announcer.warn(warning.clone()));

@@ -62,7 +62,7 @@ pub fn verdict(evidence: &Evidence, limit: Duration) -> Value {
 fn reasons(evidence: &Evidence, limit: Duration) -> Vec<String> {
     let mut reasons = Vec::new();
     let p99 = |snapshot: &Snapshot| snapshot.percentile(99.0).unwrap_or(Duration::ZERO);
-    let remedy = if evidence.real_time {
+    let remedy = if evidence.real_time || evidence.emulator.is_none() {
         "close what else runs on this machine, or use one with more processors"
     } else {
         "run as root, or permit real-time priority (ulimit -r 10), and close what else runs on this machine"
