@@ -6,10 +6,11 @@
 //! The time adapts: it shrinks as soon as a publisher, or the broker towards a subscriber, has used up
 //! a good part of its window, so that the pause does not decide the throughput.
 //!
-//! In every other plan there is no pause.
+//! In every other plan, and on every emulated network, there is no pause. The recording has a note where there is:
+//! what is received may then seem up to `LONGEST` later than it was.
 
 use mqttlab_mqtt::Qos;
-use mqttlab_plan::{Arrival, Plan};
+use mqttlab_plan::{Arrival, NetworkKind, Plan};
 use mqttlab_units::Duration;
 
 pub(super) struct Pace {
@@ -21,7 +22,15 @@ impl Pace {
         let mut publishers = plan.groups.iter().filter_map(|group| group.publish.as_ref()).peekable();
         let some = publishers.peek().is_some();
         let all = publishers.all(|publish| publish.arrival == Arrival::BackToBack);
-        Pace { pause: (some && all).then_some(Duration::ZERO) }
+        let direct = plan.network.kind != NetworkKind::Emulated;
+        Pace { pause: (some && all && direct).then_some(Duration::ZERO) }
+    }
+
+    /// What to tell the reader of the recording.
+    pub(super) fn note(&self) -> Option<String> {
+        self.pause.map(|_| {
+            format!("throughput test: clients look at their sockets every {LONGEST} or more often, and latencies contain that")
+        })
     }
 
     /// How long to wait before the next look. `hurried` tells whether the last pause may have held somebody up.
@@ -48,7 +57,7 @@ pub(super) fn strains(qos: Qos, count: u32, window: u32) -> bool {
 const FIRST: Duration = Duration::from_us(1);
 /// Shorter than this, going to sleep takes longer than the sleep.
 const WORTHWHILE: Duration = Duration::from_us(20);
-const LONGEST: Duration = Duration::from_ms(50);
+const LONGEST: Duration = Duration::from_ms(25);
 
 #[cfg(test)]
 mod tests {
