@@ -7,7 +7,7 @@
 use std::io;
 use std::sync::Arc;
 
-use mqttlab_recording::Sink;
+use mqttlab_recording::{Event, EventKind, Sink};
 use mqttlab_units::{Duration, Instant};
 
 use super::client::Client;
@@ -73,6 +73,10 @@ impl Worker {
     /// The kernel refuses to wait.
     pub(super) fn run(mut self) -> io::Result<()> {
         self.shared.control.enter_worker();
+        if let Some(note) = self.pace.note() {
+            let at = self.shared.control.now();
+            self.sink.event(&Event { at, kind: EventKind::Note, client: None, took: None }, &note);
+        }
         self.each_client(|client, turn| client.wake(turn));
         while !self.is_done() {
             if let Some(pause) = self.pace.next(std::mem::take(&mut self.hurried)) {
