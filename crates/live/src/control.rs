@@ -15,7 +15,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 use mqttlab_units::{Duration, Instant};
 
@@ -70,6 +70,8 @@ pub struct Figures {
     pub ready: AtomicU32,
     /// Clients that gave up for good (refused, or no reconnect).
     pub failed: AtomicU32,
+    /// Clients whose schedule holds messages that they have not offered yet, late ones included.
+    pub publishing: AtomicI32,
     /// Messages due so far.
     pub offered: AtomicU64,
     /// Messages handed to sessions so far.
@@ -142,10 +144,12 @@ impl Control {
         self.stopped.load(Ordering::Acquire)
     }
 
-    /// Whether every delivery that was caused has arrived and every acknowledgement too.
+    /// Whether everything that was due has been offered, and every delivery that it caused and every acknowledgement
+    /// have arrived.
     pub fn is_settled(&self) -> bool {
         let figures = &self.figures;
-        figures.delivered.load(Ordering::Relaxed) >= figures.expected.load(Ordering::Relaxed)
+        figures.publishing.load(Ordering::Relaxed) == 0
+            && figures.delivered.load(Ordering::Relaxed) >= figures.expected.load(Ordering::Relaxed)
             && figures.unacknowledged.load(Ordering::Relaxed) <= 0
     }
 }

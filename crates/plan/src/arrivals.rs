@@ -58,6 +58,11 @@ impl Arrivals {
         (self.left > 0 && self.next < self.until).then_some(self.next)
     }
 
+    /// When publishing ends.
+    pub fn until(&self) -> Instant {
+        self.until
+    }
+
     /// Whether the next message is due only once the session has room for it.
     pub fn waits_for_room(&self) -> bool {
         self.arrival == Arrival::BackToBack

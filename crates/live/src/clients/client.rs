@@ -154,6 +154,7 @@ impl Client {
         if let Some(publish) = &plan.publish {
             self.arrivals =
                 Some(Arrivals::new(plan, publish, self.index, turn.shared.plan.seed, from, until));
+            turn.tally.publishing += 1;
         }
         self.set_timer(turn);
     }
@@ -205,7 +206,7 @@ impl Client {
 
     /// Says goodbye; what is in the outbox still goes out.
     pub(super) fn leave(&mut self, turn: &mut Turn<'_>) {
-        self.arrivals = None;
+        self.stop_publishing(turn);
         match self.connection {
             Connection::Open { .. } => {
                 self.handle(turn, Input::Disconnect);

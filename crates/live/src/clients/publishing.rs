@@ -42,12 +42,16 @@ impl Client {
                 break;
             }
         }
+        if self.arrivals.as_ref().is_some_and(|arrivals| arrivals.peek().is_none()) {
+            self.stop_publishing(turn);
+        }
         let facts = self.facts(turn.shared);
         let window = u32::from(self.plan(turn.shared).mqtt.max_inflight);
         *turn.hurried |= bytes > BYTES_A_TURN || pace::strains(facts.publish_qos, count, window);
     }
 
-    /// When the next message is due. A back-to-back client has none while its session or its socket has no room.
+    /// When the next message is due. Of a back-to-back client whose session or socket has no room, when publishing
+    /// ends.
     pub(super) fn next_publish(&self, turn: &Turn<'_>) -> Option<Instant> {
         let arrivals = self.arrivals.as_ref()?;
         let due = arrivals.peek()?;
@@ -58,56 +62,68 @@ impl Client {
             Qos::AtMostOnce => self.session.is_online(),
             _ => self.session.has_room(),
         };
-        (room && self.outbox.len() < ROOM).then_some(due)
+        if room && self.outbox.len() < ROOM { Some(due) } else { Some(arrivals.until()) }
     }
 
     fn offer(&mut self, turn: &mut Turn<'_>, intended: Instant, sequence: u64) {
-        let (plan, facts) = (self.plan(turn.shared), self.facts(turn.shared));
-        let (Some(publish), Some(payloads)) = (&plan.publish, &facts.payloads) else { return };
-        let topics = turn.shared.directory.published(self.number);
-        let topic = topics[(sequence % topics.len() as u64) as usize];
         turn.now = turn.shared.control.now();
+        let Some(row) = self.row(turn, intended, sequence) else { return };
+        turn.shared.control.figures.sender_lateness.count(turn.now.since(intended));
         turn.tally.offered += 1;
-        let row = Sent {
+        // Taken back by `unsent` when the session does not take it.
+        turn.tally.sent += 1;
+        turn.tally.expected += u64::from(turn.shared.directory.deliveries(row.topic));
+        turn.tally.unacknowledged += i64::from(row.qos > 0);
+        let token = self.messages.add(row);
+        // The schedule goes on when the client has given up, or is late; nobody takes what it offers then.
+        if self.is_gone() || turn.leaving {
+            return self.unsent(turn, token);
+        }
+        self.handle(turn, Input::Publish { token, qos: self.facts(turn.shared).publish_qos });
+        // The place is not used again before the next message comes, whatever has become of this one.
+        let message = self.messages.get(token);
+        if message.refused {
+            return;
+        }
+        // A message that waits in the session is recorded now, because it may wait long.
+        if !message.dispatched {
+            turn.sink.sent(&message.row);
+        }
+        // Before the socket gets it, so that nobody can receive what is not yet known.
+        if u64::from(row.payload_bytes) < identity::BYTES_MIN as u64 {
+            let name = turn.shared.directory.layout().topic_name(row.topic);
+            turn.shared.order.sent(name, row.sequence, intended);
+        }
+    }
+
+    fn row(&self, turn: &Turn<'_>, intended: Instant, sequence: u64) -> Option<Sent> {
+        let publish = self.plan(turn.shared).publish.as_ref()?;
+        let payloads = self.facts(turn.shared).payloads.as_ref()?;
+        let topics = turn.shared.directory.published(self.number);
+        Some(Sent {
             publisher: self.number,
             // The recording counts 2^32 messages of one client; at a million a second that is over an hour.
             sequence: sequence as u32,
-            topic,
+            topic: topics[(sequence % topics.len() as u64) as usize],
             qos: publish.qos,
             retain: publish.retain,
             payload_bytes: payloads.len(sequence).0 as u32,
             intended,
             sent: turn.now,
             written: None,
-        };
-        let small = u64::from(row.payload_bytes) < identity::BYTES_MIN as u64;
-        if small && (self.session.is_online() || facts.publish_qos != Qos::AtMostOnce) {
-            let name = turn.shared.directory.layout().topic_name(topic);
-            turn.shared.order.sent(name, row.sequence, intended);
-        }
-        let lateness = turn.now.since(intended);
-        turn.shared.control.figures.sender_lateness.count(lateness);
-        // Taken back by `unsent` when the session does not take it.
-        turn.tally.sent += 1;
-        turn.tally.expected += u64::from(turn.shared.directory.deliveries(topic));
-        turn.tally.unacknowledged += i64::from(facts.publish_qos != Qos::AtMostOnce);
-        let token = self.messages.add(row);
-        // The schedule goes on when the client has given up; nobody takes what it offers.
-        if self.is_gone() {
-            return self.unsent(turn, token);
-        }
-        self.handle(turn, Input::Publish { token, qos: facts.publish_qos });
-        self.say_waiting(turn, token, facts.publish_qos);
+        })
     }
 
-    /// A message that waits in the session is recorded now, because it may wait long.
-    fn say_waiting(&mut self, turn: &mut Turn<'_>, token: u64, qos: Qos) {
-        if qos == Qos::AtMostOnce {
+    /// Publishing is over for this client. What was due and is still here was offered in vain.
+    pub(super) fn stop_publishing(&mut self, turn: &mut Turn<'_>) {
+        let Some(mut arrivals) = self.arrivals.take() else { return };
+        turn.tally.publishing -= 1;
+        if arrivals.waits_for_room() {
             return;
         }
-        let message = self.messages.get(token);
-        if !message.dispatched && !message.refused {
-            turn.sink.sent(&message.row);
+        let now = turn.shared.control.now();
+        while let Some((intended, sequence)) = arrivals.take(now) {
+            self.offer(turn, intended, sequence);
         }
     }
 

@@ -48,6 +48,7 @@ pub(super) struct Tally {
     pub(super) connected: i32,
     pub(super) ready: i32,
     pub(super) failed: u32,
+    pub(super) publishing: i32,
     pub(super) offered: u64,
     pub(super) sent: u64,
     pub(super) expected: u64,
@@ -75,6 +76,9 @@ impl Tally {
         add(&figures.sent, self.sent);
         add(&figures.delivered, self.delivered);
         add(&figures.disconnects, self.disconnects);
+        if self.publishing != 0 {
+            figures.publishing.fetch_add(self.publishing, Relaxed);
+        }
         // Two's complement: adding a negative number wraps around to the right one.
         if self.connected != 0 {
             figures.connected.fetch_add(self.connected as u32, Relaxed);
