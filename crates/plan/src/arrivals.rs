@@ -141,7 +141,8 @@ mod tests {
     fn group(publish: Publish) -> Group {
         let mqtt = serde_json::json!({
             "version": "5", "client_id": "c", "keep_alive_s": 0, "clean_session": true, "session_expiry_s": 0,
-            "max_inflight": 1, "max_queued": 0, "receive_maximum": 1, "deliver_on_release": false, "retry": null, "username": null,
+            "max_inflight": 1, "max_queued": 0, "receive_maximum": 1, "deliver_on_release": true,
+            "deliver_on_release": false, "retry": null, "username": null,
             "password": null, "will": null,
         });
         let reconnect = serde_json::json!({
