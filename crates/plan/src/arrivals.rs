@@ -142,8 +142,7 @@ mod tests {
         let mqtt = serde_json::json!({
             "version": "5", "client_id": "c", "keep_alive_s": 0, "clean_session": true, "session_expiry_s": 0,
             "max_inflight": 1, "max_queued": 0, "receive_maximum": 1, "deliver_on_release": true,
-            "deliver_on_release": false, "retry": null, "username": null,
-            "password": null, "will": null,
+            "retry": null, "username": null, "password": null, "will": null,
         });
         let reconnect = serde_json::json!({
             "enabled": false, "initial_ns": 0, "maximum_ns": 0, "jitter": serde_json::to_value(mqttlab_units::Ratio::ZERO).unwrap(),
