@@ -11,7 +11,7 @@ import pytest
 
 from mqttlab.brokers import BrokerPlace
 from mqttlab.brokers.mosquitto import configuration
-from mqttlab.networks import MODELS, PLACEMENTS, PROFILES
+from mqttlab.networks import MODELS, PLACEMENTS, PROFILES, implied, place
 from mqttlab.runs import engine_path
 from mqttlab.scenario import compile_plan, load, parse
 from mqttlab.scenario.compile import repetition_seed
@@ -93,6 +93,16 @@ def test_a_shared_medium_is_one_link_for_both_directions() -> None:
     plan = plan_of(between('model = "satcom"\nplacement = "shared-medium"'))
     assert hops(plan) == {("field", "broker"): [0], ("broker", "field"): [0]}
     assert len(plan["network"]["links"]) == 1
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("placement", PLACEMENTS)
+def test_the_delays_that_a_placement_implies_are_those_of_its_plan(model: str, placement: str) -> None:
+    plan = plan_of(between(f'model = "{model}"\nplacement = "{placement}"'))
+    links = plan["network"]["links"]
+    sums = {ends: sum(links[hop]["delay"]["mean_ns"] for hop in crossed) / 1e6 for ends, crossed in hops(plan).items()}
+    figures = implied(place(MODELS[model], placement))
+    assert sums == {("field", "broker"): figures.up_ms, ("broker", "field"): figures.down_ms}
 
 
 def test_hosts_of_one_name_share_a_link_or_have_their_own() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
 import click
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -212,6 +213,9 @@ def networks(tcp: bool) -> None:
     if not tcp:
         for name, words in PLACEMENTS.items():
             console.print(f"[bold]{name}[/]: {words}", highlight=False)
+        console.print("\nSources")
+        for model in MODELS.values():
+            console.print(f"[bold]{model.name}[/] {model.title}: {model.source}", highlight=False)
 
 
 @main.command()
@@ -222,27 +226,27 @@ def doctor() -> None:
 
 
 def _network_table() -> Table:
-    table = Table(title="Networks (one-way figures in ms, without serialisation)", title_justify="left",
-                  show_lines=True)
-    for column in ("name", "rate up / down", "loss", "placement", "up", "down", "round trip", "source"):
-        table.add_column(column, overflow="fold")
+    table = Table(title="Networks (delays in ms, rates in kbit/s, * default placement)",
+                  title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for column in ("name", "rate up", "rate down", "loss", "placement", "up", "down", "round trip"):
+        words = column in ("name", "placement")
+        table.add_column(column, justify="left" if words else "right", no_wrap=words)
     for model in MODELS.values():
+        what = (model.name, _kbit(model.up.rate), _kbit(model.down.rate), _loss(model.up))
         for placement in PLACEMENTS:
             figures = implied(place(model, placement))
-            default = placement == model.placement
             table.add_row(
-                model.name if default else "", f"{_rate(model.up.rate)} / {_rate(model.down.rate)}" if default else "",
-                _loss(model.up) if default else "", f"{placement} (default)" if default else placement,
+                *what, placement + ("*" if placement == model.placement else ""),
                 f"{figures.up_ms:g}", f"{figures.down_ms:g}", f"{figures.round_trip_ms:g}",
-                model.source if default else "",
             )
+            what = ("", "", "", "")
     return table
 
 
 def _tcp_table() -> Table:
-    table = Table(title="TCP profiles", title_justify="left")
-    for column in ("name", "congestion control", "minimum RTO", "SACK", "timestamps", "MSS", "meaning"):
-        table.add_column(column, overflow="fold")
+    table = Table(title="TCP profiles", title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for column in ("name", "control", "least RTO", "SACK", "timestamps", "MSS", "meaning"):
+        table.add_column(column, no_wrap=column == "name")
     for profile in PROFILES.values():
         table.add_row(
             profile.name, profile.congestion_control, f"{profile.rto_min_ns / 1e6:g} ms", _yes(profile.sack),
@@ -252,13 +256,8 @@ def _tcp_table() -> Table:
     return table
 
 
-def _rate(bit_s: int | None) -> str:
-    if bit_s is None:
-        return "unlimited"
-    for factor, unit in ((10**9, "Gbit/s"), (10**6, "Mbit/s"), (10**3, "kbit/s")):
-        if bit_s >= factor:
-            return f"{bit_s / factor:g} {unit}"
-    return f"{bit_s} bit/s"
+def _kbit(bit_s: int | None) -> str:
+    return "unlimited" if bit_s is None else f"{bit_s / 1000:g}"
 
 
 def _loss(link: Any) -> str:

@@ -64,58 +64,57 @@ MODELS: dict[str, NetworkModel] = {
         _netem("cnr-10", "Combat net radio, 10 % loss", 9_600, 100, 10),
         NetworkModel(
             name="lte-m", title="LTE-M (Cat-M1, half duplex, good coverage)",
-            up=_link(300 * K, 60, jitter=15 * MS, distribution="normal", queue=_queue(200)),
+            up=_link(375 * K, 60, jitter=15 * MS, distribution="normal", queue=_queue(200)),
             down=_link(300 * K, 40, jitter=10 * MS, distribution="normal", queue=_queue(200)),
             placement="both",
-            source="Rate: 3GPP TS 36.306, Cat-M1 half duplex, about 300 kbit/s down and 375 kbit/s up at the peak; "
-                   "delay: typical of the 50-100 ms that operators state, assumed",
+            source="Rate: the peak of a half-duplex Cat-M1 device, 3GPP Release 13 (375 and 300 kbit/s); "
+                   "delay and jitter: assumed, of the order that operators state for a connected device",
         ),
         NetworkModel(
             name="nb-iot", title="NB-IoT (Cat-NB1, multi-tone, good coverage)",
             up=_link(60 * K, 800, jitter=200 * MS, distribution="normal", queue=_queue(50)),
             down=_link(26 * K, 400, jitter=100 * MS, distribution="normal", queue=_queue(50)),
             placement="both",
-            source="Rate: 3GPP TS 36.306, Cat-NB1, 62.5 kbit/s up and 25.5 kbit/s down; delay: within the 1.6-10 s "
-                   "that 3GPP TR 45.820 allows an exception report, the good end, assumed",
+            source="Rate: the peak of a Cat-NB1 device, 3GPP Release 13 (about 62 and 26 kbit/s); delay and jitter: "
+                   "assumed, for a device that stays connected (out of idle it may be 10 s, 3GPP TR 45.820)",
         ),
         NetworkModel(
             name="geo-satellite", title="Geostationary satellite broadband",
             up=_link(3 * M, 280, jitter=5 * MS, distribution="normal", queue=_queue(200)),
             down=_link(25 * M, 280, jitter=5 * MS, distribution="normal", queue=_queue(1000)),
             placement="both",
-            source="Delay: 35 786 km up and down at the speed of light, 239 ms, and about 40 ms of framing and "
-                   "gateway (ITU-R S.1711 has some 280 ms one way); rate: a common consumer plan, assumed",
+            source="Delay: 35 786 km up and down at the speed of light, 239 ms, and 41 ms of framing and gateway, "
+                   "assumed; rates: a consumer plan, assumed",
         ),
         NetworkModel(
             name="leo-satellite", title="Low earth orbit satellite broadband",
-            up=_link(10 * M, 22, jitter=6 * MS, distribution="normal", loss=(4, 1000), queue=_queue(200)),
-            down=_link(100 * M, 22, jitter=6 * MS, distribution="normal", loss=(4, 1000), queue=_queue(1000)),
+            up=_link(10 * M, 25, jitter=10 * MS, distribution="normal", loss=(4, 1000), queue=_queue(200)),
+            down=_link(100 * M, 25, jitter=10 * MS, distribution="normal", loss=(4, 1000), queue=_queue(1000)),
             placement="both",
-            source="Round trip 40-50 ms, loss near 0.4 %: Michel et al., A first look at Starlink performance, IMC "
-                   "2022; rates: of the same order as theirs",
+            source="Round trip 50 ms, quartiles 40 and 60 ms: Michel et al., A first look at Starlink performance, IMC "
+                   "2022; loss assumed, rates of the order of theirs",
         ),
         NetworkModel(
             name="3g", title="UMTS with HSPA",
             up=_link(768 * K, 75, jitter=10 * MS, distribution="normal", queue=_queue(300)),
             down=_link(1_600 * K, 75, jitter=10 * MS, distribution="normal", queue=_queue(300)),
             placement="both",
-            source="1.6 Mbit/s, 768 kbit/s and 150 ms round trip: the 3G profile of WebPageTest; jitter assumed",
+            source="1.6 Mbit/s, 768 kbit/s and 150 ms round trip: WebPageTest's profile \"3G Fast\"; jitter assumed",
         ),
         NetworkModel(
             name="dsl", title="DSL",
             up=_link(384 * K, 25, queue=_queue(100)),
             down=_link(1_500 * K, 25, queue=_queue(200)),
             placement="both",
-            source="1.5 Mbit/s, 384 kbit/s and 50 ms round trip: the DSL profile of WebPageTest",
+            source="1.5 Mbit/s, 384 kbit/s and 50 ms round trip: the DSL profile of WebPageTest; queues assumed",
         ),
         NetworkModel(
             name="wifi", title="Wi-Fi in a home, some interference",
-            up=_link(30 * M, 2, jitter=MS, distribution="pareto",
-                     burst_loss=_WIFI_BURSTS),
-            down=_link(30 * M, 2, jitter=MS, distribution="pareto",
-                       burst_loss=_WIFI_BURSTS),
+            up=_link(15 * M, 1, jitter=MS // 4, distribution="pareto", burst_loss=_WIFI_BURSTS),
+            down=_link(30 * M, 1, jitter=MS // 4, distribution="pareto", burst_loss=_WIFI_BURSTS),
             placement="both",
-            source="30 Mbit/s and 2 ms: the Wi-Fi profile of Chrome's and WebPageTest's throttling; bursts assumed",
+            source="30 Mbit/s, 15 Mbit/s and 2 ms round trip: the Wi-Fi profile of Chrome's and Firefox's developer "
+                   "tools; jitter and bursts assumed",
         ),
         NetworkModel(
             name="lora-backhaul", title="LoRa point-to-point backhaul (SF7, 125 kHz)",

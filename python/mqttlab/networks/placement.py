@@ -15,7 +15,7 @@ PLACEMENTS = {
     "egress-at-broker": "the broker's interface alone: what the broker sends is shaped, what it receives is not",
     "both": "each direction has the model's rate, delay and loss",
     "split": "each direction has the model's rate and loss, and half its delay",
-    "shared-medium": "both directions share one transmitter, as a half-duplex radio does",
+    "shared-medium": "both directions share one transmitter of the downlink's figures, as a half-duplex radio does",
 }
 
 
@@ -40,16 +40,6 @@ class Implied:
         """A TCP segment and its acknowledgement."""
         return self.up_ms + self.down_ms
 
-    @property
-    def end_to_end_ms(self) -> float:
-        """A QoS 0 or 1 message from a publisher over the broker to a subscriber on the same side."""
-        return self.up_ms + self.down_ms
-
-    @property
-    def end_to_end_qos2_ms(self) -> float:
-        """A QoS 2 message: the broker may hold it until the PUBREL, and the subscriber has it after PUBLISH."""
-        return 2 * self.up_ms + self.down_ms + self.down_ms
-
 
 def place(model: NetworkModel, placement: str) -> Placed:
     """The links of a model under a placement preset."""
@@ -57,7 +47,9 @@ def place(model: NetworkModel, placement: str) -> Placed:
         return Placed(None, model.down)
     if placement == "split":
         return Placed(_halved(model.up), _halved(model.down))
-    return Placed(model.up, model.down, shared=placement == "shared-medium")
+    if placement == "shared-medium":
+        return Placed(model.down, model.down, shared=True)
+    return Placed(model.up, model.down)
 
 
 def implied(placed: Placed) -> Implied:
