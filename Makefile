@@ -20,7 +20,7 @@ demo: setup
 
 test: setup lint test-rust test-python
 
-setup: $(STAMPS)/system $(STAMPS)/engine
+setup: target/system-packages $(STAMPS)/engine
 
 lint: setup
 	cargo fmt --all --check
@@ -40,12 +40,18 @@ bench: setup
 clean:
 	rm -rf target $(VENV) .mypy_cache .ruff_cache .pytest_cache
 
-$(STAMPS)/system: scripts/system-packages | $(STAMPS)
+target/system-packages: scripts/system-packages
 	scripts/system-packages
+	mkdir -p target
 	touch $@
 
-$(STAMPS)/python: requirements.lock | $(STAMPS)
+$(BIN)/python3: | target/system-packages
+	$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "mqttlab needs Python 3.11 or newer")'
+	$(PYTHON) -m venv $(VENV)
+
+$(STAMPS)/python: requirements.lock | $(BIN)/python3
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.lock
+	mkdir -p $(STAMPS)
 	touch $@
 
 # The engine's program goes beside the environment's Python, where the package looks for it.
@@ -54,8 +60,3 @@ $(STAMPS)/engine: $(STAMPS)/python pyproject.toml $(RUST_SOURCES)
 	install -m 755 target/release/mqttlab-engine $(BIN)/mqttlab-engine
 	$(BIN)/python scripts/link-package
 	touch $@
-
-$(STAMPS):
-	$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "mqttlab needs Python 3.11 or newer")'
-	$(PYTHON) -m venv $(VENV)
-	mkdir -p $@
