@@ -98,6 +98,22 @@ fn every_message_is_accounted_for_when_the_broker_is_killed() {
 }
 
 #[test]
+fn a_farewell_long_after_the_connection_is_not_a_disconnect() {
+    let Some(broker) = Mosquitto::start("") else { return };
+    let mut groups = [publisher("p", 2, "t", 1, 50_000), subscriber("s", 2, "t", 1)];
+    for group in &mut groups {
+        group["reconnect"]["connect_timeout_ns"] = json!(300_000_000);
+    }
+    let performance = Performance::start(plan(broker.port, 600, &groups));
+    performance.wait_until_ready();
+    let schedule = performance.begin();
+    until("it is over", || performance.control.now() > schedule.measure_until);
+    let evidence = performance.end();
+    assert_eq!(evidence.events()["connack"], 4);
+    assert_eq!(evidence.events().get("disconnect"), None);
+}
+
+#[test]
 fn without_a_broker_everything_is_offered_and_nothing_sent() {
     let mut groups = [publisher("p", 2, "t", 0, 10_000), publisher("q", 1, "t", 1, 10_000)];
     groups[1]["mqtt"]["max_queued"] = json!(5);

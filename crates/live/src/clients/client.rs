@@ -177,7 +177,8 @@ impl Client {
 
     fn tick_session(&mut self, turn: &mut Turn<'_>, since: Instant) {
         let timeout = self.plan(turn.shared).reconnect.connect_timeout;
-        if !self.session.is_online() && turn.now >= since + timeout {
+        // After a farewell the session is offline too, and nothing is due any more.
+        if !self.session.is_online() && !turn.leaving && turn.now >= since + timeout {
             return self.lose(turn, Loss::Broken("no CONNACK in time".into()));
         }
         if self.session.next_deadline().is_some_and(|deadline| deadline <= turn.now) {
@@ -485,7 +486,9 @@ impl Client {
         let connection = match &self.connection {
             Connection::Waiting(at) => Some(*at),
             Connection::Opening { since, .. } => Some(*since + timeout),
-            Connection::Open { since, .. } if !self.session.is_online() => Some(*since + timeout),
+            Connection::Open { since, .. } if !self.session.is_online() && !turn.leaving => {
+                Some(*since + timeout)
+            }
             Connection::Open { .. } => self.session.next_deadline(),
             Connection::Gone => None,
         };

@@ -57,7 +57,7 @@ pub(super) fn strains(qos: Qos, count: u32, window: u32) -> bool {
 const FIRST: Duration = Duration::from_us(1);
 /// Shorter than this, going to sleep takes longer than the sleep.
 const WORTHWHILE: Duration = Duration::from_us(20);
-const LONGEST: Duration = Duration::from_ms(25);
+const LONGEST: Duration = Duration::from_ms(1);
 
 #[cfg(test)]
 mod tests {
