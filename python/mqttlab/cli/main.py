@@ -194,13 +194,13 @@ def list_(runs: Path) -> None:
     if not found:
         click.echo(f"no runs in {runs}; make one with: mqttlab run scenarios/demo.toml")
         return
-    table = Table()
-    for column in ("started", "scenario", "backend", "status", "directory"):
-        table.add_column(column)
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for column in ("started (UTC)", "backend", "status"):
+        table.add_column(column, no_wrap=True)
+    table.add_column("directory", overflow="fold")
     for summary in found:
         style = "" if summary.status == "complete" else "yellow"
-        table.add_row(summary.started, summary.name, summary.backend, summary.status, str(summary.directory),
-                      style=style)
+        table.add_row(summary.started[:16].replace("T", " "), summary.backend, summary.status, str(summary.directory), style=style)
     Console().print(table)
 
 
