@@ -200,7 +200,8 @@ def list_(runs: Path) -> None:
     table.add_column("directory", overflow="fold")
     for summary in found:
         style = "" if summary.status == "complete" else "yellow"
-        table.add_row(summary.started[:16].replace("T", " "), summary.backend, summary.status, str(summary.directory), style=style)
+        started = summary.started[:16].replace("T", " ")
+        table.add_row(started, summary.backend, summary.status, str(summary.directory), style=style)
     Console().print(table)
 
 
