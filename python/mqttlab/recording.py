@@ -19,7 +19,7 @@ from typing import Any
 import polars as pl
 import polars.selectors as cs
 
-TABLES = ("messages", "packets", "control_packets", "events", "resources", "clients")
+TABLES = ("messages", "packets", "control_packets", "network_metrics", "events", "resources", "clients")
 
 
 class RecordingError(Exception):
@@ -120,6 +120,11 @@ class Recording:
     def control_packets(self) -> pl.DataFrame:
         """One row per MQTT control packet seen on a link."""
         return self.table("control_packets")
+
+    @cached_property
+    def network_metrics(self) -> pl.DataFrame:
+        """One row per network-layer metric of the run, of its directions and of its connections."""
+        return self.table("network_metrics")
 
     @cached_property
     def events(self) -> pl.DataFrame:

@@ -18,6 +18,7 @@ pub mod metrics;
 pub mod mqtt;
 mod reader;
 pub mod reassembly;
+mod recorded;
 mod segment;
 
 pub use analysis::{Analyser, Analysis, Annotations, Completed, Connection, Direction, Marks, Settings};
@@ -25,4 +26,5 @@ pub use error::Error;
 pub use link::{LinkType, Network};
 pub use reader::{Frame, Reader};
 pub use reassembly::{Payload, Sighting};
+pub use recorded::{FrameWitness, StreamJoin};
 pub use segment::{Bits, Datagram, Endpoint, Options, Segment, Transport, dissect};

@@ -16,9 +16,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use arguments::Command;
+use mqttlab_capture::FrameWitness;
 use mqttlab_live::{Announcer, Outcome};
 use mqttlab_plan::{Backend, Plan, Progress, Verdict};
-use mqttlab_recording::HeaderAnalyser;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -64,7 +64,10 @@ fn run(plan: Plan) -> ExitCode {
 
 fn perform(plan: Plan, announcer: &mut Announcer) -> Outcome {
     match plan.backend {
-        Backend::Live => mqttlab_live::run(plan, announcer, &mut HeaderAnalyser::default()),
+        Backend::Live => {
+            let mut witness = FrameWitness::new(vec![plan.broker.port]);
+            mqttlab_live::run(plan, announcer, &mut witness)
+        }
         Backend::Sim => {
             let reason = "this engine was built without the simulator; set backend to `live`".to_owned();
             Outcome { verdict: Verdict::Failed, reason: Some(reason) }
@@ -78,7 +81,9 @@ fn doctor() -> ExitCode {
 }
 
 fn recover(directory: &Path, out: Option<&Path>) -> ExitCode {
-    match mqttlab_recording::recover(directory, out, &mut HeaderAnalyser::default()) {
+    let plan = std::fs::read_to_string(directory.join("plan.json")).ok();
+    let port = plan.and_then(|text| Plan::from_json(&text).ok()).map_or(MQTT_PORT, |plan| plan.broker.port);
+    match mqttlab_recording::recover(directory, out, &mut FrameWitness::new(vec![port])) {
         Ok(summary) => say(&serde_json::to_string_pretty(&summary).expect("a summary can be written")),
         Err(error) => {
             eprintln!("mqttlab-engine: {error}");
@@ -94,5 +99,7 @@ fn say(text: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// What IANA has registered for MQTT.
+const MQTT_PORT: u16 = 1883;
 const WRONG: u8 = 2;
 const INCOMPLETE: u8 = 3;

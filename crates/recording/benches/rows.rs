@@ -139,6 +139,8 @@ impl Traffic {
             sack: None,
             stream_offset: data.then_some(u64::from(seq)),
             mqtt: data.then_some("PUBLISH"),
+            marks: None,
+            ack_rtt_ns: None,
         }
     }
 }

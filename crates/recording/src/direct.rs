@@ -16,7 +16,7 @@ use crate::recorder::open_directory;
 use crate::rows::{Acknowledged, Event, Received, Resource, Sent, Unsent};
 use crate::run::{Ending, RunFacts};
 use crate::spool::{self, Spool};
-use crate::tables::{ControlPacketRow, PacketRow};
+use crate::tables::{ControlPacketRow, NetworkMetricRow, PacketRow};
 
 /// A recording being written by one thread. Every push may fail when the file system does.
 pub struct DirectRecorder {
@@ -86,6 +86,11 @@ impl DirectRecorder {
     #[inline]
     pub fn control_packet(&mut self, row: &ControlPacketRow<'_>) -> Result<()> {
         self.packets.control_packet(row)
+    }
+
+    /// A network-layer metric of the run, of a direction, or of a connection.
+    pub fn network_metric(&mut self, row: &NetworkMetricRow<'_>) -> Result<()> {
+        self.packets.network_metric(row)
     }
 
     /// Makes the tables, writes `run.json` or `incomplete.json`, and removes the spools. An import, which learns

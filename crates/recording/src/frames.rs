@@ -9,11 +9,15 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use crate::layout::Layout;
 use crate::rows::{Cause, Frame};
-use crate::tables::{ControlPacketRow, PacketRow};
+use crate::tables::{ControlPacketRow, NetworkMetricRow, PacketRow};
 
 /// Reads frames in the order in which they were recorded.
 pub trait FrameAnalyser {
+    /// Learns who is who, before the first frame.
+    fn begin(&mut self, _layout: &Layout) {}
+
     /// Reads one frame on one link. `bytes` is its IP packet, and empty when it was recorded on an earlier link
     /// of the path; what is returned then is not used.
     fn frame(&mut self, frame: &Frame, bytes: &[u8]) -> Headers<'_>;
@@ -21,6 +25,9 @@ pub trait FrameAnalyser {
     /// Hands out the control packets that are complete since the last call; after `end`, also those that never
     /// were.
     fn control_packets(&mut self, end: bool, emit: &mut dyn FnMut(&ControlPacketRow<'_>));
+
+    /// Hands out what was measured of the network layer, after the last control packet.
+    fn network_metrics(&mut self, _emit: &mut dyn FnMut(&NetworkMetricRow<'_>)) {}
 }
 
 /// What a frame's bytes say. The columns of `packets` by the same names.
@@ -42,6 +49,8 @@ pub struct Headers<'a> {
     pub sack: Option<&'a str>,
     pub stream_offset: Option<u64>,
     pub mqtt: Option<&'a str>,
+    pub marks: Option<&'a str>,
+    pub ack_rtt_ns: Option<u64>,
 }
 
 impl<'a> PacketRow<'a> {
@@ -77,6 +86,8 @@ impl<'a> PacketRow<'a> {
             sack: headers.sack,
             stream_offset: headers.stream_offset,
             mqtt: headers.mqtt,
+            marks: headers.marks,
+            ack_rtt_ns: headers.ack_rtt_ns,
         }
     }
 }

@@ -5,7 +5,7 @@
 //! ```text
 //!   plan.json  layout.json                     written first
 //!   messages.parquet  packets.parquet          one row per message per receiver; one row per frame per link
-//!   control_packets.parquet  events.parquet
+//!   control_packets.parquet  network_metrics.parquet  events.parquet
 //!   resources.parquet  clients.parquet
 //!   capture-<link>.pcapng                      optional
 //!   run.json                                   written last: its presence means complete
@@ -50,7 +50,9 @@ pub use rows::{
 };
 pub use run::{Ending, RunFacts};
 pub use table::{Column, Description, FileSize};
-pub use tables::{ClientRow, ControlPacketRow, EventRow, MessageRow, PacketRow, ResourceRow, TABLES};
+pub use tables::{
+    ClientRow, ControlPacketRow, EventRow, MessageRow, NetworkMetricRow, PacketRow, ResourceRow, TABLES,
+};
 
 /// The version of the schema that this program writes.
 pub const SCHEMA_VERSION: u32 = 1;

@@ -19,7 +19,9 @@ use crate::record::Record;
 use crate::rows::{Cause, Direction, Frame, FrameFate};
 use crate::spool::{Reader, Spool};
 use crate::table::{FileSize, TableWriter};
-use crate::tables::{ControlPacketColumns, ControlPacketRow, PacketColumns, PacketRow};
+use crate::tables::{
+    ControlPacketColumns, ControlPacketRow, NetworkMetricColumns, NetworkMetricRow, PacketColumns, PacketRow,
+};
 
 /// What passed one link in one direction, over the whole run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -48,6 +50,7 @@ pub struct LinkTally {
 pub(crate) struct PacketTables {
     packets: TableWriter<PacketColumns<'static>>,
     control_packets: TableWriter<ControlPacketColumns<'static>>,
+    network_metrics: TableWriter<NetworkMetricColumns<'static>>,
     tallies: Vec<LinkTally>,
 }
 
@@ -65,6 +68,7 @@ impl PacketTables {
         Ok(PacketTables {
             packets: TableWriter::create(dir)?,
             control_packets: TableWriter::create(dir)?,
+            network_metrics: TableWriter::create(dir)?,
             tallies: Vec::new(),
         })
     }
@@ -77,6 +81,10 @@ impl PacketTables {
 
     pub(crate) fn control_packet(&mut self, row: &ControlPacketRow<'_>) -> Result<()> {
         self.control_packets.push(|columns| columns.push(row))
+    }
+
+    pub(crate) fn network_metric(&mut self, row: &NetworkMetricRow<'_>) -> Result<()> {
+        self.network_metrics.push(|columns| columns.push(row))
     }
 
     #[inline]
@@ -112,6 +120,7 @@ impl PacketTables {
         let files = BTreeMap::from([
             ("packets.parquet".to_string(), self.packets.finish()?),
             ("control_packets.parquet".to_string(), self.control_packets.finish()?),
+            ("network_metrics.parquet".to_string(), self.network_metrics.finish()?),
         ]);
         Ok(Network { files, links, warnings: Vec::new() })
     }
@@ -129,6 +138,7 @@ pub(crate) fn convert(
         return adopt(from, to, layout);
     }
     let mut tables = PacketTables::create(to)?;
+    analyser.begin(layout);
     let mut known = Known::default();
     for_each(from, Spool::Frames, |frame: Frame, bytes| {
         let headers = analyser.frame(&frame, bytes);
@@ -137,6 +147,7 @@ pub(crate) fn convert(
         hand_out(analyser, &mut tables, false)
     })?;
     hand_out(analyser, &mut tables, true)?;
+    hand_out_metrics(analyser, &mut tables)?;
     let mut network = tables.finish(layout)?;
     if captures {
         network.files.extend(write_captures(from, to, layout)?);
@@ -154,10 +165,20 @@ fn hand_out(analyser: &mut dyn FrameAnalyser, tables: &mut PacketTables, end: bo
     outcome
 }
 
+fn hand_out_metrics(analyser: &mut dyn FrameAnalyser, tables: &mut PacketTables) -> Result<()> {
+    let mut outcome = Ok(());
+    analyser.network_metrics(&mut |row| {
+        if outcome.is_ok() {
+            outcome = tables.network_metric(row);
+        }
+    });
+    outcome
+}
+
 /// A producer that writes its packets straight into the tables leaves no frames. If it was killed before they were
 /// finished there are none to be had, and the tables are made empty so that readers find them.
 fn adopt(from: &Path, to: &Path, layout: &Layout) -> Result<Network> {
-    let names = ["packets.parquet", "control_packets.parquet"];
+    let names = ["packets.parquet", "control_packets.parquet", "network_metrics.parquet"];
     if names.iter().any(|name| !from.join(name).exists()) {
         let mut network = PacketTables::create(to)?.finish(layout)?;
         network.warnings.push("the packets were lost: their tables were not finished".into());
@@ -217,6 +238,8 @@ fn without_words(headers: &Headers<'_>) -> Headers<'static> {
         sack: None,
         stream_offset: headers.stream_offset,
         mqtt: None,
+        marks: None,
+        ack_rtt_ns: None,
     }
 }
 

@@ -120,8 +120,15 @@ table! {
         pub sack: Option<&'a str>,
         /// Position of the payload's first byte in the connection's stream of this direction, from 0.
         pub stream_offset: Option<u64>,
-        /// The MQTT control packets that begin in this segment, such as `PUBLISH(1,17) PUBACK(3)`.
+        /// The MQTT control packets whose last byte is in this segment, such as `PUBLISH(1,17) PUBACK(3)`: QoS and
+        /// packet identifier. Empty where the segment was sent before.
         pub mqtt: Option<&'a str>,
+        /// What the segment is, judged where it came to its first link: words of Wireshark's `tcp.analysis` fields,
+        /// separated by commas (`retransmission`, `fast_retransmission`, `duplicate_ack`, `zero_window`).
+        pub marks: Option<&'a str>,
+        /// Round trip seen from the first link: from the data segment that this one acknowledges, unless that one
+        /// was sent more than once.
+        pub ack_rtt_ns: Option<u64>,
     }
 }
 
@@ -172,6 +179,25 @@ table! {
         pub complete_ns: Option<u64>,
         /// Segments that carried a byte of it, retransmissions too.
         pub segments: u32,
+    }
+}
+
+table! {
+    /// One row per network-layer metric with a value: for the whole run, for each of its directions, and for each
+    /// direction of each TCP connection. The metrics are described in `docs/capture.md`.
+    pub struct NetworkMetricRow<'a> in "network_metrics", columns NetworkMetricColumns {
+        /// `run`, `direction` or `connection`.
+        pub scope: &'a str,
+        /// The TCP connection's number, as in `packets`.
+        pub connection: Option<u32>,
+        /// The client at the connection's end, when it is known.
+        pub client: Option<u32>,
+        /// `to_broker` or `to_client`; empty for both.
+        pub direction: Option<Towards>,
+        /// The metric's name; its unit is the name's last word, or stands in the reference.
+        pub metric: &'a str,
+        /// Its value. Zeros of single connections are not written.
+        pub value: f64,
     }
 }
 
@@ -261,10 +287,11 @@ table! {
 }
 
 /// Every table of a recording.
-pub static TABLES: [Description; 6] = [
+pub static TABLES: [Description; 7] = [
     MessageColumns::DESCRIPTION,
     PacketColumns::DESCRIPTION,
     ControlPacketColumns::DESCRIPTION,
+    NetworkMetricColumns::DESCRIPTION,
     EventColumns::DESCRIPTION,
     ResourceColumns::DESCRIPTION,
     ClientColumns::DESCRIPTION,

@@ -65,6 +65,7 @@ fn recovery_into_another_directory_only_reads() {
         "incomplete.json",
         "layout.json",
         "messages.parquet",
+        "network_metrics.parquet",
         "packets.parquet",
         "plan.json",
         "resources.parquet",

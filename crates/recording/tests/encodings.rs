@@ -127,6 +127,8 @@ fn packet<'a>(values: &mut Values<'_>, words: &[&'a str; 4]) -> PacketRow<'a> {
         sack: word(values.some()),
         stream_offset: values.some(),
         mqtt: word(values.some()),
+        marks: word(values.some()),
+        ack_rtt_ns: values.some(),
     }
 }
 
@@ -166,6 +168,8 @@ fn compare(made: &PacketRow<'_>, back: &Row) {
         ("sack", word(made.sack)),
         ("stream_offset", long(made.stream_offset)),
         ("mqtt", word(made.mqtt)),
+        ("marks", word(made.marks)),
+        ("ack_rtt_ns", long(made.ack_rtt_ns)),
     ];
     assert_eq!(back.len(), expected.len());
     for (name, expected) in expected {

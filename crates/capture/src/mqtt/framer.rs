@@ -11,7 +11,7 @@ use crate::reassembly::{Payload, Piece, Sighting};
 /// Packets of a simulator's that may be under way at once in one direction.
 const DESCRIBED_MAX: usize = 65_536;
 /// Assumed until a packet proves otherwise.
-const DEFAULT_LEVEL: u8 = 4;
+pub(super) const DEFAULT_LEVEL: u8 = 4;
 
 /// What both directions of a connection know together.
 #[derive(Debug, Default)]
@@ -414,24 +414,6 @@ fn later(a: Sighting, b: Sighting) -> Sighting {
 
 impl Described {
     fn into_packet(self) -> Packet {
-        let descriptor = &self.descriptor;
-        Packet {
-            kind: descriptor.kind,
-            qos: descriptor.qos,
-            dup: descriptor.dup,
-            retain: descriptor.retain,
-            id: descriptor.id,
-            lengths: descriptor.lengths,
-            start: descriptor.offset,
-            end: descriptor.end(),
-            first: self.first,
-            complete: self.latest,
-            level: DEFAULT_LEVEL,
-            topic: None,
-            payload_head: PayloadHead::new(&[]),
-            connect: None,
-            damaged: false,
-            message: descriptor.message,
-        }
+        self.descriptor.seen(self.first, self.latest)
     }
 }

@@ -19,7 +19,7 @@ pub use framer::{Context, Framer, FramerCounts};
 pub(crate) use resync::starts_as_connect;
 
 /// How many bytes of a PUBLISH payload are kept.
-pub const PAYLOAD_HEAD_MAX: usize = 64;
+pub const PAYLOAD_HEAD_MAX: usize = 80;
 
 /// A control packet type (MQTT 5 §2.1.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -155,6 +155,28 @@ impl PacketDescriptor {
     /// Stream offset after its last byte.
     pub fn end(&self) -> u64 {
         self.offset.saturating_add(self.lengths.total())
+    }
+
+    /// The packet, seen whole between these two.
+    pub(crate) fn seen(&self, first: Sighting, complete: Sighting) -> Packet {
+        Packet {
+            kind: self.kind,
+            qos: self.qos,
+            dup: self.dup,
+            retain: self.retain,
+            id: self.id,
+            lengths: self.lengths,
+            start: self.offset,
+            end: self.end(),
+            first,
+            complete,
+            level: framer::DEFAULT_LEVEL,
+            topic: None,
+            payload_head: PayloadHead::new(&[]),
+            connect: None,
+            damaged: false,
+            message: self.message,
+        }
     }
 }
 

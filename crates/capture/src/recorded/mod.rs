@@ -1,0 +1,319 @@
+//! Our own recordings, read by the same analyser as anybody's capture.
+//!
+//! ```text
+//!   frame on its first link ──► Analyser (what the sender did) ──► packets, marks, round trips
+//!   frame on its last link ───► StreamJoin (what had arrived when) ──► when each packet was complete
+//! ```
+//!
+//! The emulator sees every frame at both ends of every link, so a packet's two times are both known: when its first
+//! byte came to the first link, and when its last missing byte arrived at the receiver's end. The second one is the
+//! moment at which the receiving stack could hand it over, whatever was lost and sent again before.
+//!
+//! What it does not model: frames that never came to a link, and checksums: a damaged frame counts as not arrived.
+
+mod stream;
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write;
+
+use mqttlab_recording::{
+    ControlPacketKind, ControlPacketRow, Frame, FrameAnalyser, FrameFate, HeaderAnalyser, Headers, Layout,
+    NetworkMetricRow, Towards, identity,
+};
+use mqttlab_units::Instant;
+
+use crate::analysis::{Analyser, Analysis, Completed, Direction, Settings};
+use crate::link::LinkType;
+use crate::metrics::{METRICS, Tally};
+use crate::mqtt::{Kind, Packet};
+use crate::reader;
+use crate::reassembly::Payload;
+use crate::segment::{Transport, dissect};
+
+pub use stream::{Joined, StreamJoin};
+
+/// Reads the frames of a recording: follows TCP, decodes MQTT, and joins each packet to its arrival.
+pub struct FrameWitness {
+    headers: HeaderAnalyser,
+    analyser: Option<Analyser>,
+    streams: Streams,
+    packets: Vec<Completed>,
+    mqtt: String,
+    marks: String,
+    analysis: Option<Analysis>,
+}
+
+/// Who sends what, and what of it has arrived.
+#[derive(Default)]
+struct Streams {
+    join: StreamJoin,
+    clients: HashMap<String, u32>,
+    client_of: HashMap<u32, u32>,
+    under_way: BTreeMap<u64, Carried>,
+}
+
+/// What a frame that has more links to cross carries.
+#[derive(Clone, Copy)]
+struct Carried {
+    connection: u32,
+    direction: Direction,
+    start: u64,
+    end: u64,
+}
+
+impl FrameWitness {
+    /// A witness that has seen nothing, for brokers that listen on these ports.
+    pub fn new(broker_ports: Vec<u16>) -> Self {
+        FrameWitness {
+            headers: HeaderAnalyser::default(),
+            analyser: Some(Analyser::new(Settings { broker_ports, ..Settings::default() })),
+            streams: Streams::default(),
+            packets: Vec::new(),
+            mqtt: String::new(),
+            marks: String::new(),
+            analysis: None,
+        }
+    }
+
+    /// A frame on its first link: what the sender did. `None` when it does not carry TCP.
+    fn sent(&mut self, frame: &Frame, bytes: &[u8]) -> Option<Seen> {
+        let analyser = self.analyser.as_mut()?;
+        let captured = reader::Frame {
+            time: frame.entered,
+            interface: 0,
+            link_type: LinkType::RAW,
+            original_len: frame.frame_bytes,
+            data: bytes,
+        };
+        let Transport::Tcp(segment, payload) = dissect(&captured) else {
+            analyser.other_frame(frame.entered, frame.frame_bytes);
+            return None;
+        };
+        let annotations = analyser.segment(&segment, Payload::Bytes(payload));
+        let verdict = annotations.verdict;
+        self.marks.clear();
+        write!(self.marks, "{}", verdict.marks).expect("a string takes all");
+        self.packets.clear();
+        self.packets.extend_from_slice(annotations.packets);
+        Some(Seen {
+            connection: annotations.connection as u32,
+            direction: annotations.direction,
+            ack_rtt_ns: verdict.ack_rtt.filter(|_| !verdict.ack_rtt_ambiguous).map(|rtt| rtt.as_ns()),
+        })
+    }
+
+    /// Names the packets that the last segment completed at its sender, and waits for their arrival.
+    fn expect_packets(&mut self) {
+        self.mqtt.clear();
+        for completed in self.packets.drain(..) {
+            let blank = if self.mqtt.is_empty() { "" } else { " " };
+            write!(self.mqtt, "{blank}{}", Named(&completed.packet)).expect("a string takes all");
+            self.streams.expect(completed);
+        }
+    }
+}
+
+impl Streams {
+    fn expect(&mut self, completed: Completed) {
+        let connection = completed.connection as u32;
+        if let Some(connect) = &completed.packet.connect
+            && let Some(&client) = self.clients.get(&connect.client_id)
+        {
+            self.client_of.insert(connection, client);
+        }
+        self.join.expect(connection, completed.direction, completed.packet);
+    }
+
+    /// A frame with payload sets out on its first link.
+    fn set_out(&mut self, frame: &Frame, carried: Carried) {
+        self.join.sent(carried.connection, carried.direction, carried.start..carried.end);
+        self.arrive(frame, carried);
+        if frame.hop + 1 < frame.hops && frame.fate != FrameFate::Dropped {
+            if self.under_way.len() >= UNDER_WAY_MAX {
+                self.under_way.pop_first();
+            }
+            self.under_way.insert(frame.frame, carried);
+        }
+    }
+
+    /// What the frame carries has arrived, if this was its last link.
+    fn arrive(&mut self, frame: &Frame, carried: Carried) {
+        let whole = matches!(frame.fate, FrameFate::Delivered | FrameFate::Duplicated);
+        if let Some(delivered) = frame.delivered.filter(|_| whole && frame.hop + 1 >= frame.hops) {
+            self.join.arrived(carried.connection, carried.direction, carried.start..carried.end, delivered);
+        }
+    }
+}
+
+/// What the analyser said of a segment.
+struct Seen {
+    connection: u32,
+    direction: Direction,
+    ack_rtt_ns: Option<u64>,
+}
+
+impl FrameAnalyser for FrameWitness {
+    fn begin(&mut self, layout: &Layout) {
+        let names = layout.clients.iter().map(|client| client.name.clone());
+        self.streams.clients = names.zip(0..).collect();
+    }
+
+    fn frame(&mut self, frame: &Frame, bytes: &[u8]) -> Headers<'_> {
+        self.streams.join.settle(frame.entered);
+        if frame.hop > 0 {
+            let carried = self.streams.under_way.get(&frame.frame).copied();
+            if let Some(carried) = carried {
+                self.streams.arrive(frame, carried);
+            }
+            let headers = self.headers.frame(frame, bytes);
+            let connection = carried.map(|carried| carried.connection).or(headers.connection);
+            return Headers { connection, ..headers };
+        }
+        let Some(seen) = self.sent(frame, bytes) else { return self.headers.frame(frame, bytes) };
+        self.expect_packets();
+        let headers = self.headers.frame(frame, bytes);
+        if let Some(start) = headers.stream_offset {
+            let end = start + u64::from(headers.payload_bytes);
+            let Seen { connection, direction, .. } = seen;
+            self.streams.set_out(frame, Carried { connection, direction, start, end });
+        }
+        let word = |text| Some(text).filter(|text: &&str| !text.is_empty());
+        Headers {
+            connection: Some(seen.connection),
+            ack_rtt_ns: seen.ack_rtt_ns,
+            mqtt: word(&self.mqtt),
+            marks: word(&self.marks),
+            ..headers
+        }
+    }
+
+    fn control_packets(&mut self, end: bool, emit: &mut dyn FnMut(&ControlPacketRow<'_>)) {
+        if end && let Some(mut analyser) = self.analyser.take() {
+            self.packets.clear();
+            self.packets.extend_from_slice(analyser.flush());
+            self.expect_packets();
+            self.streams.join.settle(Instant::from_ns(u64::MAX));
+            self.streams.join.give_up();
+            self.analysis = Some(analyser.finish());
+        }
+        while let Some(joined) = self.streams.join.poll() {
+            let client = self.streams.client_of.get(&joined.connection).copied();
+            emit(&row(&joined, client));
+        }
+    }
+
+    fn network_metrics(&mut self, emit: &mut dyn FnMut(&NetworkMetricRow<'_>)) {
+        let Some(analysis) = &self.analysis else { return };
+        let blank = NetworkMetricRow {
+            scope: "run",
+            connection: None,
+            client: None,
+            direction: None,
+            metric: "",
+            value: 0.0,
+        };
+        values(&analysis.total, true, blank, emit);
+        for direction in Direction::BOTH {
+            let of = NetworkMetricRow { scope: "direction", direction: Some(towards(direction)), ..blank };
+            values(&analysis.directions[direction as usize], true, of, emit);
+        }
+        for connection in &analysis.connections {
+            let number = connection.number as u32;
+            for direction in Direction::BOTH {
+                let of = NetworkMetricRow {
+                    scope: "connection",
+                    connection: Some(number),
+                    client: self.streams.client_of.get(&number).copied(),
+                    direction: Some(towards(direction)),
+                    ..blank
+                };
+                values(&connection.directions[direction as usize], false, of, emit);
+            }
+        }
+    }
+}
+
+/// Every metric's values in a tally. Zeros are left out where there are many tallies.
+fn values(tally: &Tally, zeros: bool, of: NetworkMetricRow<'_>, emit: &mut dyn FnMut(&NetworkMetricRow<'_>)) {
+    for value in METRICS.iter().flat_map(|metric| metric.values(tally)) {
+        if let Some(number) = value.value.filter(|&number| zeros || number != 0.0) {
+            emit(&NetworkMetricRow { metric: &value.name, value: number, ..of });
+        }
+    }
+}
+
+fn towards(direction: Direction) -> Towards {
+    match direction {
+        Direction::ToServer => Towards::Broker,
+        Direction::FromServer => Towards::Client,
+    }
+}
+
+fn row(joined: &Joined, client: Option<u32>) -> ControlPacketRow<'_> {
+    let packet = &joined.packet;
+    let publish = packet.kind == Kind::Publish;
+    let identity = publish.then(|| identity::find(packet.payload_head.as_slice())).flatten();
+    ControlPacketRow {
+        connection: joined.connection,
+        direction: towards(joined.direction),
+        client,
+        kind: kind(packet.kind),
+        qos: publish.then_some(packet.qos),
+        dup: packet.dup,
+        retain: packet.retain,
+        packet_id: packet.id,
+        reason: None,
+        topic: packet.topic.as_deref(),
+        publisher: identity.map(|identity| identity.publisher),
+        sequence: identity.map(|identity| identity.sequence),
+        stream_start: packet.start,
+        stream_end: packet.end,
+        fixed_header_bytes: packet.lengths.fixed_header,
+        topic_bytes: packet.lengths.topic,
+        packet_id_bytes: packet.lengths.id,
+        property_bytes: packet.lengths.properties,
+        payload_bytes: packet.lengths.payload,
+        first_sent_ns: packet.first.time.as_ns(),
+        complete_ns: joined.complete.map(|at| at.as_ns()),
+        segments: joined.segments,
+    }
+}
+
+fn kind(kind: Kind) -> ControlPacketKind {
+    match kind {
+        Kind::Connect => ControlPacketKind::Connect,
+        Kind::Connack => ControlPacketKind::Connack,
+        Kind::Publish => ControlPacketKind::Publish,
+        Kind::Puback => ControlPacketKind::Puback,
+        Kind::Pubrec => ControlPacketKind::Pubrec,
+        Kind::Pubrel => ControlPacketKind::Pubrel,
+        Kind::Pubcomp => ControlPacketKind::Pubcomp,
+        Kind::Subscribe => ControlPacketKind::Subscribe,
+        Kind::Suback => ControlPacketKind::Suback,
+        Kind::Unsubscribe => ControlPacketKind::Unsubscribe,
+        Kind::Unsuback => ControlPacketKind::Unsuback,
+        Kind::Pingreq => ControlPacketKind::Pingreq,
+        Kind::Pingresp => ControlPacketKind::Pingresp,
+        Kind::Disconnect => ControlPacketKind::Disconnect,
+        Kind::Auth => ControlPacketKind::Auth,
+    }
+}
+
+/// A packet as the `mqtt` column names it.
+struct Named<'a>(&'a Packet);
+
+impl std::fmt::Display for Named<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let packet = self.0;
+        f.write_str(packet.kind.name())?;
+        match (packet.kind == Kind::Publish, packet.id) {
+            (true, Some(id)) => write!(f, "({},{id})", packet.qos),
+            (true, None) => write!(f, "({})", packet.qos),
+            (false, Some(id)) => write!(f, "({id})"),
+            (false, None) => Ok(()),
+        }
+    }
+}
+
+/// Frames that are remembered while under way; the oldest is forgotten first.
+const UNDER_WAY_MAX: usize = 1 << 18;
