@@ -12,12 +12,14 @@
 //! What it does not hold: anything measured, and anything that differs between two runs of the same plan.
 
 mod arrivals;
+mod audience;
 mod check;
 mod group;
 mod host;
 mod network;
 mod payload;
 mod progress;
+mod roster;
 mod topic;
 
 use std::path::PathBuf;
@@ -26,6 +28,7 @@ use mqttlab_units::{Duration, Seed};
 use serde::{Deserialize, Serialize};
 
 pub use arrivals::Arrivals;
+pub use audience::{Audience, Subscriptions};
 pub use check::PlanError;
 pub use group::{
     Arrival, Group, MqttPlan, Payload, ProtocolVersion, Publish, Reconnect, Relay, RetryPlan, StartPhase,
@@ -37,6 +40,7 @@ pub use host::{
 pub use network::{Hop, Network, NetworkKind, PathPlan};
 pub use payload::{IdentityPlace, PayloadMaker};
 pub use progress::{Phase, Progress, Verdict};
+pub use roster::{Entry, Roster};
 pub use topic::TopicPattern;
 
 /// The version of this schema; the engine refuses every other one.

@@ -32,7 +32,6 @@ use super::receiving::Held;
 use super::shared::{GroupFacts, Shared, qos};
 use super::socket;
 use super::turn::{Reception, Turn};
-use crate::directory::client_id;
 
 pub(super) struct Client {
     /// Its number in the run.
@@ -230,7 +229,7 @@ impl Client {
         }
         self.attempts += 1;
         let plan = self.plan(turn.shared);
-        let host = plan.host + self.index as usize * plan.host_step;
+        let host = plan.host_of(self.index);
         match self.open_socket(turn, host, plan.tcp_nodelay) {
             Ok(socket) => {
                 self.connection = Connection::Opening { socket, since: turn.now };
@@ -331,7 +330,7 @@ impl Client {
     fn send_connect(&mut self, turn: &mut Turn<'_>) {
         let plan = self.plan(turn.shared);
         let mqtt = &plan.mqtt;
-        let client_id = client_id(plan, self.index);
+        let client_id = plan.client_id(self.index);
         let will = mqtt.will.as_ref();
         let fields = ConnectFields {
             version: self.facts(turn.shared).version,

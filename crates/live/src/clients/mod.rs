@@ -25,7 +25,6 @@
 mod client;
 mod duplicates;
 mod epoll;
-mod expected;
 mod incoming;
 mod messages;
 mod order;
@@ -48,7 +47,6 @@ use mqttlab_recording::Recorder;
 
 use crate::control::{Control, SocketFactory};
 use crate::directory::Directory;
-pub(crate) use expected::Subscriptions;
 use shared::Shared;
 use worker::Worker;
 

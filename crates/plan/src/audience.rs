@@ -5,27 +5,27 @@
 //! subscription (MQTT 5 §4.8.2) one member receives it, and the broker chooses which: such a delivery is
 //! expected, but of nobody in particular.
 //!
-//! What it does not know: who is connected, and brokers that deliver once for each matching filter.
+//! What it does not model: who is connected, and brokers that deliver once for each matching filter.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::{Plan, Relay};
 use mqttlab_mqtt::TopicTree;
 use mqttlab_mqtt::topic::share;
-use mqttlab_plan::{Plan, Relay};
 
 /// Every subscription of a plan.
-pub(crate) struct Subscriptions<'p> {
+pub struct Subscriptions<'p> {
     plan: &'p Plan,
     tree: TopicTree<Taker>,
 }
 
 /// Who receives a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Audience {
+pub struct Audience {
     /// Clients, by number.
-    pub(crate) clients: BTreeSet<u32>,
+    pub clients: BTreeSet<u32>,
     /// Shared subscriptions.
-    pub(crate) shares: u32,
+    pub shares: u32,
 }
 
 #[derive(Clone, Copy)]
@@ -41,7 +41,8 @@ enum Of {
 }
 
 impl<'p> Subscriptions<'p> {
-    pub(crate) fn of(plan: &'p Plan) -> Subscriptions<'p> {
+    /// All of them, by filter.
+    pub fn of(plan: &'p Plan) -> Subscriptions<'p> {
         let mut tree = TopicTree::new();
         let mut shares = BTreeMap::new();
         for (group, (members, start)) in plan.groups.iter().zip(plan.client_numbers()).enumerate() {
@@ -65,7 +66,7 @@ impl<'p> Subscriptions<'p> {
 
     /// Who receives what is published to `topic`, copies by relays included. A relay that hears itself would make
     /// endless copies; what comes after `RELAY_ROUNDS` is not expected.
-    pub(crate) fn audience(&self, topic: &str) -> Audience {
+    pub fn audience(&self, topic: &str) -> Audience {
         let (mut clients, mut shares) = (BTreeSet::new(), BTreeSet::new());
         let mut names = BTreeSet::from([topic.to_owned()]);
         for _ in 0..=RELAY_ROUNDS {

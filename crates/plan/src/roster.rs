@@ -1,0 +1,126 @@
+//! Who is who in a run: the numbers of clients and topics, and who should receive what.
+//!
+//! Worked out from the plan before anything starts, because the recording stores it before its first row, and
+//! because a message's expected deliveries are counted when it is sent. The live run and the simulator number alike.
+//!
+//! What it does not know: which member of a shared subscription (`$share/...`) the broker chooses. Nothing is
+//! expected of any of them, so that nothing of theirs counts as lost; the figures expect one delivery.
+
+use std::collections::BTreeMap;
+
+use crate::{Group, Plan, Subscriptions};
+
+/// Numbers behind names.
+#[derive(Clone, Debug, Default)]
+pub struct Roster {
+    topics: Vec<Entry>,
+    receivers: Vec<Vec<u32>>,
+    numbers: BTreeMap<String, u32>,
+    /// For each client the topics it publishes to, in the order of `{topic}`; empty when it does not publish.
+    published: Vec<Vec<u32>>,
+}
+
+/// A topic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The topic name.
+    pub name: String,
+    /// Index into [`Roster::receivers`].
+    pub receivers: u32,
+    /// How many deliveries a message causes: one for each receiver, and one for each shared subscription.
+    pub deliveries: u32,
+}
+
+impl Roster {
+    /// Everybody in a plan.
+    pub fn of(plan: &Plan) -> Roster {
+        let mut roster = Roster::default();
+        for group in &plan.groups {
+            for client in 0..group.count {
+                let topics = roster.published_by(group, client);
+                roster.published.push(topics);
+            }
+        }
+        roster.find_receivers(&Subscriptions::of(plan));
+        roster
+    }
+
+    /// The topics that somebody publishes to of their own accord, by number.
+    pub fn topics(&self) -> &[Entry] {
+        &self.topics
+    }
+
+    /// Sets of clients that topics have for receivers.
+    pub fn receivers(&self) -> &[Vec<u32>] {
+        &self.receivers
+    }
+
+    /// The topics that `client` publishes to, in the order of `{topic}`.
+    pub fn published(&self, client: u32) -> &[u32] {
+        &self.published[client as usize]
+    }
+
+    /// The number of a topic that somebody publishes to of their own accord.
+    pub fn number_of(&self, name: &str) -> Option<u32> {
+        self.numbers.get(name).copied()
+    }
+
+    fn published_by(&mut self, group: &Group, client: u32) -> Vec<u32> {
+        let Some(publish) = &group.publish else { return Vec::new() };
+        (0..publish.topics).map(|topic| self.number(publish.topic.fill(&group.name, client, topic))).collect()
+    }
+
+    fn number(&mut self, name: String) -> u32 {
+        let next = self.numbers.len() as u32;
+        *self.numbers.entry(name.clone()).or_insert_with(|| {
+            self.topics.push(Entry { name, receivers: 0, deliveries: 0 });
+            next
+        })
+    }
+
+    fn find_receivers(&mut self, subscriptions: &Subscriptions<'_>) {
+        let mut sets: BTreeMap<Vec<u32>, u32> = BTreeMap::new();
+        for topic in &mut self.topics {
+            let audience = subscriptions.audience(&topic.name);
+            topic.deliveries = audience.clients.len() as u32 + audience.shares;
+            let next = sets.len() as u32;
+            topic.receivers = *sets.entry(audience.clients.into_iter().collect()).or_insert(next);
+        }
+        self.receivers = vec![Vec::new(); sets.len()];
+        for (set, index) in sets {
+            self.receivers[index as usize] = set;
+        }
+    }
+}
+
+impl Group {
+    /// The MQTT client identifier of the `client`-th client of the group.
+    pub fn client_id(&self, client: u32) -> String {
+        self.mqtt.client_id.replace("{group}", &self.name).replace("{client}", &client.to_string())
+    }
+
+    /// The host of the `client`-th client of the group.
+    pub fn host_of(&self, client: u32) -> usize {
+        self.host + client as usize * self.host_step
+    }
+}
+
+impl Plan {
+    /// Every client in the order of their numbers: its group, and its number in it.
+    pub fn clients(&self) -> impl Iterator<Item = (&Group, u32)> {
+        self.groups.iter().flat_map(|group| (0..group.count).map(move |client| (group, client)))
+    }
+
+    /// The links' names by number: links, radio media, and then `direct`, which stands for the paths that cross
+    /// nothing, where there are any.
+    pub fn link_names(&self, direct: &str) -> Vec<String> {
+        let crosses_nothing = self.network.paths.iter().any(|path| path.hops.is_empty());
+        let links = self.network.links.iter().map(|link| link.name.clone());
+        links.chain(crosses_nothing.then(|| direct.to_owned())).collect()
+    }
+
+    /// After how long a delivery is late: the least that any group says.
+    pub fn late_after(&self) -> Option<mqttlab_units::Duration> {
+        self.groups.iter().filter_map(|group| group.late_after).min()
+    }
+}
