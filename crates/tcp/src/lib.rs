@@ -1,1 +1,74 @@
-//! Placeholder until the room is furnished.
+//! A TCP endpoint as a machine: segment descriptors and times in, segment descriptors and events out.
+//!
+//! The simulator runs thousands of [`Endpoint`]s. No payload exists: the machine counts bytes, and whoever drives
+//! it knows which message lies at which *offset* of a stream (`u64`, from 0, never wrapping). What one TCP does
+//! differently from another is in a [`Profile`].
+//!
+//! # Contract
+//! - Every verb takes the time and may be followed by output: drain [`Endpoint::poll`] until `None` before the
+//!   next verb. Segments come before events, so that an acknowledgement is never younger than the application's
+//!   reaction. Verbs that the application can be refused (`write`, `read`) answer how much was accepted, which is
+//!   why they are methods and not one `handle`.
+//! - [`Endpoint::next_deadline`] is a peek; call [`Endpoint::tick`] when it is due. It never lies in the past
+//!   once the drain has ended.
+//! - Time never runs back.
+//!
+//! # What it does not model
+//! Payload, checksums, urgent data, path MTU discovery, ECN, segmentation offload, buffer memory by the page, path
+//! metrics remembered between connections; congestion control other than NewReno and CUBIC (no BBR, no HyStart),
+//! F-RTO and DSACK. Window probes repeat the last acknowledged position without data, as Linux does.
+//!
+//! ```
+//! use mqttlab_tcp::{Endpoint, Event, Output, Profile, Role};
+//! use mqttlab_units::Instant;
+//!
+//! let now = Instant::ZERO;
+//! let mut client = Endpoint::new(Profile::linux(), Role::Active);
+//! let mut server = Endpoint::new(Profile::linux(), Role::Passive);
+//! client.open(now);
+//! client.write(now, 100);
+//! // A network without delay: carry segments until both are silent.
+//! let mut received = 0;
+//! for _ in 0..4 {
+//!     while let Some(output) = client.poll() {
+//!         if let Output::Transmit(segment) = output {
+//!             server.receive(now, &segment);
+//!         }
+//!         while let Some(output) = server.poll() {
+//!             match output {
+//!                 Output::Transmit(segment) => client.receive(now, &segment),
+//!                 Output::Event(Event::Readable(offset)) => received = offset,
+//!                 Output::Event(_) => {}
+//!             }
+//!         }
+//!     }
+//! }
+//! assert_eq!(received, 100);
+//! ```
+
+mod ack;
+mod arrive;
+mod close;
+mod congestion;
+mod endpoint;
+mod handshake;
+mod output;
+mod profile;
+mod receive;
+mod recovery;
+mod rto;
+mod scoreboard;
+mod segment;
+mod send;
+mod sequence;
+mod timers;
+
+pub use endpoint::{Counters, Endpoint, Info, Role, State};
+pub use output::{Event, Output};
+pub use profile::{
+    CongestionControl, DelayedAck, KeepAlive, Nagle, Profile, RtoFloor, RtoPolicy, SynPolicy, WindowUnit,
+};
+pub use recovery::Phase;
+pub use segment::{Flags, SackBlocks, Segment, Timestamps};
+pub use sequence::Seq;
+pub use timers::Granularity;

@@ -1,0 +1,193 @@
+//! When received data is acknowledged (RFC 1122 §4.2.3.2, RFC 5681 §4.2; Linux `tcp_input.c`, `tcp_timer.c`).
+//!
+//! Linux has three modes, and MQTT meets all of them: *quick* (every segment at once, for the first segments and
+//! after losses), *one-way* (small segments are acknowledged when the application reads them), and *ping-pong*
+//! (the application answers what it receives, so that the acknowledgement can ride on the answer; it waits 40 ms).
+
+use mqttlab_units::{Duration, Instant};
+
+use crate::profile::DelayedAck;
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Acknowledger {
+    /// Data has come that is not acknowledged.
+    pub owed: bool,
+    /// It must be at once.
+    pub urgent: bool,
+    /// Quick acknowledgements left.
+    quick: u8,
+    /// The application answers what it receives.
+    ping_pong: bool,
+    /// Small segments since the last acknowledgement (0, 1, 2 or more).
+    pushed: u8,
+    /// Segments since the last acknowledgement.
+    segments: u8,
+    /// The adapting timeout; zero before the first data.
+    timeout: Duration,
+    last_data_at: Instant,
+    /// Estimate of the peer's full segment.
+    segment_bytes: u16,
+}
+
+/// What the decision needs to know of the rest of the endpoint.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Circumstances {
+    pub now: Instant,
+    pub rto: Duration,
+    pub rto_min: Duration,
+    pub srtt: Option<Duration>,
+    /// Bytes received in order since the last acknowledgement was sent.
+    pub unacknowledged: u64,
+    /// Bytes that wait for the application.
+    pub unread: u64,
+    /// The window as last advertised, and the one that could be now.
+    pub window: u64,
+    pub window_now: u64,
+    pub buffer: u64,
+}
+
+impl Acknowledger {
+    pub fn new(mss: u16, window: u64) -> Acknowledger {
+        // Linux guesses low, so that small segments are not taken for full ones (`tcp_initialize_rcv_mss`).
+        let guess = u64::from(mss.min(536)).min(window / 2).max(88);
+        Acknowledger { segment_bytes: guess as u16, ..Acknowledger::default() }
+    }
+
+    /// A segment of `length` bytes came in order. Returns how long its acknowledgement may wait.
+    pub fn on_data(
+        &mut self,
+        length: u16,
+        push: bool,
+        policy: DelayedAck,
+        at: &Circumstances,
+    ) -> Option<Duration> {
+        self.owed = true;
+        self.segments = self.segments.saturating_add(1);
+        if length >= self.segment_bytes {
+            self.segment_bytes = length;
+            self.pushed = self.pushed.max(u8::from(push));
+        } else {
+            self.pushed = (self.pushed + 1).min(2);
+        }
+        match policy {
+            DelayedAck::Off => self.urgent = true,
+            DelayedAck::EverySecond { timeout } => {
+                self.urgent |= self.segments >= 2;
+                return Some(timeout);
+            }
+            DelayedAck::Adaptive { min, max } => {
+                self.adapt(min, at);
+                let two_segments = at.unacknowledged > u64::from(self.segment_bytes);
+                self.urgent |= self.is_quick() || two_segments && at.window_now >= at.window;
+                return Some(self.delay(min, max, at));
+            }
+        }
+        None
+    }
+
+    /// Something came that the sender should hear of at once: a gap, its end, or old data (RFC 5681 §4.2).
+    pub fn on_disorder(&mut self, duplicate: bool, policy: DelayedAck) {
+        (self.owed, self.urgent) = (true, true);
+        if let (true, DelayedAck::Adaptive { min, .. }) = (duplicate, policy) {
+            // The acknowledgement may have been lost: Linux becomes quick again.
+            self.ping_pong = false;
+            self.quick = QUICK_MAX;
+            self.timeout = min;
+        }
+    }
+
+    /// The application has read something.
+    pub fn on_read(&mut self, policy: DelayedAck, at: &Circumstances) {
+        let adaptive = matches!(policy, DelayedAck::Adaptive { .. });
+        if adaptive && self.owed {
+            let read_all = at.unread == 0;
+            let small = self.pushed == 2 || self.pushed == 1 && !self.ping_pong;
+            self.urgent |= read_all && small || at.unacknowledged > u64::from(self.segment_bytes);
+        }
+        // A window that has opened wide is worth a segment of its own.
+        let doubled = 2 * at.window <= at.buffer && at.window_now >= 2 * at.window.max(1);
+        let two_segments = at.window_now >= at.window + 2 * u64::from(self.segment_bytes)
+            || at.window_now >= at.window + at.buffer / 2;
+        self.urgent |= if adaptive { doubled } else { two_segments };
+        self.owed |= self.urgent;
+    }
+
+    /// The timer of the delayed acknowledgement has run out.
+    pub fn on_timer(&mut self, policy: DelayedAck, at: &Circumstances) {
+        if !self.owed {
+            return;
+        }
+        self.urgent = true;
+        if let DelayedAck::Adaptive { min, .. } = policy {
+            if self.ping_pong {
+                self.ping_pong = false;
+                self.timeout = min;
+            } else {
+                self.timeout = (self.timeout * 2).min(at.rto);
+            }
+        }
+    }
+
+    /// An acknowledgement has left, by itself or on data.
+    pub fn on_acknowledged(&mut self, policy: DelayedAck) {
+        if self.owed && self.quick > 0 {
+            self.quick -= 1;
+            if let (0, DelayedAck::Adaptive { min, .. }) = (self.quick, policy) {
+                self.timeout = min;
+            }
+        }
+        (self.owed, self.urgent, self.pushed, self.segments) = (false, false, 0, 0);
+    }
+
+    /// Data was sent: if soon after data came, the application answers it.
+    pub fn on_data_sent(&mut self, now: Instant) {
+        if now.since(self.last_data_at) < self.timeout {
+            self.ping_pong = true;
+        }
+    }
+
+    fn is_quick(&self) -> bool {
+        self.quick > 0 && !self.ping_pong
+    }
+
+    /// `tcp_event_data_recv`: the timeout follows the time between segments; after a pause, quick again.
+    fn adapt(&mut self, min: Duration, at: &Circumstances) {
+        let least = min.as_ns();
+        let gap = at.now.since(self.last_data_at);
+        self.last_data_at = at.now;
+        if self.timeout.is_zero() {
+            self.become_quick(at);
+            self.timeout = min;
+        } else if gap.as_ns() <= least / 2 {
+            self.timeout = Duration::from_ns(self.timeout.as_ns() / 2 + least / 2);
+        } else if gap < self.timeout {
+            self.timeout = (Duration::from_ns(self.timeout.as_ns() / 2) + gap).min(at.rto);
+        } else if gap > at.rto {
+            self.become_quick(at);
+        }
+    }
+
+    fn become_quick(&mut self, at: &Circumstances) {
+        let half_a_window = at.window / (2 * u64::from(self.segment_bytes));
+        let quick = if half_a_window == 0 { 2 } else { half_a_window.min(u64::from(QUICK_MAX)) as u8 };
+        self.quick = self.quick.max(quick);
+    }
+
+    /// `tcp_send_delayed_ack`.
+    fn delay(&self, min: Duration, max: Duration, at: &Circumstances) -> Duration {
+        let mut delay = self.timeout;
+        if delay > min {
+            let patient = self.ping_pong || self.pushed > 0;
+            let mut bound = if patient { max } else { Duration::from_ms(500) };
+            if let Some(srtt) = at.srtt {
+                bound = bound.min(srtt.max(min));
+            }
+            delay = delay.min(bound);
+        }
+        // A peer alike would retransmit after its minimum timeout: the acknowledgement must be there before.
+        delay.min(max).min(at.rto_min)
+    }
+}
+
+/// `TCP_MAX_QUICKACKS`.
+const QUICK_MAX: u8 = 16;

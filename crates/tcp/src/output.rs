@@ -1,0 +1,53 @@
+//! What an endpoint has to say.
+
+use crate::Segment;
+
+/// One thing that the driver must carry out or pass on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// Hand this to the network.
+    Transmit(Segment),
+    /// Tell the application.
+    Event(Event),
+}
+
+/// What the application is told. Offsets count bytes of a stream from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The handshake is done.
+    Connected,
+    /// All bytes of the peer's stream before this offset can be read or have been.
+    Readable(u64),
+    /// After a write was cut short: so many bytes can be written now.
+    Writable(u64),
+    /// The peer has acknowledged all bytes before this offset.
+    Acknowledged(u64),
+    /// The peer will send no more.
+    PeerClosed,
+    /// The peer, or nobody there, reset the connection. Nothing follows.
+    Reset,
+    /// Too many retransmissions or probes went unanswered. Nothing follows.
+    TimedOut,
+    /// Both directions were closed in order and all is acknowledged. TIME-WAIT, where due, goes on silently.
+    Closed,
+}
+
+/// Events that wait to be polled, in the order in which they are told.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Events {
+    pub connected: bool,
+    pub acknowledged: bool,
+    pub writable: bool,
+    pub readable: bool,
+    pub peer_closed: bool,
+    pub closed: bool,
+    pub reset: bool,
+    pub timed_out: bool,
+}
+
+impl Events {
+    /// Takes a flag down, and says whether it was up.
+    pub fn take(flag: &mut bool) -> bool {
+        std::mem::take(flag)
+    }
+}

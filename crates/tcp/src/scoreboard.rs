@@ -1,0 +1,409 @@
+//! What is in flight, segment by segment: sent when, selectively acknowledged, lost, sent again.
+//!
+//! Amounts are in the congestion window's unit. After Linux:
+//! in flight = outstanding − sacked − lost + resent. Without SACK, duplicate acknowledgements count as SACKs of
+//! unknown segments (`presumed`), which is RFC 6582's inflated window seen from the other side.
+
+use std::collections::VecDeque;
+
+use mqttlab_units::{Duration, Instant};
+
+use crate::profile::WindowUnit;
+
+/// A segment that is not acknowledged yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sent {
+    /// Position of its first byte.
+    pub start: u64,
+    /// When it was last sent.
+    pub at: Instant,
+    /// Bytes in sequence space, the FIN included.
+    pub length: u16,
+    marks: u8,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Scoreboard {
+    segments: VecDeque<Sent>,
+    unit: WindowUnit,
+    outstanding: u64,
+    sacked: u64,
+    lost: u64,
+    resent: u64,
+    /// Units that duplicate acknowledgements say have arrived, without SACK.
+    pub presumed: u64,
+    /// Segments marked lost and not yet sent again.
+    waiting: u32,
+    sacked_segments: u32,
+}
+
+/// What an acknowledgement or its SACK blocks have newly delivered.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Delivered {
+    pub units: u64,
+    /// When the oldest of those that were sent only once was sent.
+    pub once_sent_at: Option<Instant>,
+    /// Last transmission and end of the one sent last (RFC 8985 §6.2 step 2), and whether it had been sent again.
+    pub latest: Option<(Instant, u64, bool)>,
+}
+
+impl Sent {
+    pub fn end(&self) -> u64 {
+        self.start + u64::from(self.length)
+    }
+
+    pub fn has(&self, mark: u8) -> bool {
+        self.marks & mark != 0
+    }
+}
+
+impl Delivered {
+    fn add(&mut self, segment: &Sent, units: u64) {
+        self.units += units;
+        if !segment.has(EVER_RESENT) {
+            let oldest = self.once_sent_at.map_or(segment.at, |at| at.min(segment.at));
+            self.once_sent_at = Some(oldest);
+        }
+        let key = (segment.at, segment.end());
+        if self.latest.is_none_or(|(at, end, _)| (at, end) < key) {
+            self.latest = Some((segment.at, segment.end(), segment.has(EVER_RESENT)));
+        }
+    }
+
+    /// Both together.
+    pub fn merge(&mut self, other: Delivered) {
+        self.units += other.units;
+        self.once_sent_at = self.once_sent_at.or(other.once_sent_at);
+        if other.latest.is_some_and(|(at, end, _)| self.latest.is_none_or(|(a, e, _)| (a, e) < (at, end))) {
+            self.latest = other.latest;
+        }
+    }
+}
+
+impl Scoreboard {
+    pub fn new(unit: WindowUnit) -> Scoreboard {
+        Scoreboard {
+            segments: VecDeque::new(),
+            unit,
+            outstanding: 0,
+            sacked: 0,
+            lost: 0,
+            resent: 0,
+            presumed: 0,
+            waiting: 0,
+            sacked_segments: 0,
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.segments.is_empty()
+    }
+
+    pub fn len(&self) -> usize {
+        self.segments.len()
+    }
+
+    pub fn first(&self) -> Option<&Sent> {
+        self.segments.front()
+    }
+
+    /// Units in the network, as far as is known ("pipe" in RFC 6675 §4).
+    pub fn in_flight(&self) -> u64 {
+        (self.outstanding + self.resent).saturating_sub(self.sacked + self.lost + self.presumed)
+    }
+
+    /// Units sent and not cumulatively acknowledged.
+    pub fn outstanding(&self) -> u64 {
+        self.outstanding
+    }
+
+    pub fn has_sacked(&self) -> bool {
+        self.sacked_segments > 0
+    }
+
+    pub fn has_lost(&self) -> bool {
+        self.lost > 0
+    }
+
+    /// Whether a lost segment waits to be sent again.
+    pub fn has_waiting(&self) -> bool {
+        self.waiting > 0
+    }
+
+    pub fn sacked_segments(&self) -> u32 {
+        self.sacked_segments
+    }
+
+    /// Notes a new segment behind all others.
+    pub fn push(&mut self, start: u64, length: u16, now: Instant) {
+        self.outstanding += weight(self.unit, length);
+        self.segments.push_back(Sent { start, at: now, length, marks: 0 });
+    }
+
+    /// Everything before `position` has arrived.
+    pub fn acknowledge(&mut self, position: u64) -> Delivered {
+        let mut delivered = Delivered::default();
+        while let Some(first) = self.segments.front().copied() {
+            if first.end() > position {
+                break;
+            }
+            self.segments.pop_front();
+            self.forget(&first);
+            if !first.has(SACKED) {
+                delivered.add(&first, weight(self.unit, first.length));
+            }
+        }
+        self.trim_first(position);
+        self.presumed = self.presumed.min(self.outstanding);
+        delivered
+    }
+
+    /// The bytes from `start` up to `end` have arrived out of order (RFC 2018 §3).
+    pub fn sack(&mut self, start: u64, end: u64) -> Delivered {
+        let mut delivered = Delivered::default();
+        let first = self.segments.partition_point(|segment| segment.start < start);
+        for index in first..self.segments.len() {
+            let mut segment = self.segments[index];
+            if segment.end() > end {
+                break;
+            }
+            if segment.has(SACKED) {
+                continue;
+            }
+            let units = weight(self.unit, segment.length);
+            delivered.add(&segment, units);
+            self.unmark(&mut segment);
+            segment.marks |= SACKED;
+            self.sacked += units;
+            self.sacked_segments += 1;
+            self.segments[index] = segment;
+        }
+        delivered
+    }
+
+    /// Marks as lost what has `threshold` or more selectively acknowledged segments above it (RFC 6675 `IsLost`,
+    /// counted in segments as Linux does, since most segments here are small).
+    pub fn mark_lost_below(&mut self, threshold: u32) {
+        let mut above = 0;
+        for index in (0..self.segments.len()).rev() {
+            let segment = self.segments[index];
+            if segment.has(SACKED) {
+                above += 1;
+            } else if above >= threshold && !segment.has(LOST | RESENT) {
+                self.mark_lost(index);
+            }
+        }
+    }
+
+    /// Marks as lost what was sent so long before the latest delivered segment that it should have come
+    /// (RFC 8985 §6.2 step 5). Returns the longest time until another would be.
+    pub fn mark_lost_before(
+        &mut self,
+        latest: (Instant, u64),
+        patience: Duration,
+        now: Instant,
+    ) -> Option<Duration> {
+        let mut wait = None;
+        for index in 0..self.segments.len() {
+            let segment = self.segments[index];
+            let known = segment.has(SACKED) || segment.has(LOST) && !segment.has(RESENT);
+            if known || (segment.at, segment.end()) >= latest {
+                continue;
+            }
+            match (segment.at + patience).checked_since(now) {
+                Some(left) if !left.is_zero() => wait = wait.max(Some(left)),
+                _ => self.mark_lost(index),
+            }
+        }
+        wait
+    }
+
+    /// Marks the first segment as lost, unless it is being sent again already.
+    pub fn mark_first_lost(&mut self) {
+        if self.segments.front().is_some_and(|first| !first.has(LOST | SACKED | RESENT)) {
+            self.mark_lost(0);
+        }
+    }
+
+    /// The retransmission timer ran out: all that is not selectively acknowledged counts as lost.
+    pub fn mark_all_lost(&mut self) {
+        self.presumed = 0;
+        for index in 0..self.segments.len() {
+            let segment = self.segments[index];
+            if !segment.has(SACKED) && (!segment.has(LOST) || segment.has(RESENT)) {
+                self.mark_lost(index);
+            }
+        }
+    }
+
+    /// Nothing is lost after all.
+    pub fn forgive(&mut self) {
+        for index in 0..self.segments.len() {
+            let mut segment = self.segments[index];
+            if segment.has(LOST) && !segment.has(RESENT) {
+                self.unmark(&mut segment);
+                self.segments[index] = segment;
+            }
+        }
+    }
+
+    /// Takes the next lost segment to send again, with lost neighbours merged into it as far as `length_max`
+    /// allows (RFC 9293 §3.10.8 leaves repacketising free; Linux and the BSDs do it).
+    pub fn resend_lost(&mut self, length_max: u16, now: Instant) -> Option<Sent> {
+        if self.waiting == 0 {
+            return None;
+        }
+        let waits = |segment: &Sent| segment.has(LOST) && !segment.has(RESENT);
+        let index = self.segments.iter().position(waits)?;
+        while let Some(next) = self.segments.get(index + 1).copied() {
+            let merged = u32::from(self.segments[index].length) + u32::from(next.length);
+            if !waits(&next) || merged > u32::from(length_max) {
+                break;
+            }
+            self.merge_with_next(index, merged as u16);
+        }
+        Some(self.resend(index, now))
+    }
+
+    /// Takes the last segment to send again, as a tail loss probe.
+    pub fn resend_last(&mut self, now: Instant) -> Option<Sent> {
+        let last = self.segments.len().checked_sub(1)?;
+        Some(self.resend(last, now))
+    }
+
+    /// Whether the first segment has been sent more than once.
+    pub fn first_was_resent(&self) -> bool {
+        self.segments.front().is_some_and(|first| first.has(EVER_RESENT))
+    }
+
+    fn resend(&mut self, index: usize, now: Instant) -> Sent {
+        let unit = self.unit;
+        let segment = &mut self.segments[index];
+        if !segment.has(RESENT) {
+            self.resent += weight(unit, segment.length);
+            if segment.has(LOST) {
+                self.waiting -= 1;
+            }
+        }
+        segment.marks |= RESENT | EVER_RESENT;
+        segment.at = now;
+        *segment
+    }
+
+    /// Lost, and not sent again since.
+    fn mark_lost(&mut self, index: usize) {
+        let mut segment = self.segments[index];
+        self.unmark(&mut segment);
+        segment.marks |= LOST;
+        self.lost += weight(self.unit, segment.length);
+        self.waiting += 1;
+        self.segments[index] = segment;
+    }
+
+    fn unmark(&mut self, segment: &mut Sent) {
+        let units = weight(self.unit, segment.length);
+        self.lost -= if segment.has(LOST) { units } else { 0 };
+        self.resent -= if segment.has(RESENT) { units } else { 0 };
+        self.waiting -= u32::from(segment.has(LOST) && !segment.has(RESENT));
+        segment.marks &= !(LOST | RESENT);
+    }
+
+    fn forget(&mut self, segment: &Sent) {
+        let units = weight(self.unit, segment.length);
+        self.unmark(&mut segment.clone());
+        self.outstanding -= units;
+        if segment.has(SACKED) {
+            self.sacked -= units;
+            self.sacked_segments -= 1;
+        }
+    }
+
+    fn merge_with_next(&mut self, index: usize, merged: u16) {
+        let next = self.segments.remove(index + 1).expect("there is a next segment");
+        let mut segment = self.segments[index];
+        self.forget(&next);
+        self.forget(&segment);
+        segment.length = merged;
+        segment.marks |= next.marks & EVER_RESENT;
+        self.outstanding += weight(self.unit, merged);
+        self.segments[index] = Sent { marks: segment.marks & !(LOST | RESENT), ..segment };
+        self.mark_lost(index);
+    }
+
+    /// An acknowledgement ended within the first segment.
+    fn trim_first(&mut self, position: u64) {
+        let Some(first) = self.segments.front().copied().filter(|first| first.start < position) else {
+            return;
+        };
+        let length = (first.end() - position) as u16;
+        let cut = weight(self.unit, first.length) - weight(self.unit, length);
+        self.outstanding -= cut;
+        self.sacked -= if first.has(SACKED) { cut } else { 0 };
+        self.lost -= if first.has(LOST) { cut } else { 0 };
+        self.resent -= if first.has(RESENT) { cut } else { 0 };
+        self.segments[0] = Sent { start: position, length, ..first };
+    }
+}
+
+fn weight(unit: WindowUnit, length: u16) -> u64 {
+    match unit {
+        WindowUnit::Segments => 1,
+        WindowUnit::Bytes => u64::from(length),
+    }
+}
+
+const SACKED: u8 = 1;
+const LOST: u8 = 2;
+/// Sent again since it was marked lost, or as a probe.
+const RESENT: u8 = 4;
+/// Sent more than once at any time: no measure of the round trip (Karn).
+const EVER_RESENT: u8 = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn board() -> Scoreboard {
+        let mut board = Scoreboard::new(WindowUnit::Segments);
+        (0..6).for_each(|n| board.push(1 + 100 * n, 100, Instant::from_ns(n)));
+        board
+    }
+
+    #[test]
+    fn rfc6675_4_three_segments_above_make_a_loss() {
+        let mut board = board();
+        board.sack(101, 301);
+        board.mark_lost_below(3);
+        assert!(!board.has_lost());
+        board.sack(301, 401);
+        board.mark_lost_below(3);
+        assert_eq!((board.in_flight(), board.has_waiting()), (2, true));
+        let again = board.resend_lost(1460, Instant::from_ns(9)).unwrap();
+        assert_eq!((again.start, again.length), (1, 100));
+        assert_eq!((board.in_flight(), board.has_waiting()), (3, false));
+        assert_eq!(board.acknowledge(401).units, 1);
+        assert_eq!((board.in_flight(), board.outstanding(), board.has_sacked()), (2, 2, false));
+    }
+
+    #[test]
+    fn lost_neighbours_are_sent_again_as_one() {
+        let mut board = board();
+        board.mark_all_lost();
+        assert_eq!(board.in_flight(), 0);
+        let again = board.resend_lost(350, Instant::from_ns(9)).unwrap();
+        assert_eq!((again.start, again.length, board.in_flight()), (1, 300, 1));
+        board.acknowledge(301);
+        assert_eq!((board.in_flight(), board.outstanding()), (0, 3));
+    }
+
+    #[test]
+    fn an_acknowledgement_within_a_segment_keeps_the_rest() {
+        let mut board = Scoreboard::new(WindowUnit::Bytes);
+        board.push(1, 100, Instant::ZERO);
+        board.mark_all_lost();
+        board.acknowledge(41);
+        assert_eq!((board.outstanding(), board.in_flight(), board.first().unwrap().start), (60, 0, 41));
+        board.acknowledge(101);
+        assert_eq!((board.outstanding(), board.in_flight(), board.is_empty()), (0, 0, true));
+    }
+}

@@ -1,0 +1,117 @@
+//! The timers of an endpoint, and the clocks that can make them late.
+
+use mqttlab_units::{Duration, Instant};
+
+/// When a timer that is due at some instant really fires: never earlier, often later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Granularity {
+    /// Exactly when due.
+    Exact,
+    /// At beats of two clocks that all timers of the host share (BSD's and lwIP's fast and slow timers); a period
+    /// of zero is exact.
+    Heartbeat {
+        /// Period of the clock of delayed acknowledgements.
+        ack: Duration,
+        /// Period of the clock of all others.
+        other: Duration,
+    },
+    /// Linux's timer wheel: ticks, of which long timers use only every 8th, 64th, … (each level of the wheel
+    /// reaches 63 of its own ticks; measured: 490 ms becomes 512, 1960 becomes 1984 with 4 ms ticks).
+    Wheel {
+        /// One jiffy.
+        tick: Duration,
+    },
+}
+
+/// What the retransmission timer is running for. One at a time, as RFC 8985 §8 and Linux have it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// SYN or SYN-ACK.
+    Handshake,
+    /// RFC 6298.
+    Timeout,
+    /// RFC 8985 §7.
+    TailProbe,
+    /// RFC 8985 §6: the time by which a reordered segment would have come.
+    Reordering,
+    /// RFC 9293 §3.8.6.1.
+    WindowProbe,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Timers {
+    pub retransmission: Option<(Purpose, Instant)>,
+    pub ack: Option<Instant>,
+    pub keep_alive: Option<Instant>,
+    pub time_wait: Option<Instant>,
+}
+
+impl Timers {
+    /// The earliest of all.
+    pub fn next(&self) -> Option<Instant> {
+        let retransmission = self.retransmission.map(|(_, at)| at);
+        [retransmission, self.ack, self.keep_alive, self.time_wait].into_iter().flatten().min()
+    }
+
+    pub fn is_running_for(&self, purpose: Purpose) -> bool {
+        self.retransmission.is_some_and(|(running, _)| running == purpose)
+    }
+
+    pub fn stop_all(&mut self) {
+        *self = Timers::default();
+    }
+}
+
+impl Granularity {
+    /// When a delayed acknowledgement that may wait for `delay` leaves.
+    pub(crate) fn ack_deadline(self, now: Instant, delay: Duration) -> Instant {
+        match self {
+            // The clock beats whether or not somebody waits: the delay is up to one period, not a period and more.
+            Granularity::Heartbeat { ack, .. } if !ack.is_zero() => next_multiple(now, ack),
+            _ => self.deadline(now, delay),
+        }
+    }
+
+    /// When a timer set for `delay` fires.
+    pub(crate) fn deadline(self, now: Instant, delay: Duration) -> Instant {
+        match self {
+            Granularity::Heartbeat { other, .. } if !other.is_zero() => round_up(now + delay, other),
+            Granularity::Wheel { tick } => {
+                let mut step = tick;
+                while delay.as_ns() >= step.as_ns() * 63 {
+                    step = step * 8;
+                }
+                round_up(now + delay, step)
+            }
+            _ => now + delay,
+        }
+    }
+}
+
+fn round_up(at: Instant, period: Duration) -> Instant {
+    Instant::from_ns(at.as_ns().next_multiple_of(period.as_ns()))
+}
+
+fn next_multiple(after: Instant, period: Duration) -> Instant {
+    round_up(after + Duration::from_ns(1), period)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_wheel_is_coarse_for_long_timers_as_measured_on_linux() {
+        let wheel = Granularity::Wheel { tick: Duration::from_ms(4) };
+        let fires = |ms| wheel.deadline(Instant::ZERO, Duration::from_ms(ms)).as_ns() / 1_000_000;
+        assert_eq!([fires(41), fires(245), fires(490), fires(980), fires(1960)], [44, 248, 512, 992, 1984]);
+    }
+
+    #[test]
+    fn a_heartbeat_cuts_an_acknowledgements_delay_short() {
+        let beats = Granularity::Heartbeat { ack: Duration::from_ms(200), other: Duration::ZERO };
+        let now = Instant::from_ns(390_000_000);
+        assert_eq!(beats.ack_deadline(now, Duration::from_ms(200)), Instant::from_ns(400_000_000));
+        assert_eq!(beats.ack_deadline(Instant::ZERO, Duration::from_ms(200)), Instant::from_ns(200_000_000));
+    }
+}

@@ -1,0 +1,68 @@
+//! RFC 2018: selective acknowledgements, the receiver's part.
+
+use expect_test::expect;
+use mqttlab_tcp::Profile;
+
+use crate::script::{check_established, plain};
+
+#[test]
+fn s4_blocks_report_the_latest_first() {
+    check_established(
+        plain(),
+        "+0 < . 1001:2001(1000) ack 1 win 65535
+         +1 < . 3001:4001(1000) ack 1 win 65535
+         +1 < . 5001:6001(1000) ack 1 win 65535
+         +1 < . 2001:3001(1000) ack 1 win 65535
+         +1 < . 1:1001(1000) ack 1 win 65535
+         +1 < . 4001:5001(1000) ack 1 win 65535",
+        expect![[r#"
+            0 < . 1001:2001(1000) ack 1 win 65535
+                > . 1:1(0) ack 1 win 65535 <sack 1001:2001>
+            1 < . 3001:4001(1000) ack 1 win 65535
+                > . 1:1(0) ack 1 win 65535 <sack 3001:4001,sack 1001:2001>
+            2 < . 5001:6001(1000) ack 1 win 65535
+                > . 1:1(0) ack 1 win 65535 <sack 5001:6001,sack 3001:4001,sack 1001:2001>
+            3 < . 2001:3001(1000) ack 1 win 65535
+                > . 1:1(0) ack 1 win 65535 <sack 1001:4001,sack 5001:6001>
+            4 < . 1:1001(1000) ack 1 win 65535
+                > . 1:1(0) ack 4001 win 65535 <sack 5001:6001>
+                ! Readable(4000)
+            5 < . 4001:5001(1000) ack 1 win 65535
+                > . 1:1(0) ack 6001 win 65535
+                ! Readable(6000)
+        "#]],
+    );
+}
+
+#[test]
+fn s3_beside_timestamps_there_is_room_for_three_blocks() {
+    check_established(
+        Profile { timestamps: true, ..plain() },
+        "+0 < . 1001:2001(1000) ack 1 win 65535 <ts 1010 10>
+         +1 < . 3001:4001(1000) ack 1 win 65535 <ts 1010 10>
+         +1 < . 5001:6001(1000) ack 1 win 65535 <ts 1010 10>
+         +1 < . 7001:8001(1000) ack 1 win 65535 <ts 1010 10>",
+        expect![[r#"
+            0 < . 1001:2001(1000) ack 1 win 65535 <ts 1010 10>
+                > . 1:1(0) ack 1 win 65535 <ts 10 1000,sack 1001:2001>
+            1 < . 3001:4001(1000) ack 1 win 65535 <ts 1010 10>
+                > . 1:1(0) ack 1 win 65535 <ts 11 1000,sack 3001:4001,sack 1001:2001>
+            2 < . 5001:6001(1000) ack 1 win 65535 <ts 1010 10>
+                > . 1:1(0) ack 1 win 65535 <ts 12 1000,sack 5001:6001,sack 3001:4001,sack 1001:2001>
+            3 < . 7001:8001(1000) ack 1 win 65535 <ts 1010 10>
+                > . 1:1(0) ack 1 win 65535 <ts 13 1000,sack 7001:8001,sack 5001:6001,sack 3001:4001>
+        "#]],
+    );
+}
+
+#[test]
+fn s2_nothing_is_reported_to_a_peer_that_did_not_ask() {
+    check_established(
+        Profile { sack: false, ..plain() },
+        "+0 < . 1001:2001(1000) ack 1 win 65535",
+        expect![[r#"
+            0 < . 1001:2001(1000) ack 1 win 65535
+                > . 1:1(0) ack 1 win 65535
+        "#]],
+    );
+}

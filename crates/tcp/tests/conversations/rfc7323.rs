@@ -1,0 +1,130 @@
+//! RFC 7323: window scale and timestamps.
+
+use expect_test::expect;
+use mqttlab_tcp::{Profile, Role};
+
+use crate::script::{check, check_established, plain};
+
+fn stamped() -> Profile {
+    Profile { timestamps: true, ..plain() }
+}
+
+#[test]
+fn s2_2_windows_are_scaled_by_what_each_side_said() {
+    check(
+        Profile { window_scale: Some(3), receive_buffer: 80_000, ..plain() },
+        Role::Active,
+        "+0 open
+         +10 < S. 0:0(0) ack 1 win 1000 <mss 1000,wscale 2>
+         +0 < P. 1:801(800) ack 1 win 400
+         +0 write 3000",
+        expect![[r#"
+            0 open
+                > S 0:0(0) win 65535 <mss 1000,sackOK,wscale 3>
+            10 < S. 0:0(0) ack 1 win 1000 <mss 1000,wscale 2>
+                > . 1:1(0) ack 1 win 10000
+                ! Connected
+            10 < P. 1:801(800) ack 1 win 400
+                > . 1:1(0) ack 801 win 9900
+                ! Readable(800)
+            10 write 3000
+                > . 1:1001(1000) ack 801 win 9900
+        "#]],
+    );
+}
+
+#[test]
+fn s2_2_there_is_no_scale_unless_both_want_it() {
+    check(
+        Profile { window_scale: Some(3), receive_buffer: 80_000, ..plain() },
+        Role::Passive,
+        "+0 < S 0:0(0) win 1000 <mss 1000>
+         +10 < . 1:1(0) ack 1 win 1000",
+        expect![[r#"
+            0 < S 0:0(0) win 1000 <mss 1000>
+                > S. 0:0(0) ack 1 win 65535 <mss 1000>
+            10 < . 1:1(0) ack 1 win 1000
+                ! Connected
+        "#]],
+    );
+}
+
+#[test]
+fn s3_2_timestamps_cost_twelve_bytes_of_each_segment() {
+    check_established(
+        stamped(),
+        "+0 write 2000",
+        expect![[r#"
+            0 write 2000
+                > . 1:989(988) ack 1 win 65535 <ts 10 1000>
+                > . 989:1977(988) ack 1 win 65535 <ts 10 1000>
+                > P. 1977:2001(24) ack 1 win 65535 <ts 10 1000>
+        "#]],
+    );
+}
+
+#[test]
+fn s4_3_the_echo_is_of_the_segment_that_the_acknowledgement_is_about() {
+    check_established(
+        stamped(),
+        "+0 < P. 1:101(100) ack 1 win 65535 <ts 1010 10>
+         +5 < P. 201:301(100) ack 1 win 65535 <ts 1020 10>
+         +5 < P. 101:201(100) ack 1 win 65535 <ts 1015 10>",
+        expect![[r#"
+            0 < P. 1:101(100) ack 1 win 65535 <ts 1010 10>
+                > . 1:1(0) ack 101 win 65535 <ts 10 1010>
+                ! Readable(100)
+            5 < P. 201:301(100) ack 1 win 65535 <ts 1020 10>
+                > . 1:1(0) ack 101 win 65535 <ts 15 1010,sack 201:301>
+            10 < P. 101:201(100) ack 1 win 65535 <ts 1015 10>
+                > . 1:1(0) ack 301 win 65535 <ts 20 1015>
+                ! Readable(300)
+        "#]],
+    );
+}
+
+#[test]
+fn s5_3_old_segments_are_answered_but_not_taken() {
+    check_established(
+        stamped(),
+        "+0 < P. 1:101(100) ack 1 win 65535 <ts 1010 10>
+         +5 < P. 101:201(100) ack 1 win 65535 <ts 900 10>",
+        expect![[r#"
+            0 < P. 1:101(100) ack 1 win 65535 <ts 1010 10>
+                > . 1:1(0) ack 101 win 65535 <ts 10 1010>
+                ! Readable(100)
+            5 < P. 101:201(100) ack 1 win 65535 <ts 900 10>
+                > . 1:1(0) ack 101 win 65535 <ts 15 1010>
+        "#]],
+    );
+}
+
+#[test]
+fn s4_1_a_retransmitted_segment_is_measured_by_its_echo() {
+    check_established(
+        stamped(),
+        "+0 write 100
+         +400 < . 1:1(0) ack 101 win 65535 <ts 1400 220>
+         +0 write 100
+         +5000 wait",
+        expect![[r#"
+            0 write 100
+                > P. 1:101(100) ack 1 win 65535 <ts 10 1000>
+            210 tick
+                > P. 1:101(100) ack 1 win 65535 <ts 220 1000>
+            400 < . 1:1(0) ack 101 win 65535 <ts 1400 220>
+                ! Acknowledged(100)
+            400 write 100
+                > P. 101:201(100) ack 1 win 65535 <ts 410 1400>
+            632.5 tick
+                > P. 101:201(100) ack 1 win 65535 <ts 642 1400>
+            1097.5 tick
+                > P. 101:201(100) ack 1 win 65535 <ts 1107 1400>
+            2027.5 tick
+                > P. 101:201(100) ack 1 win 65535 <ts 2037 1400>
+            3887.5 tick
+                > P. 101:201(100) ack 1 win 65535 <ts 3897 1400>
+            5400 wait
+        "#]],
+    );
+}
