@@ -26,5 +26,5 @@ pub use error::Error;
 pub use link::{LinkType, Network};
 pub use reader::{Frame, Reader};
 pub use reassembly::{Payload, Sighting};
-pub use recorded::{FrameWitness, StreamJoin};
+pub use recorded::{FrameWitness, SegmentWitness, StreamJoin};
 pub use segment::{Bits, Datagram, Endpoint, Options, Segment, Transport, dissect};

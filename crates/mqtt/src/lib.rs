@@ -11,9 +11,11 @@
 //! | [`topic`] | names, filters, the subscription tree |
 //! | [`outbox`] | messages in flight, for either side of a session |
 //! | [`client`] | the client's session |
+//! | [`broker`] | the broker: sessions, subscriptions, queues |
 //!
 //! What it does not model: enhanced authentication, topic aliases on sending.
 
+pub mod broker;
 pub mod client;
 pub mod encode;
 pub mod kind;

@@ -20,6 +20,7 @@ mod network;
 mod payload;
 mod progress;
 mod roster;
+mod session;
 mod topic;
 
 use std::path::PathBuf;
@@ -41,6 +42,7 @@ pub use network::{Hop, Network, NetworkKind, PathPlan};
 pub use payload::{IdentityPlace, PayloadMaker};
 pub use progress::{Phase, Progress, Verdict};
 pub use roster::{Entry, Roster};
+pub use session::qos;
 pub use topic::TopicPattern;
 
 /// The version of this schema; the engine refuses every other one.

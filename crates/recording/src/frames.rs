@@ -9,8 +9,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use mqttlab_units::{Duration, Instant};
+
 use crate::layout::Layout;
-use crate::rows::{Cause, Frame};
+use crate::rows::{Cause, ControlPacketKind, Frame};
 use crate::tables::{ControlPacketRow, NetworkMetricRow, PacketRow};
 
 /// Reads frames in the order in which they were recorded.
@@ -28,6 +30,71 @@ pub trait FrameAnalyser {
 
     /// Hands out what was measured of the network layer, after the last control packet.
     fn network_metrics(&mut self, _emit: &mut dyn FnMut(&NetworkMetricRow<'_>)) {}
+}
+
+/// Judges the segments of a producer that has no bytes, in the order in which they came to their first links.
+pub trait SegmentAnalyser {
+    /// What a segment is.
+    fn segment(&mut self, seen: &SeenSegment<'_>) -> Judgement<'_>;
+
+    /// Hands out what was measured of the network layer, after the last segment.
+    fn network_metrics(&mut self, emit: &mut dyn FnMut(&NetworkMetricRow<'_>));
+}
+
+/// A segment on its first link. TCP's fields as on the wire.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct SeenSegment<'a> {
+    pub at: Instant,
+    /// The connection's number.
+    pub connection: u32,
+    /// The client at its end.
+    pub client: u32,
+    pub to_broker: bool,
+    /// Sender and receiver.
+    pub hosts: [u16; 2],
+    /// Sender's and receiver's.
+    pub ports: [u16; 2],
+    pub seq: u32,
+    pub ack: u32,
+    pub flags: u8,
+    pub window: u16,
+    pub mss: Option<u16>,
+    pub window_scale: Option<u8>,
+    pub timestamps: Option<(u32, u32)>,
+    pub sack: &'a [(u32, u32)],
+    pub header_bytes: u32,
+    pub payload_bytes: u32,
+    pub frame_bytes: u32,
+    /// The packets whose first byte is in it.
+    pub packets: &'a [SeenPacket],
+}
+
+/// A control packet in a stream. Sizes in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct SeenPacket {
+    /// Position of its first byte.
+    pub offset: u64,
+    pub kind: ControlPacketKind,
+    pub qos: u8,
+    pub dup: bool,
+    pub retain: bool,
+    pub id: Option<u16>,
+    pub fixed_header_bytes: u32,
+    pub topic_bytes: u32,
+    pub packet_id_bytes: u32,
+    pub property_bytes: u32,
+    pub payload_bytes: u32,
+}
+
+/// What a segment turned out to be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Judgement<'a> {
+    /// Words for the `marks` column.
+    pub marks: Option<&'a str>,
+    /// Round trip, for the column of that name.
+    pub ack_rtt: Option<Duration>,
 }
 
 /// What a frame's bytes say. The columns of `packets` by the same names.

@@ -40,7 +40,9 @@ mod tables;
 pub use direct::DirectRecorder;
 pub use error::{Error, Result};
 pub use finish::{Finish, Summary, finalise, recover};
-pub use frames::{FrameAnalyser, HeaderAnalyser, Headers};
+pub use frames::{
+    FrameAnalyser, HeaderAnalyser, Headers, Judgement, SeenPacket, SeenSegment, SegmentAnalyser,
+};
 pub use layout::{Client, Layout, Topic};
 pub use packets::LinkTally;
 pub use recorder::{Recorder, Sink, Strain};

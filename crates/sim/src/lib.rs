@@ -1,1 +1,152 @@
-//! The simulator: the same plan in virtual time. This room is empty as yet; the engine says so when it is asked for it.
+//! The simulator: the same plan in virtual time.
+//!
+//! ```text
+//!   plan ──► clients ──► sessions ──► TCP endpoints ──► links, radio ──► TCP ──► broker model ──► … ──► recording
+//! ```
+//!
+//! Discrete events in integer nanoseconds, one thread a run. The sessions, the links and the schedules are the very
+//! machines that a live run drives; TCP and the broker are models. The same plan gives the same recording, byte by
+//! byte, on every machine.
+//!
+//! What it does not model: the time that hosts take to compute (but for the broker's service time), payload bytes,
+//! ARP, and clients other than the lab's own.
+
+mod agenda;
+mod client;
+mod conductor;
+mod connection;
+mod evidence;
+mod message;
+mod publishing;
+mod receiving;
+mod server;
+mod stack;
+mod steady;
+mod stream;
+mod topics;
+mod wire;
+mod world;
+
+use std::collections::BTreeMap;
+
+use mqttlab_plan::{NetworkKind, Plan, Progress, Roster, Verdict};
+use mqttlab_recording::{Client, DirectRecorder, Ending, Layout, RunFacts, SegmentAnalyser, Topic};
+use serde_json::json;
+
+use evidence::Evidence;
+use world::World;
+
+/// Who watches a run.
+pub trait Audience {
+    /// Something to be passed on.
+    fn hear(&mut self, progress: &Progress);
+    /// Something to be read before the numbers are trusted.
+    fn warn(&mut self, text: String);
+    /// Everything that was warned of.
+    fn warnings(&self) -> Vec<String>;
+    /// Whether the run shall end now.
+    fn has_had_enough(&mut self) -> bool;
+    /// Whether it is time for figures; then how many events were handled in a second of processor time.
+    fn wants_figures(&mut self, events: u64) -> Option<u64>;
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// In a word.
+    pub verdict: Verdict,
+    /// In a sentence, when it did not complete.
+    pub reason: Option<String>,
+}
+
+/// Runs a plan and leaves its recording in the plan's directory.
+pub fn run(plan: Plan, analyser: Box<dyn SegmentAnalyser>, audience: &mut dyn Audience) -> Outcome {
+    match prepare(plan, analyser) {
+        Ok((world, layout)) => perform(world, layout, audience),
+        Err(reason) => Outcome { verdict: Verdict::Failed, reason: Some(reason) },
+    }
+}
+
+fn prepare(plan: Plan, analyser: Box<dyn SegmentAnalyser>) -> Result<(World, Layout), String> {
+    if plan.network.kind == NetworkKind::External {
+        return Err(
+            "the network is external, but a simulated broker is nowhere else; choose another network".into(),
+        );
+    }
+    let roster = Roster::of(&plan);
+    let layout = layout(&plan, &roster);
+    let recorder =
+        DirectRecorder::create(&plan.directory, &plan.to_json(), &layout).map_err(|e| e.to_string())?;
+    let evidence = Evidence::new(recorder, plan.recording.packets, analyser);
+    Ok((World::new(plan, roster, evidence)?, layout))
+}
+
+fn perform(mut world: World, mut layout: Layout, audience: &mut dyn Audience) -> Outcome {
+    let result = world.run(audience);
+    audience.hear(&Progress::Phase {
+        phase: mqttlab_plan::Phase::Finalise,
+        at_ns: world.now.as_ns(),
+        length_ns: 0,
+    });
+    world.end();
+    layout.warm_up_end_ns = world.conductor.steady_from().unwrap_or(world.conductor.measure_from).as_ns();
+    layout.measurement_end_ns = world.conductor.measure_until.as_ns();
+    let facts = facts(&world, audience.warnings());
+    let (recorder, failure) = world.evidence.finish();
+    let ending = match (&result, failure) {
+        (Ok(()), None) => Ending::Complete,
+        (Err(reason), _) => Ending::Incomplete(reason.clone()),
+        (Ok(()), Some(error)) => Ending::Incomplete(error.to_string()),
+    };
+    match (recorder.finish(Some(layout), &facts, &ending), ending) {
+        (Ok(_), Ending::Complete) => Outcome { verdict: Verdict::Complete, reason: None },
+        (Ok(_), Ending::Incomplete(reason)) => Outcome { verdict: Verdict::Incomplete, reason: Some(reason) },
+        (Err(error), _) => {
+            let reason = format!("the recording could not be finished: {error}");
+            Outcome { verdict: Verdict::Incomplete, reason: Some(reason) }
+        }
+    }
+}
+
+/// Virtual time begins with the epoch, so that two runs of a plan are alike to the byte.
+fn layout(plan: &Plan, roster: &Roster) -> Layout {
+    let client = |(group, client): (&mqttlab_plan::Group, u32)| Client {
+        name: group.client_id(client),
+        group: group.name.clone(),
+        host: group.host_of(client) as u16,
+    };
+    let topic = |entry: &mqttlab_plan::Entry| Topic { name: entry.name.clone(), receivers: entry.receivers };
+    let mut links = plan.link_names(DIRECT);
+    if plan.network.kind != NetworkKind::Emulated {
+        links.push(DIRECT.into());
+    }
+    Layout {
+        producer: "simulator".into(),
+        seed: plan.seed.0,
+        hosts: plan.hosts.iter().map(|host| host.name.clone()).collect(),
+        links,
+        clients: plan.clients().map(client).collect(),
+        topics: roster.topics().iter().map(topic).collect(),
+        receivers: roster.receivers().to_vec(),
+        measurement_end_ns: u64::MAX,
+        late_after_ns: plan.late_after().map(|late| late.as_ns()),
+        ..Layout::default()
+    }
+}
+
+fn facts(world: &World, warnings: Vec<String>) -> RunFacts {
+    let details = [
+        ("phases", world.conductor.facts()),
+        ("network", json!(world.plan.network.description)),
+        ("dropped_by_broker", json!(world.tally.dropped_by_broker)),
+    ];
+    RunFacts {
+        versions: BTreeMap::from([("engine".into(), env!("CARGO_PKG_VERSION").into())]),
+        warnings,
+        validity: json!({ "valid": true, "reasons": [] }),
+        details: details.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+    }
+}
+
+/// What stands for the paths that cross nothing.
+const DIRECT: &str = "direct";

@@ -11,6 +11,8 @@
 //!
 //! What it does not model: frames that never came to a link, and checksums: a damaged frame counts as not arrived.
 
+mod metrics;
+mod segments;
 mod stream;
 
 use std::collections::{BTreeMap, HashMap};
@@ -18,18 +20,19 @@ use std::fmt::Write;
 
 use mqttlab_recording::{
     ControlPacketKind, ControlPacketRow, Frame, FrameAnalyser, FrameFate, HeaderAnalyser, Headers, Layout,
-    NetworkMetricRow, Towards, identity,
+    NetworkMetricRow, identity,
 };
 use mqttlab_units::Instant;
 
 use crate::analysis::{Analyser, Analysis, Completed, Direction, Settings};
 use crate::link::LinkType;
-use crate::metrics::{METRICS, Tally};
 use crate::mqtt::{Kind, Packet};
 use crate::reader;
 use crate::reassembly::Payload;
 use crate::segment::{Transport, dissect};
 
+use metrics::towards;
+pub use segments::SegmentWitness;
 pub use stream::{Joined, StreamJoin};
 
 /// Reads the frames of a recording: follows TCP, decodes MQTT, and joins each packet to its arrival.
@@ -203,49 +206,9 @@ impl FrameAnalyser for FrameWitness {
     }
 
     fn network_metrics(&mut self, emit: &mut dyn FnMut(&NetworkMetricRow<'_>)) {
-        let Some(analysis) = &self.analysis else { return };
-        let blank = NetworkMetricRow {
-            scope: "run",
-            connection: None,
-            client: None,
-            direction: None,
-            metric: "",
-            value: 0.0,
-        };
-        values(&analysis.total, true, blank, emit);
-        for direction in Direction::BOTH {
-            let of = NetworkMetricRow { scope: "direction", direction: Some(towards(direction)), ..blank };
-            values(&analysis.directions[direction as usize], true, of, emit);
+        if let Some(analysis) = &self.analysis {
+            metrics::emit(analysis, &self.streams.client_of, emit);
         }
-        for connection in &analysis.connections {
-            let number = connection.number as u32;
-            for direction in Direction::BOTH {
-                let of = NetworkMetricRow {
-                    scope: "connection",
-                    connection: Some(number),
-                    client: self.streams.client_of.get(&number).copied(),
-                    direction: Some(towards(direction)),
-                    ..blank
-                };
-                values(&connection.directions[direction as usize], false, of, emit);
-            }
-        }
-    }
-}
-
-/// Every metric's values in a tally. Zeros are left out where there are many tallies.
-fn values(tally: &Tally, zeros: bool, of: NetworkMetricRow<'_>, emit: &mut dyn FnMut(&NetworkMetricRow<'_>)) {
-    for value in METRICS.iter().flat_map(|metric| metric.values(tally)) {
-        if let Some(number) = value.value.filter(|&number| zeros || number != 0.0) {
-            emit(&NetworkMetricRow { metric: &value.name, value: number, ..of });
-        }
-    }
-}
-
-fn towards(direction: Direction) -> Towards {
-    match direction {
-        Direction::ToServer => Towards::Broker,
-        Direction::FromServer => Towards::Client,
     }
 }
 

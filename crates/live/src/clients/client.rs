@@ -17,7 +17,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use mqttlab_mqtt::client::{Client as Session, Input, Output, Reason};
 use mqttlab_mqtt::encode::{self, ConnectFields};
 use mqttlab_mqtt::{Kind, Qos};
-use mqttlab_plan::{Arrivals, Group};
+use mqttlab_plan::{Arrivals, Group, qos};
 use mqttlab_recording::{EventKind, Sent};
 use mqttlab_units::{Dice, Duration, Instant};
 
@@ -29,7 +29,7 @@ use super::order::ReceivedInOrder;
 use super::outbox::Outbox;
 use super::pace;
 use super::receiving::Held;
-use super::shared::{GroupFacts, Shared, qos};
+use super::shared::{GroupFacts, Shared};
 use super::socket;
 use super::turn::{Reception, Turn};
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use mqttlab_mqtt::client::ClientOptions;
 use mqttlab_mqtt::{Qos, Version};
-use mqttlab_plan::{Arrival, Group, PayloadMaker, Plan, ProtocolVersion};
-use mqttlab_units::{Duration, Seed};
+use mqttlab_plan::{Arrival, Group, PayloadMaker, Plan, qos};
+use mqttlab_units::Seed;
 
 use super::order::SentInOrder;
 use crate::control::{Control, SocketFactory};
@@ -58,40 +58,12 @@ impl GroupFacts {
         let seed = seed.derive("payload").derive(&group.name);
         let publish = group.publish.as_ref();
         Ok(GroupFacts {
-            version: version(group.mqtt.version),
-            options: options(group),
+            version: group.mqtt.version.version(),
+            options: group.session_options(),
             payloads: publish.map(|publish| PayloadMaker::new(&publish.payload, seed)).transpose()?,
             publish_qos: publish.map_or(Qos::AtMostOnce, |publish| qos(publish.qos)),
             back_to_back: publish.is_some_and(|publish| publish.arrival == Arrival::BackToBack),
             relay_qos: group.relay.as_ref().map_or(Qos::AtMostOnce, |relay| qos(relay.qos)),
         })
-    }
-}
-
-/// # Panics
-/// Above 2, which no plan that was checked has.
-pub(super) fn qos(level: u8) -> Qos {
-    Qos::from_level(level).expect("a plan's QoS is 0, 1 or 2")
-}
-
-fn version(version: ProtocolVersion) -> Version {
-    match version {
-        ProtocolVersion::V31 => Version::V31,
-        ProtocolVersion::V311 => Version::V311,
-        ProtocolVersion::V5 => Version::V5,
-    }
-}
-
-fn options(group: &Group) -> ClientOptions {
-    let mqtt = &group.mqtt;
-    ClientOptions {
-        keep_alive: Duration::from_s(mqtt.keep_alive_s.into()),
-        clean: mqtt.clean_session,
-        max_inflight: mqtt.max_inflight,
-        max_queued: mqtt.max_queued,
-        deliver_on_release: mqtt.deliver_on_release,
-        retry: mqtt.retry.map(|retry| retry.interval),
-        // Counted from the start of the TCP connection, by the client's own timer.
-        connect_timeout: group.reconnect.connect_timeout,
     }
 }

@@ -1,0 +1,128 @@
+//! The simulator's segments, judged by the analyser that judges captures.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr};
+
+use mqttlab_recording::{Judgement, NetworkMetricRow, SeenPacket, SeenSegment, SegmentAnalyser};
+
+use super::metrics;
+use crate::analysis::{Analyser, Settings};
+use crate::mqtt::{Kind, Lengths, PacketDescriptor};
+use crate::reassembly::Payload;
+use crate::segment::{Bits, Endpoint, Options, Segment};
+
+/// Judges segments that have no bytes.
+pub struct SegmentWitness {
+    analyser: Analyser,
+    client_of: HashMap<u32, u32>,
+    packets: Vec<PacketDescriptor>,
+    marks: String,
+}
+
+impl SegmentWitness {
+    /// A witness that has seen nothing, for brokers that listen on these ports.
+    pub fn new(broker_ports: Vec<u16>) -> Self {
+        SegmentWitness {
+            analyser: Analyser::new(Settings { broker_ports, ..Settings::default() }),
+            client_of: HashMap::new(),
+            packets: Vec::new(),
+            marks: String::new(),
+        }
+    }
+}
+
+impl SegmentAnalyser for SegmentWitness {
+    fn segment(&mut self, seen: &SeenSegment<'_>) -> Judgement<'_> {
+        self.packets.clear();
+        self.packets.extend(seen.packets.iter().map(describe));
+        let annotations = self.analyser.segment(&read(seen), Payload::Packets(&self.packets));
+        let verdict = annotations.verdict;
+        if Bits(seen.flags).has(Bits::SYN) {
+            self.client_of.insert(annotations.connection as u32, seen.client);
+        }
+        self.marks.clear();
+        if verdict.marks.0 != 0 {
+            self.marks = verdict.marks.to_string();
+        }
+        Judgement {
+            marks: Some(self.marks.as_str()).filter(|marks| !marks.is_empty()),
+            ack_rtt: verdict.ack_rtt.filter(|_| !verdict.ack_rtt_ambiguous),
+        }
+    }
+
+    fn network_metrics(&mut self, emit: &mut dyn FnMut(&NetworkMetricRow<'_>)) {
+        let analyser = std::mem::replace(&mut self.analyser, Analyser::new(Settings::default()));
+        metrics::emit(&analyser.finish(), &self.client_of, emit);
+    }
+}
+
+fn read(seen: &SeenSegment<'_>) -> Segment {
+    let end = |side: usize| Endpoint {
+        // Hosts have numbers here; any addresses that tell them apart will do.
+        address: IpAddr::V4(Ipv4Addr::from(HOSTS + u32::from(seen.hosts[side]))),
+        port: seen.ports[side],
+    };
+    let mut options = Options {
+        mss: seen.mss,
+        window_scale: seen.window_scale,
+        timestamps: seen.timestamps,
+        ..Options::default()
+    };
+    for (place, block) in options.sack.iter_mut().zip(seen.sack) {
+        *place = *block;
+        options.sack_blocks += 1;
+    }
+    Segment {
+        time: seen.at,
+        source: end(0),
+        destination: end(1),
+        sequence: seen.seq,
+        acknowledgment: seen.ack,
+        bits: Bits(seen.flags),
+        window: seen.window,
+        options,
+        payload_len: seen.payload_bytes,
+        header_len: seen.header_bytes,
+        ip_len: IPV4_HEADER + seen.header_bytes + seen.payload_bytes,
+        frame_len: seen.frame_bytes,
+    }
+}
+
+fn describe(packet: &SeenPacket) -> PacketDescriptor {
+    PacketDescriptor {
+        offset: packet.offset,
+        // Both are in the order of the specification's numbers.
+        kind: Kind::ALL[packet.kind as usize],
+        qos: packet.qos,
+        dup: packet.dup,
+        retain: packet.retain,
+        id: packet.id,
+        lengths: Lengths {
+            fixed_header: packet.fixed_header_bytes,
+            topic: packet.topic_bytes,
+            id: packet.packet_id_bytes,
+            properties: packet.property_bytes,
+            payload: packet.payload_bytes,
+        },
+        message: 0,
+    }
+}
+
+/// 10.0.0.0.
+const HOSTS: u32 = 10 << 24;
+const IPV4_HEADER: u32 = 20;
+
+#[cfg(test)]
+mod tests {
+    use mqttlab_recording::ControlPacketKind;
+
+    use super::*;
+
+    #[test]
+    fn both_lists_of_packet_types_are_in_the_same_order() {
+        for (number, kind) in ControlPacketKind::ALL.into_iter().enumerate() {
+            assert_eq!(kind as usize, number);
+            assert_eq!(kind.as_str(), Kind::ALL[number].name());
+        }
+    }
+}

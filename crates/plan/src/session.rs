@@ -1,0 +1,43 @@
+//! What a group's plan means for the session machines.
+
+use mqttlab_mqtt::client::ClientOptions;
+use mqttlab_mqtt::{Qos, Version};
+use mqttlab_units::Duration;
+
+use crate::{Group, ProtocolVersion};
+
+impl Group {
+    /// How its clients' sessions are configured.
+    pub fn session_options(&self) -> ClientOptions {
+        let mqtt = &self.mqtt;
+        ClientOptions {
+            keep_alive: Duration::from_s(mqtt.keep_alive_s.into()),
+            clean: mqtt.clean_session,
+            max_inflight: mqtt.max_inflight,
+            max_queued: mqtt.max_queued,
+            deliver_on_release: mqtt.deliver_on_release,
+            retry: mqtt.retry.map(|retry| retry.interval),
+            // Counted from the start of the TCP connection, by the client's own timer.
+            connect_timeout: self.reconnect.connect_timeout,
+        }
+    }
+}
+
+impl ProtocolVersion {
+    /// As the codec calls it.
+    pub fn version(self) -> Version {
+        match self {
+            ProtocolVersion::V31 => Version::V31,
+            ProtocolVersion::V311 => Version::V311,
+            ProtocolVersion::V5 => Version::V5,
+        }
+    }
+}
+
+/// A plan's quality of service.
+///
+/// # Panics
+/// Above 2, which no plan that was checked has.
+pub fn qos(level: u8) -> Qos {
+    Qos::from_level(level).expect("a plan's QoS is 0, 1 or 2")
+}

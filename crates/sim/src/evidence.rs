@@ -1,0 +1,370 @@
+//! What is written down: every message, every frame on every link, every control packet.
+//!
+//! A row that cannot be written ends the run; what was written before stays.
+
+use std::fmt::Write;
+
+use mqttlab_mqtt::Kind;
+use mqttlab_net::{self as net, Fate};
+use mqttlab_recording::{
+    Cause, ControlPacketKind, ControlPacketRow, DirectRecorder, Direction, Error, Event, EventKind,
+    FrameFate, PacketRow, SeenPacket, SeenSegment, SegmentAnalyser, Towards,
+};
+use mqttlab_tcp::{Flags, Segment};
+use mqttlab_units::{Duration, Instant};
+
+use crate::connection::{Connection, Side};
+use crate::message;
+use crate::stream::Packet;
+use crate::wire::{self, Frame};
+
+/// The recording, being written.
+pub(crate) struct Evidence {
+    recorder: DirectRecorder,
+    /// Whether frames and control packets are written down.
+    packets: bool,
+    analyser: Box<dyn SegmentAnalyser>,
+    failure: Option<Error>,
+    carried: Vec<SeenPacket>,
+    mqtt: String,
+    sack: String,
+    marks: String,
+}
+
+/// What a link did to a frame.
+pub(crate) struct Crossing {
+    pub(crate) link: usize,
+    pub(crate) hop: usize,
+    pub(crate) frame_bytes: u32,
+    pub(crate) entered: Instant,
+    pub(crate) fate: Fate,
+}
+
+impl Evidence {
+    pub(crate) fn new(
+        recorder: DirectRecorder,
+        packets: bool,
+        analyser: Box<dyn SegmentAnalyser>,
+    ) -> Evidence {
+        let (mqtt, sack, marks) = Default::default();
+        Evidence { recorder, packets, analyser, failure: None, carried: Vec::new(), mqtt, sack, marks }
+    }
+
+    /// What could not be written, if anything.
+    pub(crate) fn failure(&self) -> Option<&Error> {
+        self.failure.as_ref()
+    }
+
+    /// The recorder, for the end; with the network's metrics written.
+    pub(crate) fn finish(mut self) -> (DirectRecorder, Option<Error>) {
+        let Evidence { recorder, analyser, .. } = &mut self;
+        let mut outcome = Ok(());
+        analyser.network_metrics(&mut |row| {
+            if outcome.is_ok() {
+                outcome = recorder.network_metric(row);
+            }
+        });
+        self.keep(outcome);
+        (self.recorder, self.failure)
+    }
+
+    /// Writes a row of messages.
+    pub(crate) fn message(&mut self, write: impl FnOnce(&mut DirectRecorder) -> Result<(), Error>) {
+        let outcome = write(&mut self.recorder);
+        self.keep(outcome);
+    }
+
+    /// Something happened once.
+    pub(crate) fn event(
+        &mut self,
+        at: Instant,
+        kind: EventKind,
+        client: Option<u32>,
+        took: Option<Duration>,
+        detail: &str,
+    ) {
+        let outcome = self.recorder.event(&Event { at, kind, client, took }, detail);
+        self.keep(outcome);
+    }
+
+    /// A frame met a link.
+    pub(crate) fn crossed(&mut self, connection: &mut Connection, frame: &Frame, crossing: &Crossing) {
+        if !self.packets {
+            return;
+        }
+        self.mqtt.clear();
+        self.marks.clear();
+        let mut ack_rtt_ns = None;
+        if crossing.hop == 0 {
+            ack_rtt_ns = self.witness(connection, frame, crossing);
+        }
+        describe_sack(&frame.segment, &mut self.sack);
+        let words =
+            [&self.sack, &self.mqtt, &self.marks].map(|text| Some(&**text).filter(|text| !text.is_empty()));
+        let mut row = PacketRow { ack_rtt_ns, ..row(connection, frame, crossing, words) };
+        match crossing.fate {
+            Fate::Delivered(delivery) => {
+                row.start_ns = Some(delivery.start.as_ns());
+                row.sent_ns = Some(delivery.sent.as_ns());
+                row.delivered_ns = Some(delivery.at.as_ns());
+                if delivery.corrupted_bit.is_some() {
+                    (row.fate, row.cause) = (FrameFate::Corrupted, Some(Cause::BitError));
+                }
+            }
+            Fate::Dropped { cause, air } => {
+                row.start_ns = air.map(|air| air.0.as_ns());
+                row.sent_ns = air.map(|air| air.1.as_ns());
+                (row.fate, row.cause) = (FrameFate::Dropped, Some(recorded(cause)));
+            }
+        }
+        let mut outcome = self.recorder.packet(&row);
+        if let Fate::Delivered(net::Delivery { duplicate_at: Some(copy_at), .. }) = crossing.fate {
+            let delivered_ns = Some(copy_at.as_ns());
+            let copy = PacketRow { delivered_ns, fate: FrameFate::Duplicated, cause: None, ..row };
+            outcome = outcome.and_then(|()| self.recorder.packet(&copy));
+        }
+        self.keep(outcome);
+    }
+
+    /// A control packet is complete at its receiver, or, without `complete`, never was.
+    pub(crate) fn control_packet(
+        &mut self,
+        connection: &Connection,
+        from: Side,
+        packet: &Packet,
+        topic: &str,
+        complete: Option<Instant>,
+    ) {
+        // Without frames nobody has seen it being sent.
+        let Some(first_sent) = packet.first_sent.filter(|_| self.packets) else { return };
+        let publish = packet.kind == Kind::Publish;
+        let parts = Parts::of(packet);
+        let origin = publish.then(|| message::origin(packet.message)).flatten();
+        let outcome = self.recorder.control_packet(&ControlPacketRow {
+            connection: connection.number,
+            direction: if from == Side::Client { Towards::Broker } else { Towards::Client },
+            client: Some(connection.client),
+            kind: kind(packet.kind),
+            qos: publish.then(|| packet.qos.level()),
+            dup: packet.dup,
+            retain: packet.retain,
+            packet_id: Some(packet.id).filter(|&id| id != 0),
+            reason: None,
+            topic: publish.then_some(topic),
+            publisher: origin.map(|(publisher, _)| publisher),
+            sequence: origin.map(|(_, sequence)| sequence),
+            stream_start: packet.start,
+            stream_end: packet.end,
+            fixed_header_bytes: parts.fixed_header,
+            topic_bytes: packet.topic_bytes.into(),
+            packet_id_bytes: parts.id,
+            property_bytes: packet.property_bytes.into(),
+            payload_bytes: parts.payload,
+            first_sent_ns: first_sent.as_ns(),
+            complete_ns: complete.map(|at| at.as_ns()),
+            segments: packet.segments,
+        });
+        self.keep(outcome);
+    }
+
+    /// Notes which packets a segment carries, and asks what the segment is. Returns the round trip it shows.
+    fn witness(&mut self, connection: &mut Connection, frame: &Frame, crossing: &Crossing) -> Option<u64> {
+        let segment = &frame.segment;
+        let stream = &mut connection.streams[frame.from as usize];
+        let (mqtt, packets) = (&mut self.mqtt, &mut self.carried);
+        packets.clear();
+        if let Some(start) = frame.offset {
+            let end = start + u64::from(segment.length);
+            stream.sent(crossing.entered, start, end, |packet| {
+                if packet.end <= end {
+                    name(packet, mqtt);
+                }
+                if packet.start >= start {
+                    packets.push(seen(packet));
+                }
+            });
+        }
+        let mut sack = [(0, 0); 4];
+        let blocks =
+            segment.sack.iter().zip(&mut sack).map(|((start, end), place)| *place = (start.0, end.0)).count();
+        let [client, broker] = connection.hosts;
+        let to_broker = frame.from == Side::Client;
+        let judgement = self.analyser.segment(&SeenSegment {
+            at: crossing.entered,
+            connection: connection.number,
+            client: connection.client,
+            to_broker,
+            hosts: if to_broker { [client, broker] } else { [broker, client] },
+            ports: ports(connection, frame.from),
+            seq: segment.seq.0,
+            ack: segment.ack.0,
+            flags: segment.flags.bits(),
+            window: segment.window,
+            mss: segment.mss,
+            window_scale: segment.window_scale,
+            timestamps: segment.timestamps.map(|stamps| (stamps.value, stamps.echo)),
+            sack: &sack[..blocks],
+            header_bytes: u32::from(segment.header_bytes()),
+            payload_bytes: u32::from(segment.length),
+            frame_bytes: crossing.frame_bytes,
+            packets: &self.carried,
+        });
+        self.marks.push_str(judgement.marks.unwrap_or_default());
+        judgement.ack_rtt.map(Duration::as_ns)
+    }
+
+    fn keep(&mut self, outcome: Result<(), Error>) {
+        if let Err(error) = outcome {
+            self.failure.get_or_insert(error);
+        }
+    }
+}
+
+/// A frame on a link, whatever becomes of it.
+fn row<'a>(
+    connection: &Connection,
+    frame: &Frame,
+    crossing: &Crossing,
+    [sack, mqtt, marks]: [Option<&'a str>; 3],
+) -> PacketRow<'a> {
+    let segment = &frame.segment;
+    let (from, to) = (frame.from as usize, frame.from.other() as usize);
+    let [source, destination] = ports(connection, frame.from);
+    PacketRow {
+        link: crossing.link as u16,
+        direction: if frame.from == Side::Client { Direction::Up } else { Direction::Down },
+        hop: crossing.hop as u8,
+        hops: frame.hops,
+        frame: frame.number,
+        from_host: connection.hosts[from],
+        to_host: connection.hosts[to],
+        entered_ns: crossing.entered.as_ns(),
+        start_ns: None,
+        sent_ns: None,
+        delivered_ns: None,
+        fate: FrameFate::Delivered,
+        cause: None,
+        frame_bytes: crossing.frame_bytes,
+        ip_bytes: wire::ip_bytes(segment),
+        protocol: TCP,
+        source_port: Some(source),
+        destination_port: Some(destination),
+        connection: Some(connection.number),
+        seq: Some(segment.seq.0),
+        ack: segment.flags.has(Flags::ACK).then_some(segment.ack.0),
+        flags: Some(segment.flags.bits()),
+        window: Some(segment.window),
+        payload_bytes: u32::from(segment.length),
+        tsval: segment.timestamps.map(|stamps| stamps.value),
+        tsecr: segment.timestamps.map(|stamps| stamps.echo),
+        sack,
+        stream_offset: frame.offset,
+        mqtt,
+        marks,
+        ack_rtt_ns: None,
+    }
+}
+
+/// The sender's port and the receiver's.
+fn ports(connection: &Connection, from: Side) -> [u16; 2] {
+    match from {
+        Side::Client => [connection.port, connection.broker_port],
+        Side::Broker => [connection.broker_port, connection.port],
+    }
+}
+
+fn describe_sack(segment: &Segment, text: &mut String) {
+    text.clear();
+    for (start, end) in segment.sack.iter() {
+        let blank = if text.is_empty() { "" } else { " " };
+        write!(text, "{blank}{}-{}", start.0, end.0).expect("a string takes all");
+    }
+}
+
+/// A packet as the `mqtt` column names it.
+fn name(packet: &Packet, text: &mut String) {
+    if !text.is_empty() {
+        text.push(' ');
+    }
+    text.push_str(kind(packet.kind).as_str());
+    let written = match (packet.kind == Kind::Publish, packet.id) {
+        (true, 0) => write!(text, "({})", packet.qos.level()),
+        (true, id) => write!(text, "({},{id})", packet.qos.level()),
+        (false, 0) => Ok(()),
+        (false, id) => write!(text, "({id})"),
+    };
+    written.expect("a string takes all");
+}
+
+/// A packet as the analyser sees it.
+fn seen(packet: &Packet) -> SeenPacket {
+    let parts = Parts::of(packet);
+    SeenPacket {
+        offset: packet.start,
+        kind: kind(packet.kind),
+        qos: packet.qos.level(),
+        dup: packet.dup,
+        retain: packet.retain,
+        id: Some(packet.id).filter(|&id| id != 0),
+        fixed_header_bytes: parts.fixed_header,
+        topic_bytes: packet.topic_bytes.into(),
+        packet_id_bytes: parts.id,
+        property_bytes: packet.property_bytes.into(),
+        payload_bytes: parts.payload,
+    }
+}
+
+/// Sizes that follow from the packet's whole.
+struct Parts {
+    fixed_header: u32,
+    id: u32,
+    /// Of packets other than PUBLISH everything else.
+    payload: u32,
+}
+
+impl Parts {
+    fn of(packet: &Packet) -> Parts {
+        let total = (packet.end - packet.start) as u32;
+        // One byte, and the remaining length in groups of seven bits (MQTT 3.1.1 §2.2.3).
+        let fixed_header = [(128, 2), (16_384, 3), (2_097_152, 4)]
+            .into_iter()
+            .find(|(limit, bytes)| total - bytes < *limit)
+            .map_or(5, |(_, bytes)| bytes);
+        let id = if packet.id != 0 { 2 } else { 0 };
+        let publish = packet.kind == Kind::Publish;
+        let payload = if publish { packet.payload_bytes } else { total - fixed_header - id };
+        Parts { fixed_header, id, payload }
+    }
+}
+
+fn recorded(cause: net::Cause) -> Cause {
+    match cause {
+        net::Cause::QueueFull => Cause::QueueFull,
+        net::Cause::RandomLoss => Cause::RandomLoss,
+        net::Cause::BurstLoss => Cause::BurstLoss,
+        net::Cause::BitError => Cause::BitError,
+    }
+}
+
+fn kind(kind: Kind) -> ControlPacketKind {
+    match kind {
+        Kind::Connect => ControlPacketKind::Connect,
+        Kind::Connack => ControlPacketKind::Connack,
+        Kind::Publish => ControlPacketKind::Publish,
+        Kind::Puback => ControlPacketKind::Puback,
+        Kind::Pubrec => ControlPacketKind::Pubrec,
+        Kind::Pubrel => ControlPacketKind::Pubrel,
+        Kind::Pubcomp => ControlPacketKind::Pubcomp,
+        Kind::Subscribe => ControlPacketKind::Subscribe,
+        Kind::Suback => ControlPacketKind::Suback,
+        Kind::Unsubscribe => ControlPacketKind::Unsubscribe,
+        Kind::Unsuback => ControlPacketKind::Unsuback,
+        Kind::Pingreq => ControlPacketKind::Pingreq,
+        Kind::Pingresp => ControlPacketKind::Pingresp,
+        Kind::Disconnect => ControlPacketKind::Disconnect,
+        Kind::Auth => ControlPacketKind::Auth,
+    }
+}
+
+/// The IP protocol number.
+const TCP: u8 = 6;

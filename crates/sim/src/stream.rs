@@ -1,0 +1,182 @@
+//! One direction of a connection: the MQTT packets in it, by position. There are no bytes.
+
+use std::collections::VecDeque;
+
+use mqttlab_mqtt::{Kind, Qos};
+use mqttlab_units::Instant;
+
+/// A control packet in a stream.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Packet {
+    /// Position of its first byte, from 0.
+    pub(crate) start: u64,
+    /// Position behind its last byte.
+    pub(crate) end: u64,
+    pub(crate) kind: Kind,
+    pub(crate) qos: Qos,
+    pub(crate) dup: bool,
+    pub(crate) retain: bool,
+    /// Whether a CONNACK says that the session is still there.
+    pub(crate) session_present: bool,
+    /// Packet identifier; 0 for none.
+    pub(crate) id: u16,
+    /// The topic of a PUBLISH.
+    pub(crate) topic: u32,
+    /// Which message a PUBLISH carries.
+    pub(crate) message: u64,
+    /// Of a PUBLISH: the topic with its length.
+    pub(crate) topic_bytes: u16,
+    /// Of a PUBLISH of MQTT 5: the properties with their length.
+    pub(crate) property_bytes: u8,
+    /// Of a PUBLISH: the application message.
+    pub(crate) payload_bytes: u32,
+    /// When the first segment with a byte of it came to the first link.
+    pub(crate) first_sent: Option<Instant>,
+    /// Segments that carried a byte of it until it was complete.
+    pub(crate) segments: u32,
+}
+
+impl Packet {
+    /// A packet of this kind that is not a PUBLISH, to be given its place in a stream.
+    pub(crate) fn bare(kind: Kind, id: u16) -> Packet {
+        Packet {
+            start: 0,
+            end: 0,
+            kind,
+            qos: Qos::AtMostOnce,
+            dup: false,
+            retain: false,
+            session_present: false,
+            id,
+            topic: 0,
+            message: 0,
+            topic_bytes: 0,
+            property_bytes: 0,
+            payload_bytes: 0,
+            first_sent: None,
+            segments: 0,
+        }
+    }
+}
+
+/// Packets on their way from one end to the other.
+#[derive(Debug, Default)]
+pub(crate) struct Stream {
+    packets: VecDeque<Packet>,
+    /// How many of `packets` the receiver has read.
+    read: usize,
+    /// Position behind the last packet.
+    end: u64,
+    /// How much of it the socket has taken.
+    accepted: u64,
+    /// How much of it the receiver has acknowledged.
+    acknowledged: u64,
+}
+
+impl Stream {
+    /// Appends a packet of `length` bytes, and says where it ends.
+    pub(crate) fn append(&mut self, packet: Packet, length: usize) -> u64 {
+        let start = self.end;
+        self.end += length as u64;
+        self.packets.push_back(Packet { start, end: self.end, ..packet });
+        self.end
+    }
+
+    /// Bytes that the socket has not taken.
+    pub(crate) fn waiting(&self) -> u64 {
+        self.end - self.accepted
+    }
+
+    /// The socket has taken so many more.
+    pub(crate) fn accept(&mut self, bytes: u64) {
+        self.accepted += bytes;
+    }
+
+    /// How much the socket has taken.
+    pub(crate) fn accepted(&self) -> u64 {
+        self.accepted
+    }
+
+    /// A segment with these bytes came to the first link. Calls `carried` for each packet that has bytes in it.
+    pub(crate) fn sent(&mut self, at: Instant, start: u64, end: u64, mut carried: impl FnMut(&Packet)) {
+        let from = self.packets.partition_point(|packet| packet.end <= start);
+        for packet in self.packets.iter_mut().skip(from) {
+            if packet.start >= end {
+                break;
+            }
+            packet.first_sent.get_or_insert(at);
+            packet.segments += 1;
+            carried(packet);
+        }
+    }
+
+    /// The next packet that ends at or before `offset` and has not been read.
+    pub(crate) fn read(&mut self, offset: u64) -> Option<Packet> {
+        let packet = *self.packets.get(self.read).filter(|packet| packet.end <= offset)?;
+        self.read += 1;
+        self.forget();
+        Some(packet)
+    }
+
+    /// The receiver has acknowledged everything before `offset`.
+    pub(crate) fn acknowledge(&mut self, offset: u64) {
+        self.acknowledged = self.acknowledged.max(offset);
+        self.forget();
+    }
+
+    /// What was never read, at the end.
+    pub(crate) fn unread(&self) -> impl Iterator<Item = &Packet> {
+        self.packets.iter().skip(self.read)
+    }
+
+    /// As for a new connection, with the room that it has.
+    pub(crate) fn clear(&mut self) {
+        self.packets.clear();
+        *self = Stream { packets: std::mem::take(&mut self.packets), ..Stream::default() };
+    }
+
+    /// Drops what both ends are done with: a packet is needed until no retransmission can carry it.
+    fn forget(&mut self) {
+        while self.read > 0 && self.packets.front().is_some_and(|packet| packet.end <= self.acknowledged) {
+            self.packets.pop_front();
+            self.read -= 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stream(lengths: &[usize]) -> Stream {
+        let mut stream = Stream::default();
+        for (id, length) in lengths.iter().enumerate() {
+            stream.append(Packet::bare(Kind::Puback, id as u16), *length);
+        }
+        stream
+    }
+
+    #[test]
+    fn a_packet_can_be_read_when_its_last_byte_is_there() {
+        let mut stream = stream(&[10, 5]);
+        assert!(stream.read(9).is_none());
+        assert_eq!(stream.read(14).map(|packet| packet.id), Some(0));
+        assert!(stream.read(14).is_none());
+        assert_eq!(stream.read(15).map(|packet| packet.id), Some(1));
+    }
+
+    #[test]
+    fn segments_are_counted_until_the_packet_is_done_with() {
+        let mut stream = stream(&[10, 5]);
+        let mut carried = Vec::new();
+        let at = Instant::from_ns(7);
+        for (start, end) in [(0, 8), (8, 15), (0, 8)] {
+            stream.sent(at, start, end, |packet| carried.push(packet.id));
+        }
+        assert_eq!(carried, [0, 0, 1, 0]);
+        let packet = stream.read(15).unwrap();
+        assert_eq!((packet.first_sent, packet.segments), (Some(at), 3));
+        stream.acknowledge(10);
+        assert_eq!(stream.unread().count(), 1);
+    }
+}

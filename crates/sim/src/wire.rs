@@ -1,0 +1,195 @@
+//! Frames on the network: the same links that the live emulator drives, in virtual time.
+
+use std::collections::{HashMap, VecDeque};
+
+use mqttlab_net::{self as net, Fate, Link, Network, Output};
+use mqttlab_plan::{Hop, NetworkKind, Plan};
+use mqttlab_tcp::Segment;
+use mqttlab_units::{Bytes, Instant};
+
+use crate::connection::Side;
+
+/// The network, and what is on it.
+pub(crate) struct Wire {
+    network: Network,
+    /// How many links each path has.
+    hops: Vec<u8>,
+    routes: HashMap<(usize, usize), usize>,
+    /// For paths between any two hosts where nothing is emulated.
+    everywhere: Option<usize>,
+    frames: Vec<Frame>,
+    free: Vec<u32>,
+    numbered: u64,
+    arrived: VecDeque<u32>,
+}
+
+/// A frame under way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Frame {
+    pub(crate) number: u64,
+    /// Place of its connection.
+    pub(crate) connection: u32,
+    /// Who sent it.
+    pub(crate) from: Side,
+    pub(crate) segment: Segment,
+    /// Position of its payload in the stream; `None` without payload.
+    pub(crate) offset: Option<u64>,
+    pub(crate) hops: u8,
+    /// Whether nothing is in its way.
+    direct: bool,
+    /// Itself and its copies.
+    outstanding: u8,
+}
+
+/// Something became of a frame.
+pub(crate) enum Happened {
+    /// On a link.
+    Crossed { frame: Frame, link: usize, hop: usize, entered: Instant, fate: Fate },
+    /// No link was in its way.
+    Direct { frame: Frame, at: Instant },
+    /// It arrived damaged, and its receiver does not take it.
+    Spoilt { frame: Frame },
+}
+
+impl Wire {
+    pub(crate) fn new(plan: &Plan) -> Wire {
+        let seed = plan.seed.derive("network");
+        let links = plan.network.links.iter().map(|spec| Link::new(spec.clone(), seed)).collect();
+        let mut paths: Vec<Vec<usize>> = Vec::new();
+        let mut routes = HashMap::new();
+        for path in &plan.network.paths {
+            routes.insert((path.from, path.to), paths.len());
+            paths.push(path.hops.iter().map(|Hop::Link(link)| *link).collect());
+        }
+        let everywhere = (plan.network.kind != NetworkKind::Emulated).then(|| {
+            paths.push(Vec::new());
+            paths.len() - 1
+        });
+        Wire {
+            hops: paths.iter().map(|path| path.len() as u8).collect(),
+            network: Network::new(links, paths),
+            routes,
+            everywhere,
+            frames: Vec::new(),
+            free: Vec::new(),
+            numbered: 0,
+            arrived: VecDeque::new(),
+        }
+    }
+
+    /// The path between two hosts. A host reaches itself without crossing anything.
+    pub(crate) fn path(&mut self, from: usize, to: usize) -> Option<usize> {
+        self.everywhere.or_else(|| self.routes.get(&(from, to)).copied())
+    }
+
+    /// The size that a link counts for an IP packet.
+    pub(crate) fn frame_bytes(&self, link: usize, ip_bytes: u32) -> u32 {
+        self.network.links()[link].frame_size(Bytes(ip_bytes.into())).0 as u32
+    }
+
+    /// How many links there are.
+    pub(crate) fn links(&self) -> usize {
+        self.network.links().len()
+    }
+
+    /// A segment sets out on a path.
+    pub(crate) fn send(
+        &mut self,
+        now: Instant,
+        path: usize,
+        connection: u32,
+        from: Side,
+        segment: &Segment,
+        offset: Option<u64>,
+    ) {
+        let frame = Frame {
+            number: self.numbered,
+            connection,
+            from,
+            segment: *segment,
+            offset,
+            hops: self.hops[path].max(1),
+            direct: self.hops[path] == 0,
+            outstanding: 1,
+        };
+        self.numbered += 1;
+        let place = match self.free.pop() {
+            Some(place) => {
+                self.frames[place as usize] = frame;
+                place
+            }
+            None => {
+                self.frames.push(frame);
+                self.frames.len() as u32 - 1
+            }
+        };
+        self.network.handle(now, place.into(), path, Bytes(ip_bytes(segment).into()));
+    }
+
+    /// Time has passed.
+    pub(crate) fn tick(&mut self, now: Instant) {
+        self.network.tick(now);
+    }
+
+    /// When something happens to a frame next.
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        self.network.next_deadline()
+    }
+
+    /// What happened on the links. Frames that reach the ends of their paths are kept for [`Wire::arrival`].
+    pub(crate) fn poll(&mut self) -> Option<Happened> {
+        loop {
+            match self.network.poll()? {
+                Output::Crossed { frame: place, link, hop, entered, fate } => {
+                    return Some(self.crossed(place as u32, link, hop, entered, fate));
+                }
+                Output::Arrived { frame: place, at, corrupted_bit, .. } => {
+                    let place = place as u32;
+                    let frame = self.frames[place as usize];
+                    if corrupted_bit.is_some() {
+                        // The checksum finds it.
+                        self.release(place);
+                        return Some(Happened::Spoilt { frame });
+                    }
+                    self.arrived.push_back(place);
+                    if frame.direct {
+                        return Some(Happened::Direct { frame, at });
+                    }
+                }
+            }
+        }
+    }
+
+    /// The next frame that is at the end of its path.
+    pub(crate) fn arrival(&mut self) -> Option<Frame> {
+        let place = self.arrived.pop_front()?;
+        let frame = self.frames[place as usize];
+        self.release(place);
+        Some(frame)
+    }
+
+    fn crossed(&mut self, place: u32, link: usize, hop: usize, entered: Instant, fate: Fate) -> Happened {
+        let frame = self.frames[place as usize];
+        match fate {
+            Fate::Delivered(net::Delivery { duplicate_at: Some(_), .. }) => {
+                self.frames[place as usize].outstanding += 1;
+            }
+            Fate::Delivered(_) => {}
+            Fate::Dropped { .. } => self.release(place),
+        }
+        Happened::Crossed { frame, link, hop, entered, fate }
+    }
+
+    fn release(&mut self, place: u32) {
+        let frame = &mut self.frames[place as usize];
+        frame.outstanding -= 1;
+        if frame.outstanding == 0 {
+            self.free.push(place);
+        }
+    }
+}
+
+/// Size of the IP packet that carries a segment: IPv4 without options.
+pub(crate) fn ip_bytes(segment: &Segment) -> u32 {
+    20 + u32::from(segment.header_bytes()) + u32::from(segment.length)
+}
