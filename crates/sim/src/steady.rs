@@ -66,9 +66,9 @@ impl Steady {
         let cut = if cut_transient { transient(&means) } else { 0 };
         let rest = &self.batches[cut..];
         let each = rest.len() / SAMPLES;
-        // The oldest are left out where they do not fill a sample.
+        // The newest are left out where they do not fill a sample.
         let samples: Vec<f64> =
-            rest[rest.len() - each * SAMPLES..].chunks_exact(each).map(|part| join(part).mean()).collect();
+            rest[..each * SAMPLES].chunks_exact(each).map(|part| join(part).mean()).collect();
         let mean = samples.iter().sum::<f64>() / SAMPLES as f64;
         let squares: f64 = samples.iter().map(|sample| (sample - mean).powi(2)).sum();
         let error = (squares / (SAMPLES - 1) as f64 / SAMPLES as f64).sqrt();
