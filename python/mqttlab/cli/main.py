@@ -69,6 +69,7 @@ def main() -> None:
       mqttlab check scenarios/demo.toml     what would run
       mqttlab run scenarios/demo.toml       run it; the recording goes to runs/
       mqttlab report runs/demo-...          table and HTML page from a recording
+      mqttlab compare runs/a runs/b         two runs side by side
       mqttlab doctor                        what this machine can do
     """
 
@@ -161,6 +162,25 @@ def report(run: Path, out: Path | None) -> None:
     except OSError as error:
         _refuse([f"{out or run / 'report.html'} cannot be written: {error.strerror}; choose a place with --html"])
     console.print(f"report     {page}", highlight=False, soft_wrap=True)
+
+
+@main.command()
+@click.argument("first", type=click.Path(path_type=Path))
+@click.argument("second", type=click.Path(path_type=Path))
+@click.option("--tolerance", type=float, default=5.0, show_default=True, metavar="PERCENT",
+              help="Differences beyond this are marked.")
+@_mistakes_exit_with_2
+def compare(first: Path, second: Path, tolerance: float) -> None:
+    """Compare the recordings FIRST and SECOND, such as a live run and a simulation of the same scenario.
+
+    \b
+      mqttlab run scenario.toml --backend live --runs runs
+      mqttlab run scenario.toml --backend sim --runs runs
+      mqttlab compare runs/scenario-... runs/scenario-...
+    """
+    from mqttlab.report import comparison
+
+    comparison(first, second, Console(), tolerance)
 
 
 @main.command()

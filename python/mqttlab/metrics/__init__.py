@@ -5,6 +5,7 @@ in :mod:`mqttlab.metrics.definition`. None of them knows which producer made the
 over messages, never over other percentiles.
 """
 
+from mqttlab.metrics.agreement import compare
 from mqttlab.metrics.application import application, clients, deliveries, setup
 from mqttlab.metrics.definition import ALL, APPLICATION, LINK, SETUP, Metric
 from mqttlab.metrics.link import links
@@ -19,6 +20,7 @@ __all__ = [
     "application",
     "batch_means_ci95",
     "clients",
+    "compare",
     "deliveries",
     "links",
     "setup",

@@ -69,7 +69,10 @@ def setup(recording: Recording) -> pl.DataFrame:
 
 
 def measurement_s(recording: Recording) -> float:
-    """Length of the measurement in seconds: as planned, or until a run that was cut short ended."""
+    """Length of the measurement in seconds: as it was, or until a run that was cut short ended."""
+    phases = (recording.run.get("details") or {}).get("phases") or {}
+    if recording.complete and phases.get("measure_until_ns") is not None:
+        return float(phases["measure_until_ns"] - phases["measure_from_ns"]) / 1e9
     planned = float(recording.plan["phases"]["duration_ns"]) / 1e9
     if recording.complete:
         return planned

@@ -58,6 +58,38 @@ def terminal(run_dir: Path, console: Console) -> None:
     _print_verdict(recording, console)
 
 
+def comparison(first: Path, second: Path, console: Console, tolerance_percent: float) -> bool:
+    """Print two runs side by side, and say whether all that was compared lies within the tolerance.
+
+    Raises:
+        RecordingError: there is no recording in one of the directories.
+    """
+    recordings = [Recording.open(directory) for directory in (first, second)]
+    table = metrics.compare(*recordings)
+    shown = Table(title=f"{recordings[0].name}", title_justify="left", title_style="bold")
+    for column in ("scope", "metric"):
+        shown.add_column(column, no_wrap=True)
+    for directory in (first, second):
+        shown.add_column(directory.name, justify="right", overflow="fold")
+    shown.add_column("difference %", justify="right", no_wrap=True)
+    before = None
+    agreed = True
+    for row in table.iter_rows(named=True):
+        difference = row["difference_percent"]
+        far = difference is None or abs(difference) > tolerance_percent
+        agreed &= not far
+        words = "–" if difference is None else f"{difference:+.1f}"
+        shown.add_row(
+            row["scope"] if row["scope"] != before else "", heading(row["metric"]), number(row["first"]),
+            number(row["second"]), f"[bold yellow]{words}[/]" if far else words,
+        )
+        before = row["scope"]
+    if not console.is_terminal:
+        console.width = max(console.width, WIDE + 40)
+    console.print(shown)
+    return agreed
+
+
 def _table(title: str, frame: pl.DataFrame, columns: tuple[str, ...]) -> Table:
     table = Table(title=title, title_justify="left", title_style="bold")
     present = [column for column in columns if column in frame.columns]

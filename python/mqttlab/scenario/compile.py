@@ -121,6 +121,7 @@ def _network(scenario: Scenario, hosts: _Hosts) -> dict[str, Any]:
     paths: list[dict[str, Any]] = []
     described: list[str] = []
     broker = hosts.first[scenario.broker.host]
+    trunk_up, trunk_down = _trunk(scenario, links)
     for network in scenario.networks:
         other = next(name for name in network.between if name != scenario.broker.host)
         if other not in hosts.first:
@@ -128,8 +129,8 @@ def _network(scenario: Scenario, hosts: _Hosts) -> dict[str, Any]:
         placed, words = _placed(network, towards_broker=network.between[1] == scenario.broker.host)
         described.append(words)
         for up, down, member in _links_of(network, placed, other, hosts, links):
-            paths.append({"from": member, "to": broker, "hops": [{"link": link} for link in up]})
-            paths.append({"from": broker, "to": member, "hops": [{"link": link} for link in down]})
+            paths.append({"from": member, "to": broker, "hops": [{"link": link} for link in up + trunk_up]})
+            paths.append({"from": broker, "to": member, "hops": [{"link": link} for link in trunk_down + down]})
     return {
         "kind": KIND_OF_NETWORK[scenario.network],
         "description": "; ".join(described) or scenario.network,
@@ -137,6 +138,15 @@ def _network(scenario: Scenario, hosts: _Hosts) -> dict[str, Any]:
         "links": links,
         "paths": paths,
     }
+
+
+def _trunk(scenario: Scenario, links: list[dict[str, Any]]) -> tuple[list[int], list[int]]:
+    """The indices of the links between a switch and the broker, up and down."""
+    if scenario.trunk is None:
+        return [], []
+    links.append(scenario.trunk.up.plan("trunk/up"))
+    links.append(scenario.trunk.down.plan("trunk/down"))
+    return [len(links) - 2], [len(links) - 1]
 
 
 def _placed(network: NetworkBetween, *, towards_broker: bool) -> tuple[Placed, str]:

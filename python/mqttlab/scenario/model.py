@@ -85,6 +85,13 @@ class NetworkBetween(Part):
         return self
 
 
+class Trunk(Part):
+    """The link between a switch and the broker, behind the networks that lead to the switch."""
+
+    up: LinkDirection = Field(description="From the switch to the broker.")
+    down: LinkDirection = Field(description="From the broker to the switch.")
+
+
 class Service(Part):
     """How long the simulated broker works on a message."""
 
@@ -324,6 +331,8 @@ class Scenario(Part):
     network: Literal["emulated", "direct", "loopback", "veth", "external"] = Field(
         "emulated", description="`direct` (plain veth) and `loopback` have no emulator in the path.")
     networks: list[NetworkBetween] = Field(default_factory=list, description="What lies between hosts.")
+    trunk: Trunk | None = Field(
+        None, description="Behind all of these: from a switch to the broker and back, shared by everybody.")
     mtu: int = Field(1500, ge=576, le=65_535, description="Largest IP packet in bytes.")
     mqtt: Mqtt = Field(Mqtt(), description="Protocol and session of groups that say nothing else.")
     groups: list[Group] = Field(min_length=1, description="Clients alike.")
