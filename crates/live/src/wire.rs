@@ -116,7 +116,7 @@ impl Wire {
             paths: wiring
                 .paths
                 .iter()
-                .map(|path| path.hops.iter().map(|Hop::Link(link)| *link).collect())
+                .map(|path| path.hops.iter().map(link_of).collect())
                 .collect(),
             routes,
             broker_host: wiring.broker_host,
@@ -285,6 +285,14 @@ impl Wire {
     }
 }
 
+/// The plan's check lets no radio channel into a live run.
+fn link_of(hop: &Hop) -> usize {
+    match hop {
+        Hop::Link(link) => *link,
+        Hop::Radio { .. } => panic!("a radio channel is in the path of a live run"),
+    }
+}
+
 /// The destination address of an IPv4 packet (RFC 791 §3.1).
 fn destination(packet: &[u8]) -> Option<u32> {
     let is_ipv4 = packet.first()? >> 4 == 4;
@@ -298,6 +306,8 @@ fn recorded(cause: net::Cause) -> Cause {
         net::Cause::RandomLoss => Cause::RandomLoss,
         net::Cause::BurstLoss => Cause::BurstLoss,
         net::Cause::BitError => Cause::BitError,
+        net::Cause::RetryLimit => Cause::RetryLimit,
+        net::Cause::Unreachable => Cause::Unreachable,
     }
 }
 

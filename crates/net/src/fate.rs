@@ -43,6 +43,10 @@ pub enum Cause {
     BurstLoss,
     /// At least one of its bits was damaged on the way.
     BitError,
+    /// The last permitted attempt failed: nobody acknowledged.
+    RetryLimit,
+    /// The last permitted attempt failed, and the receiver was out of reach.
+    Unreachable,
 }
 
 impl Fate {

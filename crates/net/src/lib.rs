@@ -1,4 +1,4 @@
-//! What happens to a frame: links and the paths across them.
+//! What happens to a frame: links, radio channels, and the paths across them.
 //!
 //! Sans-I/O machines: a frame's size and a time go in, a [`Fate`] with times comes out. The simulator drives them in
 //! virtual time, the live emulator drives the same machines in real time. Loss is a result here, never an error.
@@ -8,9 +8,10 @@ mod fate;
 mod link;
 mod loss;
 mod network;
+pub mod radio;
 mod spec;
 
 pub use fate::{Cause, Delivery, Fate};
 pub use link::{Link, LinkCounters};
-pub use network::{Network, Output};
+pub use network::{Network, Output, Stage};
 pub use spec::{DelayLaw, DelaySpec, LinkSpec, LossPlace, LossSpec, QueueSpec, ReorderSpec};

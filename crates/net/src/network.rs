@@ -1,45 +1,69 @@
-//! The stage graph: frames crossing one link after another.
+//! The stage graph: frames crossing one link or radio channel after another.
 //!
-//! A link that several paths name is shared by them. A frame enters the next link of its path when it arrives at the
-//! end of the last one, at that *ideal* time, however late the shell calls: lateness does not add up along a path.
-//! Frames of different flows enter a shared link in the order of these times; equal times keep the order in which
-//! they were made.
+//! A link that several paths name is shared by them. A frame enters the next stage of its path when it arrives at
+//! the end of the last one, at that *ideal* time, however late the shell calls: lateness does not add up along a
+//! path. Frames of different flows enter a shared stage in the order of these times; equal times keep the order in
+//! which they were made.
 //!
 //! Contract: `handle` with times that never run back, drain `poll` until `None`, call again at `next_deadline`.
+//!
+//! Cost: a heap of the frames under way, and for each call a look at each medium; media are few.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use mqttlab_units::{Bytes, Instant};
 
-use crate::fate::Fate;
+use crate::fate::{Delivery, Fate};
 use crate::link::Link;
+use crate::radio::{self, Medium, Outcome};
 
-/// Links, and the frames between them.
+/// Links and media, and the frames between them.
 #[derive(Clone, Debug)]
 pub struct Network {
     links: Vec<Link>,
-    paths: Vec<Vec<usize>>,
-    waiting: BinaryHeap<Reverse<(Instant, u64, Transit)>>,
+    media: Vec<Medium>,
+    paths: Vec<Vec<Stage>>,
+    waiting: BinaryHeap<Reverse<(Instant, u64, u32)>>,
     next_number: u64,
+    transits: Vec<Transit>,
+    free: Vec<u32>,
+    in_transit: usize,
     ready: VecDeque<Output>,
     now: Instant,
+}
+
+/// One thing that a frame crosses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// A link.
+    Link(usize),
+    /// A radio channel, from one of its stations to another.
+    Radio {
+        /// The medium.
+        medium: usize,
+        /// The sending station.
+        from: usize,
+        /// The receiving station.
+        to: usize,
+    },
 }
 
 /// What happens to frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// A frame entered a link, and this is what becomes of it there.
+    /// A frame entered a link, and this is what becomes of it there; or it has crossed a medium, or was dropped
+    /// there. Comes before the frame's `Arrived`.
     Crossed {
         /// The caller's token.
         frame: u64,
-        /// The link.
+        /// The link; media are counted on after the last link.
         link: usize,
-        /// Which link of the path, from 0.
+        /// Which stage of the path, from 0.
         hop: usize,
-        /// When it came to the link.
+        /// When it came to the link, or to the sending station.
         entered: Instant,
-        /// What becomes of it.
+        /// What becomes of it. On a medium, `start` is the begin of the first attempt.
         fate: Fate,
     },
     /// A frame is at the end of its path.
@@ -55,13 +79,13 @@ pub enum Output {
     },
 }
 
-/// A frame on its way. The ordering serves only to break ties that the insertion number has broken already.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// A frame on its way.
+#[derive(Clone, Copy, Debug)]
 struct Transit {
     frame: u64,
-    size: u64,
-    path: usize,
-    hop: usize,
+    size: Bytes,
+    path: u32,
+    hop: u32,
     corrupted_bit: Option<u64>,
     copy: bool,
 }
@@ -72,13 +96,31 @@ impl Network {
     /// # Panics
     /// When a path names a link that is not there.
     pub fn new(links: Vec<Link>, paths: Vec<Vec<usize>>) -> Self {
-        let known = paths.iter().flatten().all(|link| *link < links.len());
-        assert!(known, "a path names a link that is not there");
+        let stages = |path: Vec<usize>| path.into_iter().map(Stage::Link).collect();
+        Network::with_media(links, Vec::new(), paths.into_iter().map(stages).collect())
+    }
+
+    /// A network of these links and media.
+    ///
+    /// # Panics
+    /// When a path names a link, a medium or a station that is not there, or a station twice in one stage.
+    pub fn with_media(links: Vec<Link>, media: Vec<Medium>, paths: Vec<Vec<Stage>>) -> Self {
+        let known = |stage: &Stage| match *stage {
+            Stage::Link(link) => link < links.len(),
+            Stage::Radio { medium, from, to } => {
+                media.get(medium).is_some_and(|medium| from.max(to) < medium.stations() && from != to)
+            }
+        };
+        assert!(paths.iter().flatten().all(known), "a path names a link or a station that is not there");
         Network {
             links,
+            media,
             paths,
             waiting: BinaryHeap::new(),
             next_number: 0,
+            transits: Vec::new(),
+            free: Vec::new(),
+            in_transit: 0,
             ready: VecDeque::new(),
             now: Instant::ZERO,
         }
@@ -89,13 +131,30 @@ impl Network {
         &self.links
     }
 
+    /// The media, for their counters.
+    pub fn media(&self) -> &[Medium] {
+        &self.media
+    }
+
+    /// The size that a link counts for an IP packet, or a medium's MAC. `link` as in [`Output::Crossed`].
+    pub fn frame_size(&self, link: usize, packet: Bytes) -> Bytes {
+        match self.links.get(link) {
+            Some(link) => link.frame_size(packet),
+            None => self.media[link - self.links.len()].frame_size(packet),
+        }
+    }
+
     /// A frame sets out on a path.
     ///
     /// # Panics
     /// When time runs back, or the path is not there.
     pub fn handle(&mut self, now: Instant, frame: u64, path: usize, size: Bytes) {
         self.tick(now);
-        self.advance(now, Transit { frame, size: size.0, path, hop: 0, corrupted_bit: None, copy: false });
+        self.in_transit += 1;
+        self.advance(
+            now,
+            Transit { frame, size, path: path as u32, hop: 0, corrupted_bit: None, copy: false },
+        );
     }
 
     /// Time has passed.
@@ -105,12 +164,22 @@ impl Network {
     pub fn tick(&mut self, now: Instant) {
         assert!(now >= self.now, "time ran back in the network");
         self.now = now;
-        while let Some(Reverse((at, _, transit))) = self.waiting.peek().copied() {
-            if at > now {
-                break;
+        loop {
+            let wire = self.waiting.peek().map(|Reverse((at, _, _))| *at).filter(|at| *at <= now);
+            let radio = self.next_medium().filter(|(at, _)| *at <= now);
+            match radio {
+                _ if wire.is_some_and(|wire| radio.is_none_or(|(radio, _)| wire <= radio)) => {
+                    self.leave_link()
+                }
+                Some((at, medium)) => {
+                    self.media[medium].tick(at);
+                    self.drain(medium);
+                }
+                None => break,
             }
-            self.waiting.pop();
-            self.advance(at, transit);
+        }
+        for medium in &mut self.media {
+            medium.tick(now);
         }
     }
 
@@ -119,39 +188,109 @@ impl Network {
         self.ready.pop_front()
     }
 
-    /// When the next frame arrives somewhere.
+    /// When something may happen next.
     pub fn next_deadline(&self) -> Option<Instant> {
-        self.waiting.peek().map(|Reverse((at, _, _))| *at)
+        let wire = self.waiting.peek().map(|Reverse((at, _, _))| *at);
+        let radio = self.next_medium().map(|(at, _)| at);
+        wire.into_iter().chain(radio).min()
     }
 
     /// Frames under way.
     pub fn in_transit(&self) -> usize {
-        self.waiting.len()
+        self.in_transit
     }
 
-    /// The frame is at the entrance of its next link, or at the end of its path, at this ideal time.
+    fn next_medium(&self) -> Option<(Instant, usize)> {
+        let deadlines = self.media.iter().enumerate();
+        deadlines.filter_map(|(index, medium)| Some((medium.next_deadline()?, index))).min()
+    }
+
+    fn leave_link(&mut self) {
+        let Reverse((at, _, place)) = self.waiting.pop().expect("a frame is due");
+        let transit = self.release(place);
+        self.advance(at, transit);
+    }
+
+    /// The frame is at the entrance of its next stage, or at the end of its path, at this ideal time.
     fn advance(&mut self, at: Instant, transit: Transit) {
         let Transit { frame, corrupted_bit, copy, .. } = transit;
-        let Some(&link) = self.paths[transit.path].get(transit.hop) else {
-            self.ready.push_back(Output::Arrived { frame, at, corrupted_bit, copy });
+        match self.paths[transit.path as usize].get(transit.hop as usize).copied() {
+            None => {
+                self.in_transit -= 1;
+                self.ready.push_back(Output::Arrived { frame, at, corrupted_bit, copy });
+            }
+            Some(Stage::Link(link)) => self.offer(at, link, transit),
+            Some(Stage::Radio { medium, from, to }) => {
+                let place = self.keep(transit);
+                let input = radio::Input::Send { frame: place.into(), from, to, size: transit.size };
+                self.media[medium].handle(at, input);
+                self.drain(medium);
+            }
+        }
+    }
+
+    fn offer(&mut self, at: Instant, link: usize, transit: Transit) {
+        let Transit { frame, corrupted_bit, .. } = transit;
+        let fate = self.links[link].offer(at, transit.size);
+        self.ready.push_back(Output::Crossed { frame, link, hop: transit.hop as usize, entered: at, fate });
+        let Fate::Delivered(delivery) = fate else {
+            self.in_transit -= 1;
             return;
         };
-        let fate = self.links[link].offer(at, Bytes(transit.size));
-        self.ready.push_back(Output::Crossed { frame, link, hop: transit.hop, entered: at, fate });
-        let Fate::Delivered(delivery) = fate else { return };
-        let onward = Transit {
-            hop: transit.hop + 1,
-            corrupted_bit: delivery.corrupted_bit.or(corrupted_bit),
-            ..transit
-        };
+        let corrupted_bit = delivery.corrupted_bit.or(corrupted_bit);
+        let onward = Transit { hop: transit.hop + 1, corrupted_bit, ..transit };
         self.schedule(delivery.at, onward);
         if let Some(copy_at) = delivery.duplicate_at {
+            self.in_transit += 1;
             self.schedule(copy_at, Transit { copy: true, ..onward });
         }
     }
 
+    /// What became of frames on a medium. A frame goes on when it arrives; its sender is done with it later.
+    fn drain(&mut self, medium: usize) {
+        while let Some(output) = self.media[medium].poll() {
+            match output {
+                radio::Output::Arrived { frame, entered, start, at } => {
+                    let transit = self.transits[frame as usize];
+                    let delivery = Delivery { start, sent: at, at, corrupted_bit: None, duplicate_at: None };
+                    self.crossed(medium, transit, entered, Fate::Delivered(delivery));
+                    self.advance(at, Transit { hop: transit.hop + 1, ..transit });
+                }
+                radio::Output::Finished(finished) => {
+                    let transit = self.release(finished.frame as u32);
+                    if let Outcome::Dropped { cause } = finished.fate {
+                        let air = finished.start.zip(finished.sent);
+                        self.crossed(medium, transit, finished.entered, Fate::Dropped { cause, air });
+                        self.in_transit -= 1;
+                    }
+                }
+            }
+        }
+    }
+
+    fn crossed(&mut self, medium: usize, transit: Transit, entered: Instant, fate: Fate) {
+        let link = self.links.len() + medium;
+        let (frame, hop) = (transit.frame, transit.hop as usize);
+        self.ready.push_back(Output::Crossed { frame, link, hop, entered, fate });
+    }
+
     fn schedule(&mut self, at: Instant, transit: Transit) {
-        self.waiting.push(Reverse((at, self.next_number, transit)));
+        let place = self.keep(transit);
+        self.waiting.push(Reverse((at, self.next_number, place)));
         self.next_number += 1;
+    }
+
+    fn keep(&mut self, transit: Transit) -> u32 {
+        if let Some(place) = self.free.pop() {
+            self.transits[place as usize] = transit;
+            return place;
+        }
+        self.transits.push(transit);
+        self.transits.len() as u32 - 1
+    }
+
+    fn release(&mut self, place: u32) -> Transit {
+        self.free.push(place);
+        self.transits[place as usize]
     }
 }

@@ -1,6 +1,7 @@
 //! What lies between the hosts.
 
-use mqttlab_net::LinkSpec;
+use mqttlab_net::radio::MediumSpec;
+use mqttlab_net::{LinkSpec, Stage};
 use serde::{Deserialize, Serialize};
 
 /// Links, and which of them each direction between two hosts crosses.
@@ -15,6 +16,9 @@ pub struct Network {
     pub mtu_bytes: u32,
     /// The links. A link that several paths name is shared by them.
     pub links: Vec<LinkSpec>,
+    /// Radio channels with their stations; for the simulator only.
+    #[serde(default)]
+    pub media: Vec<MediumSpec>,
     /// One for each ordered pair of hosts that talk; empty on a direct network.
     pub paths: Vec<PathPlan>,
 }
@@ -27,7 +31,7 @@ pub enum NetworkKind {
     Loopback,
     /// One namespace for each host, joined by plain veth devices; nothing in the path.
     Veth,
-    /// Through the links of the plan.
+    /// Through the links and media of the plan.
     Emulated,
     /// The engine's own namespace: for a broker that runs elsewhere.
     External,
@@ -47,8 +51,26 @@ pub struct PathPlan {
 
 /// One thing that a frame crosses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Hop {
     /// Index into the network's links.
     Link(usize),
+    /// From one station of a radio channel to another.
+    Radio {
+        /// Index into the network's media.
+        medium: usize,
+        /// Number of the sending station.
+        from: usize,
+        /// Number of the receiving station.
+        to: usize,
+    },
+}
+
+impl From<Hop> for Stage {
+    fn from(hop: Hop) -> Stage {
+        match hop {
+            Hop::Link(link) => Stage::Link(link),
+            Hop::Radio { medium, from, to } => Stage::Radio { medium, from, to },
+        }
+    }
 }

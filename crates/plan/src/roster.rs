@@ -115,7 +115,8 @@ impl Plan {
     /// nothing, where there are any.
     pub fn link_names(&self, direct: &str) -> Vec<String> {
         let crosses_nothing = self.network.paths.iter().any(|path| path.hops.is_empty());
-        let links = self.network.links.iter().map(|link| link.name.clone());
+        let media = self.network.media.iter().map(|medium| medium.name.clone());
+        let links = self.network.links.iter().map(|link| link.name.clone()).chain(media);
         links.chain(crosses_nothing.then(|| direct.to_owned())).collect()
     }
 

@@ -343,6 +343,8 @@ fn recorded(cause: net::Cause) -> Cause {
         net::Cause::RandomLoss => Cause::RandomLoss,
         net::Cause::BurstLoss => Cause::BurstLoss,
         net::Cause::BitError => Cause::BitError,
+        net::Cause::RetryLimit => Cause::RetryLimit,
+        net::Cause::Unreachable => Cause::Unreachable,
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use mqttlab_net::{self as net, Fate, Link, Network, Output};
-use mqttlab_plan::{Hop, NetworkKind, Plan};
+use mqttlab_net::radio::Medium;
+use mqttlab_net::{self as net, Fate, Link, Network, Output, Stage};
+use mqttlab_plan::{NetworkKind, Plan};
 use mqttlab_tcp::Segment;
 use mqttlab_units::{Bytes, Instant};
 
@@ -55,11 +56,12 @@ impl Wire {
     pub(crate) fn new(plan: &Plan) -> Wire {
         let seed = plan.seed.derive("network");
         let links = plan.network.links.iter().map(|spec| Link::new(spec.clone(), seed)).collect();
-        let mut paths: Vec<Vec<usize>> = Vec::new();
+        let media = plan.network.media.iter().map(|spec| Medium::new(spec.clone(), seed)).collect();
+        let mut paths: Vec<Vec<Stage>> = Vec::new();
         let mut routes = HashMap::new();
         for path in &plan.network.paths {
             routes.insert((path.from, path.to), paths.len());
-            paths.push(path.hops.iter().map(|Hop::Link(link)| *link).collect());
+            paths.push(path.hops.iter().map(|hop| (*hop).into()).collect());
         }
         let everywhere = (plan.network.kind != NetworkKind::Emulated).then(|| {
             paths.push(Vec::new());
@@ -67,7 +69,7 @@ impl Wire {
         });
         Wire {
             hops: paths.iter().map(|path| path.len() as u8).collect(),
-            network: Network::new(links, paths),
+            network: Network::with_media(links, media, paths),
             routes,
             everywhere,
             frames: Vec::new(),
@@ -84,12 +86,12 @@ impl Wire {
 
     /// The size that a link counts for an IP packet.
     pub(crate) fn frame_bytes(&self, link: usize, ip_bytes: u32) -> u32 {
-        self.network.links()[link].frame_size(Bytes(ip_bytes.into())).0 as u32
+        self.network.frame_size(link, Bytes(ip_bytes.into())).0 as u32
     }
 
-    /// How many links there are.
+    /// How many links and media there are.
     pub(crate) fn links(&self) -> usize {
-        self.network.links().len()
+        self.network.links().len() + self.network.media().len()
     }
 
     /// A segment sets out on a path.

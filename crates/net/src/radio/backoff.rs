@@ -1,0 +1,169 @@
+//! A station's wait for the medium: interframe spaces, the backoff's slots, and the network allocation vector.
+
+use mqttlab_units::{Dice, Duration, Instant};
+
+use super::timing::Timing;
+
+/// When the medium was and will be free, as one station knows.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Carrier {
+    /// Nothing on the air since.
+    idle_since: Instant,
+    /// A reception with errors forbids access until.
+    deferred_until: Instant,
+    /// Others have reserved the medium until.
+    reserved_until: Instant,
+    /// Others have asked for it until, but unless somebody answers them, only `reserved_until` holds.
+    requested_until: Instant,
+    /// A frame was spoilt since the medium became busy.
+    spoilt: bool,
+}
+
+impl Carrier {
+    /// The medium falls silent.
+    pub(crate) fn silent(&mut self, now: Instant, timing: &Timing) {
+        self.idle_since = now;
+        if std::mem::take(&mut self.spoilt) {
+            self.deferred_until = now + timing.eifs;
+        }
+    }
+
+    /// The station waits from here as from the end of a frame.
+    pub(crate) fn restart(&mut self, now: Instant) {
+        self.idle_since = self.idle_since.max(now);
+    }
+
+    /// A frame was received with errors.
+    pub(crate) fn spoil(&mut self) {
+        self.spoilt = true;
+    }
+
+    /// A frame was received without: whatever came before, the station knows what goes on.
+    pub(crate) fn hear(&mut self) {
+        self.spoilt = false;
+        self.deferred_until = Instant::ZERO;
+    }
+
+    /// A frame for another station reserves the medium.
+    pub(crate) fn reserve(&mut self, now: Instant, until: Instant) {
+        if now >= self.reserved_until {
+            self.requested_until = Instant::ZERO;
+        }
+        self.reserved_until = self.reserved_until.max(until);
+    }
+
+    /// An RTS for another station asks for the medium. Where nobody begins to send within the time in which the
+    /// CTS and what follows must come, the request is void (IEEE 802.11-2016 §10.3.2.4).
+    pub(crate) fn request(&mut self, now: Instant, until: Instant, timing: &Timing) {
+        if until > self.reserved_until {
+            self.reserve(now, now + timing.nav_timeout);
+            self.requested_until = until;
+        }
+    }
+
+    /// The station begins to receive a frame, so a request that it heard is answered.
+    pub(crate) fn answered(&mut self, now: Instant) {
+        if now < self.reserved_until {
+            self.reserved_until = self.reserved_until.max(self.requested_until);
+        }
+    }
+
+    /// Whether others have reserved the medium.
+    pub(crate) fn is_reserved(&self, now: Instant) -> bool {
+        now < self.reserved_until
+    }
+
+    /// When slots may be counted, if nothing comes.
+    fn free_from(&self, timing: &Timing) -> Instant {
+        (self.idle_since.max(self.reserved_until) + timing.difs).max(self.deferred_until)
+    }
+}
+
+/// A station's turn: the slots that it must still wait.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Backoff {
+    state: State,
+    slots: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    /// Nothing to wait for.
+    #[default]
+    Off,
+    /// The medium is busy.
+    Frozen,
+    /// Slots count from there.
+    Counting { from: Instant },
+    /// No slots, but a space that must pass first; if something comes in between, slots are drawn.
+    Spacing { until: Instant },
+}
+
+impl Backoff {
+    /// Draws slots, frozen at first.
+    pub(crate) fn draw(&mut self, dice: &mut Dice, window: u32) {
+        self.slots = dice.below(u64::from(window) + 1) as u32;
+        self.state = State::Frozen;
+    }
+
+    /// The station's turn has come, or there is nothing to wait for.
+    pub(crate) fn stop(&mut self) {
+        self.state = State::Off;
+    }
+
+    /// Whether there is nothing to wait for. A wait without a frame that is over ends here.
+    pub(crate) fn is_off(&mut self, now: Instant, timing: &Timing) -> bool {
+        if self.expiry(timing).is_some_and(|expiry| expiry <= now) {
+            self.state = State::Off;
+        }
+        self.state == State::Off
+    }
+
+    /// The medium is idle, and so far nobody has waited: no slots, if it stays so.
+    pub(crate) fn space(&mut self, carrier: &Carrier, timing: &Timing) {
+        self.state = State::Spacing { until: carrier.free_from(timing) };
+    }
+
+    /// The medium is idle.
+    pub(crate) fn resume(&mut self, carrier: &Carrier, timing: &Timing) {
+        if self.state == State::Frozen {
+            self.state = State::Counting { from: carrier.free_from(timing) };
+        }
+    }
+
+    /// The medium is busy. A turn that comes in this very instant is not lost: the station cannot know yet.
+    pub(crate) fn freeze(
+        &mut self,
+        now: Instant,
+        ready: bool,
+        dice: &mut Dice,
+        window: u32,
+        timing: &Timing,
+    ) {
+        let Some(expiry) = self.expiry(timing) else { return };
+        match self.state {
+            _ if expiry == now && ready => {}
+            _ if expiry <= now => self.state = State::Off,
+            State::Spacing { .. } => self.draw(dice, window),
+            State::Counting { from } => {
+                let counted = now.checked_since(from).map_or(0, |time| time.as_ns() / timing.slot.as_ns());
+                self.slots -= counted as u32;
+                self.state = State::Frozen;
+            }
+            State::Off | State::Frozen => {}
+        }
+    }
+
+    /// When its turn comes, if nothing else does.
+    pub(crate) fn expiry(&self, timing: &Timing) -> Option<Instant> {
+        match self.state {
+            State::Off | State::Frozen => None,
+            State::Counting { from } => Some(from + slots(self.slots, timing.slot)),
+            State::Spacing { until } => Some(until),
+        }
+    }
+}
+
+fn slots(count: u32, slot: Duration) -> Duration {
+    slot * u64::from(count)
+}

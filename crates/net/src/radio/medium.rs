@@ -1,0 +1,594 @@
+//! The medium: stations, what is on the air, and whose turn it is.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use mqttlab_units::{Bytes, Instant, Seed};
+
+use super::channel::{Channel, ChannelLaw};
+use super::counters::StationCounters;
+use super::field::Field;
+use super::level::Levels;
+use super::receiver::{Heard, Receiver, Spoilt};
+use super::spec::{MediumSpec, Position};
+use super::station::{Air, Job, Response, Station, Waiting};
+use super::timing::{ACK_BYTES, DATA_OVERHEAD_BYTES, Kind, RTS_BYTES, Timing};
+use crate::fate::Cause;
+
+/// One IEEE 802.11 channel and the stations on it.
+#[derive(Clone, Debug)]
+pub struct Medium {
+    spec: MediumSpec,
+    timing: Timing,
+    levels: Levels,
+    field: Field,
+    receivers: Vec<Receiver>,
+    stations: Vec<Station>,
+    /// Empty where the channel has no errors of its own.
+    channels: Vec<Channel>,
+    channel_law: Option<ChannelLaw>,
+    agenda: BinaryHeap<Reverse<Entry>>,
+    entries: u64,
+    /// Stations that waited for an answer and heard something else.
+    disappointed: Vec<u32>,
+    ready: VecDeque<Output>,
+    now: Instant,
+}
+
+/// What a medium is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// A station has an IP packet for another.
+    Send {
+        /// The caller's token.
+        frame: u64,
+        /// The sending station.
+        from: usize,
+        /// The receiving station.
+        to: usize,
+        /// Size of the IP packet.
+        size: Bytes,
+    },
+}
+
+/// What a medium tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// A frame is at its receiver, for the first time.
+    Arrived {
+        /// The caller's token.
+        frame: u64,
+        /// When it came to its sender.
+        entered: Instant,
+        /// When the first attempt began.
+        start: Instant,
+        /// When its last bit arrived.
+        at: Instant,
+    },
+    /// The sender is done with a frame, which may be some time after it arrived.
+    Finished(Finished),
+}
+
+/// A frame that a station is done with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Finished {
+    /// The caller's token.
+    pub frame: u64,
+    /// The sending station.
+    pub from: usize,
+    /// The receiving station.
+    pub to: usize,
+    /// When it came to the sending station.
+    pub entered: Instant,
+    /// When the first attempt began; `None` where there was none.
+    pub start: Option<Instant>,
+    /// When the last transmission of the frame itself ended; `None` where no attempt got beyond RTS.
+    pub sent: Option<Instant>,
+    /// How often the station gained access for it.
+    pub attempts: u32,
+    /// MAC bytes of all these attempts: data and RTS frames.
+    pub air_bytes: Bytes,
+    /// What became of it.
+    pub fate: Outcome,
+}
+
+/// What became of a frame.
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It arrived, and the sender may or may not know.
+    Delivered {
+        /// When.
+        at: Instant,
+    },
+    /// It did not.
+    Dropped {
+        /// [`Cause::QueueFull`], [`Cause::RetryLimit`], or [`Cause::Unreachable`] where its receiver could not have
+        /// heard the last attempt even in silence.
+        cause: Cause,
+    },
+}
+
+/// Something that will happen. Ends of frames go before all else that happens at the same time, so that a frame
+/// does not interfere with one that begins when it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Entry {
+    at: Instant,
+    order: u64,
+    station: u32,
+    event: Event,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    /// The station's transmission ends.
+    End,
+    /// Its turn may have come.
+    Turn,
+    /// A short interframe space has passed.
+    Respond,
+    /// An answer should have come.
+    Timeout,
+}
+
+impl Medium {
+    /// A silent medium. Its streams derive from `seed` by the medium's name.
+    ///
+    /// # Panics
+    /// When the spec fails [`MediumSpec::check`].
+    pub fn new(spec: MediumSpec, seed: Seed) -> Self {
+        if let Err(error) = spec.check() {
+            panic!("the medium `{}` was made of a bad spec: {error}", spec.name);
+        }
+        let seed = seed.derive(&spec.name);
+        let levels = Levels::new(&spec.radio);
+        let count = spec.stations();
+        let numbers = 0..count as u64;
+        let backoff = seed.derive("backoff");
+        let channel_law = spec.channel.as_ref().map(ChannelLaw::new);
+        let errors = seed.derive("channel");
+        Medium {
+            timing: Timing::new(&spec.phy),
+            field: Field::new(&spec.placement, &spec.mobility, &levels, seed),
+            receivers: vec![Receiver::default(); count],
+            stations: numbers.clone().map(|i| Station::new(&spec.phy, backoff.index(i))).collect(),
+            channels: match &channel_law {
+                Some(law) => numbers.map(|i| Channel::new(law, errors.index(i))).collect(),
+                None => Vec::new(),
+            },
+            channel_law,
+            levels,
+            agenda: BinaryHeap::new(),
+            entries: 0,
+            disappointed: Vec::new(),
+            ready: VecDeque::new(),
+            now: Instant::ZERO,
+            spec,
+        }
+    }
+
+    /// What the medium was made from.
+    pub fn spec(&self) -> &MediumSpec {
+        &self.spec
+    }
+
+    /// How many stations there are.
+    pub fn stations(&self) -> usize {
+        self.stations.len()
+    }
+
+    /// What a station has done up to the last call.
+    pub fn counters(&self, station: usize) -> StationCounters {
+        StationCounters { time: self.receivers[station].time(self.now), ..self.stations[station].counters }
+    }
+
+    /// The energy in joules that a station's radio has drawn up to the last call.
+    pub fn energy_j(&self, station: usize) -> f64 {
+        self.spec.energy.energy_j(&self.receivers[station].time(self.now))
+    }
+
+    /// Where a station is.
+    pub fn position(&mut self, station: usize) -> Position {
+        let [x, y] = self.field.position(self.now, station).map(|metres| (metres * 1e3).round() as i64);
+        Position { x_mm: x, y_mm: y }
+    }
+
+    /// The MAC bytes of the data frame that carries an IP packet.
+    pub fn frame_size(&self, packet: Bytes) -> Bytes {
+        packet + Bytes(DATA_OVERHEAD_BYTES.into())
+    }
+
+    /// Something happened.
+    ///
+    /// # Panics
+    /// When time runs back, a station is not there, or a station sends to itself.
+    pub fn handle(&mut self, now: Instant, input: Input) {
+        self.tick(now);
+        let Input::Send { frame, from, to, size } = input;
+        assert!(from.max(to) < self.stations.len(), "a frame was given to a station that is not there");
+        assert!(from != to, "a station was told to send to itself");
+        let station = &mut self.stations[from];
+        let job = Job::new(now, frame, to as u32, size.0);
+        if self.spec.mac.queue_limit_frames.is_some_and(|limit| station.queue.len() >= limit as usize) {
+            station.counters.dropped_queue += 1;
+            self.finish(from, job, Some(Cause::QueueFull));
+            return;
+        }
+        station.queue.push_back(job);
+        let length = station.queue.len() as u32;
+        station.counters.queue_frames_max = station.counters.queue_frames_max.max(length);
+        if length == 1 {
+            self.request(now, from);
+        }
+    }
+
+    /// Time has passed.
+    ///
+    /// # Panics
+    /// When time runs back.
+    pub fn tick(&mut self, now: Instant) {
+        assert!(now >= self.now, "time ran back on the medium `{}`", self.spec.name);
+        while let Some(Reverse(entry)) = self.agenda.peek().copied() {
+            if entry.at > now {
+                break;
+            }
+            self.agenda.pop();
+            self.now = entry.at;
+            let station = entry.station as usize;
+            match entry.event {
+                Event::End => self.end(entry.at, station),
+                Event::Turn => self.turn(entry.at, station),
+                Event::Respond => self.respond(entry.at, station),
+                Event::Timeout => self.time_out(entry.at, station),
+            }
+        }
+        self.now = now;
+    }
+
+    /// The next thing that happened.
+    pub fn poll(&mut self) -> Option<Output> {
+        self.ready.pop_front()
+    }
+
+    /// When something may happen next.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        self.agenda.peek().map(|Reverse(entry)| entry.at)
+    }
+
+    /// The first frame of an empty queue: it goes at once where the medium has been idle for long enough and the
+    /// last frame's backoff is over, and waits its turn elsewhere (IEEE 802.11-2016 §10.3.4.2).
+    fn request(&mut self, now: Instant, from: usize) {
+        let busy = self.receivers[from].is_busy();
+        let station = &mut self.stations[from];
+        if station.backoff.is_off(now, &self.timing) {
+            if busy || station.response.is_some() || station.carrier.is_reserved(now) {
+                station.backoff.draw(&mut station.dice, station.window);
+            } else {
+                station.backoff.space(&station.carrier, &self.timing);
+                if station.backoff.expiry(&self.timing).is_some_and(|expiry| expiry <= now) {
+                    self.attempt(now, from);
+                    return;
+                }
+            }
+        }
+        self.contend(from);
+    }
+
+    /// The station's slots count if the medium is idle.
+    fn contend(&mut self, station: usize) {
+        let idle = !self.receivers[station].is_busy();
+        let number = station as u32;
+        let station = &mut self.stations[station];
+        if idle {
+            station.backoff.resume(&station.carrier, &self.timing);
+        }
+        if let Some(at) = station.arm(&self.timing) {
+            schedule(&mut self.agenda, &mut self.entries, at, number, Event::Turn);
+        }
+    }
+
+    /// A turn that was put on the agenda is due; it may have been delayed or taken since.
+    fn turn(&mut self, now: Instant, number: usize) {
+        let station = &mut self.stations[number];
+        if station.armed != Some(now) {
+            return;
+        }
+        station.armed = None;
+        match station.backoff.expiry(&self.timing) {
+            Some(expiry) if expiry <= now && !station.queue.is_empty() => self.attempt(now, number),
+            _ => self.contend_again(number),
+        }
+    }
+
+    fn contend_again(&mut self, number: usize) {
+        if let Some(at) = self.stations[number].arm(&self.timing) {
+            schedule(&mut self.agenda, &mut self.entries, at, number as u32, Event::Turn);
+        }
+    }
+
+    /// The station has the medium for its first frame: RTS or data.
+    fn attempt(&mut self, now: Instant, from: usize) {
+        let station = &mut self.stations[from];
+        station.backoff.stop();
+        let job = station.queue.front_mut().expect("a station had its turn without a frame");
+        job.start.get_or_insert(now);
+        job.attempts += 1;
+        station.counters.retries += u64::from(job.attempts > 1);
+        let job = *job;
+        if job.is_announced(&self.spec.mac) {
+            let data = self.timing.airtime(Kind::Data, job.mac_bytes);
+            let reserved = self.timing.reserved(Kind::Rts, data);
+            self.begin(now, from, Air { kind: Kind::Rts, to: job.to, bytes: RTS_BYTES, reserved });
+        } else {
+            self.send_data(now, from);
+        }
+    }
+
+    fn send_data(&mut self, now: Instant, from: usize) {
+        let job = self.stations[from].queue.front().expect("a station sent data without a frame");
+        let reserved = self.timing.sifs + self.timing.ack;
+        self.begin(now, from, Air { kind: Kind::Data, to: job.to, bytes: job.mac_bytes, reserved });
+    }
+
+    /// A short interframe space after a frame: ACK, CTS, or the data that a CTS permits. Whether the medium is busy
+    /// does not matter now.
+    fn respond(&mut self, now: Instant, from: usize) {
+        let response =
+            self.stations[from].response.take().expect("a response was due, but none was asked for");
+        match response.kind {
+            Kind::Data => self.send_data(now, from),
+            kind => {
+                let Response { to, reserved, .. } = response;
+                self.begin(now, from, Air { kind, to, bytes: ACK_BYTES, reserved });
+            }
+        }
+    }
+
+    /// A frame's first bit goes on the air.
+    fn begin(&mut self, now: Instant, from: usize, air: Air) {
+        let Medium { field, receivers, stations, timing, levels, agenda, entries, .. } = self;
+        let sender = &mut stations[from];
+        debug_assert!(!receivers[from].is_transmitting(), "a station sent two frames at once");
+        sender.air = air;
+        sender.count_sent(&air);
+        sender.freeze(now, timing);
+        receivers[from].begin_transmission(now);
+        field.update(now, from, levels);
+        for near in field.row(from) {
+            let receiver = &mut receivers[near.station as usize];
+            let was_busy = receiver.is_busy();
+            let receives = receiver.begin(now, from as u32, air.kind, near.power, levels);
+            let station = &mut stations[near.station as usize];
+            if receives {
+                station.carrier.answered(now);
+            }
+            if !was_busy && receiver.is_busy() {
+                station.freeze(now, timing);
+            }
+        }
+        schedule(agenda, entries, now + timing.airtime(air.kind, air.bytes), from as u32, Event::End);
+    }
+
+    /// A frame's last bit has gone.
+    fn end(&mut self, now: Instant, from: usize) {
+        let air = self.stations[from].air;
+        self.release(now, from, air);
+        let arrived = self.spread(now, from, air);
+        let mut disappointed = std::mem::take(&mut self.disappointed);
+        for station in disappointed.drain(..) {
+            self.fail(now, station as usize);
+        }
+        self.disappointed = disappointed;
+        if arrived {
+            self.receive(now, from, air);
+        }
+    }
+
+    /// The sender has sent its frame and waits for the answer, if there is to be one.
+    fn release(&mut self, now: Instant, from: usize, air: Air) {
+        self.receivers[from].end_transmission(now, &self.levels);
+        let busy = self.receivers[from].is_busy();
+        let station = &mut self.stations[from];
+        if !busy {
+            station.carrier.silent(now, &self.timing);
+        }
+        let answer = match air.kind {
+            Kind::Data => Kind::Ack,
+            Kind::Rts => Kind::Cts,
+            Kind::Ack | Kind::Cts => return self.contend(from),
+        };
+        let job = station.queue.front_mut().expect("a station sent without a frame");
+        job.air_bytes += u64::from(air.bytes);
+        if air.kind == Kind::Data {
+            job.sent = Some(now);
+        }
+        let until = now + self.timing.response_timeout;
+        station.waiting = Some(Waiting { answer, from: air.to, until });
+        schedule(&mut self.agenda, &mut self.entries, until, from as u32, Event::Timeout);
+    }
+
+    /// Everybody who heard the frame knows that it is over. Whether its receiver has it.
+    fn spread(&mut self, now: Instant, from: usize, air: Air) -> bool {
+        let Medium { field, receivers, stations, timing, levels, agenda, entries, channels, .. } = self;
+        let mut arrived = false;
+        for near in field.row(from) {
+            let index = near.station as usize;
+            let (receiver, station) = (&mut receivers[index], &mut stations[index]);
+            let was_busy = receiver.is_busy();
+            let heard = receiver.end(now, from as u32, near.power, levels);
+            if heard != Heard::Nothing {
+                let lost = heard == Heard::Frame
+                    && self.channel_law.as_ref().is_some_and(|law| channels[index].strike(now, law));
+                let taken = heard == Heard::Frame && !lost;
+                station.note(now, heard, lost, &air, near.station == air.to, timing);
+                arrived |= taken && near.station == air.to;
+                let expected = taken && near.station == air.to && station.expects(air.kind, from as u32);
+                if station.waiting.is_some() && !expected {
+                    self.disappointed.push(near.station);
+                }
+            }
+            if was_busy && !receiver.is_busy() {
+                station.carrier.silent(now, timing);
+                station.backoff.resume(&station.carrier, timing);
+                if let Some(at) = station.arm(timing) {
+                    schedule(agenda, entries, at, near.station, Event::Turn);
+                }
+            }
+        }
+        arrived
+    }
+
+    /// The station that a frame was for has it.
+    fn receive(&mut self, now: Instant, from: usize, air: Air) {
+        let to = air.to as usize;
+        let (sender, reserved) = (from as u32, air.reserved);
+        let timing = &self.timing;
+        let response = match air.kind {
+            Kind::Data => {
+                self.deliver(now, from, to);
+                Response { kind: Kind::Ack, to: sender, reserved: mqttlab_units::Duration::ZERO }
+            }
+            Kind::Rts if self.stations[to].carrier.is_reserved(now) => return,
+            Kind::Rts => {
+                let rest = reserved.saturating_sub(timing.sifs + timing.cts);
+                Response { kind: Kind::Cts, to: sender, reserved: rest }
+            }
+            Kind::Cts | Kind::Ack if !self.stations[to].expects(air.kind, sender) => return,
+            Kind::Cts => {
+                self.stations[to].waiting = None;
+                Response { kind: Kind::Data, to: sender, reserved: mqttlab_units::Duration::ZERO }
+            }
+            Kind::Ack => return self.succeed(now, to),
+        };
+        let due = now + self.timing.sifs;
+        self.stations[to].response = Some(response);
+        schedule(&mut self.agenda, &mut self.entries, due, air.to, Event::Respond);
+    }
+
+    /// A data frame is at its receiver, which drops copies: a station sends one frame at a time, so remembering
+    /// the last sequence number of each sender is as good as a mark on the sender's frame.
+    fn deliver(&mut self, now: Instant, from: usize, to: usize) {
+        let job = self.stations[from].queue.front_mut().expect("a frame arrived that nobody sent");
+        if job.arrived.is_some() {
+            self.stations[to].counters.duplicates += 1;
+            return;
+        }
+        job.arrived = Some(now);
+        let start = job.start.expect("a frame arrived that was not sent");
+        let arrived = Output::Arrived { frame: job.frame, entered: job.entered, start, at: now };
+        self.ready.push_back(arrived);
+    }
+
+    /// An answer should have been noticed by now.
+    fn time_out(&mut self, now: Instant, number: usize) {
+        let Some(waiting) = self.stations[number].waiting else { return };
+        if waiting.until != now {
+            return;
+        }
+        // Once the header of something is in, the station waits for its end: it may be the answer.
+        let under_way = self.receivers[number].receiving_since();
+        if under_way.is_none_or(|start| start + self.timing.preamble > now) {
+            self.fail(now, number);
+        }
+    }
+
+    /// An attempt was answered as it should.
+    fn succeed(&mut self, now: Instant, number: usize) {
+        self.stations[number].waiting = None;
+        self.conclude(now, number, None);
+    }
+
+    /// An attempt was not.
+    fn fail(&mut self, now: Instant, number: usize) {
+        let idle = !self.receivers[number].is_busy();
+        let station = &mut self.stations[number];
+        let Some(waiting) = station.waiting.take() else { return };
+        station.counters.failures += 1;
+        if idle {
+            station.carrier.restart(now);
+        }
+        let job = station.queue.front_mut().expect("a station waited for an answer without a frame");
+        if job.fail(waiting.answer, &self.spec.mac) {
+            let power = self.field.power(now, number, waiting.from as usize, &self.levels);
+            let reachable = self.levels.reachable(power);
+            self.conclude(now, number, Some(if reachable { Cause::RetryLimit } else { Cause::Unreachable }));
+            return;
+        }
+        station.widen(&self.spec.phy);
+        station.backoff.draw(&mut station.dice, station.window);
+        self.contend(number);
+    }
+
+    /// The station is done with its first frame, and backs off before the next, if there is none yet too.
+    fn conclude(&mut self, now: Instant, number: usize, cause: Option<Cause>) {
+        debug_assert_eq!(now, self.now);
+        let station = &mut self.stations[number];
+        let job = station.queue.pop_front().expect("a station was done with no frame");
+        station.window = self.spec.phy.cw_min_slots;
+        station.backoff.draw(&mut station.dice, station.window);
+        self.contend(number);
+        let cause = cause.filter(|_| job.arrived.is_none());
+        let counters = &mut self.stations[number].counters;
+        match cause {
+            None => counters.delivered += 1,
+            Some(Cause::Unreachable) => counters.dropped_unreachable += 1,
+            Some(_) => counters.dropped_retry_limit += 1,
+        }
+        self.finish(number, job, cause);
+    }
+
+    fn finish(&mut self, from: usize, job: Job, cause: Option<Cause>) {
+        let fate = match (cause, job.arrived) {
+            (None, Some(at)) => Outcome::Delivered { at },
+            (Some(cause), _) => Outcome::Dropped { cause },
+            (None, None) => panic!("a frame was acknowledged that never arrived"),
+        };
+        let Job { frame, entered, start, sent, attempts, .. } = job;
+        let (to, air_bytes) = (job.to as usize, Bytes(job.air_bytes));
+        let finished = Finished { frame, from, to, entered, start, sent, attempts, air_bytes, fate };
+        self.ready.push_back(Output::Finished(finished));
+    }
+}
+
+impl Station {
+    /// Takes note of a frame that it was receiving.
+    fn note(&mut self, now: Instant, heard: Heard, lost: bool, air: &Air, for_it: bool, timing: &Timing) {
+        match heard {
+            Heard::Spoilt(Spoilt::Collision) => self.counters.collisions += 1,
+            Heard::Spoilt(Spoilt::Weak) => self.counters.weak += 1,
+            Heard::Frame if lost => self.counters.channel_errors += 1,
+            Heard::Frame | Heard::Nothing => {}
+        }
+        if heard != Heard::Frame || lost {
+            self.carrier.spoil();
+            return;
+        }
+        self.carrier.hear();
+        if for_it {
+            self.count_received(air);
+            return;
+        }
+        self.count_overheard(air);
+        match air.kind {
+            Kind::Rts => self.carrier.request(now, now + air.reserved, timing),
+            _ => self.carrier.reserve(now, now + air.reserved),
+        }
+    }
+
+    /// Whether it waits for this.
+    fn expects(&self, kind: Kind, from: u32) -> bool {
+        self.waiting.is_some_and(|waiting| waiting.answer == kind && waiting.from == from)
+    }
+}
+
+fn schedule(
+    agenda: &mut BinaryHeap<Reverse<Entry>>,
+    entries: &mut u64,
+    at: Instant,
+    station: u32,
+    event: Event,
+) {
+    let late = if event == Event::End { 0 } else { 1 << 63 };
+    agenda.push(Reverse(Entry { at, order: *entries | late, station, event }));
+    *entries += 1;
+}

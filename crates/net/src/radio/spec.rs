@@ -1,0 +1,289 @@
+//! What a medium is, as a plan says it.
+//!
+//! Levels are whole thousandths: `-94_000` mdBm is -94 dBm, `4_000` mdB is 4 dB. Lengths are millimetres.
+
+use std::fmt;
+
+use mqttlab_units::{BitRate, Duration, Ratio};
+use serde::{Deserialize, Serialize};
+
+use super::energy::EnergyProfile;
+
+/// A radio channel and the stations on it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MediumSpec {
+    /// Unique among links and media; random streams are derived from it.
+    pub name: String,
+    /// Rates and times.
+    pub phy: PhySpec,
+    /// Access, retries and queues.
+    pub mac: MacSpec,
+    /// Powers and thresholds.
+    pub radio: RadioSpec,
+    /// Errors in bursts at every receiver; `null` for none.
+    pub channel: Option<ChannelSpec>,
+    /// Where the stations are, and how many.
+    pub placement: PlacementSpec,
+    /// How they move.
+    pub mobility: MobilitySpec,
+    /// What their radios draw.
+    pub energy: EnergyProfile,
+}
+
+/// The physical layer: one data rate, one control rate.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PhySpec {
+    /// How bits become time.
+    pub modulation: Modulation,
+    /// Rate of data frames.
+    pub data_rate_bit_s: BitRate,
+    /// Rate of ACK, RTS and CTS frames.
+    pub control_rate_bit_s: BitRate,
+    /// PLCP preamble and header, which go before every frame.
+    #[serde(rename = "preamble_ns")]
+    pub preamble: Duration,
+    /// A slot of the backoff.
+    #[serde(rename = "slot_ns")]
+    pub slot: Duration,
+    /// Short interframe space. DIFS is this and two slots.
+    #[serde(rename = "sifs_ns")]
+    pub sifs: Duration,
+    /// The first contention window: the backoff is uniform in 0 to this.
+    pub cw_min_slots: u32,
+    /// The largest contention window.
+    pub cw_max_slots: u32,
+}
+
+/// How bits become time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Modulation {
+    /// DSSS and HR/DSSS (IEEE 802.11-2016 clauses 15 and 16): whole microseconds.
+    Dsss,
+    /// ERP-OFDM (clause 18): symbols of 4 µs, and 6 µs of signal extension.
+    ErpOfdm,
+}
+
+/// Access, retries and queues.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MacSpec {
+    /// Data frames longer than this (MAC header and check sequence included) are announced by RTS; `null` for none,
+    /// 0 for all.
+    pub rts_threshold_bytes: Option<u32>,
+    /// Transmissions of a frame that is not announced, or of its RTS, before it is dropped.
+    pub short_retry_limit: u32,
+    /// Transmissions of an announced frame before it is dropped.
+    pub long_retry_limit: u32,
+    /// Frames that wait at a station or are being sent; `null` for no limit.
+    pub queue_limit_frames: Option<u32>,
+}
+
+/// Powers and thresholds, the same at every station. Path loss is free space up to 1 m (from the frequency), and
+/// grows by ten times the exponent a decade from there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RadioSpec {
+    /// Carrier frequency.
+    pub frequency_hz: u64,
+    /// Thousandths of the path-loss exponent: 2000 is free space.
+    pub exponent_milli: u32,
+    /// Radiated power.
+    pub transmit_power_mdbm: i32,
+    /// A receiver takes up frames from this power on.
+    pub sensitivity_mdbm: i32,
+    /// Thermal noise and the receiver's own.
+    pub noise_mdbm: i32,
+    /// Signal to noise and interference that a receiver needs to find a preamble.
+    pub snir_preamble_mdb: i32,
+    /// Signal to noise and interference that ACK, RTS and CTS frames need to their end.
+    pub snir_control_mdb: i32,
+    /// Signal to noise and interference that data frames need to their end.
+    pub snir_data_mdb: i32,
+    /// A frame that comes this much stronger than all else together takes the receiver over from the frame it was
+    /// receiving; `null` for never.
+    pub capture_mdb: Option<i32>,
+    /// The medium is busy from this sum of powers on, even where no frame can be received.
+    pub carrier_sense_mdbm: i32,
+    /// Stations that would be heard with less than this do not exist for each other.
+    pub interference_floor_mdbm: i32,
+}
+
+/// Gilbert and Elliott's channel in time, at every receiver on its own: good and bad states of exponential length.
+/// Frames are lost in the bad state only.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChannelSpec {
+    /// Mean length of a bad state.
+    #[serde(rename = "mean_bad_ns")]
+    pub mean_bad: Duration,
+    /// Share of the time that is bad.
+    pub bad: Ratio,
+    /// Chance that a frame that ends in the bad state is lost.
+    pub loss_bad: Ratio,
+}
+
+/// Where the stations are at the start.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum PlacementSpec {
+    /// Where it says.
+    Explicit {
+        /// One for each station.
+        positions: Vec<Position>,
+    },
+    /// On a square grid, row by row from the origin.
+    Grid {
+        /// How many.
+        stations: u32,
+        /// From one to the next.
+        spacing_mm: u64,
+    },
+    /// Uniformly in a rectangle.
+    Random {
+        /// How many.
+        stations: u32,
+        /// Width of the rectangle.
+        width_mm: u64,
+        /// Height of the rectangle.
+        height_mm: u64,
+    },
+}
+
+/// A point of the plane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Position {
+    /// To the right.
+    pub x_mm: i64,
+    /// Up.
+    pub y_mm: i64,
+}
+
+/// How stations move.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum MobilitySpec {
+    /// Not at all.
+    None,
+    /// To a uniform point of a rectangle at a uniform speed, a pause there, and on.
+    RandomWaypoint {
+        /// Width of the rectangle.
+        width_mm: u64,
+        /// Height of the rectangle.
+        height_mm: u64,
+        /// Least speed in mm/s.
+        speed_min_mm_s: u64,
+        /// Greatest speed in mm/s.
+        speed_max_mm_s: u64,
+        /// How long a station rests at each point, and at the start.
+        #[serde(rename = "pause_ns")]
+        pause: Duration,
+        /// How long path losses are taken for constant.
+        #[serde(rename = "refresh_ns")]
+        refresh: Duration,
+    },
+}
+
+/// Why a medium cannot be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MediumError {
+    /// The field, as a path within the medium.
+    pub field: &'static str,
+    /// What is wrong, with value and limit.
+    pub problem: String,
+}
+
+impl fmt::Display for MediumError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` {}", self.field, self.problem)
+    }
+}
+
+impl std::error::Error for MediumError {}
+
+impl MediumSpec {
+    /// How many stations there are.
+    pub fn stations(&self) -> usize {
+        match &self.placement {
+            PlacementSpec::Explicit { positions } => positions.len(),
+            PlacementSpec::Grid { stations, .. } | PlacementSpec::Random { stations, .. } => {
+                *stations as usize
+            }
+        }
+    }
+
+    /// Whether a medium can be made of this.
+    ///
+    /// # Errors
+    /// The first field whose value cannot be run.
+    pub fn check(&self) -> Result<(), MediumError> {
+        let PhySpec { slot, cw_min_slots, cw_max_slots, .. } = self.phy;
+        positive("phy.slot_ns", slot.as_ns())?;
+        positive("phy.sifs_ns", self.phy.sifs.as_ns())?;
+        // The backoff doubles a window of 2^k - 1; beyond 2^15 - 1 the standard knows none.
+        require("phy.cw_max_slots", (cw_min_slots..=32_767).contains(&cw_max_slots), || {
+            format!("is {cw_max_slots}, but must be between cw_min_slots ({cw_min_slots}) and 32767")
+        })?;
+        positive("mac.short_retry_limit", self.mac.short_retry_limit.into())?;
+        positive("mac.long_retry_limit", self.mac.long_retry_limit.into())?;
+        if let Some(limit) = self.mac.queue_limit_frames {
+            positive("mac.queue_limit_frames", limit.into())?;
+        }
+        positive("radio.frequency_hz", self.radio.frequency_hz)?;
+        positive("radio.exponent_milli", self.radio.exponent_milli.into())?;
+        self.radio.check_levels()?;
+        if let Some(channel) = &self.channel {
+            positive("channel.mean_bad_ns", channel.mean_bad.as_ns())?;
+        }
+        positive("placement.stations", self.stations() as u64)?;
+        self.mobility.check()
+    }
+}
+
+impl RadioSpec {
+    fn check_levels(&self) -> Result<(), MediumError> {
+        // Sums of powers are counted in whole attowatts (-150 dBm) in 64 bits.
+        let levels = [
+            ("radio.transmit_power_mdbm", self.transmit_power_mdbm),
+            ("radio.sensitivity_mdbm", self.sensitivity_mdbm),
+            ("radio.noise_mdbm", self.noise_mdbm),
+            ("radio.carrier_sense_mdbm", self.carrier_sense_mdbm),
+            ("radio.interference_floor_mdbm", self.interference_floor_mdbm),
+        ];
+        for (field, level) in levels {
+            require(field, (-140_000..=40_000).contains(&level), || {
+                format!("is {level}, but must be between -140000 and 40000")
+            })?;
+        }
+        let lowest = self.sensitivity_mdbm.min(self.carrier_sense_mdbm);
+        require("radio.interference_floor_mdbm", self.interference_floor_mdbm <= lowest, || {
+            let floor = self.interference_floor_mdbm;
+            format!("is {floor}, but must not exceed sensitivity and carrier sense ({lowest})")
+        })
+    }
+}
+
+impl MobilitySpec {
+    fn check(&self) -> Result<(), MediumError> {
+        let MobilitySpec::RandomWaypoint { speed_min_mm_s, speed_max_mm_s, refresh, .. } = self else {
+            return Ok(());
+        };
+        // From speed 0 on, the mean speed of a waypoint walk falls to 0 (Yoon, Liu, Noble 2003).
+        positive("mobility.speed_min_mm_s", *speed_min_mm_s)?;
+        require("mobility.speed_max_mm_s", speed_max_mm_s >= speed_min_mm_s, || {
+            format!("is {speed_max_mm_s}, but must be at least speed_min_mm_s ({speed_min_mm_s})")
+        })?;
+        positive("mobility.refresh_ns", refresh.as_ns())
+    }
+}
+
+fn positive(field: &'static str, value: u64) -> Result<(), MediumError> {
+    require(field, value > 0, || "is 0, but must be positive".into())
+}
+
+fn require(field: &'static str, holds: bool, problem: impl FnOnce() -> String) -> Result<(), MediumError> {
+    if holds { Ok(()) } else { Err(MediumError { field, problem: problem() }) }
+}
