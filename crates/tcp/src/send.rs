@@ -34,6 +34,8 @@ pub(crate) struct Sender {
     last_sent_at: Instant,
     /// A window probe may fill a window that is too small to be worth a segment.
     squeeze: bool,
+    /// Window probes since something could last be sent, answered or not.
+    window_probes: u8,
     /// The congestion window stopped the present drain; something was sent in it.
     held_back: bool,
     sent_any: bool,
@@ -54,6 +56,7 @@ impl Sender {
             small_end: 0,
             last_sent_at: Instant::ZERO,
             squeeze: false,
+            window_probes: 0,
             held_back: false,
             sent_any: false,
         }
@@ -122,6 +125,7 @@ impl Endpoint {
             return self.give_up();
         }
         self.probes = self.probes.saturating_add(1);
+        self.tx.window_probes = self.tx.window_probes.saturating_add(1);
         // The peer's window is open but too small to be worth it: send what fits (RFC 1122 §4.2.3.4 (4)).
         self.tx.squeeze = self.tx.edge > self.tx.next;
         self.window_probe_due = !self.tx.squeeze;
@@ -253,7 +257,7 @@ impl Endpoint {
         self.board.push(start, taken, self.now);
         self.tx.next += u64::from(taken);
         self.tx.last_sent_at = self.now;
-        self.tx.squeeze = false;
+        (self.tx.squeeze, self.tx.window_probes) = (false, 0);
         self.tx.sent_any = true;
         self.counters.data_segments += u64::from(length > 0);
         self.recovery.on_sent(if self.congestion.smss() == 1 { 1 } else { u64::from(taken) });
@@ -352,7 +356,8 @@ impl Endpoint {
         let waits = self.tx.unsent() > 0 || self.tx.fin_unsent();
         if waits && self.board.is_empty() && self.timers.retransmission.is_none() && self.is_synchronised() {
             let timeout = self.rtt.base_timeout(&self.profile.rto).as_ns();
-            let doubled = Duration::from_ns(timeout.saturating_mul(1 << self.probes.min(20)));
+            // An answer shows that the peer lives, but not that it will read soon: the interval goes on growing.
+            let doubled = Duration::from_ns(timeout.saturating_mul(1 << self.tx.window_probes.min(20)));
             self.arm(Purpose::WindowProbe, doubled.min(self.profile.rto.max));
         }
     }

@@ -7,6 +7,7 @@
 
 mod linux;
 mod rfc1122;
+mod rfc1337;
 mod rfc2018;
 mod rfc3042;
 mod rfc3522;
@@ -14,9 +15,11 @@ mod rfc5681;
 mod rfc6298;
 mod rfc6582;
 mod rfc6675;
+mod rfc6928;
 mod rfc6937;
 mod rfc7323;
 mod rfc896;
 mod rfc8985;
 mod rfc9293;
+mod rfc9438;
 mod script;

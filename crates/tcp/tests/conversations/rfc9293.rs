@@ -373,6 +373,66 @@ fn s3_8_6_1_a_closed_window_is_probed_with_growing_intervals() {
 }
 
 #[test]
+fn s3_8_6_1_answers_keep_the_connection_alive_but_the_intervals_grow() {
+    check_established(
+        plain(),
+        "+0 write 1500
+         +10 < . 1:1(0) ack 1501 win 0
+         +0 write 300
+         +220 < . 1:1(0) ack 1501 win 0
+         +430 < . 1:1(0) ack 1501 win 0
+         +850 < . 1:1(0) ack 1501 win 0
+         +10 < . 1:1(0) ack 1501 win 5000",
+        expect![[r#"
+            0 write 1500
+                > . 1:1001(1000) ack 1 win 65535
+                > P. 1001:1501(500) ack 1 win 65535
+            10 < . 1:1(0) ack 1501 win 0
+                ! Acknowledged(1500)
+            10 write 300
+            220 tick
+                > . 1500:1500(0) ack 1 win 65535
+            230 < . 1:1(0) ack 1501 win 0
+            640 tick
+                > . 1500:1500(0) ack 1 win 65535
+            660 < . 1:1(0) ack 1501 win 0
+            1480 tick
+                > . 1500:1500(0) ack 1 win 65535
+            1510 < . 1:1(0) ack 1501 win 0
+            1520 < . 1:1(0) ack 1501 win 5000
+                > P. 1501:1801(300) ack 1 win 65535
+        "#]],
+    );
+}
+
+#[test]
+fn s3_8_6_1_data_for_a_closed_window_is_answered_and_not_taken() {
+    check_established(
+        Profile { receive_buffer: 2000, ..plain() },
+        "+0 < . 1:1001(1000) ack 1 win 65535
+         +0 < . 1001:2001(1000) ack 1 win 65535
+         +1 < P. 2001:2002(1) ack 1 win 65535
+         +1 read 2000
+         +1 < P. 2001:2002(1) ack 1 win 65535",
+        expect![[r#"
+            0 < . 1:1001(1000) ack 1 win 65535
+                > . 1:1(0) ack 1001 win 1000
+                ! Readable(1000)
+            0 < . 1001:2001(1000) ack 1 win 65535
+                > . 1:1(0) ack 2001 win 0
+                ! Readable(2000)
+            1 < P. 2001:2002(1) ack 1 win 65535
+                > . 1:1(0) ack 2001 win 0
+            2 read 2000
+                > . 1:1(0) ack 2001 win 2000
+            3 < P. 2001:2002(1) ack 1 win 65535
+                > . 1:1(0) ack 2002 win 1999
+                ! Readable(2001)
+        "#]],
+    );
+}
+
+#[test]
 fn s3_10_5_an_abort_resets() {
     check_established(
         plain(),
