@@ -198,7 +198,8 @@ impl Profile {
         Profile {
             mss: 536,
             window_scale: None,
-            timestamp_tick: Duration::from_ms(500),
+            // A minimum RTO of 30 ms needs a clock that is finer than that release's of 500 ms.
+            timestamp_tick: Duration::from_ms(1),
             sack: false,
             rack: false,
             tail_loss_probe: false,

@@ -202,9 +202,3 @@ fn a_shorter_minimum_timeout_repairs_sooner() {
     let (soon, late) = (mean(Duration::from_ms(30)), mean(Duration::from_s(1)));
     assert!(soon < 0.9 * late, "{soon} s and {late} s");
 }
-
-#[test]
-fn an_idle_endpoint_is_small() {
-    let size = size_of::<mqttlab_tcp::Endpoint>();
-    assert!(size <= 1024, "{size} bytes");
-}

@@ -1,0 +1,133 @@
+//! What an endpoint costs in memory: little at rest, and nothing more for each segment once warm.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::sync::Arc;
+
+use mqttlab_tcp::{Endpoint, Output, Profile, Role, Segment, State};
+use mqttlab_units::{Duration, Instant};
+
+/// The system's allocator, with a count of what each thread has asked for.
+struct Counting;
+
+thread_local! {
+    static CALLS: Cell<u64> = const { Cell::new(0) };
+    static BYTES: Cell<i64> = const { Cell::new(0) };
+}
+
+fn count(calls: u64, bytes: i64) {
+    CALLS.set(CALLS.get() + calls);
+    BYTES.set(BYTES.get() + bytes);
+}
+
+// SAFETY: every call goes to `System` unchanged; the counters are plain cells that allocate nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(1, layout.size() as i64);
+        // SAFETY: the caller keeps the contract, which is the same.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        count(0, -(layout.size() as i64));
+        // SAFETY: as above; `place` came from `System`.
+        unsafe { System.dealloc(place, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Two endpoints 1 ms apart on a network that loses nothing.
+struct Pair {
+    ends: [Endpoint; 2],
+    now: Instant,
+    to: [Vec<Segment>; 2],
+    segments: u64,
+}
+
+impl Pair {
+    fn established(profile: &Arc<Profile>) -> Pair {
+        let ends = [Role::Active, Role::Passive].map(|role| Endpoint::new(Arc::clone(profile), role));
+        // Room enough beforehand: the network's memory is not the endpoint's.
+        let to = [(); 2].map(|()| Vec::with_capacity(100));
+        let mut pair = Pair { ends, now: Instant::ZERO, to, segments: 0 };
+        pair.ends[0].open(pair.now);
+        pair.settle();
+        assert!(pair.ends.iter().all(|end| end.state() == State::Established));
+        pair
+    }
+
+    /// A request, and when all of it has come, its answer.
+    fn exchange(&mut self, request: u64, answer: u64) {
+        for (from, bytes) in [(0, request), (1, answer)] {
+            assert_eq!(self.ends[from].write(self.now, bytes), bytes);
+            self.run(Duration::from_ms(500));
+            assert_eq!(self.ends[1 - from].read(self.now, u64::MAX), bytes);
+        }
+        self.run(Duration::from_ms(500));
+    }
+
+    /// Carries segments and lets timers fire for so long.
+    fn run(&mut self, time: Duration) {
+        let end = self.now + time;
+        self.settle();
+        let due = |ends: &[Endpoint; 2]| ends.iter().filter_map(Endpoint::next_deadline).min();
+        while let Some(at) = due(&self.ends).filter(|at| *at <= end) {
+            self.now = at;
+            self.ends.iter_mut().for_each(|end| end.tick(at));
+            self.settle();
+        }
+        self.now = self.now.max(end);
+    }
+
+    /// Carries segments until both are silent.
+    fn settle(&mut self) {
+        loop {
+            self.drain();
+            if self.to.iter().all(Vec::is_empty) {
+                return;
+            }
+            self.now += Duration::from_ms(1);
+            for side in 0..2 {
+                let ends = &mut self.ends;
+                self.to[side].drain(..).for_each(|segment| ends[side].receive(self.now, &segment));
+            }
+        }
+    }
+
+    fn drain(&mut self) {
+        for side in 0..2 {
+            while let Some(output) = self.ends[side].poll() {
+                if let Output::Transmit(segment) = output {
+                    self.to[1 - side].push(segment);
+                    self.segments += 1;
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn once_warm_no_segment_allocates() {
+    for profile in [Profile::linux(), Profile::netbsd_2005(), Profile::microcontroller()] {
+        let mut pair = Pair::established(&Arc::new(profile));
+        (0..10).for_each(|_| pair.exchange(1000, 200));
+        let (calls, segments) = (CALLS.get(), pair.segments);
+        (0..1000).for_each(|_| pair.exchange(1000, 200));
+        assert!(pair.segments - segments >= 2000, "segments were exchanged");
+        assert_eq!(CALLS.get() - calls, 0, "allocations");
+    }
+}
+
+#[test]
+fn an_idle_connection_keeps_less_than_a_kibibyte_at_each_end() {
+    let profile = Arc::new(Profile::linux());
+    let before = BYTES.get();
+    let mut pair = Pair::established(&profile);
+    (0..10).for_each(|_| pair.exchange(1000, 200));
+    let network: usize = pair.to.iter().map(|queue| queue.capacity() * size_of::<Segment>()).sum();
+    let heap = (BYTES.get() - before) as usize - network;
+    let each = size_of::<Endpoint>() + heap / 2;
+    assert!(each < 1024, "{each} bytes, {} of them on the heap", heap / 2);
+}
