@@ -74,7 +74,7 @@ impl Carrier {
     }
 
     /// When slots may be counted, if nothing comes.
-    fn free_from(&self, timing: &Timing) -> Instant {
+    pub(crate) fn free_from(&self, timing: &Timing) -> Instant {
         (self.idle_since.max(self.reserved_until) + timing.difs).max(self.deferred_until)
     }
 }

@@ -2,6 +2,8 @@
 
 use mqttlab_units::Duration;
 
+use super::timing::Kind;
+
 /// What one station has done so far. Bytes are those of MAC frames, header and check sequence included, without
 /// preambles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -80,11 +82,15 @@ impl Traffic {
             bytes: kinds.iter().map(|tally| tally.bytes).sum(),
         }
     }
-}
 
-impl Tally {
-    pub(crate) fn count(&mut self, bytes: u32) {
-        self.frames += 1;
-        self.bytes += u64::from(bytes);
+    pub(crate) fn count(&mut self, kind: Kind, bytes: u32) {
+        let tally = match kind {
+            Kind::Data => &mut self.data,
+            Kind::Ack => &mut self.ack,
+            Kind::Rts => &mut self.rts,
+            Kind::Cts => &mut self.cts,
+        };
+        tally.frames += 1;
+        tally.bytes += u64::from(bytes);
     }
 }

@@ -1,15 +1,16 @@
 //! The medium: stations, what is on the air, and whose turn it is.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 
-use mqttlab_units::{Bytes, Instant, Seed};
+use mqttlab_units::{Bytes, Duration, Instant, Seed};
 
+use super::agenda::{Agenda, Event};
 use super::channel::{Channel, ChannelLaw};
 use super::counters::StationCounters;
+use super::event::{Finished, Input, Outcome, Output};
 use super::field::Field;
 use super::level::Levels;
-use super::receiver::{Heard, Receiver, Spoilt};
+use super::receiver::{Heard, Receiver};
 use super::spec::{MediumSpec, Position};
 use super::station::{Air, Job, Response, Station, Waiting};
 use super::timing::{ACK_BYTES, DATA_OVERHEAD_BYTES, Kind, RTS_BYTES, Timing};
@@ -27,108 +28,11 @@ pub struct Medium {
     /// Empty where the channel has no errors of its own.
     channels: Vec<Channel>,
     channel_law: Option<ChannelLaw>,
-    agenda: BinaryHeap<Reverse<Entry>>,
-    entries: u64,
+    agenda: Agenda,
     /// Stations that waited for an answer and heard something else.
     disappointed: Vec<u32>,
     ready: VecDeque<Output>,
     now: Instant,
-}
-
-/// What a medium is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Input {
-    /// A station has an IP packet for another.
-    Send {
-        /// The caller's token.
-        frame: u64,
-        /// The sending station.
-        from: usize,
-        /// The receiving station.
-        to: usize,
-        /// Size of the IP packet.
-        size: Bytes,
-    },
-}
-
-/// What a medium tells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Output {
-    /// A frame is at its receiver, for the first time.
-    Arrived {
-        /// The caller's token.
-        frame: u64,
-        /// When it came to its sender.
-        entered: Instant,
-        /// When the first attempt began.
-        start: Instant,
-        /// When its last bit arrived.
-        at: Instant,
-    },
-    /// The sender is done with a frame, which may be some time after it arrived.
-    Finished(Finished),
-}
-
-/// A frame that a station is done with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Finished {
-    /// The caller's token.
-    pub frame: u64,
-    /// The sending station.
-    pub from: usize,
-    /// The receiving station.
-    pub to: usize,
-    /// When it came to the sending station.
-    pub entered: Instant,
-    /// When the first attempt began; `None` where there was none.
-    pub start: Option<Instant>,
-    /// When the last transmission of the frame itself ended; `None` where no attempt got beyond RTS.
-    pub sent: Option<Instant>,
-    /// How often the station gained access for it.
-    pub attempts: u32,
-    /// MAC bytes of all these attempts: data and RTS frames.
-    pub air_bytes: Bytes,
-    /// What became of it.
-    pub fate: Outcome,
-}
-
-/// What became of a frame.
-#[must_use]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// It arrived, and the sender may or may not know.
-    Delivered {
-        /// When.
-        at: Instant,
-    },
-    /// It did not.
-    Dropped {
-        /// [`Cause::QueueFull`], [`Cause::RetryLimit`], or [`Cause::Unreachable`] where its receiver could not have
-        /// heard the last attempt even in silence.
-        cause: Cause,
-    },
-}
-
-/// Something that will happen. Ends of frames go before all else that happens at the same time, so that a frame
-/// does not interfere with one that begins when it ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Entry {
-    at: Instant,
-    order: u64,
-    station: u32,
-    event: Event,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Event {
-    /// The station's transmission ends.
-    End,
-    /// Its turn may have come.
-    Turn,
-    /// A short interframe space has passed.
-    Respond,
-    /// An answer should have come.
-    Timeout,
 }
 
 impl Medium {
@@ -158,8 +62,7 @@ impl Medium {
             },
             channel_law,
             levels,
-            agenda: BinaryHeap::new(),
-            entries: 0,
+            agenda: Agenda::default(),
             disappointed: Vec::new(),
             ready: VecDeque::new(),
             now: Instant::ZERO,
@@ -228,11 +131,7 @@ impl Medium {
     /// When time runs back.
     pub fn tick(&mut self, now: Instant) {
         assert!(now >= self.now, "time ran back on the medium `{}`", self.spec.name);
-        while let Some(Reverse(entry)) = self.agenda.peek().copied() {
-            if entry.at > now {
-                break;
-            }
-            self.agenda.pop();
+        while let Some(entry) = self.agenda.take(now) {
             self.now = entry.at;
             let station = entry.station as usize;
             match entry.event {
@@ -252,38 +151,39 @@ impl Medium {
 
     /// When something may happen next.
     pub fn next_deadline(&self) -> Option<Instant> {
-        self.agenda.peek().map(|Reverse(entry)| entry.at)
+        self.agenda.next()
     }
 
     /// The first frame of an empty queue: it goes at once where the medium has been idle for long enough and the
     /// last frame's backoff is over, and waits its turn elsewhere (IEEE 802.11-2016 §10.3.4.2).
     fn request(&mut self, now: Instant, from: usize) {
-        let busy = self.receivers[from].is_busy();
+        let receiver = &self.receivers[from];
+        let (busy, was_busy) = (receiver.is_busy(), receiver.was_busy_before(now));
         let station = &mut self.stations[from];
         if station.backoff.is_off(now, &self.timing) {
-            if busy || station.response.is_some() || station.carrier.is_reserved(now) {
-                station.backoff.draw(&mut station.dice, station.window);
-            } else {
+            let may_go = !was_busy && station.response.is_none() && !station.carrier.is_reserved(now);
+            if may_go && station.carrier.free_from(&self.timing) <= now {
+                self.attempt(now, from);
+                return;
+            }
+            if may_go && !busy {
                 station.backoff.space(&station.carrier, &self.timing);
-                if station.backoff.expiry(&self.timing).is_some_and(|expiry| expiry <= now) {
-                    self.attempt(now, from);
-                    return;
-                }
+            } else {
+                station.backoff.draw(&mut station.dice, station.window);
             }
         }
         self.contend(from);
     }
 
     /// The station's slots count if the medium is idle.
-    fn contend(&mut self, station: usize) {
-        let idle = !self.receivers[station].is_busy();
-        let number = station as u32;
-        let station = &mut self.stations[station];
+    fn contend(&mut self, number: usize) {
+        let idle = !self.receivers[number].is_busy();
+        let station = &mut self.stations[number];
         if idle {
             station.backoff.resume(&station.carrier, &self.timing);
         }
         if let Some(at) = station.arm(&self.timing) {
-            schedule(&mut self.agenda, &mut self.entries, at, number, Event::Turn);
+            self.agenda.add(at, number as u32, Event::Turn);
         }
     }
 
@@ -294,15 +194,11 @@ impl Medium {
             return;
         }
         station.armed = None;
-        match station.backoff.expiry(&self.timing) {
-            Some(expiry) if expiry <= now && !station.queue.is_empty() => self.attempt(now, number),
-            _ => self.contend_again(number),
-        }
-    }
-
-    fn contend_again(&mut self, number: usize) {
-        if let Some(at) = self.stations[number].arm(&self.timing) {
-            schedule(&mut self.agenda, &mut self.entries, at, number as u32, Event::Turn);
+        let due = station.backoff.expiry(&self.timing).is_some_and(|expiry| expiry <= now);
+        if due && !station.queue.is_empty() {
+            self.attempt(now, number);
+        } else if let Some(at) = station.arm(&self.timing) {
+            self.agenda.add(at, number as u32, Event::Turn);
         }
     }
 
@@ -346,11 +242,11 @@ impl Medium {
 
     /// A frame's first bit goes on the air.
     fn begin(&mut self, now: Instant, from: usize, air: Air) {
-        let Medium { field, receivers, stations, timing, levels, agenda, entries, .. } = self;
+        let Medium { field, receivers, stations, timing, levels, agenda, .. } = self;
         let sender = &mut stations[from];
         debug_assert!(!receivers[from].is_transmitting(), "a station sent two frames at once");
         sender.air = air;
-        sender.count_sent(&air);
+        sender.counters.sent.count(air.kind, air.bytes);
         sender.freeze(now, timing);
         receivers[from].begin_transmission(now);
         field.update(now, from, levels);
@@ -366,7 +262,7 @@ impl Medium {
                 station.freeze(now, timing);
             }
         }
-        schedule(agenda, entries, now + timing.airtime(air.kind, air.bytes), from as u32, Event::End);
+        agenda.add(now + timing.airtime(air.kind, air.bytes), from as u32, Event::End);
     }
 
     /// A frame's last bit has gone.
@@ -404,12 +300,12 @@ impl Medium {
         }
         let until = now + self.timing.response_timeout;
         station.waiting = Some(Waiting { answer, from: air.to, until });
-        schedule(&mut self.agenda, &mut self.entries, until, from as u32, Event::Timeout);
+        self.agenda.add(until, from as u32, Event::Timeout);
     }
 
     /// Everybody who heard the frame knows that it is over. Whether its receiver has it.
     fn spread(&mut self, now: Instant, from: usize, air: Air) -> bool {
-        let Medium { field, receivers, stations, timing, levels, agenda, entries, channels, .. } = self;
+        let Medium { field, receivers, stations, timing, levels, agenda, channels, .. } = self;
         let mut arrived = false;
         for near in field.row(from) {
             let index = near.station as usize;
@@ -431,7 +327,7 @@ impl Medium {
                 station.carrier.silent(now, timing);
                 station.backoff.resume(&station.carrier, timing);
                 if let Some(at) = station.arm(timing) {
-                    schedule(agenda, entries, at, near.station, Event::Turn);
+                    agenda.add(at, near.station, Event::Turn);
                 }
             }
         }
@@ -446,7 +342,7 @@ impl Medium {
         let response = match air.kind {
             Kind::Data => {
                 self.deliver(now, from, to);
-                Response { kind: Kind::Ack, to: sender, reserved: mqttlab_units::Duration::ZERO }
+                Response { kind: Kind::Ack, to: sender, reserved: Duration::ZERO }
             }
             Kind::Rts if self.stations[to].carrier.is_reserved(now) => return,
             Kind::Rts => {
@@ -456,13 +352,13 @@ impl Medium {
             Kind::Cts | Kind::Ack if !self.stations[to].expects(air.kind, sender) => return,
             Kind::Cts => {
                 self.stations[to].waiting = None;
-                Response { kind: Kind::Data, to: sender, reserved: mqttlab_units::Duration::ZERO }
+                Response { kind: Kind::Data, to: sender, reserved: Duration::ZERO }
             }
-            Kind::Ack => return self.succeed(now, to),
+            Kind::Ack => return self.succeed(to),
         };
         let due = now + self.timing.sifs;
         self.stations[to].response = Some(response);
-        schedule(&mut self.agenda, &mut self.entries, due, air.to, Event::Respond);
+        self.agenda.add(due, air.to, Event::Respond);
     }
 
     /// A data frame is at its receiver, which drops copies: a station sends one frame at a time, so remembering
@@ -493,9 +389,9 @@ impl Medium {
     }
 
     /// An attempt was answered as it should.
-    fn succeed(&mut self, now: Instant, number: usize) {
+    fn succeed(&mut self, number: usize) {
         self.stations[number].waiting = None;
-        self.conclude(now, number, None);
+        self.conclude(number, None);
     }
 
     /// An attempt was not.
@@ -511,7 +407,7 @@ impl Medium {
         if job.fail(waiting.answer, &self.spec.mac) {
             let power = self.field.power(now, number, waiting.from as usize, &self.levels);
             let reachable = self.levels.reachable(power);
-            self.conclude(now, number, Some(if reachable { Cause::RetryLimit } else { Cause::Unreachable }));
+            self.conclude(number, Some(if reachable { Cause::RetryLimit } else { Cause::Unreachable }));
             return;
         }
         station.widen(&self.spec.phy);
@@ -520,8 +416,7 @@ impl Medium {
     }
 
     /// The station is done with its first frame, and backs off before the next, if there is none yet too.
-    fn conclude(&mut self, now: Instant, number: usize, cause: Option<Cause>) {
-        debug_assert_eq!(now, self.now);
+    fn conclude(&mut self, number: usize, cause: Option<Cause>) {
         let station = &mut self.stations[number];
         let job = station.queue.pop_front().expect("a station was done with no frame");
         station.window = self.spec.phy.cw_min_slots;
@@ -548,47 +443,4 @@ impl Medium {
         let finished = Finished { frame, from, to, entered, start, sent, attempts, air_bytes, fate };
         self.ready.push_back(Output::Finished(finished));
     }
-}
-
-impl Station {
-    /// Takes note of a frame that it was receiving.
-    fn note(&mut self, now: Instant, heard: Heard, lost: bool, air: &Air, for_it: bool, timing: &Timing) {
-        match heard {
-            Heard::Spoilt(Spoilt::Collision) => self.counters.collisions += 1,
-            Heard::Spoilt(Spoilt::Weak) => self.counters.weak += 1,
-            Heard::Frame if lost => self.counters.channel_errors += 1,
-            Heard::Frame | Heard::Nothing => {}
-        }
-        if heard != Heard::Frame || lost {
-            self.carrier.spoil();
-            return;
-        }
-        self.carrier.hear();
-        if for_it {
-            self.count_received(air);
-            return;
-        }
-        self.count_overheard(air);
-        match air.kind {
-            Kind::Rts => self.carrier.request(now, now + air.reserved, timing),
-            _ => self.carrier.reserve(now, now + air.reserved),
-        }
-    }
-
-    /// Whether it waits for this.
-    fn expects(&self, kind: Kind, from: u32) -> bool {
-        self.waiting.is_some_and(|waiting| waiting.answer == kind && waiting.from == from)
-    }
-}
-
-fn schedule(
-    agenda: &mut BinaryHeap<Reverse<Entry>>,
-    entries: &mut u64,
-    at: Instant,
-    station: u32,
-    event: Event,
-) {
-    let late = if event == Event::End { 0 } else { 1 << 63 };
-    agenda.push(Reverse(Entry { at, order: *entries | late, station, event }));
-    *entries += 1;
 }

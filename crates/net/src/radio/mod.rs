@@ -24,10 +24,12 @@
 //! and the time that carrier sensing takes: a transmission is sensed as soon as it begins, except by stations whose
 //! turn comes in the same instant.
 
+mod agenda;
 mod backoff;
 mod channel;
 mod counters;
 mod energy;
+mod event;
 mod field;
 mod level;
 mod medium;
@@ -40,7 +42,8 @@ mod walk;
 
 pub use counters::{AirTime, StationCounters, Tally, Traffic};
 pub use energy::EnergyProfile;
-pub use medium::{Finished, Input, Medium, Outcome, Output};
+pub use event::{Finished, Input, Outcome, Output};
+pub use medium::Medium;
 pub use preset::{ENERGY_PRESETS, PRESETS};
 pub use spec::{
     ChannelSpec, MacSpec, MediumError, MediumSpec, MobilitySpec, Modulation, PhySpec, PlacementSpec,

@@ -61,6 +61,11 @@ impl Receiver {
         self.transmitting || self.sensed
     }
 
+    /// As [`Receiver::is_busy`], but a station cannot know yet of what began in this very instant.
+    pub(crate) fn was_busy_before(&self, now: Instant) -> bool {
+        self.is_busy() && (self.transmitting || self.since < now)
+    }
+
     pub(crate) fn is_transmitting(&self) -> bool {
         self.transmitting
     }

@@ -6,6 +6,7 @@ use mqttlab_units::{Dice, Duration, Instant, Seed};
 
 use super::backoff::{Backoff, Carrier};
 use super::counters::StationCounters;
+use super::receiver::{Heard, Spoilt};
 use super::spec::{MacSpec, PhySpec};
 use super::timing::{DATA_OVERHEAD_BYTES, Kind, Timing};
 
@@ -114,25 +115,41 @@ impl Station {
         self.window = (self.window * 2 + 1).min(phy.cw_max_slots);
     }
 
-    pub(crate) fn count_sent(&mut self, air: &Air) {
-        kind_of(&mut self.counters.sent, air.kind).count(air.bytes);
+    /// Takes note of a frame that it was receiving.
+    pub(crate) fn note(
+        &mut self,
+        now: Instant,
+        heard: Heard,
+        lost: bool,
+        air: &Air,
+        for_it: bool,
+        timing: &Timing,
+    ) {
+        match heard {
+            Heard::Spoilt(Spoilt::Collision) => self.counters.collisions += 1,
+            Heard::Spoilt(Spoilt::Weak) => self.counters.weak += 1,
+            Heard::Frame if lost => self.counters.channel_errors += 1,
+            Heard::Frame | Heard::Nothing => {}
+        }
+        if heard != Heard::Frame || lost {
+            self.carrier.spoil();
+            return;
+        }
+        self.carrier.hear();
+        if for_it {
+            self.counters.received.count(air.kind, air.bytes);
+            return;
+        }
+        self.counters.overheard.count(air.kind, air.bytes);
+        match air.kind {
+            Kind::Rts => self.carrier.request(now, now + air.reserved, timing),
+            _ => self.carrier.reserve(now, now + air.reserved),
+        }
     }
 
-    pub(crate) fn count_received(&mut self, air: &Air) {
-        kind_of(&mut self.counters.received, air.kind).count(air.bytes);
-    }
-
-    pub(crate) fn count_overheard(&mut self, air: &Air) {
-        kind_of(&mut self.counters.overheard, air.kind).count(air.bytes);
-    }
-}
-
-fn kind_of(traffic: &mut super::counters::Traffic, kind: Kind) -> &mut super::counters::Tally {
-    match kind {
-        Kind::Data => &mut traffic.data,
-        Kind::Ack => &mut traffic.ack,
-        Kind::Rts => &mut traffic.rts,
-        Kind::Cts => &mut traffic.cts,
+    /// Whether it waits for this.
+    pub(crate) fn expects(&self, kind: Kind, from: u32) -> bool {
+        self.waiting.is_some_and(|waiting| waiting.answer == kind && waiting.from == from)
     }
 }
 

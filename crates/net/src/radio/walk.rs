@@ -69,3 +69,64 @@ impl Walk {
         self.arrive = self.depart + Duration::from_s_f64(metres / speed_m_s).max(Duration::from_ns(1));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn walk() -> Walk {
+        let mobility = MobilitySpec::RandomWaypoint {
+            width_mm: 200_000,
+            height_mm: 100_000,
+            speed_min_mm_s: 1_000,
+            speed_max_mm_s: 5_000,
+            pause: Duration::from_s(2),
+            refresh: Duration::from_ms(100),
+        };
+        Walk::new(&mobility, [7.0, 8.0], Seed(1))
+    }
+
+    fn metres(a: Point, b: Point) -> f64 {
+        (a[0] - b[0]).hypot(a[1] - b[1])
+    }
+
+    #[test]
+    fn a_walk_stays_in_its_area_and_never_exceeds_its_speed() {
+        let mut walk = walk();
+        let mut last = walk.position(Instant::ZERO);
+        assert_eq!(last, [7.0, 8.0]);
+        for step in 1..100_000_u64 {
+            let here = walk.position(Instant::from_ns(step * 100_000_000));
+            assert!((0.0..=200.0).contains(&here[0]) && (0.0..=100.0).contains(&here[1]), "{here:?}");
+            assert!(metres(last, here) <= 5.0 * 0.1 + 1e-6, "{last:?} {here:?}");
+            last = here;
+        }
+    }
+
+    #[test]
+    fn legs_have_uniform_speeds_and_pauses_between_them() {
+        let mut walk = walk();
+        let mut speeds = Vec::new();
+        for _ in 0..10_000 {
+            let rested = walk.arrive;
+            walk.next_leg();
+            assert_eq!(walk.depart, rested + Duration::from_s(2));
+            assert_eq!(walk.position(walk.depart), walk.from);
+            speeds.push(metres(walk.from, walk.to) / walk.arrive.since(walk.depart).as_s_f64());
+        }
+        assert!(speeds.iter().all(|speed| (0.999..=5.001).contains(speed)));
+        // Uniform in 1 to 5 m/s: mean 3, standard deviation 4 / sqrt(12); five standard errors.
+        let mean = speeds.iter().sum::<f64>() / 1e4;
+        assert!((mean - 3.0).abs() < 5.0 * 1.155 / 100.0, "{mean}");
+    }
+
+    #[test]
+    fn a_walk_is_where_it_is_however_often_it_is_asked() {
+        let (mut often, mut seldom) = (walk(), walk());
+        for second in 0..5000 {
+            often.position(Instant::from_ns(second * 1_000_000_000));
+        }
+        let at = Instant::from_ns(5000 * 1_000_000_000);
+        assert_eq!(often.position(at), seldom.position(at));
+    }
+}

@@ -106,12 +106,7 @@ fn a_frame_that_comes_during_the_post_backoff_waits_for_its_rest_only() {
     let starts = |second_at: u64| {
         let mut medium = medium(line("dsss-2", &[0, 10]));
         send(&mut medium, us(1000), 1, 0, 1, 200);
-        let mut outputs = Vec::new();
-        while medium.next_deadline().is_some_and(|deadline| deadline <= us(second_at)) {
-            let deadline = medium.next_deadline().unwrap();
-            medium.tick(deadline);
-            outputs.extend(std::iter::from_fn(|| medium.poll()));
-        }
+        let mut outputs = run_until(&mut medium, us(second_at));
         send(&mut medium, us(second_at), 2, 0, 1, 200);
         outputs.extend(settle(&mut medium));
         finished(&outputs)[1].start.unwrap()

@@ -1,6 +1,9 @@
 //! IEEE 802.11 against first principles, in virtual time.
 
+mod contention;
 mod exchange;
+mod listening;
+mod scale;
 mod stage;
 
 use mqttlab_net::radio::{
@@ -32,16 +35,19 @@ fn send(medium: &mut Medium, now: Instant, frame: u64, from: usize, to: usize, b
     medium.handle(now, Input::Send { frame, from, to, size: Bytes(bytes) });
 }
 
+/// Runs to this time, and collects what happened.
+fn run_until(medium: &mut Medium, end: Instant) -> Vec<Output> {
+    let mut outputs: Vec<Output> = std::iter::from_fn(|| medium.poll()).collect();
+    while let Some(deadline) = medium.next_deadline().filter(|deadline| *deadline <= end) {
+        medium.tick(deadline);
+        outputs.extend(std::iter::from_fn(|| medium.poll()));
+    }
+    outputs
+}
+
 /// Runs until nothing is to come, and collects what happened.
 fn settle(medium: &mut Medium) -> Vec<Output> {
-    let mut outputs = Vec::new();
-    loop {
-        outputs.extend(std::iter::from_fn(|| medium.poll()));
-        match medium.next_deadline() {
-            Some(deadline) => medium.tick(deadline),
-            None => return outputs,
-        }
-    }
+    run_until(medium, Instant::from_ns(u64::MAX))
 }
 
 fn finished(outputs: &[Output]) -> Vec<Finished> {
