@@ -74,3 +74,87 @@ impl From<Hop> for Stage {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use mqttlab_net::radio::{
+        ChannelSpec, EnergyProfile, MacSpec, MobilitySpec, PhySpec, PlacementSpec, Position, RadioSpec,
+    };
+    use mqttlab_units::{Duration, Ratio};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn medium() -> MediumSpec {
+        MediumSpec {
+            name: "air".into(),
+            phy: PhySpec::preset("b-11").unwrap(),
+            mac: MacSpec::standard(),
+            radio: RadioSpec::preset("b-11").unwrap(),
+            channel: Some(ChannelSpec {
+                mean_bad: Duration::from_ms(20),
+                bad: Ratio::new(1, 10).unwrap(),
+                loss_bad: Ratio::new(1, 2).unwrap(),
+            }),
+            placement: PlacementSpec::Explicit { positions: vec![Position { x_mm: -1, y_mm: 2 }; 2] },
+            mobility: MobilitySpec::RandomWaypoint {
+                width_mm: 150_000,
+                height_mm: 150_000,
+                speed_min_mm_s: 500,
+                speed_max_mm_s: 1_500,
+                pause: Duration::from_s(2),
+                refresh: Duration::from_ms(100),
+            },
+            energy: EnergyProfile::preset("mica2").unwrap(),
+        }
+    }
+
+    fn network(media: Option<Value>) -> Result<Network, serde_json::Error> {
+        let hop = json!({ "radio": { "medium": 0, "from": 1, "to": 0 } });
+        let mut network = json!({
+            "kind": "emulated", "description": "", "mtu_bytes": 1500, "links": [],
+            "paths": [{ "from": 0, "to": 1, "hops": [hop] }],
+        });
+        if let Some(media) = media {
+            network["media"] = media;
+        }
+        serde_json::from_value(network)
+    }
+
+    #[test]
+    fn media_are_optional_and_come_back_as_they_went() {
+        assert_eq!(network(None).unwrap().media, []);
+        let read = network(Some(serde_json::to_value([medium()]).unwrap())).unwrap();
+        assert_eq!(read.media, [medium()]);
+        assert_eq!(read.paths[0].hops, [Hop::Radio { medium: 0, from: 1, to: 0 }]);
+    }
+
+    #[test]
+    fn a_medium_is_written_in_si_integers_with_their_units() {
+        let value = serde_json::to_value(medium()).unwrap();
+        assert_eq!(
+            value["phy"],
+            json!({
+                "modulation": "dsss", "data_rate_bit_s": 11_000_000, "control_rate_bit_s": 2_000_000,
+                "preamble_ns": 192_000, "slot_ns": 20_000, "sifs_ns": 10_000, "cw_min_slots": 31,
+                "cw_max_slots": 1023,
+            })
+        );
+        assert_eq!(
+            value["channel"],
+            json!({ "mean_bad_ns": 20_000_000, "bad": [1, 10], "loss_bad": [1, 2] })
+        );
+        assert_eq!(value["mobility"]["kind"], "random_waypoint");
+        assert_eq!(value["placement"]["positions"][0], json!({ "x_mm": -1, "y_mm": 2 }));
+    }
+
+    #[test]
+    fn an_unknown_field_of_a_medium_is_refused_wherever_it_is() {
+        for place in ["", "phy", "mac", "radio", "channel", "placement", "mobility", "energy"] {
+            let mut value = serde_json::to_value(medium()).unwrap();
+            let object = if place.is_empty() { &mut value } else { &mut value[place] };
+            object["unheard_of"] = json!(1);
+            assert!(network(Some(json!([value]))).is_err(), "{place}");
+        }
+    }
+}

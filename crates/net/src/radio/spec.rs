@@ -245,17 +245,19 @@ impl MediumSpec {
 
 impl RadioSpec {
     fn check_levels(&self) -> Result<(), MediumError> {
-        // Sums of powers are counted in whole attowatts (-150 dBm) in 64 bits.
+        // Sums of powers are counted in whole attowatts (-150 dBm) in 64 bits. No receiver is as deaf as -40 dBm, but
+        // -95 in a field of thousandths reads so.
+        let (quiet, any) = (-140_000..=-40_000, -140_000..=40_000);
         let levels = [
-            ("radio.transmit_power_mdbm", self.transmit_power_mdbm),
-            ("radio.sensitivity_mdbm", self.sensitivity_mdbm),
-            ("radio.noise_mdbm", self.noise_mdbm),
-            ("radio.carrier_sense_mdbm", self.carrier_sense_mdbm),
-            ("radio.interference_floor_mdbm", self.interference_floor_mdbm),
+            ("radio.transmit_power_mdbm", self.transmit_power_mdbm, &any),
+            ("radio.sensitivity_mdbm", self.sensitivity_mdbm, &quiet),
+            ("radio.noise_mdbm", self.noise_mdbm, &quiet),
+            ("radio.carrier_sense_mdbm", self.carrier_sense_mdbm, &any),
+            ("radio.interference_floor_mdbm", self.interference_floor_mdbm, &quiet),
         ];
-        for (field, level) in levels {
-            require(field, (-140_000..=40_000).contains(&level), || {
-                format!("is {level}, but must be between -140000 and 40000")
+        for (field, level, range) in levels {
+            require(field, range.contains(&level), || {
+                format!("is {level}, but must be between {} and {}", range.start(), range.end())
             })?;
         }
         let lowest = self.sensitivity_mdbm.min(self.carrier_sense_mdbm);
@@ -286,4 +288,52 @@ fn positive(field: &'static str, value: u64) -> Result<(), MediumError> {
 
 fn require(field: &'static str, holds: bool, problem: impl FnOnce() -> String) -> Result<(), MediumError> {
     if holds { Ok(()) } else { Err(MediumError { field, problem: problem() }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec() -> MediumSpec {
+        MediumSpec {
+            name: "air".into(),
+            phy: PhySpec::preset("b-11").unwrap(),
+            mac: MacSpec::standard(),
+            radio: RadioSpec::preset("b-11").unwrap(),
+            channel: None,
+            placement: PlacementSpec::Grid { stations: 2, spacing_mm: 1000 },
+            mobility: MobilitySpec::None,
+            energy: EnergyProfile::preset("mica2").unwrap(),
+        }
+    }
+
+    /// The field that a changed spec is refused for.
+    fn refused(change: impl FnOnce(&mut MediumSpec)) -> &'static str {
+        let mut changed = spec();
+        change(&mut changed);
+        changed.check().expect_err("it was let through").field
+    }
+
+    #[test]
+    fn presets_can_be_run() {
+        for name in super::super::PRESETS {
+            let (phy, radio) = (PhySpec::preset(name).unwrap(), RadioSpec::preset(name).unwrap());
+            assert_eq!(MediumSpec { phy, radio, ..spec() }.check(), Ok(()), "{name}");
+        }
+        assert!(super::super::ENERGY_PRESETS.iter().all(|name| EnergyProfile::preset(name).is_some()));
+    }
+
+    #[test]
+    fn what_cannot_be_run_is_refused_by_its_field() {
+        assert_eq!(refused(|spec| spec.phy.slot = Duration::ZERO), "phy.slot_ns");
+        assert_eq!(refused(|spec| spec.phy.cw_max_slots = 7), "phy.cw_max_slots");
+        assert_eq!(refused(|spec| spec.mac.short_retry_limit = 0), "mac.short_retry_limit");
+        assert_eq!(refused(|spec| spec.mac.queue_limit_frames = Some(0)), "mac.queue_limit_frames");
+        assert_eq!(refused(|spec| spec.radio.noise_mdbm = -95), "radio.noise_mdbm");
+        assert_eq!(refused(|spec| spec.radio.exponent_milli = 0), "radio.exponent_milli");
+        let floor = |spec: &mut MediumSpec| spec.radio.interference_floor_mdbm = -90_000;
+        assert_eq!(refused(floor), "radio.interference_floor_mdbm");
+        let nobody = |spec: &mut MediumSpec| spec.placement = PlacementSpec::Explicit { positions: vec![] };
+        assert_eq!(refused(nobody), "placement.stations");
+    }
 }
