@@ -189,12 +189,14 @@ impl Endpoint {
             return None;
         }
         let limit = self.payload_limit(&self.sack_blocks());
-        // The timer watches the segment at the head of the window, from its latest sending on (Linux, the BSDs):
-        // what is repeated now must not be repeated again before its acknowledgement can be here.
-        let head = self.recovery.first_is_free;
         let again = self.board.resend_lost(limit, self.now)?;
         self.note_resent();
-        if head || self.timers.retransmission.is_none_or(|(purpose, _)| purpose == Purpose::TailProbe) {
+        // The timer watches the first segment, from its latest sending on (RFC 6675 §6, Linux, the BSDs): what is
+        // repeated now must not be repeated again before its acknowledgement can be here.
+        let is_first = again.start == self.tx.acknowledged;
+        if is_first && !self.timers.is_running_for(Purpose::Reordering)
+            || self.timers.retransmission.is_none_or(|(purpose, _)| purpose == Purpose::TailProbe)
+        {
             self.arm(Purpose::Timeout, self.rtt.timeout(&self.profile.rto));
         }
         Some(self.emit_again(again))

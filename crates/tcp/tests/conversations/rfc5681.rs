@@ -120,11 +120,11 @@ fn s4_2_gaps_and_their_ends_are_acknowledged_at_once() {
          +1 < . 1:525(524) ack 1 win 17152",
         expect![[r#"
             0 < . 525:1049(524) ack 1 win 17152
-                > . 1:1(0) ack 1 win 17152 <ts 0 1000>
+                > . 1:1(0) ack 1 win 17152 <ts 10 1000>
             1 < . 1049:1573(524) ack 1 win 17152
-                > . 1:1(0) ack 1 win 17152 <ts 0 1000>
+                > . 1:1(0) ack 1 win 17152 <ts 11 1000>
             2 < . 1:525(524) ack 1 win 17152
-                > . 1:1(0) ack 1573 win 15580 <ts 0 1000>
+                > . 1:1(0) ack 1573 win 15580 <ts 12 1000>
                 ! Readable(1572)
         "#]],
     );

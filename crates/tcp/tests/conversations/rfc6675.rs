@@ -75,3 +75,31 @@ fn s5_1_after_a_timeout_what_was_reported_is_not_sent_again() {
         "#]],
     );
 }
+
+#[test]
+fn s6_the_timer_starts_anew_when_the_first_segment_is_sent_again() {
+    check_established(
+        plain(),
+        "+0 write 4000
+         +190 < . 1:1(0) ack 1 win 65535 <sack 1001:2001>
+         +1 < . 1:1(0) ack 1 win 65535 <sack 1001:3001>
+         +1 < . 1:1(0) ack 1 win 65535 <sack 1001:4001>
+         +205 wait
+         +10 wait",
+        expect![[r#"
+            0 write 4000
+                > . 1:1001(1000) ack 1 win 65535
+                > . 1001:2001(1000) ack 1 win 65535
+                > . 2001:3001(1000) ack 1 win 65535
+                > P. 3001:4001(1000) ack 1 win 65535
+            190 < . 1:1(0) ack 1 win 65535 <sack 1001:2001>
+            191 < . 1:1(0) ack 1 win 65535 <sack 1001:3001>
+            192 < . 1:1(0) ack 1 win 65535 <sack 1001:4001>
+                > . 1:1001(1000) ack 1 win 65535
+            397 wait
+            402 tick
+                > . 1:1001(1000) ack 1 win 65535
+            407 wait
+        "#]],
+    );
+}
