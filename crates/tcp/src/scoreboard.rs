@@ -41,8 +41,11 @@ pub(crate) struct Scoreboard {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Delivered {
     pub units: u64,
-    /// When the oldest of those that were sent only once was sent.
+    /// When the oldest of them was sent, if none of them was sent again: what lies behind a hole has waited for the
+    /// hole to be filled, and its round trip is none of the network's.
     pub once_sent_at: Option<Instant>,
+    /// Whether one of them was sent again.
+    resent: bool,
     /// Last transmission and end of the one sent last (RFC 8985 §6.2 step 2), and whether it had been sent again.
     pub latest: Option<(Instant, u64, bool)>,
 }
@@ -60,7 +63,10 @@ impl Sent {
 impl Delivered {
     fn add(&mut self, segment: &Sent, units: u64) {
         self.units += units;
-        if !segment.has(EVER_RESENT) {
+        self.resent |= segment.has(EVER_RESENT);
+        if self.resent {
+            self.once_sent_at = None;
+        } else {
             let oldest = self.once_sent_at.map_or(segment.at, |at| at.min(segment.at));
             self.once_sent_at = Some(oldest);
         }
