@@ -100,8 +100,9 @@ impl Endpoint {
             0 => Some(self.now.since(self.handshake.first_at)),
             _ => self.echoed_round_trip(segment),
         };
-        if let Some(rtt) = measured {
-            self.rtt.sample(rtt, &self.profile.rto, 1, 1);
+        match measured {
+            Some(rtt) => self.rtt.sample(rtt, &self.profile.rto, 1, 1),
+            None => self.rtt.syn_was_lost = true,
         }
         self.congestion = Congestion::new(&self.profile, self.payload_max());
         if self.handshake.repeated > 1 {

@@ -20,6 +20,8 @@ pub(crate) struct RttEstimator {
     window_end: u64,
     /// Least round-trip time seen, in ns.
     least: u64,
+    /// The SYN was repeated and its round trip could not be measured.
+    pub syn_was_lost: bool,
     /// Timeouts in a row.
     pub backoff: u8,
 }
@@ -33,6 +35,7 @@ impl RttEstimator {
             deviation_max: 0,
             window_end: 0,
             least: u64::MAX,
+            syn_was_lost: false,
             backoff: 0,
         }
     }
@@ -62,7 +65,8 @@ impl RttEstimator {
     /// The timeout before backing off.
     pub fn base_timeout(&self, policy: &RtoPolicy) -> Duration {
         if self.srtt == 0 {
-            return policy.initial;
+            // The initial timeout may have been too short for this path (RFC 6298 §5.7).
+            return if self.syn_was_lost { policy.initial.max(AFTER_LOST_SYN) } else { policy.initial };
         }
         let timeout = Duration::from_ns(self.srtt + self.variance);
         timeout.max(policy.min).min(policy.max)
@@ -116,6 +120,9 @@ impl RttEstimator {
         }
     }
 }
+
+/// RFC 6298 §5.7 (Linux: `TCP_TIMEOUT_FALLBACK`).
+const AFTER_LOST_SYN: Duration = Duration::from_s(3);
 
 #[cfg(test)]
 mod tests {

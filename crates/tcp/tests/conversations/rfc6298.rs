@@ -1,10 +1,10 @@
 //! RFC 6298: the retransmission timer.
 
 use expect_test::expect;
-use mqttlab_tcp::{Profile, RtoFloor, RtoPolicy};
+use mqttlab_tcp::{Profile, Role, RtoFloor, RtoPolicy};
 use mqttlab_units::Duration;
 
-use crate::script::{check_established, plain};
+use crate::script::{check, check_established, plain, run_established};
 
 fn with_floor(floor: RtoFloor) -> Profile {
     let ms = Duration::from_ms;
@@ -163,4 +163,48 @@ fn s5_small_lost_segments_are_sent_again_as_one() {
                 ! Acknowledged(600)
         "#]],
     );
+}
+
+#[test]
+fn s2_1_the_initial_timeout_is_settable_and_s5_7_becomes_three_seconds_after_a_lost_syn() {
+    let mut profile = with_floor(RtoFloor::Timeout);
+    profile.rto.initial = Duration::from_ms(700);
+    profile.rto.max = Duration::from_s(60);
+    profile.sack = false;
+    check(
+        profile,
+        Role::Active,
+        "+0 open
+         +1000 < S. 0:0(0) ack 1 win 65535 <mss 1000>
+         +0 write 100
+         +3500 wait",
+        expect![[r#"
+            0 open
+                > S 0:0(0) win 65535 <mss 1000>
+            700 tick
+                > S 0:0(0) win 65535 <mss 1000>
+            1000 < S. 0:0(0) ack 1 win 65535 <mss 1000>
+                > . 1:1(0) ack 1 win 65535
+                ! Connected
+            1000 write 100
+                > P. 1:101(100) ack 1 win 65535
+            4000 tick
+                > P. 1:101(100) ack 1 win 65535
+            4500 wait
+        "#]],
+    );
+}
+
+#[test]
+fn s3_what_waited_behind_a_repeated_segment_is_no_measure() {
+    let profile = Profile { sack: false, ..with_floor(RtoFloor::Timeout) };
+    // The first is lost; the second comes after 10 ms and waits for the first's repetition to be acknowledged.
+    let (_, endpoint) = run_established(
+        profile,
+        "+0 write 2000
+         +100 wait
+         +50 < . 1:1(0) ack 2001 win 65535",
+    );
+    assert_eq!(endpoint.info().unacknowledged_bytes, 0);
+    assert_eq!(endpoint.info().srtt, Some(Duration::from_ms(10)), "as the handshake measured");
 }
