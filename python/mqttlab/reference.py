@@ -66,7 +66,11 @@ def metrics_page() -> str:
     lines = ["# Metrics", "",
              "Each metric is declared once, in `python/mqttlab/metrics/definition.py`, and computed once. "
              "What the analysis of captures counts is in [capture.md](capture.md).", ""]
-    titles = (("Messages", metrics.APPLICATION), ("Links", metrics.LINK), ("Connections", metrics.SETUP))
+    titles = (
+        ("Messages", metrics.APPLICATION), ("Links", metrics.LINK), ("Connections", metrics.SETUP),
+        ("Network layer", metrics.NETWORK), ("Throughput and segments", metrics.TRAFFIC),
+        ("Overhead", metrics.OVERHEAD),
+    )
     for title, declared in titles:
         lines += [f"## {title}", "", "| metric | unit | better | meaning | source |", "|---|---|---|---|---|"]
         lines += [f"| `{m.name}` | {m.unit} | {m.better} | {m.meaning} | {m.source} |" for m in declared]

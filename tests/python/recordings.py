@@ -22,6 +22,26 @@ MESSAGE_SCHEMA: dict[str, Any] = {
 }
 
 
+PACKET_SCHEMA: dict[str, Any] = {
+    "link": pl.UInt16, "direction": pl.String, "hop": pl.UInt8, "hops": pl.UInt8, "frame": pl.Int64,
+    "from_host": pl.UInt16, "to_host": pl.UInt16, "entered_ns": pl.Int64, "start_ns": pl.Int64, "sent_ns": pl.Int64,
+    "delivered_ns": pl.Int64, "fate": pl.String, "cause": pl.String, "frame_bytes": pl.UInt32, "ip_bytes": pl.UInt32,
+    "protocol": pl.UInt8, "source_port": pl.UInt16, "destination_port": pl.UInt16, "connection": pl.UInt32,
+    "seq": pl.UInt32, "ack": pl.UInt32, "flags": pl.UInt8, "window": pl.UInt16, "payload_bytes": pl.UInt32,
+    "tsval": pl.UInt32, "tsecr": pl.UInt32, "sack": pl.String, "stream_offset": pl.Int64, "mqtt": pl.String,
+    "marks": pl.String, "ack_rtt_ns": pl.Int64,
+}
+
+CONTROL_PACKET_SCHEMA: dict[str, Any] = {
+    "connection": pl.UInt32, "direction": pl.String, "client": pl.UInt32, "kind": pl.String, "qos": pl.UInt8,
+    "dup": pl.Boolean, "retain": pl.Boolean, "packet_id": pl.UInt16, "reason": pl.UInt8, "topic": pl.String,
+    "publisher": pl.UInt32, "sequence": pl.UInt32, "stream_start": pl.Int64, "stream_end": pl.Int64,
+    "fixed_header_bytes": pl.UInt32, "topic_bytes": pl.UInt32, "packet_id_bytes": pl.UInt32,
+    "property_bytes": pl.UInt32, "payload_bytes": pl.UInt32, "first_sent_ns": pl.Int64, "complete_ns": pl.Int64,
+    "segments": pl.UInt32,
+}
+
+
 @dataclass(frozen=True)
 class Message:
     """One row of ``messages``; the rest follows from these."""
@@ -58,8 +78,35 @@ def packet(entered_ms: float, *, size: int = 1000, send_ms: float = 10, wait_ms:
     start = None if fate == "dropped" else entered + int(wait_ms * MS)
     sent = None if start is None else start + int(send_ms * MS)
     return {
-        "link": link, "from_host": 0, "to_host": 1, "entered_ns": entered, "start_ns": start, "sent_ns": sent,
-        "delivered_ns": sent, "fate": fate, "cause": cause, "frame_bytes": size,
+        "link": link, "hop": 0, "hops": 1, "frame": entered, "from_host": 0, "to_host": 1, "entered_ns": entered,
+        "start_ns": start, "sent_ns": sent, "delivered_ns": sent, "fate": fate, "cause": cause, "frame_bytes": size,
+    }
+
+
+def segment(at_ms: float, *, frame: int, up: bool = True, payload: int = 0, offset: int | None = None,
+            delay_ms: float = 20, flags: int = 16, lost: bool = False, connection: int = 0,
+            **more: Any) -> dict[str, Any]:
+    """One row of ``packets``: a TCP segment between client ``p`` (up) and a broker on port 1883, 52 B of headers."""
+    entered = int(at_ms * MS)
+    return {
+        "link": 0 if up else 1, "direction": "up" if up else "down", "hop": 0, "hops": 1, "frame": frame,
+        "from_host": 0 if up else 1, "to_host": 1 if up else 0, "entered_ns": entered, "start_ns": entered,
+        "sent_ns": entered, "delivered_ns": None if lost else entered + int(delay_ms * MS),
+        "fate": "dropped" if lost else "delivered", "cause": "random_loss" if lost else None,
+        "frame_bytes": 66 + payload, "ip_bytes": 52 + payload, "protocol": 6,
+        "source_port": 40_000 + connection if up else 1883, "destination_port": 1883 if up else 40_000 + connection,
+        "connection": connection, "flags": flags, "payload_bytes": payload, "stream_offset": offset, **more,
+    }
+
+
+def control_packet(kind: str, *, up: bool, start: int, header: int = 2, topic: int = 0, identifier: int = 0,
+                   properties: int = 0, payload: int = 0, qos: int | None = None, segments: int = 1) -> dict[str, Any]:
+    """One row of ``control_packets`` of connection 0, with these parts in bytes."""
+    return {
+        "connection": 0, "direction": "to_broker" if up else "to_client", "client": 0, "kind": kind, "qos": qos,
+        "stream_start": start, "stream_end": start + header + topic + identifier + properties + payload,
+        "fixed_header_bytes": header, "topic_bytes": topic, "packet_id_bytes": identifier,
+        "property_bytes": properties, "payload_bytes": payload, "first_sent_ns": 0, "segments": segments,
     }
 
 
@@ -68,6 +115,7 @@ def write(
     messages: Sequence[Message],
     *,
     packets: Sequence[dict[str, Any]] = (),
+    control_packets: Sequence[dict[str, Any]] = (),
     events: Sequence[dict[str, Any]] = (),
     complete: bool = True,
     duration_s: float = 10,
@@ -78,9 +126,10 @@ def write(
     rows = [message.row() for message in messages]
     pl.DataFrame(rows, schema=MESSAGE_SCHEMA).write_parquet(directory / "messages.parquet")
     if packets:
-        kinds = {"start_ns": pl.UInt64, "sent_ns": pl.UInt64, "delivered_ns": pl.UInt64, "entered_ns": pl.UInt64,
-                 "cause": pl.String}
-        pl.DataFrame(list(packets), schema_overrides=kinds).write_parquet(directory / "packets.parquet")
+        pl.DataFrame(list(packets), schema=PACKET_SCHEMA).write_parquet(directory / "packets.parquet")
+    if control_packets:
+        rows = list(control_packets)
+        pl.DataFrame(rows, schema=CONTROL_PACKET_SCHEMA).write_parquet(directory / "control_packets.parquet")
     if events:
         kinds = {"at_ns": pl.UInt64, "client": pl.UInt32, "took_ns": pl.UInt64, "detail": pl.String}
         pl.DataFrame(list(events), schema_overrides=kinds).write_parquet(directory / "events.parquet")

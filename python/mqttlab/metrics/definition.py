@@ -34,6 +34,19 @@ def _latency(statistic: str, title: str, words: str) -> Metric:
     )
 
 
+def _overhead(part: str, title: str, words: str, source: str) -> Metric:
+    return Metric(
+        name=f"overhead_{part}_bytes",
+        unit="B",
+        title=title,
+        meaning=f"{words}: bytes per PUBLISH packet, on average.",
+        source=source,
+        better="lower",
+    )
+
+
+_WIRESHARK = "Wireshark 4.0 User's Guide, 7.5"
+
 APPLICATION: tuple[Metric, ...] = (
     Metric(name="messages_offered", unit="messages", title="offered",
            meaning="Messages that the schedule wanted sent within the measurement."),
@@ -109,4 +122,89 @@ SETUP: tuple[Metric, ...] = (
            meaning="99th percentile of it."),
 )
 
-ALL: dict[str, Metric] = {metric.name: metric for metric in (*APPLICATION, *LINK, *SETUP)}
+NETWORK: tuple[Metric, ...] = (
+    Metric(name="ip_bytes", unit="B", title="IP bytes", source="RFC 791, RFC 8200",
+           meaning="Bytes of the frames' IP packets, headers included."),
+    Metric(name="tcp_payload_bytes", unit="B", title="TCP payload", source="RFC 9293",
+           meaning="Bytes of TCP payload, every copy."),
+    Metric(name="frame_bytes_min", unit="B", title="size min", meaning="Smallest frame."),
+    Metric(name="frame_bytes_max", unit="B", title="size max", meaning="Largest frame."),
+    Metric(name="publish_frame_bytes_min", unit="B", title="PUBLISH min", source="Andersen 2021, tables 5.1 to 5.9",
+           meaning="Smallest frame with which a PUBLISH packet became complete."),
+    Metric(name="publish_frame_bytes_mean", unit="B", title="PUBLISH mean", source="Andersen 2021, tables 5.1 to 5.9",
+           meaning="Mean size of the frames with which a PUBLISH packet became complete."),
+    Metric(name="publish_frame_bytes_max", unit="B", title="PUBLISH max", source="Andersen 2021, tables 5.1 to 5.9",
+           meaning="Largest frame with which a PUBLISH packet became complete."),
+    Metric(name="connections", unit="connections", title="connections", source="RFC 9293",
+           meaning="TCP connections: pairs of addresses and ports, from one SYN to the next."),
+    Metric(name="resets", unit="segments", title="resets", better="lower", source="RFC 9293",
+           meaning="Segments with the RST flag."),
+    Metric(name="segments_with_payload", unit="segments", title="data segments", source="RFC 9293",
+           meaning="TCP segments that carry payload, every copy."),
+    Metric(name="retransmissions", unit="segments", title="retrans.", better="lower", source=_WIRESHARK,
+           meaning="Segments sent again, of all kinds."),
+    Metric(name="retransmissions_percent", unit="%", title="retrans. %", better="lower",
+           meaning="Retransmissions in a hundred segments with payload."),
+    Metric(name="retransmissions_fast", unit="segments", title="fast", better="lower", source=_WIRESHARK,
+           meaning="Retransmissions that answer three equal acknowledgements within 20 ms."),
+    Metric(name="retransmissions_spurious", unit="segments", title="spurious", better="lower", source=_WIRESHARK,
+           meaning="Retransmissions of bytes whose acknowledgement had been sent before."),
+    Metric(name="retransmissions_timeout", unit="segments", title="timeout", better="lower",
+           meaning="Retransmissions that are neither fast nor spurious: a timer ran out, or a selective "
+                   "acknowledgement told the loss."),
+    Metric(name="segments_out_of_order", unit="segments", title="reordered", better="lower", source=_WIRESHARK,
+           meaning="Segments below the highest number that came too soon to be retransmissions."),
+    Metric(name="duplicate_acks", unit="segments", title="dup. ACKs", better="lower", source=_WIRESHARK,
+           meaning="Segments without data that repeat the acknowledgement before."),
+    Metric(name="zero_windows", unit="segments", title="zero window", better="lower", source=_WIRESHARK,
+           meaning="Segments that offer no receive window."),
+    Metric(name="rtt_ms_min", unit="ms", title="RTT min", better="lower", source="RFC 6298",
+           meaning="Shortest round trip of the row's data: from a segment's coming to its first link until its "
+                   "acknowledgement has arrived; segments that were sent once only."),
+    Metric(name="rtt_ms_mean", unit="ms", title="RTT mean", better="lower", source="RFC 6298",
+           meaning="Mean of these round trips; the receiver's delayed acknowledgements are in them."),
+    Metric(name="rtt_ms_p95", unit="ms", title="RTT p95", better="lower", source="RFC 6298",
+           meaning="95th percentile of these round trips (linear interpolation)."),
+    Metric(name="rtt_ms_max", unit="ms", title="RTT max", better="lower", source="RFC 6298",
+           meaning="Longest of these round trips."),
+    Metric(name="rto_ms_mean", unit="ms", title="RTO mean", better="lower", source="RFC 6298, section 2",
+           meaning="Mean retransmission timeout that the senders would compute after each of these round trips, "
+                   "before any backing off, with the scenario's lower bound on four variations, as Linux has it."),
+    Metric(name="mqtt_packets", unit="packets", title="MQTT packets", source="MQTT 5, section 2.1",
+           meaning="MQTT control packets that became complete."),
+    Metric(name="publish_packets", unit="packets", title="PUBLISH", source="MQTT 5, section 3.3",
+           meaning="PUBLISH packets among them."),
+    Metric(name="publish_per_segment_mean", unit="packets", title="per segment", source="Borsatti 2020",
+           meaning="PUBLISH packets that became complete in a segment, mean over the segments with any."),
+)
+
+TRAFFIC: tuple[Metric, ...] = (
+    Metric(name="bytes_per_s", unit="B/s", title="B/s",
+           meaning="Bytes that crossed a link in one direction within a time slice, divided by its length: of frames, "
+                   "IP packets, TCP payload (every copy) or MQTT application payload (once)."),
+    Metric(name="segments", unit="segments", title="segments", source="Borsatti 2020",
+           meaning="TCP segments with which so many PUBLISH packets became complete, or that carried a byte of one."),
+    Metric(name="segments_percent", unit="%", title="segments %",
+           meaning="These segments in a hundred of their direction with any PUBLISH."),
+    Metric(name="packets", unit="packets", title="PUBLISH",
+           meaning="PUBLISH packets that became complete in one segment, or that took so many segments."),
+    Metric(name="packets_percent", unit="%", title="PUBLISH %",
+           meaning="These PUBLISH packets in a hundred of their direction."),
+)
+
+OVERHEAD: tuple[Metric, ...] = (
+    Metric(name="payload_bytes_mean", unit="B", title="payload", meaning="Mean application payload of a PUBLISH."),
+    _overhead("fixed_header", "fixed header", "Fixed header", "MQTT 5, section 2.1.1"),
+    _overhead("topic", "topic", "Topic name with its length", "MQTT 5, section 3.3.2.1"),
+    _overhead("packet_id", "packet id", "Packet identifier", "MQTT 5, section 2.2.1"),
+    _overhead("properties", "properties", "MQTT 5 properties with their length", "MQTT 5, section 2.2.2"),
+    _overhead("acknowledgements", "acknowledgements", "PUBACK, or PUBREC, PUBREL and PUBCOMP", "MQTT 5, section 4.3"),
+    Metric(name="overhead_bytes", unit="B", title="overhead", better="lower", source="Schuhmacher 2018",
+           meaning="Sum of these parts: all bytes that MQTT adds to a message on one connection."),
+    Metric(name="overhead_percent", unit="%", title="overhead %", better="lower", source="Schuhmacher 2018",
+           meaning="Overhead in a hundred bytes of payload and overhead."),
+)
+
+ALL: dict[str, Metric] = {
+    metric.name: metric for metric in (*APPLICATION, *LINK, *SETUP, *NETWORK, *TRAFFIC, *OVERHEAD)
+}

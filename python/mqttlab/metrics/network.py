@@ -1,0 +1,175 @@
+"""What TCP did on the network: the table that one would otherwise read off Wireshark, and the round trips behind it.
+
+Counted over the whole run, connecting and cooling down included, as a capture would show it. Frames are counted where
+they came to their first link, the rows of single links excepted; a frame that the queue refused was sent all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from mqttlab.metrics.frames import FIN_SYN_RST, frames, marked
+from mqttlab.recording import Recording
+
+NS_PER_MS = 1e6
+SCOPES = ("run", "direction", "link", "group")
+KEYS = ("scope", "name", "direction")
+# RFC 6298 has the lower bound on the whole timeout at 1 s; Linux has 200 ms on its variable part.
+RTO_MIN_NS = 200_000_000
+
+
+def network(recording: Recording, scopes: Sequence[str] = SCOPES) -> pl.DataFrame:
+    """One row for everything, for each direction, for each link, for each group and direction of it.
+
+    Columns: ``scope``, ``name`` (of link, group or client), ``direction``, and the metrics of ``NETWORK``. Empty where
+    the network was direct, or frames were not recorded.
+
+    Args:
+        recording: the recording.
+        scopes: which rows; ``connection`` adds one for each direction of each TCP connection.
+    """
+    seen = frames(recording)
+    if seen.is_empty():
+        return pl.DataFrame()
+    samples = round_trips(recording, seen)
+    first = seen.filter(pl.col("hop") == 0)
+    parts = [_scope(scope, seen if scope == "link" else first, samples) for scope in scopes]
+    return pl.concat(parts, how="diagonal")
+
+
+def connections(recording: Recording) -> pl.DataFrame:
+    """One row for each direction of each TCP connection, in the order of their first segments."""
+    table = network(recording, ["connection"])
+    if table.is_empty():
+        return table
+    names = [client["name"] for client in recording.layout["clients"]]
+    return table.with_columns(
+        name=pl.col("client").replace_strict(range(len(names)), names, default=None, return_dtype=pl.String)
+    ).drop("client")
+
+
+def round_trips(recording: Recording, seen: pl.DataFrame | None = None) -> pl.DataFrame:
+    """Round trips as the senders of data saw them, in the order in which their acknowledgements were sent.
+
+    From a data segment's coming to its first link until its exact acknowledgement has arrived; none for a segment
+    that was sent more than once (Karn), nor where the acknowledgement was lost.
+
+    Columns: ``connection``, ``client``, ``group``, ``towards`` (the data's), ``at_s``, ``rtt_ms``, ``rto_ms``.
+    """
+    seen = frames(recording) if seen is None else seen
+    if seen.is_empty():
+        return pl.DataFrame(schema={"towards": pl.String, "at_s": pl.Float64, "rtt_ms": pl.Float64})
+    acknowledgements = seen.filter(pl.col("hop") == 0, pl.col("ack_rtt_ns").is_not_null())
+    arrivals = seen.filter(
+        pl.col("hop") + 1 == pl.col("hops"), pl.col("fate") == "delivered", pl.col("delivered_ns").is_not_null(),
+    ).select("frame", arrived_ns="delivered_ns")
+    rtt_ns = pl.col("ack_rtt_ns") + pl.col("arrived_ns") - pl.col("entered_ns")
+    samples = acknowledgements.join(arrivals, on="frame", maintain_order="left").select(
+        "connection", "client", "group",
+        towards=pl.when(pl.col("towards") == "to_broker").then(pl.lit("to_client")).otherwise(pl.lit("to_broker")),
+        at_s=pl.col("arrived_ns") / 1e9,
+        rtt_ms=rtt_ns / NS_PER_MS,
+        # The host that is acknowledged is the one whose timer it is.
+        rto_min_ms=pl.col("to_host").replace_strict(*_least_timeouts(recording), default=RTO_MIN_NS / NS_PER_MS),
+    )
+    return samples.with_columns(rto_ms=_timeout().over("connection", "towards")).drop("rto_min_ms")
+
+
+def _least_timeouts(recording: Recording) -> tuple[list[str], list[float]]:
+    hosts = [host for host in recording.plan.get("hosts", []) if "rto_min_ns" in host.get("tcp", {})]
+    return [str(host["name"]) for host in hosts], [host["tcp"]["rto_min_ns"] / NS_PER_MS for host in hosts]
+
+
+def _timeout() -> pl.Expr:
+    """RFC 6298 §2 over a connection's round trips; Linux bounds four variations, not the whole, from below."""
+    rtt = pl.col("rtt_ms")
+    smoothed = rtt.ewm_mean(alpha=1 / 8, adjust=False)
+    # The first sample sets the variation to half of itself.
+    deviation = (smoothed.shift(1) - rtt).abs().fill_null(rtt / 2)
+    variation = deviation.ewm_mean(alpha=1 / 4, adjust=False)
+    return smoothed + pl.max_horizontal(4 * variation, pl.col("rto_min_ms"))
+
+
+def _scope(scope: str, seen: pl.DataFrame, samples: pl.DataFrame) -> pl.DataFrame:
+    """The rows of one scope: what the frames say, beside what the round trips say."""
+    by = {
+        "run": [], "direction": ["towards"], "link": ["link", "direction"], "group": ["group", "towards"],
+        "connection": ["connection", "towards"],
+    }[scope]
+    if scope in ("direction", "group", "connection"):
+        seen = seen.filter(pl.all_horizontal(pl.col(name).is_not_null() for name in by))
+    of_whom = [pl.col("client").first()] if scope == "connection" else []
+    counted = seen.group_by(by, maintain_order=True).agg(*of_whom, **_counts()) if by else seen.select(**_counts())
+    # A link has no round trip of its own.
+    if scope == "run":
+        counted = counted.hstack(samples.select(**_round_trip()))
+    elif scope != "link":
+        timed = samples.filter(pl.all_horizontal(pl.col(name).is_not_null() for name in by))
+        counted = counted.join(timed.group_by(by).agg(**_round_trip()), on=by, how="left", maintain_order="left")
+    names = {"towards": "direction", **({scope: "name"} if scope in ("link", "group") else {})}
+    table = _derived(counted).rename(names, strict=False).with_columns(scope=pl.lit(scope))
+    missing = [pl.lit(None, pl.String).alias(key) for key in KEYS if key not in table.columns]
+    table = table.with_columns(missing)
+    keys = ["connection", *KEYS] if scope == "connection" else list(KEYS)
+    return table.select(*keys, pl.exclude(keys)).sort(keys, nulls_last=False)
+
+
+def _counts() -> dict[str, pl.Expr]:
+    size = pl.col("frame_bytes").cast(pl.Int64)
+    sent = pl.col("sent_ns").is_not_null()
+    end_ns = pl.max_horizontal(pl.col("sent_ns").max(), pl.col("entered_ns").max())
+    with_publish = size.filter(pl.col("publishes") > 0)
+    return {
+        "frames": pl.len().cast(pl.Int64),
+        "bytes": size.sum(),
+        "ip_bytes": pl.col("ip_bytes").cast(pl.Int64).sum(),
+        "tcp_payload_bytes": pl.col("payload_bytes").cast(pl.Int64).sum(),
+        "data_rate_kbit_s": size.filter(sent).sum() * 8e6 / (end_ns - pl.col("entered_ns").min()),
+        "frame_bytes_min": size.min(),
+        "frame_bytes_mean": size.mean(),
+        "frame_bytes_max": size.max(),
+        "publish_frame_bytes_min": with_publish.min(),
+        "publish_frame_bytes_mean": with_publish.mean(),
+        "publish_frame_bytes_max": with_publish.max(),
+        "connections": pl.col("connection").drop_nulls().n_unique().cast(pl.Int64),
+        "resets": (pl.col("flags") & FIN_SYN_RST["rst"] != 0).sum().cast(pl.Int64),
+        "segments_with_payload": (pl.col("connection").is_not_null() & (pl.col("payload_bytes") > 0)).sum(),
+        **_marks(),
+        "mqtt_packets": pl.col("control_packets").sum().cast(pl.Int64),
+        "publish_packets": pl.col("publishes").sum().cast(pl.Int64),
+        "publish_segments": (pl.col("publishes") > 0).sum().cast(pl.Int64),
+    }
+
+
+def _marks() -> dict[str, pl.Expr]:
+    again, fast, spurious = (
+        marked(name) for name in ("retransmission", "fast_retransmission", "spurious_retransmission"))
+    counted = {
+        "retransmissions": again,
+        "retransmissions_fast": fast,
+        "retransmissions_spurious": spurious,
+        "retransmissions_timeout": again & ~fast & ~spurious,
+        "segments_out_of_order": marked("out_of_order"),
+        "duplicate_acks": marked("duplicate_ack"),
+        "zero_windows": marked("zero_window"),
+    }
+    return {name: mark.sum().cast(pl.Int64) for name, mark in counted.items()}
+
+
+def _round_trip() -> dict[str, pl.Expr]:
+    rtt = pl.col("rtt_ms")
+    return {
+        "rtt_ms_min": rtt.min(), "rtt_ms_mean": rtt.mean(), "rtt_ms_p95": rtt.quantile(0.95, "linear"),
+        "rtt_ms_max": rtt.max(), "rto_ms_mean": pl.col("rto_ms").mean(),
+    }
+
+
+def _derived(counted: pl.DataFrame) -> pl.DataFrame:
+    """What follows from the sums."""
+    data, carriers = pl.col("segments_with_payload"), pl.col("publish_segments")
+    return counted.with_columns(
+        retransmissions_percent=pl.when(data > 0).then(100 * pl.col("retransmissions") / data),
+        publish_per_segment_mean=pl.when(carriers > 0).then(pl.col("publish_packets") / carriers),
+    ).drop("publish_segments")

@@ -1,0 +1,52 @@
+"""MQTT packets in TCP segments: how many share one, and how many it takes to carry one."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from mqttlab.metrics.frames import frames
+from mqttlab.recording import Recording
+
+
+def publish_per_segment(recording: Recording) -> pl.DataFrame:
+    """How many PUBLISH packets became complete in a segment, of the segments with any.
+
+    Columns: ``direction``, ``packets`` (in one segment), ``segments``, ``segments_percent`` (of the direction's).
+    Counted over the whole run, where the sender's segments came to their first link; copies that were sent again
+    complete nothing.
+    """
+    seen = frames(recording)
+    if seen.is_empty():
+        return _nothing("packets")
+    counted = (
+        seen.filter(pl.col("hop") == 0, pl.col("publishes") > 0)
+        .group_by(direction=pl.col("towards"), packets=pl.col("publishes"))
+        .agg(segments=pl.len())
+    )
+    return _with_share(counted, "packets")
+
+
+def segments_per_publish(recording: Recording) -> pl.DataFrame:
+    """How many segments carried a byte of a PUBLISH packet, copies that were sent again included.
+
+    Columns: ``direction``, ``segments`` (of one packet), ``packets``, ``packets_percent`` (of the direction's).
+    """
+    packets = recording.control_packets
+    if packets.is_empty():
+        return _nothing("segments")
+    counted = packets.filter(pl.col("kind") == "PUBLISH").group_by("direction", "segments").agg(packets=pl.len())
+    return _with_share(counted, "segments")
+
+
+def _with_share(counted: pl.DataFrame, of: str) -> pl.DataFrame:
+    how_many = "segments" if of == "packets" else "packets"
+    share = 100 * pl.col(how_many) / pl.col(how_many).sum().over("direction")
+    return counted.with_columns(
+        pl.col("packets", "segments").cast(pl.Int64), share.alias(f"{how_many}_percent")
+    ).sort("direction", of)
+
+
+def _nothing(of: str) -> pl.DataFrame:
+    how_many = "segments" if of == "packets" else "packets"
+    return pl.DataFrame(schema={"direction": pl.String, of: pl.Int64, how_many: pl.Int64,
+                                f"{how_many}_percent": pl.Float64})
