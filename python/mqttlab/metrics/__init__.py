@@ -7,21 +7,35 @@ over messages, never over other percentiles.
 
 from mqttlab.metrics.agreement import compare
 from mqttlab.metrics.application import application, clients, deliveries, setup
-from mqttlab.metrics.definition import ALL, APPLICATION, LINK, SETUP, Metric
+from mqttlab.metrics.definition import ALL, APPLICATION, LINK, NETWORK, OVERHEAD, SETUP, TRAFFIC, Metric
 from mqttlab.metrics.link import links
+from mqttlab.metrics.network import connections, network, round_trips
+from mqttlab.metrics.overhead import overhead
+from mqttlab.metrics.segments import publish_per_segment, segments_per_publish
 from mqttlab.metrics.statistics import batch_means_ci95
+from mqttlab.metrics.throughput import throughput
 
 __all__ = [
     "ALL",
     "APPLICATION",
     "LINK",
+    "NETWORK",
+    "OVERHEAD",
     "SETUP",
+    "TRAFFIC",
     "Metric",
     "application",
     "batch_means_ci95",
     "clients",
     "compare",
+    "connections",
     "deliveries",
     "links",
+    "network",
+    "overhead",
+    "publish_per_segment",
+    "round_trips",
+    "segments_per_publish",
     "setup",
+    "throughput",
 ]
