@@ -3,6 +3,9 @@
 //! The same machine serves the client's publishing and the broker's delivering (§4.3, §4.4): packet identifiers, the
 //! in-flight window, the four-way exchange of QoS 2, repetition after a reconnect in the order of first sending
 //! ([MQTT-4.4.0-1], [MQTT-4.6.0-1]). `T` is what the owner knows a message by.
+//!
+//! Nothing here takes time in proportion to the messages in flight but [`Outbox::disconnect`] and, once in each of
+//! its intervals, MQTT 3.1's timer: the window may be 65535 wide.
 
 use std::collections::VecDeque;
 
@@ -13,6 +16,8 @@ use crate::kind::Qos;
 /// A message that waits for its acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Flight<T> {
+    /// How often the identifiers had been through when this one was given.
+    lap: u32,
     id: u16,
     qos: Qos,
     /// PUBREC has come: what is repeated is the PUBREL.
@@ -46,18 +51,35 @@ pub enum Dispatch<T> {
 /// Messages in flight and waiting.
 #[derive(Clone, Debug)]
 pub struct Outbox<T> {
+    /// In the order of first sending, which is that of laps and identifiers.
     in_flight: VecDeque<Flight<T>>,
     waiting: VecDeque<(T, Qos)>,
+    /// No message in flight was sent earlier than this on this connection.
+    oldest: Instant,
+    /// How many of those in flight have been sent on this connection: the first ones.
+    sent: u32,
+    /// How far MQTT 3.1's timer has got.
+    sweep: u32,
+    waiting_max: u32,
+    lap: u32,
     last_id: u16,
     window: u16,
-    waiting_max: u32,
 }
 
 impl<T: Copy> Outbox<T> {
     /// An empty outbox with an in-flight window (0 for 65535) and a limit on what waits behind it.
     pub fn new(window: u16, waiting_max: u32) -> Self {
-        let window = if window == 0 { u16::MAX } else { window };
-        Outbox { in_flight: VecDeque::new(), waiting: VecDeque::new(), last_id: 0, window, waiting_max }
+        Outbox {
+            in_flight: VecDeque::new(),
+            waiting: VecDeque::new(),
+            oldest: Instant::ZERO,
+            sent: 0,
+            sweep: 0,
+            waiting_max,
+            lap: 0,
+            last_id: 0,
+            window: if window == 0 { u16::MAX } else { window },
+        }
     }
 
     /// Messages that wait for an acknowledgement.
@@ -80,9 +102,14 @@ impl<T: Copy> Outbox<T> {
         self.in_flight.len() < usize::from(self.window)
     }
 
-    /// Takes a QoS 1 or 2 message to be sent as soon as [`Outbox::next`] finds room; `false` when too many wait.
+    /// The quality of service of what is in flight under an identifier.
+    pub fn qos_of(&self, id: u16) -> Option<Qos> {
+        Some(self.in_flight[self.place(id)?].qos)
+    }
+
+    /// Takes a message to be sent as soon as [`Outbox::next`] finds room; `false` when too many wait. QoS 0 messages
+    /// are for owners that make them wait for a connection: they need no room.
     pub fn push(&mut self, message: T, qos: Qos) -> bool {
-        debug_assert!(qos != Qos::AtMostOnce, "QoS 0 is never in flight");
         // Only what cannot be sent at once counts as waiting.
         let surplus = self.waiting.len() as u64 + 1 > u64::from(self.waiting_max);
         if surplus && (!self.has_room() || !self.waiting.is_empty()) {
@@ -92,15 +119,52 @@ impl<T: Copy> Outbox<T> {
         true
     }
 
-    /// The next message that the window lets out.
+    /// Sends a QoS 1 or 2 message at once, if the window has room and no other comes first.
+    pub fn launch(&mut self, now: Instant, message: T, qos: Qos) -> Option<Dispatch<T>> {
+        let first = self.waiting.is_empty() && self.all_sent();
+        (first && self.has_room()).then(|| self.fly(now, message, qos))
+    }
+
+    /// The next message that the window lets out. What the last connection left unacknowledged comes first.
     pub fn next(&mut self, now: Instant) -> Option<Dispatch<T>> {
+        if !self.all_sent() {
+            return self.next_repeat(now);
+        }
+        let &(message, qos) = self.waiting.front()?;
+        if qos == Qos::AtMostOnce {
+            self.waiting.pop_front();
+            return Some(Dispatch::Publish { message, id: 0, qos, dup: false });
+        }
         if !self.has_room() {
             return None;
         }
-        let (message, qos) = self.waiting.pop_front()?;
+        self.waiting.pop_front();
+        Some(self.fly(now, message, qos))
+    }
+
+    fn fly(&mut self, now: Instant, message: T, qos: Qos) -> Dispatch<T> {
         let id = self.next_id();
-        self.in_flight.push_back(Flight { id, qos, released: false, sent: Some(now), message });
-        Some(Dispatch::Publish { message, id, qos, dup: false })
+        self.in_flight.push_back(Flight {
+            lap: self.lap,
+            id,
+            qos,
+            released: false,
+            sent: Some(now),
+            message,
+        });
+        self.count_sent(now);
+        Dispatch::Publish { message, id, qos, dup: false }
+    }
+
+    fn count_sent(&mut self, now: Instant) {
+        if self.sent == 0 {
+            self.oldest = now;
+        }
+        self.sent += 1;
+    }
+
+    fn all_sent(&self) -> bool {
+        self.sent as usize == self.in_flight.len()
     }
 
     /// PUBACK came, or a PUBREC that refuses: the message, if it was in flight.
@@ -110,7 +174,9 @@ impl<T: Copy> Outbox<T> {
 
     /// PUBREC came: whether to answer with PUBREL. Unknown identifiers are answered too (§4.3.3).
     pub fn release(&mut self, now: Instant, id: u16) {
-        if let Some(flight) = self.in_flight.iter_mut().find(|f| f.id == id && f.qos == Qos::ExactlyOnce) {
+        let Some(place) = self.place(id) else { return };
+        let flight = &mut self.in_flight[place];
+        if flight.qos == Qos::ExactlyOnce {
             flight.released = true;
             flight.sent = Some(now);
         }
@@ -122,27 +188,61 @@ impl<T: Copy> Outbox<T> {
     }
 
     fn take(&mut self, id: u16, fits: impl Fn(&Flight<T>) -> bool) -> Option<T> {
+        let place = self.place(id).filter(|&place| fits(&self.in_flight[place]))?;
+        self.sent -= u32::from(place < self.sent as usize);
+        self.sweep -= u32::from(place < self.sweep as usize);
+        self.in_flight.remove(place).map(|flight| flight.message)
+    }
+
+    /// Where an identifier is in flight.
+    fn place(&self, id: u16) -> Option<usize> {
         // Acknowledgements come in order nearly always, so that the first is the one.
-        let index = self.in_flight.iter().position(|flight| flight.id == id && fits(flight))?;
-        self.in_flight.remove(index).map(|flight| flight.message)
+        let front = self.in_flight.front()?;
+        if front.id == id {
+            return Some(0);
+        }
+        // All others lie on this lap, unless a message has been in flight for more than 65535.
+        let mut lap = self.lap;
+        loop {
+            let gap = match self.in_flight.binary_search_by_key(&(lap, id), |flight| (flight.lap, flight.id))
+            {
+                Ok(place) => return Some(place),
+                Err(gap) => gap,
+            };
+            let earlier = self.in_flight.get(gap.checked_sub(1)?)?;
+            lap = if earlier.lap < lap { earlier.lap } else { lap.checked_sub(1)? };
+        }
     }
 
     /// The connection is gone: nothing in flight has been sent on the next one.
     pub fn disconnect(&mut self) {
+        (self.sent, self.sweep) = (0, 0);
         for flight in &mut self.in_flight {
             flight.sent = None;
         }
     }
 
-    /// What a resumed session repeats next: PUBLISH with DUP and PUBREL, in the order of first sending.
+    /// What a resumed session repeats next: PUBLISH with DUP and PUBREL, in the order of first sending, and no more
+    /// of the former than the window lets out ([MQTT-3.3.4-9]).
     pub fn next_repeat(&mut self, now: Instant) -> Option<Dispatch<T>> {
-        let flight = self.in_flight.iter_mut().find(|flight| flight.sent.is_none())?;
-        flight.sent = Some(now);
-        Some(flight.repeat())
+        while let Some(flight) = self.in_flight.get_mut(self.sent as usize) {
+            if !flight.released && self.sent >= u32::from(self.window) {
+                return None;
+            }
+            // A PUBREC may have come, and been answered, before the repetition of its PUBLISH.
+            let answered = flight.sent.replace(now).is_some();
+            let dispatch = flight.repeat();
+            self.count_sent(now);
+            if !answered {
+                return Some(dispatch);
+            }
+        }
+        None
     }
 
     /// The other side has forgotten the session: what was in flight is sent anew, first.
     pub fn requeue(&mut self) {
+        (self.sent, self.sweep) = (0, 0);
         while let Some(flight) = self.in_flight.pop_back() {
             self.waiting.push_front((flight.message, flight.qos));
         }
@@ -150,19 +250,32 @@ impl<T: Copy> Outbox<T> {
 
     /// What MQTT 3.1's timer repeats next: sent `interval` ago or earlier.
     pub fn next_overdue(&mut self, now: Instant, interval: Duration) -> Option<Dispatch<T>> {
+        if self.overdue_at(interval)? > now {
+            return None;
+        }
         let overdue = |sent: Instant| now.checked_since(sent).is_some_and(|since| since >= interval);
-        let flight = self.in_flight.iter_mut().find(|flight| flight.sent.is_some_and(overdue))?;
-        flight.sent = Some(now);
-        Some(flight.repeat())
+        while self.sweep < self.sent {
+            let flight = &mut self.in_flight[self.sweep as usize];
+            self.sweep += 1;
+            if flight.sent.is_some_and(overdue) {
+                flight.sent = Some(now);
+                return Some(flight.repeat());
+            }
+        }
+        self.sweep = 0;
+        let sent = self.in_flight.iter().take(self.sent as usize).filter_map(|flight| flight.sent);
+        self.oldest = sent.min().unwrap_or(now);
+        None
     }
 
-    /// When that timer rings next.
+    /// When that timer rings next, at the earliest: acknowledgements that come in the meantime do not stop it.
     pub fn overdue_at(&self, interval: Duration) -> Option<Instant> {
-        self.in_flight.iter().filter_map(|flight| flight.sent).min().map(|sent| sent + interval)
+        (self.sent > 0).then(|| self.oldest + interval)
     }
 
     /// Forgets everything, and hands it out: in flight first, then waiting.
     pub fn drain(&mut self) -> impl Iterator<Item = T> + '_ {
+        (self.sent, self.sweep) = (0, 0);
         let flights = self.in_flight.drain(..).map(|flight| flight.message);
         flights.chain(self.waiting.drain(..).map(|(message, _)| message))
     }
@@ -171,9 +284,11 @@ impl<T: Copy> Outbox<T> {
     fn next_id(&mut self) -> u16 {
         loop {
             self.last_id = self.last_id.wrapping_add(1).max(1);
-            let id = self.last_id;
-            if !self.in_flight.iter().any(|flight| flight.id == id) {
-                return id;
+            self.lap += u32::from(self.last_id == 1);
+            // Only an earlier lap can have left one in use.
+            let fresh = self.in_flight.front().is_none_or(|front| front.lap == self.lap);
+            if fresh || self.place(self.last_id).is_none() {
+                return self.last_id;
             }
         }
     }
@@ -195,30 +310,44 @@ impl<T: Copy> Flight<T> {
 }
 
 /// QoS 2 messages that have come and whose PUBREL has not: what comes again under these identifiers is a duplicate.
-#[derive(Clone, Debug, Default)]
-pub struct Inbox {
-    unreleased: Vec<(u16, u64)>,
+#[derive(Clone, Debug)]
+pub struct Inbox<T = u64> {
+    /// In the order of identifiers, which is nearly always that of their coming and going.
+    unreleased: VecDeque<(u16, T)>,
 }
 
-impl Inbox {
+impl<T> Default for Inbox<T> {
+    fn default() -> Self {
+        Inbox { unreleased: VecDeque::new() }
+    }
+}
+
+impl<T> Inbox<T> {
     /// A QoS 2 PUBLISH came: whether it is the first under its identifier. The token is kept with it.
-    pub fn receive(&mut self, id: u16, token: u64) -> bool {
-        let first = !self.unreleased.iter().any(|(unreleased, _)| *unreleased == id);
-        if first {
-            self.unreleased.push((id, token));
+    pub fn receive(&mut self, id: u16, token: T) -> bool {
+        match self.unreleased.binary_search_by_key(&id, |(unreleased, _)| *unreleased) {
+            Ok(_) => false,
+            Err(gap) => {
+                self.unreleased.insert(gap, (id, token));
+                true
+            }
         }
-        first
     }
 
     /// PUBREL came: the identifier is free again. The token of its message, if there was one.
-    pub fn release(&mut self, id: u16) -> Option<u64> {
-        let index = self.unreleased.iter().position(|(unreleased, _)| *unreleased == id)?;
-        Some(self.unreleased.remove(index).1)
+    pub fn release(&mut self, id: u16) -> Option<T> {
+        let place = self.unreleased.binary_search_by_key(&id, |(unreleased, _)| *unreleased).ok()?;
+        self.unreleased.remove(place).map(|(_, token)| token)
     }
 
     /// The session is new.
     pub fn clear(&mut self) {
         self.unreleased.clear();
+    }
+
+    /// Forgets everything, and hands it out.
+    pub fn drain(&mut self) -> impl Iterator<Item = T> + '_ {
+        self.unreleased.drain(..).map(|(_, token)| token)
     }
 
     /// Messages that have come and are not released.

@@ -53,28 +53,44 @@ pub fn matches(filter: &str, name: &str) -> bool {
     }
 }
 
-/// Subscriptions by filter. `T` is whatever a subscription is; values come back in the order of their insertion
-/// within a filter, and filters in the order of their levels, so that fan-out is the same in every run.
+/// Subscriptions by filter. `T` is whatever a subscription is. Values come back in the order of their insertion
+/// within a filter; the filters of a name as Mosquitto looks for them: in each level the level's own name first,
+/// then `+`, then `#`. Fan-out is the same in every run.
+///
+/// A level's name is stored once, and stays when its filters go.
 #[derive(Clone, Debug)]
 pub struct TopicTree<T> {
-    root: Node<T>,
+    levels: BTreeMap<Box<str>, u32>,
+    /// Nodes by parent and level.
+    children: BTreeMap<(u32, u32), u32>,
+    nodes: Vec<Node<T>>,
+    vacant: Vec<u32>,
 }
+
+/// Where a filter is in a [`TopicTree`], as long as it has subscriptions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place(u32);
 
 #[derive(Clone, Debug)]
 struct Node<T> {
-    children: BTreeMap<Box<str>, Node<T>>,
     here: Vec<T>,
+    parent: u32,
+    level: u32,
+    children: u32,
 }
 
-impl<T> Default for Node<T> {
-    fn default() -> Self {
-        Node { children: BTreeMap::new(), here: Vec::new() }
-    }
-}
+const ROOT: u32 = 0;
+const PLUS: u32 = 0;
+const HASH: u32 = 1;
 
 impl<T> Default for TopicTree<T> {
     fn default() -> Self {
-        TopicTree { root: Node::default() }
+        TopicTree {
+            levels: BTreeMap::from([("+".into(), PLUS), ("#".into(), HASH)]),
+            children: BTreeMap::new(),
+            nodes: vec![Node { here: Vec::new(), parent: ROOT, level: 0, children: 0 }],
+            vacant: Vec::new(),
+        }
     }
 }
 
@@ -84,58 +100,115 @@ impl<T> TopicTree<T> {
         Self::default()
     }
 
-    /// Adds a subscription. A filter may hold any number of them.
-    pub fn insert(&mut self, filter: &str, value: T) {
-        let mut node = &mut self.root;
+    /// Adds a subscription, and says where. A filter may hold any number of them.
+    pub fn insert(&mut self, filter: &str, value: T) -> Place {
+        let mut node = ROOT;
         for level in filter.split('/') {
-            node = node.children.entry(level.into()).or_default();
+            let level = self.number(level);
+            node = match self.children.get(&(node, level)) {
+                Some(&child) => child,
+                None => self.grow(node, level),
+            };
         }
-        node.here.push(value);
+        self.nodes[node as usize].here.push(value);
+        Place(node)
+    }
+
+    /// Where a filter is that has subscriptions.
+    pub fn find(&self, filter: &str) -> Option<Place> {
+        let mut node = ROOT;
+        for level in filter.split('/') {
+            node = self.child(node, *self.levels.get(level)?)?;
+        }
+        (!self.nodes[node as usize].here.is_empty()).then_some(Place(node))
+    }
+
+    /// The subscriptions of a filter.
+    pub fn at(&mut self, place: Place) -> &mut [T] {
+        &mut self.nodes[place.0 as usize].here
     }
 
     /// Removes the subscriptions of a filter that `unwanted` holds of, and what becomes empty with them. Says
     /// how many.
     pub fn remove(&mut self, filter: &str, unwanted: impl FnMut(&T) -> bool) -> usize {
-        let levels: Vec<&str> = filter.split('/').collect();
-        self.root.remove(&levels, unwanted)
+        self.find(filter).map_or(0, |place| self.remove_at(place, unwanted))
+    }
+
+    /// The same, of a filter whose place is known.
+    pub fn remove_at(&mut self, place: Place, mut unwanted: impl FnMut(&T) -> bool) -> usize {
+        let here = &mut self.nodes[place.0 as usize].here;
+        let before = here.len();
+        here.retain(|value| !unwanted(value));
+        let removed = before - here.len();
+        self.prune(place.0);
+        removed
     }
 
     /// Calls `found` with every subscription whose filter matches the name.
     pub fn each_match<'a>(&'a self, name: &str, mut found: impl FnMut(&'a T)) {
-        let levels: Vec<&str> = name.split('/').collect();
-        self.root.each_match(&levels, !name.starts_with('$'), &mut found);
+        self.descend(ROOT, Some(name), !name.starts_with('$'), &mut found);
     }
-}
 
-impl<T> Node<T> {
-    fn remove(&mut self, levels: &[&str], mut unwanted: impl FnMut(&T) -> bool) -> usize {
-        let Some((first, rest)) = levels.split_first() else {
-            let before = self.here.len();
-            self.here.retain(|value| !unwanted(value));
-            return before - self.here.len();
-        };
-        let Some(child) = self.children.get_mut(*first) else { return 0 };
-        let removed = child.remove(rest, &mut unwanted as &mut dyn FnMut(&T) -> bool);
-        if child.children.is_empty() && child.here.is_empty() {
-            self.children.remove(*first);
+    /// The subscriptions of a node whose filters match the `rest` of a name; `None` when all of it has matched.
+    fn descend<'a>(&'a self, node: u32, rest: Option<&str>, wildcards: bool, found: &mut impl FnMut(&'a T)) {
+        if let Some(rest) = rest {
+            let (first, rest) =
+                rest.split_once('/').map_or((rest, None), |(first, rest)| (first, Some(rest)));
+            let literal = self.levels.get(first).and_then(|&level| self.child(node, level));
+            let plus = wildcards.then(|| self.child(node, PLUS)).flatten();
+            for child in literal.into_iter().chain(plus) {
+                self.descend(child, rest, true, found);
+            }
+        } else {
+            self.nodes[node as usize].here.iter().for_each(&mut *found);
         }
-        removed
-    }
-
-    fn each_match<'a>(&'a self, levels: &[&str], wildcards: bool, found: &mut impl FnMut(&'a T)) {
         // "#" matches its parent too ([§4.7.1.2] "sport/#" also matches "sport").
-        if let Some(child) = self.children.get("#").filter(|_| wildcards) {
-            child.here.iter().for_each(&mut *found);
+        if let Some(child) = wildcards.then(|| self.child(node, HASH)).flatten() {
+            self.nodes[child as usize].here.iter().for_each(found);
         }
-        let Some((first, rest)) = levels.split_first() else {
-            self.here.iter().for_each(found);
-            return;
+    }
+
+    fn child(&self, node: u32, level: u32) -> Option<u32> {
+        self.children.get(&(node, level)).copied()
+    }
+
+    fn number(&mut self, level: &str) -> u32 {
+        if let Some(&number) = self.levels.get(level) {
+            return number;
+        }
+        let number = self.levels.len() as u32;
+        self.levels.insert(level.into(), number);
+        number
+    }
+
+    fn grow(&mut self, parent: u32, level: u32) -> u32 {
+        let node = Node { here: Vec::new(), parent, level, children: 0 };
+        let number = match self.vacant.pop() {
+            Some(number) => number,
+            None => self.nodes.len() as u32,
         };
-        if let Some(child) = self.children.get("+").filter(|_| wildcards) {
-            child.each_match(rest, true, found);
+        match self.nodes.get_mut(number as usize) {
+            Some(place) => *place = node,
+            None => self.nodes.push(node),
         }
-        if let Some(child) = self.children.get(*first) {
-            child.each_match(rest, true, found);
+        self.children.insert((parent, level), number);
+        self.nodes[parent as usize].children += 1;
+        number
+    }
+
+    /// Takes out a node that holds nothing, and those above it that then hold nothing.
+    fn prune(&mut self, mut number: u32) {
+        while number != ROOT {
+            let Node { here, parent, level, children } = &mut self.nodes[number as usize];
+            if !here.is_empty() || *children > 0 {
+                return;
+            }
+            *here = Vec::new();
+            let (parent, level) = (*parent, *level);
+            self.children.remove(&(parent, level));
+            self.vacant.push(number);
+            self.nodes[parent as usize].children -= 1;
+            number = parent;
         }
     }
 }
@@ -196,6 +269,22 @@ mod tests {
         assert_eq!(tree.remove("a/b/c", |value| *value == 1), 1);
         assert_eq!(tree.remove("a/b/x", |_| true), 0);
         assert_eq!(tree.remove("a/b/c", |_| true), 1);
-        assert!(tree.root.children.is_empty());
+        assert!(tree.children.is_empty());
+        assert_eq!(tree.find("a/b/c"), None);
+        let nodes = tree.nodes.len();
+        let place = tree.insert("a/b", 3);
+        assert_eq!((tree.find("a/b"), tree.at(place)), (Some(place), &mut [3][..]));
+        assert_eq!(tree.nodes.len(), nodes, "places are used again");
+    }
+
+    #[test]
+    fn filters_are_found_from_the_narrowest_to_the_widest() {
+        let mut tree = TopicTree::new();
+        for filter in ["#", "a/#", "a/b/#", "a/+", "+/b", "a/b"] {
+            tree.insert(filter, filter);
+        }
+        let mut found = Vec::new();
+        tree.each_match("a/b", |filter| found.push(*filter));
+        assert_eq!(found, ["a/b", "a/b/#", "a/+", "a/#", "+/b", "#"]);
     }
 }

@@ -44,7 +44,9 @@ impl Subscriptions {
         self.remove(filter, number);
         match share(filter) {
             Some((_, inner)) => self.join_share(filter, inner, number, qos),
-            None => self.tree.insert(filter, Taker::Session { number, qos }),
+            None => {
+                self.tree.insert(filter, Taker::Session { number, qos });
+            }
         }
         self.filters.entry(number).or_default().push(filter.to_owned());
         self.audiences.clear();
