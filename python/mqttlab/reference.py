@@ -69,7 +69,7 @@ def metrics_page() -> str:
     titles = (
         ("Messages", metrics.APPLICATION), ("Links", metrics.LINK), ("Connections", metrics.SETUP),
         ("Network layer", metrics.NETWORK), ("Throughput and segments", metrics.TRAFFIC),
-        ("Overhead", metrics.OVERHEAD),
+        ("Overhead", metrics.OVERHEAD), ("Where the time of a message went", (*metrics.ATTRIBUTION, metrics.ADJUSTED)),
     )
     for title, declared in titles:
         lines += [f"## {title}", "", "| metric | unit | better | meaning | source |", "|---|---|---|---|---|"]

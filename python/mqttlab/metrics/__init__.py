@@ -7,7 +7,26 @@ over messages, never over other percentiles.
 
 from mqttlab.metrics.agreement import compare
 from mqttlab.metrics.application import application, clients, deliveries, setup
-from mqttlab.metrics.definition import ALL, APPLICATION, LINK, NETWORK, OVERHEAD, SETUP, TRAFFIC, Metric
+from mqttlab.metrics.attribution import (
+    attribution,
+    attribution_by_band,
+    attribution_by_qos,
+    attribution_gap,
+)
+from mqttlab.metrics.definition import (
+    ADJUSTED,
+    ALL,
+    APPLICATION,
+    ATTRIBUTION,
+    LINK,
+    NETWORK,
+    OVERHEAD,
+    PARTS,
+    SETUP,
+    TRAFFIC,
+    Metric,
+)
+from mqttlab.metrics.efficiency import efficiency
 from mqttlab.metrics.link import links
 from mqttlab.metrics.network import connections, network, round_trips
 from mqttlab.metrics.overhead import overhead
@@ -16,20 +35,28 @@ from mqttlab.metrics.statistics import batch_means_ci95
 from mqttlab.metrics.throughput import throughput
 
 __all__ = [
+    "ADJUSTED",
     "ALL",
     "APPLICATION",
+    "ATTRIBUTION",
     "LINK",
     "NETWORK",
     "OVERHEAD",
+    "PARTS",
     "SETUP",
     "TRAFFIC",
     "Metric",
     "application",
+    "attribution",
+    "attribution_by_band",
+    "attribution_by_qos",
+    "attribution_gap",
     "batch_means_ci95",
     "clients",
     "compare",
     "connections",
     "deliveries",
+    "efficiency",
     "links",
     "network",
     "overhead",

@@ -47,6 +47,10 @@ def _overhead(part: str, title: str, words: str, source: str) -> Metric:
 
 _WIRESHARK = "Wireshark 4.0 User's Guide, 7.5"
 
+def _part(name: str, title: str, meaning: str, source: str = "mqttlab") -> Metric:
+    return Metric(name=f"{name}_ns", unit="ns", title=title, meaning=meaning, source=source, better="lower")
+
+
 APPLICATION: tuple[Metric, ...] = (
     Metric(name="messages_offered", unit="messages", title="offered",
            meaning="Messages that the schedule wanted sent within the measurement."),
@@ -205,6 +209,56 @@ OVERHEAD: tuple[Metric, ...] = (
            meaning="Overhead in a hundred bytes of payload and overhead."),
 )
 
+ATTRIBUTION: tuple[Metric, ...] = (
+    _part("schedule", "schedule", "From the intended time until the message was handed to the publisher's session."),
+    _part("session", "session",
+          "Waiting in the sender's session: for its in-flight window (receive maximum) or for its socket to take the "
+          "message. For a relay: from its reception until it sends on.", "MQTT 5, 4.9"),
+    _part("sender_nagle", "sender Nagle",
+          "In the sender's socket, held by Nagle's algorithm until what had been sent before was acknowledged.",
+          "RFC 896; RFC 1122, 4.2.3.4"),
+    _part("sender_socket", "sender socket",
+          "In the sender's socket for another reason: congestion window, receive window, the stack's own time.",
+          "RFC 5681"),
+    _part("queue_to_broker", "queue up", "Waiting in the queues of the links to the broker, of the frame that "
+                                         "completed the packet."),
+    _part("wire_to_broker", "wire up", "Transmission and propagation of that frame, over all links to the broker."),
+    _part("retransmission_to_broker", "lost up",
+          "From the first sending until that frame's, where it had to be sent again because the packet or data before "
+          "it in the stream was lost; also waiting at the receiver's stack for data that was overtaken.",
+          "RFC 6298; RFC 9293, 3.8"),
+    _part("handshake", "handshake",
+          "QoS 2, where the broker hands on at the PUBREL: from the PUBLISH until its PUBREL had come to the broker.",
+          "MQTT 5, 4.3.3"),
+    _part("broker", "broker", "Inside the broker, including the time that a subscriber was not connected."),
+    _part("broker_window", "broker window",
+          "Waiting in the broker for the in-flight window towards the subscriber.", "MQTT 5, 4.9"),
+    _part("broker_nagle", "broker Nagle",
+          "In the broker's socket, held by Nagle's algorithm until what had been sent before was acknowledged.",
+          "RFC 896; RFC 1122, 4.2.3.4"),
+    _part("broker_socket", "broker socket",
+          "In the broker's socket for another reason: it was sent when an acknowledgement made room in the congestion "
+          "or receive window; also the later segments of a message that fills several.", "RFC 5681"),
+    _part("queue_to_subscriber", "queue down", "Waiting in the queues of the links to the subscriber, of the frame "
+                                               "that completed the packet."),
+    _part("wire_to_subscriber", "wire down",
+          "Transmission and propagation of that frame, over all links to the subscriber."),
+    _part("retransmission_to_subscriber", "lost down",
+          "The same as on the way to the broker: from the first sending until that of the frame that completed the "
+          "packet, where something had been lost.", "RFC 6298; RFC 9293, 3.8"),
+    _part("release", "release",
+          "QoS 2, where the client hands on at the PUBREL: from the PUBLISH until its PUBREL had come to the client.",
+          "MQTT 5, 4.3.3"),
+    _part("delivery", "delivery", "From the last byte's arrival at the client's host until the application had it."),
+)
+PARTS: tuple[str, ...] = tuple(metric.name for metric in ATTRIBUTION)
+
+ADJUSTED = Metric(
+    name="adjusted_ns", unit="ns", title="adjusted", better="lower",
+    meaning="By how much in all the instants of a message's chain had to be moved to stand in order: how far the "
+            "tables of the recording disagree. The parts add up to the latency whatever it is.")
+
 ALL: dict[str, Metric] = {
-    metric.name: metric for metric in (*APPLICATION, *LINK, *SETUP, *NETWORK, *TRAFFIC, *OVERHEAD)
+    metric.name: metric
+    for metric in (*APPLICATION, *LINK, *SETUP, *NETWORK, *TRAFFIC, *OVERHEAD, *ATTRIBUTION, ADJUSTED)
 }

@@ -1,0 +1,112 @@
+"""Where each message's time went: its latency, split into parts that are never negative and add up to it.
+
+```text
+  intended ─schedule─ sent ─session─ written ─nagle/socket─ first byte on the link ─(again)─ queue ─ wire ─► broker
+     ─ handshake ─ window ─ nagle/socket ─ broker ─ first byte on the link ─(again)─ queue ─ wire ─► client
+     ─ release ─ received
+```
+
+`matching` finds the MQTT packets that carried a message, `transport` what TCP did with their bytes, `chain` puts the
+instants in order; this module adds up the legs of relayed messages and takes means. Nothing here knows who made the
+recording; where no packets were recorded, the parts are null.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from mqttlab.metrics.attribution.chain import chain
+from mqttlab.metrics.attribution.matching import control_packets, legs
+from mqttlab.metrics.attribution.transport import Transport
+from mqttlab.metrics.definition import PARTS
+from mqttlab.recording import Recording
+
+__all__ = ["ADDED", "attribution", "attribution_by_band", "attribution_by_qos", "attribution_gap", "chains"]
+
+ADDED = (*PARTS, "adjusted_ns", "legs")
+# Percentiles of the latency, within each QoS level.
+BANDS = ((0, 50), (50, 90), (90, 99), (99, 100))
+COLUMNS = ("publisher", "sequence", "topic", "subscriber", "publisher_group", "subscriber_group", "phase", "qos",
+           "intended_ns", "received_ns", "latency_ns")
+
+
+def attribution(recording: Recording) -> pl.DataFrame:
+    """One row per delivered message and receiver, in the order of the recording.
+
+    Columns: who and when, ``latency_ns``, the parts, which add up to it, ``adjusted_ns`` (by how much in all the
+    recorded instants had to be moved for that), and ``legs`` (1, and 1 more for each relay). Parts are null for
+    messages whose packets were not recorded.
+    """
+    if recording.messages.is_empty():
+        return pl.DataFrame()
+    return _whole(chains(recording)).select(*COLUMNS, *ADDED)
+
+
+def chains(recording: Recording) -> pl.DataFrame:
+    """One row per delivery: the parts of its last leg, and the packets, frames and instants they were read from."""
+    if attribution_gap(recording) is not None:
+        delivered = recording.messages.filter(
+            pl.col("fate") == "delivered", pl.col("intended_ns").is_not_null(), pl.col("received_ns").is_not_null())
+        nothing = pl.lit(None, pl.Int64)
+        return delivered.with_row_index("leg").with_columns(
+            *(nothing.alias(part) for part in (*PARTS, "adjusted_ns")), before=pl.lit(None, pl.UInt32))
+    packets = control_packets(recording)
+    return chain(legs(recording, packets), packets, Transport.of(recording), recording.plan)
+
+
+def attribution_gap(recording: Recording) -> str | None:
+    """Why nothing can be said about where the time went; ``None`` when it can."""
+    if recording.messages.is_empty():
+        return "no message was recorded"
+    if recording.table("packets").is_empty() or recording.control_packets.is_empty():
+        return "packets were not recorded: the network was direct, or the scenario did not ask for them"
+    return None
+
+
+def attribution_by_qos(table: pl.DataFrame) -> pl.DataFrame:
+    """Mean of each part over the measurement, for each QoS level: ``part``, ``mean_ms``, ``share_percent``."""
+    return _means(table.filter(pl.col("phase") == "measurement"), ["qos"])
+
+
+def attribution_by_band(table: pl.DataFrame) -> pl.DataFrame:
+    """The same by bands of the latency: ``band`` is ``p0–50``, ``p50–90``, ``p90–99`` or ``p99–100``."""
+    measured = table.filter(pl.col("phase") == "measurement", pl.col("adjusted_ns").is_not_null())
+    rank = (pl.col("latency_ns").rank("ordinal") - 1) / pl.len()
+    band = pl.lit(None, pl.String)
+    for low, high in reversed(BANDS):
+        band = pl.when(pl.col("_rank") < high / 100).then(pl.lit(f"p{low}–{high}")).otherwise(band)
+    ranked = measured.with_columns(_rank=rank.over("qos")).with_columns(band=band)
+    order = {f"p{low}–{high}": place for place, (low, high) in enumerate(BANDS)}
+    return _means(ranked, ["qos", "band"]).sort(
+        "qos", pl.col("band").replace_strict(order, return_dtype=pl.Int64), maintain_order=True)
+
+
+def _means(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
+    known = table.filter(pl.col("adjusted_ns").is_not_null())
+    means = known.group_by(keys).agg(
+        *(pl.col(part).mean() / 1e6 for part in PARTS), latency_ms=pl.col("latency_ns").mean() / 1e6,
+        messages=pl.len(),
+    )
+    return (
+        means.unpivot(index=[*keys, "latency_ms", "messages"], on=list(PARTS), variable_name="part",
+                      value_name="mean_ms")
+        .with_columns(share_percent=100 * pl.col("mean_ms") / pl.col("latency_ms"))
+        .sort(*keys, maintain_order=True)
+        .select(*keys, "messages", "part", "mean_ms", "share_percent")
+    )
+
+
+def _whole(legs: pl.DataFrame) -> pl.DataFrame:
+    """Add the parts of the legs before to those of the last, until there are none before."""
+    sums = ("adjusted_ns", *PARTS, "legs")
+    table = legs.with_columns(legs=pl.lit(1, pl.Int64), _before="before")
+    while table["_before"].is_not_null().any():
+        earlier = legs.with_columns(legs=pl.lit(1, pl.Int64)).select(
+            pl.col("leg").alias("_before"), pl.col("before").alias("_next"),
+            *(pl.col(name).alias(f"_{name}") for name in sums))
+        table = table.join(earlier, on="_before", how="left", maintain_order="left")
+        relayed = pl.col("_before").is_not_null()
+        table = table.with_columns(
+            pl.when(relayed).then(pl.col(name) + pl.col(f"_{name}")).otherwise(name).alias(name) for name in sums
+        ).with_columns(_before=pl.col("_next")).drop("_next", *(f"_{name}" for name in sums))
+    return table

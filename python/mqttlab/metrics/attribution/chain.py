@@ -1,0 +1,196 @@
+"""A leg as a chain of instants, and the parts between them.
+
+A leg is a message's way from one client over the broker to another; a relayed message has several. Its instants,
+from the intended time to the reception, come from different tables and from both ends of links. They are put in
+order by moving each to the one before it where it would lie earlier, so that no part is negative and the parts add up
+to the latency whatever the tables say. `adjusted_ns` is the sum of these moves: how far the tables disagree.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from mqttlab.metrics.attribution.transport import SLACK_NS, Transport
+from mqttlab.metrics.definition import PARTS
+
+
+def chain(legs: pl.DataFrame, packets: pl.DataFrame, transport: Transport, plan: dict[str, Any]) -> pl.DataFrame:
+    """The legs with their instants, evidence and parts: the columns of `PARTS` and ``adjusted_ns``."""
+    legs = _with_settings(legs, plan)
+    for prefix in ("up_", "down_"):
+        legs = _with_flights(legs, transport, prefix)
+    legs = _ready_at_sender(legs, packets)
+    legs = _with_release(legs, transport, "up_")
+    legs = _ready_at_broker(legs, packets)
+    legs = _with_release(legs, transport, "down_")
+    return _with_parts(legs)
+
+
+def _with_settings(legs: pl.DataFrame, plan: dict[str, Any]) -> pl.DataFrame:
+    """Add what the plan says of sender, broker and receiver."""
+    clients = pl.DataFrame(
+        [
+            {"nagle": not group["tcp_nodelay"], "window": group["mqtt"]["max_inflight"],
+             "receive_maximum": group["mqtt"]["receive_maximum"], "on_release": group["mqtt"]["deliver_on_release"]}
+            for group in plan["groups"] for _ in range(group["count"])
+        ],
+        schema={"nagle": pl.Boolean, "window": pl.Int64, "receive_maximum": pl.Int64, "on_release": pl.Boolean},
+    ).with_row_index("client")
+    settings = plan["broker"]["settings"]
+    # Mosquitto takes no limit for 0.
+    most = settings.get("max_inflight") or 2**31
+    return (
+        legs.join(clients.select(up_client="client", up_nagle="nagle", up_window="window"), on="up_client",
+                  how="left", maintain_order="left")
+        .join(clients.select(subscriber="client", down_window=pl.col("receive_maximum").clip(upper_bound=most),
+                             on_release="on_release"), on="subscriber", how="left", maintain_order="left")
+        .with_columns(down_nagle=pl.lit(not settings.get("tcp_nodelay", True)))
+    )
+
+
+def _with_flights(legs: pl.DataFrame, transport: Transport, prefix: str) -> pl.DataFrame:
+    flights = transport.flights(_unique_packets(legs, prefix, "stream_start", "stream_end", "first_sent_ns",
+                                                "complete_ns"))
+    return legs.join(flights.rename(lambda name: f"{prefix}{name}"), on=f"{prefix}packet", how="left",
+                     maintain_order="left")
+
+
+def _with_release(legs: pl.DataFrame, transport: Transport, prefix: str) -> pl.DataFrame:
+    waiting = _unique_packets(legs, prefix, "ready_ns", "first_sent_ns", "nagle", "segment_bytes", "mss")
+    released = transport.release(waiting)
+    return legs.join(released.rename(lambda name: f"{prefix}{name}"), on=f"{prefix}packet", how="left",
+                     maintain_order="left")
+
+
+def _unique_packets(legs: pl.DataFrame, prefix: str, *columns: str) -> pl.DataFrame:
+    named = legs.select(
+        *(pl.col(f"{prefix}{name}").alias(name) for name in ("packet", "connection", *columns)),
+        to_broker=pl.lit(prefix == "up_"),
+    )
+    return named.filter(pl.col("packet").is_not_null()).unique("packet", maintain_order=True)
+
+
+def _ready_at_sender(legs: pl.DataFrame, packets: pl.DataFrame) -> pl.DataFrame:
+    """Add when the sender's stack had the message, and when a window of its session let it through.
+
+    Of a relay nothing but its packets is known: it could send when it had received, and its window had room.
+    """
+    legs = _with_window(legs, packets, "up_")
+    begins = pl.when("relayed").then("before_received_ns").otherwise("intended_ns")
+    handed = pl.when("relayed").then("before_received_ns").otherwise("sent_ns")
+    # A message of several segments is being sent while the socket still takes the rest.
+    earlier = pl.min_horizontal("written_ns", "up_tried_ns")
+    written = pl.when(pl.col("up_segments") > 1).then(earlier).otherwise("written_ns")
+    through = pl.max_horizontal("before_received_ns", "up_window_ns")
+    return legs.with_columns(
+        begins_ns=begins, handed_ns=handed, up_ready_ns=pl.when("relayed").then(through).otherwise(written))
+
+
+def _ready_at_broker(legs: pl.DataFrame, packets: pl.DataFrame) -> pl.DataFrame:
+    """Add when the broker could hand the message on, and when its window towards the subscriber had room."""
+    # Either time is allowed (MQTT 5 §4.3.3): a broker that had sent before the PUBREL came did not wait for it.
+    waited = pl.col("up_release_ns") <= pl.col("down_tried_ns") + SLACK_NS
+    ingress = pl.when(waited.fill_null(False)).then("up_release_ns").otherwise("up_complete_ns")
+    legs = _with_window(legs.with_columns(ingress_ns=ingress), packets, "down_")
+    legs = legs.with_columns(pl.when(pl.col("down_window_ns") > pl.col("ingress_ns")).then("down_window_ns")
+                             .alias("down_window_ns"))
+    return legs.with_columns(down_ready_ns=pl.max_horizontal("ingress_ns", "down_window_ns"))
+
+
+def _with_window(legs: pl.DataFrame, packets: pl.DataFrame, prefix: str) -> pl.DataFrame:
+    """Add when the in-flight window of the packet's sender let it through (MQTT 5 §4.9).
+
+    With n packets of QoS 1 and 2 before it on its connection and a window of w, that was when the acknowledgement
+    number n - w + 1 had come. A packet that was sent earlier was held by no window: the time is null.
+    """
+    to_broker = prefix == "up_"
+    publishes = packets.filter(pl.col("kind") == "PUBLISH", pl.col("qos") > 0, pl.col("to_broker") == to_broker)
+    order = publishes.sort("connection", "stream_start").select(
+        pl.col("packet").alias(f"{prefix}packet"),
+        pl.int_range(pl.len(), dtype=pl.Int64).over("connection").alias("_before"),
+    )
+    refused = (pl.col("kind") == "PUBREC") & (pl.col("reason").fill_null(0) >= 0x80)
+    over = pl.col("kind").is_in(["PUBACK", "PUBCOMP"]) | refused
+    done = packets.filter(over, pl.col("to_broker") != to_broker, pl.col("complete_ns").is_not_null())
+    done = done.sort("complete_ns", maintain_order=True).select(
+        pl.col("connection").alias(f"{prefix}connection"),
+        pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over("connection").alias("_nth"),
+        pl.col("complete_ns").alias("_window_ns"), pl.col("packet").alias(f"{prefix}window_packet"),
+    )
+    legs = legs.join(order, on=f"{prefix}packet", how="left", maintain_order="left")
+    legs = legs.with_columns(_nth=pl.col("_before") - pl.col(f"{prefix}window") + 1)
+    legs = legs.join(done, on=[f"{prefix}connection", "_nth"], how="left", maintain_order="left")
+    in_force = (pl.col("_window_ns") <= pl.col(f"{prefix}first_sent_ns") + SLACK_NS).fill_null(False)
+    return legs.with_columns(
+        pl.when(in_force).then("_window_ns").alias(f"{prefix}window_ns"),
+        pl.when(in_force).then(f"{prefix}window_packet").alias(f"{prefix}window_packet"),
+    ).drop("_before", "_nth", "_window_ns")
+
+
+# Each step of the chain: the instant, and the part that ends there. A part may end at several steps.
+STEPS: tuple[tuple[str, str], ...] = (
+    ("handed_ns", "schedule"), ("up_ready_ns", "session"), ("up_held_until_ns", "_up_held"),
+    ("up_tried_ns", "_up_rest"), ("up_went_ns", "_up_gap"), ("up_started_ns", "queue_to_broker"),
+    ("up_arrived_ns", "wire_to_broker"), ("up_complete_ns", "retransmission_to_broker"),
+    ("ingress_ns", "handshake"), ("down_window_ns", "broker_window"), ("down_held_until_ns", "_down_held"),
+    ("down_tried_ns", "broker"), ("down_went_ns", "_down_gap"), ("down_started_ns", "queue_to_subscriber"),
+    ("down_arrived_ns", "wire_to_subscriber"), ("down_complete_ns", "retransmission_to_subscriber"),
+    ("release_ns", "release"), ("received_ns", "delivery"),
+)
+
+
+def _with_parts(legs: pl.DataFrame) -> pl.DataFrame:
+    on_release = pl.col("on_release") & (pl.col("qos_delivered") == 2)
+    legs = legs.with_columns(
+        # What is known of waits is of the copy that came through; an earlier copy had been sent before.
+        *(pl.when(pl.col(f"{way}_tried_ns") == pl.col(f"{way}_first_sent_ns")).then(f"{way}_{wait}_ns")
+          .alias(f"{way}_{wait}_ns") for way, wait in (("up", "held_until"), ("down", "held_until"),
+                                                       ("down", "window"))),
+        up_started_ns=pl.col("up_went_ns") + pl.col("up_queue_ns"),
+        down_started_ns=pl.col("down_went_ns") + pl.col("down_queue_ns"),
+        release_ns=pl.when(on_release).then(
+            pl.when(pl.col("down_release_ns") <= pl.col("received_ns") + SLACK_NS).then("down_release_ns")),
+    )
+    legs = legs.with_columns(at_0=pl.col("begins_ns"), adjusted_ns=pl.lit(0, pl.Int64))
+    for step, (instant, _) in enumerate(STEPS, start=1):
+        last = pl.col(f"at_{step - 1}")
+        moved = pl.min_horizontal(pl.max_horizontal(instant, last), pl.max_horizontal("received_ns", last))
+        legs = legs.with_columns(pl.coalesce(moved, last).alias(f"at_{step}"))
+        legs = legs.with_columns(adjusted_ns=pl.col("adjusted_ns") + _moved(step, instant))
+    known = pl.col("begins_ns").is_not_null() & pl.col("up_frame").is_not_null() & pl.col("down_frame").is_not_null()
+    lengths = _lengths()
+    legs = legs.with_columns(
+        *(pl.when(known).then(lengths[part.removesuffix("_ns")]).alias(part) for part in PARTS),
+        adjusted_ns=pl.when(known).then("adjusted_ns"),
+    )
+    return legs.drop(f"at_{step}" for step in range(len(STEPS) + 1))
+
+
+def _moved(step: int, instant: str) -> pl.Expr:
+    return (pl.col(f"at_{step}") - pl.col(instant)).abs().fill_null(0)
+
+
+def _lengths() -> dict[str, pl.Expr]:
+    """Each part's length: the steps that end it, each told apart by what the evidence says of it."""
+    nothing = pl.lit(0, pl.Int64)
+    names = [part.removesuffix("_ns") for part in PARTS]
+    lengths: dict[str, pl.Expr] = dict.fromkeys(names, nothing)
+    between = {word: pl.col(f"at_{step}") - pl.col(f"at_{step - 1}") for step, (_, word) in enumerate(STEPS, start=1)}
+    for word, length in between.items():
+        if word in lengths:
+            lengths[word] = lengths[word] + length
+
+    def divide(word: str, when: pl.Expr, yes: str, no: str) -> None:
+        for part, holds in ((yes, when), (no, ~when)):
+            lengths[part] = lengths[part] + pl.when(holds).then(between[word]).otherwise(0)
+
+    divide("_up_held", pl.col("up_held_by_nagle"), "sender_nagle", "sender_socket")
+    divide("_up_rest", pl.col("relayed"), "session", "sender_socket")
+    divide("_down_held", pl.col("down_held_by_nagle"), "broker_nagle", "broker_socket")
+    for prefix, lost, window in (("up", "retransmission_to_broker", "sender_socket"),
+                                 ("down", "retransmission_to_subscriber", "broker_socket")):
+        earlier = pl.col(f"{prefix}_tried_ns") < pl.col(f"{prefix}_first_sent_ns")
+        divide(f"_{prefix}_gap", (pl.col(f"{prefix}_again") | earlier).fill_null(False), lost, window)
+    return lengths

@@ -1,0 +1,157 @@
+"""Which MQTT packets carried a message: its PUBLISH to the broker, the one to the subscriber, the PUBREL of each.
+
+```text
+  message ──► the last PUBLISH that its receiver had before it received it ──► topic
+          ──► the first PUBLISH to the broker that was complete, with that topic ──► its sender
+                 the publisher itself, or a relay: then the relay's own reception is the leg before this one
+```
+
+A message that was published again after a reconnect has several PUBLISHes. What came first to the broker decides
+when the broker had it; what was sent first decides since when it has been on its way.
+
+What it does not model: relayed messages whose payload has no room for an identity.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from mqttlab.metrics.attribution.lookup import latest, next_at
+from mqttlab.metrics.attribution.transport import SLACK_NS
+from mqttlab.recording import Recording
+
+# Below this a payload carries no identity; the order tells (`docs/recording.md`).
+IDENTITY_BYTES = 9
+MESSAGE = ["publisher", "sequence"]
+
+
+def control_packets(recording: Recording) -> pl.DataFrame:
+    """Control packets, numbered in the column ``packet``, each PUBLISH with its message as far as anything tells."""
+    table = recording.control_packets.with_row_index("packet").with_columns(
+        to_broker=pl.col("direction") == "to_broker")
+    orphans = table.filter(pl.col("kind") == "PUBLISH", pl.col("publisher").is_null())
+    if orphans.is_empty():
+        return table
+    named = pl.concat([_by_order_sent(recording, orphans), _by_order_received(recording, orphans)])
+    return (
+        table.join(named, on="packet", how="left", suffix="_named", maintain_order="left")
+        .with_columns(pl.coalesce(name, f"{name}_named").alias(name) for name in MESSAGE)
+        .drop("publisher_named", "sequence_named")
+    )
+
+
+def legs(recording: Recording, packets: pl.DataFrame) -> pl.DataFrame:
+    """One row per delivery: its message, and the packets of its last leg, ``up_*`` to the broker and ``down_*``
+    from it.
+
+    ``leg`` numbers the rows; ``before`` is the leg by which a relay had received what it sent on in this one. The
+    columns of the packets are null where nothing was recorded.
+    """
+    messages = recording.messages.filter(
+        pl.col("fate") == "delivered", pl.col("intended_ns").is_not_null(), pl.col("received_ns").is_not_null())
+    table = messages.with_row_index("leg").with_columns(_until=pl.col("received_ns") + SLACK_NS)
+    publishes = packets.filter(pl.col("kind") == "PUBLISH", pl.col("publisher").is_not_null())
+    downwards = _columns(publishes.filter(~pl.col("to_broker")), "down_")
+    upwards = _columns(publishes.filter("to_broker"), "up_")
+    table = latest(
+        table.with_columns(down_client=pl.col("subscriber"), down_publisher=pl.col("publisher"),
+                           down_sequence=pl.col("sequence")),
+        downwards, ["down_client", "down_publisher", "down_sequence"], at="_until", key="down_complete_ns",
+        take={name: name for name in _taken("down_")},
+    )
+    table = _first_tried(table, downwards, "down_", ["down_client", "down_publisher", "down_sequence", "down_topic"])
+    table = table.join(_first_complete(upwards), how="left", maintain_order="left",
+                       left_on=["publisher", "sequence", "down_topic"],
+                       right_on=["up_publisher", "up_sequence", "up_topic"])
+    table = table.with_columns(up_publisher=pl.col("publisher"), up_sequence=pl.col("sequence"),
+                               up_topic=pl.col("down_topic"))
+    table = _first_tried(table, upwards, "up_", ["up_client", "up_publisher", "up_sequence", "up_topic"])
+    table = _with_releases(table, packets)
+    return _with_legs_before(table).drop("_until", "up_publisher", "up_sequence", "up_topic", "down_client",
+                                         "down_publisher", "down_sequence")
+
+
+def _taken(prefix: str) -> list[str]:
+    names = ("packet", "connection", "topic", "packet_id", "qos", "stream_start", "stream_end", "segments",
+             "first_sent_ns", "complete_ns")
+    return [f"{prefix}{name}" for name in names]
+
+
+def _columns(publishes: pl.DataFrame, prefix: str) -> pl.DataFrame:
+    names = [name.removeprefix(prefix) for name in _taken(prefix)]
+    return publishes.select(pl.col(name).alias(f"{prefix}{name}") for name in ("client", *MESSAGE, *names))
+
+
+def _first_complete(upwards: pl.DataFrame) -> pl.DataFrame:
+    complete = upwards.filter(pl.col("up_complete_ns").is_not_null()).sort("up_complete_ns", maintain_order=True)
+    return complete.unique(["up_publisher", "up_sequence", "up_topic"], keep="first", maintain_order=True)
+
+
+def _first_tried(table: pl.DataFrame, publishes: pl.DataFrame, prefix: str, key: list[str]) -> pl.DataFrame:
+    """Add when the first byte of the first copy was sent, complete or not."""
+    tried = publishes.group_by(key).agg(pl.col(f"{prefix}first_sent_ns").min().alias(f"{prefix}tried_ns"))
+    return table.join(tried, on=key, how="left", maintain_order="left")
+
+
+def _with_releases(table: pl.DataFrame, packets: pl.DataFrame) -> pl.DataFrame:
+    """Add the PUBREL that lets the receiver of a QoS 2 PUBLISH hand it on: the next one with its identifier."""
+    releases = packets.filter(pl.col("kind") == "PUBREL")
+    for prefix, to_broker, client in (("up_", True, "up_client"), ("down_", False, "subscriber")):
+        take = {"packet": f"{prefix}release_packet", "complete_ns": f"{prefix}release_ns"}
+        at = pl.when(pl.col(f"{prefix}qos") == 2).then(f"{prefix}complete_ns")
+        keyed = table.with_columns(_at=at, client=pl.col(client), packet_id=pl.col(f"{prefix}packet_id"))
+        side = releases.filter(pl.col("to_broker") == to_broker)
+        table = next_at(keyed, side, ["client", "packet_id"], at="_at", key="complete_ns", take=take)
+        table = table.drop("_at", "client", "packet_id")
+    return table
+
+
+def _with_legs_before(table: pl.DataFrame) -> pl.DataFrame:
+    received = table.select(pl.col("leg").alias("before"), *MESSAGE, up_client="subscriber",
+                            before_received_ns="received_ns")
+    relayed = pl.col("up_client") != pl.col("publisher")
+    joined = table.join(received, on=[*MESSAGE, "up_client"], how="left", maintain_order="left")
+    return joined.with_columns(
+        relayed=relayed, before=pl.when(relayed).then("before"),
+        before_received_ns=pl.when(relayed).then("before_received_ns"),
+    )
+
+
+def _by_order_sent(recording: Recording, orphans: pl.DataFrame) -> pl.DataFrame:
+    """The n-th PUBLISH of a client on a topic is its n-th message there; one sent again has its packet's identifier."""
+    sent = (
+        recording.messages.filter(pl.col("sent_ns").is_not_null(), pl.col("payload_bytes") < IDENTITY_BYTES)
+        .unique(MESSAGE)
+        .sort("sent_ns", "sequence")
+        .with_columns(client=pl.col("publisher"), n=pl.int_range(pl.len()).over("publisher", "topic"))
+        .select("client", "topic", "n", *MESSAGE)
+    )
+    upward = orphans.filter("to_broker").sort("first_sent_ns", "connection", "stream_start")
+    first = (
+        upward.filter(~pl.col("dup").fill_null(False))
+        .with_columns(n=pl.int_range(pl.len()).over("client", "topic"))
+        .drop(MESSAGE)
+        .join(sent, on=["client", "topic", "n"], how="inner")
+    )
+    copies = upward.filter(pl.col("dup").fill_null(False)).drop(MESSAGE)
+    copies = latest(copies, first, ["client", "packet_id"], at="first_sent_ns", key="first_sent_ns",
+                    take={name: name for name in MESSAGE})
+    return pl.concat([part.select("packet", *MESSAGE) for part in (first, copies)])
+
+
+def _by_order_received(recording: Recording, orphans: pl.DataFrame) -> pl.DataFrame:
+    """The n-th PUBLISH that a client had on a topic is the n-th that it received there."""
+    received = (
+        recording.messages.filter(pl.col("received_ns").is_not_null(), pl.col("identified") == "order")
+        .sort("received_ns", "sequence")
+        .with_columns(client=pl.col("subscriber"), n=pl.int_range(pl.len()).over("subscriber", "topic"))
+        .select("client", "topic", "n", *MESSAGE)
+    )
+    return (
+        orphans.filter(~pl.col("to_broker"), pl.col("complete_ns").is_not_null())
+        .sort("complete_ns", "connection", "stream_start")
+        .with_columns(n=pl.int_range(pl.len()).over("client", "topic"))
+        .drop(MESSAGE)
+        .join(received, on=["client", "topic", "n"], how="inner")
+        .select("packet", *MESSAGE)
+    )
