@@ -94,8 +94,10 @@ impl PacketTables {
             self.tallies.resize_with(place + 1, LinkTally::default);
         }
         let tally = &mut self.tallies[place];
-        tally.frames += 1;
-        tally.bytes += u64::from(row.frame_bytes);
+        if row.fate != FrameFate::Duplicated {
+            tally.frames += 1;
+            tally.bytes += u64::from(row.frame_bytes);
+        }
         match row.fate {
             FrameFate::Delivered => {
                 tally.delivered += 1;
@@ -269,13 +271,14 @@ fn write_captures(from: &Path, to: &Path, layout: &Layout) -> Result<BTreeMap<St
 }
 
 /// The frames that came to their link within a range of time, in that order, with the place and the size of their
-/// bytes in the spool.
+/// bytes in the spool. The link's own copies did not come to it.
 fn frames_of(from: &Path, range: &Range<u64>) -> Result<Vec<(Frame, u64, usize)>> {
     let mut frames = Vec::new();
     let Some(mut spool) = Reader::open(Spool::Frames, from)? else { return Ok(frames) };
     while let Some(record) = spool.next()? {
         let (frame, size) = (Frame::take(record), record.len() - Frame::SIZE);
-        if range.contains(&frame.entered.as_ns()) && size > 0 {
+        let came = range.contains(&frame.entered.as_ns()) && frame.fate != FrameFate::Duplicated;
+        if came && size > 0 {
             frames.push((frame, spool.place() - size as u64, size));
         }
     }

@@ -27,7 +27,7 @@ def publish_per_segment(recording: Recording) -> pl.DataFrame:
 
 
 def segments_per_publish(recording: Recording) -> pl.DataFrame:
-    """How many segments carried a byte of a PUBLISH packet, copies that were sent again included.
+    """How many segments carried a byte of a PUBLISH packet until it was complete, those that were lost included.
 
     Columns: ``direction``, ``segments`` (of one packet), ``packets``, ``packets_percent`` (of the direction's).
     """

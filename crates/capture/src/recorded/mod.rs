@@ -43,6 +43,8 @@ pub struct FrameWitness {
     packets: Vec<Completed>,
     mqtt: String,
     marks: String,
+    /// What the frame before this one carried.
+    latest: Option<Carried>,
     analysis: Option<Analysis>,
 }
 
@@ -74,6 +76,7 @@ impl FrameWitness {
             packets: Vec::new(),
             mqtt: String::new(),
             marks: String::new(),
+            latest: None,
             analysis: None,
         }
     }
@@ -105,6 +108,23 @@ impl FrameWitness {
         })
     }
 
+    /// A frame that its sender did not send here: it comes from an earlier link, or is a copy that this link made.
+    fn passed_on(&mut self, frame: &Frame, bytes: &[u8]) -> Headers<'_> {
+        let copy = frame.fate == FrameFate::Duplicated;
+        // A copy is told right after what it copies, and has a number of its own from there on.
+        let carried = if copy { self.latest } else { self.streams.under_way.get(&frame.frame).copied() };
+        if let Some(carried) = carried {
+            self.streams.arrive(frame, carried);
+            if copy {
+                self.streams.send_on(frame, carried);
+            }
+        }
+        self.latest = carried;
+        let headers = self.headers.frame(frame, bytes);
+        let connection = carried.map(|carried| carried.connection).or(headers.connection);
+        Headers { connection, ..headers }
+    }
+
     /// Names the packets that the last segment completed at its sender, and waits for their arrival.
     fn expect_packets(&mut self) {
         self.mqtt.clear();
@@ -131,6 +151,11 @@ impl Streams {
     fn set_out(&mut self, frame: &Frame, carried: Carried) {
         self.join.sent(carried.connection, carried.direction, carried.start..carried.end);
         self.arrive(frame, carried);
+        self.send_on(frame, carried);
+    }
+
+    /// A frame has more links to cross.
+    fn send_on(&mut self, frame: &Frame, carried: Carried) {
         if frame.hop + 1 < frame.hops && frame.fate != FrameFate::Dropped {
             if self.under_way.len() >= UNDER_WAY_MAX {
                 self.under_way.pop_first();
@@ -163,22 +188,19 @@ impl FrameAnalyser for FrameWitness {
 
     fn frame(&mut self, frame: &Frame, bytes: &[u8]) -> Headers<'_> {
         self.streams.join.settle(frame.entered);
-        if frame.hop > 0 {
-            let carried = self.streams.under_way.get(&frame.frame).copied();
-            if let Some(carried) = carried {
-                self.streams.arrive(frame, carried);
-            }
-            let headers = self.headers.frame(frame, bytes);
-            let connection = carried.map(|carried| carried.connection).or(headers.connection);
-            return Headers { connection, ..headers };
+        if frame.hop > 0 || frame.fate == FrameFate::Duplicated {
+            return self.passed_on(frame, bytes);
         }
+        self.latest = None;
         let Some(seen) = self.sent(frame, bytes) else { return self.headers.frame(frame, bytes) };
         self.expect_packets();
         let headers = self.headers.frame(frame, bytes);
         if let Some(start) = headers.stream_offset {
             let end = start + u64::from(headers.payload_bytes);
             let Seen { connection, direction, .. } = seen;
-            self.streams.set_out(frame, Carried { connection, direction, start, end });
+            let carried = Carried { connection, direction, start, end };
+            self.latest = Some(carried);
+            self.streams.set_out(frame, carried);
         }
         let word = |text| Some(text).filter(|text: &&str| !text.is_empty());
         Headers {

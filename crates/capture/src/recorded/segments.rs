@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn both_lists_of_packet_types_are_in_the_same_order() {
-        for (number, kind) in ControlPacketKind::ALL.into_iter().enumerate() {
+        for (number, &kind) in ControlPacketKind::ALL.iter().enumerate() {
             assert_eq!(kind as usize, number);
             assert_eq!(kind.as_str(), Kind::ALL[number].name());
         }

@@ -1,0 +1,133 @@
+//! Frames of our own recordings: what the sender did is told apart from what the links did.
+
+use mqttlab_capture::FrameWitness;
+use mqttlab_recording::{Cause, Direction, Frame, FrameAnalyser, FrameFate};
+use mqttlab_units::{Duration, Instant};
+
+const CLIENT: [u8; 4] = [10, 0, 0, 1];
+const BROKER: [u8; 4] = [10, 0, 0, 2];
+const SYN: u8 = 2;
+const ACK: u8 = 16;
+
+fn at(ms: u64) -> Instant {
+    Instant::ZERO + Duration::from_ms(ms)
+}
+
+/// An IP packet with a TCP segment between port 40000 and 1883.
+fn packet(up: bool, flags: u8, seq: u32, ack: u32, payload: &[u8]) -> Vec<u8> {
+    let length = 40 + payload.len() as u16;
+    let mut bytes = vec![0x45, 0];
+    bytes.extend(length.to_be_bytes());
+    bytes.extend([0, 0, 0x40, 0, 64, 6, 0, 0]);
+    let (source, destination) = if up { (CLIENT, BROKER) } else { (BROKER, CLIENT) };
+    bytes.extend(source);
+    bytes.extend(destination);
+    let (source, destination) = if up { (40_000_u16, 1883) } else { (1883, 40_000_u16) };
+    bytes.extend(source.to_be_bytes());
+    bytes.extend(destination.to_be_bytes());
+    bytes.extend(seq.to_be_bytes());
+    bytes.extend(ack.to_be_bytes());
+    bytes.extend([5 << 4, flags, 1, 0, 0, 0, 0, 0]);
+    bytes.extend(payload);
+    bytes
+}
+
+fn frame(number: u64, up: bool, entered_ms: u64, bytes: &[u8]) -> Frame {
+    let entered = at(entered_ms);
+    Frame {
+        link: u16::from(!up),
+        direction: if up { Direction::Up } else { Direction::Down },
+        hop: 0,
+        hops: 1,
+        frame: number,
+        from_host: u16::from(up),
+        to_host: u16::from(!up),
+        frame_bytes: bytes.len() as u32,
+        entered,
+        start: Some(entered),
+        sent: Some(entered),
+        delivered: Some(entered + Duration::from_ms(20)),
+        fate: FrameFate::Delivered,
+        cause: Cause::None,
+    }
+}
+
+/// A witness that has seen a handshake.
+fn connected() -> FrameWitness {
+    let mut witness = FrameWitness::new(vec![1883]);
+    let handshake = [
+        packet(true, SYN, 999, 0, &[]),
+        packet(false, SYN | ACK, 4999, 1000, &[]),
+        packet(true, ACK, 1000, 5000, &[]),
+    ];
+    for (number, bytes) in handshake.iter().enumerate() {
+        witness.frame(&frame(number as u64, number != 1, 20 * number as u64, bytes), bytes);
+    }
+    witness
+}
+
+fn completed(witness: &mut FrameWitness) -> Vec<(Option<u64>, u32)> {
+    let mut rows = Vec::new();
+    witness.control_packets(true, &mut |row| rows.push((row.complete_ns, row.segments)));
+    rows
+}
+
+fn metric(witness: &mut FrameWitness, name: &str) -> f64 {
+    let mut value = f64::NAN;
+    witness.network_metrics(&mut |row| {
+        if row.scope == "run" && row.metric == name {
+            value = row.value;
+        }
+    });
+    value
+}
+
+/// PINGREQ.
+const PING: [u8; 2] = [0xc0, 0];
+
+#[test]
+fn a_copy_that_the_link_made_was_not_sent_but_it_arrives() {
+    let mut witness = connected();
+    let bytes = packet(true, ACK, 1000, 5000, &PING);
+    let original = frame(3, true, 60, &bytes);
+    assert_eq!(witness.frame(&original, &bytes).mqtt, Some("PINGREQ"));
+    let copy = Frame {
+        frame: 4,
+        delivered: Some(at(70)),
+        fate: FrameFate::Duplicated,
+        ..frame(3, true, 60, &bytes)
+    };
+    let headers = witness.frame(&copy, &bytes);
+    assert_eq!((headers.connection, headers.marks, headers.mqtt), (Some(0), None, None));
+    // It was earlier than what it copies, at 80 ms.
+    assert_eq!(completed(&mut witness), [(Some(70_000_000), 1)]);
+    assert_eq!(metric(&mut witness, "frames"), 4.0);
+    assert_eq!(metric(&mut witness, "retransmissions"), 0.0);
+}
+
+#[test]
+fn a_copy_made_on_one_link_arrives_over_the_next() {
+    let mut witness = connected();
+    let bytes = packet(true, ACK, 1000, 5000, &PING);
+    let original = Frame { hops: 2, ..frame(3, true, 60, &bytes) };
+    let copy = Frame { frame: 4, fate: FrameFate::Duplicated, ..original };
+    witness.frame(&original, &bytes);
+    witness.frame(&copy, &bytes);
+    let second = Frame { hop: 1, delivered: Some(at(130)), ..original };
+    let lost = Frame { fate: FrameFate::Dropped, delivered: None, ..second };
+    witness.frame(&lost, &[]);
+    witness.frame(&Frame { frame: 4, ..second }, &[]);
+    assert_eq!(completed(&mut witness), [(Some(130_000_000), 1)]);
+}
+
+#[test]
+fn a_frame_that_the_sender_repeats_is_a_retransmission() {
+    let mut witness = connected();
+    let bytes = packet(true, ACK, 1000, 5000, &PING);
+    let lost = Frame { fate: FrameFate::Dropped, delivered: None, ..frame(3, true, 60, &bytes) };
+    witness.frame(&lost, &bytes);
+    let again = witness.frame(&frame(4, true, 360, &bytes), &bytes);
+    assert_eq!((again.marks, again.mqtt), (Some("retransmission"), None));
+    assert_eq!(completed(&mut witness), [(Some(380_000_000), 2)]);
+    assert_eq!(metric(&mut witness, "retransmissions"), 1.0);
+}
