@@ -1,24 +1,31 @@
-//! Who wants which messages. What a topic's audience is, is worked out once, and again when somebody subscribes.
+//! Who wants which messages. What a topic's audience is, is worked out once, and again when somebody has subscribed
+//! or unsubscribed.
 
 use std::collections::BTreeMap;
 
+use super::TopicId;
 use crate::kind::Qos;
-use crate::topic::{TopicTree, share};
+use crate::topic::{Place, TopicTree, share};
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Subscriptions {
     tree: TopicTree<Taker>,
     shares: Vec<Share>,
-    by_name: BTreeMap<String, u32>,
-    /// Filters by session, so that a session that ends need not be searched for.
-    filters: BTreeMap<u32, Vec<String>>,
-    /// Audiences by topic; `None` when one has to be worked out.
-    audiences: Vec<Option<Audience>>,
+    vacant_shares: Vec<u32>,
+    by_name: BTreeMap<Box<str>, u32>,
+    /// What each session subscribes to.
+    of_session: Vec<Vec<Subscription>>,
+    /// Audiences by topic, valid when they are of this generation.
+    audiences: Vec<Audience>,
+    generation: u32,
+    /// For each session its place in the audience that is being worked out, counted from 1.
+    seen: Vec<u32>,
 }
 
 /// Who receives a topic's messages.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Audience {
+    generation: u32,
     /// Sessions, each once, with the highest QoS that one of its subscriptions grants.
     pub(super) receivers: Vec<(u32, Qos)>,
     /// Shared subscriptions, of which one member receives each message.
@@ -31,100 +38,171 @@ enum Taker {
     Share(u32),
 }
 
+/// A session's subscription.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Subscription {
+    Alone(Place),
+    Shared(u32),
+}
+
 /// A shared subscription (MQTT 5 §4.8.2).
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Share {
+    name: Box<str>,
+    place: Place,
     members: Vec<(u32, Qos)>,
     next: usize,
 }
 
 impl Subscriptions {
-    /// A session subscribes, or subscribes again.
-    pub(super) fn add(&mut self, filter: &str, number: u32, qos: Qos) {
-        self.remove(filter, number);
-        match share(filter) {
-            Some((_, inner)) => self.join_share(filter, inner, number, qos),
-            None => {
-                self.tree.insert(filter, Taker::Session { number, qos });
-            }
+    /// A session subscribes, or subscribes again ([MQTT-3.8.4-3]).
+    pub(super) fn add(&mut self, filter: &str, session: u32, qos: Qos) {
+        self.generation += 1;
+        let place = session as usize;
+        if self.of_session.len() <= place {
+            self.of_session.resize_with(place + 1, Vec::new);
+            self.seen.resize(place + 1, 0);
         }
-        self.filters.entry(number).or_default().push(filter.to_owned());
-        self.audiences.clear();
+        if let Some(known) = self.find(filter).filter(|known| self.of_session[place].contains(known)) {
+            return self.regrade(known, session, qos);
+        }
+        let subscription = match share(filter) {
+            Some((_, inner)) => Subscription::Shared(self.join(filter, inner, session, qos)),
+            None => Subscription::Alone(self.tree.insert(filter, Taker::Session { number: session, qos })),
+        };
+        self.of_session[place].push(subscription);
     }
 
     /// A session no longer subscribes.
-    pub(super) fn remove(&mut self, filter: &str, number: u32) {
-        let Some(filters) = self.filters.get_mut(&number) else { return };
-        let Some(place) = filters.iter().position(|known| known == filter) else { return };
-        filters.swap_remove(place);
-        self.drop_from_tree(filter, number);
-        self.audiences.clear();
+    pub(super) fn remove(&mut self, filter: &str, session: u32) {
+        let Some(unwanted) = self.find(filter) else { return };
+        let Some(subscriptions) = self.of_session.get_mut(session as usize) else { return };
+        let Some(place) = subscriptions.iter().position(|known| *known == unwanted) else { return };
+        subscriptions.remove(place);
+        self.withdraw(unwanted, session);
     }
 
     /// A session has ended.
-    pub(super) fn remove_all(&mut self, number: u32) {
-        for filter in self.filters.remove(&number).unwrap_or_default() {
-            self.drop_from_tree(&filter, number);
+    pub(super) fn remove_all(&mut self, session: u32) {
+        let Some(subscriptions) = self.of_session.get_mut(session as usize) else { return };
+        for subscription in std::mem::take(subscriptions) {
+            self.withdraw(subscription, session);
         }
-        self.audiences.clear();
     }
 
     /// Takes out the audience of a topic. To be put back.
-    pub(super) fn take_audience(&mut self, topic: u32, name: &str) -> Audience {
-        let place = topic as usize;
+    pub(super) fn take_audience(&mut self, topic: TopicId, name: &str) -> Audience {
+        let place = topic.0 as usize;
         if self.audiences.len() <= place {
-            self.audiences.resize_with(place + 1, || None);
+            self.audiences.resize_with(place + 1, Audience::default);
         }
-        self.audiences[place].take().unwrap_or_else(|| self.work_out(name))
+        let mut audience = std::mem::take(&mut self.audiences[place]);
+        if audience.generation != self.generation {
+            self.work_out(name, &mut audience);
+        }
+        audience
     }
 
-    pub(super) fn put_audience_back(&mut self, topic: u32, audience: Audience) {
-        if let Some(place) = self.audiences.get_mut(topic as usize) {
-            *place = Some(audience);
-        }
+    pub(super) fn put_audience_back(&mut self, topic: TopicId, audience: Audience) {
+        self.audiences[topic.0 as usize] = audience;
     }
 
-    /// The next member of a shared subscription that is there, or the next one if none is.
-    pub(super) fn next_of_share(&mut self, share: u32, online: impl Fn(u32) -> bool) -> Option<(u32, Qos)> {
+    /// The member of a shared subscription whose turn it is, whether or not it is there: so does Mosquitto.
+    pub(super) fn next_of_share(&mut self, share: u32) -> (u32, Qos) {
         let share = &mut self.shares[share as usize];
-        let count = share.members.len();
-        let place =
-            (0..count).map(|step| (share.next + step) % count).find(|&place| online(share.members[place].0));
-        let place = place.or((count > 0).then(|| share.next % count.max(1)))?;
+        let place = share.next % share.members.len();
         share.next = place + 1;
-        Some(share.members[place])
+        share.members[place]
     }
 
-    fn join_share(&mut self, filter: &str, inner: &str, number: u32, qos: Qos) {
-        let next = self.shares.len() as u32;
-        let share = *self.by_name.entry(filter.to_owned()).or_insert(next);
-        if share == next {
-            self.shares.push(Share::default());
-            self.tree.insert(inner, Taker::Share(share));
+    fn find(&self, filter: &str) -> Option<Subscription> {
+        match share(filter) {
+            Some(_) => self.by_name.get(filter).map(|&share| Subscription::Shared(share)),
+            None => self.tree.find(filter).map(Subscription::Alone),
         }
-        self.shares[share as usize].members.push((number, qos));
     }
 
-    fn drop_from_tree(&mut self, filter: &str, number: u32) {
-        match self.by_name.get(filter) {
-            Some(&share) => self.shares[share as usize].members.retain(|(member, _)| *member != number),
-            None => {
-                let unwanted =
-                    |taker: &Taker| matches!(taker, Taker::Session { number: n, .. } if *n == number);
-                self.tree.remove(filter, unwanted);
+    fn regrade(&mut self, subscription: Subscription, session: u32, granted: Qos) {
+        match subscription {
+            Subscription::Alone(place) => {
+                for taker in self.tree.at(place) {
+                    match taker {
+                        Taker::Session { number, qos } if *number == session => *qos = granted,
+                        _ => {}
+                    }
+                }
+            }
+            Subscription::Shared(share) => {
+                let mut members = self.shares[share as usize].members.iter_mut();
+                if let Some((_, qos)) = members.find(|(member, _)| *member == session) {
+                    *qos = granted;
+                }
             }
         }
     }
 
-    fn work_out(&self, name: &str) -> Audience {
-        let mut audience = Audience::default();
-        self.tree.each_match(name, |taker| match *taker {
-            Taker::Session { number, qos } => audience.receivers.push((number, qos)),
-            Taker::Share(share) => audience.shares.push(share),
+    fn join(&mut self, filter: &str, inner: &str, session: u32, qos: Qos) -> u32 {
+        if let Some(&share) = self.by_name.get(filter) {
+            self.shares[share as usize].members.push((session, qos));
+            return share;
+        }
+        let vacant = self.vacant_shares.pop();
+        let number = vacant.unwrap_or(self.shares.len() as u32);
+        let place = self.tree.insert(inner, Taker::Share(number));
+        let share = Share { name: filter.into(), place, members: vec![(session, qos)], next: 0 };
+        match vacant {
+            Some(number) => self.shares[number as usize] = share,
+            None => self.shares.push(share),
+        }
+        self.by_name.insert(filter.into(), number);
+        number
+    }
+
+    fn withdraw(&mut self, subscription: Subscription, session: u32) {
+        self.generation += 1;
+        match subscription {
+            Subscription::Alone(place) => {
+                let unwanted =
+                    |taker: &Taker| matches!(taker, Taker::Session { number, .. } if *number == session);
+                self.tree.remove_at(place, unwanted);
+            }
+            Subscription::Shared(number) => self.leave(number, session),
+        }
+    }
+
+    fn leave(&mut self, number: u32, session: u32) {
+        let share = &mut self.shares[number as usize];
+        let Some(place) = share.members.iter().position(|(member, _)| *member == session) else { return };
+        share.members.remove(place);
+        // Whose turn it is does not change when somebody before leaves.
+        share.next -= usize::from(place < share.next);
+        if share.members.is_empty() {
+            self.by_name.remove(&share.name);
+            self.tree
+                .remove_at(share.place, |taker| matches!(taker, Taker::Share(share) if *share == number));
+            self.vacant_shares.push(number);
+        }
+    }
+
+    fn work_out(&mut self, name: &str, audience: &mut Audience) {
+        let Subscriptions { tree, seen, .. } = self;
+        let Audience { generation, receivers, shares } = audience;
+        receivers.clear();
+        shares.clear();
+        tree.each_match(name, |taker| match *taker {
+            Taker::Share(share) => shares.push(share),
+            Taker::Session { number, qos } => {
+                let seen = &mut seen[number as usize];
+                if *seen == 0 {
+                    receivers.push((number, qos));
+                    *seen = receivers.len() as u32;
+                }
+                // One copy, at the highest QoS of the session's subscriptions ([MQTT-3.3.5-1]).
+                let granted = &mut receivers[*seen as usize - 1].1;
+                *granted = qos.max(*granted);
+            }
         });
-        // The highest QoS of a session's subscriptions stays.
-        audience.receivers.sort_unstable_by_key(|&(number, qos)| (number, std::cmp::Reverse(qos)));
-        audience.receivers.dedup_by_key(|(number, _)| *number);
-        audience
+        receivers.iter().for_each(|(number, _)| seen[*number as usize] = 0);
+        *generation = self.generation;
     }
 }

@@ -1,0 +1,217 @@
+//! How messages come in, who gets them, and what becomes of them.
+
+use mqttlab_units::Instant;
+
+use super::session::{Delivery, Publication};
+use super::topics::Retained;
+use super::{Broker, Cause, ConnectionId, Output, SessionId};
+use crate::kind::Qos;
+use crate::outbox::Dispatch;
+use crate::topic::is_filter;
+
+impl Broker {
+    pub(super) fn subscribe(
+        &mut self,
+        now: Instant,
+        connection: ConnectionId,
+        id: u16,
+        filters: &[(&str, Qos)],
+    ) {
+        let Some(number) = self.session_at(connection) else { return };
+        if filters.is_empty() || !filters.iter().all(|(filter, _)| is_filter(filter)) {
+            return self.hang_up(now, connection);
+        }
+        filters.iter().for_each(|(filter, qos)| self.subscriptions.add(filter, number, *qos));
+        let granted = filters.iter().map(|(_, qos)| *qos).collect();
+        self.ready.push_back(Output::Suback { connection, id, granted });
+        for (filter, granted) in filters {
+            // A shared subscription matches no name, and gets nothing that is retained (MQTT 5 §4.8.2).
+            for (topic, Retained { message, qos }) in self.topics.retained(filter) {
+                let delivery = Delivery { topic, message, retain: true };
+                let kept = self.deliver(now, number, delivery, qos.min(*granted));
+                self.holds.hold(message, kept.into());
+            }
+        }
+    }
+
+    /// A PUBLISH from a client.
+    pub(super) fn receive(
+        &mut self,
+        now: Instant,
+        connection: ConnectionId,
+        id: u16,
+        publication: Publication,
+    ) {
+        let Some(number) = self.session_at(connection) else { return };
+        let message = publication.message;
+        self.holds.hold(message, 1);
+        match publication.qos {
+            Qos::AtMostOnce => self.publish(now, publication),
+            Qos::AtLeastOnce => {
+                self.publish(now, publication);
+                self.ready.push_back(Output::Puback { connection, id });
+            }
+            Qos::ExactlyOnce => {
+                let first = self.session(number).inbox.receive(id, publication);
+                self.ready.push_back(Output::Pubrec { connection, id });
+                if first {
+                    return;
+                }
+            }
+        }
+        self.let_go(message);
+    }
+
+    /// A PUBREL: the client will not repeat the message any more, and it is forwarded. Unknown identifiers are
+    /// answered too (§4.3.3).
+    pub(super) fn released(&mut self, now: Instant, connection: ConnectionId, id: u16) {
+        let Some(number) = self.session_at(connection) else { return };
+        let publication = self.session(number).inbox.release(id);
+        if let Some(publication) = publication {
+            self.publish(now, publication);
+        }
+        self.ready.push_back(Output::Pubcomp { connection, id });
+        if let Some(publication) = publication {
+            self.let_go(publication.message);
+        }
+    }
+
+    /// A PUBACK, which only a QoS 1 message has.
+    pub(super) fn acknowledged(&mut self, now: Instant, connection: ConnectionId, id: u16) {
+        let Some(number) = self.session_at(connection) else { return };
+        let outbox = &mut self.session(number).outbox;
+        if outbox.qos_of(id) == Some(Qos::ExactlyOnce) {
+            return self.hang_up(now, connection);
+        }
+        let delivery = outbox.acknowledge(id);
+        self.settle(now, number, delivery);
+    }
+
+    /// A PUBREC, which only a QoS 2 message has.
+    pub(super) fn recorded(&mut self, now: Instant, connection: ConnectionId, id: u16) {
+        let Some(number) = self.session_at(connection) else { return };
+        let outbox = &mut self.session(number).outbox;
+        if outbox.qos_of(id) == Some(Qos::AtLeastOnce) {
+            return self.hang_up(now, connection);
+        }
+        outbox.release(now, id);
+        self.ready.push_back(Output::Pubrel { connection, id });
+    }
+
+    /// A PUBCOMP.
+    pub(super) fn completed(&mut self, now: Instant, connection: ConnectionId, id: u16) {
+        let Some(number) = self.session_at(connection) else { return };
+        let delivery = self.session(number).outbox.complete(id);
+        self.settle(now, number, delivery);
+    }
+
+    fn settle(&mut self, now: Instant, number: u32, delivery: Option<Delivery>) {
+        let Some(delivery) = delivery else { return };
+        self.let_go(delivery.message);
+        self.pump(now, number);
+    }
+
+    /// Forwards a message, which the caller holds, to everyone who wants it.
+    pub(super) fn publish(&mut self, now: Instant, publication: Publication) {
+        let Publication { topic, message, qos, retain, empty } = publication;
+        if retain {
+            self.retain(publication, !empty);
+        }
+        let audience = self.subscriptions.take_audience(topic, self.topics.name(topic));
+        let delivery = Delivery { topic, message, retain: false };
+        let mut kept = 0;
+        for &share in &audience.shares {
+            let (receiver, granted) = self.subscriptions.next_of_share(share);
+            kept += u32::from(self.deliver(now, receiver, delivery, qos.min(granted)));
+        }
+        for &(receiver, granted) in &audience.receivers {
+            kept += u32::from(self.deliver(now, receiver, delivery, qos.min(granted)));
+        }
+        self.subscriptions.put_audience_back(topic, audience);
+        self.holds.hold(message, kept);
+    }
+
+    fn retain(&mut self, Publication { topic, message, qos, .. }: Publication, stays: bool) {
+        self.holds.hold(message, stays.into());
+        if let Some(before) = self.topics.retain(topic, stays.then_some(Retained { message, qos })) {
+            self.let_go(before.message);
+        }
+    }
+
+    /// Sends a message to a session or lets it wait: whether it is kept until it is acknowledged.
+    fn deliver(&mut self, now: Instant, number: u32, delivery: Delivery, qos: Qos) -> bool {
+        let queue = self.options.queue();
+        let session = self.sessions[number as usize].as_mut().expect("a session that subscribes is there");
+        if qos == Qos::AtMostOnce && (session.connection.is_some() || !self.queue_qos0) {
+            self.deliver_at_once(number, delivery);
+            return false;
+        }
+        if let Some(connection) = session.connection
+            && let Some(dispatch) = session.outbox.launch(now, delivery, qos)
+        {
+            self.ready.push_back(packet(connection, dispatch));
+            if self.retry.is_some() {
+                self.schedule(number);
+            }
+            return true;
+        }
+        let kept = !session.is_full(queue) && session.outbox.push(delivery, qos);
+        if !kept {
+            self.drop(number, delivery.message, Cause::QueueFull);
+        }
+        kept
+    }
+
+    /// Sends a QoS 0 message, if there is anybody to send it to.
+    fn deliver_at_once(&mut self, number: u32, Delivery { topic, message, retain }: Delivery) {
+        let queue = self.options.queue();
+        let session = self.session(number);
+        let Some(connection) = session.connection else { return };
+        if session.backlog >= queue {
+            return self.drop(number, message, Cause::SocketFull);
+        }
+        let qos = Qos::AtMostOnce;
+        self.ready.push_back(Output::Publish { connection, topic, message, qos, id: 0, dup: false, retain });
+    }
+
+    fn drop(&mut self, number: u32, message: u64, cause: Cause) {
+        self.ready.push_back(Output::Dropped { session: SessionId(number), message, cause });
+    }
+
+    /// Sends what the window of a session lets out.
+    pub(super) fn pump(&mut self, now: Instant, number: u32) {
+        let Some(connection) = self.session(number).connection else { return };
+        while let Some(dispatch) = self.session(number).outbox.next(now) {
+            self.send(connection, dispatch);
+        }
+        if self.retry.is_some() {
+            self.schedule(number);
+        }
+    }
+
+    /// Repeats what MQTT 3.1's timer has run out for.
+    pub(super) fn repeat_overdue(&mut self, now: Instant, number: u32) {
+        let session = self.session(number);
+        let (Some(connection), Some(interval)) = (session.connection, self.retry) else { return };
+        while let Some(dispatch) = self.session(number).outbox.next_overdue(now, interval) {
+            self.send(connection, dispatch);
+        }
+    }
+
+    /// Sends, and lets go of what will not be acknowledged.
+    fn send(&mut self, connection: ConnectionId, dispatch: Dispatch<Delivery>) {
+        self.ready.push_back(packet(connection, dispatch));
+        if let Dispatch::Publish { message, qos: Qos::AtMostOnce, .. } = dispatch {
+            self.let_go(message.message);
+        }
+    }
+}
+
+fn packet(connection: ConnectionId, dispatch: Dispatch<Delivery>) -> Output {
+    match dispatch {
+        Dispatch::Publish { message: Delivery { topic, message, retain }, id, qos, dup } => {
+            Output::Publish { connection, topic, message, qos, id, dup, retain }
+        }
+        Dispatch::Pubrel { id } => Output::Pubrel { connection, id },
+    }
+}

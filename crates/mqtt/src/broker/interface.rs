@@ -1,0 +1,177 @@
+//! What goes into a broker, and what comes out.
+
+use mqttlab_units::Duration;
+
+use crate::kind::{Qos, Version};
+
+/// A connection, by a number that the shell chooses and may use again once the connection is closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ConnectionId(pub u32);
+
+/// A topic name, by a number that the broker gives: 0, 1, 2 in the order in which it hears of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TopicId(pub u32);
+
+/// A session, by a number that the broker gives and uses again when the session has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SessionId(pub u32);
+
+/// What a broker is configured with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BrokerOptions {
+    /// Unacknowledged QoS 1 and 2 messages towards one client; 0 for no limit but the protocol's 65535.
+    pub max_inflight: u16,
+    /// Messages that wait behind these for one client; 0 for no limit. While the client is away, those in flight
+    /// count too.
+    pub max_queued: u32,
+}
+
+impl Default for BrokerOptions {
+    /// Mosquitto's: 20 in flight and 1000 queued.
+    fn default() -> Self {
+        BrokerOptions { max_inflight: 20, max_queued: 1000 }
+    }
+}
+
+impl BrokerOptions {
+    pub(super) fn window(&self) -> u16 {
+        if self.max_inflight == 0 { u16::MAX } else { self.max_inflight }
+    }
+
+    pub(super) fn queue(&self) -> u32 {
+        if self.max_queued == 0 { u32::MAX } else { self.max_queued }
+    }
+}
+
+/// A packet that has come.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub enum Input<'a> {
+    Connect {
+        /// The client identifier; where it is empty, and may be, the broker makes one up.
+        client: &'a str,
+        version: Version,
+        /// Clean session (3.x) or clean start (5).
+        clean: bool,
+        /// Zero switches it off.
+        keep_alive: Duration,
+        /// How long the session outlives its connection; `None` for ever.
+        session_expiry: Option<Duration>,
+        /// 65535 where the client has not said.
+        receive_maximum: u16,
+        will: Option<Will>,
+    },
+    Subscribe {
+        id: u16,
+        filters: &'a [(&'a str, Qos)],
+    },
+    Unsubscribe {
+        id: u16,
+        filters: &'a [&'a str],
+    },
+    Publish {
+        topic: TopicId,
+        /// What the shell knows payload and identity by. See [`super::Broker::with_releases`].
+        message: u64,
+        qos: Qos,
+        id: u16,
+        dup: bool,
+        retain: bool,
+        /// Whether the payload is empty, which clears a retained message ([MQTT-3.3.1-6]).
+        empty: bool,
+    },
+    Puback {
+        id: u16,
+    },
+    Pubrec {
+        id: u16,
+    },
+    Pubrel {
+        id: u16,
+    },
+    Pubcomp {
+        id: u16,
+    },
+    Pingreq,
+    Disconnect {
+        /// MQTT 5: the will is published nevertheless.
+        with_will: bool,
+    },
+}
+
+/// Published when a connection ends without a DISCONNECT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Will {
+    pub topic: TopicId,
+    pub message: u64,
+    pub qos: Qos,
+    pub retain: bool,
+}
+
+/// Something that the shell must do or know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Output {
+    Connack {
+        connection: ConnectionId,
+        session_present: bool,
+    },
+    Suback {
+        connection: ConnectionId,
+        id: u16,
+        granted: Vec<Qos>,
+    },
+    Unsuback {
+        connection: ConnectionId,
+        id: u16,
+    },
+    Publish {
+        connection: ConnectionId,
+        topic: TopicId,
+        message: u64,
+        qos: Qos,
+        /// 0 at QoS 0.
+        id: u16,
+        dup: bool,
+        retain: bool,
+    },
+    Puback {
+        connection: ConnectionId,
+        id: u16,
+    },
+    Pubrec {
+        connection: ConnectionId,
+        id: u16,
+    },
+    Pubrel {
+        connection: ConnectionId,
+        id: u16,
+    },
+    Pubcomp {
+        connection: ConnectionId,
+        id: u16,
+    },
+    Pingresp {
+        connection: ConnectionId,
+    },
+    /// Close the transport. The connection's number may be used again.
+    Close {
+        connection: ConnectionId,
+    },
+    /// A message that this session will not receive.
+    Dropped {
+        session: SessionId,
+        message: u64,
+        cause: Cause,
+    },
+}
+
+/// Why a message is dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// As many wait behind the window, or for the client's return, as may ([`BrokerOptions::max_queued`]).
+    QueueFull,
+    /// QoS 0: as many packets wait at the socket ([`super::Broker::set_backlog`]).
+    SocketFull,
+}
