@@ -255,8 +255,8 @@ PARTS: tuple[str, ...] = tuple(metric.name for metric in ATTRIBUTION)
 
 ADJUSTED = Metric(
     name="adjusted_ns", unit="ns", title="adjusted", better="lower",
-    meaning="By how much in all the instants of a message's chain had to be moved to stand in order: how far the "
-            "tables of the recording disagree. The parts add up to the latency whatever it is.")
+    meaning="What would have been negative between neighbouring instants of a message's chain, in all: how far the "
+            "tables of the recording disagree. No part is wrong by more, and they add up whatever it is.")
 
 ALL: dict[str, Metric] = {
     metric.name: metric

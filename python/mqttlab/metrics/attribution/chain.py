@@ -3,7 +3,8 @@
 A leg is a message's way from one client over the broker to another; a relayed message has several. Its instants,
 from the intended time to the reception, come from different tables and from both ends of links. They are put in
 order by moving each to the one before it where it would lie earlier, so that no part is negative and the parts add up
-to the latency whatever the tables say. `adjusted_ns` is the sum of these moves: how far the tables disagree.
+to the latency whatever the tables say. `adjusted_ns` is the sum of what would have been negative: how far the tables
+disagree, and no part is wrong by more.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ def chain(legs: pl.DataFrame, packets: pl.DataFrame, transport: Transport, plan:
     for prefix in ("up_", "down_"):
         legs = _with_flights(legs, transport, prefix)
     legs = _ready_at_sender(legs, packets)
-    legs = _with_release(legs, transport, "up_")
+    legs = _with_releases(legs, transport, "up_")
     legs = _ready_at_broker(legs, packets)
-    legs = _with_release(legs, transport, "down_")
+    legs = _with_releases(legs, transport, "down_")
     return _with_parts(legs)
 
 
@@ -57,11 +58,19 @@ def _with_flights(legs: pl.DataFrame, transport: Transport, prefix: str) -> pl.D
                      maintain_order="left")
 
 
-def _with_release(legs: pl.DataFrame, transport: Transport, prefix: str) -> pl.DataFrame:
-    waiting = _unique_packets(legs, prefix, "ready_ns", "first_sent_ns", "nagle", "segment_bytes", "mss")
-    released = transport.release(waiting)
-    return legs.join(released.rename(lambda name: f"{prefix}{name}"), on=f"{prefix}packet", how="left",
-                     maintain_order="left")
+def _with_releases(legs: pl.DataFrame, transport: Transport, prefix: str) -> pl.DataFrame:
+    """Add what the packet's first segment waited for, and after it the one that completed the packet."""
+    waiting = _unique_packets(legs, prefix, "ready_ns", "first_sent_ns", "nagle", "segment_bytes", "mss", "went_ns",
+                              "frame_bytes")
+    tail = waiting.with_columns(ready_ns="first_sent_ns", first_sent_ns="went_ns", segment_bytes="frame_bytes")
+    released = transport.release(waiting).rename(lambda name: f"{prefix}{name}")
+    ended = transport.release(tail).select(
+        pl.col("packet").alias(f"{prefix}packet"), pl.col("held_by_nagle").alias(f"{prefix}tail_held_by_nagle"),
+        pl.col("release_frame").alias(f"{prefix}tail_release_frame"),
+    )
+    for table in (released, ended):
+        legs = legs.join(table, on=f"{prefix}packet", how="left", maintain_order="left")
+    return legs
 
 
 def _unique_packets(legs: pl.DataFrame, prefix: str, *columns: str) -> pl.DataFrame:
@@ -124,7 +133,7 @@ def _with_window(legs: pl.DataFrame, packets: pl.DataFrame, prefix: str) -> pl.D
     legs = legs.join(done, on=[f"{prefix}connection", "_nth"], how="left", maintain_order="left")
     in_force = (pl.col("_window_ns") <= pl.col(f"{prefix}first_sent_ns") + SLACK_NS).fill_null(False)
     return legs.with_columns(
-        pl.when(in_force).then("_window_ns").alias(f"{prefix}window_ns"),
+        pl.when(in_force).then(pl.min_horizontal("_window_ns", f"{prefix}first_sent_ns")).alias(f"{prefix}window_ns"),
         pl.when(in_force).then(f"{prefix}window_packet").alias(f"{prefix}window_packet"),
     ).drop("_before", "_nth", "_window_ns")
 
@@ -137,7 +146,7 @@ STEPS: tuple[tuple[str, str], ...] = (
     ("ingress_ns", "handshake"), ("down_window_ns", "broker_window"), ("down_held_until_ns", "_down_held"),
     ("down_tried_ns", "broker"), ("down_went_ns", "_down_gap"), ("down_started_ns", "queue_to_subscriber"),
     ("down_arrived_ns", "wire_to_subscriber"), ("down_complete_ns", "retransmission_to_subscriber"),
-    ("release_ns", "release"), ("received_ns", "delivery"),
+    ("handed_on_ns", "release"), ("received_ns", "delivery"),
 )
 
 
@@ -150,47 +159,52 @@ def _with_parts(legs: pl.DataFrame) -> pl.DataFrame:
                                                        ("down", "window"))),
         up_started_ns=pl.col("up_went_ns") + pl.col("up_queue_ns"),
         down_started_ns=pl.col("down_went_ns") + pl.col("down_queue_ns"),
-        release_ns=pl.when(on_release).then(
+        handed_on_ns=pl.when(on_release).then(
             pl.when(pl.col("down_release_ns") <= pl.col("received_ns") + SLACK_NS).then("down_release_ns")),
     )
-    legs = legs.with_columns(at_0=pl.col("begins_ns"), adjusted_ns=pl.lit(0, pl.Int64))
+    legs = legs.with_columns(at_0=pl.col("begins_ns"), adjusted_ns=pl.lit(0, pl.Int64), _before=pl.col("begins_ns"))
     for step, (instant, _) in enumerate(STEPS, start=1):
         last = pl.col(f"at_{step - 1}")
         moved = pl.min_horizontal(pl.max_horizontal(instant, last), pl.max_horizontal("received_ns", last))
-        legs = legs.with_columns(pl.coalesce(moved, last).alias(f"at_{step}"))
-        legs = legs.with_columns(adjusted_ns=pl.col("adjusted_ns") + _moved(step, instant))
+        backwards = (pl.col("_before") - pl.col(instant)).clip(0).fill_null(0)
+        legs = legs.with_columns(
+            pl.coalesce(moved, last).alias(f"at_{step}"), adjusted_ns=pl.col("adjusted_ns") + backwards,
+            _before=pl.coalesce(instant, "_before"),
+        )
     known = pl.col("begins_ns").is_not_null() & pl.col("up_frame").is_not_null() & pl.col("down_frame").is_not_null()
     lengths = _lengths()
     legs = legs.with_columns(
-        *(pl.when(known).then(lengths[part.removesuffix("_ns")]).alias(part) for part in PARTS),
+        *(pl.when(known).then(lengths[part]).alias(part) for part in PARTS),
         adjusted_ns=pl.when(known).then("adjusted_ns"),
     )
-    return legs.drop(f"at_{step}" for step in range(len(STEPS) + 1))
+    return legs.drop("_before", *(f"at_{step}" for step in range(len(STEPS) + 1)))
 
 
-def _moved(step: int, instant: str) -> pl.Expr:
-    return (pl.col(f"at_{step}") - pl.col(instant)).abs().fill_null(0)
+def _shares() -> list[tuple[str, str, pl.Expr]]:
+    """Which step's time goes to which part, and when: the evidence decides where a step has several parts."""
+    shares = [(word, word, pl.lit(True)) for _, word in STEPS if not word.startswith("_")]
+    nagle, relayed = pl.col("up_held_by_nagle"), pl.col("relayed")
+    shares += [("_up_held", "sender_nagle", nagle), ("_up_held", "sender_socket", ~nagle)]
+    shares += [("_up_rest", "session", relayed), ("_up_rest", "sender_socket", ~relayed)]
+    nagle = pl.col("down_held_by_nagle")
+    shares += [("_down_held", "broker_nagle", nagle), ("_down_held", "broker_socket", ~nagle)]
+    for prefix, side, to in (("up", "sender", "broker"), ("down", "broker", "subscriber")):
+        earlier = pl.col(f"{prefix}_tried_ns") < pl.col(f"{prefix}_first_sent_ns")
+        lost = (pl.col(f"{prefix}_again") | earlier).fill_null(False)
+        # The packet fills several segments, and the last of them was sent later than the first.
+        nagle = pl.col(f"{prefix}_tail_held_by_nagle")
+        gap = f"_{prefix}_gap"
+        shares += [(gap, f"retransmission_to_{to}", lost), (gap, f"{side}_nagle", ~lost & nagle),
+                   (gap, f"{side}_socket", ~lost & ~nagle)]
+    return shares
 
 
 def _lengths() -> dict[str, pl.Expr]:
-    """Each part's length: the steps that end it, each told apart by what the evidence says of it."""
-    nothing = pl.lit(0, pl.Int64)
-    names = [part.removesuffix("_ns") for part in PARTS]
-    lengths: dict[str, pl.Expr] = dict.fromkeys(names, nothing)
-    between = {word: pl.col(f"at_{step}") - pl.col(f"at_{step - 1}") for step, (_, word) in enumerate(STEPS, start=1)}
-    for word, length in between.items():
-        if word in lengths:
-            lengths[word] = lengths[word] + length
-
-    def divide(word: str, when: pl.Expr, yes: str, no: str) -> None:
-        for part, holds in ((yes, when), (no, ~when)):
-            lengths[part] = lengths[part] + pl.when(holds).then(between[word]).otherwise(0)
-
-    divide("_up_held", pl.col("up_held_by_nagle"), "sender_nagle", "sender_socket")
-    divide("_up_rest", pl.col("relayed"), "session", "sender_socket")
-    divide("_down_held", pl.col("down_held_by_nagle"), "broker_nagle", "broker_socket")
-    for prefix, lost, window in (("up", "retransmission_to_broker", "sender_socket"),
-                                 ("down", "retransmission_to_subscriber", "broker_socket")):
-        earlier = pl.col(f"{prefix}_tried_ns") < pl.col(f"{prefix}_first_sent_ns")
-        divide(f"_{prefix}_gap", (pl.col(f"{prefix}_again") | earlier).fill_null(False), lost, window)
+    """The length of each part: the sum of its shares of the steps."""
+    took = {word: pl.col(f"at_{step}") - pl.col(f"at_{step - 1}") for step, (_, word) in enumerate(STEPS, start=1)}
+    lengths: dict[str, pl.Expr] = {}
+    for word, part, when in _shares():
+        share = pl.when(when).then(took[word]).otherwise(0)
+        name = f"{part}_ns"
+        lengths[name] = lengths[name] + share if name in lengths else share
     return lengths

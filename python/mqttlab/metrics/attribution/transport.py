@@ -136,8 +136,8 @@ class Transport:
         Returns:
             For each packet: ``frame``, the one that brought its last missing byte; ``went_ns``, when that came to its
             first link; ``queue_ns``, how long it waited in queues; ``arrived_ns``, until when the way counts as
-            travelling; ``again``, whether ``frame`` was sent because something had been lost; and of the segment that
-            carried the first byte ``segment_frame``, ``segment_bytes`` and ``mss``.
+            travelling; ``again``, whether ``frame`` was sent because something had been lost; ``frame_bytes``, the data
+            in it; and of the segment that carried the first byte ``segment_frame``, ``segment_bytes``, ``mss``.
         """
         first = next_at(packets.with_columns(_byte=pl.col("stream_start") + 1), self.originals, WAY, at="_byte",
                         key="end", take={"frame": "segment_frame", "payload_bytes": "segment_bytes", "mss": "mss"})
@@ -155,8 +155,8 @@ class Transport:
             went_ns=pl.when(overtaken).then("first_sent_ns").otherwise("went_ns"),
             queue_ns=pl.when(overtaken).then("own_queue_ns").otherwise("queue_ns"),
             arrived_ns=pl.when(overtaken).then("own_arrived_ns").otherwise("complete_ns"),
-        ).select("packet", "frame", "went_ns", "queue_ns", "arrived_ns", "again", "segment_frame", "segment_bytes",
-                 "mss")
+        ).select("packet", "frame", "went_ns", "queue_ns", "arrived_ns", "again", "frame_bytes", "segment_frame",
+                 "segment_bytes", "mss")
 
     def release(self, packets: pl.DataFrame) -> pl.DataFrame:
         """What ended the wait of bytes that were ready and not yet sent.
@@ -188,13 +188,14 @@ class Transport:
     def _bringing(self, packets: pl.DataFrame) -> pl.DataFrame:
         """The frame whose arrival made each packet complete. Of frames that arrived together, the one sent last."""
         complete = packets.filter(pl.col("complete_ns").is_not_null())
+        data = pl.col("end") - pl.col("stream_offset")
         return (
             complete.select("packet", *WAY, "stream_end", delivered_ns="complete_ns")
             .join(self.arrived, on=[*WAY, "delivered_ns"], how="inner")
             .filter(pl.col("stream_offset") < pl.col("stream_end"))
             .sort("frame")
             .unique("packet", keep="last", maintain_order=True)
-            .select("packet", "frame", "went_ns", "queue_ns", "again")
+            .select("packet", "frame", "went_ns", "queue_ns", "again", frame_bytes=data)
         )
 
     def _mss(self) -> pl.Expr:
