@@ -18,6 +18,10 @@ TIME_UNITS = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "min"
 RATE_UNITS = {"bit/s": 1, "kbit/s": 10**3, "Mbit/s": 10**6, "Gbit/s": 10**9,
               "B/s": 8, "kB/s": 8 * 10**3, "MB/s": 8 * 10**6}
 SIZE_UNITS = {"B": 1, "kB": 10**3, "MB": 10**6, "KiB": 2**10, "MiB": 2**20}
+LENGTH_UNITS = {"mm": 1, "m": 10**3, "km": 10**6}
+SPEED_UNITS = {"mm/s": Fraction(1), "m/s": Fraction(1000), "km/h": Fraction(10**6, 3600)}
+POWER_UNITS = {"dBm": 1000}
+GAIN_UNITS = {"dB": 1000}
 FREQUENCY_UNITS = {"/s": Fraction(1), "/min": Fraction(1, 60), "/h": Fraction(1, 3600)}
 
 _QUANTITY = re.compile(r"\s*([+-]?[0-9][0-9_]*(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?)\s*(.*?)\s*", re.IGNORECASE)
@@ -84,6 +88,46 @@ def interval_ns(text: Any) -> int:
     return max(1, round(10**9 / per_second))
 
 
+def length_mm(text: Any) -> int:
+    """Millimetres of a length, zero or more."""
+    number, factor = split(text, LENGTH_UNITS, "150 m")
+    return _natural(number * factor, f"{text!r} is negative; a length is 0 or more")
+
+
+def area_mm(text: Any) -> tuple[int, int]:
+    """Width and height in millimetres, from ``"150 m x 150 m"``."""
+    parts = re.split(r"\s*[x×]\s*", text.strip()) if isinstance(text, str) else []
+    if len(parts) != 2:
+        raise ValueError(f"{text!r} is not an area; write width and height, such as \"150 m x 150 m\"")
+    width, height = (length_mm(part) for part in parts)
+    if not width or not height:
+        raise ValueError(f"{text!r} must be wider and higher than 0")
+    return width, height
+
+
+def speed_mm_s(text: Any) -> int:
+    """Millimetres per second, zero or more."""
+    number, factor = split(text, SPEED_UNITS, "1.5 m/s")
+    speed: Fraction = Fraction(number) * factor
+    if speed < 0:
+        raise ValueError(f"{text!r} is negative; a speed is 0 or more")
+    return round(speed)
+
+
+def power_mdbm(text: Any) -> int:
+    """Thousandths of a dBm."""
+    number, factor = split(text, POWER_UNITS, "20 dBm")
+    level: Decimal = number * factor
+    return round(level)
+
+
+def gain_mdb(text: Any) -> int:
+    """Thousandths of a dB."""
+    number, factor = split(text, GAIN_UNITS, "4 dB")
+    level: Decimal = number * factor
+    return round(level)
+
+
 def ratio(value: Any) -> tuple[int, int]:
     """A fraction between 0 and 1, from ``"1 %"``, ``"1/3"`` or a number such as 0.01."""
     try:
@@ -121,5 +165,10 @@ DurationNs = Annotated[int, *_quantity(duration_ns, "550 ms")]
 PositiveDurationNs = Annotated[int, *_quantity(positive_duration_ns, "10 s")]
 RateBitS = Annotated[int, *_quantity(rate_bit_s, "250 kbit/s")]
 SizeBytes = Annotated[int, *_quantity(size_bytes, "200 B")]
+LengthMm = Annotated[int, *_quantity(length_mm, "150 m")]
+AreaMm = Annotated[tuple[int, int], *_quantity(area_mm, "150 m x 150 m")]
+SpeedMmS = Annotated[int, *_quantity(speed_mm_s, "1.5 m/s")]
+PowerMdbm = Annotated[int, *_quantity(power_mdbm, "20 dBm")]
+GainMdb = Annotated[int, *_quantity(gain_mdb, "4 dB")]
 IntervalNs = Annotated[int, *_quantity(interval_ns, "100 /s")]
 RatioPair = Annotated[tuple[int, int], *_quantity(ratio, "1 %")]

@@ -420,6 +420,7 @@ impl World {
             (Loss::Farewell, _) => {}
         }
         let client = &self.clients[number as usize];
+        self.tally.gone += u32::from(client.is_gone());
         if client.is_gone() && !matches!(loss, Loss::Farewell) {
             self.tally.failed += 1;
             // Nobody will acknowledge what this session holds, so that nobody need wait for it.

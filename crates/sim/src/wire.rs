@@ -1,12 +1,13 @@
 //! Frames on the network: the same links that the live emulator drives, in virtual time.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use mqttlab_net::radio::Medium;
+use mqttlab_net::radio::{Medium, StationCounters};
 use mqttlab_net::{self as net, Fate, Link, Network, Output, Stage};
-use mqttlab_plan::{NetworkKind, Plan};
+use mqttlab_plan::{Hop, NetworkKind, Plan};
 use mqttlab_tcp::Segment;
 use mqttlab_units::{Bytes, Instant};
+use serde_json::{Value, json};
 
 use crate::connection::Side;
 
@@ -89,9 +90,31 @@ impl Wire {
         self.network.frame_size(link, Bytes(ip_bytes.into())).0 as u32
     }
 
-    /// How many links and media there are.
-    pub(crate) fn links(&self) -> usize {
+    /// The number of what stands for paths that cross nothing: the one after all links and media.
+    pub(crate) fn direct(&self) -> usize {
         self.network.links().len() + self.network.media().len()
+    }
+
+    /// What each station's radio has done, for the recording; null where there is no radio.
+    pub(crate) fn stations(&self, plan: &Plan) -> Value {
+        if self.network.media().is_empty() {
+            return Value::Null;
+        }
+        let mut hosts = BTreeMap::new();
+        for path in &plan.network.paths {
+            for hop in &path.hops {
+                if let Hop::Radio { medium, from, to } = *hop {
+                    // The access point in front of the broker counts as the broker's host.
+                    hosts.insert((medium, from), path.from);
+                    hosts.insert((medium, to), path.to);
+                }
+            }
+        }
+        let station = |((medium, station), host): ((usize, usize), usize)| {
+            let medium = &self.network.media()[medium];
+            report(&medium.counters(station), medium.energy_j(station), host)
+        };
+        hosts.into_iter().map(station).collect()
     }
 
     /// A segment sets out on a path.
@@ -189,6 +212,35 @@ impl Wire {
             self.free.push(place);
         }
     }
+}
+
+/// A station's counters as the recording has them. Bytes are those of MAC frames of all kinds.
+fn report(counters: &StationCounters, energy_j: f64, host: usize) -> Value {
+    let (sent, received, overheard) =
+        (counters.sent.total(), counters.received.total(), counters.overheard.total());
+    json!({
+        "host": host,
+        "frames_sent": sent.frames,
+        "bytes_sent": sent.bytes,
+        "frames_received": received.frames,
+        "bytes_received": received.bytes,
+        "frames_overheard": overheard.frames,
+        "bytes_overheard": overheard.bytes,
+        "data_sent": counters.sent.data.frames,
+        "rts_sent": counters.sent.rts.frames,
+        "cts_sent": counters.sent.cts.frames,
+        "ack_sent": counters.sent.ack.frames,
+        "collisions": counters.collisions,
+        "channel_errors": counters.channel_errors,
+        "retries": counters.retries,
+        "dropped_retry_limit": counters.dropped_retry_limit,
+        "dropped_unreachable": counters.dropped_unreachable,
+        "dropped_queue": counters.dropped_queue,
+        "transmit_s": counters.time.transmit.as_s_f64(),
+        "receive_s": counters.time.receive.as_s_f64(),
+        "idle_s": counters.time.idle.as_s_f64(),
+        "energy_j": energy_j,
+    })
 }
 
 /// Size of the IP packet that carries a segment: IPv4 without options.

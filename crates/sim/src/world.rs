@@ -43,6 +43,8 @@ pub(crate) struct Tally {
     pub(crate) connected: i32,
     pub(crate) ready: i32,
     pub(crate) failed: u32,
+    /// Clients that have nothing left to do.
+    pub(crate) gone: u32,
     pub(crate) offered: u64,
     pub(crate) sent: u64,
     pub(crate) delivered: u64,
@@ -286,7 +288,7 @@ impl World {
                     });
                     let frame_bytes = crate::wire::ip_bytes(&frame.segment);
                     let crossing =
-                        Crossing { link: self.wire.links(), hop: 0, frame_bytes, entered: at, fate };
+                        Crossing { link: self.wire.direct(), hop: 0, frame_bytes, entered: at, fate };
                     self.evidence.crossed(self.connections.get(frame.connection), &frame, &crossing);
                 }
                 Happened::Spoilt { frame } => self.connections.get(frame.connection).under_way -= 1,

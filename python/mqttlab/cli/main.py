@@ -70,6 +70,7 @@ def main() -> None:
       mqttlab run scenarios/demo.toml       run it; the recording goes to runs/
       mqttlab report runs/demo-...          table and HTML page from a recording
       mqttlab compare runs/a runs/b         two runs side by side
+      mqttlab study studies/perez2005       a published experiment, rerun
       mqttlab doctor                        what this machine can do
     """
 
@@ -203,6 +204,36 @@ def export(run: Path, csv_directory: Path | None, workbook: Path | None) -> None
             click.echo(exports.xlsx(run, workbook if workbook.name else run / "run.xlsx"))
     except (exports.ExportError, OSError) as error:
         _refuse([str(error)])
+
+
+@main.command()
+@click.argument("study", type=click.Path(path_type=Path))
+@click.option("--quick", is_flag=True, help="Fewer messages: seconds instead of minutes, and coarser means.")
+@click.option("--table", "tables", multiple=True, metavar="TABLE", help="Only this table, such as 5.4; repeatable.")
+@click.option("--jobs", type=click.IntRange(1), help="Simulations at once  [default: one for each processor]")
+@click.option("--out", type=click.Path(path_type=Path), help="Write tables and claims there, as Markdown.")
+@_mistakes_exit_with_2
+def study(study: Path, quick: bool, tables: tuple[str, ...], jobs: int | None, out: Path | None) -> None:
+    """Rerun the published experiment STUDY and put its values and claims beside ours.
+
+    \b
+      mqttlab study studies/perez2005 --quick
+      mqttlab study studies/perez2005 --table 5.17 --table 5.18
+    """
+    from mqttlab.cli.study import run_study
+
+    published = study / "published"
+    if not (published / "claims.toml").is_file():
+        _refuse([f"{study} is not a study: it has no published/claims.toml; try studies/perez2005"])
+    console = Console()
+    if not console.is_terminal:
+        console.width = max(console.width, 160)
+    text = run_study(published, console, quick=quick, tables=tables, jobs=jobs)
+    if out is not None:
+        try:
+            out.write_text(text, encoding="utf-8")
+        except OSError as error:
+            _refuse([f"{out} cannot be written: {error.strerror}"])
 
 
 @main.command(name="list")

@@ -11,6 +11,7 @@ import json
 import signal
 import subprocess
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -92,6 +93,10 @@ def _passing_on_signals(engine: subprocess.Popen[str]) -> Iterator[None]:
         with contextlib.suppress(ProcessLookupError):
             engine.send_signal(number)
 
+    if threading.current_thread() is not threading.main_thread():
+        # Only the main thread can be signalled; who starts runs elsewhere ends them himself.
+        yield
+        return
     before = {number: signal.signal(number, pass_on) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield

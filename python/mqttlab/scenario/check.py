@@ -75,13 +75,32 @@ def _networks(scenario: Scenario) -> Iterator[Problem]:
         if pair in joined:
             yield ("networks", index, "between"), f"joins {' and '.join(sorted(pair))} again; keep one of the two"
         joined.add(pair)
-    if scenario.network == "emulated":
+    if scenario.radio is not None:
+        yield from _radio(scenario)
+    elif scenario.network == "emulated":
         for index, group in enumerate(scenario.groups):
             if group.host != broker and frozenset((group.host, broker)) not in joined:
                 hosts = {name for pair in joined for name in pair}
                 yield ("groups", index, "host"), (
                     f"is `{group.host}`, which no network joins to the broker's host `{broker}`; add [[networks]] with "
                     f"between = [\"{group.host}\", \"{broker}\"], or {near(group.host, hosts | {broker})}")
+
+
+def _radio(scenario: Scenario) -> Iterator[Problem]:
+    if scenario.backend == "live":
+        yield ("radio",), "can only be simulated; set `backend = \"sim\"`, or use [[networks]]"
+    if scenario.networks:
+        yield ("networks",), "and `radio` exclude each other: the radio channel joins all hosts"
+    if scenario.network != "emulated":
+        yield ("network",), f"is \"{scenario.network}\", but a radio channel is an emulated network"
+    if scenario.radio is not None and scenario.radio.access_point and scenario.trunk is None:
+        yield ("radio", "access_point"), "needs a [trunk] from the access point to the broker"
+    names = {scenario.broker.host, *(group.host for group in scenario.groups)}
+    stations = sum(scenario.hosts[name].count if name in scenario.hosts else 1 for name in names)
+    if scenario.radio is not None and scenario.radio.positions is not None:
+        given = len(scenario.radio.positions)
+        if given != stations:
+            yield ("radio", "positions"), f"has {given} entries, but there are {stations} hosts"
 
 
 def _groups(scenario: Scenario) -> Iterator[Problem]:

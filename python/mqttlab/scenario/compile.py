@@ -122,6 +122,11 @@ def _network(scenario: Scenario, hosts: _Hosts) -> dict[str, Any]:
     described: list[str] = []
     broker = hosts.first[scenario.broker.host]
     trunk_up, trunk_down = _trunk(scenario, links)
+    media = []
+    if scenario.radio is not None:
+        media.append(scenario.radio.plan(len(hosts.entries)))
+        described.append(f"802.11 ({scenario.radio.standard})")
+        paths += _radio_paths(len(hosts.entries), broker, trunk_up, trunk_down)
     for network in scenario.networks:
         other = next(name for name in network.between if name != scenario.broker.host)
         if other not in hosts.first:
@@ -136,8 +141,22 @@ def _network(scenario: Scenario, hosts: _Hosts) -> dict[str, Any]:
         "description": "; ".join(described) or scenario.network,
         "mtu_bytes": scenario.mtu,
         "links": links,
+        "media": media,
         "paths": paths,
     }
+
+
+def _radio_paths(stations: int, broker: int, trunk_up: list[int], trunk_down: list[int]) -> list[dict[str, Any]]:
+    """From every station to the broker's and back, and over the trunk behind it where there is one."""
+    paths: list[dict[str, Any]] = []
+    for station in range(stations):
+        if station == broker:
+            continue
+        there = {"radio": {"medium": 0, "from": station, "to": broker}}
+        back = {"radio": {"medium": 0, "from": broker, "to": station}}
+        paths.append({"from": station, "to": broker, "hops": [there, *({"link": link} for link in trunk_up)]})
+        paths.append({"from": broker, "to": station, "hops": [*({"link": link} for link in trunk_down), back]})
+    return paths
 
 
 def _trunk(scenario: Scenario, links: list[dict[str, Any]]) -> tuple[list[int], list[int]]:

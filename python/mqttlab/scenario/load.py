@@ -59,6 +59,15 @@ def parse(text: str, name: str = "scenario", overrides: dict[str, Any] | None = 
         raise ScenarioError([f"{name}: is not TOML: {error}"]) from error
     for place, value in (overrides or {}).items():
         _override(values, place, value, name)
+    return parse_values(values, name, text)
+
+
+def parse_values(values: dict[str, Any], name: str = "scenario", text: str = "") -> Scenario:
+    """Read a scenario from the values of a file; ``text`` is the file's, for the lines of problems.
+
+    Raises:
+        ScenarioError: as :func:`load`.
+    """
     try:
         scenario = Scenario.model_validate(values)
     except ValidationError as error:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from mqttlab.networks.link import LinkDirection, Part
+from mqttlab.networks.radio import Radio
 from mqttlab.quantity import DurationNs, IntervalNs, PositiveDurationNs, RatioPair, size_bytes
 
 S = 10**9
@@ -333,6 +334,8 @@ class Scenario(Part):
     networks: list[NetworkBetween] = Field(default_factory=list, description="What lies between hosts.")
     trunk: Trunk | None = Field(
         None, description="Behind all of these: from a switch to the broker and back, shared by everybody.")
+    radio: Radio | None = Field(
+        None, description="An 802.11 channel that joins all hosts, instead of `networks`. Only simulated.")
     mtu: int = Field(1500, ge=576, le=65_535, description="Largest IP packet in bytes.")
     mqtt: Mqtt = Field(Mqtt(), description="Protocol and session of groups that say nothing else.")
     groups: list[Group] = Field(min_length=1, description="Clients alike.")

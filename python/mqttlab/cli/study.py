@@ -1,0 +1,98 @@
+"""``mqttlab study``: a published experiment, rerun."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from mqttlab.studies import Cell, Comparison, simulate
+from mqttlab.studies import perez2005 as perez
+from mqttlab.studies import perez2005_claims as claims
+from mqttlab.studies.table import INFINITE
+
+VERDICTS = {True: "[green]holds[/]", False: "[bold yellow]does not hold[/]", None: "not decided"}
+
+
+def run_study(directory: Path, console: Console, *, quick: bool, tables: Sequence[str], jobs: int | None) -> str:
+    """Rerun perez2005, print its tables and claims, and return them as Markdown.
+
+    Args:
+        directory: where the published values are (``studies/perez2005/published``).
+        quick: fewer messages, coarser means.
+        tables: only these tables, such as ``5.4``; all when empty.
+        jobs: simulations at once.
+    """
+    effort = perez.QUICK if quick else perez.THOROUGH
+    delays = perez.delay_cells(directory)
+    efficiencies = perez.efficiency_cells(directory)
+    cases: list[perez.Case] = [case for case, table, _ in delays if not tables or table in tables]
+    cases += [case for case, table, *_ in efficiencies if not tables or table in tables]
+    if not tables:
+        cases += claims.needed()
+    scenarios = {case.name: case.scenario(effort) for case in cases}
+    with _progress(console) as progress:
+        task = progress.add_task("simulating", total=len(scenarios))
+        results = simulate(scenarios, perez.measure, jobs=jobs, progress=lambda _: progress.advance(task))
+    cells = perez.compare_delays(directory, results) + perez.compare_efficiencies(directory, results)
+    cells = [cell for cell in cells if not tables or cell.table in tables]
+    judged = claims.evaluate(directory, results) if not tables else []
+    for table in dict.fromkeys(cell.table for cell in cells):
+        console.print(_table(table, [cell for cell in cells if cell.table == table]))
+    if judged:
+        console.print(_claims(judged))
+    return markdown(cells, judged)
+
+
+def _progress(console: Console) -> Progress:
+    return Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
+                    console=console, transient=True)
+
+
+def _table(name: str, cells: list[Cell]) -> Table:
+    table = Table(title=f"Table {name}", title_justify="left", title_style="bold")
+    for column in ("scenario", "metric"):
+        table.add_column(column)
+    for column in ("published", "simulated", "ratio"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for cell in cells:
+        table.add_row(cell.place, cell.metric, _number(cell.published), _number(cell.simulated), _ratio(cell))
+    return table
+
+
+def _claims(judged: list[Comparison]) -> Table:
+    table = Table(title="Claims", title_justify="left", title_style="bold", show_lines=True)
+    for column in ("claim", "verdict", "numbers"):
+        table.add_column(column)
+    for claim in judged:
+        numbers = claim.evidence + (f"\n[dim]{claim.reason}[/]" if claim.reason else "")
+        table.add_row(claim.text, VERDICTS[claim.holds], numbers)
+    return table
+
+
+def _number(value: float) -> str:
+    return "∞" if value == INFINITE else "–" if value != value else f"{value:.4g}"
+
+
+def _ratio(cell: Cell) -> str:
+    return "" if cell.ratio is None or cell.ratio != cell.ratio else f"{cell.ratio:.2f}"
+
+
+def markdown(cells: list[Cell], judged: list[Comparison]) -> str:
+    """The tables and the claims as Markdown."""
+    lines: list[str] = []
+    if judged:
+        lines += ["## Claims", "", "| claim | verdict | numbers | reason |", "|---|---|---|---|"]
+        words = {True: "holds", False: "**does not hold**", None: "not decided"}
+        lines += [f"| {c.text} | {words[c.holds]} | {c.evidence} | {c.reason} |" for c in judged]
+        lines.append("")
+    for table in dict.fromkeys(cell.table for cell in cells):
+        lines += [f"## Table {table}", "", "| scenario | metric | published | simulated | ratio |",
+                  "|---|---|---:|---:|---:|"]
+        lines += [f"| {cell.place} | {cell.metric} | {_number(cell.published)} | {_number(cell.simulated)} "
+                  f"| {_ratio(cell)} |" for cell in cells if cell.table == table]
+        lines.append("")
+    return "\n".join(lines)

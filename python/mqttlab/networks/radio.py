@@ -1,0 +1,173 @@
+"""An IEEE 802.11 channel, as a scenario writes it. Only the simulator has one.
+
+Every host is a station, in the order of the plan; the broker's host is one of them, or the access point in front of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from mqttlab.networks.link import Part
+from mqttlab.quantity import (
+    AreaMm,
+    DurationNs,
+    GainMdb,
+    LengthMm,
+    PositiveDurationNs,
+    PowerMdbm,
+    RatioPair,
+    SpeedMmS,
+    size_bytes,
+)
+
+MICRO = 1000
+PAIR_OF_LENGTHS = tuple[LengthMm, LengthMm]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standard:
+    """What a standard says of rates, times and levels."""
+
+    meaning: str
+    modulation: str
+    data_rate_bit_s: int
+    control_rate_bit_s: int
+    preamble_us: int
+    slot_us: int
+    cw_min_slots: int
+    snir_control_mdb: int
+    snir_data_mdb: int
+    carrier_sense_mdbm: int
+
+    def phy(self) -> dict[str, Any]:
+        """The plan's physical layer."""
+        return {
+            "modulation": self.modulation, "data_rate_bit_s": self.data_rate_bit_s,
+            "control_rate_bit_s": self.control_rate_bit_s, "preamble_ns": self.preamble_us * MICRO,
+            "slot_ns": self.slot_us * MICRO, "sifs_ns": 10 * MICRO, "cw_min_slots": self.cw_min_slots,
+            "cw_max_slots": 1023,
+        }
+
+
+STANDARDS: dict[str, Standard] = {
+    "dsss-2": Standard(
+        meaning="802.11 of 1997: data at 2 Mbit/s, control at 1 Mbit/s, long preamble", modulation="dsss",
+        data_rate_bit_s=2_000_000, control_rate_bit_s=1_000_000, preamble_us=192, slot_us=20, cw_min_slots=31,
+        snir_control_mdb=4_000, snir_data_mdb=6_000, carrier_sense_mdbm=-85_000),
+    "b-11": Standard(
+        meaning="802.11b: data at 11 Mbit/s, control at 2 Mbit/s, long preamble", modulation="dsss",
+        data_rate_bit_s=11_000_000, control_rate_bit_s=2_000_000, preamble_us=192, slot_us=20, cw_min_slots=31,
+        snir_control_mdb=6_000, snir_data_mdb=10_000, carrier_sense_mdbm=-85_000),
+    "g-54": Standard(
+        meaning="802.11g among its own kind: data at 54 Mbit/s, control at 24 Mbit/s", modulation="erp_ofdm",
+        data_rate_bit_s=54_000_000, control_rate_bit_s=24_000_000, preamble_us=20, slot_us=9, cw_min_slots=15,
+        snir_control_mdb=12_000, snir_data_mdb=21_000, carrier_sense_mdbm=-62_000),
+}
+
+# Voltage in mV, then the currents to send, to receive and to listen in uA. Sources: docs/networks.md.
+ENERGY: dict[str, tuple[int, int, int, int]] = {
+    "mica2": (3_000, 8_470, 7_030, 7_030),
+    "esp8266": (3_300, 170_000, 50_000, 50_000),
+    "esp32": (3_300, 240_000, 95_000, 95_000),
+    "wavelan": (4_740, 280_000, 204_000, 178_000),
+}
+
+
+class Channel(Part):
+    """Errors in bursts at every receiver: good and bad states of exponential length."""
+
+    mean_bad: PositiveDurationNs = Field(description="Mean length of a bad state.")
+    bad: RatioPair = Field((1, 10), description="Share of the time that is bad.")
+    loss_bad: RatioPair = Field((1, 2), description="Chance that a frame is lost in the bad state.")
+
+
+class Mobility(Part):
+    """Random waypoint: to a point of the area, a pause, and on."""
+
+    speed: tuple[SpeedMmS, SpeedMmS] = Field(description="Least and greatest speed.")
+    pause: DurationNs = Field(0, description="How long a station rests at each point.")
+    refresh: PositiveDurationNs = Field(100_000_000, description="How long path losses are taken for constant.")
+
+    @model_validator(mode="after")
+    def _speeds_in_order(self) -> Self:
+        if not 0 < self.speed[0] <= self.speed[1]:
+            raise ValueError("`speed` needs a least speed above 0 and a greatest one that is not below it")
+        return self
+
+
+class Radio(Part):
+    """A radio channel that joins all hosts."""
+
+    standard: Literal["dsss-2", "b-11", "g-54"] = Field("b-11", description="Rates and times of the standard.")
+    rts_threshold: Annotated[int, BeforeValidator(size_bytes)] | None = Field(
+        None, description="Data frames above this are announced by RTS/CTS; `0 B` for all, left out for none.")
+    retries: int = Field(7, ge=1, le=255, description="Transmissions of a frame (or its RTS) before it is dropped.")
+    queue: int | None = Field(50, ge=1, description="Frames that wait at a station.")
+    area: AreaMm = Field((150_000, 150_000), description="Where stations are placed, and move.")
+    placement: Literal["random", "grid"] = Field("random", description="How they are placed.")
+    spacing: LengthMm = Field(10_000, description="From one station to the next on a grid.")
+    positions: list[PAIR_OF_LENGTHS] | None = Field(
+        None, description="Where each host stands, in the order of the plan (the broker first); instead of the above.")
+    mobility: Mobility | None = Field(None, description="How they move.")
+    channel: Channel | None = Field(None, description="Errors in bursts.")
+    path_loss_exponent: float = Field(3.0, ge=1.0, le=6.0, description="2 is free space.")
+    transmit_power: PowerMdbm = Field(20_000, description="Radiated power.")
+    sensitivity: PowerMdbm = Field(-91_000, description="The weakest frame that is received.")
+    noise: PowerMdbm = Field(-95_000, description="Noise floor.")
+    snir_data: GainMdb | None = Field(None, description="Signal to noise and interference that data frames need.")
+    capture: GainMdb | None = Field(10_000, description="A frame so much stronger takes the receiver over.")
+    energy: Literal["mica2", "esp8266", "esp32", "wavelan"] = Field("wavelan", description="What radios draw.")
+    access_point: bool = Field(
+        False, description="The broker's station is an access point, and the trunk leads from it to the broker.")
+
+    def plan(self, stations: int) -> dict[str, Any]:
+        """The medium as the plan has it (``MediumSpec`` of the engine).
+
+        Raises:
+            ValueError: there are not as many positions as stations.
+        """
+        standard = STANDARDS[self.standard]
+        voltage, transmit, receive, idle = ENERGY[self.energy]
+        return {
+            "name": "radio",
+            "phy": standard.phy(),
+            "mac": {"rts_threshold_bytes": self.rts_threshold, "short_retry_limit": self.retries,
+                    "long_retry_limit": self.retries, "queue_limit_frames": self.queue},
+            "radio": {
+                "frequency_hz": 2_400_000_000, "exponent_milli": round(1000 * self.path_loss_exponent),
+                "transmit_power_mdbm": self.transmit_power, "sensitivity_mdbm": self.sensitivity,
+                "noise_mdbm": self.noise, "snir_preamble_mdb": 4_000,
+                "snir_control_mdb": min(standard.snir_control_mdb, self.snir_data or standard.snir_control_mdb),
+                "snir_data_mdb": self.snir_data or standard.snir_data_mdb, "capture_mdb": self.capture,
+                "carrier_sense_mdbm": standard.carrier_sense_mdbm,
+                "interference_floor_mdbm": min(-105_000, self.noise - 10_000),
+            },
+            "channel": None if self.channel is None else {
+                "mean_bad_ns": self.channel.mean_bad, "bad": list(self.channel.bad),
+                "loss_bad": list(self.channel.loss_bad)},
+            "placement": self._placement(stations),
+            "mobility": self._mobility(),
+            "energy": {"name": self.energy, "voltage_mv": voltage, "transmit_ua": transmit, "receive_ua": receive,
+                       "idle_ua": idle},
+        }
+
+    def _placement(self, stations: int) -> dict[str, Any]:
+        if self.positions is not None:
+            if len(self.positions) != stations:
+                raise ValueError(f"`radio.positions` has {len(self.positions)} entries, but there are {stations} hosts")
+            return {"kind": "explicit", "positions": [{"x_mm": x, "y_mm": y} for x, y in self.positions]}
+        if self.placement == "grid":
+            return {"kind": "grid", "stations": stations, "spacing_mm": self.spacing}
+        return {"kind": "random", "stations": stations, "width_mm": self.area[0], "height_mm": self.area[1]}
+
+    def _mobility(self) -> dict[str, Any]:
+        if self.mobility is None:
+            return {"kind": "none"}
+        return {
+            "kind": "random_waypoint", "width_mm": self.area[0], "height_mm": self.area[1],
+            "speed_min_mm_s": self.mobility.speed[0], "speed_max_mm_s": self.mobility.speed[1],
+            "pause_ns": self.mobility.pause, "refresh_ns": self.mobility.refresh,
+        }

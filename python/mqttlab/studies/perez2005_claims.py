@@ -1,0 +1,224 @@
+"""What perez2005 claims, each claim held against the simulations."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from mqttlab.studies.perez2005 import BURSTY, Case, Ethernet, Measured, Wifi, delay_cells, efficiency_of
+from mqttlab.studies.table import INFINITE, Comparison
+
+Results = Mapping[str, Measured]
+Verdict = tuple[bool | None, str, str]
+QOS = (0, 1, 2)
+
+
+def small(*, payload: int, ber: float, p_bb: float, qos: int, mss: int = 536) -> Ethernet:
+    """A scenario of the small Ethernet."""
+    return Ethernet(clients=2, payload=payload, ber=ber, p_bb=p_bb, qos=qos, mss=mss, timestamps=False)
+
+
+def large(*, payload: int, ber: float, p_bb: float, qos: int) -> Ethernet:
+    """A scenario of the Ethernet of 20 clients."""
+    return Ethernet(clients=20, payload=payload, ber=ber, p_bb=p_bb, qos=qos)
+
+
+def wifi(clients: int, *, qos: int, rts: bool, payload: int = 200, bad: int = 0, mss: int = 536) -> Wifi:
+    """A scenario on 802.11."""
+    return Wifi(clients=clients, payload=payload, mean_bad_ms=bad, rts_cts=rts, qos=qos, mss=mss)
+
+
+def needed() -> list[Case]:
+    """Scenarios that the claims need and no table prints."""
+    cases: list[Case] = [small(payload=30, ber=1e-4, p_bb=p_bb, qos=qos) for p_bb in (0.1, BURSTY) for qos in QOS]
+    cases += [large(payload=payload, ber=1e-5, p_bb=0.1, qos=qos) for payload in (50, 200) for qos in QOS]
+    cases += [wifi(20, qos=qos, rts=True, mss=1024) for qos in QOS]
+    return cases
+
+
+def evaluate(directory: Path, results: Results) -> list[Comparison]:
+    """Every claim of ``claims.toml`` with the numbers that decide it."""
+    claims = tomllib.loads((directory / "claims.toml").read_text(encoding="utf-8"))["claim"]
+    judged = []
+    for claim in claims:
+        judge = JUDGES.get(claim["id"])
+        holds, evidence, reason = judge(directory, results) if judge else (None, "", "nothing here decides it")
+        judged.append(Comparison(claim=claim["id"], text=claim["text"], holds=holds, evidence=evidence, reason=reason))
+    return judged
+
+
+def _ms(results: Results, cases: Iterable[Case]) -> list[float]:
+    return [results[case.name].delay_ms for case in cases]
+
+
+def _words(values: Iterable[float], digits: int = 3) -> str:
+    return " / ".join("∞" if value == INFINITE else f"{value:.{digits}g}" for value in values)
+
+
+def _no_errors(_: Path, results: Results) -> Verdict:
+    p = _ms(results, (small(payload=65, ber=0.0, p_bb=BURSTY, qos=qos) for qos in QOS))
+    q = _ms(results, (large(payload=50, ber=0.0, p_bb=BURSTY, qos=qos) for qos in QOS))
+    holds = all(abs(value - wanted) < 0.2
+                for values in (p, q) for value, wanted in zip(values, (4, 4, 12), strict=True))
+    return holds, f"P {_words(p)} ms, Q {_words(q)} ms at QoS 0 / 1 / 2", ""
+
+
+def _m_efficiency(_: Path, results: Results) -> Verdict:
+    rows = {payload: [efficiency_of(results[large(payload=payload, ber=0.0, p_bb=0.1, qos=qos).name], "", "S_m")
+                      for qos in QOS] for payload in (50, 200)}
+    holds = all(abs(value - wanted) < 0.03 for values in rows.values()
+                for value, wanted in zip(values, (1, 0.5, 0.25), strict=True))
+    return holds, "; ".join(f"{payload} B: {_words(values)}" for payload, values in rows.items()), ""
+
+
+def _b_efficiency(_: Path, results: Results) -> Verdict:
+    payloads = (100, 250, 500)
+    rows = [[efficiency_of(results[small(payload=size, ber=1e-4, p_bb=0.1, qos=qos).name], "", "S")
+             for size in payloads] for qos in QOS]
+    grows = all(low < middle < high for low, middle, high in rows)
+    less = all(high / low < 5 for low, _, high in rows)
+    falls = all(rows[0][i] > rows[1][i] > rows[2][i] for i in range(3))
+    return grows and less and falls, "; ".join(f"QoS {q}: {_words(row)}" for q, row in enumerate(rows)), ""
+
+
+def _bursts(_: Path, results: Results) -> Verdict:
+    single, bursts = (_ms(results, (small(payload=30, ber=1e-4, p_bb=p_bb, qos=qos) for qos in QOS))
+                      for p_bb in (0.1, BURSTY))
+    ratios = [b / s for s, b in zip(single, bursts, strict=True)]
+    evidence = f"single errors {_words(single)} ms, bursts {_words(bursts)} ms (published 55 and 570 at QoS 0)"
+    reason = ("" if ratios[0] > 5 else
+              "with the probability per bit to turn bad held fixed, a chain that leaves the bad state sooner damages "
+              "less, but small frames are repaired by duplicates within milliseconds here")
+    return all(ratio > 5 for ratio in ratios), evidence, reason
+
+
+def _mss(_: Path, results: Results) -> Verdict:
+    at = {mss: _ms(results, (small(payload=65, ber=1e-4, p_bb=BURSTY, qos=qos, mss=mss) for qos in QOS))
+          for mss in (536, 1024)}
+    low = {mss: _ms(results, (small(payload=65, ber=1e-6, p_bb=BURSTY, qos=qos, mss=mss) for qos in QOS))
+           for mss in (536, 1024)}
+    equal = all(abs(a - b) < 0.5 for a, b in zip(low[536], low[1024], strict=True))
+    apart = all(b > 5 * a for a, b in zip(at[536][:2], at[1024][:2], strict=True)) and at[536][0] < 1000
+    evidence = (f"MSS 536: {_words(at[536])} ms; MSS 1024: {_words(at[1024])} ms; "
+                f"at BER 1e-6 equal within 0.5 ms: {equal}")
+    return equal and apart, evidence, "a backlog is sent in full segments, and the longer they are the more of them die"
+
+
+def _isolated(_: Path, results: Results) -> Verdict:
+    def change(p_bb: float) -> list[float]:
+        return [max(_ms(results, [large(payload=size, ber=1e-4, p_bb=p_bb, qos=qos)])[0]
+                    / _ms(results, [large(payload=size, ber=0.0, p_bb=0.1, qos=qos)])[0] for size in (50, 200))
+                for qos in QOS]
+
+    isolated, bursty = change(0.1), change(BURSTY)
+    holds = all(value < 3 for value in isolated) and all(b > 2 * a for a, b in zip(isolated, bursty, strict=True))
+    return holds, f"delay grows {_words(isolated)} times at p_BB 0.1 and {_words(bursty)} times at 0.8", ""
+
+
+def _topics(_: Path, results: Results) -> Verdict:
+    case = {qos: results[large(payload=50, ber=1e-4, p_bb=BURSTY, qos=qos).name] for qos in QOS}
+    delays = {qos: [case[qos].by_subscriber.get(f"subscriber-{n}", 0.0) for n in (1, 3)] for qos in QOS}
+    lost = [efficiency_of(case[qos], "subscriber-1", "R") - efficiency_of(case[qos], "subscriber-3", "R")
+            for qos in QOS]
+    waits = all(three > one for one, three in delays.values())
+    evidence = "; ".join(f"QoS {q}: {one:.3g} ms with one topic, {three:.3g} with three, R falls by {lost[q]:.3f}"
+                         for q, (one, three) in delays.items())
+    return waits and lost[0] > lost[2], evidence, ""
+
+
+def _qos2_robust(_: Path, results: Results) -> Verdict:
+    def ratio(qos: int) -> tuple[float, float]:
+        clean, bursty = (results[large(payload=50, ber=ber, p_bb=p_bb, qos=qos).name]
+                         for ber, p_bb in ((0.0, 0.1), (1e-4, BURSTY)))
+        return efficiency_of(bursty, "", "S") / efficiency_of(clean, "", "S"), bursty.delay_ms - clean.delay_ms
+
+    kept = [ratio(qos) for qos in QOS]
+    holds = kept[2][0] > 0.9 and kept[2][1] == max(delay for _, delay in kept)
+    return holds, "; ".join(f"QoS {q}: S keeps {s:.0%}, delay grows by {d:.3g} ms" for q, (s, d) in enumerate(kept)), ""
+
+
+def _rts_small(_: Path, results: Results) -> Verdict:
+    basic, rts = (_ms(results, (wifi(2, qos=qos, rts=on) for qos in QOS)) for on in (False, True))
+    raises = all(b > a for a, b in zip(basic, rts, strict=True))
+    holds = raises and 3 <= basic[2] / basic[0] <= 6.5 and rts[2] / rts[0] >= 5
+    evidence = (f"without {_words(basic)} ms ({basic[2] / basic[0]:.1f} times), "
+                f"with {_words(rts)} ms ({rts[2] / rts[0]:.1f} times)")
+    return holds, evidence, ""
+
+
+def _delay_not_efficiency(_: Path, results: Results) -> Verdict:
+    clean, bad = (results[wifi(2, qos=0, rts=False, bad=bad).name] for bad in (0, 60))
+    points = 100 * (efficiency_of(clean, "", "T_p") - efficiency_of(bad, "", "T_p"))
+    grows = bad.delay_ms / clean.delay_ms
+    return grows > 1.2 and abs(points) < 5, f"delay {grows:.2f} times, T_p {points:.1f} points lower", ""
+
+
+def _equal_t(_: Path, results: Results) -> Verdict:
+    rows = [[efficiency_of(results[wifi(2, qos=qos, rts=rts).name], "", metric)
+             for metric in ("T_p", "T_s", "S", "R")] for rts in (False, True) for qos in QOS]
+    holds = all(abs(p - s) < 0.01 and sent > received for p, s, sent, received in rows)
+    return holds, f"T_p and T_s differ by {max(abs(p - s) for p, s, *_ in rows):.4f} at most; S exceeds R in all", ""
+
+
+def _overhearing(_: Path, results: Results) -> Verdict:
+    rows = results[wifi(20, qos=0, rts=True).name].efficiency
+    publishers = [row for group, row in rows.items() if group.startswith("publisher")]
+    sent = sum(float(row["frames_sent_bytes"] or 0) for row in publishers)
+    every = sent + sum(float(row["frames_received_bytes"] or 0) + float(row["frames_overheard_bytes"] or 0)
+                       for row in publishers)
+    share = 1000 * sent / every
+    return 5 <= share <= 15, f"a publisher transmits {share:.1f} of every 1000 bytes", ""
+
+
+def _over_mss(_: Path, results: Results) -> Verdict:
+    def at(payload: int, mss: int) -> list[float]:
+        return _ms(results, (wifi(20, qos=qos, rts=True, payload=payload, mss=mss) for qos in QOS))
+
+    large_slow, large_fast, small_slow, small_fast = at(1000, 536), at(1000, 1024), at(200, 536), at(200, 1024)
+    hurts = all(a > 1.3 * b for a, b in zip(large_slow, large_fast, strict=True))
+    same = all(abs(a / b - 1) < 0.1 for a, b in zip(small_slow, small_fast, strict=True))
+    evidence = (f"1000 B: {_words(large_slow)} ms at MSS 536, {_words(large_fast)} at 1024; "
+                f"200 B: {_words(small_slow)} and {_words(small_fast)}")
+    return hurts and same, evidence, ""
+
+
+def _no_rts_better(directory: Path, results: Results) -> Verdict:
+    pairs = []
+    for case, table, _ in delay_cells(directory):
+        if table in ("5.17", "5.18") and isinstance(case, Wifi) and case.rts_cts:
+            other = wifi(20, qos=case.qos, rts=False, payload=case.payload, bad=case.mean_bad_ms, mss=case.mss)
+            pairs.append((results[case.name].delay_ms, results[other.name].delay_ms))
+    lower = sum(basic < rts for rts, basic in pairs)
+    doubled = [efficiency_of(results[wifi(20, qos=qos, rts=False).name], "", "S_m")
+               / efficiency_of(results[wifi(20, qos=qos, rts=True).name], "", "S_m") for qos in QOS]
+    holds = lower == len(pairs) and all(1.6 < ratio < 2.4 for ratio in doubled)
+    return holds, f"lower in {lower} of {len(pairs)} cells; publisher m-efficiency {_words(doubled)} times", ""
+
+
+def _qos1_radio(_: Path, results: Results) -> Verdict:
+    rows = [_ms(results, (wifi(20, qos=qos, rts=rts) for qos in (0, 1))) for rts in (False, True)]
+    wired = _ms(results, (large(payload=200, ber=0.0, p_bb=0.1, qos=qos) for qos in (0, 1)))
+    holds = all(one > 1.1 * zero for zero, one in rows) and abs(wired[1] / wired[0] - 1) < 0.05
+    evidence = f"QoS 0 / 1: {_words(rows[0])} ms without RTS/CTS, {_words(rows[1])} with; Ethernet {_words(wired)}"
+    return holds, evidence, ""
+
+
+def _timeouts(_: Path, __: Results) -> Verdict:
+    return None, "", "a recording holds round trips as the network shows them, not the timeout inside a stack"
+
+
+def _scale(_: Path, __: Results) -> Verdict:
+    return False, ("10 000 clients on Ethernet and moving stations run faster than real time on one core; "
+                   "measure it with benches/simulator"), "the limit was the tool's"
+
+
+JUDGES: dict[str, Callable[[Path, Results], Verdict]] = {
+    "no-errors-4-4-12": _no_errors, "m-efficiency-halves": _m_efficiency,
+    "b-efficiency-grows-with-payload": _b_efficiency, "bursts-cost-an-order": _bursts, "mss-1024-diverges": _mss,
+    "timestamps-lower-rto": _timeouts, "isolated-errors-do-not-matter": _isolated,
+    "more-topics-more-delay": _topics, "qos2-efficiency-robust": _qos2_robust,
+    "rts-cts-costs-small-network": _rts_small, "delay-not-efficiency": _delay_not_efficiency,
+    "t-equal-in-range": _equal_t, "overhearing-dominates": _overhearing, "payload-over-mss-hurts": _over_mss,
+    "no-rts-cts-better": _no_rts_better, "qos1-costs-on-radio": _qos1_radio, "scale-limit": _scale,
+}
