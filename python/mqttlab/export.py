@@ -29,6 +29,12 @@ def summary_tables(recording: Recording) -> dict[str, pl.DataFrame]:
         "by_group": metrics.application(recording, ("publisher_group", "subscriber_group", "qos")),
         "links": metrics.links(recording),
         "setup": metrics.setup(recording),
+        "network": metrics.network(recording),
+        "connections": metrics.connections(recording),
+        "throughput": metrics.throughput(recording),
+        "publish_per_segment": metrics.publish_per_segment(recording),
+        "segments_per_publish": metrics.segments_per_publish(recording),
+        "overhead": metrics.overhead(recording),
     }
     return {name: table for name, table in tables.items() if not table.is_empty()}
 

@@ -16,6 +16,14 @@ QOS_COLOURS = {0: "#0072B2", 1: "#E69F00", 2: "#009E73"}
 SERIES_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
 MOST_POINTS = 6_000
 CDF_POINTS = 500
+BARS_NAMED = 20
+DIRECTIONS = {"to_broker": "to the broker", "to_client": "to the clients"}
+LEVEL_COLOURS = dict(zip(("frames", "IP packets", "TCP payload", "MQTT payload"), SERIES_COLOURS, strict=False))
+OVERHEAD_PARTS = {
+    "fixed header": "overhead_fixed_header_bytes", "topic": "overhead_topic_bytes",
+    "packet id": "overhead_packet_id_bytes", "properties": "overhead_properties_bytes",
+    "acknowledgements": "overhead_acknowledgements_bytes",
+}
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"
 
 
@@ -157,6 +165,139 @@ def resources(samples: pl.DataFrame) -> go.Figure:
     return figure
 
 
+def throughput(samples: pl.DataFrame) -> go.Figure:
+    """What crossed one link in one direction over time, one line for each level.
+
+    Args:
+        samples: columns ``link``, ``level``, ``at_s``, ``bytes_per_s``, of a single link and direction
+            (:func:`mqttlab.metrics.throughput`).
+    """
+    figure = _figure(f"Throughput of {samples['link'][0]}" if samples.height else "Throughput", "run time (s)", "B/s")
+    for name, colour in LEVEL_COLOURS.items():
+        part = samples.filter(pl.col("level") == name)
+        figure.add_trace(
+            go.Scatter(
+                x=part["at_s"].to_list(), y=part["bytes_per_s"].to_list(), mode="lines", name=name,
+                # Where a link adds nothing, frames are as large as their IP packets: the line shows behind the other.
+                line={"color": colour, "width": 4 if name == "frames" else 2, "shape": "hv"},
+                hovertemplate="from %{x:.3f} s<br>%{y:.4s}B/s<extra>" + name + "</extra>",
+            )
+        )
+    figure.update_yaxes(rangemode="tozero", tickformat="~s")
+    return figure
+
+
+def publish_per_segment(counts: pl.DataFrame) -> go.Figure:
+    """How many PUBLISH packets share a TCP segment: bars for each direction.
+
+    Args:
+        counts: columns ``direction``, ``packets``, ``segments_percent`` (:func:`mqttlab.metrics.publish_per_segment`).
+    """
+    figure = _figure("PUBLISH packets that a segment completes", "PUBLISH packets", "segments (%)")
+    return _bars(figure, counts, "packets", "segments_percent")
+
+
+def segments_per_publish(counts: pl.DataFrame) -> go.Figure:
+    """How many TCP segments a PUBLISH packet takes: bars for each direction.
+
+    Args:
+        counts: columns ``direction``, ``segments``, ``packets_percent``
+            (:func:`mqttlab.metrics.segments_per_publish`).
+    """
+    figure = _figure("Segments that a PUBLISH packet takes", "segments", "PUBLISH packets (%)")
+    return _bars(figure, counts, "segments", "packets_percent")
+
+
+def round_trips_over_time(samples: pl.DataFrame) -> go.Figure:
+    """Each TCP round trip against the time at which it ended, by the direction of the data.
+
+    Args:
+        samples: columns ``towards``, ``at_s``, ``rtt_ms`` (:func:`mqttlab.metrics.round_trips`). Above 6000 round
+            trips of a direction an even selection is drawn, and the title says so; the longest are always kept.
+    """
+    title = "TCP round trips"
+    figure = _figure(title, "run time (s)", "round trip (ms)")
+    shown = 0
+    for index, (direction, part) in enumerate(_by_direction(samples, "towards")):
+        kept = _thin(part, "rtt_ms")
+        shown += kept.height
+        figure.add_trace(
+            go.Scattergl(
+                x=kept["at_s"].to_list(), y=kept["rtt_ms"].to_list(), mode="markers", name=f"data {direction}",
+                marker={"color": SERIES_COLOURS[index], "size": 4, "opacity": 0.6},
+                hovertemplate="at %{x:.3f} s<br>%{y:.3f} ms<extra>data " + direction + "</extra>",
+            )
+        )
+    if shown < samples.height:
+        figure.update_layout(title_text=f"{title} ({shown} of {samples.height} drawn)")
+    return _log_where_wide(figure, samples, column="rtt_ms")
+
+
+def round_trip_cdf(samples: pl.DataFrame) -> go.Figure:
+    """Cumulative distribution of the TCP round trips, one curve for each direction of the data.
+
+    Args:
+        samples: columns ``towards``, ``rtt_ms``.
+    """
+    figure = _figure("TCP round trips, cumulative", "round trip (ms)", "part of the round trips")
+    for index, (direction, part) in enumerate(_by_direction(samples, "towards")):
+        probability = np.linspace(0, 1, min(CDF_POINTS, max(part.height, 2)))
+        figure.add_trace(
+            go.Scatter(
+                x=np.quantile(part["rtt_ms"].to_numpy(), probability).tolist(), y=probability.tolist(), mode="lines",
+                name=f"data {direction}", line={"color": SERIES_COLOURS[index], "width": 2, "shape": "hv"},
+                hovertemplate="%{y:.1%} within %{x:.3f} ms<extra>data " + direction + "</extra>",
+            )
+        )
+    figure.update_yaxes(range=[0, 1.01], tickformat=".0%")
+    return _log_where_wide(figure, samples, axis="x", column="rtt_ms")
+
+
+def overhead(table: pl.DataFrame) -> go.Figure:
+    """Bytes that MQTT adds to a message, split into parts: a stacked bar for each direction and QoS.
+
+    Args:
+        table: columns ``direction``, ``qos`` and the parts (:func:`mqttlab.metrics.overhead`).
+    """
+    figure = _figure("What MQTT adds to a message on one connection", "bytes per PUBLISH packet", "")
+    # The first row is drawn lowest.
+    table = table.reverse()
+    whose = table.select("qos", "direction").rows()
+    labels = [f"QoS {qos} {DIRECTIONS.get(direction, direction)}" for qos, direction in whose]
+    for index, (name, column) in enumerate(OVERHEAD_PARTS.items()):
+        figure.add_trace(
+            go.Bar(
+                y=labels, x=table[column].to_list(), name=name, orientation="h",
+                marker={"color": SERIES_COLOURS[index]},
+                hovertemplate="%{x:.4g} B<extra>" + name + "</extra>",
+            )
+        )
+    figure.update_layout(barmode="stack", legend={"traceorder": "normal"}, margin={"l": 140, "t": 100})
+    figure.update_yaxes(ticks="")
+    return figure
+
+
+def _bars(figure: go.Figure, counts: pl.DataFrame, x: str, y: str) -> go.Figure:
+    for index, (direction, part) in enumerate(_by_direction(counts, "direction")):
+        figure.add_trace(
+            go.Bar(
+                x=part[x].to_list(), y=part[y].to_list(), name=direction, marker={"color": SERIES_COLOURS[index]},
+                hovertemplate="%{x}: %{y:.3g} %<extra>" + direction + "</extra>",
+            )
+        )
+    # Few different numbers are named one by one.
+    if counts.height and counts[x].n_unique() <= BARS_NAMED:
+        figure.update_xaxes(tickmode="array", tickvals=sorted(counts[x].unique().to_list()))
+    figure.update_yaxes(rangemode="tozero")
+    figure.update_layout(barmode="group")
+    return figure
+
+
+def _by_direction(samples: pl.DataFrame, column: str) -> list[tuple[str, pl.DataFrame]]:
+    present = sorted(samples[column].drop_nulls().unique().to_list())
+    return [(DIRECTIONS.get(name, name), samples.filter(pl.col(column) == name)) for name in present]
+
+
 def _figure(title: str, x: str, y: str) -> go.Figure:
     axis: dict[str, Any] = {
         "showline": True, "linecolor": "#8a8f98", "gridcolor": "#e6e8eb", "zeroline": False, "ticks": "outside",
@@ -166,9 +307,9 @@ def _figure(title: str, x: str, y: str) -> go.Figure:
             "title": {"text": title},
             "font": {"family": FONT, "size": 13, "color": "#1c2733"},
             "xaxis": {**axis, "title": x}, "yaxis": {**axis, "title": y},
-            "paper_bgcolor": "white", "plot_bgcolor": "white", "margin": {"l": 70, "r": 20, "t": 34, "b": 55},
+            "paper_bgcolor": "white", "plot_bgcolor": "white", "margin": {"l": 70, "r": 20, "t": 58, "b": 55},
             "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "xanchor": "left"},
-            "height": 380, "hovermode": "closest",
+            "height": 400, "hovermode": "closest",
         }
     )
 
@@ -182,22 +323,24 @@ def _colour(qos: int) -> str:
     return QOS_COLOURS.get(qos, SERIES_COLOURS[-1])
 
 
-def _thin(samples: pl.DataFrame) -> pl.DataFrame:
+def _thin(samples: pl.DataFrame, by: str = "latency_ms") -> pl.DataFrame:
     """An even selection that keeps the largest hundredth: outliers are what people look for."""
     if samples.height <= MOST_POINTS:
         return samples
     step = -(-samples.height // MOST_POINTS)
     numbered = samples.with_row_index("row")
     even = numbered.filter(pl.col("row") % step == 0)
-    slowest = numbered.top_k(samples.height // 100, by="latency_ms").head(MOST_POINTS)
+    slowest = numbered.top_k(samples.height // 100, by=by).head(MOST_POINTS)
     return pl.concat([even, slowest]).unique("row").sort("row").drop("row")
 
 
-def _log_where_wide(figure: go.Figure, samples: pl.DataFrame, axis: str = "y") -> go.Figure:
+def _log_where_wide(
+    figure: go.Figure, samples: pl.DataFrame, axis: str = "y", column: str = "latency_ms"
+) -> go.Figure:
     """A logarithmic axis where the latencies span more than a factor of 30."""
     if samples.is_empty():
         return figure
-    low, high = samples["latency_ms"].quantile(0.001), samples["latency_ms"].max()
+    low, high = samples[column].quantile(0.001), samples[column].max()
     wide = low is not None and low > 0 and float(high) / low > 30  # type: ignore[arg-type]
     kind = "log" if wide else "linear"
     update = figure.update_xaxes if axis == "x" else figure.update_yaxes

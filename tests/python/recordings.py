@@ -78,8 +78,9 @@ def packet(entered_ms: float, *, size: int = 1000, send_ms: float = 10, wait_ms:
     start = None if fate == "dropped" else entered + int(wait_ms * MS)
     sent = None if start is None else start + int(send_ms * MS)
     return {
-        "link": link, "hop": 0, "hops": 1, "frame": entered, "from_host": 0, "to_host": 1, "entered_ns": entered,
-        "start_ns": start, "sent_ns": sent, "delivered_ns": sent, "fate": fate, "cause": cause, "frame_bytes": size,
+        "link": link, "direction": "up", "hop": 0, "hops": 1, "frame": entered, "from_host": 0, "to_host": 1,
+        "entered_ns": entered, "start_ns": start, "sent_ns": sent, "delivered_ns": sent, "fate": fate, "cause": cause,
+        "frame_bytes": size,
     }
 
 

@@ -15,6 +15,7 @@ from plotly.offline import get_plotlyjs
 
 from mqttlab import figures, metrics
 from mqttlab.recording import Recording
+from mqttlab.report import network
 from mqttlab.report.text import heading, lateness, meaning, number, verdict
 
 APPLICATION_COLUMNS = (
@@ -43,6 +44,7 @@ def page(recording: Recording) -> str:
         _application_section(recording),
         _figure_section(recording),
         _link_section(recording),
+        _network_section(recording),
         _setup_section(recording),
         _plan_section(recording),
     ]
@@ -121,6 +123,26 @@ def _link_section(recording: Recording) -> str:
     return f"<section><h2>Links</h2>{html_table(table, columns)}{_grid(drawn, 'link')}</section>"
 
 
+def _network_section(recording: Recording) -> str:
+    table = network.labelled(metrics.network(recording))
+    if table.is_empty():
+        return ""
+    parts = ["<section><h2>Network layer</h2>", html_table(table, ("of", *network.COLUMNS))]
+    overhead = network.overhead(recording)
+    if not overhead.is_empty():
+        parts += ["<h2>Overhead</h2>", html_table(overhead, ("of", *network.OVERHEAD_COLUMNS))]
+    parts.append(_grid(network.drawn(recording), "network"))
+    return "".join(parts) + _connections(recording) + "</section>"
+
+
+def _connections(recording: Recording) -> str:
+    table = network.labelled(metrics.connections(recording))
+    shown = table.head(2 * network.CONNECTIONS_SHOWN)
+    words = f"The connections one by one ({number(shown.height // 2)} of {number(table.height // 2)})"
+    columns = ("connection", "of", *network.COLUMNS)
+    return f"<details><summary>{words}</summary>{html_table(shown, columns)}</details>"
+
+
 def _setup_section(recording: Recording) -> str:
     table = html_table(metrics.setup(recording), tuple(metric.name for metric in metrics.SETUP))
     samples = recording.resources
@@ -136,7 +158,10 @@ def _plan_section(recording: Recording) -> str:
 def html_table(frame: pl.DataFrame, columns: tuple[str, ...]) -> str:
     """A frame as an HTML table whose headings explain themselves."""
     present = [column for column in columns if column in frame.columns]
-    head = "".join(f'<th title="{escape(meaning(c))}">{escape(heading(c))}</th>' for c in present)
+    text = {name: ' class="text"' for name, kind in frame.schema.items() if kind == pl.String}
+    head = "".join(
+        f'<th{text.get(c, "")} title="{escape(meaning(c))}">{escape(heading(c))}</th>' for c in present
+    )
     body = "".join(
         "<tr>" + "".join(_cell(value) for value in row) + "</tr>" for row in frame.select(present).rows()
     )
@@ -190,7 +215,7 @@ dt{font-size:12px;color:#51606f}dd{margin:0;font-weight:600}
 .scroll{overflow-x:auto;margin-bottom:12px}
 table{border-collapse:collapse;font-variant-numeric:tabular-nums;white-space:nowrap;font-size:13px}
 th,td{padding:4px 7px;text-align:right;border-bottom:1px solid #e6e8eb}
-th{font-weight:600;color:#51606f;cursor:help;border-bottom:2px solid #c9d1d9}td.text{text-align:left}
+th{font-weight:600;color:#51606f;cursor:help;border-bottom:2px solid #c9d1d9}td.text,th.text{text-align:left}
 tbody tr:hover{background:#f4f8fb}
 .figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(520px,1fr));gap:12px}
 .figure{min-width:0}details pre{overflow:auto;max-height:600px;font-size:12px}

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from mqttlab import metrics
 from mqttlab.recording import Recording
+from mqttlab.report import network
 from mqttlab.report.text import heading, lateness, number, verdict
 
 COLUMNS = (
@@ -55,6 +56,10 @@ def terminal(run_dir: Path, console: Console) -> None:
     links = metrics.links(recording)
     if not links.is_empty():
         console.print(_table("Links", links, ("link", *(LINK_COLUMNS if wide else NARROW_LINK_COLUMNS))))
+    seen = network.labelled(metrics.network(recording, ("run", "direction")))
+    if not seen.is_empty():
+        shown = network.SHORT_COLUMNS if wide else network.NARROW_COLUMNS
+        console.print(_table("Network layer", seen, ("of", *shown)))
     _print_verdict(recording, console)
 
 

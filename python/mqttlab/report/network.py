@@ -1,0 +1,79 @@
+"""What the reports show of the network layer: rows with a name that can be read, and which columns."""
+
+from __future__ import annotations
+
+import plotly.graph_objects as go
+import polars as pl
+
+from mqttlab import figures, metrics
+from mqttlab.recording import Recording
+
+COLUMNS = (
+    "frames", "bytes", "data_rate_kbit_s", "publish_frame_bytes_min", "publish_frame_bytes_mean",
+    "publish_frame_bytes_max", "retransmissions", "retransmissions_percent", "duplicate_acks", "rtt_ms_mean",
+    "rtt_ms_p95", "publish_per_segment_mean", "frame_bytes_min", "frame_bytes_mean", "frame_bytes_max", "connections",
+    "resets", "segments_with_payload", "retransmissions_fast", "retransmissions_timeout", "retransmissions_spurious",
+    "segments_out_of_order", "zero_windows", "rtt_ms_min", "rtt_ms_max", "rto_ms_mean", "mqtt_packets",
+    "publish_packets",
+)
+SHORT_COLUMNS = (
+    "frames", "frame_bytes_mean", "data_rate_kbit_s", "retransmissions", "duplicate_acks", "resets", "rtt_ms_mean",
+    "rtt_ms_max", "rto_ms_mean", "publish_packets", "publish_per_segment_mean",
+)
+NARROW_COLUMNS = ("frames", "retransmissions", "duplicate_acks", "rtt_ms_mean", "publish_per_segment_mean")
+OVERHEAD_COLUMNS = ("publish_packets", *(metric.name for metric in metrics.OVERHEAD))
+# Pages are read by people; the exports hold every connection and every link.
+CONNECTIONS_SHOWN = 100
+THROUGHPUTS_DRAWN = 4
+
+
+def labelled(table: pl.DataFrame) -> pl.DataFrame:
+    """The table with a column ``of`` that says whose numbers a row has."""
+    if table.is_empty():
+        return table
+    towards = pl.col("direction").replace(figures.DIRECTIONS)
+    name = pl.col("name")
+    return table.with_columns(
+        of=pl.when(pl.col("scope") == "run").then(pl.lit("everything"))
+        .when(pl.col("scope") == "direction").then(towards)
+        .when(pl.col("scope") == "link").then(pl.format("link {} ({})", name, towards))
+        .otherwise(pl.format("{}, {}", name.fill_null("unknown"), towards))
+    )
+
+
+def overhead(recording: Recording) -> pl.DataFrame:
+    """Overhead with a column ``of`` that says whose."""
+    table = metrics.overhead(recording)
+    if table.is_empty():
+        return table
+    return table.with_columns(of=pl.format("QoS {} {}", "qos", pl.col("direction").replace(figures.DIRECTIONS)))
+
+
+def drawn(recording: Recording) -> list[go.Figure]:
+    """The figures of the network layer; those without anything to show are left out."""
+    made: list[go.Figure] = []
+    together, taken = metrics.publish_per_segment(recording), metrics.segments_per_publish(recording)
+    if not together.is_empty():
+        made.append(figures.publish_per_segment(together))
+    if not taken.is_empty():
+        made.append(figures.segments_per_publish(taken))
+    round_trips = metrics.round_trips(recording)
+    if not round_trips.is_empty():
+        made += [figures.round_trips_over_time(round_trips), figures.round_trip_cdf(round_trips)]
+    overhead_table = metrics.overhead(recording)
+    if not overhead_table.is_empty():
+        made.append(figures.overhead(overhead_table))
+    return made + _throughputs(metrics.throughput(recording))
+
+
+def _throughputs(table: pl.DataFrame) -> list[go.Figure]:
+    """A figure for each of the busiest links."""
+    busiest = (
+        table.filter(pl.col("level") == "frames").group_by("link", "direction").agg(pl.col("bytes_per_s").sum())
+        .top_k(THROUGHPUTS_DRAWN, by="bytes_per_s").sort("link", "direction")
+    )
+    ways = busiest.select("link", "direction").rows()
+    return [
+        figures.throughput(table.filter(link=link, direction=direction))
+        for link, direction in ways
+    ]

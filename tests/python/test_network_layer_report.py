@@ -1,0 +1,81 @@
+"""The network layer in reports and exports."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import polars as pl
+import pytest
+from rich.console import Console
+
+from mqttlab import export, figures, metrics
+from mqttlab.recording import Recording
+from mqttlab.report import terminal, write_html
+from recordings import MS, Message, control_packet, segment, write
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    packets = [
+        segment(0, frame=0, flags=2),
+        segment(20, frame=1, up=False, flags=18, ack_rtt_ns=20 * MS),
+        segment(40, frame=2, payload=100, offset=0, mqtt="PUBLISH(1,1)", lost=True),
+        segment(300, frame=3, payload=100, offset=0, marks="retransmission"),
+        segment(320, frame=4, up=False, payload=4, offset=0, mqtt="PUBACK(1)"),
+    ]
+    packets_of_mqtt = [
+        control_packet("PUBLISH", up=True, start=0, topic=6, identifier=2, payload=90, qos=1, segments=2),
+        control_packet("PUBACK", up=False, start=0, identifier=2),
+    ]
+    return write(tmp_path / "run", [Message(0, qos=1)], packets=packets, control_packets=packets_of_mqtt)
+
+
+def test_the_page_shows_tables_and_figures_of_the_network_layer(run: Path, tmp_path: Path) -> None:
+    page = write_html(run, tmp_path / "report.html").read_text(encoding="utf-8")
+    for words in ("Network layer", "publishers, to the broker", "Overhead", "QoS 1 to the broker",
+                  "PUBLISH packets that a segment completes", "Segments that a PUBLISH packet takes",
+                  "TCP round trips, cumulative", "What MQTT adds to a message", "Throughput of up",
+                  "The connections one by one (1 of 1)"):
+        assert words in page, words
+
+
+@pytest.mark.parametrize(("width", "columns"), [(90, ["retrans.", "RTT mean"]), (200, ["retrans.", "RTO mean"])])
+def test_the_terminal_shows_a_table_that_fits(run: Path, width: int, columns: list[str]) -> None:
+    text = io.StringIO()
+    terminal(run, Console(file=text, width=width, force_terminal=True, color_system=None))
+    lines = text.getvalue().splitlines()
+    table = lines[next(i for i, line in enumerate(lines) if "Network layer" in line):]
+    for column in [*columns, "everything", "to the broker", "to the clients"]:
+        assert any(column in line for line in table), column
+    assert max(map(len, table)) <= width
+
+
+def test_the_exports_hold_the_tables(run: Path, tmp_path: Path) -> None:
+    out = export.csv(run, tmp_path / "csv")
+    recording = Recording.open(run)
+    for name in ("network", "connections", "throughput", "publish_per_segment", "segments_per_publish", "overhead"):
+        assert pl.read_csv(out / f"{name}.csv").height == getattr(metrics, name)(recording).height > 0
+
+
+def test_levels_are_drawn_in_their_order(run: Path) -> None:
+    figure = figures.throughput(metrics.throughput(Recording.open(run)).filter(link="up"))
+    assert [trace.name for trace in figure.data] == ["frames", "IP packets", "TCP payload", "MQTT payload"]
+    peaks = [max(trace.y) for trace in figure.data]
+    assert peaks == sorted(peaks, reverse=True)
+
+
+def test_the_parts_of_the_overhead_stack_up_to_the_whole(run: Path) -> None:
+    table = metrics.overhead(Recording.open(run))
+    figure = figures.overhead(table)
+    assert sum(trace.x[0] for trace in figure.data) == table["overhead_bytes"][0] == 2 + 6 + 2 + 4
+    assert figure.layout.barmode == "stack"
+
+
+def test_every_figure_of_the_network_layer_is_drawn_from_an_empty_frame(tmp_path: Path) -> None:
+    nothing = Recording.open(write(tmp_path / "empty", [Message(0)]))
+    assert len(figures.publish_per_segment(metrics.publish_per_segment(nothing)).data) == 0
+    assert len(figures.segments_per_publish(metrics.segments_per_publish(nothing)).data) == 0
+    for draw in (figures.round_trips_over_time, figures.round_trip_cdf):
+        assert len(draw(metrics.round_trips(nothing)).data) == 0
+    assert all(len(trace.x) == 0 for trace in figures.throughput(metrics.throughput(nothing)).data)
