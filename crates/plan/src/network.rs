@@ -135,7 +135,8 @@ mod tests {
         assert_eq!(
             value["phy"],
             json!({
-                "modulation": "dsss", "data_rate_bit_s": 11_000_000, "control_rate_bit_s": 2_000_000,
+                "modulation": "dsss", "data_rate_bit_s": 11_000_000, "ack_rate_bit_s": null,
+                "control_rate_bit_s": 2_000_000,
                 "preamble_ns": 192_000, "slot_ns": 20_000, "sifs_ns": 10_000, "cw_min_slots": 31,
                 "cw_max_slots": 1023,
             })

@@ -119,9 +119,9 @@ impl Backoff {
         self.state == State::Off
     }
 
-    /// The medium is idle, and so far nobody has waited: no slots, if it stays so.
-    pub(crate) fn space(&mut self, carrier: &Carrier, timing: &Timing) {
-        self.state = State::Spacing { until: carrier.free_from(timing) };
+    /// The medium is idle, and so far nobody has waited: no slots, if it stays so until then.
+    pub(crate) fn space(&mut self, until: Instant) {
+        self.state = State::Spacing { until };
     }
 
     /// The medium is idle.

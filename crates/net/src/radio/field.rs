@@ -96,10 +96,10 @@ impl Field {
         levels.received(squared_distance(self.positions[from], self.positions[to]))
     }
 
-    /// Where a station is.
-    pub(crate) fn position(&mut self, now: Instant, station: usize) -> Point {
-        match self.walks.get_mut(station) {
-            Some(walk) => walk.position(now),
+    /// Where a station is. To ask does not advance its walk, so that rows do not depend on who looks.
+    pub(crate) fn position(&self, now: Instant, station: usize) -> Point {
+        match self.walks.get(station) {
+            Some(walk) => walk.clone().position(now),
             None => self.positions[station],
         }
     }

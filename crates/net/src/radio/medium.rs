@@ -91,7 +91,7 @@ impl Medium {
     }
 
     /// Where a station is.
-    pub fn position(&mut self, station: usize) -> Position {
+    pub fn position(&self, station: usize) -> Position {
         let [x, y] = self.field.position(self.now, station).map(|metres| (metres * 1e3).round() as i64);
         Position { x_mm: x, y_mm: y }
     }
@@ -162,12 +162,16 @@ impl Medium {
         let station = &mut self.stations[from];
         if station.backoff.is_off(now, &self.timing) {
             let may_go = !was_busy && station.response.is_none() && !station.carrier.is_reserved(now);
-            if may_go && station.carrier.free_from(&self.timing) <= now {
+            let mut until = station.carrier.free_from(&self.timing);
+            if self.spec.mac.difs_from_queueing {
+                until = until.max(now + self.timing.difs);
+            }
+            if may_go && until <= now {
                 self.attempt(now, from);
                 return;
             }
             if may_go && !busy {
-                station.backoff.space(&station.carrier, &self.timing);
+                station.backoff.space(until);
             } else {
                 station.backoff.draw(&mut station.dice, station.window);
             }

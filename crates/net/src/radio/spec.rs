@@ -41,6 +41,10 @@ pub struct PhySpec {
     pub data_rate_bit_s: BitRate,
     /// Rate of ACK, RTS and CTS frames.
     pub control_rate_bit_s: BitRate,
+    /// Rate of ACK frames; `null` for the control rate. The standard asks for the highest basic rate that does not
+    /// exceed the data frame's; ns-3 takes every rate of 802.11b for basic, and acknowledges at the data rate.
+    #[serde(default)]
+    pub ack_rate_bit_s: Option<BitRate>,
     /// PLCP preamble and header, which go before every frame.
     #[serde(rename = "preamble_ns")]
     pub preamble: Duration,
@@ -79,6 +83,10 @@ pub struct MacSpec {
     pub long_retry_limit: u32,
     /// Frames that wait at a station or are being sent; `null` for no limit.
     pub queue_limit_frames: Option<u32>,
+    /// A frame that finds the medium idle waits for a DIFS from then on, as in ns-3, instead of from the end of the
+    /// last frame on the air, as in the standard's figure of basic access (IEEE 802.11-2016 §10.3.4.2).
+    #[serde(default)]
+    pub difs_from_queueing: bool,
 }
 
 /// Powers and thresholds, the same at every station. Path loss is free space up to 1 m (from the frequency), and

@@ -25,6 +25,7 @@ pub(crate) const DATA_OVERHEAD_BYTES: u32 = 36;
 pub(crate) struct Timing {
     modulation: Modulation,
     data_rate: BitRate,
+    ack_rate: BitRate,
     control_rate: BitRate,
     pub(crate) preamble: Duration,
     pub(crate) slot: Duration,
@@ -45,11 +46,13 @@ impl Timing {
         let PhySpec { modulation, preamble, slot, sifs, .. } = *phy;
         let difs = sifs + slot * 2;
         let air = |rate, bytes| modulation.airtime(preamble, rate, bytes);
-        let (ack, cts) = (air(phy.control_rate_bit_s, ACK_BYTES), air(phy.control_rate_bit_s, ACK_BYTES));
+        let ack_rate = phy.ack_rate_bit_s.unwrap_or(phy.control_rate_bit_s);
+        let (ack, cts) = (air(ack_rate, ACK_BYTES), air(phy.control_rate_bit_s, ACK_BYTES));
         let noticed = modulation.receive_start_delay(preamble);
         Timing {
             modulation,
             data_rate: phy.data_rate_bit_s,
+            ack_rate,
             control_rate: phy.control_rate_bit_s,
             preamble,
             slot,
@@ -65,7 +68,11 @@ impl Timing {
 
     /// How long a frame is on the air.
     pub(crate) fn airtime(&self, kind: Kind, bytes: u32) -> Duration {
-        let rate = if kind == Kind::Data { self.data_rate } else { self.control_rate };
+        let rate = match kind {
+            Kind::Data => self.data_rate,
+            Kind::Ack => self.ack_rate,
+            Kind::Rts | Kind::Cts => self.control_rate,
+        };
         self.modulation.airtime(self.preamble, rate, bytes)
     }
 

@@ -43,8 +43,7 @@ impl Walk {
         }
     }
 
-    /// Where it is. Asked in the order of time, it follows the walk; an earlier time than the present leg's gives
-    /// the leg's start.
+    /// Where it is. Must be asked in the order of time: an earlier time than the present leg's gives the leg's start.
     pub(crate) fn position(&mut self, at: Instant) -> Point {
         while at >= self.arrive + self.pause {
             self.next_leg();

@@ -89,6 +89,27 @@ fn a_frame_that_comes_soon_after_the_start_waits_for_a_whole_difs() {
 }
 
 #[test]
+fn an_idle_medium_may_be_waited_for_from_queueing_on() {
+    let mut spec = line("dsss-2", &[0, 10]);
+    spec.mac.difs_from_queueing = true;
+    let mut medium = medium(spec);
+    send(&mut medium, us(1000), 1, 0, 1, 200);
+    assert_eq!(finished(&settle(&mut medium))[0].start, Some(us(1050)));
+}
+
+#[test]
+fn acks_have_a_rate_of_their_own() {
+    let mut spec = line("b-11", &[0, 10]);
+    spec.phy.ack_rate_bit_s = Some(spec.phy.data_rate_bit_s);
+    spec.mac.rts_threshold_bytes = Some(0);
+    let mut medium = medium(spec);
+    send(&mut medium, us(1000), 1, 0, 1, 200);
+    settle(&mut medium);
+    // CTS at 2 Mbit/s 192 + 56, ACK at 11 Mbit/s 192 + 11.
+    assert_eq!(medium.counters(1).time.transmit, Duration::from_us(248 + 203));
+}
+
+#[test]
 fn the_next_frame_of_a_queue_backs_off_after_difs() {
     for seed in 0..50 {
         let mut medium = Medium::new(line("dsss-2", &[0, 10]), Seed(seed));
