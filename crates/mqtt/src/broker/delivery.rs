@@ -142,7 +142,7 @@ impl Broker {
     fn deliver(&mut self, now: Instant, number: u32, delivery: Delivery, qos: Qos) -> bool {
         let queue = self.options.queue();
         let session = self.sessions[number as usize].as_mut().expect("a session that subscribes is there");
-        if qos == Qos::AtMostOnce && (session.connection.is_some() || !self.queue_qos0) {
+        if qos == Qos::AtMostOnce && (session.connection.is_some() || !self.options.queue_qos0) {
             self.deliver_at_once(number, delivery);
             return false;
         }
@@ -150,7 +150,7 @@ impl Broker {
             && let Some(dispatch) = session.outbox.launch(now, delivery, qos)
         {
             self.ready.push_back(packet(connection, dispatch));
-            if self.retry.is_some() {
+            if self.options.retry.is_some() {
                 self.schedule(number);
             }
             return true;
@@ -184,7 +184,7 @@ impl Broker {
         while let Some(dispatch) = self.session(number).outbox.next(now) {
             self.send(connection, dispatch);
         }
-        if self.retry.is_some() {
+        if self.options.retry.is_some() {
             self.schedule(number);
         }
     }
@@ -192,7 +192,7 @@ impl Broker {
     /// Repeats what MQTT 3.1's timer has run out for.
     pub(super) fn repeat_overdue(&mut self, now: Instant, number: u32) {
         let session = self.session(number);
-        let (Some(connection), Some(interval)) = (session.connection, self.retry) else { return };
+        let (Some(connection), Some(interval)) = (session.connection, self.options.retry) else { return };
         while let Some(dispatch) = self.session(number).outbox.next_overdue(now, interval) {
             self.send(connection, dispatch);
         }

@@ -24,12 +24,16 @@ pub struct BrokerOptions {
     /// Messages that wait behind these for one client; 0 for no limit. While the client is away, those in flight
     /// count too.
     pub max_queued: u32,
+    /// Keep QoS 0 messages too for clients that are away and have a session.
+    pub queue_qos0: bool,
+    /// Repeat what has not been acknowledged for this long, as MQTT 3.1 had it, and not only when a client comes back.
+    pub retry: Option<Duration>,
 }
 
 impl Default for BrokerOptions {
-    /// Mosquitto's: 20 in flight and 1000 queued.
+    /// Mosquitto's: 20 in flight and 1000 queued, of QoS 1 and 2, repeated when the client comes back.
     fn default() -> Self {
-        BrokerOptions { max_inflight: 20, max_queued: 1000 }
+        BrokerOptions { max_inflight: 20, max_queued: 1000, queue_qos0: false, retry: None }
     }
 }
 
@@ -71,7 +75,7 @@ pub enum Input<'a> {
     },
     Publish {
         topic: TopicId,
-        /// What the shell knows payload and identity by. See [`super::Broker::with_releases`].
+        /// What the shell knows payload and identity by. See [`Output::Released`].
         message: u64,
         qos: Qos,
         id: u16,
@@ -116,6 +120,11 @@ pub enum Output {
     Connack {
         connection: ConnectionId,
         session_present: bool,
+        /// Otherwise the identifier was rejected, and the connection is closed next.
+        accepted: bool,
+        /// What an MQTT 5 client is told of how many QoS 1 and 2 messages it may send ahead: Mosquitto says as many
+        /// as it would send itself.
+        receive_maximum: u16,
     },
     Suback {
         connection: ConnectionId,
@@ -164,6 +173,11 @@ pub enum Output {
         session: SessionId,
         message: u64,
         cause: Cause,
+    },
+    /// Neither a session nor a retained topic holds this message any more, and no later output names it, unless it
+    /// goes in again. Every message that goes in comes out here.
+    Released {
+        message: u64,
     },
 }
 

@@ -54,7 +54,7 @@ impl Broker {
         self.by_connection[place] = Some(number);
         // MQTT 3.1's CONNACK has no place for it.
         let session_present = known.is_some() && version != Version::V31;
-        self.ready.push_back(Output::Connack { connection, session_present });
+        self.answer(connection, session_present, true);
         self.pump(now, number);
         self.schedule(number);
     }
@@ -84,10 +84,16 @@ impl Broker {
     }
 
     fn reject(&mut self, connection: ConnectionId, will: Option<Will>) {
+        self.answer(connection, false, false);
         self.ready.push_back(Output::Close { connection });
         if let Some(will) = will {
             self.let_go(will.message);
         }
+    }
+
+    fn answer(&mut self, connection: ConnectionId, session_present: bool, accepted: bool) {
+        let receive_maximum = self.options.window();
+        self.ready.push_back(Output::Connack { connection, session_present, accepted, receive_maximum });
     }
 
     /// The session that a client has left here and wants to go on with.
@@ -138,7 +144,7 @@ impl Broker {
 
     /// Sees to it that a session is looked at in time.
     pub(super) fn schedule(&mut self, number: u32) {
-        let retry = self.retry;
+        let retry = self.options.retry;
         let session = self.sessions[number as usize].as_mut().expect("a session that is scheduled is there");
         let Some(at) = session.next_look(retry) else { return };
         // What is put off is noticed when the time comes: a client that talks is not scheduled anew at every word.

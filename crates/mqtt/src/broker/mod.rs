@@ -37,7 +37,7 @@ mod topics;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use mqttlab_units::{Duration, Instant};
+use mqttlab_units::Instant;
 
 use holds::Holds;
 pub use interface::{BrokerOptions, Cause, ConnectionId, Input, Output, SessionId, TopicId, Will};
@@ -49,10 +49,6 @@ use topics::Topics;
 #[derive(Clone, Debug)]
 pub struct Broker {
     options: BrokerOptions,
-    queue_qos0: bool,
-    retry: Option<Duration>,
-    /// Whether the shell wants to know of messages that nobody holds any more.
-    releases: bool,
     topics: Topics,
     sessions: Vec<Option<Box<Session>>>,
     vacant: Vec<u32>,
@@ -67,7 +63,6 @@ pub struct Broker {
     /// Client identifiers made up so far.
     anonymous: u64,
     ready: VecDeque<Output>,
-    released: VecDeque<u64>,
 }
 
 impl Broker {
@@ -75,9 +70,6 @@ impl Broker {
     pub fn new(options: BrokerOptions) -> Self {
         Broker {
             options,
-            queue_qos0: false,
-            retry: None,
-            releases: false,
             topics: Topics::default(),
             sessions: Vec::new(),
             vacant: Vec::new(),
@@ -88,26 +80,7 @@ impl Broker {
             looks: BTreeSet::new(),
             anonymous: 0,
             ready: VecDeque::new(),
-            released: VecDeque::new(),
         }
-    }
-
-    /// Keeps QoS 0 messages too for clients that are away and have a session. Mosquitto does not unless it is told to.
-    pub fn with_queue_qos0(mut self) -> Self {
-        self.queue_qos0 = true;
-        self
-    }
-
-    /// Repeats what has not been acknowledged for this long, as MQTT 3.1 had it, and not only when a client comes back.
-    pub fn with_retry(mut self, interval: Duration) -> Self {
-        self.retry = Some(interval);
-        self
-    }
-
-    /// Says by [`Broker::poll_released`] what messages nobody holds any more.
-    pub fn with_releases(mut self) -> Self {
-        self.releases = true;
-        self
     }
 
     /// The number of a topic name.
@@ -148,7 +121,10 @@ impl Broker {
         match (self.session_at(connection), input) {
             (None, Input::Connect { .. }) => self.connect(now, connection, input),
             // A connection begins with one CONNECT, and has no other ([MQTT-3.1.0-1], [MQTT-3.1.0-2]).
-            (None, _) | (Some(_), Input::Connect { .. }) => self.hang_up(now, connection),
+            (None, _) | (Some(_), Input::Connect { .. }) => {
+                self.hang_up(now, connection);
+                self.decline(input);
+            }
             (Some(number), input) => {
                 self.session(number).heard = now;
                 self.packet(now, connection, number, input);
@@ -174,19 +150,6 @@ impl Broker {
     /// The next thing to do.
     pub fn poll(&mut self) -> Option<Output> {
         self.ready.pop_front()
-    }
-
-    /// A message that neither a session nor a retained topic holds any more, and that no output names any more once
-    /// [`Broker::poll`] has been drained. Every message that goes in comes out here, as often as it went in anew.
-    /// For brokers with [`Broker::with_releases`].
-    pub fn poll_released(&mut self) -> Option<u64> {
-        self.released.pop_front()
-    }
-
-    /// How many QoS 1 and 2 messages an MQTT 5 client is told that it may send ahead: Mosquitto says as many as it
-    /// would send itself.
-    pub fn receive_maximum(&self) -> u16 {
-        self.options.window()
     }
 
     fn packet(&mut self, now: Instant, connection: ConnectionId, number: u32, input: Input<'_>) {
@@ -229,9 +192,17 @@ impl Broker {
         self.ready.push_back(Output::Close { connection });
     }
 
+    /// Does not take the message that a packet brings.
+    fn decline(&mut self, input: Input<'_>) {
+        if let Input::Publish { message, .. } | Input::Connect { will: Some(Will { message, .. }), .. } = input {
+            self.holds.hold(message, 1);
+            self.let_go(message);
+        }
+    }
+
     fn let_go(&mut self, message: u64) {
-        if self.holds.let_go(message) && self.releases {
-            self.released.push_back(message);
+        if self.holds.let_go(message) {
+            self.ready.push_back(Output::Released { message });
         }
     }
 }
