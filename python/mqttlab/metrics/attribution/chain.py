@@ -13,7 +13,8 @@ from typing import Any
 
 import polars as pl
 
-from mqttlab.metrics.attribution.transport import SLACK_NS, Transport
+from mqttlab.metrics.attribution.lookup import beside
+from mqttlab.metrics.attribution.transport import SLACK_NS, Transport, way
 from mqttlab.metrics.definition import PARTS
 
 
@@ -42,42 +43,39 @@ def _with_settings(legs: pl.DataFrame, plan: dict[str, Any]) -> pl.DataFrame:
     settings = plan["broker"]["settings"]
     # Mosquitto takes no limit for 0.
     most = settings.get("max_inflight") or 2**31
-    return (
-        legs.join(clients.select(up_client="client", up_nagle="nagle", up_window="window"), on="up_client",
-                  how="left", maintain_order="left")
-        .join(clients.select(subscriber="client", down_window=pl.col("receive_maximum").clip(upper_bound=most),
-                             on_release="on_release"), on="subscriber", how="left", maintain_order="left")
-        .with_columns(down_nagle=pl.lit(not settings.get("tcp_nodelay", True)))
-    )
+    senders = clients.select("client", up_nagle="nagle", up_window="window")
+    window = pl.col("receive_maximum").clip(upper_bound=most)
+    receivers = clients.select("client", "on_release", down_window=window)
+    legs = beside(beside(legs, senders, {"up_client": "client"}), receivers, {"subscriber": "client"})
+    return legs.with_columns(down_nagle=pl.lit(not settings.get("tcp_nodelay", True)))
 
 
 def _with_flights(legs: pl.DataFrame, transport: Transport, prefix: str) -> pl.DataFrame:
     flights = transport.flights(_unique_packets(legs, prefix, "stream_start", "stream_end", "first_sent_ns",
                                                 "complete_ns"))
-    return legs.join(flights.rename(lambda name: f"{prefix}{name}"), on=f"{prefix}packet", how="left",
-                     maintain_order="left")
+    return beside(legs, flights.rename(lambda name: f"{prefix}{name}"), {f"{prefix}packet": f"{prefix}packet"})
 
 
 def _with_releases(legs: pl.DataFrame, transport: Transport, prefix: str) -> pl.DataFrame:
     """Add what the packet's first segment waited for, and after it the one that completed the packet."""
     waiting = _unique_packets(legs, prefix, "ready_ns", "first_sent_ns", "nagle", "segment_bytes", "mss", "went_ns",
                               "frame_bytes")
-    tail = waiting.with_columns(ready_ns="first_sent_ns", first_sent_ns="went_ns", segment_bytes="frame_bytes")
+    several = waiting.filter(pl.col("went_ns") > pl.col("first_sent_ns"))
+    tail = several.with_columns(ready_ns="first_sent_ns", first_sent_ns="went_ns", segment_bytes="frame_bytes")
     released = transport.release(waiting).rename(lambda name: f"{prefix}{name}")
     ended = transport.release(tail).select(
         pl.col("packet").alias(f"{prefix}packet"), pl.col("held_by_nagle").alias(f"{prefix}tail_held_by_nagle"),
         pl.col("release_frame").alias(f"{prefix}tail_release_frame"),
     )
     for table in (released, ended):
-        legs = legs.join(table, on=f"{prefix}packet", how="left", maintain_order="left")
+        legs = beside(legs, table, {f"{prefix}packet": f"{prefix}packet"})
     return legs
 
 
 def _unique_packets(legs: pl.DataFrame, prefix: str, *columns: str) -> pl.DataFrame:
     named = legs.select(
         *(pl.col(f"{prefix}{name}").alias(name) for name in ("packet", "connection", *columns)),
-        to_broker=pl.lit(prefix == "up_"),
-    )
+    ).with_columns(way=way(pl.lit(prefix == "up_")))
     return named.filter(pl.col("packet").is_not_null()).unique("packet", maintain_order=True)
 
 
@@ -117,20 +115,18 @@ def _with_window(legs: pl.DataFrame, packets: pl.DataFrame, prefix: str) -> pl.D
     to_broker = prefix == "up_"
     publishes = packets.filter(pl.col("kind") == "PUBLISH", pl.col("qos") > 0, pl.col("to_broker") == to_broker)
     order = publishes.sort("connection", "stream_start").select(
-        pl.col("packet").alias(f"{prefix}packet"),
-        pl.int_range(pl.len(), dtype=pl.Int64).over("connection").alias("_before"),
+        "packet", pl.int_range(pl.len(), dtype=pl.Int64).over("connection").alias("_before"),
     )
     refused = (pl.col("kind") == "PUBREC") & (pl.col("reason").fill_null(0) >= 0x80)
     over = pl.col("kind").is_in(["PUBACK", "PUBCOMP"]) | refused
     done = packets.filter(over, pl.col("to_broker") != to_broker, pl.col("complete_ns").is_not_null())
     done = done.sort("complete_ns", maintain_order=True).select(
-        pl.col("connection").alias(f"{prefix}connection"),
-        pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over("connection").alias("_nth"),
+        "connection", pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over("connection").alias("nth"),
         pl.col("complete_ns").alias("_window_ns"), pl.col("packet").alias(f"{prefix}window_packet"),
     )
-    legs = legs.join(order, on=f"{prefix}packet", how="left", maintain_order="left")
+    legs = beside(legs, order, {f"{prefix}packet": "packet"})
     legs = legs.with_columns(_nth=pl.col("_before") - pl.col(f"{prefix}window") + 1)
-    legs = legs.join(done, on=[f"{prefix}connection", "_nth"], how="left", maintain_order="left")
+    legs = beside(legs, done, {f"{prefix}connection": "connection", "_nth": "nth"})
     in_force = (pl.col("_window_ns") <= pl.col(f"{prefix}first_sent_ns") + SLACK_NS).fill_null(False)
     return legs.with_columns(
         pl.when(in_force).then(pl.min_horizontal("_window_ns", f"{prefix}first_sent_ns")).alias(f"{prefix}window_ns"),
@@ -192,7 +188,7 @@ def _shares() -> list[tuple[str, str, pl.Expr]]:
         earlier = pl.col(f"{prefix}_tried_ns") < pl.col(f"{prefix}_first_sent_ns")
         lost = (pl.col(f"{prefix}_again") | earlier).fill_null(False)
         # The packet fills several segments, and the last of them was sent later than the first.
-        nagle = pl.col(f"{prefix}_tail_held_by_nagle")
+        nagle = pl.col(f"{prefix}_tail_held_by_nagle").fill_null(False)
         gap = f"_{prefix}_gap"
         shares += [(gap, f"retransmission_to_{to}", lost), (gap, f"{side}_nagle", ~lost & nagle),
                    (gap, f"{side}_socket", ~lost & ~nagle)]

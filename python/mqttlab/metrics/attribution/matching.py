@@ -16,13 +16,15 @@ from __future__ import annotations
 
 import polars as pl
 
-from mqttlab.metrics.attribution.lookup import latest, next_at
+from mqttlab.metrics.attribution.lookup import beside, latest, next_at
 from mqttlab.metrics.attribution.transport import SLACK_NS
 from mqttlab.recording import Recording
 
 # Below this a payload carries no identity; the order tells (`docs/recording.md`).
 IDENTITY_BYTES = 9
 MESSAGE = ["publisher", "sequence"]
+NEEDED = [*MESSAGE, "topic", "subscriber", "publisher_group", "subscriber_group", "phase", "qos", "qos_delivered",
+          "intended_ns", "sent_ns", "written_ns", "received_ns", "latency_ns"]
 
 
 def control_packets(recording: Recording) -> pl.DataFrame:
@@ -49,7 +51,7 @@ def legs(recording: Recording, packets: pl.DataFrame) -> pl.DataFrame:
     """
     messages = recording.messages.filter(
         pl.col("fate") == "delivered", pl.col("intended_ns").is_not_null(), pl.col("received_ns").is_not_null())
-    table = messages.with_row_index("leg").with_columns(_until=pl.col("received_ns") + SLACK_NS)
+    table = messages.select(NEEDED).with_row_index("leg").with_columns(_until=pl.col("received_ns") + SLACK_NS)
     publishes = packets.filter(pl.col("kind") == "PUBLISH", pl.col("publisher").is_not_null())
     downwards = _columns(publishes.filter(~pl.col("to_broker")), "down_")
     upwards = _columns(publishes.filter("to_broker"), "up_")
@@ -60,9 +62,8 @@ def legs(recording: Recording, packets: pl.DataFrame) -> pl.DataFrame:
         take={name: name for name in _taken("down_")},
     )
     table = _first_tried(table, downwards, "down_", ["down_client", "down_publisher", "down_sequence", "down_topic"])
-    table = table.join(_first_complete(upwards), how="left", maintain_order="left",
-                       left_on=["publisher", "sequence", "down_topic"],
-                       right_on=["up_publisher", "up_sequence", "up_topic"])
+    table = beside(table, _first_complete(upwards), {
+        "publisher": "up_publisher", "sequence": "up_sequence", "down_topic": "up_topic"})
     table = table.with_columns(up_publisher=pl.col("publisher"), up_sequence=pl.col("sequence"),
                                up_topic=pl.col("down_topic"))
     table = _first_tried(table, upwards, "up_", ["up_client", "up_publisher", "up_sequence", "up_topic"])
@@ -90,7 +91,7 @@ def _first_complete(upwards: pl.DataFrame) -> pl.DataFrame:
 def _first_tried(table: pl.DataFrame, publishes: pl.DataFrame, prefix: str, key: list[str]) -> pl.DataFrame:
     """Add when the first byte of the first copy was sent, complete or not."""
     tried = publishes.group_by(key).agg(pl.col(f"{prefix}first_sent_ns").min().alias(f"{prefix}tried_ns"))
-    return table.join(tried, on=key, how="left", maintain_order="left")
+    return beside(table, tried, {name: name for name in key})
 
 
 def _with_releases(table: pl.DataFrame, packets: pl.DataFrame) -> pl.DataFrame:
@@ -107,11 +108,10 @@ def _with_releases(table: pl.DataFrame, packets: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_legs_before(table: pl.DataFrame) -> pl.DataFrame:
-    received = table.select(pl.col("leg").alias("before"), *MESSAGE, up_client="subscriber",
-                            before_received_ns="received_ns")
+    received = table.select(*MESSAGE, "subscriber", before="leg", before_received_ns="received_ns")
     relayed = pl.col("up_client") != pl.col("publisher")
-    joined = table.join(received, on=[*MESSAGE, "up_client"], how="left", maintain_order="left")
-    return joined.with_columns(
+    table = beside(table, received, {**{name: name for name in MESSAGE}, "up_client": "subscriber"})
+    return table.with_columns(
         relayed=relayed, before=pl.when(relayed).then("before"),
         before_received_ns=pl.when(relayed).then("before_received_ns"),
     )

@@ -23,7 +23,8 @@ import polars as pl
 from mqttlab.metrics.attribution.lookup import latest, next_at
 from mqttlab.recording import Recording
 
-WAY = ["connection", "to_broker"]
+# A connection and a direction in one number, which is quicker to join by than two columns.
+WAY = ["way"]
 # Data that an acknowledgement released sets out at once; this much later, something else has released them.
 RELEASE_NS = 2_000_000
 # The two ends of a link are stamped by one clock but not by one hand: the stack is woken up to this much before or
@@ -47,7 +48,7 @@ class Transport:
         """The segments that a recording has on its links."""
         packets = recording.table("packets").filter(pl.col("connection").is_not_null())
         broker = recording.plan["broker"]["host"]
-        packets = packets.with_columns(to_broker=pl.col("to_host") == broker)
+        packets = packets.with_columns(way=way(pl.col("to_host") == broker))
         return cls(packets, recording.plan)
 
     @cached_property
@@ -111,7 +112,7 @@ class Transport:
         )
         acks = (
             self._arrivals().filter(pl.col("ack").is_not_null())
-            .with_columns(to_broker=~pl.col("to_broker"))
+            .with_columns(way=pl.col("way") ^ 1)
             .sort("delivered_ns", maintain_order=True)
             .select(*WAY, "delivered_ns", "frame", "ack")
             .join(first_byte, on=WAY, how="left", maintain_order="left")
@@ -130,7 +131,7 @@ class Transport:
         """The way of each packet from its first byte's sending until it was complete.
 
         Args:
-            packets: columns ``packet``, ``connection``, ``to_broker``, ``stream_start``, ``stream_end``,
+            packets: columns ``packet``, ``way``, ``stream_start``, ``stream_end``,
                 ``first_sent_ns``, ``complete_ns``, one row a packet.
 
         Returns:
@@ -162,7 +163,7 @@ class Transport:
         """What ended the wait of bytes that were ready and not yet sent.
 
         Args:
-            packets: columns ``packet``, ``connection``, ``to_broker``, ``ready_ns``, ``first_sent_ns``, ``nagle``
+            packets: columns ``packet``, ``way``, ``ready_ns``, ``first_sent_ns``, ``nagle``
                 (whether the sender uses it), ``segment_bytes``, ``mss``.
 
         Returns:
@@ -211,6 +212,11 @@ class Transport:
         stamped = of("from_host", stamps, pl.Boolean) & of("to_host", stamps, pl.Boolean)
         both = pl.min_horizontal(of("from_host", most, pl.Int64), of("to_host", most, pl.Int64))
         return both - pl.when(stamped).then(TIMESTAMPS_BYTES).otherwise(0)
+
+
+def way(to_broker: pl.Expr) -> pl.Expr:
+    """The number of a connection's direction."""
+    return pl.col("connection").cast(pl.Int64) * 2 + to_broker.cast(pl.Int64)
 
 
 def _judge(table: pl.DataFrame) -> pl.DataFrame:
