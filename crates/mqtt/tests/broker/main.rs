@@ -1,0 +1,8 @@
+//! The broker, as conversations, and against a naive one.
+
+mod delivery;
+mod publishing;
+mod random;
+mod script;
+mod sessions;
+mod subscribing;
