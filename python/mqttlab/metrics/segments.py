@@ -7,17 +7,27 @@ import polars as pl
 from mqttlab.metrics.frames import frames
 from mqttlab.recording import Recording
 
+# Of a signed column.
+TIME_MAX_NS = 2**63 - 1
 
-def publish_per_segment(recording: Recording) -> pl.DataFrame:
+
+def publish_per_segment(recording: Recording, *, measurement_only: bool = False) -> pl.DataFrame:
     """How many PUBLISH packets became complete in a segment, of the segments with any.
 
     Columns: ``direction``, ``packets`` (in one segment), ``segments``, ``segments_percent`` (of the direction's).
-    Counted over the whole run, where the sender's segments came to their first link; copies that were sent again
-    complete nothing.
+    Counted where the sender's segments came to their first link; copies that were sent again complete nothing.
+
+    Args:
+        recording: the recording.
+        measurement_only: leave out what was sent before the measurement and after it.
     """
     seen = frames(recording)
     if seen.is_empty():
         return _nothing("packets")
+    if measurement_only:
+        layout = recording.layout
+        start, end = int(layout["warm_up_end_ns"]), int(layout["measurement_end_ns"])
+        seen = seen.filter(pl.col("entered_ns").is_between(start, min(end, TIME_MAX_NS), closed="left"))
     counted = (
         seen.filter(pl.col("hop") == 0, pl.col("publishes") > 0)
         .group_by(direction=pl.col("towards"), packets=pl.col("publishes"))
