@@ -34,7 +34,7 @@ def control_packets(recording: Recording) -> pl.DataFrame:
     orphans = table.filter(pl.col("kind") == "PUBLISH", pl.col("publisher").is_null())
     if orphans.is_empty():
         return table
-    named = pl.concat([_by_order_sent(recording, orphans), _by_order_received(recording, orphans)])
+    named = pl.concat([_by_order_sent(recording, table, orphans), _by_order_received(recording, orphans)])
     return (
         table.join(named, on="packet", how="left", suffix="_named", maintain_order="left")
         .with_columns(pl.coalesce(name, f"{name}_named").alias(name) for name in MESSAGE)
@@ -117,26 +117,37 @@ def _with_legs_before(table: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _by_order_sent(recording: Recording, orphans: pl.DataFrame) -> pl.DataFrame:
-    """The n-th PUBLISH of a client on a topic is its n-th message there; one sent again has its packet's identifier."""
+def _by_order_sent(recording: Recording, packets: pl.DataFrame, orphans: pl.DataFrame) -> pl.DataFrame:
+    """The n-th message that a client began to send on a topic is its n-th message there."""
     sent = (
         recording.messages.filter(pl.col("sent_ns").is_not_null(), pl.col("payload_bytes") < IDENTITY_BYTES)
         .unique(MESSAGE)
         .sort("sent_ns", "sequence")
-        .with_columns(client=pl.col("publisher"), n=pl.int_range(pl.len()).over("publisher", "topic"))
-        .select("client", "topic", "n", *MESSAGE)
+        .select("topic", *MESSAGE, n=pl.int_range(pl.len()).over("publisher", "topic"))
     )
-    upward = orphans.filter("to_broker").sort("first_sent_ns", "connection", "stream_start")
-    first = (
-        upward.filter(~pl.col("dup").fill_null(False))
-        .with_columns(n=pl.int_range(pl.len()).over("client", "topic"))
-        .drop(MESSAGE)
-        .join(sent, on=["client", "topic", "n"], how="inner")
-    )
-    copies = upward.filter(pl.col("dup").fill_null(False)).drop(MESSAGE)
-    copies = latest(copies, first, ["client", "packet_id"], at="first_sent_ns", key="first_sent_ns",
-                    take={name: name for name in MESSAGE})
-    return pl.concat([part.select("packet", *MESSAGE) for part in (first, copies)])
+    publishes = _with_copies(orphans.filter("to_broker"), packets)
+    original = pl.col("copy_of").is_null()
+    order = pl.int_range(pl.len()).over("client", "topic")
+    firsts = beside(publishes.filter(original).with_columns(n=order).drop(MESSAGE), sent.rename({"publisher": "by"}),
+                    {"client": "by", "topic": "topic", "n": "n"})
+    firsts = firsts.select("packet", publisher="client", sequence="sequence")
+    copies = beside(publishes.filter(~original).drop(MESSAGE), firsts, {"copy_of": "packet"})
+    return pl.concat([part.select("packet", *MESSAGE) for part in (firsts, copies)])
+
+
+def _with_copies(publishes: pl.DataFrame, packets: pl.DataFrame) -> pl.DataFrame:
+    """The PUBLISHes of clients in their order, with the packet that each one with DUP repeats: the last one with its
+    identifier, unless that had been acknowledged. One that had never left its socket repeats nothing seen."""
+    sender = ["client", "packet_id"]
+    over = packets.filter(pl.col("kind").is_in(["PUBACK", "PUBCOMP"]), ~pl.col("to_broker"))
+    first = publishes.filter(~pl.col("dup"))
+    ordered = publishes.sort("first_sent_ns", "connection", "stream_start").with_columns(
+        _before=pl.when("dup").then(pl.col("first_sent_ns") - 1))
+    ordered = latest(ordered, first, sender, at="_before", key="first_sent_ns",
+                     take={"first_sent_ns": "_first_ns", "packet": "copy_of"})
+    ordered = latest(ordered, over, sender, at="_before", key="complete_ns", take={"complete_ns": "_over_ns"})
+    repeats = pl.col("_over_ns").is_null() | (pl.col("_over_ns") < pl.col("_first_ns"))
+    return ordered.with_columns(copy_of=pl.when(repeats).then("copy_of")).drop("_before", "_first_ns", "_over_ns")
 
 
 def _by_order_received(recording: Recording, orphans: pl.DataFrame) -> pl.DataFrame:
