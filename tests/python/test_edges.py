@@ -22,7 +22,7 @@ CRATES = {
     "capture": {"units", "mqtt", "recording"},
     "live": {"units", "mqtt", "net", "plan", "recording"},
     "sim": {"units", "mqtt", "net", "tcp", "plan", "recording"},
-    "engine": {"units", "plan", "live", "sim", "capture", "recording"},
+    "engine": {"units", "mqtt", "plan", "live", "sim", "capture", "recording"},
 }
 PURE = ("units", "mqtt", "net", "tcp")
 # Crates that do neither input nor output.

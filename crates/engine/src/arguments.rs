@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::import::{self, Order};
+
 /// What the engine is asked to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
@@ -18,6 +20,8 @@ pub enum Command {
         /// Where the tables go; `None` for the same directory.
         out: Option<PathBuf>,
     },
+    /// Make a recording from captures, logs or tables that somebody else made.
+    Import(Order),
     /// Say which version this is.
     Version,
     /// Say how it is used.
@@ -39,6 +43,7 @@ pub fn parse(arguments: &[String]) -> Result<Command, String> {
             Ok(Command::Recover { directory: directory.into(), out: Some(out.into()) })
         }
         ["recover", ..] => Err("recover needs a directory: mqttlab-engine recover DIR [--out DIR]".into()),
+        ["import", rest @ ..] => import::parse(rest).map(Command::Import),
         ["--version" | "-V"] => Ok(Command::Version),
         ["--help" | "-h" | "help"] => Ok(Command::Help),
         [] => Err("a command is missing".into()),
@@ -57,6 +62,10 @@ It is the inner half of `mqttlab`, which turns scenarios into plans; most people
   mqttlab-engine doctor                say what this machine can do, as JSON
   mqttlab-engine recover DIR [--out DIR]
                                        make the tables of a recording whose engine was killed
+  mqttlab-engine import capture --output DIR [--name NAME] [--broker-port PORT]... [--deliver-on publish|release] FILE...
+  mqttlab-engine import log     --output DIR [--name NAME] [--utc-offset +HH:MM] FILE...
+  mqttlab-engine import csv     --output DIR [--name NAME] [--utc-offset +HH:MM] FILE...
+                                       make a recording from evidence of somebody else; see docs/import.md
   mqttlab-engine --version
   mqttlab-engine --help
 
@@ -92,7 +101,7 @@ mod tests {
 
     #[test]
     fn the_help_names_every_command() {
-        for command in ["run", "check", "doctor", "recover", "--version", "--help"] {
+        for command in ["run", "check", "doctor", "recover", "import", "--version", "--help"] {
             assert!(HELP.contains(&format!("mqttlab-engine {command}")), "{command}");
         }
     }

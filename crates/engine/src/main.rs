@@ -10,6 +10,7 @@
 //! do: read scenarios, choose defaults, or compute metrics.
 
 mod arguments;
+mod import;
 mod simulation;
 
 use std::io::{self, Read};
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
         Ok(Command::Check) => with_plan(|_| ExitCode::SUCCESS),
         Ok(Command::Doctor) => doctor(),
         Ok(Command::Recover { directory, out }) => recover(&directory, out.as_deref()),
+        Ok(Command::Import(order)) => import::run(&order),
         Ok(Command::Version) => say(&format!("mqttlab-engine {}", env!("CARGO_PKG_VERSION"))),
         Ok(Command::Help) => say(arguments::HELP.trim_end()),
         Err(problem) => {

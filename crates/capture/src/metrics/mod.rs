@@ -1,9 +1,11 @@
 //! What is counted, and what the counts mean.
 
 mod distribution;
+mod rows;
 mod table;
 mod tally;
 
 pub use distribution::{Distribution, EXACT_MAX, interpolate};
+pub use rows::{rows, towards};
 pub use table::{METRICS, Metric, Reading, Unit, Value, reference_page};
 pub use tally::{Exchange, Extent, PublishBytes, Tally};

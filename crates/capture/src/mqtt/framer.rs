@@ -348,6 +348,7 @@ impl Partial {
             super::Kind::Connect => layout::connect(&self.head).map(Box::new),
             _ => None,
         };
+        let body = keeps_body(self.fixed.kind).then(|| self.head.as_slice().into());
         Packet {
             kind: self.fixed.kind,
             qos: self.fixed.qos(),
@@ -363,6 +364,7 @@ impl Partial {
             topic,
             payload_head: PayloadHead::new(head),
             connect,
+            body,
             damaged: self.damaged,
             message: 0,
         }
@@ -405,6 +407,12 @@ impl Search {
             (self.offset + start as u64, &self.bytes[start..end], seen)
         })
     }
+}
+
+/// Packets that say who subscribes to what, and why something was refused or ended. They are few.
+fn keeps_body(kind: super::Kind) -> bool {
+    use super::Kind::{Connack, Disconnect, Suback, Subscribe, Unsubscribe};
+    matches!(kind, Connack | Subscribe | Suback | Unsubscribe | Disconnect)
 }
 
 /// The later of two sightings: a packet is whole when its last byte arrives, whichever byte that is.

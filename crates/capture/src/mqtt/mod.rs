@@ -174,6 +174,7 @@ impl PacketDescriptor {
             topic: None,
             payload_head: PayloadHead::new(&[]),
             connect: None,
+            body: None,
             damaged: false,
             message: self.message,
         }
@@ -231,6 +232,8 @@ pub struct Packet {
     pub payload_head: PayloadHead,
     /// What a CONNECT says.
     pub connect: Option<Box<Connect>>,
+    /// The first 512 bytes after the fixed header of a CONNACK, SUBSCRIBE, SUBACK, UNSUBSCRIBE or DISCONNECT.
+    pub body: Option<Box<[u8]>>,
     /// Whether bytes in its middle are missing from the capture.
     pub damaged: bool,
     /// [`PacketDescriptor::message`], or 0.

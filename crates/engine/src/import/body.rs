@@ -1,0 +1,70 @@
+//! What is inside the control packets that begin and end things: filters and codes.
+//!
+//! The bytes are those after the fixed header, and may be cut: what cannot be read is left out.
+
+/// The filters of a SUBSCRIBE or, without options, an UNSUBSCRIBE (MQTT 5 §3.8, §3.10).
+pub fn filters(body: &[u8], level: u8, options: bool) -> Vec<String> {
+    let mut rest = after_properties(body, level);
+    let mut filters = Vec::new();
+    while let Some(length) = rest.get(..2) {
+        let end = 2 + usize::from(u16::from_be_bytes([length[0], length[1]]));
+        let Some(filter) = rest.get(2..end) else { break };
+        filters.push(String::from_utf8_lossy(filter).into_owned());
+        rest = rest.get(end + usize::from(options)..).unwrap_or_default();
+    }
+    filters
+}
+
+/// The codes of a SUBACK, one for each filter (MQTT 5 §3.9.3).
+pub fn codes(body: &[u8], level: u8) -> &[u8] {
+    after_properties(body, level)
+}
+
+/// The code of a CONNACK (MQTT 5 §3.2.2.2).
+pub fn connack_code(body: &[u8]) -> Option<u8> {
+    body.get(1).copied()
+}
+
+/// What follows the packet identifier and, in MQTT 5, the properties.
+fn after_properties(body: &[u8], level: u8) -> &[u8] {
+    let rest = body.get(2..).unwrap_or_default();
+    if level < 5 {
+        return rest;
+    }
+    let (mut length, mut shift) = (0_usize, 0);
+    for (index, byte) in rest.iter().take(4).enumerate() {
+        length |= usize::from(byte & 0x7f) << shift;
+        shift += 7;
+        if byte & 0x80 == 0 {
+            return rest.get(index + 1 + length..).unwrap_or_default();
+        }
+    }
+    &[]
+}
+
+/// Codes from here on are refusals (MQTT 5 §2.4; SUBACK of MQTT 3.1.1 §3.9.3).
+pub const REFUSED: u8 = 0x80;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filters_are_read_with_and_without_properties_and_options() {
+        let three = [0, 1, 0, 3, b'a', b'/', b'#', 1, 0, 1, b'b', 0];
+        assert_eq!(filters(&three, 4, true), ["a/#", "b"]);
+        let five = [0, 1, 2, 11, 5, 0, 3, b'a', b'/', b'#', 1];
+        assert_eq!(filters(&five, 5, true), ["a/#"]);
+        assert_eq!(filters(&[0, 1, 0, 1, b'a', 0, 1, b'b'], 4, false), ["a", "b"]);
+    }
+
+    #[test]
+    fn cut_bodies_give_what_is_whole() {
+        let whole = [0, 1, 0, 1, b'a', 0, 0, 9, b'b'];
+        for end in 0..whole.len() {
+            assert_eq!(filters(&whole[..end], 4, true).len(), usize::from(end >= 5), "{end}");
+        }
+        assert_eq!(filters(&[0, 1, 0xff, 0xff, 0xff, 0xff, 1], 5, true), [""; 0]);
+        assert_eq!((codes(&[0], 4), connack_code(&[0])), (&[][..], None));
+    }
+}

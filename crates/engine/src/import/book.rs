@@ -1,0 +1,82 @@
+//! The recording that an import writes, from its first row to its last word.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use mqttlab_live::Announcer;
+use mqttlab_recording::{DirectRecorder, Ending, Layout, RunFacts};
+use serde_json::{Value, json};
+
+use super::clock::Clock;
+use super::error::Result;
+use super::options::Order;
+use super::plan::{self, Facts};
+
+/// A recording being written.
+pub struct Book<'a> {
+    order: &'a Order,
+    clock: Clock,
+    /// Takes the rows.
+    pub recorder: DirectRecorder,
+}
+
+impl<'a> Book<'a> {
+    /// Starts a recording whose time is counted on `clock`.
+    ///
+    /// # Errors
+    /// [`Error::Recording`](super::error::Error::Recording) when the directory cannot be written, or holds one already.
+    pub fn open(order: &'a Order, clock: Clock) -> Result<Book<'a>> {
+        let layout = stamped(Layout::default(), clock);
+        let facts = Facts { length_ns: 0, broker: String::new(), broker_port: None, network: String::new() };
+        let plan = written(&plan::plan(order, &layout, &facts));
+        let recorder = DirectRecorder::create(&order.output, &plan, &layout)?;
+        Ok(Book { order, clock, recorder })
+    }
+
+    /// Ends the recording: who is who is known now. `faults` say why evidence is missing, `warnings` what to read
+    /// before the numbers.
+    pub fn close(
+        self,
+        layout: Layout,
+        facts: &Facts,
+        faults: &[String],
+        warnings: Vec<String>,
+        details: BTreeMap<String, Value>,
+        announcer: &mut Announcer,
+    ) -> Result<Ending> {
+        let layout = stamped(layout, self.clock);
+        let path = self.order.output.join("plan.json");
+        fs::write(&path, written(&plan::plan(self.order, &layout, facts)))
+            .map_err(|source| mqttlab_recording::Error::Disk { action: "write", path, source })?;
+        for warning in &warnings {
+            announcer.warn(warning.clone());
+        }
+        let said = RunFacts {
+            versions: BTreeMap::from([("engine".into(), env!("CARGO_PKG_VERSION").into())]),
+            warnings,
+            validity: json!({"valid": true}),
+            details,
+        };
+        let ending = match faults {
+            [] => Ending::Complete,
+            faults => Ending::Incomplete(faults.join("; ")),
+        };
+        self.recorder.finish(Some(layout), &said, &ending)?;
+        Ok(ending)
+    }
+}
+
+/// What every import's layout says: nothing is warm-up, and the machine is unknown.
+fn stamped(layout: Layout, clock: Clock) -> Layout {
+    Layout {
+        producer: "import".into(),
+        machine: json!({}),
+        started_unix_ns: clock.start_unix_ns(),
+        measurement_end_ns: u64::MAX,
+        ..layout
+    }
+}
+
+fn written(plan: &Value) -> String {
+    serde_json::to_string_pretty(plan).expect("a JSON value can be written")
+}

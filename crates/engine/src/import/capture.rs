@@ -1,0 +1,514 @@
+//! Captures: every frame a row, every control packet a row, and the messages that they carried.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::Arc;
+
+use mqttlab_capture::mqtt::{Kind, Packet};
+use mqttlab_capture::{
+    Analyser, Analysis, Completed, Direction, Frame, Payload, Segment, Settings, Transport, dissect, metrics,
+};
+use mqttlab_live::Announcer;
+use mqttlab_recording::{
+    Cause, ControlPacketKind, ControlPacketRow, Direction as Way, Ending, EventKind, Frame as FrameRow,
+    FrameFate, Headers, Layout, PacketRow,
+};
+use serde_json::json;
+
+use super::book::Book;
+use super::clock::Clock;
+use super::conversation::Conversations;
+use super::error::Result;
+use super::headers::{self, Ip};
+use super::ledger::{Ledger, Message, Publish, Row};
+use super::options::Order;
+use super::passes::Passes;
+use super::people::{People, written};
+use super::plan::Facts;
+use super::progress::Watch;
+use super::source::{Frames, Meter};
+use super::streams::Streams;
+
+/// Imports captures.
+pub fn import(order: &Order, announcer: &mut Announcer) -> Result<Ending> {
+    let meter = Meter::of(&order.files);
+    let mut frames = Frames::open(&order.files, &meter)?;
+    let mut importer = Importer::new(order, Clock::starting(frames.start()))?;
+    let mut watch = Watch::new(meter);
+    while let Some((link, frame)) = frames.next() {
+        importer.frame(link, &frame)?;
+        watch.look(importer.seen.frames);
+    }
+    importer.finish(&frames, announcer)
+}
+
+struct Importer<'a> {
+    order: &'a Order,
+    book: Book<'a>,
+    clock: Clock,
+    analyser: Analyser,
+    people: People,
+    streams: Streams,
+    passes: Passes,
+    conversations: Conversations,
+    ledger: Ledger,
+    seen: Seen,
+    packets: Vec<Completed>,
+    words: Words,
+    /// Stands for topics that are not in their packets.
+    no_topic: Arc<str>,
+}
+
+/// What the evidence is like, for warnings.
+#[derive(Default)]
+struct Seen {
+    frames: u64,
+    passed_again: u64,
+    larger_than_ethernet: u64,
+    cut: u64,
+    before_start: u64,
+    control_packets: u64,
+    damaged: u64,
+    without_topic: u64,
+    last_ns: u64,
+}
+
+/// Texts of a row, kept for their memory.
+#[derive(Default)]
+struct Words {
+    sack: String,
+    mqtt: String,
+    marks: String,
+}
+
+/// Where a frame was seen.
+#[derive(Clone, Copy)]
+struct Place {
+    link: u16,
+    frame: u64,
+    hop: u8,
+}
+
+impl<'a> Importer<'a> {
+    fn new(order: &'a Order, clock: Clock) -> Result<Importer<'a>> {
+        let settings = Settings { broker_ports: order.broker_ports.clone(), ..Settings::default() };
+        Ok(Importer {
+            order,
+            book: Book::open(order, clock)?,
+            clock,
+            analyser: Analyser::new(settings),
+            people: People::default(),
+            streams: Streams::default(),
+            passes: Passes::default(),
+            conversations: Conversations::default(),
+            ledger: Ledger::new(order.deliver_on_release),
+            seen: Seen::default(),
+            packets: Vec::new(),
+            words: Words::default(),
+            no_topic: "".into(),
+        })
+    }
+
+    fn frame(&mut self, link: u16, frame: &Frame<'_>) -> Result<()> {
+        self.seen.look(frame, self.clock);
+        if let Some((number, hop)) = self.passes.earlier(link, frame, self.seen.frames + 1) {
+            self.seen.passed_again += 1;
+            return self.passing(Place { link, frame: number, hop }, frame);
+        }
+        self.seen.frames += 1;
+        let place = Place { link, frame: self.seen.frames, hop: 0 };
+        match dissect(frame) {
+            Transport::Tcp(segment, payload) => self.segment(place, frame, &segment, payload),
+            transport => {
+                self.analyser.other_frame(frame.time, frame.original_len);
+                let Some(ip) = headers::ip(frame) else { return self.unaddressed(place, frame) };
+                self.other(place, frame, &ip, &transport)
+            }
+        }
+    }
+
+    fn segment(&mut self, place: Place, frame: &Frame<'_>, segment: &Segment, payload: &[u8]) -> Result<()> {
+        let annotations = self.analyser.segment(segment, Payload::Bytes(payload));
+        let (connection, direction) = (annotations.connection, annotations.direction);
+        let verdict = annotations.verdict;
+        self.words.clear();
+        for completed in annotations.packets {
+            if completed.packet.complete.frame == annotations.frame {
+                name(&completed.packet, &mut self.words.mqtt);
+            }
+        }
+        self.packets.clear();
+        self.packets.extend_from_slice(annotations.packets);
+        write!(self.words.marks, "{}", verdict.marks).expect("a string takes all");
+        let offset = self.streams.place(connection, direction, segment, payload.len());
+        let ends = [segment.source, segment.destination];
+        let [client, broker] = if direction == Direction::ToServer { ends } else { [ends[1], ends[0]] };
+        let at = self.clock.at(frame.time);
+        self.conversations.seen(connection as u32, client, broker, at);
+        self.take_packets()?;
+        self.conversations.closing(connection as u32, direction, segment.bits, at, &mut self.ledger);
+        self.push_events()?;
+        let hosts = ends.map(|end| self.people.host(end.address));
+        let way = if direction == Direction::ToServer { Way::Up } else { Way::Down };
+        let row = self.row(place, frame, way, hosts);
+        let Words { sack, mqtt, marks } = &mut self.words;
+        let headers = Headers {
+            connection: Some(connection as u32),
+            stream_offset: offset,
+            mqtt: word(mqtt),
+            marks: word(marks),
+            ack_rtt_ns: verdict.ack_rtt.filter(|_| !verdict.ack_rtt_ambiguous).map(|rtt| rtt.as_ns()),
+            ..headers::of_segment(segment, sack)
+        };
+        Ok(self.book.recorder.packet(&PacketRow::new(&row, &headers))?)
+    }
+
+    /// A frame that another link has carried before: its headers, and nothing that was counted there.
+    fn passing(&mut self, place: Place, frame: &Frame<'_>) -> Result<()> {
+        let Some(ip) = headers::ip(frame) else { return self.unaddressed(place, frame) };
+        let transport = dissect(frame);
+        let Transport::Tcp(segment, _) = transport else { return self.other(place, frame, &ip, &transport) };
+        let hosts = [ip.source, ip.destination].map(|address| self.people.host(address));
+        let to_broker = self.order.broker_ports.contains(&segment.destination.port);
+        let row = self.row(place, frame, if to_broker { Way::Up } else { Way::Down }, hosts);
+        let headers = headers::of_segment(&segment, &mut self.words.sack);
+        Ok(self.book.recorder.packet(&PacketRow::new(&row, &headers))?)
+    }
+
+    fn other(&mut self, place: Place, frame: &Frame<'_>, ip: &Ip, transport: &Transport<'_>) -> Result<()> {
+        let hosts = [ip.source, ip.destination].map(|address| self.people.host(address));
+        let row = self.row(place, frame, Way::Up, hosts);
+        let headers = match transport {
+            Transport::Udp(datagram, _) => headers::of_datagram(datagram, ip),
+            _ => Headers { ip_bytes: ip.bytes, protocol: ip.protocol, ..Headers::default() },
+        };
+        Ok(self.book.recorder.packet(&PacketRow::new(&row, &headers))?)
+    }
+
+    /// A frame without IP: between hosts that have no name here.
+    fn unaddressed(&mut self, place: Place, frame: &Frame<'_>) -> Result<()> {
+        let nowhere = self.people.nowhere();
+        let row = self.row(place, frame, Way::Up, [nowhere; 2]);
+        Ok(self.book.recorder.packet(&PacketRow::new(&row, &Headers::default()))?)
+    }
+
+    /// Everything happens to a captured frame when it is captured, and when its first bit went out nobody knows.
+    fn row(
+        &self,
+        place: Place,
+        frame: &Frame<'_>,
+        direction: Way,
+        [from_host, to_host]: [u16; 2],
+    ) -> FrameRow {
+        let at = self.clock.at(frame.time);
+        FrameRow {
+            link: place.link,
+            direction,
+            hop: place.hop,
+            hops: place.hop + 1,
+            frame: place.frame,
+            from_host,
+            to_host,
+            frame_bytes: frame.original_len,
+            entered: at,
+            start: None,
+            sent: Some(at),
+            delivered: Some(at),
+            fate: FrameFate::Delivered,
+            cause: Cause::None,
+        }
+    }
+
+    /// Rows of the control packets that were completed last, and of what they mean.
+    fn take_packets(&mut self) -> Result<()> {
+        let mut packets = std::mem::take(&mut self.packets);
+        for completed in packets.drain(..) {
+            self.control_packet(&completed)?;
+        }
+        self.packets = packets;
+        while let Some(row) = self.ledger.poll() {
+            match row {
+                Row::Sent(row) => self.book.recorder.sent(&row)?,
+                Row::Acknowledged(row) => self.book.recorder.acknowledged(&row)?,
+                Row::Received(row) => self.book.recorder.received(&row)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn control_packet(&mut self, completed: &Completed) -> Result<()> {
+        let Completed { connection, direction, packet } = completed;
+        let (number, direction) = (*connection as u32, *direction);
+        let times = [packet.first.time, packet.complete.time].map(|time| self.clock.at(time));
+        self.seen.control_packets += 1;
+        self.seen.damaged += u64::from(packet.damaged);
+        let client =
+            self.conversations.packet(number, direction, packet, times, &mut self.people, &mut self.ledger);
+        let message = client.and_then(|client| self.message(client, number, direction, packet, times));
+        let publish = packet.kind == Kind::Publish;
+        let row = ControlPacketRow {
+            connection: number,
+            direction: metrics::towards(direction),
+            client,
+            // Both are in the order of the specification's numbers.
+            kind: ControlPacketKind::ALL[packet.kind as usize - 1],
+            qos: publish.then_some(packet.qos),
+            dup: packet.dup,
+            retain: packet.retain,
+            packet_id: packet.id,
+            reason: reason(packet),
+            topic: packet.topic.as_deref(),
+            publisher: message.map(|message| message.publisher),
+            sequence: message.map(|message| message.sequence),
+            stream_start: packet.start,
+            stream_end: packet.end,
+            fixed_header_bytes: packet.lengths.fixed_header,
+            topic_bytes: packet.lengths.topic,
+            packet_id_bytes: packet.lengths.id,
+            property_bytes: packet.lengths.properties,
+            payload_bytes: packet.lengths.payload,
+            first_sent_ns: times[0].as_ns(),
+            complete_ns: (!packet.damaged).then_some(times[1].as_ns()),
+            segments: self.streams.carriers(*connection, direction, packet.start..packet.end),
+        };
+        Ok(self.book.recorder.control_packet(&row)?)
+    }
+
+    /// Tells the ledger; returns the message of a PUBLISH. A damaged packet is one whose bytes were not all captured:
+    /// it went its way all the same.
+    fn message(
+        &mut self,
+        client: u32,
+        connection: u32,
+        direction: Direction,
+        packet: &Packet,
+        [first, complete]: [mqttlab_units::Instant; 2],
+    ) -> Option<Message> {
+        match (packet.kind, direction) {
+            (Kind::Publish, _) => {
+                let topic = packet.topic.as_ref().unwrap_or(&self.no_topic);
+                self.seen.without_topic += u64::from(packet.topic.is_none());
+                let publish = Publish {
+                    client,
+                    connection,
+                    topic,
+                    qos: packet.qos,
+                    dup: packet.dup,
+                    retain: packet.retain,
+                    id: packet.id,
+                    payload_bytes: packet.lengths.payload,
+                    head: packet.payload_head.as_slice(),
+                    first,
+                    complete,
+                };
+                return match direction {
+                    Direction::ToServer => Some(self.ledger.published(&publish)),
+                    Direction::FromServer => self.ledger.delivered(&publish),
+                };
+            }
+            (Kind::Puback | Kind::Pubcomp, Direction::FromServer) => {
+                self.ledger.acknowledged(client, packet.id?, complete);
+            }
+            (Kind::Puback | Kind::Pubcomp, Direction::ToServer) => self.ledger.completed(client, packet.id?),
+            (Kind::Pubrel, Direction::FromServer) => self.ledger.released(client, packet.id?, complete),
+            _ => {}
+        }
+        None
+    }
+
+    fn push_events(&mut self) -> Result<()> {
+        while let Some((event, words)) = self.conversations.poll() {
+            self.book.recorder.event(&event, &words)?;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self, frames: &Frames, announcer: &mut Announcer) -> Result<Ending> {
+        self.packets.extend_from_slice(self.analyser.flush());
+        self.take_packets()?;
+        let analyser = std::mem::replace(&mut self.analyser, Analyser::new(Settings::default()));
+        let analysis = analyser.finish();
+        self.note_attempts(&analysis);
+        self.push_events()?;
+        let mut outcome = Ok(());
+        metrics::rows(&analysis, |connection| self.conversations.client(connection), &mut |row| {
+            if outcome.is_ok() {
+                outcome = self.book.recorder.network_metric(row);
+            }
+        });
+        outcome?;
+        let warnings = self.warnings(&analysis, frames.links().len());
+        let broker = self.conversations.broker();
+        let facts = Facts {
+            length_ns: self.seen.last_ns.max(1),
+            broker: broker
+                .map_or("none captured".into(), |broker| format!("captured at {}", written(broker))),
+            broker_port: broker.map(|broker| broker.port),
+            network: format!("as captured on {}", frames.links().join(", ")),
+        };
+        let details = BTreeMap::from([("import".into(), self.seen.told(&analysis, &self.ledger))]);
+        let (topics, receivers) = self.ledger.subscriptions.into_layout();
+        let layout = Layout {
+            hosts: self.people.hosts().to_vec(),
+            links: frames.links().to_vec(),
+            clients: self.people.clients().to_vec(),
+            topics,
+            receivers,
+            ..Layout::default()
+        };
+        self.book.close(layout, &facts, frames.faults(), warnings, details, announcer)
+    }
+
+    /// Connections that were never answered are happenings too.
+    fn note_attempts(&mut self, analysis: &Analysis) {
+        for connection in &analysis.connections {
+            let [up, _] = &connection.directions;
+            let Some((first, _)) = up.span.filter(|_| up.syn > 0 && up.handshakes == 0) else { continue };
+            let (from, to) = (written(connection.client), written(connection.server));
+            let words =
+                format!("{from} could not open a connection to {to}: {} SYN and no handshake", up.syn);
+            let at = self.clock.at(first);
+            self.conversations.say(at, EventKind::Note, None, None, words);
+        }
+    }
+
+    fn warnings(&self, analysis: &Analysis, links: usize) -> Vec<String> {
+        let mut warnings = self.seen.warnings(analysis);
+        let mut warn = |applies: bool, words: String| {
+            if applies {
+                warnings.push(words);
+            }
+        };
+        let traced = self.ledger.traced();
+        let ports: Vec<String> = self.order.broker_ports.iter().map(u16::to_string).collect();
+        warn(
+            self.seen.control_packets == 0,
+            format!(
+                "No MQTT was found on port {}, nor a CONNECT on any other: say where the broker listens with \
+             --broker-port, or export decrypted TCP from an encrypted capture.",
+                ports.join(", ")
+            ),
+        );
+        warn(
+            links > 1,
+            "The clocks of all captures and interfaces are taken for one; where they are not, latencies \
+             between them are off by the difference."
+                .into(),
+        );
+        warn(
+            traced.by_order > 0,
+            format!(
+                "{} deliveries were matched to their messages by order, because several had the same content: where \
+             one of these was lost, its successors are counted for it.",
+                traced.by_order
+            ),
+        );
+        warn(
+            traced.foreign > 0,
+            format!(
+                "{} deliveries belong to no message that was captured on its way to the broker.",
+                traced.foreign
+            ),
+        );
+        warnings
+    }
+}
+
+impl Words {
+    fn clear(&mut self) {
+        self.mqtt.clear();
+        self.marks.clear();
+    }
+}
+
+impl Seen {
+    fn look(&mut self, frame: &Frame<'_>, clock: Clock) {
+        self.larger_than_ethernet += u64::from(frame.original_len > ETHERNET_BYTES);
+        self.cut += u64::from((frame.data.len() as u64) < u64::from(frame.original_len));
+        self.before_start += u64::from(clock.is_before(frame.time));
+        self.last_ns = self.last_ns.max(clock.at(frame.time).as_ns());
+    }
+
+    fn warnings(&self, analysis: &Analysis) -> Vec<String> {
+        let mut warnings = Vec::new();
+        let mut warn = |count: u64, words: &str| {
+            if count > 0 {
+                warnings.push(words.replace("{}", &count.to_string()));
+            }
+        };
+        warn(
+            self.larger_than_ethernet,
+            "{} frames are larger than 1514 B: the capturing host's network card cuts them (segmentation offload), \
+              so that numbers and sizes of frames are not those of the wire.",
+        );
+        warn(
+            self.cut,
+            "{} frames were captured in part (snap length): what is missing in them is missing below.",
+        );
+        warn(
+            analysis.total.missing_bytes,
+            "{} bytes of TCP streams were acknowledged and not captured: packets in them are missing.",
+        );
+        warn(
+            self.damaged,
+            "{} MQTT packets have bytes that were not captured; they are in control_packets without \
+              a time of completion.",
+        );
+        warn(
+            self.without_topic,
+            "{} PUBLISH packets name their topic by an alias, or their topic was not captured; \
+              it is left empty.",
+        );
+        warn(
+            self.before_start,
+            "{} frames carry times before that of the first frame; they are put at the start.",
+        );
+        warnings
+    }
+
+    fn told(&self, analysis: &Analysis, ledger: &Ledger) -> serde_json::Value {
+        let traced = ledger.traced();
+        json!({
+            "frames": self.frames,
+            "frames_seen_on_another_link": self.passed_again,
+            "control_packets": self.control_packets,
+            "control_packets_damaged": self.damaged,
+            "tcp_missing_bytes": analysis.total.missing_bytes,
+            "connections_without_rows_of_their_own": analysis.connections_unlisted,
+            "deliveries_matched_by_order": traced.by_order,
+            "deliveries_foreign": traced.foreign,
+        })
+    }
+}
+
+/// A packet as the `mqtt` column names it, behind those that are there.
+fn name(packet: &Packet, words: &mut String) {
+    if !words.is_empty() {
+        words.push(' ');
+    }
+    words.push_str(packet.kind.name());
+    let written = match (packet.kind == Kind::Publish, packet.id) {
+        (true, Some(id)) => write!(words, "({},{id})", packet.qos),
+        (true, None) => write!(words, "({})", packet.qos),
+        (false, Some(id)) => write!(words, "({id})"),
+        (false, None) => Ok(()),
+    };
+    written.expect("a string takes all");
+}
+
+/// The code of a packet that has one for the whole of it.
+fn reason(packet: &Packet) -> Option<u8> {
+    let body = packet.body.as_deref()?;
+    match packet.kind {
+        Kind::Connack => super::body::connack_code(body),
+        Kind::Disconnect => body.first().copied(),
+        _ => None,
+    }
+}
+
+fn word(text: &str) -> Option<&str> {
+    Some(text).filter(|text| !text.is_empty())
+}
+
+/// The largest untagged Ethernet frame, without its check sequence (IEEE 802.3).
+const ETHERNET_BYTES: u32 = 1514;

@@ -1,0 +1,230 @@
+//! Connections as their clients live them: who connects, subscribes, is refused, leaves or is thrown out.
+//!
+//! A connection ends with its first FIN or RST. It was closed as planned when a DISCONNECT of the client came before,
+//! and lost otherwise.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use mqttlab_capture::mqtt::{Kind, Packet};
+use mqttlab_capture::{Bits, Direction, Endpoint};
+use mqttlab_recording::{Event, EventKind};
+use mqttlab_units::{Duration, Instant};
+
+use super::body;
+use super::ledger::Ledger;
+use super::people::{People, written};
+
+/// All conversations, by the connection's number.
+#[derive(Default)]
+pub struct Conversations {
+    ends: HashMap<u32, Ends>,
+    of: HashMap<u32, Conversation>,
+    /// The connection that a client uses now.
+    current: HashMap<u32, u32>,
+    /// Clients whose last connection was lost.
+    lost: HashSet<u32>,
+    events: VecDeque<(Event, String)>,
+}
+
+/// Who is at the ends of a connection, and when it opened.
+#[derive(Clone, Copy)]
+struct Ends {
+    client: Endpoint,
+    broker: Endpoint,
+    opened: Instant,
+}
+
+struct Conversation {
+    client: u32,
+    clean: bool,
+    goodbye: bool,
+    ended: bool,
+    subscribing: HashMap<u16, (Instant, Vec<String>)>,
+}
+
+impl Conversations {
+    /// A segment of a connection was seen: its ends are known from the first one.
+    pub fn seen(&mut self, connection: u32, client: Endpoint, broker: Endpoint, at: Instant) {
+        self.ends.entry(connection).or_insert(Ends { client, broker, opened: at });
+    }
+
+    /// The next event.
+    pub fn poll(&mut self) -> Option<(Event, String)> {
+        self.events.pop_front()
+    }
+
+    /// The client of a connection that carries MQTT.
+    pub fn client(&self, connection: u32) -> Option<u32> {
+        self.of.get(&connection).map(|conversation| conversation.client)
+    }
+
+    /// The broker's end of the first connection that carries MQTT.
+    pub fn broker(&self) -> Option<Endpoint> {
+        let first = self.of.keys().min()?;
+        self.ends.get(first).map(|ends| ends.broker)
+    }
+
+    /// A control packet was seen whole. Returns the client at the connection's end.
+    pub fn packet(
+        &mut self,
+        connection: u32,
+        direction: Direction,
+        packet: &Packet,
+        times: [Instant; 2],
+        people: &mut People,
+        ledger: &mut Ledger,
+    ) -> Option<u32> {
+        let ends = *self.ends.get(&connection)?;
+        let id = packet.connect.as_ref().map_or("", |connect| &*connect.client_id);
+        let conversation = self.of.entry(connection).or_insert_with(|| Conversation {
+            client: people.client(id, ends.client, ends.broker),
+            clean: false,
+            goodbye: false,
+            ended: false,
+            subscribing: HashMap::new(),
+        });
+        let client = conversation.client;
+        match (packet.kind, direction) {
+            (Kind::Connect, Direction::ToServer) => self.connect(connection, ends, packet, times[0], ledger),
+            (Kind::Connack, Direction::FromServer) => self.connack(client, ends.opened, packet, times[1]),
+            (Kind::Subscribe, Direction::ToServer) => self.subscribe(connection, packet, times, ledger),
+            (Kind::Suback, Direction::FromServer) => self.suback(connection, packet, times[1], ledger),
+            (Kind::Unsubscribe, Direction::ToServer) => {
+                for filter in body::filters(bytes(packet), packet.level, false) {
+                    ledger.subscriptions.unsubscribe(client, &filter);
+                }
+            }
+            (Kind::Disconnect, Direction::ToServer) => conversation.goodbye = true,
+            (Kind::Disconnect, Direction::FromServer) => {
+                let code = bytes(packet).first().copied().unwrap_or_default();
+                let words = format!("DISCONNECT with code 0x{code:02x} from the broker");
+                self.end(connection, times[1], EventKind::Disconnect, words, ledger);
+            }
+            _ => {}
+        }
+        Some(client)
+    }
+
+    /// A segment with FIN or RST was seen, after the packets in it.
+    pub fn closing(
+        &mut self,
+        connection: u32,
+        direction: Direction,
+        bits: Bits,
+        at: Instant,
+        ledger: &mut Ledger,
+    ) {
+        if !bits.any(Bits::FIN.and(Bits::RST)) {
+            return;
+        }
+        let Some(goodbye) = self.of.get(&connection).map(|conversation| conversation.goodbye) else { return };
+        let who = if direction == Direction::ToServer { "the client" } else { "the broker" };
+        let how = if bits.has(Bits::RST) { "reset" } else { "closed" };
+        let (kind, words) = if goodbye {
+            (EventKind::Close, String::new())
+        } else {
+            (EventKind::Disconnect, format!("{how} by {who} without a DISCONNECT"))
+        };
+        self.end(connection, at, kind, words, ledger);
+    }
+
+    fn connect(&mut self, connection: u32, ends: Ends, packet: &Packet, at: Instant, ledger: &mut Ledger) {
+        let Some(conversation) = self.of.get_mut(&connection) else { return };
+        let client = conversation.client;
+        let Some(connect) = &packet.connect else { return };
+        conversation.clean = connect.flags & CLEAN != 0;
+        if conversation.clean {
+            ledger.forget(client);
+        }
+        self.current.insert(client, connection);
+        if self.lost.remove(&client) {
+            self.say(ends.opened, EventKind::Reconnect, Some(client), None, String::new());
+        }
+        self.say(at, EventKind::Connect, Some(client), None, format!("from {}", written(ends.client)));
+    }
+
+    fn connack(&mut self, client: u32, opened: Instant, packet: &Packet, at: Instant) {
+        match body::connack_code(bytes(packet)) {
+            Some(0) => {
+                self.say(at, EventKind::Connack, Some(client), at.checked_since(opened), String::new())
+            }
+            Some(code) => {
+                let words = format!("CONNACK with code 0x{code:02x}");
+                self.say(at, EventKind::Refused, Some(client), None, words);
+            }
+            None => {}
+        }
+    }
+
+    fn subscribe(&mut self, connection: u32, packet: &Packet, times: [Instant; 2], ledger: &mut Ledger) {
+        let Some(conversation) = self.of.get_mut(&connection) else { return };
+        let client = conversation.client;
+        let filters = body::filters(bytes(packet), packet.level, true);
+        for filter in &filters {
+            ledger.subscriptions.ask(client, filter, times[0]);
+        }
+        let words = filters.join(" ");
+        if let Some(id) = packet.id {
+            conversation.subscribing.insert(id, (times[0], filters));
+        }
+        self.say(times[0], EventKind::Subscribe, Some(client), None, words);
+    }
+
+    fn suback(&mut self, connection: u32, packet: &Packet, at: Instant, ledger: &mut Ledger) {
+        let Some(conversation) = self.of.get_mut(&connection) else { return };
+        let client = conversation.client;
+        let asked = packet.id.and_then(|id| conversation.subscribing.remove(&id));
+        let Some((asked, filters)) = asked else { return };
+        let mut refused = Vec::new();
+        // MQTT 3.1 has no refusals, and a cut packet no codes: what is not refused is granted.
+        let codes = body::codes(bytes(packet), packet.level).iter().copied().chain(std::iter::repeat(0));
+        for (filter, code) in filters.iter().zip(codes) {
+            if code < body::REFUSED {
+                ledger.subscriptions.grant(client, filter);
+            } else {
+                ledger.subscriptions.unsubscribe(client, filter);
+                refused.push(format!("{filter} with code 0x{code:02x}"));
+            }
+        }
+        self.say(at, EventKind::Suback, Some(client), at.checked_since(asked), String::new());
+        if !refused.is_empty() {
+            self.say(at, EventKind::Refused, Some(client), None, refused.join(", "));
+        }
+    }
+
+    fn end(&mut self, connection: u32, at: Instant, kind: EventKind, words: String, ledger: &mut Ledger) {
+        let Some(conversation) = self.of.get_mut(&connection) else { return };
+        if std::mem::replace(&mut conversation.ended, true) {
+            return;
+        }
+        let client = conversation.client;
+        let clean = conversation.clean;
+        if kind == EventKind::Disconnect {
+            self.lost.insert(client);
+        }
+        // Another connection of the client may have taken its session over.
+        if clean && self.current.get(&client) == Some(&connection) {
+            ledger.forget(client);
+        }
+        self.say(at, kind, Some(client), None, words);
+    }
+
+    /// Adds an event.
+    pub fn say(
+        &mut self,
+        at: Instant,
+        kind: EventKind,
+        client: Option<u32>,
+        took: Option<Duration>,
+        words: String,
+    ) {
+        self.events.push_back((Event { at, kind, client, took }, words));
+    }
+}
+
+fn bytes(packet: &Packet) -> &[u8] {
+    packet.body.as_deref().unwrap_or_default()
+}
+
+/// Clean Session, or Clean Start (MQTT 5 §3.1.2.4).
+const CLEAN: u8 = 2;

@@ -1,0 +1,349 @@
+//! Tables of messages: comma-separated values with a header line, one line for each delivery.
+//!
+//! The columns are in [`COLUMNS`] and in `docs/import.md`. A message with several receivers has a line for each; a line
+//! without a time of reception is a message that was lost on the way to that receiver; a line without a time of
+//! sending is a message that was offered and not sent.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::sync::Arc;
+
+use mqttlab_live::Announcer;
+use mqttlab_recording::Ending;
+use mqttlab_units::Instant;
+
+use super::error::{Error, Result};
+use super::options::Order;
+use super::progress::Watch;
+use super::source::{Meter, open};
+use super::story::{Offer, Receipt, Story};
+use super::times::{self, Unit};
+
+/// Imports tables.
+pub fn import(order: &Order, announcer: &mut Announcer) -> Result<Ending> {
+    let meter = Meter::of(&order.files);
+    let mut watch = Watch::new(meter.clone());
+    let mut story = Story::default();
+    for file in &order.files {
+        let lines = BufReader::new(open(file, &meter)?).lines();
+        let mut table = Table { file, story: &mut story, known: HashMap::new(), topics: HashMap::new() };
+        table.read(lines, order.utc_offset_s, &mut watch)?;
+    }
+    if story.offers.is_empty() {
+        return Err(Error::in_file(&order.files[0], "there is no message in the table"));
+    }
+    story.write(order, announcer)
+}
+
+/// What a table may have, and what it means. Times are seconds or ISO 8601, or numbers in the unit that the column's
+/// name ends with.
+pub const COLUMNS: [(&str, &str); 9] = [
+    ("message", "identifies the message of its publisher, the same in all its deliveries; also called `id`"),
+    ("publisher", "who sent it"),
+    ("subscriber", "who received it, or should have"),
+    ("topic", "its topic"),
+    ("qos", "its quality of service"),
+    ("payload_bytes", "the size of its payload"),
+    ("intended", "when it was wanted sent"),
+    ("sent", "when it was sent"),
+    ("received", "when it was received; empty when it was lost"),
+];
+
+/// The columns of a table: where each stands, and in which unit times are.
+#[derive(Default)]
+struct Columns {
+    message: Option<usize>,
+    publisher: Option<usize>,
+    subscriber: Option<usize>,
+    topic: Option<usize>,
+    qos: Option<usize>,
+    payload_bytes: Option<usize>,
+    intended: Option<(usize, Unit)>,
+    sent: Option<(usize, Unit)>,
+    received: Option<(usize, Unit)>,
+}
+
+/// A line, read.
+struct Line {
+    message: Option<String>,
+    publisher: String,
+    subscriber: Option<String>,
+    topic: String,
+    qos: u8,
+    payload_bytes: u32,
+    intended: Option<Instant>,
+    sent: Option<Instant>,
+    received: Option<Instant>,
+}
+
+/// A table on its way into the story.
+struct Table<'a> {
+    file: &'a Path,
+    story: &'a mut Story,
+    /// Offers by publisher and message.
+    known: HashMap<(u32, String), usize>,
+    topics: HashMap<String, Arc<str>>,
+}
+
+impl Table<'_> {
+    fn read(
+        &mut self,
+        lines: impl Iterator<Item = std::io::Result<String>>,
+        utc_offset_s: i64,
+        watch: &mut Watch,
+    ) -> Result<()> {
+        let mut columns = None;
+        for (index, line) in lines.enumerate() {
+            let wrong = |problem: String| Error::in_file(self.file, format!("line {}: {problem}", index + 1));
+            let line = line.map_err(|error| wrong(error.to_string()))?;
+            let line = line.trim_start_matches('\u{feff}').trim_end();
+            if line.is_empty() {
+                continue;
+            }
+            let fields = fields(line);
+            let Some(columns) = &columns else {
+                columns = Some(Columns::read(&fields).map_err(wrong)?);
+                continue;
+            };
+            let line = columns.line(&fields, utc_offset_s).map_err(wrong)?;
+            self.tell(line).map_err(wrong)?;
+            watch.look(self.story.receipts.len() as u64);
+        }
+        columns.map(|_| ()).ok_or_else(|| Error::in_file(self.file, "is empty"))
+    }
+
+    /// Adds a line to the story.
+    fn tell(&mut self, line: Line) -> std::result::Result<(), String> {
+        let people = &mut self.story.people;
+        let publisher = people.logged(&line.publisher, "");
+        let subscriber = line.subscriber.as_deref().map(|name| people.logged(name, ""));
+        let offer = self.offer(publisher, &line)?;
+        let Some(subscriber) = subscriber else { return Ok(()) };
+        let receivers = &mut self.story.offers[offer].receivers;
+        if !receivers.contains(&subscriber) {
+            receivers.push(subscriber);
+        }
+        if let Some(received) = line.received {
+            let (qos, payload_bytes) = (line.qos, line.payload_bytes);
+            self.story.receipts.push(Receipt {
+                offer: Some(offer),
+                subscriber,
+                qos,
+                payload_bytes,
+                received,
+            });
+        }
+        Ok(())
+    }
+
+    /// The offer of a line: that of an earlier one with the same message, or a new one.
+    fn offer(&mut self, publisher: u32, line: &Line) -> std::result::Result<usize, String> {
+        let next = self.story.offers.len();
+        if let Some(message) = &line.message {
+            match self.known.entry((publisher, message.clone())) {
+                Entry::Occupied(known) => return Ok(*known.get()),
+                Entry::Vacant(place) => place.insert(next),
+            };
+        }
+        let intended =
+            line.intended.or(line.sent).ok_or("has neither a time of sending nor an intended one")?;
+        let topic = self.topics.entry(line.topic.clone()).or_insert_with(|| line.topic.as_str().into());
+        self.story.offers.push(Offer {
+            publisher,
+            topic: Arc::clone(topic),
+            qos: line.qos,
+            payload_bytes: line.payload_bytes,
+            intended,
+            sent: line.sent,
+            receivers: Vec::new(),
+        });
+        Ok(next)
+    }
+}
+
+impl Columns {
+    fn read(header: &[String]) -> std::result::Result<Columns, String> {
+        if header.len() == 1 && header[0].contains(';') {
+            return Err("columns are separated by semicolons, but must be by commas".into());
+        }
+        let mut columns = Columns::default();
+        for (place, written) in header.iter().enumerate() {
+            let name = written.trim().to_lowercase();
+            let (stem, unit) = times::unit_of(&name);
+            let taken = match (name.as_str(), stem) {
+                ("message" | "id", _) => columns.message.replace(place).is_some(),
+                ("publisher", _) => columns.publisher.replace(place).is_some(),
+                ("subscriber", _) => columns.subscriber.replace(place).is_some(),
+                ("topic", _) => columns.topic.replace(place).is_some(),
+                ("qos", _) => columns.qos.replace(place).is_some(),
+                ("payload_bytes", _) => columns.payload_bytes.replace(place).is_some(),
+                (_, "intended") => columns.intended.replace((place, unit)).is_some(),
+                (_, "sent") => columns.sent.replace((place, unit)).is_some(),
+                (_, "received") => columns.received.replace((place, unit)).is_some(),
+                _ => return Err(unknown(written)),
+            };
+            if taken {
+                return Err(format!("the column `{written}` is there twice"));
+            }
+        }
+        if columns.received.is_none() {
+            return Err("the column `received` is missing; it is empty where a message was lost".into());
+        }
+        if columns.sent.is_none() && columns.intended.is_none() {
+            return Err("the column `sent` is missing, and `intended` too".into());
+        }
+        Ok(columns)
+    }
+
+    fn line(&self, fields: &[String], utc_offset_s: i64) -> std::result::Result<Line, String> {
+        let text = |place: Option<usize>| {
+            let field = place.and_then(|place| fields.get(place)).map(|field| field.trim());
+            field.filter(|field| !field.is_empty())
+        };
+        let number = |name: &str, place: Option<usize>, most: u32| match text(place).map(str::parse) {
+            None => Ok(0),
+            Some(Ok(number)) if number <= most => Ok(number),
+            Some(_) => Err(format!(
+                "{name} is `{}`, but must be a whole number up to {most}",
+                text(place).unwrap_or("")
+            )),
+        };
+        let time = |name: &str, column: Option<(usize, Unit)>| {
+            let Some((place, unit)) = column else { return Ok(None) };
+            let Some(text) = text(Some(place)) else { return Ok(None) };
+            times::read(text, unit, utc_offset_s).map(Some).map_err(|problem| format!("{name} {problem}"))
+        };
+        let intended = time("intended", self.intended)?;
+        let sent = time("sent", self.sent)?;
+        let received = time("received", self.received)?;
+        Ok(Line {
+            message: text(self.message).map(str::to_owned),
+            publisher: text(self.publisher).unwrap_or("publisher").to_owned(),
+            subscriber: match (self.subscriber, text(self.subscriber)) {
+                (_, Some(name)) => Some(name.to_owned()),
+                // Where receivers have no column there is one; where one is not named, nobody was to receive it.
+                (None, None) => Some("subscriber".to_owned()),
+                (Some(_), None) => received.map(|_| "subscriber".to_owned()),
+            },
+            topic: text(self.topic).unwrap_or_default().to_owned(),
+            qos: number("qos", self.qos, 2)? as u8,
+            payload_bytes: number("payload_bytes", self.payload_bytes, u32::MAX)?,
+            intended,
+            // Without a column of its own the time of sending is the intended one.
+            sent: if self.sent.is_some() { sent } else { intended },
+            received,
+        })
+    }
+}
+
+fn unknown(column: &str) -> String {
+    let name = column.trim().to_lowercase();
+    let nearest = COLUMNS.iter().map(|(known, _)| *known).min_by_key(|known| distance(known, &name));
+    let known: Vec<String> = COLUMNS.iter().map(|(known, _)| format!("`{known}`")).collect();
+    let hint = nearest.filter(|known| distance(known, &name) <= 1 + known.len() / 3);
+    let hint = hint.map_or(String::new(), |known| format!(" (did you mean `{known}`?)"));
+    format!("the column `{column}` is not known{hint}; a table may have {}", known.join(", "))
+}
+
+/// How many characters must be put in, taken out or changed to make one word the other (Levenshtein).
+fn distance(one: &str, other: &str) -> usize {
+    let mut row: Vec<usize> = (0..=other.chars().count()).collect();
+    for (above, left) in one.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], above + 1);
+        for (place, right) in other.chars().enumerate() {
+            let changed = diagonal + usize::from(left != right);
+            diagonal = row[place + 1];
+            row[place + 1] = changed.min(diagonal + 1).min(row[place] + 1);
+        }
+    }
+    row[other.chars().count()]
+}
+
+/// Splits comma-separated values (RFC 4180, without line breaks in fields).
+fn fields(line: &str) -> Vec<String> {
+    let (mut fields, mut field, mut quoted) = (Vec::new(), String::new(), false);
+    let mut characters = line.chars().peekable();
+    while let Some(character) = characters.next() {
+        match character {
+            '"' if quoted && characters.next_if_eq(&'"').is_some() => field.push('"'),
+            '"' => quoted = !quoted,
+            ',' if !quoted => fields.push(std::mem::take(&mut field)),
+            _ => field.push(character),
+        }
+    }
+    fields.push(field);
+    fields
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn story(text: &str) -> std::result::Result<Story, String> {
+        let mut story = Story::default();
+        let mut table = Table {
+            file: Path::new("x.csv"),
+            story: &mut story,
+            known: HashMap::new(),
+            topics: HashMap::new(),
+        };
+        let lines = text.lines().map(|line| Ok(line.to_owned()));
+        let read = table.read(lines, 0, &mut Watch::new(Meter::of(&[])));
+        read.map(|()| story).map_err(|error| match error {
+            Error::Evidence(problem) => problem,
+            Error::Recording(error) => error.to_string(),
+        })
+    }
+
+    #[test]
+    fn a_message_with_two_receivers_is_one_message() {
+        let story = story(
+            "message,publisher,subscriber,topic,qos,payload_bytes,sent_ns,received_ns\n\
+             7,a,x,\"t,1\",2,16,1000,3000\n7,a,y,\"t,1\",2,16,1000,\n8,a,x,\"t,1\",0,16,2000,2500\n",
+        );
+        let story = story.unwrap();
+        assert_eq!((story.offers.len(), story.receipts.len()), (2, 2));
+        assert_eq!((&*story.offers[0].topic, &story.offers[0].receivers), ("t,1", &vec![1, 2]));
+    }
+
+    #[test]
+    fn times_may_be_seconds_or_dates_and_a_message_may_stay_unsent() {
+        let story =
+            story("intended,sent,received\n1.5,1.75,2\n2,,\n2018-05-29T23:20:20.5Z,2018-05-29 23:20:21,\n");
+        let story = story.unwrap();
+        let times: Vec<(u64, Option<u64>)> = story
+            .offers
+            .iter()
+            .map(|offer| (offer.intended.as_ns() / 1_000_000, offer.sent.map(|at| at.as_ns() / 1_000_000)))
+            .collect();
+        assert_eq!(times[..2], [(1_500, Some(1_750)), (2_000, None)]);
+        assert_eq!(times[2], (1_527_636_020_500, Some(1_527_636_021_000)));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_line_and_remedy() {
+        for (text, problem) in [
+            ("", "is empty"),
+            (
+                "sent,recieved\n",
+                "line 1: the column `recieved` is not known (did you mean `received`?); a table may",
+            ),
+            ("sent;received\n", "line 1: columns are separated by semicolons, but must be by commas"),
+            ("sent\n", "line 1: the column `received` is missing"),
+            ("qos,received\n", "line 1: the column `sent` is missing, and `intended` too"),
+            ("sent,sent_ns,received\n", "line 1: the column `sent_ns` is there twice"),
+            ("qos,sent,received\n3,1,2\n", "line 2: qos is `3`, but must be a whole number up to 2"),
+            ("sent,received\n1,2\nsoon,2\n", "line 3: sent is `soon`, but must be"),
+        ] {
+            let said = story(text).map(|_| ()).unwrap_err();
+            assert!(said.starts_with(&format!("x.csv: {problem}")), "{text:?}: {said}");
+        }
+    }
+
+    #[test]
+    fn distances_count_changes() {
+        assert_eq!([distance("sent", "sent"), distance("qos", "qs"), distance("topic", "optic")], [0, 1, 2]);
+    }
+}

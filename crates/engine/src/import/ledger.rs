@@ -1,0 +1,411 @@
+//! Messages out of PUBLISH packets: what was published beside what was delivered.
+//!
+//! ```text
+//!   publisher ──PUBLISH──► broker ──PUBLISH──► subscriber
+//!        published()                 delivered()            identity, else content ──► the same message
+//!   publisher ◄──PUBACK, PUBCOMP── broker                   acknowledged()
+//!                  broker ──PUBREL──► subscriber            released(): delivery at QoS 2
+//! ```
+//!
+//! A PUBLISH to the broker is a message, unless it repeats one: by DUP and packet identifier, or because it carries
+//! the identity of a message that was published before (a relay's copy). A PUBLISH from the broker is a delivery of
+//! the message with the same identity, else of the one with the same content ([`Waiting`]), else foreign.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use mqttlab_recording::{Acknowledged, Identified, Received, Sent, identity};
+use mqttlab_units::Instant;
+
+use super::identities::{Identities, Origin};
+use super::subscriptions::Subscriptions;
+use super::waiting::Waiting;
+
+/// A message, as this recording counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// The publishing client.
+    pub publisher: u32,
+    /// Its count.
+    pub sequence: u32,
+}
+
+/// A PUBLISH packet. Times are on the recording's clock.
+#[derive(Clone, Copy, Debug)]
+pub struct Publish<'a> {
+    /// The client at the connection's end: publisher or receiver.
+    pub client: u32,
+    /// The connection's number.
+    pub connection: u32,
+    /// The topic.
+    pub topic: &'a Arc<str>,
+    /// Quality of service.
+    pub qos: u8,
+    /// DUP flag.
+    pub dup: bool,
+    /// RETAIN flag.
+    pub retain: bool,
+    /// Packet identifier, at QoS 1 and 2.
+    pub id: Option<u16>,
+    /// Size of the application message.
+    pub payload_bytes: u32,
+    /// Its first bytes.
+    pub head: &'a [u8],
+    /// When the first byte of the packet was seen.
+    pub first: Instant,
+    /// When the last one was.
+    pub complete: Instant,
+}
+
+/// A row for the recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Row {
+    /// A message was published.
+    Sent(Sent),
+    /// It was acknowledged.
+    Acknowledged(Acknowledged),
+    /// It was delivered.
+    Received(Received),
+}
+
+/// How deliveries were traced to messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traced {
+    /// By order alone: several messages had the same content.
+    pub by_order: u64,
+    /// Not at all.
+    pub foreign: u64,
+}
+
+/// Everything that is known about the messages under way.
+pub struct Ledger {
+    /// Who subscribes to what.
+    pub subscriptions: Subscriptions,
+    identities: Identities,
+    waiting: Waiting,
+    counts: HashMap<u32, u32>,
+    /// Not acknowledged, by publisher and packet identifier.
+    outgoing: HashMap<(u32, u16), Message>,
+    /// Not acknowledged by the receiver, by receiver and packet identifier.
+    incoming: HashMap<(u32, u16), Delivery>,
+    deliver_on_release: bool,
+    traced: Traced,
+    rows: VecDeque<Row>,
+}
+
+/// A delivery at QoS 1 or 2 under way.
+#[derive(Clone, Copy)]
+struct Delivery {
+    message: Option<(Message, Identified)>,
+    /// The row that waits for the PUBREL.
+    held: Option<Received>,
+}
+
+impl Ledger {
+    /// A ledger without messages. At QoS 2 a message counts as delivered at its PUBREL, or already at its PUBLISH.
+    pub fn new(deliver_on_release: bool) -> Ledger {
+        Ledger {
+            subscriptions: Subscriptions::default(),
+            identities: Identities::default(),
+            waiting: Waiting::default(),
+            counts: HashMap::new(),
+            outgoing: HashMap::new(),
+            incoming: HashMap::new(),
+            deliver_on_release,
+            traced: Traced::default(),
+            rows: VecDeque::new(),
+        }
+    }
+
+    /// The next row.
+    pub fn poll(&mut self) -> Option<Row> {
+        self.rows.pop_front()
+    }
+
+    /// How deliveries were traced so far.
+    pub fn traced(&self) -> Traced {
+        self.traced
+    }
+
+    /// A PUBLISH was sent to the broker. Returns the message that it carries.
+    pub fn published(&mut self, publish: &Publish<'_>) -> Message {
+        let place = publish.id.map(|id| (publish.client, id));
+        if publish.dup
+            && let Some(&message) = place.and_then(|place| self.outgoing.get(&place))
+        {
+            return message;
+        }
+        let origin = match identity::find(publish.head) {
+            Some(identity) => self.identities.published(&identity, publish),
+            None => Origin::Foreign,
+        };
+        let (message, intended) = match origin {
+            Origin::New(message, intended) => (message, Some(intended)),
+            Origin::Known(message) => (message, None),
+            Origin::Foreign => self.foreign(publish),
+        };
+        if let Some(intended) = intended {
+            self.sent(publish, message, intended);
+        }
+        if let Some(place) = place {
+            self.outgoing.insert(place, message);
+        }
+        message
+    }
+
+    /// A message without an identity: new, unless it is a repetition whose first copy was acknowledged or forgotten.
+    fn foreign(&mut self, publish: &Publish<'_>) -> (Message, Option<Instant>) {
+        if let Some(message) = self.waiting.again(publish).filter(|_| publish.dup) {
+            return (message, None);
+        }
+        // The counts of identified messages are their run's; others of the same client are counted far from them.
+        let first = if self.identities.knows(publish.client) { FOREIGN_FROM } else { 0 };
+        let count = self.counts.entry(publish.client).or_default();
+        *count = (*count).max(first);
+        let message = Message { publisher: publish.client, sequence: *count };
+        *count = count.saturating_add(1);
+        self.waiting.put(publish, message);
+        (message, Some(publish.first))
+    }
+
+    fn sent(&mut self, publish: &Publish<'_>, message: Message, intended: Instant) {
+        self.rows.push_back(Row::Sent(Sent {
+            publisher: message.publisher,
+            sequence: message.sequence,
+            topic: self.subscriptions.topic(publish.topic),
+            qos: publish.qos,
+            retain: publish.retain,
+            payload_bytes: publish.payload_bytes,
+            intended,
+            sent: publish.first,
+            written: None,
+        }));
+    }
+
+    /// The last acknowledgement of a packet identifier came back to its publisher.
+    pub fn acknowledged(&mut self, client: u32, id: u16, at: Instant) {
+        if let Some(Message { publisher, sequence }) = self.outgoing.remove(&(client, id))
+            && publisher == client
+        {
+            self.rows.push_back(Row::Acknowledged(Acknowledged { publisher, sequence, at }));
+        }
+    }
+
+    /// A PUBLISH came from the broker. Returns the message that it carries, when that is known.
+    pub fn delivered(&mut self, publish: &Publish<'_>) -> Option<Message> {
+        let place = publish.id.map(|id| (publish.client, id));
+        let earlier = place.and_then(|place| self.incoming.get(&place).copied());
+        let since = self.subscribed_since(publish);
+        let (message, repeated) = match earlier {
+            Some(delivery) if publish.dup => (delivery.message, true),
+            _ => (self.trace(publish, since), false),
+        };
+        // A receiver at QoS 2 drops a repetition that it has not released (MQTT 5 §4.3.3).
+        if repeated && publish.qos == 2 {
+            return message.map(|(message, _)| message);
+        }
+        if let Some(held) = earlier.and_then(|delivery| delivery.held) {
+            // Its identifier is in use again, so that its release was not captured.
+            self.rows.push_back(Row::Received(held));
+        }
+        let row = received(publish, message);
+        let hold = publish.qos == 2 && self.deliver_on_release;
+        if let Some(place) = place {
+            self.incoming.insert(place, Delivery { message, held: hold.then_some(row) });
+        }
+        if !hold || place.is_none() {
+            self.rows.push_back(Row::Received(row));
+        }
+        message.map(|(message, _)| message)
+    }
+
+    /// The broker released a packet identifier at QoS 2.
+    pub fn released(&mut self, client: u32, id: u16, at: Instant) {
+        if let Some(row) = self.incoming.get_mut(&(client, id)).and_then(|delivery| delivery.held.take()) {
+            self.rows.push_back(Row::Received(Received { received: at, ..row }));
+        }
+    }
+
+    /// The receiver's last acknowledgement of a packet identifier was sent.
+    pub fn completed(&mut self, client: u32, id: u16) {
+        if let Some(held) = self.incoming.remove(&(client, id)).and_then(|delivery| delivery.held) {
+            self.rows.push_back(Row::Received(held));
+        }
+    }
+
+    /// A client's session is over: its subscriptions and what was under way.
+    pub fn forget(&mut self, client: u32) {
+        self.subscriptions.forget(client);
+        self.outgoing.retain(|&(owner, _), _| owner != client);
+        self.incoming.retain(|&(owner, _), _| owner != client);
+    }
+
+    /// Since when the receiver subscribes to the topic; it does from now on if its SUBSCRIBE was not captured.
+    fn subscribed_since(&mut self, publish: &Publish<'_>) -> Instant {
+        self.subscriptions.since(publish.client, publish.topic).unwrap_or_else(|| {
+            self.subscriptions.ask(publish.client, publish.topic, Instant::ZERO);
+            self.subscriptions.grant(publish.client, publish.topic);
+            Instant::ZERO
+        })
+    }
+
+    fn trace(&mut self, publish: &Publish<'_>, since: Instant) -> Option<(Message, Identified)> {
+        let identity = identity::find(publish.head);
+        let ours = identity.and_then(|identity| self.identities.delivered(&identity, publish.client));
+        let traced = match ours {
+            Some(message) => Some((message, Identified::Payload)),
+            None => self.waiting.take(publish, since),
+        };
+        match traced {
+            Some((_, Identified::Order)) => self.traced.by_order += 1,
+            None => self.traced.foreign += 1,
+            _ => {}
+        }
+        traced
+    }
+}
+
+fn received(publish: &Publish<'_>, message: Option<(Message, Identified)>) -> Received {
+    Received {
+        subscriber: publish.client,
+        publisher: message.map(|(message, _)| message.publisher),
+        sequence: message.map_or(0, |(message, _)| message.sequence),
+        qos: publish.qos,
+        dup: publish.dup,
+        retained: publish.retain,
+        payload_bytes: publish.payload_bytes,
+        received: publish.complete,
+        identified: message.map_or(Identified::Unknown, |(_, identified)| identified),
+    }
+}
+
+/// Where the counts of messages without an identity begin when their client sends others with one.
+const FOREIGN_FROM: u32 = 1 << 31;
+
+#[cfg(test)]
+impl Publish<'static> {
+    /// A small PUBLISH for tests.
+    pub fn example() -> Publish<'static> {
+        static TOPIC: std::sync::LazyLock<Arc<str>> = std::sync::LazyLock::new(|| "t".into());
+        Publish {
+            client: 0,
+            connection: 0,
+            topic: &TOPIC,
+            qos: 0,
+            dup: false,
+            retain: false,
+            id: None,
+            payload_bytes: 1,
+            head: b"x",
+            first: Instant::ZERO,
+            complete: Instant::ZERO,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mqttlab_recording::identity::Identity;
+
+    fn at(ns: u64) -> Instant {
+        Instant::from_ns(ns)
+    }
+
+    fn publish(client: u32, qos: u8, at_ns: u64) -> Publish<'static> {
+        let at = at(at_ns);
+        let id = (qos > 0).then_some(7);
+        Publish { client, qos, id, first: at, complete: at, ..Publish::example() }
+    }
+
+    /// What the ledger says, in words.
+    fn said(ledger: &mut Ledger) -> Vec<String> {
+        std::iter::from_fn(|| ledger.poll())
+            .map(|row| match row {
+                Row::Sent(row) => format!("{}.{} sent at {}", row.publisher, row.sequence, row.sent.as_ns()),
+                Row::Acknowledged(row) => {
+                    format!("{}.{} acknowledged at {}", row.publisher, row.sequence, row.at.as_ns())
+                }
+                Row::Received(row) => {
+                    let publisher = row.publisher.map_or("?".into(), |publisher| publisher.to_string());
+                    let at = row.received.as_ns();
+                    format!("{publisher}.{} to {} at {at}", row.sequence, row.subscriber)
+                }
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_message_at_qos_1_is_sent_delivered_and_acknowledged_once() {
+        let mut ledger = Ledger::new(true);
+        ledger.published(&publish(0, 1, 10));
+        ledger.delivered(&publish(5, 1, 20));
+        ledger.published(&Publish { dup: true, ..publish(0, 1, 30) });
+        ledger.acknowledged(0, 7, at(40));
+        ledger.acknowledged(0, 7, at(50));
+        assert_eq!(said(&mut ledger), ["0.0 sent at 10", "0.0 to 5 at 20", "0.0 acknowledged at 40"]);
+    }
+
+    #[test]
+    fn at_qos_2_a_message_is_delivered_when_it_is_released_and_its_repetition_is_not() {
+        let mut ledger = Ledger::new(true);
+        ledger.published(&publish(0, 2, 10));
+        ledger.delivered(&publish(5, 2, 20));
+        ledger.delivered(&Publish { dup: true, ..publish(5, 2, 25) });
+        ledger.released(5, 7, at(30));
+        ledger.released(5, 7, at(35));
+        ledger.completed(5, 7);
+        assert_eq!(said(&mut ledger), ["0.0 sent at 10", "0.0 to 5 at 30"]);
+        let mut early = Ledger::new(false);
+        early.published(&publish(0, 2, 10));
+        early.delivered(&publish(5, 2, 20));
+        early.released(5, 7, at(30));
+        assert_eq!(said(&mut early), ["0.0 sent at 10", "0.0 to 5 at 20"]);
+    }
+
+    #[test]
+    fn a_repetition_at_qos_1_is_delivered_again() {
+        let mut ledger = Ledger::new(true);
+        ledger.published(&publish(0, 0, 10));
+        ledger.delivered(&publish(5, 1, 20));
+        ledger.delivered(&Publish { dup: true, ..publish(5, 1, 25) });
+        assert_eq!(said(&mut ledger)[1..], ["0.0 to 5 at 20", "0.0 to 5 at 25"]);
+    }
+
+    #[test]
+    fn what_nobody_published_is_foreign() {
+        let mut ledger = Ledger::new(true);
+        assert_eq!(ledger.delivered(&publish(5, 0, 20)), None);
+        assert_eq!((said(&mut ledger), ledger.traced().foreign), (vec!["?.0 to 5 at 20".into()], 1));
+    }
+
+    #[test]
+    fn a_relays_copy_carries_the_message_of_its_publisher() {
+        let mut head = [0; 17];
+        Identity { publisher: 3, sequence: 8, intended: Some(Instant::ZERO) }.write(&mut head);
+        let copied =
+            |client, at_ns| Publish { head: &*Box::leak(Box::new(head)), ..publish(client, 1, at_ns) };
+        let mut ledger = Ledger::new(true);
+        ledger.published(&copied(0, 10));
+        ledger.delivered(&copied(1, 20));
+        ledger.published(&copied(1, 30));
+        ledger.acknowledged(1, 7, at(35));
+        ledger.delivered(&copied(2, 40));
+        assert_eq!(said(&mut ledger), ["0.8 sent at 10", "0.8 to 1 at 20", "0.8 to 2 at 40"]);
+    }
+
+    #[test]
+    fn a_receiver_whose_subscribe_was_not_captured_is_expected_from_its_first_message_on() {
+        let mut ledger = Ledger::new(true);
+        ledger.published(&publish(0, 0, 10));
+        ledger.delivered(&publish(5, 0, 20));
+        ledger.published(&publish(0, 0, 30));
+        let topics: Vec<u32> = std::iter::from_fn(|| ledger.poll())
+            .filter_map(|row| if let Row::Sent(row) = row { Some(row.topic) } else { None })
+            .collect();
+        let (topics_of, receivers) = std::mem::take(&mut ledger.subscriptions).into_layout();
+        let sets: Vec<&[u32]> =
+            topics.iter().map(|&topic| &*receivers[topics_of[topic as usize].receivers as usize]).collect();
+        assert_eq!(sets, [&[][..], &[5]]);
+    }
+}

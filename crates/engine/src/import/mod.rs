@@ -1,0 +1,69 @@
+//! Foreign evidence into recordings: captures, logs and tables that somebody else made.
+//!
+//! ```text
+//!   pcapng, pcap ──► source ──► capture ──┬──► packets, control packets, network metrics
+//!                                         └──► ledger ──► messages: what was published beside what was delivered
+//!   log ──► log ──┐
+//!   csv ──► csv ──┴──► messages
+//! ```
+//!
+//! What is imported is read like our own: the same tables, and nothing in them asks where they came from. What the
+//! evidence does not say stays empty. `docs/import.md` says what is taken from what.
+//!
+//! What it does not model: clocks that differ between files, decryption, MQTT over WebSocket.
+
+mod body;
+mod book;
+mod capture;
+mod clock;
+mod conversation;
+mod csv;
+mod error;
+mod headers;
+mod identities;
+mod ledger;
+mod log;
+mod options;
+mod passes;
+mod people;
+mod plan;
+mod progress;
+mod source;
+mod story;
+mod streams;
+mod subscriptions;
+mod times;
+mod waiting;
+
+use std::process::ExitCode;
+
+use mqttlab_live::Announcer;
+use mqttlab_plan::{Progress, Verdict};
+use mqttlab_recording::Ending;
+
+use error::Error;
+pub use options::{Evidence, Order, parse};
+
+/// Imports what the order names, saying on standard output how far it is.
+pub fn run(order: &Order) -> ExitCode {
+    let mut announcer = Announcer::new(Box::new(std::io::stdout()));
+    let outcome = match order.evidence {
+        Evidence::Capture => capture::import(order, &mut announcer),
+        Evidence::Log => log::import(order, &mut announcer),
+        Evidence::Csv => csv::import(order, &mut announcer),
+    };
+    let (verdict, reason, code) = match outcome {
+        Ok(Ending::Complete) => (Verdict::Complete, None, ExitCode::SUCCESS),
+        Ok(Ending::Incomplete(reason)) => {
+            (Verdict::Incomplete, Some(reason), ExitCode::from(crate::INCOMPLETE))
+        }
+        Err(Error::Evidence(problem)) => {
+            eprintln!("mqttlab-engine: {problem}");
+            return ExitCode::from(crate::WRONG);
+        }
+        Err(Error::Recording(error)) => (Verdict::Failed, Some(error.to_string()), ExitCode::FAILURE),
+    };
+    let directory = order.output.to_string_lossy().into_owned();
+    announcer.say(&Progress::Done { verdict, reason, directory });
+    code
+}

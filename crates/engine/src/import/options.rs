@@ -1,0 +1,161 @@
+//! The command line of `mqttlab-engine import`.
+
+use std::path::PathBuf;
+
+/// What is to be imported, and how it is to be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Order {
+    /// What kind of files they are.
+    pub evidence: Evidence,
+    /// The files; `-` is standard input.
+    pub files: Vec<PathBuf>,
+    /// The recording's directory.
+    pub output: PathBuf,
+    /// What reports call it.
+    pub name: String,
+    /// Ports that brokers listen on (captures).
+    pub broker_ports: Vec<u16>,
+    /// Whether a message at QoS 2 counts as delivered at its PUBREL, not already at its PUBLISH (captures).
+    pub deliver_on_release: bool,
+    /// How far local times are ahead of UTC, in seconds (logs, and times without a zone in tables).
+    pub utc_offset_s: i64,
+}
+
+/// Kinds of evidence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Evidence {
+    /// pcapng and pcap.
+    Capture,
+    /// Logs of Schuhmacher 2018.
+    Log,
+    /// Comma-separated values.
+    Csv,
+}
+
+/// Reads the words after `import`.
+///
+/// # Errors
+/// A sentence for the user, when they say nothing that the engine knows.
+pub fn parse(words: &[&str]) -> Result<Order, String> {
+    let (evidence, mut rest) = match words.split_first() {
+        Some((&"capture", rest)) => (Evidence::Capture, rest.iter()),
+        Some((&"log", rest)) => (Evidence::Log, rest.iter()),
+        Some((&"csv", rest)) => (Evidence::Csv, rest.iter()),
+        Some((other, _)) => return Err(format!("cannot import `{other}`, only capture, log and csv")),
+        None => return Err("import needs to know what: capture, log or csv".into()),
+    };
+    let mut order = Order {
+        evidence,
+        files: Vec::new(),
+        output: PathBuf::new(),
+        name: String::new(),
+        broker_ports: Vec::new(),
+        deliver_on_release: true,
+        utc_offset_s: 0,
+    };
+    while let Some(&word) = rest.next() {
+        let mut value = || rest.next().copied().ok_or_else(|| format!("{word} needs a value"));
+        match word {
+            "--output" => order.output = value()?.into(),
+            "--name" => order.name = value()?.into(),
+            "--broker-port" => order.broker_ports.push(port(value()?)?),
+            "--deliver-on" => order.deliver_on_release = release(value()?)?,
+            "--utc-offset" => order.utc_offset_s = offset_s(value()?)?,
+            option if option.starts_with("--") => return Err(format!("import does not know {option}")),
+            file => order.files.push(file.into()),
+        }
+    }
+    complete(order)
+}
+
+fn complete(mut order: Order) -> Result<Order, String> {
+    let Some(first) = order.files.first() else { return Err("import needs a file".into()) };
+    if order.output.as_os_str().is_empty() {
+        return Err("import needs --output DIR".into());
+    }
+    if order.name.is_empty() {
+        order.name = first.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    }
+    if order.broker_ports.is_empty() {
+        order.broker_ports.push(crate::MQTT_PORT);
+    }
+    Ok(order)
+}
+
+fn port(text: &str) -> Result<u16, String> {
+    let port = text.parse().ok().filter(|&port| port > 0);
+    port.ok_or_else(|| format!("--broker-port is `{text}`, but must be between 1 and 65535"))
+}
+
+fn release(text: &str) -> Result<bool, String> {
+    match text {
+        "release" => Ok(true),
+        "publish" => Ok(false),
+        _ => Err(format!("--deliver-on is `{text}`, but must be release or publish")),
+    }
+}
+
+/// `Z`, `+02:00` or `-0530`, in seconds.
+pub fn offset_s(text: &str) -> Result<i64, String> {
+    let wrong = || format!("the offset from UTC is `{text}`, but must be like +02:00");
+    if text == "Z" || text == "z" {
+        return Ok(0);
+    }
+    let sign = match text.as_bytes().first() {
+        Some(b'+') => 1,
+        Some(b'-') => -1,
+        _ => return Err(wrong()),
+    };
+    let digits: String = text[1..].chars().filter(|&character| character != ':').collect();
+    let number: i64 = digits.parse().map_err(|_| wrong())?;
+    let (hours, minutes) = match digits.len() {
+        1 | 2 => (number, 0),
+        4 => (number / 100, number % 100),
+        _ => return Err(wrong()),
+    };
+    let plausible = (0..=14).contains(&hours) && (0..60).contains(&minutes);
+    plausible.then_some(sign * (hours * 3600 + minutes * 60)).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Order, String> {
+        parse(&line.split_whitespace().collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn options_may_stand_anywhere_and_have_defaults() {
+        let order = parsed("capture a.pcapng --output out b.pcapng --broker-port 1884").unwrap();
+        assert_eq!(order.files, ["a.pcapng", "b.pcapng"].map(PathBuf::from));
+        assert_eq!((order.name.as_str(), order.broker_ports), ("a.pcapng", vec![1884]));
+        assert!(order.deliver_on_release);
+        assert_eq!(parsed("capture a --output o").unwrap().broker_ports, [1883]);
+    }
+
+    #[test]
+    fn what_is_missing_or_wrong_is_named() {
+        for (line, problem) in [
+            ("", "import needs to know what: capture, log or csv"),
+            ("pictures a", "cannot import `pictures`, only capture, log and csv"),
+            ("capture --output o", "import needs a file"),
+            ("capture a", "import needs --output DIR"),
+            ("capture a --output", "--output needs a value"),
+            ("capture a --output o --broker-port 0", "--broker-port is `0`, but must be between 1 and 65535"),
+            ("log a --output o --utc-offset 2", "the offset from UTC is `2`, but must be like +02:00"),
+            ("log a --output o --fast", "import does not know --fast"),
+        ] {
+            assert_eq!(parsed(line), Err(problem.into()), "{line}");
+        }
+    }
+
+    #[test]
+    fn offsets_are_read_as_iso_8601_writes_them() {
+        assert_eq!(
+            ["+02:00", "-0530", "Z", "+2"].map(|text| offset_s(text).unwrap()),
+            [7200, -19800, 0, 7200]
+        );
+        assert!(offset_s("+25:00").is_err());
+    }
+}

@@ -1,0 +1,160 @@
+//! Who takes part: hosts by address, clients by identifier.
+//!
+//! A client whose CONNECT was not captured, or that leaves its name to the broker, is called `address:port`.
+
+use std::collections::{HashMap, HashSet};
+use std::net::IpAddr;
+
+use mqttlab_capture::Endpoint;
+use mqttlab_recording::Client;
+
+/// Hosts and clients in the order of their first appearance.
+#[derive(Default)]
+pub struct People {
+    hosts: Vec<String>,
+    host_of: HashMap<IpAddr, u16>,
+    clients: Vec<Client>,
+    by_id: HashMap<(Endpoint, String), u32>,
+    by_name: HashMap<String, u32>,
+    names: HashSet<String>,
+}
+
+impl People {
+    /// The number of the host with an address.
+    pub fn host(&mut self, address: IpAddr) -> u16 {
+        let hosts = &mut self.hosts;
+        *self.host_of.entry(address).or_insert_with(|| add_host(hosts, address.to_string()))
+    }
+
+    /// The number of the place that frames without an address come from and go to.
+    pub fn nowhere(&mut self) -> u16 {
+        let found = self.hosts.iter().position(|name| name == NOWHERE);
+        found.map_or_else(|| add_host(&mut self.hosts, NOWHERE.into()), |place| place as u16)
+    }
+
+    /// The client that connects from `end` to `broker` with an identifier; the same one when it connects again.
+    pub fn client(&mut self, id: &str, end: Endpoint, broker: Endpoint) -> u32 {
+        let key = if id.is_empty() { (end, String::new()) } else { (broker, id.to_owned()) };
+        if let Some(&known) = self.by_id.get(&key) {
+            return known;
+        }
+        let address = end.address.to_string();
+        let (name, group) = match id {
+            "" => (written(end), address),
+            id => (id.to_owned(), stem(id).to_owned()),
+        };
+        let host = self.host(end.address);
+        let number = self.add(name, group, host, &written(broker));
+        self.by_id.insert(key, number);
+        number
+    }
+
+    /// A client of a log or table, by its name. Without a group it belongs to that of its name.
+    pub fn logged(&mut self, name: &str, group: &str) -> u32 {
+        if let Some(&known) = self.by_name.get(name) {
+            return known;
+        }
+        let host = self.nowhere();
+        let group = if group.is_empty() { stem(name) } else { group };
+        let number = self.add(name.to_owned(), group.to_owned(), host, "");
+        self.by_name.insert(name.to_owned(), number);
+        number
+    }
+
+    /// Names of hosts, by number.
+    pub fn hosts(&self) -> &[String] {
+        &self.hosts
+    }
+
+    /// Clients, by number.
+    pub fn clients(&self) -> &[Client] {
+        &self.clients
+    }
+
+    /// Names stay apart where two brokers know a client by the same identifier.
+    fn add(&mut self, name: String, group: String, host: u16, broker: &str) -> u32 {
+        let number = self.clients.len() as u32;
+        let name = if self.names.contains(&name) { format!("{name} at {broker}") } else { name };
+        self.names.insert(name.clone());
+        self.clients.push(Client { name, group, host });
+        number
+    }
+}
+
+/// An endpoint as people write it.
+pub fn written(end: Endpoint) -> String {
+    match end.address {
+        IpAddr::V4(address) => format!("{address}:{}", end.port),
+        IpAddr::V6(address) => format!("[{address}]:{}", end.port),
+    }
+}
+
+fn add_host(hosts: &mut Vec<String>, name: String) -> u16 {
+    // A capture with more hosts than a row can name calls the others by the last name.
+    if hosts.len() > usize::from(u16::MAX) {
+        return u16::MAX;
+    }
+    hosts.push(name);
+    (hosts.len() - 1) as u16
+}
+
+/// What clients alike have in common: the identifier without the numbers, in decimal or hexadecimal, at its end.
+fn stem(id: &str) -> &str {
+    let mut stem = id;
+    while let Some(at) = stem.rfind(['-', '_', '/', '.', ':', '|']) {
+        let last = &stem[at + 1..];
+        let counts = last.bytes().all(|byte| byte.is_ascii_digit());
+        let random = last.len() >= RANDOM_DIGITS && last.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if at == 0 || !(counts || random) {
+            break;
+        }
+        stem = &stem[..at];
+    }
+    let letters = stem.trim_end_matches(|character: char| character.is_ascii_digit());
+    if letters.is_empty() { stem } else { letters }
+}
+
+/// So many hexadecimal digits are no word.
+const RANDOM_DIGITS: usize = 4;
+/// The host of everything whose host is not known.
+const NOWHERE: &str = "not recorded";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn end(last: u8, port: u16) -> Endpoint {
+        Endpoint { address: [10, 0, 0, last].into(), port }
+    }
+
+    #[test]
+    fn a_client_that_connects_again_is_the_same_and_one_without_a_name_is_its_address() {
+        let mut people = People::default();
+        let broker = end(1, 1883);
+        let first = people.client("sensor-7", end(2, 40_000), broker);
+        assert_eq!(people.client("sensor-7", end(3, 50_000), broker), first);
+        let nameless = people.client("", end(2, 40_001), broker);
+        assert_ne!(people.client("", end(2, 40_002), broker), nameless);
+        let elsewhere = people.client("sensor-7", end(2, 40_003), end(9, 1883));
+        let names: Vec<&str> = people.clients().iter().map(|client| client.name.as_str()).collect();
+        assert_eq!(names, ["sensor-7", "10.0.0.2:40001", "10.0.0.2:40002", "sensor-7 at 10.0.0.9:1883"]);
+        assert_eq!(people.clients()[elsewhere as usize].group, "sensor");
+        assert_eq!(people.hosts(), ["10.0.0.2"]);
+    }
+
+    #[test]
+    fn clients_alike_share_a_group() {
+        for (id, group) in [
+            ("publishers-12", "publishers"),
+            ("truck_12_3", "truck"),
+            ("auto-5FA3B2C1-90AB-11EF-8899-AABBCCDDEEFF", "auto"),
+            ("mqttjs_8a2b3c4d", "mqttjs"),
+            ("sensor12", "sensor"),
+            ("Schuhmacher", "Schuhmacher"),
+            ("42", "42"),
+            ("-7", "-"),
+        ] {
+            assert_eq!(stem(id), group, "{id}");
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! The plan of an import: what readers of a recording expect to find in `plan.json`, as far as it is known.
+//!
+//! It is not a plan that the engine could perform: nobody knows what was intended.
+
+use std::collections::BTreeMap;
+
+use mqttlab_recording::Layout;
+use serde_json::{Value, json};
+
+use super::options::{Evidence, Order};
+
+/// What the evidence says about the whole.
+pub struct Facts {
+    /// From the first thing that was seen to the last, in nanoseconds.
+    pub length_ns: u64,
+    /// The broker as reports call it.
+    pub broker: String,
+    /// The broker's port, when it is known.
+    pub broker_port: Option<u16>,
+    /// What was between clients and broker, in words.
+    pub network: String,
+}
+
+/// The plan as it is stored.
+pub fn plan(order: &Order, layout: &Layout, facts: &Facts) -> Value {
+    let mut groups: BTreeMap<&str, u32> = BTreeMap::new();
+    for client in &layout.clients {
+        *groups.entry(&client.group).or_default() += 1;
+    }
+    let groups: Vec<Value> =
+        groups.into_iter().map(|(name, count)| json!({"name": name, "count": count})).collect();
+    let hosts: Vec<Value> = layout.hosts.iter().map(|name| json!({"name": name})).collect();
+    let links: Vec<Value> = layout.links.iter().map(|name| json!({"name": name})).collect();
+    json!({
+        "schema": mqttlab_plan::SCHEMA,
+        "name": order.name,
+        "description": description(order),
+        "backend": "import",
+        "seed": 0,
+        "repetition": 0,
+        "directory": order.output,
+        "phases": {"connect_timeout_ns": 0, "warm_up_ns": 0, "duration_ns": facts.length_ns, "cool_down_ns": 0},
+        "hosts": hosts,
+        "network": {"kind": "imported", "description": facts.network, "links": links, "paths": []},
+        "broker": {"name": facts.broker, "version": "", "port": facts.broker_port},
+        "groups": groups,
+        "sources": order.files,
+    })
+}
+
+fn description(order: &Order) -> String {
+    let what = match order.evidence {
+        Evidence::Capture => "capture",
+        Evidence::Log => "message log",
+        Evidence::Csv => "table of messages",
+    };
+    let files: Vec<String> = order
+        .files
+        .iter()
+        .map(|file| file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned())
+        .collect();
+    let many = if files.len() == 1 { "" } else { "s" };
+    let (shown, rest) = files.split_at(files.len().min(FILES_NAMED));
+    let others = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
+    format!("Imported from the {what}{many} {}{others}.", shown.join(", "))
+}
+
+/// Files that a description names.
+const FILES_NAMED: usize = 4;

@@ -1,0 +1,337 @@
+//! Evidence as it lies on the disk: plain or compressed, one file or several, and how far it has been read.
+//!
+//! Compression is told by the first bytes, not by the name. Frames of several captures come merged by time; those of
+//! one capture keep the order that they have in it.
+
+use std::cell::Cell;
+use std::fs::File;
+use std::io::{self, BufReader, Cursor, Read};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use mqttlab_capture::{Frame, LinkType, Reader};
+use mqttlab_units::Instant;
+
+use super::error::{Error, Result};
+
+/// Counts the bytes that are read from all files.
+#[derive(Clone)]
+pub struct Meter {
+    read: Rc<Cell<u64>>,
+    total: Option<u64>,
+}
+
+impl Meter {
+    /// A meter for these files, of which none has been read.
+    pub fn of(files: &[PathBuf]) -> Meter {
+        let sizes = files.iter().map(|file| file.metadata().ok().filter(|facts| facts.is_file()));
+        let total = sizes.map(|facts| Some(facts?.len())).sum();
+        Meter { read: Rc::default(), total }
+    }
+
+    /// Bytes read so far.
+    pub fn read(&self) -> u64 {
+        self.read.get()
+    }
+
+    /// Bytes of all files; `None` when one of them is a pipe.
+    pub fn total(&self) -> Option<u64> {
+        self.total
+    }
+}
+
+/// A reader whose bytes are counted.
+struct Metered<R> {
+    inner: R,
+    meter: Meter,
+}
+
+impl<R: Read> Read for Metered<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(buffer)?;
+        self.meter.read.set(self.meter.read.get() + count as u64);
+        Ok(count)
+    }
+}
+
+/// Opens a file, or standard input for `-`, and decompresses it.
+///
+/// # Errors
+/// [`Error::Evidence`] when there is no such file, it cannot be read, or it is an archive of files.
+pub fn open(file: &Path, meter: &Meter) -> Result<Box<dyn Read>> {
+    let raw: Box<dyn Read> = if file == Path::new("-") {
+        Box::new(io::stdin())
+    } else {
+        let facts = file.metadata().map_err(|error| Error::in_file(file, said(&error)))?;
+        if facts.is_dir() {
+            return Err(Error::in_file(file, "is a directory; name the files in it"));
+        }
+        Box::new(File::open(file).map_err(|error| Error::in_file(file, said(&error)))?)
+    };
+    let read = decompressed(Metered { inner: raw, meter: meter.clone() });
+    let (head, plain) = read
+        .and_then(|plain| ahead(plain, TAR_MAGIC.end))
+        .map_err(|error| Error::in_file(file, format!("cannot be read: {error}")))?;
+    if head.get(TAR_MAGIC).is_some_and(|magic| magic == b"ustar") {
+        return Err(Error::in_file(
+            file,
+            "is an archive; unpack it first (tar -xf) and name the files in it",
+        ));
+    }
+    Ok(plain)
+}
+
+fn said(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "there is no such file".into(),
+        io::ErrorKind::PermissionDenied => "may not be read by this user".into(),
+        _ => format!("cannot be opened: {error}"),
+    }
+}
+
+fn decompressed(raw: impl Read + 'static) -> io::Result<Box<dyn Read>> {
+    let (head, raw) = ahead(raw, 4)?;
+    Ok(match head.as_slice() {
+        [0x1f, 0x8b, ..] => Box::new(flate2::read::MultiGzDecoder::new(BufReader::new(raw))),
+        [0x28, 0xb5, 0x2f, 0xfd] => Box::new(zstd::Decoder::new(raw)?),
+        _ => raw,
+    })
+}
+
+/// The first `count` bytes of a stream, or all if there are fewer, and the whole stream.
+fn ahead(mut stream: impl Read + 'static, count: usize) -> io::Result<(Vec<u8>, Box<dyn Read>)> {
+    let mut head = vec![0; count];
+    let mut filled = 0;
+    while filled < count {
+        match stream.read(&mut head[filled..]) {
+            Ok(0) => break,
+            Ok(more) => filled += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            // A compressed file that ends too early is read as far as it goes; the end will be met again.
+            Err(error) if filled > 0 && error.kind() == io::ErrorKind::UnexpectedEof => break,
+            Err(error) => return Err(error),
+        }
+    }
+    head.truncate(filled);
+    Ok((head.clone(), Box::new(Cursor::new(head).chain(stream))))
+}
+
+/// The frames of one or several captures, by time.
+pub struct Frames {
+    captures: Vec<Capture>,
+    current: Held,
+    /// Names of links, by number.
+    links: Vec<String>,
+    /// Why captures ended before their end.
+    faults: Vec<String>,
+}
+
+struct Capture {
+    label: String,
+    reader: Reader<Box<dyn Read>>,
+    /// The next frame, unless there is none.
+    head: Option<Held>,
+    /// The link of each interface that has been seen.
+    links: Vec<Option<u16>>,
+}
+
+/// A frame that waits for its turn.
+struct Held {
+    time: Instant,
+    interface: u32,
+    link_type: LinkType,
+    original_len: u32,
+    data: Vec<u8>,
+}
+
+impl Held {
+    /// A place for a frame.
+    fn empty() -> Held {
+        Held {
+            time: Instant::ZERO,
+            interface: 0,
+            link_type: LinkType::RAW,
+            original_len: 0,
+            data: Vec::new(),
+        }
+    }
+
+    /// Takes a frame out of its reader's hands.
+    fn hold(&mut self, frame: &Frame<'_>) {
+        self.time = frame.time;
+        self.interface = frame.interface;
+        self.link_type = frame.link_type;
+        self.original_len = frame.original_len;
+        self.data.clear();
+        self.data.extend_from_slice(frame.data);
+    }
+}
+
+impl Frames {
+    /// Opens captures and reads the first frame of each.
+    ///
+    /// # Errors
+    /// [`Error::Evidence`] when a file cannot be opened, is no capture, or none holds a frame.
+    pub fn open(files: &[PathBuf], meter: &Meter) -> Result<Frames> {
+        let labels = labels(files);
+        let mut frames =
+            Frames { captures: Vec::new(), current: Held::empty(), links: Vec::new(), faults: Vec::new() };
+        for (file, label) in files.iter().zip(labels) {
+            let reader = Reader::new(open(file, meter)?).map_err(|error| Error::in_file(file, error))?;
+            let mut capture = Capture { label, reader, head: Some(Held::empty()), links: Vec::new() };
+            capture.advance(&mut frames.faults);
+            frames.captures.push(capture);
+        }
+        if frames.captures.iter().all(|capture| capture.head.is_none()) {
+            let problem = frames.faults.first().cloned().unwrap_or("there is no frame to import".into());
+            return Err(Error::in_file(&files[0], problem));
+        }
+        Ok(frames)
+    }
+
+    /// When the first frame was captured.
+    pub fn start(&self) -> Instant {
+        self.captures.iter().filter_map(Capture::time).min().unwrap_or_default()
+    }
+
+    /// The next frame and the number of its link.
+    pub fn next(&mut self) -> Option<(u16, Frame<'_>)> {
+        let earliest = (0..self.captures.len())
+            .filter(|&index| self.captures[index].head.is_some())
+            .min_by_key(|&index| self.captures[index].time())?;
+        let capture = &mut self.captures[earliest];
+        std::mem::swap(&mut self.current, capture.head.as_mut()?);
+        capture.advance(&mut self.faults);
+        let link = capture.link(self.current.interface, &mut self.links);
+        let Held { time, interface, link_type, original_len, ref data } = self.current;
+        Some((link, Frame { time, interface, link_type, original_len, data }))
+    }
+
+    /// Names of the links that had frames.
+    pub fn links(&self) -> &[String] {
+        &self.links
+    }
+
+    /// Why captures ended before their end.
+    pub fn faults(&self) -> &[String] {
+        &self.faults
+    }
+}
+
+impl Capture {
+    fn time(&self) -> Option<Instant> {
+        self.head.as_ref().map(|held| held.time)
+    }
+
+    /// Reads the next frame into the place of the one that was taken.
+    fn advance(&mut self, faults: &mut Vec<String>) {
+        let Some(mut held) = self.head.take() else { return };
+        let label = &self.label;
+        match self.reader.next_frame() {
+            Ok(Some(frame)) => {
+                held.hold(&frame);
+                self.head = Some(held);
+                return;
+            }
+            Ok(None) => {}
+            Err(mqttlab_capture::Error::Io(error)) => {
+                return faults.push(format!("{label} cannot be read to its end: {error}"));
+            }
+            Err(error) => return faults.push(format!("{label} is damaged {error}")),
+        }
+        if self.reader.truncated() {
+            faults.push(format!("{label} ends in the middle of a frame"));
+        }
+    }
+
+    /// The number of an interface's link, which gets one when its first frame comes.
+    fn link(&mut self, interface: u32, links: &mut Vec<String>) -> u16 {
+        let place = interface.min(u32::from(u16::MAX)) as usize;
+        if place >= self.links.len() {
+            self.links.resize(place + 1, None);
+        }
+        *self.links[place].get_or_insert_with(|| {
+            let number = links.len().min(usize::from(u16::MAX)) as u16;
+            let suffix = if place == 0 { String::new() } else { format!("#{}", place + 1) };
+            links.push(format!("{}{suffix}", self.label));
+            number
+        })
+    }
+}
+
+/// What files are called: their names without what only says how they are stored; whole paths where names repeat.
+pub fn labels(files: &[PathBuf]) -> Vec<String> {
+    let short = |file: &Path| {
+        let mut name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned();
+        while let Some(stem) = SUFFIXES.iter().find_map(|suffix| name.strip_suffix(suffix)) {
+            name = stem.to_owned();
+        }
+        if name == "-" { "standard input".into() } else { name }
+    };
+    let names: Vec<String> = files.iter().map(|file| short(file)).collect();
+    let repeats = |name: &String| names.iter().filter(|other| *other == name).count() > 1;
+    let whole = |file: &Path| file.to_string_lossy().into_owned();
+    files
+        .iter()
+        .zip(&names)
+        .map(|(file, name)| if repeats(name) { whole(file) } else { name.clone() })
+        .collect()
+}
+
+const SUFFIXES: [&str; 8] = [".gz", ".zst", ".pcapng", ".pcap", ".cap", ".ntar", ".log", ".csv"];
+/// Where a tar archive says that it is one (POSIX.1-1988, ustar).
+const TAR_MAGIC: std::ops::Range<usize> = 257..262;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_short_unless_they_repeat() {
+        let labels_of = |files: &[&str]| labels(&files.iter().map(PathBuf::from).collect::<Vec<_>>());
+        assert_eq!(labels_of(&["a/x.pcapng.gz", "b/y.log.zst", "-"]), ["x", "y", "standard input"]);
+        assert_eq!(labels_of(&["a/x.pcapng", "b/x.pcap"]), ["a/x.pcapng", "b/x.pcap"]);
+    }
+
+    /// A pcap file (little endian, microseconds, raw IP) with frames of one byte at these seconds.
+    fn pcap(seconds: &[u32]) -> Vec<u8> {
+        let mut file = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0];
+        file.extend([0; 8]);
+        file.extend([0, 0, 4, 0, 101, 0, 0, 0]);
+        for second in seconds {
+            file.extend(second.to_le_bytes());
+            file.extend([0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0x45]);
+        }
+        file
+    }
+
+    fn written(name: &str, bytes: &[u8]) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("mqttlab-source-{}-{name}", std::process::id()));
+        std::fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    #[test]
+    fn frames_of_several_captures_come_by_time_from_plain_and_compressed_files() {
+        let packed = zstd::encode_all(&pcap(&[2, 4, 3])[..], 1).unwrap();
+        let files = [written("a.pcap", &pcap(&[1, 5])), written("b.pcap.zst", &packed)];
+        let mut frames = Frames::open(&files, &Meter::of(&files)).unwrap();
+        let mut seen = Vec::new();
+        while let Some((link, frame)) = frames.next() {
+            seen.push((link, frame.time.as_ns() / 1_000_000_000));
+        }
+        assert_eq!(seen, [(0, 1), (1, 2), (1, 4), (1, 3), (0, 5)]);
+        assert!(frames.faults().is_empty());
+        files.iter().for_each(|file| std::fs::remove_file(file).unwrap());
+    }
+
+    #[test]
+    fn what_is_left_of_a_cut_file_is_read_and_the_cut_is_named() {
+        let whole = pcap(&[1, 2]);
+        let file = written("cut.pcap", &whole[..whole.len() - 1]);
+        let mut frames = Frames::open(std::slice::from_ref(&file), &Meter::of(&[])).unwrap();
+        assert!(frames.next().is_some() && frames.next().is_none());
+        assert!(frames.faults()[0].ends_with("ends in the middle of a frame"), "{:?}", frames.faults());
+        std::fs::remove_file(file).unwrap();
+    }
+}

@@ -1,0 +1,165 @@
+//! Messages as logs and tables tell them: who offered what, and who got it when.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use mqttlab_live::Announcer;
+use mqttlab_recording::{Ending, Identified, Layout, Received, Sent, Unsent};
+use mqttlab_units::Instant;
+use serde_json::json;
+
+use super::book::Book;
+use super::clock::Clock;
+use super::error::Result;
+use super::options::Order;
+use super::people::People;
+use super::plan::Facts;
+use super::subscriptions::Subscriptions;
+
+/// Everything that the evidence tells. Times are since 1970, or since whatever the evidence counts from.
+#[derive(Default)]
+pub struct Story {
+    /// Who takes part.
+    pub people: People,
+    /// Messages, in any order.
+    pub offers: Vec<Offer>,
+    /// Deliveries, in any order.
+    pub receipts: Vec<Receipt>,
+    /// Why evidence is missing.
+    pub faults: Vec<String>,
+    /// What to read before the numbers.
+    pub warnings: Vec<String>,
+}
+
+/// A message that was to be sent.
+pub struct Offer {
+    /// The publishing client.
+    pub publisher: u32,
+    /// Its topic.
+    pub topic: Arc<str>,
+    /// Quality of service.
+    pub qos: u8,
+    /// Size of the application message.
+    pub payload_bytes: u32,
+    /// When it was wanted sent.
+    pub intended: Instant,
+    /// When it was; `None` when it never was.
+    pub sent: Option<Instant>,
+    /// Who should receive it.
+    pub receivers: Vec<u32>,
+}
+
+/// A delivery.
+pub struct Receipt {
+    /// Which of the offers; `None` when that is not known.
+    pub offer: Option<usize>,
+    /// The receiving client.
+    pub subscriber: u32,
+    /// Quality of service.
+    pub qos: u8,
+    /// Size of the application message.
+    pub payload_bytes: u32,
+    /// When it was received.
+    pub received: Instant,
+}
+
+impl Story {
+    /// Writes it down.
+    pub fn write(mut self, order: &Order, announcer: &mut Announcer) -> Result<Ending> {
+        let (start, end) = self.span();
+        self.warn_of_clocks();
+        let clock = Clock::starting(start);
+        let mut book = Book::open(order, clock)?;
+        let sequences = self.sequences();
+        let mut subscriptions = Subscriptions::default();
+        for (offer, &sequence) in self.offers.iter_mut().zip(&sequences) {
+            let topic = subscriptions.topic_for(&offer.topic, std::mem::take(&mut offer.receivers));
+            write_offer(&mut book, offer, sequence, topic, clock)?;
+        }
+        // Who came first decides what is out of order.
+        self.receipts.sort_by_key(|receipt| receipt.received);
+        for receipt in &self.receipts {
+            let offer = receipt.offer.map(|offer| (self.offers[offer].publisher, sequences[offer]));
+            book.recorder.received(&Received {
+                subscriber: receipt.subscriber,
+                publisher: offer.map(|(publisher, _)| publisher),
+                sequence: offer.map_or(0, |(_, sequence)| sequence),
+                qos: receipt.qos,
+                dup: false,
+                retained: false,
+                payload_bytes: receipt.payload_bytes,
+                received: clock.at(receipt.received),
+                identified: if offer.is_some() { Identified::Payload } else { Identified::Unknown },
+            })?;
+        }
+        let facts = Facts {
+            length_ns: end.as_ns().saturating_sub(start.as_ns()).max(1),
+            broker: "not recorded".into(),
+            broker_port: None,
+            network: "not recorded".into(),
+        };
+        let told = json!({"messages": self.offers.len(), "deliveries": self.receipts.len()});
+        let details = BTreeMap::from([("import".into(), told)]);
+        let (topics, receivers) = subscriptions.into_layout();
+        let (hosts, clients) = (self.people.hosts().to_vec(), self.people.clients().to_vec());
+        let layout = Layout { hosts, clients, topics, receivers, ..Layout::default() };
+        book.close(layout, &facts, &self.faults, self.warnings, details, announcer)
+    }
+
+    /// No message arrives before it is sent, unless two clocks say so.
+    fn warn_of_clocks(&mut self) {
+        let early = |receipt: &&Receipt| {
+            receipt.offer.is_some_and(|offer| receipt.received < self.offers[offer].intended)
+        };
+        let count = self.receipts.iter().filter(early).count();
+        if count > 0 {
+            self.warnings.push(format!(
+                "{count} deliveries are earlier than the sending of their messages: the clocks differ. They have no \
+                 latency, and the others are off by the same difference."
+            ));
+        }
+    }
+
+    /// The first and the last thing that happened.
+    fn span(&self) -> (Instant, Instant) {
+        let offers = self.offers.iter().flat_map(|offer| [Some(offer.intended), offer.sent]).flatten();
+        let times = || offers.clone().chain(self.receipts.iter().map(|receipt| receipt.received));
+        (times().min().unwrap_or_default(), times().max().unwrap_or_default())
+    }
+
+    /// Each offer's place among those of its publisher, by intended time.
+    fn sequences(&self) -> Vec<u32> {
+        let mut in_order: Vec<usize> = (0..self.offers.len()).collect();
+        in_order.sort_by_key(|&offer| self.offers[offer].intended);
+        let mut counts: HashMap<u32, u32> = HashMap::new();
+        let mut sequences = vec![0; self.offers.len()];
+        for offer in in_order {
+            let count = counts.entry(self.offers[offer].publisher).or_default();
+            sequences[offer] = *count;
+            *count += 1;
+        }
+        sequences
+    }
+}
+
+fn write_offer(book: &mut Book<'_>, offer: &Offer, sequence: u32, topic: u32, clock: Clock) -> Result<()> {
+    let Offer { publisher, qos, payload_bytes, .. } = *offer;
+    let intended = clock.at(offer.intended);
+    match offer.sent {
+        Some(sent) => book.recorder.sent(&Sent {
+            publisher,
+            sequence,
+            topic,
+            qos,
+            retain: false,
+            payload_bytes,
+            intended,
+            sent: clock.at(sent),
+            written: None,
+        })?,
+        None => {
+            book.recorder.unsent(&Unsent { publisher, sequence, topic, qos, payload_bytes, intended })?;
+        }
+    }
+    Ok(())
+}

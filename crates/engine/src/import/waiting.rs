@@ -1,0 +1,147 @@
+//! Messages without an identity, found again by their content.
+//!
+//! Equal topic, size and first bytes make a queue. A receiver gets the messages of a queue in their order (MQTT 5 §4.6
+//! promises it for each publisher), so that its n-th delivery is the n-th message since it subscribed. Where contents
+//! differ every queue holds one message, and the content alone decides.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use mqttlab_recording::Identified;
+use mqttlab_units::Instant;
+
+use super::ledger::{Message, Publish};
+
+/// Messages that may still be delivered.
+#[derive(Default)]
+pub struct Waiting {
+    queues: HashMap<u64, Queue>,
+    /// The queues of the messages, oldest first.
+    order: VecDeque<u64>,
+}
+
+#[derive(Default)]
+struct Queue {
+    /// How many messages have left at the front.
+    gone: u64,
+    messages: VecDeque<(Message, Instant)>,
+    /// The place of the next message, counted from the first ever, for receivers that have had one.
+    next: HashMap<u32, u64>,
+}
+
+impl Waiting {
+    /// A message reaches the broker.
+    pub fn put(&mut self, publish: &Publish<'_>, message: Message) {
+        let key = key(publish);
+        self.queues.entry(key).or_default().messages.push_back((message, publish.complete));
+        self.order.push_back(key);
+        if self.order.len() > WAITING_MAX {
+            self.forget_oldest();
+        }
+    }
+
+    /// The message that a client publishes again.
+    pub fn again(&self, publish: &Publish<'_>) -> Option<Message> {
+        let (message, _) = self.queues.get(&key(publish))?.messages.back()?;
+        (message.publisher == publish.client).then_some(*message)
+    }
+
+    /// The message that a client receives, which has been subscribed since then.
+    pub fn take(&mut self, publish: &Publish<'_>, since: Instant) -> Option<(Message, Identified)> {
+        let queue = self.queues.get_mut(&key(publish))?;
+        let end = queue.gone + queue.messages.len() as u64;
+        let only = end == 1;
+        let identified = if only { Identified::Payload } else { Identified::Order };
+        // A retained message is the last of its topic, whoever has had it.
+        if publish.retain {
+            return queue.messages.back().map(|(message, _)| (*message, identified));
+        }
+        let place = queue
+            .next
+            .get(&publish.client)
+            .copied()
+            .unwrap_or_else(|| queue.gone + queue.messages.partition_point(|&(_, at)| at < since) as u64);
+        let place = place.max(queue.gone);
+        if place >= end {
+            // One message that comes twice is a duplicate; of several alike nobody can tell which.
+            return only.then(|| queue.messages.back().map(|(message, _)| (*message, identified))).flatten();
+        }
+        queue.next.insert(publish.client, place + 1);
+        let (message, _) = queue.messages[(place - queue.gone) as usize];
+        Some((message, identified))
+    }
+
+    fn forget_oldest(&mut self) {
+        let Some(key) = self.order.pop_front() else { return };
+        if let Some(queue) = self.queues.get_mut(&key) {
+            queue.messages.pop_front();
+            queue.gone += 1;
+            if queue.messages.is_empty() {
+                self.queues.remove(&key);
+            }
+        }
+    }
+}
+
+/// What copies of a message have in common.
+fn key(publish: &Publish<'_>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (publish.topic, publish.payload_bytes, publish.head).hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Messages that are remembered, some 20 MiB of them; the oldest is forgotten first.
+const WAITING_MAX: usize = 1 << 18;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn copy(client: u32, head: &'static [u8], complete_ns: u64) -> Publish<'static> {
+        Publish { client, head, complete: Instant::from_ns(complete_ns), ..Publish::example() }
+    }
+
+    fn message(sequence: u32) -> Message {
+        Message { publisher: 0, sequence }
+    }
+
+    fn taken(
+        waiting: &mut Waiting,
+        client: u32,
+        head: &'static [u8],
+        since_ns: u64,
+    ) -> Option<(u32, Identified)> {
+        let taken = waiting.take(&copy(client, head, 99), Instant::from_ns(since_ns));
+        taken.map(|(message, identified)| (message.sequence, identified))
+    }
+
+    #[test]
+    fn different_contents_are_found_in_any_order_and_a_second_copy_is_the_same_message() {
+        let mut waiting = Waiting::default();
+        waiting.put(&copy(0, b"a", 1), message(0));
+        waiting.put(&copy(0, b"b", 2), message(1));
+        assert_eq!(taken(&mut waiting, 5, b"b", 0), Some((1, Identified::Payload)));
+        assert_eq!(taken(&mut waiting, 5, b"a", 0), Some((0, Identified::Payload)));
+        assert_eq!(taken(&mut waiting, 5, b"a", 0), Some((0, Identified::Payload)));
+        assert_eq!(taken(&mut waiting, 5, b"c", 0), None);
+    }
+
+    #[test]
+    fn equal_contents_are_told_apart_by_their_order_since_the_receiver_subscribed() {
+        let mut waiting = Waiting::default();
+        for sequence in 0..4 {
+            waiting.put(&copy(0, b"x", u64::from(sequence)), message(sequence));
+        }
+        let mut next = |client, since| taken(&mut waiting, client, b"x", since).map(|(sequence, _)| sequence);
+        assert_eq!([next(5, 0), next(5, 0), next(6, 3), next(6, 3)], [Some(0), Some(1), Some(3), None]);
+    }
+
+    #[test]
+    fn a_retained_message_is_the_last_one() {
+        let mut waiting = Waiting::default();
+        waiting.put(&copy(0, b"x", 1), message(0));
+        waiting.put(&copy(0, b"x", 2), message(1));
+        let retained = Publish { retain: true, ..copy(5, b"x", 9) };
+        assert_eq!(waiting.take(&retained, Instant::ZERO), Some((message(1), Identified::Order)));
+    }
+}
