@@ -35,6 +35,7 @@ def summary_tables(recording: Recording) -> dict[str, pl.DataFrame]:
         "publish_per_segment": metrics.publish_per_segment(recording),
         "segments_per_publish": metrics.segments_per_publish(recording),
         "overhead": metrics.overhead(recording),
+        "efficiency": metrics.efficiency(recording),
     }
     return {name: table for name, table in tables.items() if not table.is_empty()}
 

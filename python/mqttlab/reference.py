@@ -20,6 +20,17 @@ from mqttlab.scenario import Scenario
 UNITS = "Quantities are written with their unit: `\"550 ms\"`, `\"250 kbit/s\"`, `\"1 kB\"`, `\"100 /s\"`, `\"1 %\"`. "
 
 
+FRAME_SIZES = (
+    "A frame is as large as its link counts it: the IP packet and the link's `overhead`, padded to `minimum_frame`. "
+    "With `overhead` left at 0, frames are IP packets, and efficiencies are those of IP. Wireshark shows 14 B on "
+    "Ethernet. What perez2005 calls MAC bytes are frames with header and check sequence: `overhead = \"18 B\"` and "
+    "`minimum_frame = \"64 B\"` on Ethernet; on a radio its stations' counters, with RTS, CTS and acknowledgements.\n\n"
+    "The network layer is counted over the whole run, connecting and cooling down included, as a capture shows it; "
+    "messages are those of the measurement. Efficiencies are counted over the measurement, on a radio over the whole "
+    "run."
+)
+
+
 def scenario_page() -> str:
     """Every field of a scenario, with type, default and meaning."""
     lines = [
@@ -65,11 +76,12 @@ def metrics_page() -> str:
     """Every metric of the report, with unit, meaning and source."""
     lines = ["# Metrics", "",
              "Each metric is declared once, in `python/mqttlab/metrics/definition.py`, and computed once. "
-             "What the analysis of captures counts is in [capture.md](capture.md).", ""]
+             "What the analysis of captures counts is in [capture.md](capture.md).", "", FRAME_SIZES, ""]
     titles = (
         ("Messages", metrics.APPLICATION), ("Links", metrics.LINK), ("Connections", metrics.SETUP),
         ("Network layer", metrics.NETWORK), ("Throughput and segments", metrics.TRAFFIC),
-        ("Overhead", metrics.OVERHEAD), ("Where the time of a message went", (*metrics.ATTRIBUTION, metrics.ADJUSTED)),
+        ("Overhead", metrics.OVERHEAD), ("Efficiency", metrics.EFFICIENCY),
+        ("Where the time of a message went", (*metrics.ATTRIBUTION, metrics.ADJUSTED)),
     )
     for title, declared in titles:
         lines += [f"## {title}", "", "| metric | unit | better | meaning | source |", "|---|---|---|---|---|"]

@@ -121,8 +121,12 @@ def write(
     complete: bool = True,
     duration_s: float = 10,
     validity: dict[str, Any] | None = None,
+    hosts: tuple[int, int] = (0, 1),
 ) -> Path:
-    """Write a recording of two clients, ``p`` in group ``publishers`` and ``s`` in group ``subscribers``."""
+    """Write a recording of two clients, ``p`` in group ``publishers`` and ``s`` in group ``subscribers``.
+
+    ``hosts`` are theirs. The measurement lasts from the start until ``duration_s``.
+    """
     directory.mkdir(parents=True, exist_ok=True)
     rows = [message.row() for message in messages]
     pl.DataFrame(rows, schema=MESSAGE_SCHEMA).write_parquet(directory / "messages.parquet")
@@ -135,9 +139,13 @@ def write(
         kinds = {"at_ns": pl.UInt64, "client": pl.UInt32, "took_ns": pl.UInt64, "detail": pl.String}
         pl.DataFrame(list(events), schema_overrides=kinds).write_parquet(directory / "events.parquet")
     clients = [
-        {"name": "p", "group": "publishers", "host": 0}, {"name": "s", "group": "subscribers", "host": 1},
+        {"name": "p", "group": "publishers", "host": hosts[0]},
+        {"name": "s", "group": "subscribers", "host": hosts[1]},
     ]
-    _dump(directory / "layout.json", {"hosts": ["a", "b"], "links": ["up", "down"], "clients": clients})
+    _dump(directory / "layout.json", {
+        "hosts": ["a", "b"], "links": ["up", "down"], "clients": clients, "warm_up_end_ns": 0,
+        "measurement_end_ns": int(duration_s * S),
+    })
     _dump(directory / "plan.json", {
         "name": "known", "description": "Known answers.", "backend": "live", "seed": 1,
         "phases": {"warm_up_ns": 0, "duration_ns": int(duration_s * S), "cool_down_ns": 0},

@@ -191,6 +191,44 @@ def test_overhead_is_split_into_its_parts_and_acknowledgements_go_to_what_they_a
     assert table["to_client", 0]["overhead_bytes"] == 2 + 12
 
 
+def test_efficiency_is_application_bytes_over_link_bytes(tmp_path: Path) -> None:
+    delivered = Message(0, 60)
+    # Both clients on host 0, so that the connection tells whose a frame is.
+    packets = [
+        segment(0, frame=0, payload=100, offset=0),
+        segment(30, frame=1, up=False),
+        segment(40, frame=2, up=False, payload=100, offset=0, connection=1),
+        {**segment(40, frame=3, up=False, payload=100, offset=0, connection=1), "fate": "duplicated"},
+        segment(60, frame=4, up=True, connection=1, lost=True),
+    ]
+    named = [control_packet("CONNECT", up=True, start=0),
+             {**control_packet("CONNECT", up=True, start=0), "connection": 1, "client": 1}]
+    run = write(tmp_path / "run", [delivered], packets=packets, control_packets=named, hosts=(0, 0))
+    table = {row["group"]: row for row in metrics.efficiency(Recording.open(run)).to_dicts()}
+    publishers, subscribers = table["publishers"], table["subscribers"]
+    # Topic "t", 100 B of payload and one more.
+    assert publishers["s"] == pytest.approx(102 / 166)
+    assert publishers["t"] == pytest.approx(102 / (166 + 66))
+    assert (publishers["s_messages"], publishers["t_messages"], publishers["r"]) == (1, 0.5, None)
+    # The copy that the link made was received, and not sent.
+    assert subscribers["r"] == pytest.approx(102 / (2 * 166))
+    assert (subscribers["r_messages"], subscribers["s"]) == (0.5, None)
+    assert subscribers["t"] == pytest.approx(102 / (66 + 2 * 166))
+
+
+def test_where_each_group_has_its_host_the_host_tells_whose_a_frame_is(tmp_path: Path) -> None:
+    packets = [segment(0, frame=0, payload=100), {**segment(5, frame=1, up=False), "connection": None}]
+    table = metrics.efficiency(recorded(tmp_path, packets)).to_dicts()
+    assert [(row["group"], row["frames_sent"], row["frames_received"]) for row in table] == [
+        ("publishers", 1, 1), ("subscribers", 1, 1)]
+
+
+def test_efficiency_without_frames_is_unknown(tmp_path: Path) -> None:
+    row = metrics.efficiency(Recording.open(write(tmp_path / "run", [Message(0)]))).row(0, named=True)
+    assert row["messages_sent"] == 1
+    assert [row[name] for name in ("frames_sent", "s", "t", "t_messages")] == [None] * 4
+
+
 def test_a_run_without_frames_has_empty_tables(tmp_path: Path) -> None:
     recording = Recording.open(write(tmp_path / "run", [Message(0)]))
     for table in (metrics.network, metrics.connections, metrics.throughput, metrics.publish_per_segment,
@@ -200,7 +238,7 @@ def test_a_run_without_frames_has_empty_tables(tmp_path: Path) -> None:
 
 def test_every_column_is_declared_or_names_the_row(tmp_path: Path) -> None:
     recording = recorded(tmp_path, conversation(), [control_packet("PUBLISH", up=True, start=0, payload=98, qos=0)])
-    keys = {"scope", "name", "direction", "link", "level", "at_s", "qos", "connection"}
+    keys = {"scope", "name", "direction", "link", "level", "at_s", "qos", "connection", "group"}
     for table in (metrics.network, metrics.connections, metrics.throughput, metrics.publish_per_segment,
-                  metrics.segments_per_publish, metrics.overhead):
+                  metrics.segments_per_publish, metrics.overhead, metrics.efficiency):
         assert set(table(recording).columns) - keys <= set(metrics.ALL), table

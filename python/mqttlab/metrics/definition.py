@@ -45,6 +45,10 @@ def _overhead(part: str, title: str, words: str, source: str) -> Metric:
     )
 
 
+def _efficiency(name: str, title: str, words: str) -> Metric:
+    return Metric(name=name, unit="ratio", title=title, meaning=f"{words}.", source="Perez 2005", better="higher")
+
+
 _WIRESHARK = "Wireshark 4.0 User's Guide, 7.5"
 
 def _part(name: str, title: str, meaning: str, source: str = "mqttlab") -> Metric:
@@ -196,6 +200,33 @@ TRAFFIC: tuple[Metric, ...] = (
            meaning="These PUBLISH packets in a hundred of their direction."),
 )
 
+EFFICIENCY: tuple[Metric, ...] = (
+    Metric(name="clients", unit="clients", title="clients", meaning="Clients of the group."),
+    _efficiency("s", "S", "Application bytes sent over link bytes sent"),
+    _efficiency("r", "R", "Application bytes received over link bytes received or overheard"),
+    _efficiency("t", "T", "Application bytes sent and received over link bytes sent, received and overheard"),
+    _efficiency("s_messages", "S m", "Messages sent over frames sent"),
+    _efficiency("r_messages", "R m", "Messages received over frames received or overheard"),
+    _efficiency("t_messages", "T m", "Messages sent and received over frames sent, received and overheard"),
+    Metric(name="application_sent_bytes", unit="B", title="application sent", source="Perez 2005",
+           meaning="Application bytes of the messages sent: topic, payload and one more for each."),
+    Metric(name="messages_received", unit="deliveries", title="received", source="Perez 2005",
+           meaning="First deliveries to the group's clients."),
+    Metric(name="application_received_bytes", unit="B", title="application received", source="Perez 2005",
+           meaning="Application bytes of these deliveries."),
+    Metric(name="frames_sent", unit="frames", title="frames sent", source="Perez 2005",
+           meaning="Frames that the group's hosts sent, acknowledgements and retransmissions too."),
+    Metric(name="frames_sent_bytes", unit="B", title="bytes sent", source="Perez 2005", meaning="Their bytes."),
+    Metric(name="frames_received", unit="frames", title="frames received", source="Perez 2005",
+           meaning="Frames that arrived at the group's hosts."),
+    Metric(name="frames_received_bytes", unit="B", title="bytes received", source="Perez 2005",
+           meaning="Their bytes."),
+    Metric(name="frames_overheard", unit="frames", title="overheard", source="Perez 2005",
+           meaning="Frames for others that the radios of the group's hosts received."),
+    Metric(name="frames_overheard_bytes", unit="B", title="bytes overheard", source="Perez 2005",
+           meaning="Their bytes."),
+)
+
 OVERHEAD: tuple[Metric, ...] = (
     Metric(name="payload_bytes_mean", unit="B", title="payload", meaning="Mean application payload of a PUBLISH."),
     _overhead("fixed_header", "fixed header", "Fixed header", "MQTT 5, section 2.1.1"),
@@ -260,5 +291,5 @@ ADJUSTED = Metric(
 
 ALL: dict[str, Metric] = {
     metric.name: metric
-    for metric in (*APPLICATION, *LINK, *SETUP, *NETWORK, *TRAFFIC, *OVERHEAD, *ATTRIBUTION, ADJUSTED)
+    for metric in (*APPLICATION, *LINK, *SETUP, *NETWORK, *TRAFFIC, *OVERHEAD, *EFFICIENCY, *ATTRIBUTION, ADJUSTED)
 }

@@ -13,6 +13,7 @@ from typing import Any
 
 import polars as pl
 
+from mqttlab.metrics.frames import TOWARDS, connection_ends
 from mqttlab.recording import Recording
 
 COUNTS = ("messages_sent", "application_sent_bytes", "messages_received", "application_received_bytes",
@@ -23,7 +24,9 @@ COUNTS = ("messages_sent", "application_sent_bytes", "messages_received", "appli
 def efficiency(recording: Recording) -> pl.DataFrame:
     """One row per group of clients: S, R and T with what they are made from.
 
-    Groups whose clients share hosts with other groups cannot be told apart on the link and have nulls there.
+    Frames count for the group whose host sends or receives them; where groups share a host without a radio, for the
+    group of the TCP connection's client. What nothing is known of is null: frames that were not recorded, and frames
+    of groups that share a radio.
     """
     layout = recording.layout
     clients = pl.DataFrame(
@@ -54,7 +57,8 @@ def _share(above: str, below: str) -> pl.Expr:
 
 def _all(unit: str) -> pl.Expr:
     names = (f"frames_sent{unit}", f"frames_received{unit}", f"frames_overheard{unit}")
-    return pl.sum_horizontal(pl.col(name) for name in names)
+    whole = pl.sum_horizontal((pl.col(name) for name in names), ignore_nulls=False)
+    return pl.when(whole > 0).then(whole)
 
 
 def _window(recording: Recording) -> tuple[int, int]:
@@ -88,37 +92,42 @@ def _messages(recording: Recording, clients: pl.DataFrame) -> pl.DataFrame:
 
 
 def _frames(recording: Recording, clients: pl.DataFrame) -> pl.DataFrame:
-    """Frames at the hosts' own interfaces: a radio's counters where there is one, else the rows of the links."""
-    shared = clients.group_by("host").agg(pl.col("group").n_unique()).filter(pl.col("group") > 1)["host"]
-    hosts = clients.unique("host").filter(~pl.col("host").is_in(shared.to_list()))
+    """Frames at the clients' own ends: a radio's counters where there is one, else the rows of the links."""
+    alone = (
+        clients.group_by("host").agg(pl.col("group").unique()).filter(pl.col("group").list.len() == 1)
+        .with_columns(pl.col("group").list.first())
+    )
     counted = _radio(recording)
-    if counted is None:
-        counted = _links(recording)
+    counted = _links(recording, alone) if counted is None else alone.join(counted, on="host", how="left")
     names = ("frames_sent", "frames_sent_bytes", "frames_received", "frames_received_bytes", "frames_overheard",
              "frames_overheard_bytes")
-    return (
-        hosts.join(counted, on="host", how="left")
-        .group_by("group").agg(pl.col(name).fill_null(0).cast(pl.Int64).sum() for name in names)
-    )
+    return counted.group_by("group").agg(pl.col(name).fill_null(0).cast(pl.Int64).sum() for name in names)
 
 
-def _links(recording: Recording) -> pl.DataFrame:
+def _links(recording: Recording, alone: pl.DataFrame) -> pl.DataFrame:
+    """Frames by group. ``alone`` has the hosts whose clients are all of one group."""
     start, end = _window(recording)
     packets = recording.table("packets")
-    sent = (
-        packets.filter(pl.col("hop") == 0, pl.col("entered_ns").is_between(start, end, closed="left"))
-        .group_by(host=pl.col("from_host").cast(pl.UInt16))
-        .agg(frames_sent=pl.len(), frames_sent_bytes=pl.col("frame_bytes").cast(pl.Int64).sum())
-    )
-    arrived = pl.col("fate").is_in(["delivered", "duplicated"])
-    received = (
-        packets.filter(pl.col("hop") + 1 == pl.col("hops"), arrived,
-                       pl.col("delivered_ns").is_between(start, end, closed="left"))
-        .group_by(host=pl.col("to_host").cast(pl.UInt16))
-        .agg(frames_received=pl.len(), frames_received_bytes=pl.col("frame_bytes").cast(pl.Int64).sum())
-    )
-    return sent.join(received, on="host", how="full", coalesce=True).with_columns(
-        frames_overheard=pl.lit(0), frames_overheard_bytes=pl.lit(0))
+    if packets.is_empty():
+        return pl.DataFrame(schema={"group": pl.String, **dict.fromkeys(COUNTS[4:], pl.Int64)})
+    ends = connection_ends(recording, packets).rename({"group": "of_connection"})
+    packets = packets.join(ends, on="connection", how="left").with_columns(towards=TOWARDS)
+
+    def of_group(host: str, towards: str) -> pl.Expr:
+        by_host = pl.col(host).replace_strict(alone["host"], alone["group"], default=None, return_dtype=pl.String)
+        return pl.coalesce(by_host, pl.when(pl.col("towards") == towards).then(pl.col("of_connection")))
+
+    sent = packets.filter(
+        pl.col("hop") == 0, pl.col("fate") != "duplicated", pl.col("entered_ns").is_between(start, end, closed="left"),
+    ).group_by(group=of_group("from_host", "to_broker"))
+    received = packets.filter(
+        pl.col("hop") + 1 == pl.col("hops"), pl.col("fate").is_in(["delivered", "duplicated"]),
+        pl.col("delivered_ns").is_between(start, end, closed="left"),
+    ).group_by(group=of_group("to_host", "to_client"))
+    size = pl.col("frame_bytes").cast(pl.Int64).sum()
+    return sent.agg(frames_sent=pl.len(), frames_sent_bytes=size).join(
+        received.agg(frames_received=pl.len(), frames_received_bytes=size), on="group", how="full", coalesce=True,
+    ).with_columns(frames_overheard=pl.lit(0), frames_overheard_bytes=pl.lit(0))
 
 
 def _stations(recording: Recording) -> list[dict[str, Any]]:

@@ -8,6 +8,11 @@ from mqttlab.recording import Recording
 
 FIN_SYN_RST = {"fin": 1, "syn": 2, "rst": 4}
 ACK = 16
+# Of frames joined with their connections' ends.
+TOWARDS = (
+    pl.when(pl.col("source_port") == pl.col("client_port")).then(pl.lit("to_broker"))
+    .when(pl.col("client_port").is_not_null()).then(pl.lit("to_client"))
+)
 
 
 def frames(recording: Recording) -> pl.DataFrame:
@@ -25,11 +30,10 @@ def frames(recording: Recording) -> pl.DataFrame:
     return (
         packets.drop("marks")
         .join(marks.unique("frame"), on="frame", how="left", maintain_order="left")
-        .join(_connections(recording, packets), on="connection", how="left", maintain_order="left")
+        .join(connection_ends(recording, packets), on="connection", how="left", maintain_order="left")
         .with_columns(
             pl.col("marks").str.split(","),
-            towards=pl.when(pl.col("source_port") == pl.col("client_port")).then(pl.lit("to_broker"))
-            .when(pl.col("client_port").is_not_null()).then(pl.lit("to_client")),
+            towards=TOWARDS,
             publishes=pl.col("mqtt").str.count_matches("PUBLISH(", literal=True).fill_null(0),
             control_packets=(pl.col("mqtt").str.count_matches(" ", literal=True) + 1).fill_null(0),
         )
@@ -42,8 +46,8 @@ def marked(name: str) -> pl.Expr:
     return pl.col("marks").list.contains(name).fill_null(False)
 
 
-def _connections(recording: Recording, packets: pl.DataFrame) -> pl.DataFrame:
-    """Each connection's client, its group, and the port at the client's end.
+def connection_ends(recording: Recording, packets: pl.DataFrame) -> pl.DataFrame:
+    """Each connection's ``client``, its ``group``, and the ``client_port``.
 
     The client is who sent the SYN; where no SYN was captured, the end with the higher port.
     """

@@ -120,7 +120,8 @@ def _link_section(recording: Recording) -> str:
         return "<section><h2>Links</h2><p>The network was direct, or frames were not recorded.</p></section>"
     columns = ("link", *(metric.name for metric in metrics.LINK))
     drawn = [figures.link_utilisation(recording.packets), figures.link_throughput(recording.packets)]
-    return f"<section><h2>Links</h2>{html_table(table, columns)}{_grid(drawn, 'link')}</section>"
+    known = [figure for figure in drawn if figure.data]
+    return f"<section><h2>Links</h2>{html_table(table, columns)}{_grid(known, 'link')}</section>"
 
 
 def _network_section(recording: Recording) -> str:
@@ -131,6 +132,8 @@ def _network_section(recording: Recording) -> str:
     overhead = network.overhead(recording)
     if not overhead.is_empty():
         parts += ["<h2>Overhead</h2>", html_table(overhead, ("of", *network.OVERHEAD_COLUMNS))]
+    efficiency = metrics.efficiency(recording)
+    parts += ["<h2>Efficiency</h2>", html_table(efficiency, network.EFFICIENCY_COLUMNS)]
     parts.append(_grid(network.drawn(recording), "network"))
     return "".join(parts) + _connections(recording) + "</section>"
 

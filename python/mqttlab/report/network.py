@@ -22,6 +22,7 @@ SHORT_COLUMNS = (
 )
 NARROW_COLUMNS = ("frames", "retransmissions", "duplicate_acks", "rtt_ms_mean", "publish_per_segment_mean")
 OVERHEAD_COLUMNS = ("publish_packets", *(metric.name for metric in metrics.OVERHEAD))
+EFFICIENCY_COLUMNS = ("group", *(metric.name for metric in metrics.EFFICIENCY))
 # Pages are read by people; the exports hold every connection and every link.
 CONNECTIONS_SHOWN = 100
 THROUGHPUTS_DRAWN = 4
