@@ -93,14 +93,16 @@ def latency_box(samples: pl.DataFrame) -> go.Figure:
 
 
 def link_utilisation(packets: pl.DataFrame, bins: int = 120) -> go.Figure:
-    """How busy each link's transmitter was over time, in per cent of each time slice.
+    """How busy each link's transmitter was over time, in per cent of each time slice; empty where it is not known
+    when transmissions began.
 
     Args:
         packets: ``packets.parquet``: columns ``link``, ``start_ns``, ``sent_ns``, ``fate``.
         bins: number of time slices.
     """
     figure = _figure("Links: part of the time that the transmitter is busy", "run time (s)", "busy (%)")
-    sent = packets.filter(pl.col("sent_ns").is_not_null() & (pl.col("fate") != "duplicated"))
+    sent = packets.filter(
+        pl.col("start_ns").is_not_null() & pl.col("sent_ns").is_not_null() & (pl.col("fate") != "duplicated"))
     if sent.is_empty():
         return figure
     start_ns, end_ns = _span(sent)
@@ -349,8 +351,9 @@ def _log_where_wide(
 
 
 def _span(sent: pl.DataFrame) -> tuple[float, float]:
-    start, end = sent["start_ns"].min(), sent["sent_ns"].max()
-    return float(start), float(max(end, start + 1))  # type: ignore[arg-type, operator, type-var]
+    began = pl.coalesce("start_ns", "sent_ns")
+    start, end = sent.select(began.min(), pl.col("sent_ns").max().alias("end")).row(0)
+    return float(start), float(max(end, start + 1))
 
 
 def _busy_fraction(

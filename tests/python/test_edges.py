@@ -33,6 +33,7 @@ PYTHON = {
     "brokers": set(),
     "scenario": {"quantity", "networks", "brokers"},
     "runs": set(),
+    "imports": {"runs"},
     "recording": set(),
     "metrics": {"recording"},
     "figures": set(),

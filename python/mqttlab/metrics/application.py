@@ -86,7 +86,7 @@ def _measured(messages: pl.DataFrame) -> pl.DataFrame:
 
 
 def _counts(messages: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
-    offered = pl.struct("publisher", "sequence").filter(pl.col("fate") != "duplicate")
+    offered = pl.struct("publisher", "sequence").filter(~pl.col("fate").is_in(["duplicate", "foreign"]))
     expected = pl.col("subscriber").is_not_null() & pl.col("fate").is_in(["delivered", "lost"])
     return (
         messages.group_by(keys)

@@ -24,7 +24,8 @@ def links(recording: Recording) -> pl.DataFrame:
         frames_delivered=pl.col("delivered_ns").is_not_null().sum(),
         frames_dropped=(pl.col("fate") == "dropped").sum(),
         sent_bytes=pl.col("frame_bytes").filter(pl.col("sent_ns").is_not_null() & original).sum(),
-        busy_ns=busy_ns.filter(original).sum(),
+        # A capture does not tell when a transmission began, and so not how long the transmitter was busy.
+        busy_ns=pl.when(busy_ns.is_not_null().any()).then(busy_ns.filter(original).sum()),
         span_ns=span_ns,
         queue_wait_ms_mean=wait_ms.mean(),
         queue_wait_ms_max=wait_ms.max(),

@@ -61,6 +61,10 @@ pub fn run(order: &Order) -> ExitCode {
             eprintln!("mqttlab-engine: {problem}");
             return ExitCode::from(crate::WRONG);
         }
+        Err(Error::Recording(error @ mqttlab_recording::Error::Occupied(_))) => {
+            eprintln!("mqttlab-engine: {error}; choose another directory");
+            return ExitCode::from(crate::WRONG);
+        }
         Err(Error::Recording(error)) => (Verdict::Failed, Some(error.to_string()), ExitCode::FAILURE),
     };
     let directory = order.output.to_string_lossy().into_owned();

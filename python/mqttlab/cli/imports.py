@@ -1,0 +1,140 @@
+"""``mqttlab import``: recordings from captures, logs and tables that somebody else made."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+
+from mqttlab.cli.main import EXIT, RUNS, _mistakes_exit_with_2, _report_run, main
+from mqttlab.imports import Evidence, directory_for, evidence_of, import_evidence
+
+FILES = click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
+OUTPUT = click.option("--output", type=click.Path(path_type=Path), metavar="DIR",
+                      help="Where the recording goes  [default: a new directory among the runs]")
+NAME = click.option("--name", help="What reports call it  [default: the first file's name]")
+HTML = click.option("--html/--no-html", default=True, show_default=True, help="Write report.html beside it.")
+
+
+class ImportProgress:
+    """Shows how much of the files has been read. A context manager; :meth:`observe` is called with each line."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._bar = Progress(
+            SpinnerColumn(), TextColumn("[bold]reading"), BarColumn(), DownloadColumn(),
+            TextColumn("{task.fields[rows]:,} rows"), TimeRemainingColumn(), console=console, transient=True,
+            disable=not console.is_terminal,
+        )
+        self._task = self._bar.add_task("reading", total=None, rows=0)
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+
+    def observe(self, line: dict[str, Any]) -> None:
+        """Show one line. Warnings are printed with the report."""
+        if line["event"] == "import":
+            self._bar.update(self._task, completed=line["read_bytes"], total=line["total_bytes"], rows=line["rows"])
+
+
+@main.group(name="import")
+def import_() -> None:
+    """Make recordings from captures and logs that somebody else made.
+
+    The result is a recording like that of a run: report, export and compare read it.
+
+    \b
+      mqttlab import capture broker.pcapng           every frame, every MQTT packet, the messages
+      mqttlab import log client1.log client2.log     logs of Schuhmacher 2018: sender and relay
+      mqttlab import log messages.csv                a table of messages
+      mqttlab report runs/broker-...
+
+    Files may be compressed (gzip, Zstandard). `-` is standard input. docs/import.md says what is taken from what.
+    """
+
+
+@import_.command()
+@FILES
+@OUTPUT
+@RUNS
+@NAME
+@click.option("--broker-port", "ports", type=click.IntRange(1, 65535), multiple=True, metavar="PORT",
+              help="Where brokers listen; may be given several times. Connections to other ports are recognised by "
+                   "their CONNECT.  [default: 1883]")
+@click.option("--deliver-on", type=click.Choice(["release", "publish"]), default="release", show_default=True,
+              help="Whether a message at QoS 2 is delivered at its PUBREL, as Paho does, or already at its PUBLISH.")
+@HTML
+@_mistakes_exit_with_2
+def capture(
+    files: tuple[Path, ...], output: Path | None, runs: Path, name: str | None, ports: tuple[int, ...],
+    deliver_on: str, html: bool,
+) -> None:
+    """Import captures (pcapng, pcap) into one recording.
+
+    Several captures are merged by time: those of one interface one after the other, or of several links side by side,
+    where frames that crossed two of them are recognised. What a capture does not hold stays empty; where it ends
+    early or misses something the report says so.
+
+    \b
+      mqttlab import capture broker.pcapng
+      tcpdump -i any -w - port 1883 | mqttlab import capture -
+      mqttlab import capture --broker-port 8884 --output runs/field field.pcap.gz
+    """
+    options = ["--deliver-on", deliver_on]
+    for port in ports:
+        options += ["--broker-port", str(port)]
+    _import("capture", files, output, runs, name, options, html)
+
+
+@import_.command()
+@FILES
+@OUTPUT
+@RUNS
+@NAME
+@click.option("--utc-offset", default="Z", metavar="+HH:MM",
+              help="How far times without a zone are ahead of UTC  [default: not at all]")
+@HTML
+@_mistakes_exit_with_2
+def log(
+    files: tuple[Path, ...], output: Path | None, runs: Path, name: str | None, utc_offset: str, html: bool
+) -> None:
+    """Import message logs, or tables of messages (.csv), into one recording.
+
+    A log has lines of `date,time,action,topic,qos,size,id`, one file for each client; a relay's log belongs beside its
+    sender's.
+
+    A table has a header line and a line for each delivery; its columns are, in any order: message, publisher,
+    subscriber, topic, qos, payload_bytes, intended, sent, received. Times are ISO 8601 or seconds, or numbers in the
+    unit that the column's name ends with (sent_ms, received_ns). `received` is empty where a message was lost, `sent`
+    where it was never sent.
+
+    \b
+      mqttlab import log --utc-offset +02:00 roundtrip-client1.log roundtrip-client2.log
+      mqttlab import log messages.csv
+    """
+    _import(evidence_of(files), files, output, runs, name, ["--utc-offset", utc_offset], html)
+
+
+def _import(
+    evidence: Evidence, files: Sequence[Path], output: Path | None, runs: Path, name: str | None,
+    options: list[str], html: bool,
+) -> None:
+    directory = output or directory_for(files, runs)
+    if name is not None:
+        options += ["--name", name]
+    with ImportProgress(Console(stderr=True)) as progress:
+        outcome = import_evidence(evidence, files, directory.absolute(), progress.observe, options=options)
+    _report_run(outcome, html)
+    sys.exit(EXIT[outcome.verdict])

@@ -1,0 +1,122 @@
+"""Imports: captures, logs and tables that somebody else made, turned into recordings by the engine.
+
+What comes out is a recording like any other; ``docs/import.md`` says what is taken from what.
+
+Raises:
+    EngineError: the engine is not there, or a file cannot be read; nothing was written.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from mqttlab.runs import EngineError, Outcome, engine_path, name_for
+
+Evidence = Literal["capture", "log", "csv"]
+# What only says how a file is stored; the engine drops the same ones from the names of links and clients.
+STORED = {".gz", ".zst", ".pcapng", ".pcap", ".cap", ".ntar", ".log", ".csv"}
+
+
+def evidence_of(files: Iterable[Path]) -> Literal["log", "csv"]:
+    """Whether message logs are tables, by their names.
+
+    Raises:
+        EngineError: some are and some are not; the two cannot be told together.
+    """
+    tables = ["csv" in {suffix.lstrip(".").lower() for suffix in file.suffixes} for file in files]
+    if any(tables) and not all(tables):
+        raise EngineError("logs and tables (.csv) cannot be imported together; import them one after the other")
+    return "csv" if any(tables) else "log"
+
+
+def title_of(files: Sequence[Path]) -> str:
+    """What an import is called: its first file without suffixes."""
+    first = files[0]
+    if str(first) == "-":
+        return "import"
+    name = Path(first.name)
+    while name.suffix.lower() in STORED and name.stem:
+        name = Path(name.stem)
+    return str(name) if len(files) == 1 else f"{name}-and-{len(files) - 1}-more"
+
+
+def directory_for(files: Sequence[Path], runs: Path) -> Path:
+    """A directory for an import that does not exist yet, among the runs."""
+    return name_for(title_of(files), 0, 1, runs)
+
+
+def import_evidence(
+    evidence: Evidence,
+    files: Sequence[Path],
+    directory: Path,
+    observe: Callable[[dict[str, Any]], None],
+    *,
+    options: Sequence[str] = (),
+) -> Outcome:
+    """Turn files into the recording ``directory`` and wait for its end.
+
+    Args:
+        evidence: what the files are.
+        files: the files; ``-`` is standard input.
+        directory: where the recording goes; it must not hold one.
+        observe: called with each of the engine's progress lines.
+        options: further options of ``mqttlab-engine import``.
+
+    Raises:
+        EngineError: the engine is not there, or a file cannot be read; nothing was written.
+    """
+    if (directory / "plan.json").exists():
+        raise EngineError(f"{directory} holds a recording already; choose another directory")
+    fresh = not directory.exists()
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    arguments = ["import", evidence, "--output", str(directory), *options, *map(str, files)]
+    if "--name" not in options:
+        arguments += ["--name", title_of(files)]
+    try:
+        last, code, words = _follow(arguments, observe)
+    except BaseException:
+        _discard(directory, fresh)
+        raise
+    if last is None:
+        _discard(directory, fresh)
+        raise EngineError(words or f"the engine ended with {code}; nothing was imported")
+    warnings = [str(text) for text in last.pop("warnings")]
+    return Outcome(verdict=last["verdict"], directory=directory, reason=last.get("reason"), warnings=warnings)
+
+
+def _follow(
+    arguments: Sequence[str], observe: Callable[[dict[str, Any]], None]
+) -> tuple[dict[str, Any] | None, int, str]:
+    """Runs the engine; returns its last word, if it had one, with all warnings, its exit status and complaints."""
+    last: dict[str, Any] | None = None
+    warnings: list[str] = []
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as complaints:
+        engine = subprocess.Popen([engine_path(), *arguments], stdout=subprocess.PIPE, stderr=complaints, text=True)
+        try:
+            assert engine.stdout is not None
+            for text in engine.stdout:
+                line = json.loads(text)
+                observe(line)
+                if line["event"] == "warning":
+                    warnings.append(line["text"])
+                elif line["event"] == "done":
+                    last = {**line, "warnings": warnings}
+            code = engine.wait()
+        finally:
+            engine.kill()
+            engine.wait()
+        complaints.seek(0)
+        words = complaints.read().strip().removeprefix("mqttlab-engine: ")
+    return last, code, words
+
+
+def _discard(directory: Path, fresh: bool) -> None:
+    """What an import leaves that did not end: the evidence is still there, so that half a recording is of no use."""
+    if fresh:
+        shutil.rmtree(directory, ignore_errors=True)
