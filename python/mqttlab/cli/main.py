@@ -219,16 +219,21 @@ def study(study: Path, quick: bool, tables: tuple[str, ...], jobs: int | None, o
     \b
       mqttlab study studies/perez2005 --quick
       mqttlab study studies/perez2005 --table 5.17 --table 5.18
+      mqttlab study studies/andersen2021 --out andersen2021.md
     """
     from mqttlab.cli.study import run_study
+    from mqttlab.studies.catalogue import STUDIES
 
     published = study / "published"
+    name = study.resolve().name
     if not (published / "claims.toml").is_file():
         _refuse([f"{study} is not a study: it has no published/claims.toml; try studies/perez2005"])
+    if name not in STUDIES:
+        _refuse([f"{study} cannot be rerun; those that can: {', '.join(STUDIES)}"])
     console = Console()
     if not console.is_terminal:
         console.width = max(console.width, 160)
-    text = run_study(published, console, quick=quick, tables=tables, jobs=jobs)
+    text = run_study(STUDIES[name], published, console, quick=quick, tables=tables, jobs=jobs)
     if out is not None:
         try:
             out.write_text(text, encoding="utf-8")

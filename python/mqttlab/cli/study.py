@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,41 +10,37 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from mqttlab.studies import Cell, Comparison, simulate
-from mqttlab.studies import perez2005 as perez
-from mqttlab.studies import perez2005_claims as claims
+from mqttlab.studies import Cell, Comparison, Study, simulate
 from mqttlab.studies.table import INFINITE
 
 VERDICTS = {True: "[green]holds[/]", False: "[bold yellow]does not hold[/]", None: "not decided"}
 
 
-def run_study(directory: Path, console: Console, *, quick: bool, tables: Sequence[str], jobs: int | None) -> str:
-    """Rerun perez2005, print its tables and claims, and return them as Markdown.
+def run_study(study: Study, directory: Path, console: Console, *, quick: bool, tables: Sequence[str],
+              jobs: int | None) -> str:
+    """Rerun a study, print its tables and claims, and return them as Markdown.
 
     Args:
-        directory: where the published values are (``studies/perez2005/published``).
-        quick: fewer messages, coarser means.
-        tables: only these tables, such as ``5.4``; all when empty.
+        study: what to rerun.
+        directory: where its published values are (``studies/<name>/published``).
+        quick: the study's shorter effort.
+        tables: only these tables, such as ``5.4``; all, and the claims, when empty.
         jobs: simulations at once.
     """
-    effort = perez.QUICK if quick else perez.THOROUGH
-    delays = perez.delay_cells(directory)
-    efficiencies = perez.efficiency_cells(directory)
-    cases: list[perez.Case] = [case for case, table, _ in delays if not tables or table in tables]
-    cases += [case for case, table, *_ in efficiencies if not tables or table in tables]
-    if not tables:
-        cases += claims.needed()
-    scenarios = {case.name: case.scenario(effort) for case in cases}
+    effort = study.quick if quick else study.thorough
+    scenarios = {case.name: case.scenario(effort) for case in study.cases(directory, tables)}
+    began = time.monotonic()
     with _progress(console) as progress:
         task = progress.add_task("simulating", total=len(scenarios))
-        results = simulate(scenarios, perez.measure, jobs=jobs, progress=lambda _: progress.advance(task))
-    cells = perez.compare_delays(directory, results) + perez.compare_efficiencies(directory, results)
-    cells = [cell for cell in cells if not tables or cell.table in tables]
-    judged = claims.evaluate(directory, results) if not tables else []
+        results = simulate(scenarios, study.measure, jobs=jobs, progress=lambda _: progress.advance(task))
+    took_s = time.monotonic() - began
+    cells = [cell for cell in study.compare(directory, results) if not tables or cell.table in tables]
+    judged = study.claims(directory, results) if not tables else []
     for table in dict.fromkeys(cell.table for cell in cells):
         console.print(_table(table, [cell for cell in cells if cell.table == table]))
     if judged:
         console.print(_claims(judged))
+    console.print(f"{len(scenarios)} simulations in {took_s:.1f} s", highlight=False)
     return markdown(cells, judged)
 
 
@@ -63,7 +60,7 @@ def _table(name: str, cells: list[Cell]) -> Table:
     return table
 
 
-def _claims(judged: list[Comparison]) -> Table:
+def _claims(judged: Sequence[Comparison]) -> Table:
     table = Table(title="Claims", title_justify="left", title_style="bold", show_lines=True)
     for column in ("claim", "verdict", "numbers"):
         table.add_column(column)
@@ -81,7 +78,7 @@ def _ratio(cell: Cell) -> str:
     return "" if cell.ratio is None or cell.ratio != cell.ratio else f"{cell.ratio:.2f}"
 
 
-def markdown(cells: list[Cell], judged: list[Comparison]) -> str:
+def markdown(cells: Sequence[Cell], judged: Sequence[Comparison]) -> str:
     """The tables and the claims as Markdown."""
     lines: list[str] = []
     if judged:

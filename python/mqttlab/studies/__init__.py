@@ -5,6 +5,7 @@ side by side. The published values are files in ``studies/<name>/published``.
 """
 
 from mqttlab.studies.simulate import Simulations, simulate
+from mqttlab.studies.study import Study
 from mqttlab.studies.table import Cell, Comparison
 
-__all__ = ["Cell", "Comparison", "Simulations", "simulate"]
+__all__ = ["Cell", "Comparison", "Simulations", "Study", "simulate"]

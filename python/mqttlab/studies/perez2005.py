@@ -341,3 +341,8 @@ def compare_efficiencies(directory: Path, results: Mapping[str, Measured]) -> li
              simulated=efficiency_of(results[case.name], place, metric))
         for case, table, place, metric, value in efficiency_cells(directory) if case.name in results
     ]
+
+
+def compare(directory: Path, results: Mapping[str, Measured]) -> list[Cell]:
+    """Every table, published and simulated."""
+    return compare_delays(directory, results) + compare_efficiencies(directory, results)

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from mqttlab.studies.perez2005 import BURSTY, Case, Ethernet, Measured, Wifi, delay_cells, efficiency_of
+from mqttlab.studies.perez2005 import (
+    BURSTY,
+    Case,
+    Ethernet,
+    Measured,
+    Wifi,
+    delay_cells,
+    efficiency_cells,
+    efficiency_of,
+)
 from mqttlab.studies.table import INFINITE, Comparison
 
 Results = Mapping[str, Measured]
@@ -35,6 +44,13 @@ def needed() -> list[Case]:
     cases += [large(payload=payload, ber=1e-5, p_bb=0.1, qos=qos) for payload in (50, 200) for qos in QOS]
     cases += [wifi(20, qos=qos, rts=True, mss=1024) for qos in QOS]
     return cases
+
+
+def cases(directory: Path, tables: Sequence[str]) -> list[Case]:
+    """The scenarios behind these tables; without tables, behind all of them and the claims."""
+    printed: list[tuple[Case, str]] = [(case, table) for case, table, _ in delay_cells(directory)]
+    printed += [(case, table) for case, table, *_ in efficiency_cells(directory)]
+    return [case for case, table in printed if not tables or table in tables] + ([] if tables else needed())
 
 
 def evaluate(directory: Path, results: Results) -> list[Comparison]:

@@ -1,0 +1,212 @@
+"""E. P. Andersen, Creating an Analysis Tool for Testing and Evaluating the MQTT Protocol, 2021: its ten scenarios.
+
+What is simulated are the files in ``scenarios/andersen2021``, at full length. Readings chosen where the study leaves
+something open:
+
+- Its clients publish in step, QoS 0 first and QoS 2 last: on NATO Narrowband that makes mean delays of 2.0, 4.2 and
+  8.9 s with GPS (printed: 2.15, 3.55 and 9.74), on SATCOM 0.79, 1.20 and 2.72 s with images (0.87, 1.24 and 2.6).
+  At random moments it would be 1.2, 1.0 and 2.7 s, and 0.60, 0.59 and 1.70 s. Over all lossless rows the mean delays
+  are off by a factor of 1.15 in step and 1.44 at random. SATCOM with GPS alone fits better at random.
+- Delay and loss are on the broker's way out only, as the study's netem was: its smallest delays are one latency at
+  QoS 0 and three at QoS 2.
+- "Data rate" is that of the direction towards the clients: it is what stays below the rate of each network.
+- "Message size" is a frame with the end of a PUBLISH, Ethernet's 14 bytes included. The study's own captures merge
+  segments (receive offload), so that frames longer than 1514 bytes appear in them; here each segment is a frame.
+- The study describes images of about 1300 B, and its captures show PUBLISH packets of about 1520 B (a whole one of
+  1589 B as a frame, a second segment of 138 B). The scenarios keep to the description: one segment an image. Its
+  captured GPS frames of 438 B are 34 B shorter than ours.
+- Losses are counted among the messages sent, in percent: the study's clients stop to count while they are offline,
+  the ones here send or queue on.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from mqttlab import metrics
+from mqttlab.metrics.frames import frames, marked
+from mqttlab.recording import Recording
+from mqttlab.studies.table import Cell
+
+ETHERNET_BYTES = 14
+NETWORKS = {
+    "Tactical Broadband": "tactical-broadband", "SATCOM": "satcom", "NATO Narrowband Waveform": "nato-narrowband",
+    "CNR 1%": "cnr-1", "CNR 10%": "cnr-10",
+}
+PAYLOADS = {"GPS": "gps", "Image": "image"}
+NETWORK_TABLES, APPLICATION_TABLES = "tables_5_1_to_5_9_network_layer", "tables_5_2_to_5_10_application_layer"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effort:
+    """How long to simulate."""
+
+    duration_s: float
+    cool_down_s: float
+
+
+THOROUGH = Effort(duration_s=600.0, cool_down_s=300.0)
+QUICK = Effort(duration_s=120.0, cool_down_s=60.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One of the ten scenarios."""
+
+    file: Path
+
+    @property
+    def name(self) -> str:
+        """Unique among the study's scenarios: the name of its file."""
+        return self.file.stem
+
+    def scenario(self, effort: Effort) -> dict[str, Any]:
+        """As a scenario file's values."""
+        values = tomllib.loads(self.file.read_text(encoding="utf-8"))
+        values["phases"] |= {"duration": f"{effort.duration_s:g} s", "cool_down": f"{effort.cool_down_s:g} s"}
+        for group in values["groups"]:
+            if "publish" in group:
+                group["publish"]["start_phase"] = "synchronised"
+        return values
+
+
+@dataclass(frozen=True, kw_only=True)
+class Application:
+    """What the application-layer tables print of one QoS level."""
+
+    messages_sent: int
+    messages_lost_percent: float
+    delay_s_min: float
+    delay_s_mean: float
+    delay_s_max: float
+    disconnects: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """What is kept of a simulation."""
+
+    by_qos: Mapping[int, Application]
+    network: Mapping[str, float]
+    """By the metric's name in the published tables."""
+
+
+def cases(directory: Path, tables: Sequence[str]) -> list[Case]:
+    """The scenarios behind these tables; without tables, all ten."""
+    printed = pl.concat([_published(directory, name).select("table", "network", "payload")
+                         for name in (NETWORK_TABLES, APPLICATION_TABLES)])
+    wanted = printed.filter(pl.col("table").is_in(list(tables))) if tables else printed
+    scenarios = directory.resolve().parents[2] / "scenarios" / directory.resolve().parent.name
+    names = dict.fromkeys(case_name(row["network"], row["payload"]) for row in wanted.iter_rows(named=True))
+    return [Case(file=scenarios / f"{name}.toml") for name in names]
+
+
+def case_name(network: str, payload: str) -> str:
+    """The scenario of a network and a payload as the tables name them."""
+    return f"{NETWORKS[network]}-{PAYLOADS[payload]}"
+
+
+def measure(recording: Recording) -> Measured:
+    """The application layer by QoS, and the network layer of the whole run."""
+    by_qos = {row["qos"]: _application(row) for row in metrics.application(recording).iter_rows(named=True)}
+    return Measured(by_qos=by_qos, network=_network(recording))
+
+
+def _application(row: Mapping[str, Any]) -> Application:
+    return Application(
+        messages_sent=row["messages_sent"],
+        messages_lost_percent=_number(row["messages_lost_percent"]),
+        delay_s_min=_number(row["latency_ms_min"]) / 1000,
+        delay_s_mean=_number(row["latency_ms_mean"]) / 1000,
+        delay_s_max=_number(row["latency_ms_max"]) / 1000,
+        disconnects=row["disconnects"],
+    )
+
+
+def _network(recording: Recording) -> dict[str, float]:
+    seen = frames(recording)
+    if seen.is_empty():
+        return {}
+    sent = seen.filter(pl.col("hop") == 0)
+    of_publish = sent.filter(pl.col("publishes") > 0)["ip_bytes"].cast(pl.Int64) + ETHERNET_BYTES
+    outwards = metrics.network(recording, ["direction"]).filter(pl.col("direction") == "to_client")
+    return {
+        "total_packets": float(sent.height),
+        "data_rate_kbit_s": float(outwards["data_rate_kbit_s"].sum()),
+        "min_message_bytes": _number(of_publish.min()),
+        "avg_message_bytes": _number(of_publish.mean()),
+        "max_message_bytes": _number(of_publish.max()),
+        "tcp_retransmissions": float(sent.select(marked("retransmission").sum()).item()),
+        "duplicate_acks": float(sent.select(marked("duplicate_ack").sum()).item()),
+    }
+
+
+def _number(value: Any) -> float:
+    return float("nan") if value is None else float(value)
+
+
+def published_application(directory: Path) -> dict[tuple[str, int], Application]:
+    """The printed application-layer rows, by scenario and QoS."""
+    return {
+        (case_name(row["network"], row["payload"]), row["qos"]): Application(
+            messages_sent=row["messages_sent"],
+            messages_lost_percent=100 * row["messages_lost"] / row["messages_sent"],
+            delay_s_min=_number(row["min_delay_s"]),
+            delay_s_mean=_number(row["avg_delay_s"]),
+            delay_s_max=_number(row["max_delay_s"]),
+            disconnects=row["disconnects"],
+        )
+        for row in _published(directory, APPLICATION_TABLES).iter_rows(named=True)
+    }
+
+
+def compare(directory: Path, results: Mapping[str, Measured]) -> list[Cell]:
+    """Every table, published and simulated, in the order of their numbers."""
+    cells = _compare_network(directory, results) + _compare_application(directory, results)
+    return sorted(cells, key=lambda cell: [int(part) for part in cell.table.split(".")])
+
+
+def _compare_network(directory: Path, results: Mapping[str, Measured]) -> list[Cell]:
+    rows = _published(directory, NETWORK_TABLES).sort("payload", maintain_order=True)
+    return [
+        Cell(table=row["table"], place=f"{row['network']}, {row['payload']}", metric=row["metric"],
+             published=float(row["value"]), simulated=results[name].network.get(row["metric"], float("nan")))
+        for row in rows.iter_rows(named=True) if (name := case_name(row["network"], row["payload"])) in results
+    ]
+
+
+def _compare_application(directory: Path, results: Mapping[str, Measured]) -> list[Cell]:
+    cells: list[Cell] = []
+    printed = published_application(directory)
+    for row in _published(directory, APPLICATION_TABLES).iter_rows(named=True):
+        name, qos = case_name(row["network"], row["payload"]), row["qos"]
+        if name not in results:
+            continue
+        place = f"{row['network']}, {row['payload']}, QoS {qos}"
+        theirs, ours = vars(printed[name, qos]), vars(results[name].by_qos[qos])
+        cells += [Cell(table=row["table"], place=place, metric=words, published=float(theirs[metric]),
+                       simulated=float(ours[metric])) for metric, words in METRICS.items()]
+    return cells
+
+
+METRICS = {
+    "messages_sent": "messages sent", "messages_lost_percent": "messages lost, %", "delay_s_min": "least delay, s",
+    "delay_s_mean": "mean delay, s", "delay_s_max": "greatest delay, s", "disconnects": "disconnects",
+}
+
+
+def published_network(directory: Path) -> dict[tuple[str, str], float]:
+    """The printed network-layer values, by scenario and metric."""
+    return {(case_name(row["network"], row["payload"]), row["metric"]): float(row["value"])
+            for row in _published(directory, NETWORK_TABLES).iter_rows(named=True)}
+
+
+def _published(directory: Path, name: str) -> pl.DataFrame:
+    # "5.10" must not become 5.1.
+    return pl.read_csv(directory / f"{name}.csv", schema_overrides={"table": pl.String}, infer_schema_length=None)
