@@ -39,6 +39,8 @@ pub(crate) struct Client {
     standing: Standing,
     /// Attempts to connect since the last success.
     attempts: u32,
+    /// Whether the broker has ever accepted it.
+    accepted: bool,
     /// Whether the broker has ever accepted its subscriptions.
     subscribed: bool,
     subscribe_sent: Instant,
@@ -163,6 +165,7 @@ impl Client {
             offered: 0,
             standing: Standing::Absent,
             attempts: 0,
+            accepted: false,
             subscribed: false,
             subscribe_sent: Instant::ZERO,
             dice: seed.derive("reconnect").index(u64::from(number)).dice(),
@@ -212,7 +215,7 @@ impl World {
 
     fn connect(&mut self, number: u32) {
         let client = &mut self.clients[number as usize];
-        let again = client.attempts > 0 || client.subscribed;
+        let again = client.attempts > 0 || client.accepted;
         client.attempts += 1;
         let index = client.index;
         if again {
@@ -342,6 +345,7 @@ impl World {
         let client = &mut self.clients[number as usize];
         let Link::Open { since, .. } = client.link else { return };
         client.attempts = 0;
+        client.accepted = true;
         if !session_present {
             // Their PUBREL will never come.
             client.held.clear();

@@ -13,6 +13,10 @@ use crate::world::World;
 impl World {
     /// A client reads a packet.
     pub(crate) fn take_packet(&mut self, number: u32, packet: &Packet) {
+        if self.leaving && !self.clients[number as usize].session.is_online() {
+            // Nobody is there to take what comes after a farewell.
+            return;
+        }
         let id = packet.id;
         let input = match packet.kind {
             Kind::Publish => return self.take_publish(number, packet),

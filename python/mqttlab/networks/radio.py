@@ -56,11 +56,11 @@ STANDARDS: dict[str, Standard] = {
     "dsss-2": Standard(
         meaning="802.11 of 1997: data at 2 Mbit/s, control at 1 Mbit/s, long preamble", modulation="dsss",
         data_rate_bit_s=2_000_000, control_rate_bit_s=1_000_000, preamble_us=192, slot_us=20, cw_min_slots=31,
-        snir_control_mdb=4_000, snir_data_mdb=6_000, carrier_sense_mdbm=-85_000),
+        snir_control_mdb=4_000, snir_data_mdb=4_000, carrier_sense_mdbm=-85_000),
     "b-11": Standard(
         meaning="802.11b: data at 11 Mbit/s, control at 2 Mbit/s, long preamble", modulation="dsss",
         data_rate_bit_s=11_000_000, control_rate_bit_s=2_000_000, preamble_us=192, slot_us=20, cw_min_slots=31,
-        snir_control_mdb=6_000, snir_data_mdb=10_000, carrier_sense_mdbm=-85_000),
+        snir_control_mdb=4_000, snir_data_mdb=10_000, carrier_sense_mdbm=-85_000),
     "g-54": Standard(
         meaning="802.11g among its own kind: data at 54 Mbit/s, control at 24 Mbit/s", modulation="erp_ofdm",
         data_rate_bit_s=54_000_000, control_rate_bit_s=24_000_000, preamble_us=20, slot_us=9, cw_min_slots=15,
@@ -104,7 +104,8 @@ class Radio(Part):
     standard: Literal["dsss-2", "b-11", "g-54"] = Field("b-11", description="Rates and times of the standard.")
     rts_threshold: Annotated[int, BeforeValidator(size_bytes)] | None = Field(
         None, description="Data frames above this are announced by RTS/CTS; `0 B` for all, left out for none.")
-    retries: int = Field(7, ge=1, le=255, description="Transmissions of a frame (or its RTS) before it is dropped.")
+    short_retries: int = Field(7, ge=1, le=255, description="Transmissions of a frame, or its RTS, before it is dropped.")
+    long_retries: int = Field(4, ge=1, le=255, description="Transmissions of an announced frame before it is dropped.")
     queue: int | None = Field(50, ge=1, description="Frames that wait at a station.")
     area: AreaMm = Field((150_000, 150_000), description="Where stations are placed, and move.")
     placement: Literal["random", "grid"] = Field("random", description="How they are placed.")
@@ -134,8 +135,8 @@ class Radio(Part):
         return {
             "name": "radio",
             "phy": standard.phy(),
-            "mac": {"rts_threshold_bytes": self.rts_threshold, "short_retry_limit": self.retries,
-                    "long_retry_limit": self.retries, "queue_limit_frames": self.queue},
+            "mac": {"rts_threshold_bytes": self.rts_threshold, "short_retry_limit": self.short_retries,
+                    "long_retry_limit": self.long_retries, "queue_limit_frames": self.queue},
             "radio": {
                 "frequency_hz": 2_400_000_000, "exponent_milli": round(1000 * self.path_loss_exponent),
                 "transmit_power_mdbm": self.transmit_power, "sensitivity_mdbm": self.sensitivity,

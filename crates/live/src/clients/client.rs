@@ -57,6 +57,8 @@ pub(super) struct Client {
     standing: Standing,
     /// Attempts to connect since the last success.
     attempts: u32,
+    /// Whether the broker has ever accepted this client.
+    accepted: bool,
     /// Whether the broker has ever accepted this client's subscriptions.
     subscribed: bool,
     subscribe_sent: Instant,
@@ -127,6 +129,7 @@ impl Client {
             held: Vec::new(),
             standing: Standing::Absent,
             attempts: 0,
+            accepted: false,
             subscribed: false,
             subscribe_sent: Instant::ZERO,
             dice: shared.plan.seed.derive("reconnect").index(u64::from(number)).dice(),
@@ -224,7 +227,7 @@ impl Client {
     }
 
     fn connect(&mut self, turn: &mut Turn<'_>) {
-        if self.attempts > 0 || self.subscribed {
+        if self.attempts > 0 || self.accepted {
             turn.event(EventKind::Reconnect, self.number, None, "");
         }
         self.attempts += 1;
@@ -363,6 +366,7 @@ impl Client {
     fn connected(&mut self, turn: &mut Turn<'_>, session_present: bool) {
         let Connection::Open { since, .. } = self.connection else { return };
         self.attempts = 0;
+        self.accepted = true;
         let detail = if session_present { "session present" } else { "" };
         turn.event(EventKind::Connack, self.number, Some(turn.now.since(since)), detail);
         if !session_present {
