@@ -61,6 +61,7 @@ impl Server {
         let options = BrokerOptions {
             max_inflight: settings.max_inflight.min(u16::MAX.into()) as u16,
             max_queued: settings.max_queued,
+            ..BrokerOptions::default()
         };
         Server {
             broker: Broker::new(options),
@@ -239,7 +240,7 @@ impl World {
 
     fn response(&mut self, output: &Output) -> Option<Response> {
         let (connection, packet) = match *output {
-            Output::Connack { connection, session_present } => {
+            Output::Connack { connection, session_present, .. } => {
                 let packet = Packet { session_present, ..Packet::bare(Kind::Connack, 0) };
                 (connection, Some((packet, encode::connack_len(self.version_at(connection)))))
             }
@@ -268,6 +269,8 @@ impl World {
                 self.tally.dropped_by_broker += 1;
                 return None;
             }
+            // Tokens say who a message is, and are never used again.
+            Output::Released { .. } => return None,
         };
         let number = self.connections.peek(connection.0).number;
         Some(Response { place: connection.0, number, packet })

@@ -104,8 +104,9 @@ class Radio(Part):
     standard: Literal["dsss-2", "b-11", "g-54"] = Field("b-11", description="Rates and times of the standard.")
     rts_threshold: Annotated[int, BeforeValidator(size_bytes)] | None = Field(
         None, description="Data frames above this are announced by RTS/CTS; `0 B` for all, left out for none.")
-    short_retries: int = Field(7, ge=1, le=255, description="Transmissions of a frame, or its RTS, before it is dropped.")
-    long_retries: int = Field(4, ge=1, le=255, description="Transmissions of an announced frame before it is dropped.")
+    short_retries: int = Field(
+        7, ge=1, le=255, description="Transmissions of a frame that is not announced, or of its RTS.")
+    long_retries: int = Field(4, ge=1, le=255, description="Transmissions of an announced frame.")
     queue: int | None = Field(50, ge=1, description="Frames that wait at a station.")
     area: AreaMm = Field((150_000, 150_000), description="Where stations are placed, and move.")
     placement: Literal["random", "grid"] = Field("random", description="How they are placed.")
