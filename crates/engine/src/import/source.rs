@@ -250,9 +250,10 @@ impl Capture {
         if place >= self.links.len() {
             self.links.resize(place + 1, None);
         }
+        let before = self.links.iter().flatten().count();
         *self.links[place].get_or_insert_with(|| {
             let number = links.len().min(usize::from(u16::MAX)) as u16;
-            let suffix = if place == 0 { String::new() } else { format!("#{}", place + 1) };
+            let suffix = if before == 0 { String::new() } else { format!("#{}", before + 1) };
             links.push(format!("{}{suffix}", self.label));
             number
         })
