@@ -117,6 +117,11 @@ class Recording:
         )
 
     @cached_property
+    def kept(self) -> dict[str, pl.DataFrame]:
+        """What metrics have derived from the tables, by name: derived once, however many of them ask for it."""
+        return {}
+
+    @cached_property
     def control_packets(self) -> pl.DataFrame:
         """One row per MQTT control packet seen on a link."""
         return self.table("control_packets")

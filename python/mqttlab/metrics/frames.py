@@ -8,6 +8,8 @@ from mqttlab.recording import Recording
 
 FIN_SYN_RST = {"fin": 1, "syn": 2, "rst": 4}
 ACK = 16
+# Many bytes for what no table needs.
+NOT_KEPT = ("cause", "protocol", "window", "tsval", "tsecr", "sack", "marks")
 # Of frames joined with their connections' ends.
 TOWARDS = (
     pl.when(pl.col("source_port") == pl.col("client_port")).then(pl.lit("to_broker"))
@@ -18,17 +20,23 @@ TOWARDS = (
 def frames(recording: Recording) -> pl.DataFrame:
     """Every frame on every link of its path, without the copies that links make.
 
-    The rows of ``packets`` with ``towards`` (``to_broker`` or ``to_client``; null without TCP), ``client`` and
-    ``group`` (null where they are not known), ``marks`` as a list, on every link of the path, ``publishes`` and
-    ``control_packets`` (how many became complete in the segment).
+    Columns of ``packets``, without ``NOT_KEPT``; with ``towards`` (``to_broker`` or ``to_client``; null without TCP),
+    ``client`` and ``group`` (null where they are not known), ``marks`` as a list, on every link of the path,
+    ``publishes`` and ``control_packets`` (how many became complete in the segment).
     """
+    if "frames" not in recording.kept:
+        recording.kept["frames"] = _frames(recording)
+    return recording.kept["frames"]
+
+
+def _frames(recording: Recording) -> pl.DataFrame:
     packets = recording.packets
     if packets.is_empty():
         return packets
     packets = packets.filter(pl.col("fate") != "duplicated")
     marks = packets.filter(pl.col("hop") == 0, pl.col("marks").is_not_null()).select("frame", "marks")
     return (
-        packets.drop("marks")
+        packets.drop(NOT_KEPT)
         .join(marks.unique("frame"), on="frame", how="left", maintain_order="left")
         .join(connection_ends(recording, packets), on="connection", how="left", maintain_order="left")
         .with_columns(

@@ -33,7 +33,7 @@ def network(recording: Recording, scopes: Sequence[str] = SCOPES) -> pl.DataFram
     seen = frames(recording)
     if seen.is_empty():
         return pl.DataFrame()
-    samples = round_trips(recording, seen)
+    samples = round_trips(recording)
     first = seen.filter(pl.col("hop") == 0)
     parts = [_scope(scope, seen if scope == "link" else first, samples) for scope in scopes]
     return pl.concat(parts, how="diagonal")
@@ -50,7 +50,7 @@ def connections(recording: Recording) -> pl.DataFrame:
     ).drop("client")
 
 
-def round_trips(recording: Recording, seen: pl.DataFrame | None = None) -> pl.DataFrame:
+def round_trips(recording: Recording) -> pl.DataFrame:
     """Round trips as the senders of data saw them, in the order in which their acknowledgements were sent.
 
     From a data segment's coming to its first link until its exact acknowledgement has arrived; none for a segment
@@ -58,19 +58,26 @@ def round_trips(recording: Recording, seen: pl.DataFrame | None = None) -> pl.Da
 
     Columns: ``connection``, ``client``, ``group``, ``towards`` (the data's), ``at_s``, ``rtt_ms``, ``rto_ms``.
     """
-    seen = frames(recording) if seen is None else seen
+    if "round_trips" not in recording.kept:
+        recording.kept["round_trips"] = _round_trips(recording, frames(recording))
+    return recording.kept["round_trips"]
+
+
+def _round_trips(recording: Recording, seen: pl.DataFrame) -> pl.DataFrame:
     if seen.is_empty():
         return pl.DataFrame(schema={"towards": pl.String, "at_s": pl.Float64, "rtt_ms": pl.Float64})
     acknowledgements = seen.filter(pl.col("hop") == 0, pl.col("ack_rtt_ns").is_not_null())
-    arrivals = seen.filter(
-        pl.col("hop") + 1 == pl.col("hops"), pl.col("fate") == "delivered", pl.col("delivered_ns").is_not_null(),
-    ).select("frame", arrived_ns="delivered_ns")
-    rtt_ns = pl.col("ack_rtt_ns") + pl.col("arrived_ns") - pl.col("entered_ns")
-    samples = acknowledgements.join(arrivals, on="frame", maintain_order="left").select(
+    arrived = (pl.col("hop") + 1 == pl.col("hops")) & (pl.col("fate") == "delivered")
+    if seen["hops"].max() == 1:
+        acknowledgements = acknowledgements.filter(arrived).with_columns(arrived_ns="delivered_ns")
+    else:
+        arrivals = seen.filter(arrived).select("frame", arrived_ns="delivered_ns")
+        acknowledgements = acknowledgements.join(arrivals, on="frame", maintain_order="left")
+    samples = acknowledgements.filter(pl.col("arrived_ns").is_not_null()).select(
         "connection", "client", "group",
         towards=pl.when(pl.col("towards") == "to_broker").then(pl.lit("to_client")).otherwise(pl.lit("to_broker")),
         at_s=pl.col("arrived_ns") / 1e9,
-        rtt_ms=rtt_ns / NS_PER_MS,
+        rtt_ms=(pl.col("ack_rtt_ns") + pl.col("arrived_ns") - pl.col("entered_ns")) / NS_PER_MS,
         # The host that is acknowledged is the one whose timer it is.
         rto_min_ms=pl.col("to_host").replace_strict(*_least_timeouts(recording), default=RTO_MIN_NS / NS_PER_MS),
     )
