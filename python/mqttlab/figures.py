@@ -14,6 +14,14 @@ import polars as pl
 
 QOS_COLOURS = {0: "#0072B2", 1: "#E69F00", 2: "#009E73"}
 SERIES_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
+# Parts of a message's time: waits in a socket are red and orange, links yellow and blue, handshakes green.
+PART_COLOURS = {
+    "schedule_ns": "#B0B7C0", "session_ns": "#8A63B8", "sender_nagle_ns": "#D55E00", "sender_socket_ns": "#F2B48C",
+    "queue_to_broker_ns": "#D9B300", "wire_to_broker_ns": "#0072B2", "retransmission_to_broker_ns": "#A5123A",
+    "handshake_ns": "#009E73", "broker_ns": "#5B6572", "broker_window_ns": "#B79AD6", "broker_nagle_ns": "#F07F2E",
+    "broker_socket_ns": "#F7D0B0", "queue_to_subscriber_ns": "#F0E442", "wire_to_subscriber_ns": "#56B4E9",
+    "retransmission_to_subscriber_ns": "#DE6B86", "release_ns": "#66C9A8", "delivery_ns": "#D3D8DE",
+}
 MOST_POINTS = 6_000
 CDF_POINTS = 500
 BARS_NAMED = 20

@@ -69,6 +69,7 @@ def main() -> None:
       mqttlab check scenarios/demo.toml     what would run
       mqttlab run scenarios/demo.toml       run it; the recording goes to runs/
       mqttlab report runs/demo-...          table and HTML page from a recording
+      mqttlab explain runs/demo-...         where the slowest message's time went, frame by frame
       mqttlab compare runs/a runs/b         two runs side by side
       mqttlab study studies/perez2005       a published experiment, rerun
       mqttlab doctor                        what this machine can do
@@ -163,6 +164,28 @@ def report(run: Path, out: Path | None) -> None:
     except OSError as error:
         _refuse([f"{out or run / 'report.html'} cannot be written: {error.strerror}; choose a place with --html"])
     console.print(f"report     {page}", highlight=False, soft_wrap=True)
+
+
+@main.command()
+@RUN
+@click.option("--message", metavar="PUBLISHER:SEQUENCE[@SUBSCRIBER]",
+              help="The message; clients by number or name. Of several deliveries, the slowest.")
+@click.option("--slowest", type=click.IntRange(min=1), default=1, show_default=True, metavar="N",
+              help="The slowest deliveries, where no message is named.")
+@_mistakes_exit_with_2
+def explain(run: Path, message: str | None, slowest: int) -> None:
+    """Explain where the time of a message of the recording RUN went, and what held it.
+
+    Prints its parts, the cause, and every frame that carried it or decided its fate; writes the same as a page with a
+    message sequence chart to RUN/explain-PUBLISHER-SEQUENCE.html and .svg.
+    """
+    from mqttlab.cli.explain import show_explanation
+
+    console = Console()
+    try:
+        show_explanation(run, message, slowest, console)
+    except OSError as error:
+        _refuse([f"{error.filename} cannot be written: {error.strerror}"])
 
 
 @main.command()

@@ -12,6 +12,7 @@ from mqttlab.metrics.attribution import (
     attribution_by_band,
     attribution_by_qos,
     attribution_gap,
+    evidence,
 )
 from mqttlab.metrics.definition import (
     ADJUSTED,
@@ -59,6 +60,7 @@ __all__ = [
     "connections",
     "deliveries",
     "efficiency",
+    "evidence",
     "links",
     "network",
     "overhead",

@@ -13,15 +13,18 @@ recording; where no packets were recorded, the parts are null.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import polars as pl
 
-from mqttlab.metrics.attribution.chain import chain
-from mqttlab.metrics.attribution.matching import control_packets, legs
+from mqttlab.metrics.attribution.chain import chain, intervals
+from mqttlab.metrics.attribution.matching import control_packets, delivered, legs
 from mqttlab.metrics.attribution.transport import Transport
 from mqttlab.metrics.definition import PARTS
 from mqttlab.recording import Recording
 
-__all__ = ["ADDED", "attribution", "attribution_by_band", "attribution_by_qos", "attribution_gap", "chains"]
+__all__ = ["ADDED", "Evidence", "attribution", "attribution_by_band", "attribution_by_qos", "attribution_gap",
+           "evidence", "intervals"]
 
 ADDED = (*PARTS, "adjusted_ns", "legs")
 # Percentiles of the latency, within each QoS level.
@@ -39,19 +42,27 @@ def attribution(recording: Recording) -> pl.DataFrame:
     """
     if recording.messages.is_empty():
         return pl.DataFrame()
-    return _whole(chains(recording)).select(*COLUMNS, *ADDED)
+    if attribution_gap(recording) is None:
+        return _whole(evidence(recording).legs).select(*COLUMNS, *ADDED)
+    nothing = pl.lit(None, pl.Int64)
+    return delivered(recording).select(*COLUMNS, *(nothing.alias(name) for name in ADDED))
 
 
-def chains(recording: Recording) -> pl.DataFrame:
-    """One row per delivery: the parts of its last leg, and the packets, frames and instants they were read from."""
-    if attribution_gap(recording) is not None:
-        delivered = recording.messages.filter(
-            pl.col("fate") == "delivered", pl.col("intended_ns").is_not_null(), pl.col("received_ns").is_not_null())
-        nothing = pl.lit(None, pl.Int64)
-        return delivered.with_row_index("leg").with_columns(
-            *(nothing.alias(part) for part in (*PARTS, "adjusted_ns")), before=pl.lit(None, pl.UInt32))
+@dataclass(frozen=True)
+class Evidence:
+    """What the parts were read from."""
+
+    control_packets: pl.DataFrame
+    transport: Transport
+    legs: pl.DataFrame
+    """One row per delivery: the parts of its last leg, and the packets, frames and instants that tell them."""
+
+
+def evidence(recording: Recording) -> Evidence:
+    """The legs of every delivery; only where :func:`attribution_gap` is ``None``."""
     packets = control_packets(recording)
-    return chain(legs(recording, packets), packets, Transport.of(recording), recording.plan)
+    transport = Transport.of(recording)
+    return Evidence(packets, transport, chain(legs(recording, packets), packets, transport, recording.plan))
 
 
 def attribution_gap(recording: Recording) -> str | None:

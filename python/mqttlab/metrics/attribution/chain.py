@@ -158,6 +158,18 @@ def _with_parts(legs: pl.DataFrame) -> pl.DataFrame:
         handed_on_ns=pl.when(on_release).then(
             pl.when(pl.col("down_release_ns") <= pl.col("received_ns") + SLACK_NS).then("down_release_ns")),
     )
+    legs = _with_steps(legs)
+    known = pl.col("begins_ns").is_not_null() & pl.col("up_frame").is_not_null() & pl.col("down_frame").is_not_null()
+    lengths = _lengths()
+    legs = legs.with_columns(
+        *(pl.when(known).then(lengths[part]).alias(part) for part in PARTS),
+        adjusted_ns=pl.when(known).then("adjusted_ns"),
+    )
+    return legs.drop(f"at_{step}" for step in range(len(STEPS) + 1))
+
+
+def _with_steps(legs: pl.DataFrame) -> pl.DataFrame:
+    """Add the instants in order, ``at_0`` and one for each step, and what that took: ``adjusted_ns``."""
     legs = legs.with_columns(at_0=pl.col("begins_ns"), adjusted_ns=pl.lit(0, pl.Int64), _before=pl.col("begins_ns"))
     for step, (instant, _) in enumerate(STEPS, start=1):
         last = pl.col(f"at_{step - 1}")
@@ -167,13 +179,19 @@ def _with_parts(legs: pl.DataFrame) -> pl.DataFrame:
             pl.coalesce(moved, last).alias(f"at_{step}"), adjusted_ns=pl.col("adjusted_ns") + backwards,
             _before=pl.coalesce(instant, "_before"),
         )
-    known = pl.col("begins_ns").is_not_null() & pl.col("up_frame").is_not_null() & pl.col("down_frame").is_not_null()
-    lengths = _lengths()
-    legs = legs.with_columns(
-        *(pl.when(known).then(lengths[part]).alias(part) for part in PARTS),
-        adjusted_ns=pl.when(known).then("adjusted_ns"),
-    )
-    return legs.drop("_before", *(f"at_{step}" for step in range(len(STEPS) + 1)))
+    return legs.drop("_before")
+
+
+def intervals(legs: pl.DataFrame) -> pl.DataFrame:
+    """The parts of a few legs as spans of time: ``leg``, ``part``, ``from_ns``, ``to_ns``, in order; none empty."""
+    stepped = _with_steps(legs)
+    place = {word: step for step, (_, word) in enumerate(STEPS, start=1)}
+    spans = [
+        stepped.filter(when).select("leg", part=pl.lit(f"{part}_ns"), step=pl.lit(place[word]),
+                                    from_ns=f"at_{place[word] - 1}", to_ns=f"at_{place[word]}")
+        for word, part, when in _shares()
+    ]
+    return pl.concat(spans).filter(pl.col("to_ns") > pl.col("from_ns")).sort("leg", "step").drop("step")
 
 
 def _shares() -> list[tuple[str, str, pl.Expr]]:

@@ -42,6 +42,12 @@ def control_packets(recording: Recording) -> pl.DataFrame:
     )
 
 
+def delivered(recording: Recording) -> pl.DataFrame:
+    """The first deliveries of messages whose publisher is known: those that have a latency."""
+    return recording.messages.filter(
+        pl.col("fate") == "delivered", pl.col("intended_ns").is_not_null(), pl.col("received_ns").is_not_null())
+
+
 def legs(recording: Recording, packets: pl.DataFrame) -> pl.DataFrame:
     """One row per delivery: its message, and the packets of its last leg, ``up_*`` to the broker and ``down_*``
     from it.
@@ -49,9 +55,8 @@ def legs(recording: Recording, packets: pl.DataFrame) -> pl.DataFrame:
     ``leg`` numbers the rows; ``before`` is the leg by which a relay had received what it sent on in this one. The
     columns of the packets are null where nothing was recorded.
     """
-    messages = recording.messages.filter(
-        pl.col("fate") == "delivered", pl.col("intended_ns").is_not_null(), pl.col("received_ns").is_not_null())
-    table = messages.select(NEEDED).with_row_index("leg").with_columns(_until=pl.col("received_ns") + SLACK_NS)
+    table = delivered(recording).select(NEEDED).with_row_index("leg")
+    table = table.with_columns(_until=pl.col("received_ns") + SLACK_NS)
     publishes = packets.filter(pl.col("kind") == "PUBLISH", pl.col("publisher").is_not_null())
     downwards = _columns(publishes.filter(~pl.col("to_broker")), "down_")
     upwards = _columns(publishes.filter("to_broker"), "up_")

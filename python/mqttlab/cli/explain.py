@@ -1,0 +1,80 @@
+"""``mqttlab explain``: where one message's time went, as a table, a sentence, a ladder and a picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+from rich.console import Console
+from rich.table import Table
+
+from mqttlab.explanation import Story, cause, head, ladder, parts_table, tell, write
+from mqttlab.metrics import attribution_gap, evidence
+from mqttlab.recording import Recording, RecordingError
+
+
+def show_explanation(run: Path, message: str | None, slowest: int, console: Console) -> None:
+    """Explain one message of the run, or its slowest ones, and write a page for each.
+
+    Raises:
+        RecordingError: there is no recording, it has no packets, or no such delivery.
+    """
+    recording = Recording.open(run)
+    gap = attribution_gap(recording)
+    if gap is not None:
+        raise RecordingError(f"{run} cannot be explained: {gap}")
+    found = evidence(recording)
+    known = found.legs.filter(pl.col("adjusted_ns").is_not_null())
+    if message is not None:
+        known, slowest = _of_message(recording, known, message), 1
+    if known.is_empty():
+        raise RecordingError(f"{run} cannot be explained: no delivered message has its packets recorded")
+    written: set[str] = set()
+    for leg in known.top_k(slowest, by="latency_ns")["leg"].to_list():
+        story = tell(recording, found, leg)
+        name = f"explain-{story.publisher}-{story.sequence}"
+        name = f"{name}-to-{story.subscriber}" if name in written else name
+        written.add(name)
+        _print(story, console)
+        for path in write(story, recording.directory, name):
+            console.print(f"written to {path}", highlight=False, soft_wrap=True)
+
+
+def _of_message(recording: Recording, known: pl.DataFrame, message: str) -> pl.DataFrame:
+    """The deliveries of ``PUBLISHER:SEQUENCE[@SUBSCRIBER]``; clients by number or by name."""
+    first, _, to = message.partition("@")
+    publisher, separator, sequence = first.rpartition(":")
+    if not separator or not sequence.isdigit():
+        raise RecordingError(f"--message {message}: write PUBLISHER:SEQUENCE or PUBLISHER:SEQUENCE@SUBSCRIBER, such "
+                             "as 0:17 or client1-0:17@client2-0")
+    wanted = pl.col("publisher") == _client(recording, publisher), pl.col("sequence") == int(sequence)
+    for_whom = [pl.col("subscriber") == _client(recording, to)] if to else []
+    chosen = known.filter(*wanted, *for_whom)
+    if chosen.is_empty():
+        fates = recording.messages.filter(*wanted, *for_whom)["fate"].unique().sort().to_list()
+        words = f"its fate is {', '.join(fates)}" if fates else "there is none in this recording"
+        raise RecordingError(f"message {message} cannot be explained: {words.replace('_', ' ')}")
+    return chosen
+
+
+def _client(recording: Recording, word: str) -> int:
+    names = [client["name"] for client in recording.layout["clients"]]
+    if word in names:
+        return names.index(word)
+    if word.isdigit() and int(word) < len(names):
+        return int(word)
+    raise RecordingError(f"there is no client {word!r}; they are numbered from 0 to {len(names) - 1}, or named such "
+                         f"as {names[0]}")
+
+
+def _print(story: Story, console: Console) -> None:
+    console.print(f"[bold]{head(story)}[/]", highlight=False, soft_wrap=True)
+    table = Table()
+    for column, side in (("part", "left"), ("time", "right"), ("share", "right")):
+        table.add_column(column, justify="right" if side == "right" else "left", no_wrap=True)
+    for row in parts_table(story):
+        table.add_row(*row)
+    console.print(table)
+    console.print(cause(story), highlight=False, soft_wrap=True, markup=False)
+    for line in ladder(story):
+        console.print(line, highlight=False, soft_wrap=True, markup=False)

@@ -1,0 +1,75 @@
+"""A story as a page of its own: the sentence, the parts, the diagram, the ladder as text. One file, nothing outside."""
+
+from __future__ import annotations
+
+from html import escape
+from pathlib import Path
+
+from mqttlab.explanation.diagram import Ladder
+from mqttlab.explanation.story import Story
+from mqttlab.explanation.words import cause, head, ladder, ms
+from mqttlab.figures import PART_COLOURS
+from mqttlab.metrics import ALL, PARTS
+
+
+def write(story: Story, directory: Path, name: str) -> tuple[Path, Path]:
+    """Write ``name``.html and ``name``.svg and return their paths.
+
+    Raises:
+        OSError: a file cannot be written.
+    """
+    picture = Ladder(story).draw()
+    page, drawing = directory / f"{name}.html", directory / f"{name}.svg"
+    drawing.write_text(picture, encoding="utf-8")
+    page.write_text(html(story, picture), encoding="utf-8")
+    return page, drawing
+
+
+def html(story: Story, picture: str) -> str:
+    """The page."""
+    text = escape("\n".join(ladder(story)))
+    adjusted = (f"Neighbouring instants disagree by {ms(story.adjusted_ns)} in all; no part is wrong by more."
+                if story.adjusted_ns else "All instants stand in order.")
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(head(story))}</title>'
+        f"<style>{STYLE}</style></head><body><main><h1>{escape(head(story))}</h1>"
+        f'<p class="cause">{escape(cause(story))}</p>{_bar(story)}{_table(story)}<p class="note">{adjusted}</p>'
+        f'<figure>{picture}</figure><h2>The same as text</h2><pre>{text}</pre>'
+        "<footer>Made by mqttlab from the recording alone. seq and ack count the bytes of the connection's streams "
+        "from 0.</footer></main></body></html>"
+    )
+
+
+def _bar(story: Story) -> str:
+    """The latency as one bar, cut into its parts."""
+    pieces = "".join(
+        f'<span style="flex:{story.parts[part]} 0 0;background:{PART_COLOURS[part]}" '
+        f'title="{escape(ALL[part].title)}: {ms(story.parts[part])}"></span>'
+        for part in PARTS if story.parts[part]
+    )
+    return f'<div class="bar">{pieces}</div>'
+
+
+def _table(story: Story) -> str:
+    rows = "".join(
+        f'<tr title="{escape(ALL[part].meaning)}"><td><i style="background:{PART_COLOURS[part]}"></i>'
+        f"{escape(ALL[part].title)}</td><td>{ms(story.parts[part])}</td>"
+        f"<td>{100 * story.parts[part] / max(story.latency_ns, 1):.1f} %</td></tr>"
+        for part in PARTS if story.parts[part]
+    )
+    return f"<table><thead><tr><th>part</th><th>time</th><th>share</th></tr></thead><tbody>{rows}</tbody></table>"
+
+
+STYLE = """
+:root{font:15px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,sans-serif;color:#1c2733;background:#f4f6f8}
+body{margin:0}main{max-width:1280px;margin:0 auto;padding:24px}h1{font-size:20px;margin:.2em 0 .4em}
+h2{font-size:16px;margin:1.2em 0 .4em}.cause{font-size:17px;border-left:6px solid #e69f00;background:#fff;
+padding:10px 14px;margin:0 0 14px}.bar{display:flex;height:22px;border-radius:4px;overflow:hidden;margin:0 0 12px}
+table{border-collapse:collapse;font-size:13px;font-variant-numeric:tabular-nums;background:#fff}
+th,td{padding:4px 12px;text-align:right;border-bottom:1px solid #e6e8eb}th:first-child,td:first-child{text-align:left}
+td i{display:inline-block;width:11px;height:11px;border-radius:2px;margin-right:8px}
+figure{margin:14px 0;background:#fff;border:1px solid #dfe4ea;border-radius:8px;padding:8px}
+figure svg{max-width:100%;height:auto;display:block;margin:auto}
+pre{background:#fff;border:1px solid #dfe4ea;border-radius:8px;padding:12px;overflow-x:auto;font-size:12px}
+.note,footer{color:#51606f;font-size:13px}
+"""

@@ -1,0 +1,176 @@
+"""A story in words: the sentence that names the cause, the table of parts, the ladder as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mqttlab.explanation.story import Arrow, Release, Story
+from mqttlab.metrics import ALL, PARTS
+
+# A part that takes this share of the latency is its cause.
+DOMINATES = 0.4
+# An acknowledgement kept back longer than this was delayed on purpose: Linux waits 40 ms at least, others up to 500.
+DELAYED_NS = 5_000_000
+
+
+def title(part: str) -> str:
+    """A part's short name."""
+    return ALL[part].title
+
+
+def ms(nanoseconds: int) -> str:
+    """A length of time in milliseconds, to the microsecond where that shows."""
+    value = nanoseconds / 1e6
+    return f"{value:.3f} ms" if value < 10 else f"{value:.1f} ms" if value < 10_000 else f"{value / 1e3:.2f} s"
+
+
+def head(story: Story) -> str:
+    """Which message this is about."""
+    names = story.names
+    return (f"Message {story.publisher}:{story.sequence} from {names['publisher']} to {names['subscriber']}: "
+            f"{story.topic}, QoS {story.qos}, {story.payload_bytes} B, {ms(story.latency_ns)}.")
+
+
+def parts_table(story: Story) -> list[tuple[str, str, str]]:
+    """Part, time and share of the latency, in the order in which they pass; parts of nothing are left out."""
+    rows = []
+    for part in PARTS:
+        took = story.parts[part]
+        if took:
+            rows.append((title(part), ms(took), f"{100 * took / max(story.latency_ns, 1):.1f} %"))
+    return rows
+
+
+def cause(story: Story) -> str:
+    """A sentence that names the cause where one part, or Nagle's algorithm at both ends, dominates."""
+    nagle = story.parts["sender_nagle_ns"] + story.parts["broker_nagle_ns"]
+    if nagle >= DOMINATES * story.latency_ns and nagle > 0:
+        return _nagle(story)
+    part = max(PARTS, key=lambda name: story.parts[name])
+    if story.parts[part] < DOMINATES * story.latency_ns:
+        return "No single part dominates: the table says where the time went."
+    return _sentence(story, part)
+
+
+def _nagle(story: Story) -> str:
+    """Where Nagle's algorithm held the message, and for whose acknowledgement."""
+    places = [(part, story.parts[part]) for part in ("sender_nagle_ns", "broker_nagle_ns")]
+    longest = max(places, key=lambda place: place[1])[0]
+    whole = sum(took for _, took in places)
+    shares = [took for _, took in places if took >= 0.05 * whole]
+    where = {"sender_nagle_ns": "in the sender's socket", "broker_nagle_ns": f"at the {story.names['broker']}"}
+    at = " and ".join(where[part] for part, took in places if took >= 0.05 * whole)
+    held = f"Held for {ms(whole)} by Nagle's algorithm {at}" + (", in all," if len(shares) > 1 else "")
+    spans = {span.part: span for span in sorted(story.spans, key=lambda span: span.length_ns)}
+    release = _release(story, longest, spans[longest].to_ns)
+    settings = {"sender_nagle_ns": "on the clients (`nagle = false` in their group)",
+                "broker_nagle_ns": "on the broker (`broker.nagle = false`)"}
+    advice = " and ".join(settings[part] for part, took in places if took >= 0.05 * whole)
+    return f"{held} {_until(release)}; set TCP_NODELAY {advice}."
+
+
+def _release(story: Story, part: str, at_ns: int) -> Release | None:
+    """The acknowledgement that ended the longest wait of a part."""
+    arrows = {arrow.frame: arrow for arrow in story.arrows}
+    found = [release for release in story.releases if release.part == part]
+    return min(found, key=lambda release: abs(arrows[release.frame].ended_ns - at_ns), default=None)
+
+
+def _until(release: Release | None) -> str:
+    if release is None:
+        return "until a segment was full"
+    if release.awaited is None:
+        return f"until the ACK in frame {release.frame} came"
+    awaited = f"frame {release.awaited.frame} ({release.awaited.label()})"
+    if release.awaited.again:
+        return f"until the ACK of {awaited} came, which had been lost and was sent again"
+    if release.withheld_ns is not None and release.withheld_ns > DELAYED_NS:
+        return (f"until the delayed ACK of {awaited} came: its receiver kept it back for "
+                f"{ms(release.withheld_ns)}")
+    return f"until the ACK of {awaited} came, a round trip later"
+
+
+def _sentence(story: Story, part: str) -> str:
+    took = ms(story.parts[part])
+    names = story.names
+    lost = sum(1 for arrow in story.arrows if arrow.lost)
+    again = [arrow.frame for arrow in story.arrows if arrow.again]
+    resent = f" Frame {again[0]} was sent again." if len(again) == 1 else ""
+    resent = resent or (f" Frames {', '.join(str(frame) for frame in again)} were sent again." if again else "")
+    broken = sum("lost its connection" in happening.text for happening in story.happenings)
+    resent += f" Meanwhile {broken} connections broke." if broken > 1 else ""
+    resent += " Meanwhile the connection broke, and it was sent again on a new one." if broken == 1 else ""
+    sentences = {
+        "schedule_ns": f"Sent {took} after its time: the publisher was late; the machine is too busy.",
+        "session_ns": f"Waited {took} in the session of {names['publisher']} or of a relay: its in-flight window was "
+                      f"full, its socket took nothing, or it was not connected.{resent if broken else ''}",
+        "sender_socket_ns": f"Waited {took} in the sender's socket for room in the congestion or receive window.",
+        "queue_to_broker_ns": f"Waited {took} in link queues on the way to the broker: more was sent than the link "
+                              "carries.",
+        "wire_to_broker_ns": f"Travelled {took} to the broker: the links' delay and rate.",
+        "retransmission_to_broker_ns": f"Waited {took} on the way to the broker for data that had been lost "
+                                       f"({_frames(lost)}).{resent}",
+        "handshake_ns": f"Waited {took} at the broker for its PUBREL, one more round trip: the broker hands a QoS 2 "
+                        "message on when the PUBREL has come.",
+        "broker_ns": f"Stayed {took} inside the broker: it was busy, or the subscriber was not connected.",
+        "broker_window_ns": f"Waited {took} in the broker for room in the in-flight window towards "
+                            f"{names['subscriber']} (`broker.max_inflight`).",
+        "broker_socket_ns": f"Waited {took} in the broker's socket for room in the congestion or receive window.",
+        "queue_to_subscriber_ns": f"Waited {took} in link queues on the way to {names['subscriber']}: more was sent "
+                                  "than the link carries.",
+        "wire_to_subscriber_ns": f"Travelled {took} to {names['subscriber']}: the links' delay and rate.",
+        "retransmission_to_subscriber_ns": f"Waited {took} on the way to {names['subscriber']} for data that had been "
+                                           f"lost ({_frames(lost)}).{resent}",
+        "release_ns": f"Waited {took} at {names['subscriber']} for its PUBREL: the client hands a QoS 2 message on "
+                      "when the PUBREL has come (`mqtt.deliver_qos2_on`).",
+        "delivery_ns": f"Lay {took} at the host of {names['subscriber']} until the application read it: the machine "
+                       "is too busy.",
+    }
+    return sentences[part]
+
+
+def _frames(lost: int) -> str:
+    return "1 lost frame" if lost == 1 else f"{lost} lost frames"
+
+
+def ladder(story: Story) -> list[str]:
+    """The message sequence as lines of text: frames and waits in the order of their beginning."""
+    rows: list[tuple[int, int, tuple[str, str, str]]] = []
+    shortest = story.latency_ns / 1000
+    for span in story.spans:
+        if "wire" not in span.part and span.length_ns >= shortest:
+            text = f"· {title(span.part)}: {ms(span.length_ns)}"
+            rows.append((span.from_ns, 0, (_time(story, span.from_ns), f"   {span.host}", text)))
+    for happening in story.happenings:
+        row = (_time(story, happening.at_ns), f"   {happening.host}", f"· {happening.text}")
+        rows.append((happening.at_ns, 0, row))
+    for arrow in story.arrows:
+        rows.append((arrow.sent_ns, 1, _arrow_row(story, arrow)))
+    rows.append((story.ends_ns, 2, (_time(story, story.ends_ns), f"   {story.names['subscriber_host']}", "· received")))
+    cells = [cell for _, _, cell in sorted(rows)]
+    wide = max(len(path) for _, path, _ in cells)
+    return [f"{at:>12}  {path:<{wide}}  {text}".rstrip() for at, path, text in cells]
+
+
+def _time(story: Story, at_ns: int) -> str:
+    return f"{(at_ns - story.begins_ns) / 1e6:+.3f}"
+
+
+def _arrow_row(story: Story, arrow: Arrow) -> tuple[str, str, str]:
+    ends = [host if host == story.names["broker"] else arrow.client or host
+            for host in (arrow.from_host, arrow.to_host)]
+    path = f"{'▶' if arrow.own else ' '} {ends[0]} {'──✕' if arrow.lost else '──►'} {ends[1]}"
+    return _time(story, arrow.sent_ns), path, f"{arrow.label()}  [{'; '.join(_details(story, arrow))}]"
+
+
+def _details(story: Story, arrow: Arrow) -> Iterator[str]:
+    numbers = [f"frame {arrow.frame}"]
+    numbers += [f"seq {arrow.offset}", f"len {arrow.data_bytes}"] if arrow.offset is not None else []
+    numbers += [f"ack {arrow.acked}"] if arrow.acked is not None else []
+    yield " ".join(numbers)
+    if arrow.again:
+        yield "sent again"
+    if arrow.queue_ns >= 1000:
+        yield f"queued {ms(arrow.queue_ns)}"
+    yield f"lost: {arrow.lost}" if arrow.lost else f"arrives {_time(story, arrow.ended_ns)}"
+    yield from arrow.remarks
