@@ -39,6 +39,7 @@ PYTHON = {
     "figures": set(),
     "report": {"recording", "metrics", "figures"},
     "export": {"recording", "metrics"},
+    "calibration": {"recording"},
 }
 FUNCTION_LINES_MAX = 70
 FILE_LINES_MAX = 700

@@ -72,6 +72,7 @@ def main() -> None:
       mqttlab explain runs/demo-...         where the slowest message's time went, frame by frame
       mqttlab compare runs/a runs/b         two runs side by side
       mqttlab study studies/perez2005       a published experiment, rerun
+      mqttlab calibrate runs/demo-...       the broker's service time, for the simulator
       mqttlab doctor                        what this machine can do
     """
 
@@ -262,6 +263,32 @@ def study(study: Path, quick: bool, tables: tuple[str, ...], jobs: int | None, o
             out.write_text(text, encoding="utf-8")
         except OSError as error:
             _refuse([f"{out} cannot be written: {error.strerror}"])
+
+
+@main.command()
+@RUN
+@_mistakes_exit_with_2
+def calibrate(run: Path) -> None:
+    """Estimate the broker's service time from the recording RUN, as a scenario's [broker.service].
+
+    It takes messages at QoS 0 or 1 behind which nothing waited; several subscribers to one topic tell the time for a
+    packet from that for a copy. What a direct network carries is not recorded: emulate one.
+
+    \b
+      mqttlab calibrate runs/fan-out-... >> scenario.toml
+    """
+    from mqttlab.calibration import CalibrationError
+    from mqttlab.calibration import calibrate as estimate
+    from mqttlab.recording import Recording
+
+    recording = Recording.open(run)
+    try:
+        click.echo(estimate(recording).toml())
+    except CalibrationError as error:
+        _refuse([str(error)])
+    if not (recording.run.get("validity") or {}).get("valid", True):
+        click.echo(f"mqttlab: {run} is not valid: its emulator or its senders were late, and that is in these times",
+                   err=True)
 
 
 @main.command(name="list")

@@ -27,8 +27,8 @@ CNR = ("cnr-1", "cnr-10")
 STAYS_CONNECTED = (
     "most probably the clients differ: Paho, which the study used, also pings when it has heard nothing for a "
     "keep-alive interval, and gives up when no answer comes within another, so that on a queue of minutes even its "
-    "publishers disconnect, and stop; the clients here ping when they have sent nothing for an interval (MQTT 3.1.1 §3.1.2.10), "
-    "stay where they have something to send, and deliver until the cool-down ends"
+    "publishers disconnect, and stop; the clients here ping when they have sent nothing for an interval (MQTT 3.1.1 "
+    "§3.1.2.10), stay where they have something to send, and deliver until the cool-down ends"
 )
 # Of the study's own numbers, every bound from 1.43 to 1.65 makes its table 6.1.
 DELAY_OVER_QOS0_MAX = 1.6
