@@ -126,8 +126,8 @@ table! {
         /// What the segment is, judged where it came to its first link: words of Wireshark's `tcp.analysis` fields,
         /// separated by commas (`retransmission`, `fast_retransmission`, `duplicate_ack`, `zero_window`).
         pub marks: Option<&'a str>,
-        /// Round trip seen from the first link: from the data segment that this one acknowledges, unless that one
-        /// was sent more than once.
+        /// From the data segment that this one acknowledges until this one, both where they came to their first
+        /// link; the way back is not in it. Empty where the data was sent more than once.
         pub ack_rtt_ns: Option<u64>,
     }
 }
@@ -177,7 +177,7 @@ table! {
         pub first_sent_ns: u64,
         /// When every byte of it had arrived; empty when that did not happen.
         pub complete_ns: Option<u64>,
-        /// Segments that carried a byte of it, retransmissions too.
+        /// Segments that carried a byte of it until it was complete, lost ones and retransmissions too.
         pub segments: u32,
     }
 }
