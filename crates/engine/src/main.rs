@@ -40,16 +40,20 @@ fn main() -> ExitCode {
 }
 
 fn with_plan(work: impl FnOnce(Plan) -> ExitCode) -> ExitCode {
-    let mut text = String::new();
-    let read =
-        io::stdin().read_to_string(&mut text).map_err(|error| format!("the plan cannot be read: {error}"));
-    match read.and_then(|_| Plan::from_json(&text).map_err(|error| error.to_string())) {
+    match read_plan() {
         Ok(plan) => work(plan),
         Err(problem) => {
             eprintln!("mqttlab-engine: {problem}");
             ExitCode::from(WRONG)
         }
     }
+}
+
+/// The plan of standard input. Its text, megabytes for thousands of hosts, is not kept.
+fn read_plan() -> Result<Plan, String> {
+    let mut text = String::new();
+    io::stdin().read_to_string(&mut text).map_err(|error| format!("the plan cannot be read: {error}"))?;
+    Plan::from_json(&text).map_err(|error| error.to_string())
 }
 
 fn run(plan: Plan) -> ExitCode {

@@ -68,8 +68,10 @@ pub(crate) struct Connections {
 }
 
 impl Connections {
-    pub(crate) fn new(seed: Seed) -> Connections {
-        Connections { places: Vec::new(), free: Vec::new(), opened: 0, seed: seed.derive("sequence numbers") }
+    /// With room for `expected` at once.
+    pub(crate) fn new(seed: Seed, expected: usize) -> Connections {
+        let seed = seed.derive("sequence numbers");
+        Connections { places: Vec::with_capacity(expected), free: Vec::new(), opened: 0, seed }
     }
 
     /// Makes a connection that nobody has opened yet.

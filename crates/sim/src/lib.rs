@@ -139,7 +139,7 @@ fn facts(world: &World, warnings: Vec<String>) -> RunFacts {
         ("phases", world.conductor.facts()),
         ("network", json!(world.plan.network.description)),
         ("dropped_by_broker", json!(world.tally.dropped_by_broker)),
-        ("stations", world.wire.stations(&world.plan)),
+        ("stations", world.wire.stations()),
     ];
     RunFacts {
         versions: BTreeMap::from([("engine".into(), env!("CARGO_PKG_VERSION").into())]),

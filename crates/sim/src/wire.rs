@@ -19,6 +19,8 @@ pub(crate) struct Wire {
     routes: HashMap<(usize, usize), usize>,
     /// For paths between any two hosts where nothing is emulated.
     everywhere: Option<usize>,
+    /// The host of each station, by medium and number.
+    stations: BTreeMap<(usize, usize), usize>,
     frames: Vec<Frame>,
     free: Vec<u32>,
     numbered: u64,
@@ -54,14 +56,24 @@ pub(crate) enum Happened {
 }
 
 impl Wire {
-    pub(crate) fn new(plan: &Plan) -> Wire {
+    /// The plan's network. Its links and paths are taken out of the plan: there may be tens of thousands.
+    pub(crate) fn new(plan: &mut Plan) -> Wire {
         let seed = plan.seed.derive("network");
-        let links = plan.network.links.iter().map(|spec| Link::new(spec.clone(), seed)).collect();
+        let links = std::mem::take(&mut plan.network.links);
+        let links = links.into_iter().map(|spec| Link::new(spec, seed)).collect();
         let media = plan.network.media.iter().map(|spec| Medium::new(spec.clone(), seed)).collect();
-        let mut paths: Vec<Vec<Stage>> = Vec::new();
-        let mut routes = HashMap::new();
-        for path in &plan.network.paths {
+        let planned = std::mem::take(&mut plan.network.paths);
+        let mut paths: Vec<Vec<Stage>> = Vec::with_capacity(planned.len() + 1);
+        let (mut routes, mut stations) = (HashMap::with_capacity(planned.len()), BTreeMap::new());
+        for path in planned {
             routes.insert((path.from, path.to), paths.len());
+            for hop in &path.hops {
+                if let Hop::Radio { medium, from, to } = *hop {
+                    // The access point in front of the broker counts as the broker's host.
+                    stations.insert((medium, from), path.from);
+                    stations.insert((medium, to), path.to);
+                }
+            }
             paths.push(path.hops.iter().map(|hop| (*hop).into()).collect());
         }
         let everywhere = (plan.network.kind != NetworkKind::Emulated).then(|| {
@@ -73,6 +85,7 @@ impl Wire {
             network: Network::with_media(links, media, paths),
             routes,
             everywhere,
+            stations,
             frames: Vec::new(),
             free: Vec::new(),
             numbered: 0,
@@ -96,25 +109,15 @@ impl Wire {
     }
 
     /// What each station's radio has done, for the recording; null where there is no radio.
-    pub(crate) fn stations(&self, plan: &Plan) -> Value {
+    pub(crate) fn stations(&self) -> Value {
         if self.network.media().is_empty() {
             return Value::Null;
         }
-        let mut hosts = BTreeMap::new();
-        for path in &plan.network.paths {
-            for hop in &path.hops {
-                if let Hop::Radio { medium, from, to } = *hop {
-                    // The access point in front of the broker counts as the broker's host.
-                    hosts.insert((medium, from), path.from);
-                    hosts.insert((medium, to), path.to);
-                }
-            }
-        }
-        let station = |((medium, station), host): ((usize, usize), usize)| {
+        let station = |(&(medium, station), &host): (&(usize, usize), &usize)| {
             let medium = &self.network.media()[medium];
             report(&medium.counters(station), medium.energy_j(station), host)
         };
-        hosts.into_iter().map(station).collect()
+        self.stations.iter().map(station).collect()
     }
 
     /// A segment sets out on a path.

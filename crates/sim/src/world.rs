@@ -84,9 +84,10 @@ impl World {
     ///
     /// # Errors
     /// A sentence, when the plan asks for what the simulator does not know.
-    pub(crate) fn new(plan: Plan, roster: Roster, evidence: Evidence) -> Result<World, String> {
+    pub(crate) fn new(mut plan: Plan, roster: Roster, evidence: Evidence) -> Result<World, String> {
         let groups: Vec<GroupFacts> = plan.groups.iter().map(GroupFacts::of).collect();
-        let mut clients = Vec::new();
+        let count = plan.groups.iter().map(|group| group.count as usize).sum();
+        let mut clients = Vec::with_capacity(count);
         for (number, group) in plan.groups.iter().enumerate() {
             for index in 0..group.count {
                 let client = clients.len() as u32;
@@ -99,8 +100,8 @@ impl World {
         Ok(World {
             now: Instant::ZERO,
             agenda: Agenda::default(),
-            wire: Wire::new(&plan),
-            connections: Connections::new(plan.seed),
+            wire: Wire::new(&mut plan),
+            connections: Connections::new(plan.seed, count),
             profiles,
             topics: Topics::of(&roster),
             server: Server::new(&plan, plan.seed),

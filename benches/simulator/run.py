@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""What a simulation costs: from 20 to 10 000 clients on Ethernet, each publishing and receiving a message a second.
+
+    benches/simulator/run.py [--seconds 20] [--clients 20 200 2000 10000] [--html FILE]
+
+For each number of clients, with every frame recorded and without: processor seconds of the engine per simulated second,
+the same per link crossed (an event of the network), and memory per client while it measures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from mqttlab.runs import engine_path
+from mqttlab.scenario import compile_plan
+from mqttlab.scenario.load import parse_values
+
+
+def plan(clients: int, seconds: float, packets: bool, directory: Path) -> dict[str, Any]:
+    """Clients on cables of their own to a switch, and the switch's to the broker."""
+    cable = {"rate": "100 Mbit/s", "delay": "1 ms", "overhead": "38 B"}
+    trunk = {"rate": "10 Gbit/s", "delay": "1 ms", "overhead": "38 B"}
+    return compile_plan(parse_values({
+        "name": "scale", "backend": "sim", "phases": {"duration": f"{seconds} s", "cool_down": "1 s"},
+        "hosts": {"clients": {"count": clients}},
+        "broker": {"nagle": False, "service": {"per_packet": "0 s", "per_copy": "0 s"}},
+        "trunk": {"up": trunk, "down": trunk},
+        "networks": [{"between": ["clients", "broker"], "shared": False, "up": cable, "down": cable}],
+        "groups": [{"name": "both", "host": "clients", "count": clients, "nagle": False, "connect_over": "1 s",
+                    "publish": {"topic": "t/{client}", "payload": "64 B", "rate": "1 /s"},
+                    "subscribe": ["t/{client}"]}],
+        "recording": {"packets": packets},
+    }), directory)
+
+
+def measure(clients: int, seconds: float, packets: bool) -> dict[str, float]:
+    """Run the engine, and watch its memory and its processor time."""
+    with tempfile.TemporaryDirectory() as scratch:
+        text = json.dumps(plan(clients, seconds, packets, Path(scratch) / "run"))
+        engine = subprocess.Popen([engine_path(), "run"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        phase = ["setup"]
+        reader = threading.Thread(target=_follow, args=(engine, phase), daemon=True)
+        reader.start()
+        threading.Thread(target=_feed, args=(engine, text), daemon=True).start()
+        memory = 0.0
+        done, used = 0, None
+        while not done:
+            lines = Path(f"/proc/{engine.pid}/status").read_text(encoding="utf-8").splitlines()
+            resident = next((int(line.split()[1]) for line in lines if line.startswith("VmRSS")), 0)
+            if phase[0] == "measurement":
+                memory = max(memory, resident)
+            time.sleep(0.01)
+            done, _, used = os.wait4(engine.pid, os.WNOHANG)
+        reader.join(5)
+        links = json.loads((Path(scratch) / "run" / "run.json").read_text(encoding="utf-8"))["links"]
+    assert used is not None
+    crossings = sum(link["frames"] for link in links)
+    return {"cpu_s": used.ru_utime + used.ru_stime, "memory_kib": memory, "crossings": crossings}
+
+
+def _feed(engine: subprocess.Popen[str], text: str) -> None:
+    assert engine.stdin is not None
+    engine.stdin.write(text)
+    engine.stdin.close()
+
+
+def _follow(engine: subprocess.Popen[str], phase: list[str]) -> None:
+    assert engine.stdout is not None
+    for line in engine.stdout:
+        progress = json.loads(line)
+        if progress["event"] == "phase":
+            phase[0] = progress["phase"]
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=20.0, help="simulated in each run")
+    parser.add_argument("--clients", type=int, nargs="+", default=[20, 200, 2000, 10_000])
+    parser.add_argument("--html", type=Path, help="a plot of it")
+    options = parser.parse_args()
+    print("| clients | simulated s per CPU s, frames recorded | not recorded | CPU µs per link crossed | "
+          "memory per client, KiB, frames recorded | not recorded |")
+    print("|---:|---:|---:|---:|---:|---:|")
+    rows = []
+    for clients in options.clients:
+        # Few clients are simulated for longer, so that there is something to measure.
+        seconds = options.seconds * max(1.0, min(100.0, 10_000 / clients))
+        full, bare = (measure(clients, seconds, packets) for packets in (True, False))
+        crossed = full["crossings"]
+        rows.append((clients, 1e6 * full["cpu_s"] / crossed))
+        print(f"| {clients} | {seconds / full['cpu_s']:.3g} | {seconds / bare['cpu_s']:.3g} "
+              f"| {1e6 * full['cpu_s'] / crossed:.2f} | {full['memory_kib'] / clients:.1f} "
+              f"| {bare['memory_kib'] / clients:.1f} |", flush=True)
+    if options.html is not None:
+        plot(rows, options.html)
+
+
+def plot(rows: list[tuple[int, float]], path: Path) -> None:
+    """Cost of an event over the number of clients, beside a logarithm through the first point."""
+    import math
+
+    import plotly.graph_objects as go
+
+    clients = [row[0] for row in rows]
+    first = rows[0]
+    figure = go.Figure([
+        go.Scatter(x=clients, y=[row[1] for row in rows], mode="lines+markers", name="measured"),
+        go.Scatter(x=clients, y=[first[1] * math.log(n) / math.log(first[0]) for n in clients], mode="lines",
+                   line={"dash": "dot"}, name="logarithmic growth"),
+    ])
+    figure.update_layout(xaxis={"title": "clients", "type": "log"}, yaxis={"title": "CPU µs per link crossed"},
+                         template="plotly_white")
+    figure.write_html(path, include_plotlyjs="inline")
+
+
+if __name__ == "__main__":
+    main()
