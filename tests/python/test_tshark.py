@@ -27,6 +27,7 @@ import polars as pl
 import pytest
 
 from live import able, perform
+from mqttlab import metrics
 from mqttlab.recording import Recording
 
 SCENARIO = """
@@ -190,6 +191,22 @@ def test_the_runs_sums_of_marks_are_those_of_the_frames(recording: Recording, fr
         assert sums[metric] == counts[mark], metric
     assert sums["frames"] == frames.height
     assert sums["tcp_payload_bytes"] == frames["t_payload_bytes"].sum()
+
+
+def test_the_table_of_the_network_layer_has_the_same_sums(recording: Recording) -> None:
+    table = metrics.network(recording, ["run", "direction"])
+    analysed = recording.network_metrics.filter(pl.col("scope").is_in(["run", "direction"]))
+    for row in table.to_dicts():
+        part = analysed.filter(pl.col("direction").eq_missing(pl.lit(row["direction"])))
+        sums = dict(zip(part["metric"], part["value"], strict=True))
+        for column, metric in {
+            "frames": "frames", "bytes": "frame_bytes", "ip_bytes": "ip_bytes", "retransmissions": "retransmissions",
+            "retransmissions_fast": "retransmissions_fast", "retransmissions_timeout": "retransmissions_timeout",
+            "duplicate_acks": "duplicate_acks", "segments_with_payload": "segments_with_payload",
+            "mqtt_packets": "mqtt_packets", "publish_packets": "mqtt_publish", "resets": "resets",
+            "publish_per_segment_mean": "publish_per_segment_mean", "tcp_payload_bytes": "tcp_payload_bytes",
+        }.items():
+            assert row[column] == pytest.approx(sums[metric]), (row["direction"], column)
 
 
 def test_round_trips_are_equal_and_left_out_where_a_copy_makes_them_ambiguous(frames: pl.DataFrame) -> None:
