@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
+from live import able
 from mqttlab import metrics
-from mqttlab.brokers import ADAPTERS
 from mqttlab.recording import Recording
-from mqttlab.runs import EngineError, doctor, list_runs, recover
+from mqttlab.runs import EngineError, list_runs, recover
 
 SCENARIO = """
 name = "short"
@@ -41,14 +41,6 @@ host = "field"
 count = 3
 subscribe = [{{ filter = "gps/{{client}}", qos = {qos} }}]
 """
-
-
-def able() -> str | None:
-    """Why real runs are impossible here, if they are."""
-    capabilities = {c["name"]: c["available"] for c in doctor()["capabilities"]}
-    if not capabilities["namespaces"] or not (capabilities["tun"] or capabilities["packet"]):
-        return "network namespaces or devices cannot be made here; `mqttlab doctor` says why"
-    return None if ADAPTERS["mosquitto"].found() else "mosquitto is not installed"
 
 
 REASON = able()
