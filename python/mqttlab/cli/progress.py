@@ -74,6 +74,8 @@ def figures(line: dict[str, Any]) -> str:
         parts.append(f"p99 {line['latency_p99_ns'] / 1e6:.1f} ms")
     if line.get("emulator_lateness_p99_ns") is not None:
         parts.append(f"emulator late {line['emulator_lateness_p99_ns'] / 1e3:.0f} µs")
+    if line.get("events_per_s") is not None:
+        parts.append(f"{line['events_per_s'] / 1e3:.0f} k events/s")
     if line.get("disconnects"):
         parts.append(f"[red]{line['disconnects']} disconnects[/]")
     return ", ".join(parts)

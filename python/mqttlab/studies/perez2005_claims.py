@@ -225,8 +225,7 @@ def _timeouts(_: Path, __: Results) -> Verdict:
 
 
 def _scale(_: Path, __: Results) -> Verdict:
-    return False, ("10 000 clients on Ethernet and moving stations run faster than real time on one core; "
-                   "measure it with benches/simulator"), "the limit was the tool's"
+    return None, "", "benches/simulator measures it: thousands of clients; scenarios with mobility run like any other"
 
 
 JUDGES: dict[str, Callable[[Path, Results], Verdict]] = {
