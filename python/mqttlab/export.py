@@ -27,6 +27,7 @@ def summary_tables(recording: Recording) -> dict[str, pl.DataFrame]:
     tables = {
         "by_qos": metrics.application(recording),
         "by_group": metrics.application(recording, ("publisher_group", "subscriber_group", "qos")),
+        **_attribution(recording),
         "links": metrics.links(recording),
         "setup": metrics.setup(recording),
         "network": metrics.network(recording),
@@ -40,12 +41,23 @@ def summary_tables(recording: Recording) -> dict[str, pl.DataFrame]:
     return {name: table for name, table in tables.items() if not table.is_empty()}
 
 
+def _attribution(recording: Recording) -> dict[str, pl.DataFrame]:
+    """Where the time went, in the mean; nothing where no packets were recorded."""
+    table = metrics.attribution(recording)
+    if table.is_empty():
+        return {}
+    return {"attribution_by_qos": metrics.attribution_by_qos(table),
+            "attribution_by_band": metrics.attribution_by_band(table)}
+
+
 def csv(run_dir: Path, out: Path) -> Path:
     """Write one CSV file per table into the directory ``out``: the report's tables and the recording's."""
     recording = Recording.open(run_dir)
     out.mkdir(parents=True, exist_ok=True)
     for name, table in summary_tables(recording).items():
         table.write_csv(out / f"{name}.csv")
+    if metrics.attribution_gap(recording) is None:
+        metrics.attribution(recording).write_csv(out / "attribution.csv")
     for name in TABLES:
         table = recording.table(name)
         if table.columns:

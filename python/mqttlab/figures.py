@@ -287,6 +287,41 @@ def overhead(table: pl.DataFrame) -> go.Figure:
     return figure
 
 
+def attribution_stack(means: pl.DataFrame, titles: dict[str, str]) -> go.Figure:
+    """Where the time went: a bar for each QoS level, or for each band of the latency within it, cut into its parts.
+
+    Args:
+        means: columns ``qos``, ``part``, ``mean_ms``, and ``band`` where the latency is cut into bands.
+        titles: what each part is called. Parts below a thousandth of the tallest bar are left out.
+    """
+    banded = "band" in means.columns
+    figure = _figure(
+        "Where the time went, by band of the latency" if banded else "Where the time went, by QoS", "",
+        "mean time (ms)")
+    level = pl.format("QoS {}", "qos")
+    keys = ["qos", "band"] if banded else ["qos"]
+    bars = means.select(keys).unique(maintain_order=True)
+    levels = bars.select(level=level)["level"]
+    x = [levels.to_list(), bars["band"].to_list()] if banded else levels.to_list()
+    tallest = float(means.group_by(keys).agg(pl.col("mean_ms").sum())["mean_ms"].max() or 0)  # type: ignore[arg-type]
+    for part, title in titles.items():
+        heights = bars.join(means.filter(pl.col("part") == part), on=keys, how="left", maintain_order="left")["mean_ms"]
+        if float(heights.max() or 0) <= tallest / 1000:  # type: ignore[arg-type]
+            continue
+        figure.add_trace(
+            go.Bar(
+                x=x, y=heights.fill_null(0).to_list(), name=title, marker={"color": PART_COLOURS[part]},
+                hovertemplate="%{x}<br>" + title + ": %{y:.3f} ms<extra></extra>",
+            )
+        )
+    figure.update_layout(
+        barmode="stack", hovermode="closest", showlegend=True,
+        legend={"orientation": "v", "x": 1.02, "xanchor": "left", "y": 1, "yanchor": "top", "traceorder": "reversed"},
+        height=470)
+    figure.update_yaxes(rangemode="tozero")
+    return figure
+
+
 def _bars(figure: go.Figure, counts: pl.DataFrame, x: str, y: str) -> go.Figure:
     for index, (direction, part) in enumerate(_by_direction(counts, "direction")):
         figure.add_trace(

@@ -15,7 +15,7 @@ from plotly.offline import get_plotlyjs
 
 from mqttlab import figures, metrics
 from mqttlab.recording import Recording
-from mqttlab.report import network
+from mqttlab.report import attribution, network
 from mqttlab.report.text import heading, lateness, meaning, number, verdict
 
 APPLICATION_COLUMNS = (
@@ -43,6 +43,7 @@ def page(recording: Recording) -> str:
         _verdict_section(recording),
         _application_section(recording),
         _figure_section(recording),
+        _attribution_section(recording),
         _link_section(recording),
         _network_section(recording),
         _setup_section(recording),
@@ -112,6 +113,24 @@ def _figure_section(recording: Recording) -> str:
         return ""
     drawn = [figures.latency_over_time(samples), figures.latency_cdf(samples), figures.latency_box(samples)]
     return f"<section><h2>Latency</h2>{_grid(drawn, 'latency')}</section>"
+
+
+def _attribution_section(recording: Recording) -> str:
+    table = metrics.attribution(recording)
+    if table.is_empty():
+        return ""
+    words = f"<h2>Where the time went</h2><p>{escape(attribution.accuracy(recording, table))}</p>"
+    parts = attribution.by_qos(table)
+    if parts.is_empty():
+        return f"<section>{words}</section>"
+    rows = "".join(
+        f'<tr><td class="text" title="{escape(meaning(part))}">{escape(heading(part))}</td>'
+        + "".join(_cell(value) for value in values) + "</tr>"
+        for part, *values in parts.rows()
+    )
+    head = "".join(f"<th>{escape(column)}</th>" for column in parts.columns)
+    shown = f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+    return f"<section>{words}{shown}{_grid(attribution.drawn(table), 'attribution')}</section>"
 
 
 def _link_section(recording: Recording) -> str:

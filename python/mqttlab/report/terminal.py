@@ -10,7 +10,7 @@ from rich.table import Table
 
 from mqttlab import metrics
 from mqttlab.recording import Recording
-from mqttlab.report import network
+from mqttlab.report import attribution, network
 from mqttlab.report.text import heading, lateness, number, verdict
 
 COLUMNS = (
@@ -53,6 +53,10 @@ def terminal(run_dir: Path, console: Console) -> None:
         by_group = metrics.application(recording, keys)
         if by_group.height > by_qos.height:
             console.print(_table("By group", by_group, (*keys, *GROUP_COLUMNS)))
+    parts = attribution.by_qos(metrics.attribution(recording), attribution.SHOWN_PERCENT)
+    if not parts.is_empty():
+        console.print(_table("Where the time went: means", parts.with_columns(
+            pl.col("part").replace(attribution.TITLES)), tuple(parts.columns)))
     links = metrics.links(recording)
     if not links.is_empty():
         console.print(_table("Links", links, ("link", *(LINK_COLUMNS if wide else NARROW_LINK_COLUMNS))))

@@ -17,6 +17,8 @@ from mqttlab.metrics.attribution.lookup import beside
 from mqttlab.metrics.attribution.transport import SLACK_NS, Transport, way
 from mqttlab.metrics.definition import PARTS
 
+UNLIMITED = 2**31
+
 
 def chain(legs: pl.DataFrame, packets: pl.DataFrame, transport: Transport, plan: dict[str, Any]) -> pl.DataFrame:
     """The legs with their instants, evidence and parts: the columns of `PARTS` and ``adjusted_ns``."""
@@ -31,23 +33,25 @@ def chain(legs: pl.DataFrame, packets: pl.DataFrame, transport: Transport, plan:
 
 
 def _with_settings(legs: pl.DataFrame, plan: dict[str, Any]) -> pl.DataFrame:
-    """Add what the plan says of sender, broker and receiver."""
-    clients = pl.DataFrame(
-        [
-            {"nagle": not group["tcp_nodelay"], "window": group["mqtt"]["max_inflight"],
-             "receive_maximum": group["mqtt"]["receive_maximum"], "on_release": group["mqtt"]["deliver_on_release"]}
-            for group in plan["groups"] for _ in range(group["count"])
-        ],
-        schema={"nagle": pl.Boolean, "window": pl.Int64, "receive_maximum": pl.Int64, "on_release": pl.Boolean},
-    ).with_row_index("client")
-    settings = plan["broker"]["settings"]
+    """Add what the plan says of sender, broker and receiver. Of foreign programs it says nothing: they may use Nagle's
+    algorithm, and no window is known."""
+    rows = []
+    for group in plan["groups"]:
+        session = group.get("mqtt") or {}
+        row = {"nagle": not group.get("tcp_nodelay", False), "window": session.get("max_inflight") or UNLIMITED,
+               "receive_maximum": session.get("receive_maximum") or UNLIMITED,
+               "on_release": session.get("deliver_on_release", True)}
+        rows += [row] * group["count"]
+    schema = {"nagle": pl.Boolean, "window": pl.Int64, "receive_maximum": pl.Int64, "on_release": pl.Boolean}
+    clients = pl.DataFrame(rows, schema=schema).with_row_index("client")
+    settings = plan["broker"].get("settings") or {}
     # Mosquitto takes no limit for 0.
-    most = settings.get("max_inflight") or 2**31
+    most = settings.get("max_inflight") or UNLIMITED
     senders = clients.select("client", up_nagle="nagle", up_window="window")
     window = pl.col("receive_maximum").clip(upper_bound=most)
     receivers = clients.select("client", "on_release", down_window=window)
     legs = beside(beside(legs, senders, {"up_client": "client"}), receivers, {"subscriber": "client"})
-    return legs.with_columns(down_nagle=pl.lit(not settings.get("tcp_nodelay", True)))
+    return legs.with_columns(down_nagle=pl.lit(not settings.get("tcp_nodelay", False)))
 
 
 def _with_flights(legs: pl.DataFrame, transport: Transport, prefix: str) -> pl.DataFrame:

@@ -30,6 +30,7 @@ RELEASE_NS = 2_000_000
 # The two ends of a link are stamped by one clock but not by one hand: the stack is woken up to this much before or
 # after the frame's own time of arrival.
 SLACK_NS = 200_000
+ETHERNET_BYTES = 1500
 IP_TCP_HEADERS_BYTES = 40
 TIMESTAMPS_BYTES = 12
 SEQUENCE_NUMBERS = 2**32
@@ -47,9 +48,8 @@ class Transport:
     def of(cls, recording: Recording) -> Transport:
         """The segments that a recording has on its links."""
         packets = recording.table("packets").filter(pl.col("connection").is_not_null())
-        broker = recording.plan["broker"]["host"]
-        packets = packets.with_columns(way=way(pl.col("to_host") == broker))
-        return cls(packets, recording.plan)
+        to_broker = pl.col("destination_port") == recording.plan["broker"]["port"]
+        return cls(packets.with_columns(way=way(to_broker)), recording.plan)
 
     @cached_property
     def sent(self) -> pl.DataFrame:
@@ -200,11 +200,11 @@ class Transport:
         )
 
     def _mss(self) -> pl.Expr:
-        """The largest segment between the two hosts, as the plan has it."""
-        hosts = self.plan["hosts"]
-        mtu = self.plan["network"].get("mtu_bytes") or 1500
-        most = [(host["tcp"].get("mss_bytes") or mtu - IP_TCP_HEADERS_BYTES) for host in hosts]
-        stamps = [bool(host["tcp"].get("timestamps")) for host in hosts]
+        """The largest segment between the two hosts, as the plan has it; that of Ethernet where it says nothing."""
+        stacks = [host.get("tcp") or {} for host in self.plan["hosts"]]
+        mtu = self.plan["network"].get("mtu_bytes") or ETHERNET_BYTES
+        most = [stack.get("mss_bytes") or mtu - IP_TCP_HEADERS_BYTES for stack in stacks]
+        stamps = [bool(stack.get("timestamps", True)) for stack in stacks]
 
         def of(column: str, values: list[Any], kind: type[pl.DataType]) -> pl.Expr:
             return pl.col(column).replace_strict(range(len(values)), values, default=None, return_dtype=kind)
