@@ -360,3 +360,92 @@ impl<T> Inbox<T> {
         self.unreleased.is_empty()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Instant = Instant::ZERO;
+    const Q1: Qos = Qos::AtLeastOnce;
+
+    fn after(seconds: u64) -> Instant {
+        NOW + Duration::from_s(seconds)
+    }
+
+    fn publish(message: u32, id: u16, dup: bool) -> Option<Dispatch<u32>> {
+        Some(Dispatch::Publish { message, id, qos: Q1, dup })
+    }
+
+    #[test]
+    fn nothing_is_launched_before_what_waits_or_is_to_be_repeated() {
+        let mut outbox = Outbox::new(2, 10);
+        assert!(outbox.push(1, Q1));
+        assert_eq!(outbox.launch(NOW, 2, Q1), None);
+        assert_eq!(outbox.next(NOW), publish(1, 1, false));
+        assert_eq!(outbox.launch(NOW, 2, Q1), publish(2, 2, false));
+        assert_eq!(outbox.launch(NOW, 3, Q1), None, "the window is full");
+        outbox.disconnect();
+        outbox.set_window(9);
+        assert_eq!(outbox.launch(NOW, 3, Q1), None);
+        assert_eq!(outbox.next(NOW), publish(1, 1, true));
+        assert_eq!(outbox.launch(NOW, 3, Q1), None);
+        assert_eq!(outbox.next(NOW), publish(2, 2, true));
+        assert_eq!(outbox.launch(NOW, 3, Q1), publish(3, 3, false));
+    }
+
+    #[test]
+    fn mqtt_2_2_1_2_identifiers_in_use_are_passed_over_lap_after_lap() {
+        let mut outbox = Outbox::new(10, 10);
+        let mut stuck = Vec::new();
+        for n in 0..400_000_u32 {
+            let Some(Dispatch::Publish { id, .. }) = outbox.launch(NOW, n, Q1) else {
+                panic!("there is room")
+            };
+            assert!(!stuck.contains(&(id, n)) && stuck.iter().all(|(used, _)| *used != id), "{id} is in use");
+            if n % 70_000 == 5 {
+                stuck.push((id, n));
+            } else {
+                assert_eq!(outbox.acknowledge(id), Some(n));
+            }
+        }
+        assert_eq!(stuck.len(), 6);
+        assert_eq!(outbox.acknowledge(5), None);
+        stuck.rotate_left(2);
+        for (id, n) in stuck {
+            assert_eq!((outbox.qos_of(id), outbox.acknowledge(id)), (Some(Q1), Some(n)));
+        }
+        assert_eq!(outbox.in_flight(), 0);
+    }
+
+    #[test]
+    fn the_timer_repeats_what_is_overdue_once_and_then_names_the_next() {
+        let interval = Duration::from_s(20);
+        let mut outbox = Outbox::new(10, 10);
+        for n in 1..=3 {
+            outbox.launch(after(n), n as u32, Q1);
+        }
+        assert_eq!(outbox.next_overdue(after(20), interval), None);
+        assert_eq!(outbox.next_overdue(after(22), interval), publish(1, 1, true));
+        assert_eq!(outbox.next_overdue(after(22), interval), publish(2, 2, true));
+        assert_eq!(outbox.next_overdue(after(22), interval), None);
+        assert_eq!(outbox.overdue_at(interval), Some(after(23)));
+        outbox.acknowledge(3);
+        assert_eq!(outbox.overdue_at(interval), Some(after(23)), "no later than when it rings");
+        assert_eq!(outbox.next_overdue(after(23), interval), None);
+        assert_eq!(outbox.overdue_at(interval), Some(after(42)));
+        outbox.disconnect();
+        assert_eq!(outbox.overdue_at(interval), None);
+    }
+
+    #[test]
+    fn an_inbox_knows_identifiers_in_any_order() {
+        let mut inbox = Inbox::default();
+        for id in [65_535, 1, 3, 2] {
+            assert!(inbox.receive(id, u64::from(id)));
+        }
+        assert!(!inbox.receive(3, 9));
+        assert_eq!((inbox.release(3), inbox.release(3), inbox.len()), (Some(3), None, 3));
+        assert_eq!(inbox.drain().collect::<Vec<_>>(), [1, 2, 65_535]);
+        assert!(inbox.is_empty());
+    }
+}

@@ -63,17 +63,18 @@ pub struct TopicTree<T> {
     levels: BTreeMap<Box<str>, u32>,
     /// Nodes by parent and level.
     children: BTreeMap<(u32, u32), u32>,
-    nodes: Vec<Node<T>>,
+    nodes: Vec<Node>,
     vacant: Vec<u32>,
+    /// Subscriptions by node. Apart from the nodes, because most nodes are only on the way to others.
+    here: BTreeMap<u32, Vec<T>>,
 }
 
 /// Where a filter is in a [`TopicTree`], as long as it has subscriptions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place(u32);
 
-#[derive(Clone, Debug)]
-struct Node<T> {
-    here: Vec<T>,
+#[derive(Clone, Copy, Debug)]
+struct Node {
     parent: u32,
     level: u32,
     children: u32,
@@ -88,8 +89,9 @@ impl<T> Default for TopicTree<T> {
         TopicTree {
             levels: BTreeMap::from([("+".into(), PLUS), ("#".into(), HASH)]),
             children: BTreeMap::new(),
-            nodes: vec![Node { here: Vec::new(), parent: ROOT, level: 0, children: 0 }],
+            nodes: vec![Node { parent: ROOT, level: 0, children: 0 }],
             vacant: Vec::new(),
+            here: BTreeMap::new(),
         }
     }
 }
@@ -110,7 +112,8 @@ impl<T> TopicTree<T> {
                 None => self.grow(node, level),
             };
         }
-        self.nodes[node as usize].here.push(value);
+        // Most filters are one client's own.
+        self.here.entry(node).or_insert_with(|| Vec::with_capacity(1)).push(value);
         Place(node)
     }
 
@@ -120,12 +123,12 @@ impl<T> TopicTree<T> {
         for level in filter.split('/') {
             node = self.child(node, *self.levels.get(level)?)?;
         }
-        (!self.nodes[node as usize].here.is_empty()).then_some(Place(node))
+        self.here.contains_key(&node).then_some(Place(node))
     }
 
     /// The subscriptions of a filter.
     pub fn at(&mut self, place: Place) -> &mut [T] {
-        &mut self.nodes[place.0 as usize].here
+        self.here.get_mut(&place.0).map_or(&mut [], |here| here)
     }
 
     /// Removes the subscriptions of a filter that `unwanted` holds of, and what becomes empty with them. Says
@@ -136,11 +139,14 @@ impl<T> TopicTree<T> {
 
     /// The same, of a filter whose place is known.
     pub fn remove_at(&mut self, place: Place, mut unwanted: impl FnMut(&T) -> bool) -> usize {
-        let here = &mut self.nodes[place.0 as usize].here;
+        let Some(here) = self.here.get_mut(&place.0) else { return 0 };
         let before = here.len();
         here.retain(|value| !unwanted(value));
         let removed = before - here.len();
-        self.prune(place.0);
+        if here.is_empty() {
+            self.here.remove(&place.0);
+            self.prune(place.0);
+        }
         removed
     }
 
@@ -160,11 +166,11 @@ impl<T> TopicTree<T> {
                 self.descend(child, rest, true, found);
             }
         } else {
-            self.nodes[node as usize].here.iter().for_each(&mut *found);
+            self.here.get(&node).into_iter().flatten().for_each(&mut *found);
         }
         // "#" matches its parent too ([§4.7.1.2] "sport/#" also matches "sport").
         if let Some(child) = wildcards.then(|| self.child(node, HASH)).flatten() {
-            self.nodes[child as usize].here.iter().for_each(found);
+            self.here.get(&child).into_iter().flatten().for_each(found);
         }
     }
 
@@ -182,7 +188,7 @@ impl<T> TopicTree<T> {
     }
 
     fn grow(&mut self, parent: u32, level: u32) -> u32 {
-        let node = Node { here: Vec::new(), parent, level, children: 0 };
+        let node = Node { parent, level, children: 0 };
         let number = match self.vacant.pop() {
             Some(number) => number,
             None => self.nodes.len() as u32,
@@ -199,12 +205,10 @@ impl<T> TopicTree<T> {
     /// Takes out a node that holds nothing, and those above it that then hold nothing.
     fn prune(&mut self, mut number: u32) {
         while number != ROOT {
-            let Node { here, parent, level, children } = &mut self.nodes[number as usize];
-            if !here.is_empty() || *children > 0 {
+            let Node { parent, level, children } = self.nodes[number as usize];
+            if children > 0 || self.here.contains_key(&number) {
                 return;
             }
-            *here = Vec::new();
-            let (parent, level) = (*parent, *level);
             self.children.remove(&(parent, level));
             self.vacant.push(number);
             self.nodes[parent as usize].children -= 1;

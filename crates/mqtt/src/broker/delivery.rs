@@ -21,7 +21,9 @@ impl Broker {
         if filters.is_empty() || !filters.iter().all(|(filter, _)| is_filter(filter)) {
             return self.hang_up(now, connection);
         }
-        filters.iter().for_each(|(filter, qos)| self.subscriptions.add(filter, number, *qos));
+        let own =
+            &mut self.sessions[number as usize].as_mut().expect("a session with a connection").subscriptions;
+        filters.iter().for_each(|(filter, qos)| self.subscriptions.add(own, filter, number, *qos));
         let granted = filters.iter().map(|(_, qos)| *qos).collect();
         self.ready.push_back(Output::Suback { connection, id, granted });
         for (filter, granted) in filters {
@@ -32,6 +34,14 @@ impl Broker {
                 self.holds.hold(message, kept.into());
             }
         }
+    }
+
+    pub(super) fn unsubscribe(&mut self, connection: ConnectionId, id: u16, filters: &[&str]) {
+        let Some(number) = self.session_at(connection) else { return };
+        let own =
+            &mut self.sessions[number as usize].as_mut().expect("a session with a connection").subscriptions;
+        filters.iter().for_each(|filter| self.subscriptions.remove(own, filter, number));
+        self.ready.push_back(Output::Unsuback { connection, id });
     }
 
     /// A PUBLISH from a client.
@@ -52,7 +62,7 @@ impl Broker {
                 self.ready.push_back(Output::Puback { connection, id });
             }
             Qos::ExactlyOnce => {
-                let first = self.session(number).inbox.receive(id, publication);
+                let first = self.exchanges(number).inbox.receive(id, publication);
                 self.ready.push_back(Output::Pubrec { connection, id });
                 if first {
                     return;
@@ -66,7 +76,7 @@ impl Broker {
     /// answered too (§4.3.3).
     pub(super) fn released(&mut self, now: Instant, connection: ConnectionId, id: u16) {
         let Some(number) = self.session_at(connection) else { return };
-        let publication = self.session(number).inbox.release(id);
+        let publication = self.exchanges(number).inbox.release(id);
         if let Some(publication) = publication {
             self.publish(now, publication);
         }
@@ -79,7 +89,7 @@ impl Broker {
     /// A PUBACK, which only a QoS 1 message has.
     pub(super) fn acknowledged(&mut self, now: Instant, connection: ConnectionId, id: u16) {
         let Some(number) = self.session_at(connection) else { return };
-        let outbox = &mut self.session(number).outbox;
+        let outbox = &mut self.exchanges(number).outbox;
         if outbox.qos_of(id) == Some(Qos::ExactlyOnce) {
             return self.hang_up(now, connection);
         }
@@ -90,7 +100,7 @@ impl Broker {
     /// A PUBREC, which only a QoS 2 message has.
     pub(super) fn recorded(&mut self, now: Instant, connection: ConnectionId, id: u16) {
         let Some(number) = self.session_at(connection) else { return };
-        let outbox = &mut self.session(number).outbox;
+        let outbox = &mut self.exchanges(number).outbox;
         if outbox.qos_of(id) == Some(Qos::AtLeastOnce) {
             return self.hang_up(now, connection);
         }
@@ -101,7 +111,7 @@ impl Broker {
     /// A PUBCOMP.
     pub(super) fn completed(&mut self, now: Instant, connection: ConnectionId, id: u16) {
         let Some(number) = self.session_at(connection) else { return };
-        let delivery = self.session(number).outbox.complete(id);
+        let delivery = self.exchanges(number).outbox.complete(id);
         self.settle(now, number, delivery);
     }
 
@@ -147,7 +157,7 @@ impl Broker {
             return false;
         }
         if let Some(connection) = session.connection
-            && let Some(dispatch) = session.outbox.launch(now, delivery, qos)
+            && let Some(dispatch) = session.exchanges(&self.options).outbox.launch(now, delivery, qos)
         {
             self.ready.push_back(packet(connection, dispatch));
             if self.options.retry.is_some() {
@@ -155,7 +165,7 @@ impl Broker {
             }
             return true;
         }
-        let kept = !session.is_full(queue) && session.outbox.push(delivery, qos);
+        let kept = !session.is_full(queue) && session.exchanges(&self.options).outbox.push(delivery, qos);
         if !kept {
             self.drop(number, delivery.message, Cause::QueueFull);
         }
@@ -181,7 +191,7 @@ impl Broker {
     /// Sends what the window of a session lets out.
     pub(super) fn pump(&mut self, now: Instant, number: u32) {
         let Some(connection) = self.session(number).connection else { return };
-        while let Some(dispatch) = self.session(number).outbox.next(now) {
+        while let Some(dispatch) = self.session(number).next_dispatch(now) {
             self.send(connection, dispatch);
         }
         if self.options.retry.is_some() {
@@ -193,7 +203,7 @@ impl Broker {
     pub(super) fn repeat_overdue(&mut self, now: Instant, number: u32) {
         let session = self.session(number);
         let (Some(connection), Some(interval)) = (session.connection, self.options.retry) else { return };
-        while let Some(dispatch) = self.session(number).outbox.next_overdue(now, interval) {
+        while let Some(dispatch) = self.exchanges(number).outbox.next_overdue(now, interval) {
             self.send(connection, dispatch);
         }
     }

@@ -15,7 +15,9 @@ impl Broker {
         self.by_connection[connection.0 as usize] = None;
         let session = self.session(number);
         (session.connection, session.heard) = (None, now);
-        session.outbox.disconnect();
+        if let Some(exchanges) = &mut session.exchanges {
+            exchanges.outbox.disconnect();
+        }
         let will = session.will.take();
         if session.expiry.is_some_and(|expiry| expiry.is_zero()) {
             self.forget(number);
@@ -46,7 +48,10 @@ impl Broker {
         let session = self.session(number);
         (session.connection, session.expiry, session.backlog) = (Some(connection), session_expiry, 0);
         (session.keep_alive, session.heard, session.will) = (keep_alive, now, will);
-        session.outbox.set_window(window.min(receive_maximum.max(1)));
+        session.window = window.min(receive_maximum.max(1));
+        if let Some(exchanges) = &mut session.exchanges {
+            exchanges.outbox.set_window(session.window);
+        }
         let place = connection.0 as usize;
         if self.by_connection.len() <= place {
             self.by_connection.resize(place + 1, None);
@@ -134,11 +139,15 @@ impl Broker {
             self.looks.remove(&(at, number));
         }
         self.by_client.remove(&session.client);
-        self.subscriptions.remove_all(number);
+        session
+            .subscriptions
+            .iter()
+            .for_each(|subscription| self.subscriptions.withdraw(*subscription, number));
         self.vacant.push(number);
-        let sent = session.outbox.drain().map(|delivery| delivery.message);
+        let Some(exchanges) = &mut session.exchanges else { return };
+        let sent = exchanges.outbox.drain().map(|delivery| delivery.message);
         sent.for_each(|message| self.let_go(message));
-        let held = session.inbox.drain().map(|publication| publication.message);
+        let held = exchanges.inbox.drain().map(|publication| publication.message);
         held.for_each(|message| self.let_go(message));
     }
 

@@ -41,7 +41,7 @@ use mqttlab_units::Instant;
 
 use holds::Holds;
 pub use interface::{BrokerOptions, Cause, ConnectionId, Input, Output, SessionId, TopicId, Will};
-use session::{Publication, Session};
+use session::{Exchanges, Publication, Session};
 use subscriptions::Subscriptions;
 use topics::Topics;
 
@@ -156,10 +156,7 @@ impl Broker {
         match input {
             Input::Connect { .. } => {}
             Input::Subscribe { id, filters } => self.subscribe(now, connection, id, filters),
-            Input::Unsubscribe { id, filters } => {
-                filters.iter().for_each(|filter| self.subscriptions.remove(filter, number));
-                self.ready.push_back(Output::Unsuback { connection, id });
-            }
+            Input::Unsubscribe { id, filters } => self.unsubscribe(connection, id, filters),
             Input::Publish { topic, message, qos, id, retain, empty, .. } => {
                 let publication = Publication { topic, message, qos, retain, empty };
                 self.receive(now, connection, id, publication);
@@ -186,6 +183,11 @@ impl Broker {
         self.sessions[number as usize].as_mut().expect("a session that is referred to is there")
     }
 
+    fn exchanges(&mut self, number: u32) -> &mut Exchanges {
+        let session = self.sessions[number as usize].as_mut();
+        session.expect("a session that is referred to is there").exchanges(&self.options)
+    }
+
     /// Ends a connection from this side.
     fn hang_up(&mut self, now: Instant, connection: ConnectionId) {
         self.closed(now, connection);
@@ -194,7 +196,9 @@ impl Broker {
 
     /// Does not take the message that a packet brings.
     fn decline(&mut self, input: Input<'_>) {
-        if let Input::Publish { message, .. } | Input::Connect { will: Some(Will { message, .. }), .. } = input {
+        if let Input::Publish { message, .. } | Input::Connect { will: Some(Will { message, .. }), .. } =
+            input
+        {
             self.holds.hold(message, 1);
             self.let_go(message);
         }

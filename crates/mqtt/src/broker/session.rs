@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use mqttlab_units::{Duration, Instant};
 
+use super::subscriptions::Subscription;
 use super::{BrokerOptions, ConnectionId, TopicId, Will};
 use crate::kind::Qos;
-use crate::outbox::{Inbox, Outbox};
+use crate::outbox::{Dispatch, Inbox, Outbox};
 
 /// A message that a client has published.
 #[derive(Clone, Copy, Debug)]
@@ -30,9 +31,9 @@ pub(super) struct Delivery {
 pub(super) struct Session {
     pub(super) client: Arc<str>,
     pub(super) connection: Option<ConnectionId>,
-    pub(super) outbox: Outbox<Delivery>,
-    /// QoS 2 messages whose PUBREL has not come.
-    pub(super) inbox: Inbox<Publication>,
+    pub(super) subscriptions: Vec<Subscription>,
+    /// `None` before the first, which many clients never get to: a session at rest is small.
+    pub(super) exchanges: Option<Box<Exchanges>>,
     pub(super) keep_alive: Duration,
     /// When the client was last heard, or its connection ended.
     pub(super) heard: Instant,
@@ -43,6 +44,16 @@ pub(super) struct Session {
     pub(super) look: Option<Instant>,
     /// Packets that wait at the socket.
     pub(super) backlog: u32,
+    /// Messages that may be in flight on this connection.
+    pub(super) window: u16,
+}
+
+/// What takes several packets: QoS 1 and 2, in both directions.
+#[derive(Clone, Debug)]
+pub(super) struct Exchanges {
+    pub(super) outbox: Outbox<Delivery>,
+    /// QoS 2 messages whose PUBREL has not come.
+    pub(super) inbox: Inbox<Publication>,
 }
 
 impl Session {
@@ -50,15 +61,29 @@ impl Session {
         Session {
             client,
             connection: None,
-            outbox: Outbox::new(options.window(), options.queue()),
-            inbox: Inbox::default(),
+            subscriptions: Vec::new(),
+            exchanges: None,
             keep_alive: Duration::ZERO,
             heard: Instant::ZERO,
             expiry: None,
             will: None,
             look: None,
             backlog: 0,
+            window: options.window(),
         }
+    }
+
+    /// What is under way, or nothing yet.
+    pub(super) fn exchanges(&mut self, options: &BrokerOptions) -> &mut Exchanges {
+        self.exchanges.get_or_insert_with(|| {
+            let outbox = Outbox::new(self.window, options.queue());
+            Box::new(Exchanges { outbox, inbox: Inbox::default() })
+        })
+    }
+
+    /// The next packet that the window lets out.
+    pub(super) fn next_dispatch(&mut self, now: Instant) -> Option<Dispatch<Delivery>> {
+        self.exchanges.as_mut()?.outbox.next(now)
     }
 
     /// When it ends, while there is no connection.
@@ -74,13 +99,16 @@ impl Session {
 
     /// When something may have to be done about it.
     pub(super) fn next_look(&self, retry: Option<Duration>) -> Option<Instant> {
-        let retry = retry.and_then(|interval| self.outbox.overdue_at(interval));
+        let overdue = |interval| self.exchanges.as_ref()?.outbox.overdue_at(interval);
+        let retry = retry.and_then(overdue);
         [self.expires(), self.silence_ends(), retry].into_iter().flatten().min()
     }
 
     /// Whether as many messages wait as may. Mosquitto counts what is in flight as waiting while the client is away.
     pub(super) fn is_full(&self, queue: u32) -> bool {
-        let away = if self.connection.is_none() { self.outbox.in_flight() } else { 0 };
-        (self.outbox.waiting() + away) as u64 >= u64::from(queue)
+        let Some(exchanges) = &self.exchanges else { return false };
+        let outbox = &exchanges.outbox;
+        let away = if self.connection.is_none() { outbox.in_flight() } else { 0 };
+        (outbox.waiting() + away) as u64 >= u64::from(queue)
     }
 }

@@ -13,8 +13,6 @@ pub(super) struct Subscriptions {
     shares: Vec<Share>,
     vacant_shares: Vec<u32>,
     by_name: BTreeMap<Box<str>, u32>,
-    /// What each session subscribes to.
-    of_session: Vec<Vec<Subscription>>,
     /// Audiences by topic, valid when they are of this generation.
     audiences: Vec<Audience>,
     generation: u32,
@@ -40,7 +38,7 @@ enum Taker {
 
 /// A session's subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Subscription {
+pub(super) enum Subscription {
     Alone(Place),
     Shared(u32),
 }
@@ -55,39 +53,27 @@ struct Share {
 }
 
 impl Subscriptions {
-    /// A session subscribes, or subscribes again ([MQTT-3.8.4-3]).
-    pub(super) fn add(&mut self, filter: &str, session: u32, qos: Qos) {
+    /// A session that has some subscriptions subscribes, or subscribes again ([MQTT-3.8.4-3]).
+    pub(super) fn add(&mut self, own: &mut Vec<Subscription>, filter: &str, session: u32, qos: Qos) {
         self.generation += 1;
-        let place = session as usize;
-        if self.of_session.len() <= place {
-            self.of_session.resize_with(place + 1, Vec::new);
-            self.seen.resize(place + 1, 0);
-        }
-        if let Some(known) = self.find(filter).filter(|known| self.of_session[place].contains(known)) {
+        self.seen.resize(self.seen.len().max(session as usize + 1), 0);
+        if let Some(known) = self.find(filter).filter(|known| own.contains(known)) {
             return self.regrade(known, session, qos);
         }
         let subscription = match share(filter) {
             Some((_, inner)) => Subscription::Shared(self.join(filter, inner, session, qos)),
             None => Subscription::Alone(self.tree.insert(filter, Taker::Session { number: session, qos })),
         };
-        self.of_session[place].push(subscription);
+        own.reserve_exact(usize::from(own.is_empty()));
+        own.push(subscription);
     }
 
-    /// A session no longer subscribes.
-    pub(super) fn remove(&mut self, filter: &str, session: u32) {
+    /// A session no longer subscribes to this.
+    pub(super) fn remove(&mut self, own: &mut Vec<Subscription>, filter: &str, session: u32) {
         let Some(unwanted) = self.find(filter) else { return };
-        let Some(subscriptions) = self.of_session.get_mut(session as usize) else { return };
-        let Some(place) = subscriptions.iter().position(|known| *known == unwanted) else { return };
-        subscriptions.remove(place);
+        let Some(place) = own.iter().position(|known| *known == unwanted) else { return };
+        own.remove(place);
         self.withdraw(unwanted, session);
-    }
-
-    /// A session has ended.
-    pub(super) fn remove_all(&mut self, session: u32) {
-        let Some(subscriptions) = self.of_session.get_mut(session as usize) else { return };
-        for subscription in std::mem::take(subscriptions) {
-            self.withdraw(subscription, session);
-        }
     }
 
     /// Takes out the audience of a topic. To be put back.
@@ -158,7 +144,8 @@ impl Subscriptions {
         number
     }
 
-    fn withdraw(&mut self, subscription: Subscription, session: u32) {
+    /// A session that had this subscription has it no longer.
+    pub(super) fn withdraw(&mut self, subscription: Subscription, session: u32) {
         self.generation += 1;
         match subscription {
             Subscription::Alone(place) => {

@@ -260,3 +260,35 @@ fn mqtt_3_1_2_23_a_session_expires_and_lets_go_of_what_it_holds() {
         "#]],
     );
 }
+
+#[test]
+fn a_session_that_has_ended_is_not_waited_for() {
+    check(
+        DEFAULT,
+        "0 1 connect anna clean keep-alive=1000
+         100 1 closed
+         200 2 connect ben clean keep-alive=4000
+         1500 tick
+         6199 tick
+         6200 tick
+         6300 1 connect anna clean keep-alive=1000
+         6400 1 disconnect
+         9999 tick",
+        expect![[r#"
+            0 1 connect anna clean keep-alive=1000
+                1 < CONNACK accepted
+            100 1 closed
+            200 2 connect ben clean keep-alive=4000
+                2 < CONNACK accepted
+            1500 tick
+            6199 tick
+            6200 tick
+                2 closed
+            6300 1 connect anna clean keep-alive=1000
+                1 < CONNACK accepted
+            6400 1 disconnect
+                1 closed
+            9999 tick
+        "#]],
+    );
+}
