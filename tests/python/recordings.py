@@ -150,7 +150,9 @@ def write(
         "name": "known", "description": "Known answers.", "backend": "live", "seed": 1,
         "phases": {"warm_up_ns": 0, "duration_ns": int(duration_s * S), "cool_down_ns": 0},
         "groups": [{"name": "publishers", "count": 1}, {"name": "subscribers", "count": 1}],
-        "broker": {"name": "mosquitto", "version": "2.0"}, "network": {"kind": "emulated", "description": "SATCOM"},
+        "broker": {"name": "mosquitto", "version": "2.0", "host": 1, "port": 1883},
+        "hosts": [{"name": name, "tcp": {"mss_bytes": None, "timestamps": True}} for name in ("a", "b")],
+        "network": {"kind": "emulated", "description": "SATCOM", "mtu_bytes": 1500},
     })
     name = "run.json" if complete else "incomplete.json"
     status = "complete" if complete else "incomplete"
