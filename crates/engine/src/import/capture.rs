@@ -142,9 +142,9 @@ impl<'a> Importer<'a> {
         write!(self.words.marks, "{}", verdict.marks).expect("a string takes all");
         let offset = self.streams.place(connection, direction, segment, payload.len());
         let ends = [segment.source, segment.destination];
-        let [client, broker] = if direction == Direction::ToServer { ends } else { [ends[1], ends[0]] };
+        let client_first = if direction == Direction::ToServer { ends } else { [ends[1], ends[0]] };
         let at = self.clock.at(frame.time);
-        self.conversations.seen(connection as u32, client, broker, at);
+        self.conversations.seen(connection as u32, client_first, at, &mut self.ledger);
         self.take_packets()?;
         self.conversations.closing(connection as u32, direction, segment.bits, at, &mut self.ledger);
         self.push_events()?;

@@ -1,7 +1,8 @@
 //! Connections as their clients live them: who connects, subscribes, is refused, leaves or is thrown out.
 //!
 //! A connection ends with its first FIN or RST. It was closed as planned when a DISCONNECT of the client came before,
-//! and lost otherwise.
+//! and lost otherwise. Of a connection whose CONNECT was not captured nobody knows the keep-alive interval; when it has
+//! been silent for a while nothing is expected of it any more.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -23,6 +24,9 @@ pub struct Conversations {
     current: HashMap<u32, u32>,
     /// Clients whose last connection was lost.
     lost: HashSet<u32>,
+    /// When connections without a CONNECT were last seen.
+    unknown: HashMap<u32, Instant>,
+    swept: Instant,
     events: VecDeque<(Event, String)>,
 }
 
@@ -44,8 +48,32 @@ struct Conversation {
 
 impl Conversations {
     /// A segment of a connection was seen: its ends are known from the first one.
-    pub fn seen(&mut self, connection: u32, client: Endpoint, broker: Endpoint, at: Instant) {
+    pub fn seen(
+        &mut self,
+        connection: u32,
+        [client, broker]: [Endpoint; 2],
+        at: Instant,
+        ledger: &mut Ledger,
+    ) {
         self.ends.entry(connection).or_insert(Ends { client, broker, opened: at });
+        if let Some(last) = self.unknown.get_mut(&connection) {
+            *last = at;
+        }
+        if at.checked_since(self.swept).is_some_and(|passed| passed >= SILENCE) {
+            self.swept = at;
+            self.forget_silent(at, ledger);
+        }
+    }
+
+    fn forget_silent(&mut self, now: Instant, ledger: &mut Ledger) {
+        let of = &self.of;
+        self.unknown.retain(|connection, last| {
+            let silent = now.checked_since(*last).is_some_and(|passed| passed >= SILENCE);
+            if silent && let Some(conversation) = of.get(connection) {
+                ledger.forget(conversation.client);
+            }
+            !silent
+        });
     }
 
     /// The next event.
@@ -78,12 +106,16 @@ impl Conversations {
         let id = packet.connect.as_ref().map_or("", |connect| &*connect.client_id);
         let conversation = self.of.entry(connection).or_insert_with(|| Conversation {
             client: people.client(id, ends.client, ends.broker),
-            clean: false,
+            // A client without a name cannot come back to a session.
+            clean: true,
             goodbye: false,
             ended: false,
             subscribing: HashMap::new(),
         });
         let client = conversation.client;
+        if packet.connect.is_none() && !self.current.contains_key(&client) {
+            self.unknown.insert(connection, times[1]);
+        }
         match (packet.kind, direction) {
             (Kind::Connect, Direction::ToServer) => self.connect(connection, ends, packet, times[0], ledger),
             (Kind::Connack, Direction::FromServer) => self.connack(client, ends.opened, packet, times[1]),
@@ -226,5 +258,7 @@ fn bytes(packet: &Packet) -> &[u8] {
     packet.body.as_deref().unwrap_or_default()
 }
 
+/// One and a half times the keep-alive interval that most clients have.
+const SILENCE: Duration = Duration::from_s(90);
 /// Clean Session, or Clean Start (MQTT 5 §3.1.2.4).
 const CLEAN: u8 = 2;

@@ -90,8 +90,8 @@ fn key(publish: &Publish<'_>) -> u64 {
     hasher.finish()
 }
 
-/// Messages that are remembered, some 20 MiB of them; the oldest is forgotten first.
-const WAITING_MAX: usize = 1 << 18;
+/// Messages that are remembered, some 40 MiB of them; the oldest is forgotten first.
+const WAITING_MAX: usize = 1 << 16;
 
 #[cfg(test)]
 mod tests {
