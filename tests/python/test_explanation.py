@@ -1,0 +1,170 @@
+"""One message explained: which frames are in its story, which cause is named, and that the picture can be read."""
+
+from __future__ import annotations
+
+import re
+from itertools import combinations, pairwise
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from click.testing import CliRunner, Result
+
+from conversations import Conversation
+from mqttlab.cli import main
+from mqttlab.explanation import Story, cause, head, ladder, tell, write
+from mqttlab.explanation.diagram import Ladder
+from mqttlab.explanation.layout import CLEAR, LINE, Place, scale
+from mqttlab.metrics import evidence
+from mqttlab.recording import Recording
+from recordings import Message
+from recordings import write as write_messages
+from test_attribution import outstanding_at_broker, qos2
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def story(recording: Recording) -> Story:
+    found = evidence(recording)
+    return tell(recording, found, found.legs.sort("latency_ns")["leg"][-1])
+
+
+def held() -> Conversation:
+    told = Conversation()
+    outstanding_at_broker(told, ack_at=50, forwarded=50.1)
+    return told
+
+
+def lost() -> Conversation:
+    told = Conversation()
+    told.message(0, 0, 0, 230)
+    told.frame(0, True, 0, None, offset=0, size=100)
+    told.frame(0, True, 200, 210, offset=0, size=100)
+    told.publish(0, True, 0, 100, 0, 210, segments=2)
+    told.frame(1, False, 210, 230, offset=0, size=100)
+    told.publish(1, False, 0, 100, 210, 230)
+    return told
+
+
+def test_nagles_hold_is_named_with_the_acknowledgement_that_ended_it(tmp_path: Path) -> None:
+    told = story(held().write(tmp_path))
+    # The 10 bytes of frame 2 arrived at 12; their acknowledgement, frame 4, left at 40.
+    assert cause(told) == (
+        "Held for 40.0 ms by Nagle's algorithm at the broker until the delayed ACK of frame 2 (10 B) came: its "
+        "receiver kept it back for 28.0 ms; set TCP_NODELAY on the broker (`broker.nagle = false`).")
+    assert {arrow.frame for arrow in told.arrows} == {2, 3, 4, 5}
+    assert any("ends the wait under Nagle" in line and "frame 4" in line for line in ladder(told))
+
+
+def test_a_round_trip_is_not_called_a_delayed_acknowledgement(tmp_path: Path) -> None:
+    told = Conversation()
+    told.frame(1, True, -9, -8, offset=0, size=5)
+    told.frame(1, False, -1, 24, offset=0, size=10, ack=5)
+    told.message(0, 0, 0, 74.1)
+    told.frame(0, True, 0, 10, offset=0, size=100)
+    told.publish(0, True, 0, 100, 0, 10)
+    told.frame(1, True, 24, 49, ack=10)
+    told.frame(1, False, 49.1, 74.1, offset=10, size=100, ack=5)
+    told.publish(1, False, 10, 110, 49.1, 74.1)
+    words = cause(story(told.write(tmp_path)))
+    assert "Nagle" in words
+    assert "a round trip later" in words
+    assert "delayed" not in words
+
+
+def test_a_lost_frame_and_its_repetition_are_marked(tmp_path: Path) -> None:
+    told = story(lost().write(tmp_path))
+    assert "lost (1 lost frame). Frame 2 was sent again." in cause(told)
+    text = "\n".join(ladder(told))
+    assert "──✕" in text
+    assert "lost: random loss" in text
+    assert "sent again" in text
+    assert [(arrow.frame, arrow.again, arrow.lost) for arrow in told.arrows] == [
+        (1, False, "random loss"), (2, True, None), (3, False, None)]
+
+
+def test_a_handshake_is_in_the_story_with_its_pubrels(tmp_path: Path) -> None:
+    told = Conversation()
+    qos2(told, forwarded=31, received=61)
+    labels = [arrow.label() for arrow in story(told.write(tmp_path)).arrows]
+    assert labels == ["PUBLISH(2,7)", "PUBREL(7)", "PUBLISH(2,3)", "PUBREL(3)"]
+
+
+def test_spans_fill_the_time_without_gaps(tmp_path: Path) -> None:
+    told = story(lost().write(tmp_path))
+    edges = [(span.from_ns, span.to_ns) for span in told.spans]
+    assert edges[0][0] == told.begins_ns
+    assert edges[-1][1] == told.ends_ns
+    assert all(before[1] == after[0] for before, after in pairwise(edges))
+
+
+def test_no_two_labels_of_a_slot_meet() -> None:
+    slots = [("a", "left"), ("a", "right"), ("b", "left")]
+    instants = [0, 1, 2, 3, 50_000, 50_001, 9_000_000_000]
+    labels = [Place(slot=slot, at_ns=at, lines=1 + at % 2, above=above)
+              for slot in slots for at in instants for above in (True, False)]
+    pixels = scale(instants, labels)
+    assert sorted(pixels.values()) == [pixels[instant] for instant in instants]
+    boxes = {
+        label: (pixels[label.at_ns] - label.lines * LINE, pixels[label.at_ns]) if label.above
+        else (pixels[label.at_ns], pixels[label.at_ns] + label.lines * LINE) for label in labels}
+    for one, other in combinations(labels, 2):
+        if one.slot == other.slot:
+            assert boxes[one][1] <= boxes[other][0] + 1e-9 or boxes[other][1] <= boxes[one][0] + 1e-9
+    assert CLEAR > 0
+
+
+def test_the_picture_has_an_arrow_a_frame_and_every_text_within_it(tmp_path: Path) -> None:
+    told = story(held().write(tmp_path))
+    root = ElementTree.fromstring(Ladder(told).draw())
+    width, height = float(root.attrib["width"]), float(root.attrib["height"])
+    arrows = [line for line in root.iter(f"{SVG}line") if line.find(f"{SVG}title") is not None]
+    assert len(arrows) == len(told.arrows)
+    for text in root.iter(f"{SVG}text"):
+        assert 0 <= float(text.attrib["x"]) <= width
+        assert 0 <= float(text.attrib["y"]) <= height
+    # Time runs downwards.
+    for arrow, line in zip(told.arrows, arrows, strict=True):
+        assert (float(line.attrib["y2"]) > float(line.attrib["y1"])) == (arrow.ended_ns > arrow.sent_ns)
+
+
+def test_the_page_is_whole_in_itself(tmp_path: Path) -> None:
+    told = story(lost().write(tmp_path))
+    page, drawing = write(told, tmp_path, "explain-0-0")
+    text = page.read_text(encoding="utf-8")
+    assert head(told) in text
+    assert re.search(r'(src|href)="', text) is None
+    ElementTree.fromstring(drawing.read_text(encoding="utf-8"))
+
+
+def explain(*words: str) -> Result:
+    return CliRunner().invoke(main, ["explain", *words])
+
+
+def test_the_command_explains_a_message_by_name_and_writes_its_page(tmp_path: Path) -> None:
+    held().write(tmp_path)
+    done = explain(str(tmp_path), "--message", "p-0:0@s-0")
+    assert done.exit_code == 0, done.stderr
+    assert "Held for 40.0 ms by Nagle's algorithm" in done.stdout
+    assert (tmp_path / "explain-0-0.html").is_file()
+    assert (tmp_path / "explain-0-0.svg").is_file()
+
+
+@pytest.mark.parametrize(("message", "words"), [
+    ("0", "write PUBLISHER:SEQUENCE"), ("nobody:0", "there is no client 'nobody'"), ("0:9", "there is none"),
+    ("0:1", "its fate is lost"),
+])
+def test_a_message_that_cannot_be_explained_is_refused(tmp_path: Path, message: str, words: str) -> None:
+    told = held()
+    told.message(0, 0, 0, None, sequence=1, fate="lost")
+    told.write(tmp_path)
+    done = explain(str(tmp_path), "--message", message)
+    assert done.exit_code == 2
+    assert words in done.stderr
+
+
+def test_a_run_without_packets_says_why_it_cannot_be_explained(tmp_path: Path) -> None:
+    write_messages(tmp_path, [Message(sequence=0)])
+    done = explain(str(tmp_path))
+    assert done.exit_code == 2
+    assert "packets were not recorded" in done.stderr
