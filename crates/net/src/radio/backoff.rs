@@ -124,6 +124,12 @@ impl Backoff {
         self.state = State::Spacing { until };
     }
 
+    /// No slots, whatever comes in between: the next silence of a DIFS will do.
+    pub(crate) fn wait(&mut self, until: Instant) {
+        self.slots = 0;
+        self.state = State::Counting { from: until };
+    }
+
     /// The medium is idle.
     pub(crate) fn resume(&mut self, carrier: &Carrier, timing: &Timing) {
         if self.state == State::Frozen {

@@ -161,16 +161,21 @@ impl Medium {
         let (busy, was_busy) = (receiver.is_busy(), receiver.was_busy_before(now));
         let station = &mut self.stations[from];
         if station.backoff.is_off(now, &self.timing) {
-            let may_go = !was_busy && station.response.is_none() && !station.carrier.is_reserved(now);
+            let patient = self.spec.mac.difs_from_queueing;
+            // The station itself is about to answer: the medium will not stay idle, but ns-3 does not look ahead.
+            let answering = station.response.is_some() && !patient;
+            let may_go = !was_busy && !answering && !station.carrier.is_reserved(now);
             let mut until = station.carrier.free_from(&self.timing);
-            if self.spec.mac.difs_from_queueing {
+            if patient {
                 until = until.max(now + self.timing.difs);
             }
             if may_go && until <= now {
                 self.attempt(now, from);
                 return;
             }
-            if may_go && !busy {
+            if may_go && !busy && patient {
+                station.backoff.wait(until);
+            } else if may_go && !busy {
                 station.backoff.space(until);
             } else {
                 station.backoff.draw(&mut station.dice, station.window);

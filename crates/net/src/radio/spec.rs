@@ -84,7 +84,9 @@ pub struct MacSpec {
     /// Frames that wait at a station or are being sent; `null` for no limit.
     pub queue_limit_frames: Option<u32>,
     /// A frame that finds the medium idle waits for a DIFS from then on, as in ns-3, instead of from the end of the
-    /// last frame on the air, as in the standard's figure of basic access (IEEE 802.11-2016 §10.3.4.2).
+    /// last frame on the air, as in the standard's figure of basic access (IEEE 802.11-2016 §10.3.4.2). If something
+    /// is sent in between, such as the station's own ACK, the next silence of a DIFS will do, where the standard asks
+    /// for a backoff.
     #[serde(default)]
     pub difs_from_queueing: bool,
 }

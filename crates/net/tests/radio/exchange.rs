@@ -98,6 +98,25 @@ fn an_idle_medium_may_be_waited_for_from_queueing_on() {
 }
 
 #[test]
+fn a_frame_queued_before_an_ack_backs_off_by_the_standard_but_not_in_ns3() {
+    let starts = |difs_from_queueing| -> Vec<_> {
+        let mut spec = line("dsss-2", &[0, 10]);
+        spec.mac.difs_from_queueing = difs_from_queueing;
+        let start = |seed| {
+            let mut medium = Medium::new(spec.clone(), Seed(seed));
+            send(&mut medium, us(1000), 1, 0, 1, 200);
+            // Between the data's end (192 + 944 after DIFS) and the ACK.
+            send(&mut medium, us(if difs_from_queueing { 2190 } else { 2140 }), 2, 1, 0, 200);
+            finished(&settle(&mut medium))[1].start.unwrap()
+        };
+        (0..20).map(start).collect()
+    };
+    // ACK from 2196 to 2500, DIFS.
+    assert_eq!(starts(true), vec![us(2550); 20]);
+    assert!(starts(false).iter().any(|start| *start > us(2500)), "no seed has drawn a slot");
+}
+
+#[test]
 fn acks_have_a_rate_of_their_own() {
     let mut spec = line("b-11", &[0, 10]);
     spec.phy.ack_rate_bit_s = Some(spec.phy.data_rate_bit_s);
