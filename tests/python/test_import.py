@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -197,3 +199,20 @@ def test_a_log_may_come_through_a_pipe(tmp_path: Path) -> None:
     result = subprocess.run(command, input=log, capture_output=True, text=True, check=False, timeout=120)
     assert result.returncode == 0, result.stderr
     assert Recording.open(tmp_path / "recording").messages["latency_ns"].to_list() == [37_000_000]
+
+
+def test_an_import_that_is_stopped_leaves_nothing_behind(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "mqttlab", "import", "capture", "-", "--output", str(tmp_path / "recording")]
+    running = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert running.stdin is not None
+    # The pipe stays open, so that the import waits for more.
+    running.stdin.write(CAPTURE.read_bytes())
+    running.stdin.flush()
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "recording" / "plan.json").exists():
+        assert time.monotonic() < deadline, "the import did not begin"
+        time.sleep(0.02)
+    running.send_signal(signal.SIGINT)
+    output, _ = running.communicate(timeout=60)
+    assert running.returncode == 1, output
+    assert not (tmp_path / "recording").exists()

@@ -291,6 +291,7 @@ impl<'a> Importer<'a> {
                 let publish = Publish {
                     client,
                     connection,
+                    since: self.conversations.since(connection),
                     topic,
                     qos: packet.qos,
                     dup: packet.dup,

@@ -24,8 +24,8 @@ pub struct Conversations {
     current: HashMap<u32, u32>,
     /// Clients whose last connection was lost.
     lost: HashSet<u32>,
-    /// When connections without a CONNECT were last seen.
-    unknown: HashMap<u32, Instant>,
+    /// Connections without a CONNECT.
+    unknown: HashSet<u32>,
     swept: Instant,
     events: VecDeque<(Event, String)>,
 }
@@ -36,6 +36,9 @@ struct Ends {
     client: Endpoint,
     broker: Endpoint,
     opened: Instant,
+    /// When it was heard last, and since when there was no long silence.
+    heard: Instant,
+    lively_since: Instant,
 }
 
 struct Conversation {
@@ -55,10 +58,12 @@ impl Conversations {
         at: Instant,
         ledger: &mut Ledger,
     ) {
-        self.ends.entry(connection).or_insert(Ends { client, broker, opened: at });
-        if let Some(last) = self.unknown.get_mut(&connection) {
-            *last = at;
+        let ends = Ends { client, broker, opened: at, heard: at, lively_since: at };
+        let ends = self.ends.entry(connection).or_insert(ends);
+        if at.checked_since(ends.heard).is_some_and(|passed| passed >= SILENCE) {
+            ends.lively_since = at;
         }
+        ends.heard = at;
         if at.checked_since(self.swept).is_some_and(|passed| passed >= SILENCE) {
             self.swept = at;
             self.forget_silent(at, ledger);
@@ -66,10 +71,13 @@ impl Conversations {
     }
 
     fn forget_silent(&mut self, now: Instant, ledger: &mut Ledger) {
-        let of = &self.of;
-        self.unknown.retain(|connection, last| {
-            let silent = now.checked_since(*last).is_some_and(|passed| passed >= SILENCE);
-            if silent && let Some(conversation) = of.get(connection) {
+        let (of, ends) = (&self.of, &self.ends);
+        self.unknown.retain(|connection| {
+            let (Some(conversation), Some(ends)) = (of.get(connection), ends.get(connection)) else {
+                return false;
+            };
+            let silent = now.checked_since(ends.heard).is_some_and(|passed| passed >= SILENCE);
+            if silent {
                 ledger.forget(conversation.client);
             }
             !silent
@@ -84,6 +92,13 @@ impl Conversations {
     /// The client of a connection that carries MQTT.
     pub fn client(&self, connection: u32) -> Option<u32> {
         self.of.get(&connection).map(|conversation| conversation.client)
+    }
+
+    /// Since when messages for a connection can have been under way, when nothing else is known: one that was not
+    /// heard for longer is taken for dead.
+    pub fn since(&self, connection: u32) -> Instant {
+        let lively = self.ends.get(&connection).map_or(Instant::ZERO, |ends| ends.lively_since);
+        Instant::from_ns(lively.as_ns().saturating_sub(SILENCE.as_ns()))
     }
 
     /// The broker's end of the first connection that carries MQTT.
@@ -114,7 +129,7 @@ impl Conversations {
         });
         let client = conversation.client;
         if packet.connect.is_none() && !self.current.contains_key(&client) {
-            self.unknown.insert(connection, times[1]);
+            self.unknown.insert(connection);
         }
         match (packet.kind, direction) {
             (Kind::Connect, Direction::ToServer) => self.connect(connection, ends, packet, times[0], ledger),

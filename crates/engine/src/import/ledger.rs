@@ -37,6 +37,8 @@ pub struct Publish<'a> {
     pub client: u32,
     /// The connection's number.
     pub connection: u32,
+    /// Since when messages for the connection can have been under way, as far as the capture tells.
+    pub since: Instant,
     /// The topic.
     pub topic: &'a Arc<str>,
     /// Quality of service.
@@ -240,12 +242,13 @@ impl Ledger {
         self.incoming.retain(|&(owner, _), _| owner != client);
     }
 
-    /// Since when the receiver subscribes to the topic; it does from now on if its SUBSCRIBE was not captured.
+    /// Since when the receiver subscribes to the topic; if its SUBSCRIBE was not captured it has as long as there is
+    /// its connection, and is expected to receive from now on.
     fn subscribed_since(&mut self, publish: &Publish<'_>) -> Instant {
         self.subscriptions.since(publish.client, publish.topic).unwrap_or_else(|| {
-            self.subscriptions.ask(publish.client, publish.topic, Instant::ZERO);
+            self.subscriptions.ask(publish.client, publish.topic, publish.since);
             self.subscriptions.grant(publish.client, publish.topic);
-            Instant::ZERO
+            publish.since
         })
     }
 
@@ -290,6 +293,7 @@ impl Publish<'static> {
         Publish {
             client: 0,
             connection: 0,
+            since: Instant::ZERO,
             topic: &TOPIC,
             qos: 0,
             dup: false,

@@ -4,6 +4,7 @@
 //! one capture keep the order that they have in it.
 
 use std::cell::Cell;
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
@@ -260,23 +261,28 @@ impl Capture {
     }
 }
 
-/// What files are called: their names without what only says how they are stored; whole paths where names repeat.
+/// What files are called: their names without what only says how they are stored, and as many of the directories
+/// above them as tell them apart.
 pub fn labels(files: &[PathBuf]) -> Vec<String> {
-    let short = |file: &Path| {
-        let mut name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned();
-        while let Some(stem) = SUFFIXES.iter().find_map(|suffix| name.strip_suffix(suffix)) {
-            name = stem.to_owned();
-        }
-        if name == "-" { "standard input".into() } else { name }
-    };
-    let names: Vec<String> = files.iter().map(|file| short(file)).collect();
-    let repeats = |name: &String| names.iter().filter(|other| *other == name).count() > 1;
-    let whole = |file: &Path| file.to_string_lossy().into_owned();
-    files
-        .iter()
-        .zip(&names)
-        .map(|(file, name)| if repeats(name) { whole(file) } else { name.clone() })
-        .collect()
+    let deepest = files.iter().map(|file| file.components().count()).max().unwrap_or_default();
+    let apart = |labels: &Vec<String>| labels.iter().collect::<HashSet<_>>().len() == files.len();
+    let short = (1..=deepest).map(|depth| files.iter().map(|file| label(file, depth)).collect());
+    let whole = || files.iter().map(|file| file.to_string_lossy().into_owned()).collect();
+    short.into_iter().find(apart).unwrap_or_else(whole)
+}
+
+/// The last `depth` parts of a file's path, without suffixes.
+fn label(file: &Path, depth: usize) -> String {
+    if file == Path::new("-") {
+        return "standard input".into();
+    }
+    let parts: Vec<_> = file.components().collect();
+    let last: PathBuf = parts[parts.len().saturating_sub(depth)..].iter().collect();
+    let mut name = last.to_string_lossy().into_owned();
+    while let Some(stem) = SUFFIXES.iter().find_map(|suffix| name.strip_suffix(suffix)) {
+        name = stem.to_owned();
+    }
+    name
 }
 
 const SUFFIXES: [&str; 8] = [".gz", ".zst", ".pcapng", ".pcap", ".cap", ".ntar", ".log", ".csv"];
@@ -291,7 +297,8 @@ mod tests {
     fn labels_are_short_unless_they_repeat() {
         let labels_of = |files: &[&str]| labels(&files.iter().map(PathBuf::from).collect::<Vec<_>>());
         assert_eq!(labels_of(&["a/x.pcapng.gz", "b/y.log.zst", "-"]), ["x", "y", "standard input"]);
-        assert_eq!(labels_of(&["a/x.pcapng", "b/x.pcap"]), ["a/x.pcapng", "b/x.pcap"]);
+        assert_eq!(labels_of(&["/e/a/x.pcapng", "/e/b/x.pcap"]), ["a/x", "b/x"]);
+        assert_eq!(labels_of(&["a/x.pcapng", "a/x.pcap"]), ["a/x.pcapng", "a/x.pcap"]);
     }
 
     /// A pcap file (little endian, microseconds, raw IP) with frames of one byte at these seconds.

@@ -56,15 +56,13 @@ impl Waiting {
         if publish.retain {
             return queue.messages.back().map(|(message, _)| (*message, identified));
         }
-        let place = queue
-            .next
-            .get(&publish.client)
-            .copied()
-            .unwrap_or_else(|| queue.gone + queue.messages.partition_point(|&(_, at)| at < since) as u64);
-        let place = place.max(queue.gone);
+        let subscribed = queue.gone + queue.messages.partition_point(|&(_, at)| at < since) as u64;
+        let had = queue.next.get(&publish.client).copied().unwrap_or_default();
+        let place = had.max(subscribed);
         if place >= end {
             // One message that comes twice is a duplicate; of several alike nobody can tell which.
-            return only.then(|| queue.messages.back().map(|(message, _)| (*message, identified))).flatten();
+            let again = only && had > subscribed;
+            return queue.messages.back().filter(|_| again).map(|(message, _)| (*message, identified));
         }
         queue.next.insert(publish.client, place + 1);
         let (message, _) = queue.messages[(place - queue.gone) as usize];
@@ -134,6 +132,7 @@ mod tests {
         }
         let mut next = |client, since| taken(&mut waiting, client, b"x", since).map(|(sequence, _)| sequence);
         assert_eq!([next(5, 0), next(5, 0), next(6, 3), next(6, 3)], [Some(0), Some(1), Some(3), None]);
+        assert_eq!(next(5, 3), Some(3), "it has subscribed again");
     }
 
     #[test]
