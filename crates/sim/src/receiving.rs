@@ -23,7 +23,7 @@ impl World {
             Kind::Connack => Input::Connack {
                 accepted: true,
                 session_present: packet.session_present,
-                receive_maximum: u16::MAX,
+                receive_maximum: packet.receive_maximum,
                 keep_alive_s: None,
             },
             Kind::Puback => Input::Puback { id, refused: false },

@@ -10,7 +10,7 @@
 use std::collections::VecDeque;
 
 use mqttlab_mqtt::broker::{Broker, BrokerOptions, ConnectionId, Input, Output, TopicId, Will};
-use mqttlab_mqtt::{Kind, Qos, encode};
+use mqttlab_mqtt::{Kind, Qos, Version, encode};
 use mqttlab_plan::{Plan, ServiceTime, qos};
 use mqttlab_units::{Dice, Duration, Instant, Seed};
 
@@ -215,7 +215,7 @@ impl World {
             keep_alive: Duration::from_s(mqtt.keep_alive_s.into()),
             // Sessions of MQTT 3.x that are not clean never expire.
             session_expiry: match version {
-                mqttlab_mqtt::Version::V5 => Some(Duration::from_s(mqtt.session_expiry_s.into())),
+                Version::V5 => Some(Duration::from_s(mqtt.session_expiry_s.into())),
                 _ if mqtt.clean_session => Some(Duration::ZERO),
                 _ => None,
             },
@@ -240,9 +240,13 @@ impl World {
 
     fn response(&mut self, output: &Output) -> Option<Response> {
         let (connection, packet) = match *output {
-            Output::Connack { connection, session_present, .. } => {
-                let packet = Packet { session_present, ..Packet::bare(Kind::Connack, 0) };
-                (connection, Some((packet, encode::connack_len(self.version_at(connection)))))
+            Output::Connack { connection, session_present, receive_maximum, .. } => {
+                let version = self.version_at(connection);
+                // Only MQTT 5 can say it, in a property of three bytes (§3.2.2.3.3), and 65535 is not said.
+                let says = version == Version::V5 && receive_maximum != u16::MAX;
+                let receive_maximum = if says { receive_maximum } else { u16::MAX };
+                let packet = Packet { session_present, receive_maximum, ..Packet::bare(Kind::Connack, 0) };
+                (connection, Some((packet, encode::connack_len(version) + if says { 3 } else { 0 })))
             }
             Output::Suback { connection, id, ref granted } => {
                 let single = encode::suback_len(self.version_at(connection));
@@ -276,7 +280,7 @@ impl World {
         Some(Response { place: connection.0, number, packet })
     }
 
-    fn version_at(&self, connection: ConnectionId) -> mqttlab_mqtt::Version {
+    fn version_at(&self, connection: ConnectionId) -> Version {
         let client = self.connections.peek(connection.0).client;
         self.groups[self.clients[client as usize].group as usize].version
     }
@@ -292,6 +296,13 @@ impl World {
         if self.write(response.place, Side::Broker) {
             self.drain(response.place, Side::Broker);
         }
+        self.tell_backlog(response.place);
+    }
+
+    /// Tells the broker how much waits for a socket: it drops QoS 0 messages behind a long queue.
+    pub(crate) fn tell_backlog(&mut self, place: u32) {
+        let waiting = self.connections.peek(place).streams[Side::Broker as usize].packets_waiting();
+        self.server.broker.set_backlog(ConnectionId(place), waiting as u32);
     }
 
     fn close_broker_end(&mut self, place: u32) {

@@ -18,6 +18,8 @@ pub(crate) struct Packet {
     pub(crate) retain: bool,
     /// Whether a CONNACK says that the session is still there.
     pub(crate) session_present: bool,
+    /// How many QoS 1 and 2 messages a CONNACK lets be in flight; 65535 where it does not say.
+    pub(crate) receive_maximum: u16,
     /// Packet identifier; 0 for none.
     pub(crate) id: u16,
     /// The topic of a PUBLISH.
@@ -47,6 +49,7 @@ impl Packet {
             dup: false,
             retain: false,
             session_present: false,
+            receive_maximum: u16::MAX,
             id,
             topic: 0,
             message: 0,
@@ -108,6 +111,14 @@ impl Stream {
             packet.segments += 1;
             carried(packet);
         }
+    }
+
+    /// Packets that the socket has not taken whole.
+    pub(crate) fn packets_waiting(&self) -> usize {
+        if self.end == self.accepted {
+            return 0;
+        }
+        self.packets.len() - self.packets.partition_point(|packet| packet.end <= self.accepted)
     }
 
     /// The next packet that ends at or before `offset` and has not been read.

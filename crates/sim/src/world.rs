@@ -363,6 +363,7 @@ impl World {
             }
             TcpEvent::Writable(_) => {
                 self.write(place, side);
+                self.tell_backlog(place);
             }
             TcpEvent::Acknowledged(offset) => {
                 self.connections.get(place).streams[side as usize].acknowledge(offset);
