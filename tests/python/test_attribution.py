@@ -142,6 +142,47 @@ def test_the_later_segments_of_a_large_message_wait_in_the_socket(tmp_path: Path
     assert parts_ms(told.write(tmp_path)) == near(sender_socket=40, wire_to_broker=10, wire_to_subscriber=20)
 
 
+def test_the_later_segments_of_a_message_wait_for_what_was_lost_before_them(tmp_path: Path) -> None:
+    told = Conversation(nagle=False)
+    told.message(0, 0, 0, 250)
+    told.frame(0, True, 0, None, offset=0, size=1448)
+    told.frame(0, True, 200, 210, offset=0, size=1448)
+    told.frame(0, True, 220, 230, offset=1448, size=552)
+    told.publish(0, True, 0, 2000, 0, 230, segments=3)
+    told.frame(1, False, 230, 250, offset=0, size=2000)
+    told.publish(1, False, 0, 2000, 230, 250)
+    assert parts_ms(told.write(tmp_path)) == near(
+        retransmission_to_broker=200, sender_socket=20, wire_to_broker=10, wire_to_subscriber=20)
+
+
+def test_nagle_holds_the_last_segment_of_a_message_while_a_small_one_is_not_acknowledged(tmp_path: Path) -> None:
+    told = Conversation()
+    told.message(0, 0, 0, 110)
+    told.frame(0, True, -2, 5, offset=0, size=10)
+    told.frame(0, True, 0, 10, offset=10, size=1448)
+    told.frame(0, False, 30, 40, ack=10)
+    told.frame(0, True, 40, 50, offset=1458, size=552)
+    told.publish(0, True, 10, 2010, 0, 50, segments=2)
+    told.frame(1, False, 50, 110, offset=0, size=2000)
+    told.publish(1, False, 0, 2000, 50, 110)
+    assert parts_ms(told.write(tmp_path)) == near(sender_nagle=40, wire_to_broker=10, wire_to_subscriber=60)
+
+
+def test_a_window_holds_before_the_small_segment_that_nagle_waits_for_is_sent(tmp_path: Path) -> None:
+    told = Conversation()
+    told.message(0, 0, 0, 75)
+    told.frame(0, True, -5, 5, offset=0, size=1448)
+    # Ready at 0, but a window lets the bytes before it go only at 20; for their acknowledgement Nagle waits until 60.
+    told.frame(0, True, 20, 30, offset=1448, size=30)
+    told.frame(0, False, 50, 60, ack=1478)
+    told.frame(0, True, 60, 65, offset=1478, size=100)
+    told.publish(0, True, 1478, 1578, 60, 65)
+    told.frame(1, False, 65, 75, offset=0, size=100)
+    told.publish(1, False, 0, 100, 65, 75)
+    assert parts_ms(told.write(tmp_path)) == near(
+        sender_socket=20, sender_nagle=40, wire_to_broker=5, wire_to_subscriber=10)
+
+
 def qos2(told: Conversation, forwarded: float, received: float) -> None:
     """A message at QoS 2: PUBLISH at the broker at 10, PUBREL there at 30."""
     told.message(0, 0, 0, received, qos=2)

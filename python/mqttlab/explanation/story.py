@@ -137,7 +137,7 @@ def tell(recording: Recording, evidence: Evidence, leg: int) -> Story:
     arrows = tuple(sorted(teller.arrows.values(), key=lambda arrow: (arrow.sent_ns, arrow.frame)))
     clients = recording.layout["clients"]
     ends = [last["publisher"], *(row["subscriber"] for row in chain)]
-    broker = recording.layout["hosts"][recording.plan["broker"]["host"]]
+    broker = teller.broker
     hosts = _in_order([teller.host(ends[0]), broker, *(teller.host(client) for client in ends[1:])])
     return Story(
         publisher=last["publisher"], sequence=last["sequence"], subscriber=last["subscriber"],
@@ -180,7 +180,8 @@ class _Teller:
         names = [client["name"] for client in recording.layout["clients"]]
         pairs = evidence.control_packets.select("connection", "client").drop_nulls().unique("connection")
         self.client_of = {connection: names[client] for connection, client in pairs.rows()}
-        self.broker = recording.layout["hosts"][recording.plan["broker"]["host"]]
+        to_broker = self.transport.packets.filter(pl.col("way") % 2 == 1)
+        self.broker = str(recording.layout["hosts"][to_broker["to_host"][0]])
 
     def host(self, client: int) -> str:
         """The name of a client's host."""
@@ -246,11 +247,13 @@ class _Teller:
 
     def _wait(self, row: dict[str, Any], prefix: str, nagle: str, socket: str) -> None:
         """The acknowledgements that ended waits in the socket, and the frames that they acknowledged."""
-        for which, by in (("release_frame", "held_by_nagle"), ("tail_release_frame", "tail_held_by_nagle")):
-            frame = row[f"{prefix}_{which}"]
+        for kind in ("", "tail_"):
+            frame = row[f"{prefix}_{kind}release_frame"]
             if frame is None:
                 continue
-            part = nagle if row[f"{prefix}_{by}"] else socket
+            ends, socket_until, nagle_until = (
+                row[f"{prefix}_{kind}{until}"] for until in ("held_until_ns", "socket_until_ns", "nagle_until_ns"))
+            part = nagle if nagle_until == ends or socket_until < ends else socket
             words = "ends the wait under Nagle's algorithm" if part == nagle else "makes room in the socket's window"
             way = row[f"{prefix}_connection"] * 2 + int(prefix == "up")
             release = self._add(self._arrow(frame, None, way), words)

@@ -130,6 +130,8 @@ def _sentence(story: Story, part: str) -> str:
 
 
 def _frames(lost: int) -> str:
+    if not lost:
+        return "it was lost where nobody recorded it"
     return "1 lost frame" if lost == 1 else f"{lost} lost frames"
 
 

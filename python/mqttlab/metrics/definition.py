@@ -256,7 +256,8 @@ ATTRIBUTION: tuple[Metric, ...] = (
     _part("wire_to_broker", "wire up", "Transmission and propagation of that frame, over all links to the broker."),
     _part("retransmission_to_broker", "lost up",
           "From the first sending until that frame's, where it had to be sent again because the packet or data before "
-          "it in the stream was lost; also waiting at the receiver's stack for data that was overtaken.",
+          "it in the stream was lost; also waiting at the receiver's stack for data that was overtaken, and on a new "
+          "connection for what an old one had lost.",
           "RFC 6298; RFC 9293, 3.8"),
     _part("handshake", "handshake",
           "QoS 2, where the broker hands on at the PUBREL: from the PUBLISH until its PUBREL had come to the broker.",

@@ -23,12 +23,12 @@ UNLIMITED = 2**31
 def chain(legs: pl.DataFrame, packets: pl.DataFrame, transport: Transport, plan: dict[str, Any]) -> pl.DataFrame:
     """The legs with their instants, evidence and parts: the columns of `PARTS` and ``adjusted_ns``."""
     legs = _with_settings(legs, plan)
-    for prefix in ("up_", "down_"):
+    for prefix in ("up", "down"):
         legs = _with_flights(legs, transport, prefix)
     legs = _ready_at_sender(legs, packets)
-    legs = _with_releases(legs, transport, "up_")
+    legs = _with_releases(legs, transport, "up")
     legs = _ready_at_broker(legs, packets)
-    legs = _with_releases(legs, transport, "down_")
+    legs = _with_releases(legs, transport, "down")
     return _with_parts(legs)
 
 
@@ -55,31 +55,36 @@ def _with_settings(legs: pl.DataFrame, plan: dict[str, Any]) -> pl.DataFrame:
 
 
 def _with_flights(legs: pl.DataFrame, transport: Transport, prefix: str) -> pl.DataFrame:
-    flights = transport.flights(_unique_packets(legs, prefix, "stream_start", "stream_end", "first_sent_ns",
-                                                "complete_ns"))
-    return beside(legs, flights.rename(lambda name: f"{prefix}{name}"), {f"{prefix}packet": f"{prefix}packet"})
+    packets = _unique_packets(legs, prefix, "stream_start", "stream_end", "first_sent_ns", "complete_ns")
+    flights = transport.flights(packets)
+    return beside(legs, _prefixed(flights, prefix), {f"{prefix}_packet": f"{prefix}_packet"})
 
 
 def _with_releases(legs: pl.DataFrame, transport: Transport, prefix: str) -> pl.DataFrame:
     """Add what the packet's first segment waited for, and after it the one that completed the packet."""
-    waiting = _unique_packets(legs, prefix, "ready_ns", "first_sent_ns", "nagle", "segment_bytes", "mss", "went_ns",
-                              "frame_bytes")
-    several = waiting.filter(pl.col("went_ns") > pl.col("first_sent_ns"))
-    tail = several.with_columns(ready_ns="first_sent_ns", first_sent_ns="went_ns", segment_bytes="frame_bytes")
-    released = transport.release(waiting).rename(lambda name: f"{prefix}{name}")
-    ended = transport.release(tail).select(
-        pl.col("packet").alias(f"{prefix}packet"), pl.col("held_by_nagle").alias(f"{prefix}tail_held_by_nagle"),
-        pl.col("release_frame").alias(f"{prefix}tail_release_frame"),
-    )
-    for table in (released, ended):
-        legs = beside(legs, table, {f"{prefix}packet": f"{prefix}packet"})
+    lost = (pl.col(f"{prefix}_again") | (pl.col(f"{prefix}_tried_ns") < pl.col(f"{prefix}_first_sent_ns")))
+    went, first = pl.col(f"{prefix}_went_ns"), pl.col(f"{prefix}_first_sent_ns")
+    # Data sent again between a message's segments: what came after it had waited for it.
+    repeated = pl.when(pl.col(f"{prefix}_repeated_ns") > first).then(f"{prefix}_repeated_ns").otherwise(first)
+    legs = legs.with_columns(pl.when(lost).then(went).otherwise(repeated).alias(f"{prefix}_resumed_ns"))
+    waiting = _unique_packets(legs, prefix, "ready_ns", "first_sent_ns", "nagle", "segment_bytes", "mss")
+    tail = _unique_packets(legs, prefix, "resumed_ns", "went_ns", "nagle", "frame_bytes", "mss").rename(
+        {"resumed_ns": "ready_ns", "went_ns": "first_sent_ns", "frame_bytes": "segment_bytes"})
+    tail = tail.filter(pl.col("first_sent_ns") > pl.col("ready_ns"))
+    for table, kind in ((waiting, ""), (tail, "_tail")):
+        released = _prefixed(transport.release(table), f"{prefix}{kind}")
+        legs = beside(legs, released, {f"{prefix}_packet": f"{prefix}{kind}_packet"})
     return legs
+
+
+def _prefixed(table: pl.DataFrame, prefix: str) -> pl.DataFrame:
+    return table.select(pl.all().name.prefix(f"{prefix}_"))
 
 
 def _unique_packets(legs: pl.DataFrame, prefix: str, *columns: str) -> pl.DataFrame:
     named = legs.select(
-        *(pl.col(f"{prefix}{name}").alias(name) for name in ("packet", "connection", *columns)),
-    ).with_columns(way=way(pl.lit(prefix == "up_")))
+        *(pl.col(f"{prefix}_{name}").alias(name) for name in ("packet", "connection", *columns)),
+    ).with_columns(way=way(pl.lit(prefix == "up")))
     return named.filter(pl.col("packet").is_not_null()).unique("packet", maintain_order=True)
 
 
@@ -88,7 +93,7 @@ def _ready_at_sender(legs: pl.DataFrame, packets: pl.DataFrame) -> pl.DataFrame:
 
     Of a relay nothing but its packets is known: it could send when it had received, and its window had room.
     """
-    legs = _with_window(legs, packets, "up_")
+    legs = _with_window(legs, packets, "up")
     begins = pl.when("relayed").then("before_received_ns").otherwise("intended_ns")
     handed = pl.when("relayed").then("before_received_ns").otherwise("sent_ns")
     # A message of several segments is being sent while the socket still takes the rest.
@@ -104,7 +109,7 @@ def _ready_at_broker(legs: pl.DataFrame, packets: pl.DataFrame) -> pl.DataFrame:
     # Either time is allowed (MQTT 5 §4.3.3): a broker that had sent before the PUBREL came did not wait for it.
     waited = pl.col("up_release_ns") <= pl.col("down_tried_ns") + SLACK_NS
     ingress = pl.when(waited.fill_null(False)).then("up_release_ns").otherwise("up_complete_ns")
-    legs = _with_window(legs.with_columns(ingress_ns=ingress), packets, "down_")
+    legs = _with_window(legs.with_columns(ingress_ns=ingress), packets, "down")
     legs = legs.with_columns(pl.when(pl.col("down_window_ns") > pl.col("ingress_ns")).then("down_window_ns")
                              .alias("down_window_ns"))
     return legs.with_columns(down_ready_ns=pl.max_horizontal("ingress_ns", "down_window_ns"))
@@ -116,7 +121,7 @@ def _with_window(legs: pl.DataFrame, packets: pl.DataFrame, prefix: str) -> pl.D
     With n packets of QoS 1 and 2 before it on its connection and a window of w, that was when the acknowledgement
     number n - w + 1 had come. A packet that was sent earlier was held by no window: the time is null.
     """
-    to_broker = prefix == "up_"
+    to_broker = prefix == "up"
     publishes = packets.filter(pl.col("kind") == "PUBLISH", pl.col("qos") > 0, pl.col("to_broker") == to_broker)
     order = publishes.sort("connection", "stream_start").select(
         "packet", pl.int_range(pl.len(), dtype=pl.Int64).over("connection").alias("_before"),
@@ -126,37 +131,46 @@ def _with_window(legs: pl.DataFrame, packets: pl.DataFrame, prefix: str) -> pl.D
     done = packets.filter(over, pl.col("to_broker") != to_broker, pl.col("complete_ns").is_not_null())
     done = done.sort("complete_ns", maintain_order=True).select(
         "connection", pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over("connection").alias("nth"),
-        pl.col("complete_ns").alias("_window_ns"), pl.col("packet").alias(f"{prefix}window_packet"),
+        pl.col("complete_ns").alias("_window_ns"), pl.col("packet").alias(f"{prefix}_window_packet"),
     )
-    legs = beside(legs, order, {f"{prefix}packet": "packet"})
-    legs = legs.with_columns(_nth=pl.col("_before") - pl.col(f"{prefix}window") + 1)
-    legs = beside(legs, done, {f"{prefix}connection": "connection", "_nth": "nth"})
-    in_force = (pl.col("_window_ns") <= pl.col(f"{prefix}first_sent_ns") + SLACK_NS).fill_null(False)
+    legs = beside(legs, order, {f"{prefix}_packet": "packet"})
+    legs = legs.with_columns(_nth=pl.col("_before") - pl.col(f"{prefix}_window") + 1)
+    legs = beside(legs, done, {f"{prefix}_connection": "connection", "_nth": "nth"})
+    in_force = (pl.col("_window_ns") <= pl.col(f"{prefix}_first_sent_ns") + SLACK_NS).fill_null(False)
     return legs.with_columns(
-        pl.when(in_force).then(pl.min_horizontal("_window_ns", f"{prefix}first_sent_ns")).alias(f"{prefix}window_ns"),
-        pl.when(in_force).then(f"{prefix}window_packet").alias(f"{prefix}window_packet"),
+        pl.when(in_force).then(pl.min_horizontal("_window_ns", f"{prefix}_first_sent_ns")).alias(f"{prefix}_window_ns"),
+        pl.when(in_force).then(f"{prefix}_window_packet").alias(f"{prefix}_window_packet"),
     ).drop("_before", "_nth", "_window_ns")
 
 
 # Each step of the chain: the instant, and the part that ends there. A part may end at several steps.
 STEPS: tuple[tuple[str, str], ...] = (
-    ("handed_ns", "schedule"), ("up_ready_ns", "session"), ("up_held_until_ns", "_up_held"),
-    ("up_tried_ns", "_up_rest"), ("up_went_ns", "_up_gap"), ("up_started_ns", "queue_to_broker"),
-    ("up_arrived_ns", "wire_to_broker"), ("up_complete_ns", "retransmission_to_broker"),
-    ("ingress_ns", "handshake"), ("down_window_ns", "broker_window"), ("down_held_until_ns", "_down_held"),
-    ("down_tried_ns", "broker"), ("down_went_ns", "_down_gap"), ("down_started_ns", "queue_to_subscriber"),
-    ("down_arrived_ns", "wire_to_subscriber"), ("down_complete_ns", "retransmission_to_subscriber"),
+    ("handed_ns", "schedule"), ("up_ready_ns", "session"),
+    ("up_nagle_until_ns", "sender_nagle"), ("up_socket_until_ns", "sender_socket"),
+    ("up_held_until_ns", "sender_nagle"), ("up_tried_ns", "_up_rest"), ("up_resumed_ns", "retransmission_to_broker"),
+    ("up_tail_nagle_until_ns", "sender_nagle"), ("up_tail_socket_until_ns", "sender_socket"),
+    ("up_tail_held_until_ns", "sender_nagle"), ("up_went_ns", "sender_socket"),
+    ("up_started_ns", "queue_to_broker"), ("up_arrived_ns", "wire_to_broker"),
+    ("up_complete_ns", "retransmission_to_broker"),
+    ("ingress_ns", "handshake"), ("down_window_ns", "broker_window"),
+    ("down_nagle_until_ns", "broker_nagle"), ("down_socket_until_ns", "broker_socket"),
+    ("down_held_until_ns", "broker_nagle"), ("down_tried_ns", "broker"),
+    ("down_resumed_ns", "retransmission_to_subscriber"),
+    ("down_tail_nagle_until_ns", "broker_nagle"), ("down_tail_socket_until_ns", "broker_socket"),
+    ("down_tail_held_until_ns", "broker_nagle"), ("down_went_ns", "broker_socket"),
+    ("down_started_ns", "queue_to_subscriber"), ("down_arrived_ns", "wire_to_subscriber"),
+    ("down_complete_ns", "retransmission_to_subscriber"),
     ("handed_on_ns", "release"), ("received_ns", "delivery"),
 )
+WAITS = ("nagle_until_ns", "socket_until_ns", "held_until_ns")
 
 
 def _with_parts(legs: pl.DataFrame) -> pl.DataFrame:
     on_release = pl.col("on_release") & (pl.col("qos_delivered") == 2)
     legs = legs.with_columns(
         # What is known of waits is of the copy that came through; an earlier copy had been sent before.
-        *(pl.when(pl.col(f"{way}_tried_ns") == pl.col(f"{way}_first_sent_ns")).then(f"{way}_{wait}_ns")
-          .alias(f"{way}_{wait}_ns") for way, wait in (("up", "held_until"), ("down", "held_until"),
-                                                       ("down", "window"))),
+        *(pl.when(pl.col(f"{way}_tried_ns") == pl.col(f"{way}_first_sent_ns")).then(f"{way}_{wait}")
+          .alias(f"{way}_{wait}") for way in ("up", "down") for wait in (*WAITS, "window_ns")),
         up_started_ns=pl.col("up_went_ns") + pl.col("up_queue_ns"),
         down_started_ns=pl.col("down_went_ns") + pl.col("down_queue_ns"),
         handed_on_ns=pl.when(on_release).then(
@@ -189,40 +203,33 @@ def _with_steps(legs: pl.DataFrame) -> pl.DataFrame:
 def intervals(legs: pl.DataFrame) -> pl.DataFrame:
     """The parts of a few legs as spans of time: ``leg``, ``part``, ``from_ns``, ``to_ns``, in order; none empty."""
     stepped = _with_steps(legs)
-    place = {word: step for step, (_, word) in enumerate(STEPS, start=1)}
     spans = [
-        stepped.filter(when).select("leg", part=pl.lit(f"{part}_ns"), step=pl.lit(place[word]),
-                                    from_ns=f"at_{place[word] - 1}", to_ns=f"at_{place[word]}")
-        for word, part, when in _shares()
+        stepped.filter(when).select("leg", part=pl.lit(part), step=pl.lit(step), from_ns=f"at_{step - 1}",
+                                    to_ns=f"at_{step}")
+        for step, part, when in _shares()
     ]
-    return pl.concat(spans).filter(pl.col("to_ns") > pl.col("from_ns")).sort("leg", "step").drop("step")
+    table = pl.concat(spans).filter(pl.col("to_ns") > pl.col("from_ns")).sort("leg", "step")
+    # Neighbouring steps of one part are one span.
+    return table.group_by("leg", "part", pl.col("part").rle_id().over("leg").alias("run"), maintain_order=True).agg(
+        pl.col("from_ns").first(), pl.col("to_ns").last()).drop("run")
 
 
-def _shares() -> list[tuple[str, str, pl.Expr]]:
-    """Which step's time goes to which part, and when: the evidence decides where a step has several parts."""
-    shares = [(word, word, pl.lit(True)) for _, word in STEPS if not word.startswith("_")]
-    nagle, relayed = pl.col("up_held_by_nagle"), pl.col("relayed")
-    shares += [("_up_held", "sender_nagle", nagle), ("_up_held", "sender_socket", ~nagle)]
-    shares += [("_up_rest", "session", relayed), ("_up_rest", "sender_socket", ~relayed)]
-    nagle = pl.col("down_held_by_nagle")
-    shares += [("_down_held", "broker_nagle", nagle), ("_down_held", "broker_socket", ~nagle)]
-    for prefix, side, to in (("up", "sender", "broker"), ("down", "broker", "subscriber")):
-        earlier = pl.col(f"{prefix}_tried_ns") < pl.col(f"{prefix}_first_sent_ns")
-        lost = (pl.col(f"{prefix}_again") | earlier).fill_null(False)
-        # The packet fills several segments, and the last of them was sent later than the first.
-        nagle = pl.col(f"{prefix}_tail_held_by_nagle").fill_null(False)
-        gap = f"_{prefix}_gap"
-        shares += [(gap, f"retransmission_to_{to}", lost), (gap, f"{side}_nagle", ~lost & nagle),
-                   (gap, f"{side}_socket", ~lost & ~nagle)]
+def _shares() -> list[tuple[int, str, pl.Expr]]:
+    """The part that ends at each step, and when: a relay's own time is its session's, a stack's is its socket's."""
+    relayed = pl.col("relayed")
+    shares = []
+    for step, (_, part) in enumerate(STEPS, start=1):
+        if part == "_up_rest":
+            shares += [(step, "session_ns", relayed), (step, "sender_socket_ns", ~relayed)]
+        else:
+            shares.append((step, f"{part}_ns", pl.lit(True)))
     return shares
 
 
 def _lengths() -> dict[str, pl.Expr]:
     """The length of each part: the sum of its shares of the steps."""
-    took = {word: pl.col(f"at_{step}") - pl.col(f"at_{step - 1}") for step, (_, word) in enumerate(STEPS, start=1)}
     lengths: dict[str, pl.Expr] = {}
-    for word, part, when in _shares():
-        share = pl.when(when).then(took[word]).otherwise(0)
-        name = f"{part}_ns"
-        lengths[name] = lengths[name] + share if name in lengths else share
+    for step, part, when in _shares():
+        share = pl.when(when).then(pl.col(f"at_{step}") - pl.col(f"at_{step - 1}")).otherwise(0)
+        lengths[part] = lengths[part] + share if part in lengths else share
     return lengths

@@ -56,8 +56,10 @@ class Transport:
         """Data segments on their first link, in order, with what of the stream had been sent by then.
 
         ``end``: position behind the last byte; ``again``: sent before; ``mss``: the largest segment of its sender;
-        ``sent_end``, ``small_end``: end of all data, and of those in segments below the MSS, sent up to here.
+        ``sent_end``, ``small_end``: end of all data, and of those in segments below the MSS, sent up to here;
+        ``small_sent_ns``: when the last segment below the MSS was sent.
         """
+        small = pl.col("payload_bytes") < pl.col("mss")
         rows = self.packets.filter(pl.col("hop") == 0, _HAS_DATA)
         end = pl.col("stream_offset") + pl.col("payload_bytes")
         return (
@@ -66,16 +68,22 @@ class Transport:
             .with_columns(sent_end=pl.col("end").cum_max().over(WAY))
             .with_columns(
                 again=pl.col("end") <= pl.col("sent_end").shift(1, fill_value=-1).over(WAY),
-                small_end=pl.when(pl.col("payload_bytes") < pl.col("mss")).then("end").otherwise(0).cum_max().over(WAY),
+                small_end=pl.when(small).then("end").otherwise(0).cum_max().over(WAY),
+                small_sent_ns=pl.when(small).then("entered_ns").cum_max().forward_fill().over(WAY),
             )
             .select(*WAY, "entered_ns", "frame", "stream_offset", "end", "payload_bytes", "mss", "again", "sent_end",
-                    "small_end")
+                    "small_end", "small_sent_ns")
         )
 
     @cached_property
     def originals(self) -> pl.DataFrame:
         """Segments with data that had not been sent before, by the position behind their last byte."""
         return self.sent.filter(~pl.col("again")).sort("end")
+
+    @cached_property
+    def repetitions(self) -> pl.DataFrame:
+        """Segments with data that had been sent before."""
+        return self.sent.filter("again")
 
     @cached_property
     def arrived(self) -> pl.DataFrame:
@@ -138,13 +146,16 @@ class Transport:
             For each packet: ``frame``, the one that brought its last missing byte; ``went_ns``, when that came to its
             first link; ``queue_ns``, how long it waited in queues; ``arrived_ns``, until when the way counts as
             travelling; ``again``, whether ``frame`` was sent because something had been lost; ``frame_bytes``, the data
-            in it; and of the segment that carried the first byte ``segment_frame``, ``segment_bytes``, ``mss``.
+            in it; ``repeated_ns``, when data of this stream had been sent again before; and of the segment that carried
+            the first byte ``segment_frame``, ``segment_bytes``, ``mss``.
         """
         first = next_at(packets.with_columns(_byte=pl.col("stream_start") + 1), self.originals, WAY, at="_byte",
                         key="end", take={"frame": "segment_frame", "payload_bytes": "segment_bytes", "mss": "mss"})
         own = next_at(first.drop("_byte"), self.originals, WAY, at="stream_end", key="end",
                       take={"frame": "own_frame"})
         bringing = self._bringing(packets)
+        bringing = latest(bringing, self.repetitions, WAY, at="went_ns", key="entered_ns",
+                          take={"entered_ns": "repeated_ns"}).drop(WAY)
         own_way = self.arrived.sort("delivered_ns").unique("frame", keep="first").select(
             own_frame="frame", own_queue_ns="queue_ns", own_arrived_ns="delivered_ns")
         flights = own.join(bringing, on="packet", how="left").join(own_way, on="own_frame", how="left")
@@ -156,31 +167,35 @@ class Transport:
             went_ns=pl.when(overtaken).then("first_sent_ns").otherwise("went_ns"),
             queue_ns=pl.when(overtaken).then("own_queue_ns").otherwise("queue_ns"),
             arrived_ns=pl.when(overtaken).then("own_arrived_ns").otherwise("complete_ns"),
-        ).select("packet", "frame", "went_ns", "queue_ns", "arrived_ns", "again", "frame_bytes", "segment_frame",
-                 "segment_bytes", "mss")
+        ).select("packet", "frame", "went_ns", "queue_ns", "arrived_ns", "again", "frame_bytes", "repeated_ns",
+                 "segment_frame", "segment_bytes", "mss")
 
     def release(self, packets: pl.DataFrame) -> pl.DataFrame:
-        """What ended the wait of bytes that were ready and not yet sent.
+        """What ended the wait of bytes that were ready and not yet sent, and what it was.
 
         Args:
-            packets: columns ``packet``, ``way``, ``ready_ns``, ``first_sent_ns``, ``nagle``
-                (whether the sender uses it), ``segment_bytes``, ``mss``.
+            packets: columns ``packet``, ``way``, ``ready_ns``, ``first_sent_ns``, ``nagle`` (whether the sender uses
+                it), ``segment_bytes``, ``mss``.
 
         Returns:
-            For each packet: ``held_until_ns`` (``ready_ns`` when nothing held it), ``held_by_nagle`` and
-            ``release_frame``, the acknowledgement.
+            For each packet ``nagle_until_ns``, ``socket_until_ns`` and ``held_until_ns``: from ``ready_ns`` to the
+            first and from the second to the last Nagle's algorithm held it, in between a window did (all of them are
+            ``ready_ns`` when nothing held it); and ``release_frame``, the acknowledgement.
         """
-        before = packets.with_columns(_before=pl.col("first_sent_ns") - 1)
-        table = latest(before, self.sent, WAY, at="_before", key="entered_ns",
-                       take={"small_end": "small_end", "sent_end": "sent_end"})
+        before = packets.with_columns(_before=pl.col("first_sent_ns") - 1, _until=pl.col("first_sent_ns") + SLACK_NS)
         acks = self.acknowledgements
-        table = latest(table, acks, WAY, at="ready_ns", key="delivered_ns", take={"acked": "acked"})
         advances = acks.filter("advanced").sort("acked", maintain_order=True)
+        table = latest(before, self.sent, WAY, at="_before", key="entered_ns", take={
+            "small_end": "small_end", "sent_end": "sent_end", "small_sent_ns": "small_sent_ns"})
+        table = latest(table, self.sent, WAY, at="ready_ns", key="entered_ns", take={"small_end": "ready_small_end"})
+        table = latest(table, acks, WAY, at="ready_ns", key="delivered_ns", take={"acked": "acked"})
         table = next_at(table, advances, WAY, at="small_end", key="acked",
                         take={"delivered_ns": "nagle_end_ns", "frame": "nagle_frame"})
-        table = latest(table.with_columns(_until=pl.col("first_sent_ns") + SLACK_NS), acks, WAY, at="_until",
-                       key="delivered_ns", take={"delivered_ns": "ack_ns", "frame": "ack_frame"})
-        return _judge(table).select("packet", "held_until_ns", "held_by_nagle", "release_frame")
+        table = next_at(table, advances, WAY, at="ready_small_end", key="acked",
+                        take={"delivered_ns": "ready_nagle_end_ns"})
+        table = latest(table, acks, WAY, at="_until", key="delivered_ns",
+                       take={"delivered_ns": "ack_ns", "frame": "ack_frame"})
+        return _judge(table).select("packet", "nagle_until_ns", "socket_until_ns", "held_until_ns", "release_frame")
 
     def _arrivals(self) -> pl.DataFrame:
         whole = pl.col("fate").is_in(["delivered", "duplicated"])
@@ -196,7 +211,7 @@ class Transport:
             .filter(pl.col("stream_offset") < pl.col("stream_end"))
             .sort("frame")
             .unique("packet", keep="last", maintain_order=True)
-            .select("packet", "frame", "went_ns", "queue_ns", "again", frame_bytes=data)
+            .select("packet", *WAY, "frame", "went_ns", "queue_ns", "again", frame_bytes=data)
         )
 
     def _mss(self) -> pl.Expr:
@@ -222,29 +237,30 @@ def way(to_broker: pl.Expr) -> pl.Expr:
 def _judge(table: pl.DataFrame) -> pl.DataFrame:
     """Which wait it was: the data of a segment below the MSS waits, under Nagle's algorithm in the form that Linux
     uses, while another segment below the MSS is not acknowledged (RFC 896; Minshall's variant)."""
-    until = pl.col("first_sent_ns") + SLACK_NS
-    waited = pl.col("first_sent_ns") > pl.col("ready_ns")
+    ready, sent = pl.col("ready_ns"), pl.col("first_sent_ns")
+    waited = sent > ready
+    acked = pl.col("acked").fill_null(0)
 
     def released_at(column: str) -> pl.Expr:
         at = pl.col(column)
-        return (at > pl.col("ready_ns")) & (at <= until) & (at >= pl.col("first_sent_ns") - RELEASE_NS)
+        return waited & (at > ready) & (at <= sent + SLACK_NS) & (at >= sent - RELEASE_NS)
 
     small = pl.col("segment_bytes") < pl.col("mss")
-    acknowledged = released_at("nagle_end_ns") & small
+    held_at_once = (pl.col("nagle") & (pl.col("ready_small_end") > acked)).fill_null(False)
+    acknowledged = (pl.col("nagle") & released_at("nagle_end_ns") & small).fill_null(False)
     # Under Nagle's algorithm a segment may also go because it has become full.
-    unacknowledged = pl.col("small_end") > pl.col("acked").fill_null(0)
-    filled = ~small & unacknowledged & (pl.col("nagle_end_ns") > pl.col("ready_ns"))
-    nagle = (pl.col("nagle") & waited & (acknowledged | filled)).fill_null(False)
-    outstanding = pl.col("sent_end") > pl.col("acked").fill_null(0)
-    window = (~nagle & waited & outstanding & released_at("ack_ns")).fill_null(False)
-    held_until = (
-        pl.when(nagle & acknowledged).then("nagle_end_ns")
-        .when(nagle).then("first_sent_ns")
-        .when(window).then("ack_ns")
-        .otherwise("ready_ns")
-    )
+    filled = (held_at_once & waited & ~small & (pl.col("ready_nagle_end_ns") > sent)).fill_null(False)
+    window = (released_at("ack_ns") & (pl.col("sent_end") > acked) & ~acknowledged & ~filled).fill_null(False)
+    held_until = pl.when(acknowledged).then("nagle_end_ns").when(filled).then(sent).when(window).then("ack_ns")
+    latest_end = pl.max_horizontal(sent, ready)
+    table = table.with_columns(held_until_ns=pl.min_horizontal(held_until.otherwise(ready), latest_end))
+    # The first acknowledgement that it waited for; what came in between was another's wait, or a window's.
+    first = pl.min_horizontal(pl.col("ready_nagle_end_ns").fill_null(sent), "held_until_ns")
+    # A full segment does not wait for an acknowledgement; it was held by the algorithm only until it was full.
+    table = table.with_columns(
+        nagle_until_ns=pl.when(held_at_once & (small | filled)).then(pl.max_horizontal(first, ready)).otherwise(ready))
+    second = pl.max_horizontal(pl.min_horizontal("small_sent_ns", "held_until_ns"), "nagle_until_ns")
     return table.with_columns(
-        held_until_ns=pl.min_horizontal(held_until, pl.max_horizontal("first_sent_ns", "ready_ns")),
-        held_by_nagle=nagle,
-        release_frame=pl.when(nagle & acknowledged).then("nagle_frame").when(window).then("ack_frame"),
+        socket_until_ns=pl.when(acknowledged | filled).then(second).otherwise("held_until_ns"),
+        release_frame=pl.when(acknowledged).then("nagle_frame").when(window).then("ack_frame"),
     )
