@@ -113,11 +113,7 @@ impl Wire {
         }
         Wire {
             links: wiring.links.iter().map(|spec| Link::new(spec.clone(), seed)).collect(),
-            paths: wiring
-                .paths
-                .iter()
-                .map(|path| path.hops.iter().map(link_of).collect())
-                .collect(),
+            paths: wiring.paths.iter().map(|path| path.hops.iter().map(link_of).collect()).collect(),
             routes,
             broker_host: wiring.broker_host,
             compensation,
