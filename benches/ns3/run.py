@@ -233,7 +233,7 @@ class Row:
 HEADS = [
     "network", "messages, ns-3 / mqttlab", "ns-3, ms", "mqttlab, ms", f"difference (± {DELAY_BOUND_PERCENT:g} %)",
     "mqttlab by the standard, ms", "ns-3, s/CPU s", "mqttlab, packets recorded, s/CPU s", "ratio", "aim",
-    "mqttlab, messages recorded, s/CPU s", "ratio", "cost of recording packets",
+    "mqttlab, only messages recorded, s/CPU s", "ratio", "cost of recording packets",
 ]
 
 
