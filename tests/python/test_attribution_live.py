@@ -92,7 +92,8 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Recording]
     paths = {f"relay-nagle-{word}": relay / f"relay-nagle-{word}.toml" for word in ("on", "off")}
     paths |= {f"qos{qos}": SCENARIOS / "borsatti2020" / f"symmetric-20ms-nagle-{nagle}-qos{qos}.toml"
               for qos, nagle in ((0, "off"), (1, "on"), (2, "on"))}
-    for name, text in (("lossy", LOSSY), ("broken", BROKEN)):
+    small = paths["relay-nagle-on"].read_text(encoding="utf-8").replace('payload = "100 B"', 'payload = "1 B"')
+    for name, text in (("lossy", LOSSY), ("broken", BROKEN), ("relay-1-byte", small)):
         paths[name] = written / f"{name}.toml"
         paths[name].write_text(text, encoding="utf-8")
     kept: dict[str, Recording] = {}
@@ -130,7 +131,8 @@ def stated_error_ns(recording: Recording) -> int:
     return int(compensation + validity["emulator"]["max_ns"] + validity["senders"]["max_ns"])
 
 
-@pytest.mark.parametrize("name", ["relay-nagle-on", "relay-nagle-off", "qos0", "qos1", "qos2", "lossy", "broken"])
+@pytest.mark.parametrize(
+    "name", ["relay-nagle-on", "relay-nagle-off", "relay-1-byte", "qos0", "qos1", "qos2", "lossy", "broken"])
 def test_the_parts_are_true_to_the_stated_error(recordings: dict[str, Recording], name: str) -> None:
     recording = needed(recordings, name)
     table = metrics.attribution(recording)
@@ -143,8 +145,9 @@ def test_the_parts_are_true_to_the_stated_error(recordings: dict[str, Recording]
     assert table.select((within & pl.col("adjusted_ns").is_not_null()).fill_null(False).mean()).item() >= 0.999
 
 
-def test_the_forty_milliseconds_are_nagles(recordings: dict[str, Recording]) -> None:
-    recording = needed(recordings, "relay-nagle-on")
+@pytest.mark.parametrize("name", ["relay-nagle-on", "relay-1-byte"])
+def test_the_forty_milliseconds_are_nagles(recordings: dict[str, Recording], name: str) -> None:
+    recording = needed(recordings, name)
     means = means_ms(recording)
     assert 20 <= nagle_ms(recording) <= 45
     assert max(means, key=lambda part: means[part]).endswith("_nagle")

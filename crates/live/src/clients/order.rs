@@ -1,7 +1,8 @@
 //! Messages too small to say who they are, told apart by their order.
 //!
 //! The n-th message that a subscriber receives on a topic is the n-th that the topic's one publisher sent to it.
-//! A publisher writes down what it sends, a subscriber counts what it receives.
+//! A publisher writes down what it sends, a subscriber counts what it receives. What the one relay of such a topic
+//! sends on keeps the order, so that the n-th copy is the n-th message, too.
 //!
 //! What it cannot see: a lost QoS 0 message. From then on that subscriber's messages are matched to earlier ones,
 //! and the loss shows at the end. A topic with several publishers is not told apart at all.
@@ -9,6 +10,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
 
+use mqttlab_mqtt::topic::matches;
 use mqttlab_plan::Plan;
 use mqttlab_recording::identity;
 use mqttlab_units::Instant;
@@ -25,9 +27,19 @@ pub(super) struct Known {
 
 /// What publishers of small messages have sent, by topic.
 pub(super) struct SentInOrder {
-    /// Topic name to log and publisher.
-    topics: BTreeMap<String, (u32, usize)>,
+    /// By topic name, those of relays' copies included.
+    topics: BTreeMap<String, Told>,
     logs: Vec<Mutex<Vec<(u32, Instant)>>>,
+}
+
+/// Where the messages of a topic are told apart.
+#[derive(Clone, Copy)]
+struct Told {
+    publisher: u32,
+    /// Its publisher's log.
+    log: usize,
+    /// What a subscriber counts it under: a copy is counted apart from the original.
+    count: usize,
 }
 
 /// What one subscriber has received on such topics.
@@ -59,16 +71,19 @@ impl SentInOrder {
             [publisher] => Some((directory.layout().topic_name(topic).to_owned(), publisher)),
             _ => None,
         });
-        let topics: BTreeMap<_, _> =
-            alone.enumerate().map(|(log, (name, publisher))| (name, (publisher, log))).collect();
+        let mut topics: BTreeMap<String, Told> = alone
+            .enumerate()
+            .map(|(log, (name, publisher))| (name, Told { publisher, log, count: log }))
+            .collect();
         let logs = topics.values().map(|_| Mutex::default()).collect();
+        add_copies(plan, &mut topics);
         SentInOrder { topics, logs }
     }
 
     /// Notes that the topic's publisher has handed a message to its session.
     pub(super) fn sent(&self, topic: &str, sequence: u32, intended: Instant) {
-        if let Some((_, log)) = self.topics.get(topic) {
-            self.logs[*log].lock().expect("no thread panics with it").push((sequence, intended));
+        if let Some(told) = self.topics.get(topic) {
+            self.logs[told.log].lock().expect("no thread panics with it").push((sequence, intended));
         }
     }
 
@@ -81,12 +96,48 @@ impl SentInOrder {
         id: Option<u16>,
         dup: bool,
     ) -> Option<Known> {
-        let &(publisher, log) = self.topics.get(topic)?;
-        let place = subscriber.place(log, id, dup);
+        let &Told { publisher, log, count } = self.topics.get(topic)?;
+        let place = subscriber.place(count, id, dup);
         let sent = self.logs[log].lock().expect("no thread panics with it");
         sent.get(place).map(|&(sequence, intended)| Known { publisher, sequence, intended })
     }
 }
+
+/// Adds the topics of copies that exactly one relaying client makes, and of copies of these.
+fn add_copies(plan: &Plan, topics: &mut BTreeMap<String, Told>) {
+    let mut fresh: Vec<(String, Told)> = topics.iter().map(|(name, told)| (name.clone(), *told)).collect();
+    for _ in 0..RELAY_ROUNDS {
+        let mut copies = Vec::new();
+        for (name, told) in &fresh {
+            let [suffix] = relays_of(plan, name)[..] else { continue };
+            let copy = format!("{name}{suffix}");
+            if !topics.contains_key(&copy) {
+                let told = Told { count: topics.len(), ..*told };
+                topics.insert(copy.clone(), told);
+                copies.push((copy, told));
+            }
+        }
+        fresh = copies;
+    }
+}
+
+/// What each relaying client that hears a topic appends to it.
+fn relays_of<'p>(plan: &'p Plan, topic: &str) -> Vec<&'p str> {
+    let mut suffixes = Vec::new();
+    for group in &plan.groups {
+        let Some(relay) = &group.relay else { continue };
+        let hears = |client: &u32| {
+            let mut filters =
+                group.subscriptions.iter().map(|wanted| wanted.filter.fill(&group.name, *client, 0));
+            filters.any(|filter| matches(&filter, topic))
+        };
+        suffixes.extend((0..group.count).filter(hears).map(|_| relay.topic_suffix.as_str()));
+    }
+    suffixes
+}
+
+/// How often a message is copied on at most, as in the plan's audience.
+const RELAY_ROUNDS: usize = 4;
 
 impl ReceivedInOrder {
     fn place(&mut self, log: usize, id: Option<u16>, dup: bool) -> usize {
@@ -108,7 +159,8 @@ mod tests {
     use super::*;
 
     fn sent() -> SentInOrder {
-        let topics = BTreeMap::from([("a".to_owned(), (7, 0))]);
+        let told = Told { publisher: 7, log: 0, count: 0 };
+        let topics = BTreeMap::from([("a".to_owned(), told)]);
         let sent = SentInOrder { topics, logs: vec![Mutex::default()] };
         sent.sent("a", 10, Instant::from_ns(1));
         sent.sent("a", 12, Instant::from_ns(2));

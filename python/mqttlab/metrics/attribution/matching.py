@@ -9,7 +9,10 @@
 A message that was published again after a reconnect has several PUBLISHes. What came first to the broker decides
 when the broker had it; what was sent first decides since when it has been on its way.
 
-What it does not model: relayed messages whose payload has no room for an identity.
+Where a payload has no room for an identity the order tells: the n-th PUBLISH on a topic is the n-th message there, and
+the n-th that a relay sends on is the n-th that it has received.
+
+What it does not model: subscribers that receive such messages both from their publisher and from a relay.
 """
 
 from __future__ import annotations
@@ -34,7 +37,15 @@ def control_packets(recording: Recording) -> pl.DataFrame:
     orphans = table.filter(pl.col("kind") == "PUBLISH", pl.col("publisher").is_null())
     if orphans.is_empty():
         return table
-    named = pl.concat([_by_order_sent(recording, table, orphans), _by_order_received(recording, orphans)])
+    origins = _origins(recording, orphans)
+    orphans = orphans.with_columns(origin=pl.col("topic").replace_strict(origins, default=None, return_dtype=pl.String))
+    copies = pl.col("to_broker") & (pl.col("origin") != pl.col("topic"))
+    named = pl.concat([
+        _by_order_sent(recording, table, orphans.filter(~copies)),
+        _by_order_received(recording, orphans.filter(~pl.col("to_broker"), pl.col("complete_ns").is_not_null())),
+        # What a relay sends on it has received before, in the same order.
+        _by_order_received(recording, orphans.filter(copies, ~pl.col("dup"))),
+    ]).unique("packet", keep="first")
     return (
         table.join(named, on="packet", how="left", suffix="_named", maintain_order="left")
         .with_columns(pl.coalesce(name, f"{name}_named").alias(name) for name in MESSAGE)
@@ -122,6 +133,19 @@ def _with_legs_before(table: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def _origins(recording: Recording, orphans: pl.DataFrame) -> dict[str, str]:
+    """For each topic the one that its messages were first published to: relays append something to it."""
+    published = set(recording.messages["topic"].drop_nulls().unique())
+    relays = (group.get("relay") for group in recording.plan.get("groups", []))
+    suffixes = {relay["topic_suffix"] for relay in relays if relay}
+
+    def origin(topic: str) -> str:
+        shorter = [topic.removesuffix(suffix) for suffix in suffixes if topic.endswith(suffix)]
+        return next((origin(name) for name in shorter), topic) if topic not in published else topic
+
+    return {topic: origin(topic) for topic in orphans["topic"].drop_nulls().unique()}
+
+
 def _by_order_sent(recording: Recording, packets: pl.DataFrame, orphans: pl.DataFrame) -> pl.DataFrame:
     """The n-th message that a client began to send on a topic is its n-th message there."""
     sent = (
@@ -155,19 +179,18 @@ def _with_copies(publishes: pl.DataFrame, packets: pl.DataFrame) -> pl.DataFrame
     return ordered.with_columns(copy_of=pl.when(repeats).then("copy_of")).drop("_before", "_first_ns", "_over_ns")
 
 
-def _by_order_received(recording: Recording, orphans: pl.DataFrame) -> pl.DataFrame:
-    """The n-th PUBLISH that a client had on a topic is the n-th that it received there."""
+def _by_order_received(recording: Recording, publishes: pl.DataFrame) -> pl.DataFrame:
+    """The n-th of a client's PUBLISHes on a topic is the n-th message of that origin that it received."""
     received = (
         recording.messages.filter(pl.col("received_ns").is_not_null(), pl.col("identified") == "order")
         .sort("received_ns", "sequence")
         .with_columns(client=pl.col("subscriber"), n=pl.int_range(pl.len()).over("subscriber", "topic"))
-        .select("client", "topic", "n", *MESSAGE)
+        .select("client", "n", *MESSAGE, origin="topic")
     )
     return (
-        orphans.filter(~pl.col("to_broker"), pl.col("complete_ns").is_not_null())
-        .sort("complete_ns", "connection", "stream_start")
+        publishes.sort(pl.coalesce("complete_ns", "first_sent_ns"), "connection", "stream_start")
         .with_columns(n=pl.int_range(pl.len()).over("client", "topic"))
         .drop(MESSAGE)
-        .join(received, on=["client", "topic", "n"], how="inner")
+        .join(received, on=["client", "origin", "n"], how="inner")
         .select("packet", *MESSAGE)
     )
