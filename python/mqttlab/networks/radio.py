@@ -18,6 +18,7 @@ from mqttlab.quantity import (
     LengthMm,
     PositiveDurationNs,
     PowerMdbm,
+    RateBitS,
     RatioPair,
     SpeedMmS,
     size_bytes,
@@ -42,13 +43,13 @@ class Standard:
     snir_data_mdb: int
     carrier_sense_mdbm: int
 
-    def phy(self) -> dict[str, Any]:
+    def phy(self, ack_rate_bit_s: int | None) -> dict[str, Any]:
         """The plan's physical layer."""
         return {
             "modulation": self.modulation, "data_rate_bit_s": self.data_rate_bit_s,
             "control_rate_bit_s": self.control_rate_bit_s, "preamble_ns": self.preamble_us * MICRO,
             "slot_ns": self.slot_us * MICRO, "sifs_ns": 10 * MICRO, "cw_min_slots": self.cw_min_slots,
-            "cw_max_slots": 1023,
+            "cw_max_slots": 1023, "ack_rate_bit_s": ack_rate_bit_s,
         }
 
 
@@ -67,7 +68,7 @@ STANDARDS: dict[str, Standard] = {
         snir_control_mdb=12_000, snir_data_mdb=21_000, carrier_sense_mdbm=-62_000),
 }
 
-# Voltage in mV, then the currents to send, to receive and to listen in uA. Sources: docs/networks.md.
+# Voltage in mV, then the currents to send, to receive and to listen in uA. Sources: docs/simulator.md.
 ENERGY: dict[str, tuple[int, int, int, int]] = {
     "mica2": (3_000, 8_470, 7_030, 7_030),
     "esp8266": (3_300, 170_000, 50_000, 50_000),
@@ -107,6 +108,11 @@ class Radio(Part):
     short_retries: int = Field(
         7, ge=1, le=255, description="Transmissions of a frame that is not announced, or of its RTS.")
     long_retries: int = Field(4, ge=1, le=255, description="Transmissions of an announced frame.")
+    ack_rate: RateBitS | None = Field(
+        None, description="Rate of acknowledgements; the standard's control rate when left out (ns-3: the data rate).")
+    difs_from_queueing: bool = Field(
+        False, description="A frame that comes to an idle station waits one DIFS from then on, as in ns-3; otherwise "
+        "it is sent at once where the medium has been idle that long.")
     queue: int | None = Field(50, ge=1, description="Frames that wait at a station.")
     area: AreaMm = Field((150_000, 150_000), description="Where stations are placed, and move.")
     placement: Literal["random", "grid"] = Field("random", description="How they are placed.")
@@ -135,9 +141,10 @@ class Radio(Part):
         voltage, transmit, receive, idle = ENERGY[self.energy]
         return {
             "name": "radio",
-            "phy": standard.phy(),
+            "phy": standard.phy(self.ack_rate),
             "mac": {"rts_threshold_bytes": self.rts_threshold, "short_retry_limit": self.short_retries,
-                    "long_retry_limit": self.long_retries, "queue_limit_frames": self.queue},
+                    "long_retry_limit": self.long_retries, "queue_limit_frames": self.queue,
+                    "difs_from_queueing": self.difs_from_queueing},
             "radio": {
                 "frequency_hz": 2_400_000_000, "exponent_milli": round(1000 * self.path_loss_exponent),
                 "transmit_power_mdbm": self.transmit_power, "sensitivity_mdbm": self.sensitivity,
