@@ -254,6 +254,8 @@ def study(study: Path, quick: bool, tables: tuple[str, ...], jobs: int | None, o
         _refuse([f"{study} is not a study: it has no published/claims.toml; try studies/perez2005"])
     if name not in STUDIES:
         _refuse([f"{study} cannot be rerun; those that can: {', '.join(STUDIES)}"])
+    if out is not None and not out.absolute().parent.is_dir():
+        _refuse([f"{out} cannot be written: there is no directory {out.parent}"])
     console = Console()
     if not console.is_terminal:
         console.width = max(console.width, 160)

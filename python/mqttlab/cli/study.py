@@ -11,9 +11,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from mqttlab.studies import Cell, Comparison, Study, simulate
-from mqttlab.studies.table import INFINITE
+from mqttlab.studies.table import INFINITE, fits
 
 VERDICTS = {True: "[green]holds[/]", False: "[bold yellow]does not hold[/]", None: "not decided"}
+FIT_COLUMNS = ("table", "values", "median ratio", "within 10 %", "within 25 %")
 
 
 def run_study(study: Study, directory: Path, console: Console, *, quick: bool, tables: Sequence[str],
@@ -38,6 +39,7 @@ def run_study(study: Study, directory: Path, console: Console, *, quick: bool, t
     judged = study.claims(directory, results) if not tables else []
     for table in dict.fromkeys(cell.table for cell in cells):
         console.print(_table(table, [cell for cell in cells if cell.table == table]))
+    console.print(_fits(cells))
     if judged:
         console.print(_claims(judged))
     console.print(f"{len(scenarios)} simulations in {took_s:.1f} s", highlight=False)
@@ -58,6 +60,20 @@ def _table(name: str, cells: list[Cell]) -> Table:
     for cell in cells:
         table.add_row(cell.place, cell.metric, _number(cell.published), _number(cell.simulated), _ratio(cell))
     return table
+
+
+def _fits(cells: Sequence[Cell]) -> Table:
+    table = Table(title="Fit", title_justify="left", title_style="bold")
+    for column in FIT_COLUMNS:
+        table.add_column(column, justify="right")
+    for row in _fit_rows(cells):
+        table.add_row(*row)
+    return table
+
+
+def _fit_rows(cells: Sequence[Cell]) -> list[tuple[str, ...]]:
+    return [(fit.table, str(fit.cells), f"{fit.median_ratio:.2f}", *(f"{share:.0%}" for share in fit.within))
+            for fit in fits(cells)]
 
 
 def _claims(judged: Sequence[Comparison]) -> Table:
@@ -86,6 +102,10 @@ def markdown(cells: Sequence[Cell], judged: Sequence[Comparison]) -> str:
         words = {True: "holds", False: "**does not hold**", None: "not decided"}
         lines += [f"| {c.text} | {words[c.holds]} | {c.evidence} | {c.reason} |" for c in judged]
         lines.append("")
+    lines += ["## Fit", "", "Simulated over published; half of the last digit printed counts as equal.", "",
+              "| " + " | ".join(FIT_COLUMNS) + " |", "|---" + "|---:" * (len(FIT_COLUMNS) - 1) + "|"]
+    lines += ["| " + " | ".join(row) + " |" for row in _fit_rows(cells)]
+    lines.append("")
     for table in dict.fromkeys(cell.table for cell in cells):
         lines += [f"## Table {table}", "", "| scenario | metric | published | simulated | ratio |",
                   "|---|---|---:|---:|---:|"]

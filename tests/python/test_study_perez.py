@@ -1,0 +1,54 @@
+"""The study perez2005: its error-free tables, and how their fit is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from mqttlab.studies import perez2005, perez2005_claims, simulate
+from mqttlab.studies.perez2005 import Ethernet, Measured
+from mqttlab.studies.table import INFINITE, Cell, fits
+
+PUBLISHED = Path(__file__).resolve().parents[2] / "studies" / "perez2005" / "published"
+
+
+@pytest.fixture(scope="module")
+def error_free() -> Mapping[str, Measured]:
+    """Every scenario on Ethernet without bit errors, in short."""
+    cases = [case for case in perez2005_claims.cases(PUBLISHED, []) if isinstance(case, Ethernet) and case.ber == 0]
+    assert {case.qos for case in cases} == {0, 1, 2}
+    return simulate({case.name: case.scenario(perez2005.QUICK) for case in cases}, perez2005.measure)
+
+
+def test_delays_without_errors_are_those_of_four_cables(error_free: Mapping[str, Measured]) -> None:
+    # Client, switch, broker, switch, client at 1 ms each; QoS 2 passes them three times.
+    cells = perez2005.compare_delays(PUBLISHED, error_free)
+    assert len(cells) > 10
+    for cell in cells:
+        assert cell.simulated == pytest.approx(cell.published, rel=0.05), cell.place
+
+
+def test_efficiencies_without_errors_are_the_printed_ones(error_free: Mapping[str, Measured]) -> None:
+    cells = perez2005.compare_efficiencies(PUBLISHED, error_free)
+    assert {cell.table for cell in cells} == {"5.6-5.9", "5.10-5.11"}
+    for cell in cells:
+        assert cell.simulated == pytest.approx(cell.published, abs=0.02), f"{cell.place} {cell.metric}"
+
+
+def test_a_fit_counts_half_of_the_last_digit_printed_as_equal() -> None:
+    cells = [_cell(0.02, 0.0249), _cell(0.02, 0.026), _cell(485.0, 485.4), _cell(100.0, 120.0),
+             _cell(INFINITE, 3.0), _cell(0.00003, 0.000034)]
+    (fit,) = fits(cells)
+    assert fit.cells == 5
+    assert fit.within == (pytest.approx(3 / 5), pytest.approx(4 / 5))
+    assert fit.median_ratio == pytest.approx(1.2)
+
+
+def test_a_table_without_finite_values_has_no_fit() -> None:
+    assert fits([_cell(INFINITE, 3.0)]) == []
+
+
+def _cell(published: float, simulated: float) -> Cell:
+    return Cell(table="1", place="here", metric="delay", published=published, simulated=simulated)
