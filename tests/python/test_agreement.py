@@ -50,14 +50,16 @@ subscribe = [{{ filter = "t", qos = {qos} }}]
 """
 DELAY = 'up = { delay = "20 ms" }\ndown = { delay = "20 ms" }'
 RATE = 'up = { delay = "10 ms", rate = "250 kbit/s" }\ndown = { delay = "10 ms", rate = "250 kbit/s" }'
-# With the tolerance of the mean latency in percent. Where Nagle's algorithm is on, how two cycles of 40 ms happen to
-# lie to each other differs from run to run, and the mean with it.
+# With the tolerance of the mean latency in percent. Where Nagle's algorithm is on there is none: how two cycles of
+# 40 ms happen to lie to each other differs from run to run, and the mean with it. What holds for every such run is
+# that a message travels for 40 ms, and waits for a round trip at most at the publisher, and again at the broker.
 CASES = {
     "delay": ({"qos": 0, "nagle": "false", "link": DELAY, "payload": "100 B", "rate": "50 /s", "inflight": 20}, 5.0),
     "rate": ({"qos": 1, "nagle": "false", "link": RATE, "payload": "500 B", "rate": "20 /s", "inflight": 20}, 5.0),
     "window": ({"qos": 2, "nagle": "false", "link": DELAY, "payload": "50 B", "rate": "4 /s", "inflight": 1}, 5.0),
-    "nagle": ({"qos": 1, "nagle": "true", "link": DELAY, "payload": "100 B", "rate": "100 /s", "inflight": 20}, 25.0),
+    "nagle": ({"qos": 1, "nagle": "true", "link": DELAY, "payload": "100 B", "rate": "100 /s", "inflight": 20}, None),
 }
+NAGLE_MEAN_MS = (50.0, 130.0)
 
 
 @pytest.mark.skipif(REASON is not None, reason=REASON or "")
@@ -80,6 +82,11 @@ def test_a_live_run_and_its_simulation_agree(name: str, tmp_path: Path) -> None:
         pytest.skip("the live run was late, and says so: only its messages were compared")
     assert abs(difference("segments_with_payload")) <= 3
     assert abs(difference("publish_per_segment_mean")) <= 5
-    assert abs(difference("latency_ms_mean")) <= tolerance, table
+    if tolerance is None:
+        for recording in (live, sim):
+            mean = float(metrics.deliveries(recording)["latency_ms"].to_numpy().mean())
+            assert NAGLE_MEAN_MS[0] <= mean <= NAGLE_MEAN_MS[1], mean
+    else:
+        assert abs(difference("latency_ms_mean")) <= tolerance, table
     result = CliRunner().invoke(main, ["compare", str(tmp_path / "live"), str(tmp_path / "sim")])
     assert result.exit_code == 0 and "difference" in result.output
