@@ -22,12 +22,12 @@ class ExportError(Exception):
     """A run cannot be exported in the form asked for; the message says what to do instead."""
 
 
-def summary_tables(recording: Recording) -> dict[str, pl.DataFrame]:
-    """The tables of the report by name, empty ones left out."""
+def summary_tables(recording: Recording, attributed: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    """The tables of the report by name, empty ones left out; ``attributed`` is :func:`metrics.attribution`'s."""
     tables = {
         "by_qos": metrics.application(recording),
         "by_group": metrics.application(recording, ("publisher_group", "subscriber_group", "qos")),
-        **_attribution(recording),
+        **_attribution(attributed),
         "links": metrics.links(recording),
         "setup": metrics.setup(recording),
         "network": metrics.network(recording),
@@ -41,9 +41,8 @@ def summary_tables(recording: Recording) -> dict[str, pl.DataFrame]:
     return {name: table for name, table in tables.items() if not table.is_empty()}
 
 
-def _attribution(recording: Recording) -> dict[str, pl.DataFrame]:
+def _attribution(table: pl.DataFrame) -> dict[str, pl.DataFrame]:
     """Where the time went, in the mean; nothing where no packets were recorded."""
-    table = metrics.attribution(recording)
     if table.is_empty():
         return {}
     return {"attribution_by_qos": metrics.attribution_by_qos(table),
@@ -54,10 +53,11 @@ def csv(run_dir: Path, out: Path) -> Path:
     """Write one CSV file per table into the directory ``out``: the report's tables and the recording's."""
     recording = Recording.open(run_dir)
     out.mkdir(parents=True, exist_ok=True)
-    for name, table in summary_tables(recording).items():
+    attributed = metrics.attribution(recording)
+    for name, table in summary_tables(recording, attributed).items():
         table.write_csv(out / f"{name}.csv")
     if metrics.attribution_gap(recording) is None:
-        metrics.attribution(recording).write_csv(out / "attribution.csv")
+        attributed.write_csv(out / "attribution.csv")
     for name in TABLES:
         table = recording.table(name)
         if table.columns:
@@ -72,7 +72,7 @@ def xlsx(run_dir: Path, out: Path) -> Path:
         ExportError: a table has more rows than a worksheet.
     """
     recording = Recording.open(run_dir)
-    sheets = summary_tables(recording)
+    sheets = summary_tables(recording, metrics.attribution(recording))
     for name in ("messages", "events", "clients"):
         table = recording.table(name)
         if table.height > XLSX_ROWS_MAX:

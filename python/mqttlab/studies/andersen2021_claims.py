@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
@@ -16,10 +15,10 @@ from mqttlab.studies.andersen2021 import (
     published_application,
     published_network,
 )
+from mqttlab.studies.claims import Verdict, judged
 from mqttlab.studies.table import Comparison
 
 Results = Mapping[str, Measured]
-Verdict = tuple[bool | None, str, str]
 QOS = (0, 1, 2)
 FAST = [f"{network}-{payload}" for network in ("tactical-broadband", "satcom") for payload in PAYLOADS.values()]
 CNR = ("cnr-1", "cnr-10")
@@ -36,13 +35,7 @@ DELAY_OVER_QOS0_MAX = 1.6
 
 def evaluate(directory: Path, results: Results) -> list[Comparison]:
     """Every claim of ``claims.toml`` with the numbers that decide it; a reason where it does not hold."""
-    judged = []
-    for claim in tomllib.loads((directory / "claims.toml").read_text(encoding="utf-8"))["claim"]:
-        judge = JUDGES.get(claim["id"])
-        holds, evidence, reason = judge(directory, results) if judge else (None, "", "nothing here decides it")
-        judged.append(Comparison(claim=claim["id"], text=claim["text"], holds=holds, evidence=evidence,
-                                 reason="" if holds else reason))
-    return judged
+    return judged(directory, results, JUDGES)
 
 
 def _rows(results: Results, name: str) -> list[Application]:

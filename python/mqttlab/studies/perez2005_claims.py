@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
+from mqttlab.studies.claims import Verdict, judged
 from mqttlab.studies.perez2005 import (
     BURSTY,
     Case,
@@ -19,7 +19,6 @@ from mqttlab.studies.perez2005 import (
 from mqttlab.studies.table import INFINITE, Comparison
 
 Results = Mapping[str, Measured]
-Verdict = tuple[bool | None, str, str]
 QOS = (0, 1, 2)
 
 
@@ -54,14 +53,8 @@ def cases(directory: Path, tables: Sequence[str]) -> list[Case]:
 
 
 def evaluate(directory: Path, results: Results) -> list[Comparison]:
-    """Every claim of ``claims.toml`` with the numbers that decide it."""
-    claims = tomllib.loads((directory / "claims.toml").read_text(encoding="utf-8"))["claim"]
-    judged = []
-    for claim in claims:
-        judge = JUDGES.get(claim["id"])
-        holds, evidence, reason = judge(directory, results) if judge else (None, "", "nothing here decides it")
-        judged.append(Comparison(claim=claim["id"], text=claim["text"], holds=holds, evidence=evidence, reason=reason))
-    return judged
+    """Every claim of ``claims.toml`` with the numbers that decide it; a reason where it does not hold."""
+    return judged(directory, results, JUDGES)
 
 
 def _ms(results: Results, cases: Iterable[Case]) -> list[float]:
@@ -142,8 +135,7 @@ def _topics(_: Path, results: Results) -> Verdict:
     waits = all(three > one for one, three in delays.values())
     evidence = "; ".join(f"QoS {q}: {one:.3g} ms with one topic, {three:.3g} with three, R falls by {lost[q]:.3f}"
                          for q, (one, three) in delays.items())
-    holds = waits and lost[0] > lost[2]
-    return holds, evidence, "" if holds else (
+    return waits and lost[0] > lost[2], evidence, (
         "messages that wait behind a repair leave together in one segment, so a subscriber of three topics, behind "
         "whose repairs more wait, gains bytes; and the mean delays are made by a few long repairs")
 
