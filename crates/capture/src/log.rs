@@ -320,7 +320,7 @@ fn parse_delivery(fields: &[String], columns: &BTreeMap<&str, usize>) -> Result<
 }
 
 /// Splits comma-separated values (RFC 4180, without line breaks in fields).
-fn split_quoted(line: &str) -> Vec<String> {
+pub fn split_quoted(line: &str) -> Vec<String> {
     let (mut fields, mut field, mut quoted) = (Vec::new(), String::new(), false);
     let mut characters = line.chars().peekable();
     while let Some(character) = characters.next() {

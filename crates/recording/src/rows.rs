@@ -65,6 +65,20 @@ record! {
     }
 }
 
+impl From<&Sent> for Unsent {
+    /// The message when it turns out that it was not sent.
+    fn from(row: &Sent) -> Self {
+        Unsent {
+            publisher: row.publisher,
+            sequence: row.sequence,
+            topic: row.topic,
+            qos: row.qos,
+            payload_bytes: row.payload_bytes,
+            intended: row.intended,
+        }
+    }
+}
+
 record! {
     /// A PUBLISH that reached a subscriber, duplicates included.
     pub struct Received {
@@ -334,5 +348,12 @@ words! {
         Pingresp = "PINGRESP",
         Disconnect = "DISCONNECT",
         Auth = "AUTH",
+    }
+}
+
+impl ControlPacketKind {
+    /// The control packet of a type number (MQTT 5 §2.1.2). Panics for 0, which is reserved, and above 15.
+    pub fn of_type(number: u8) -> Self {
+        Self::ALL[usize::from(number) - 1]
     }
 }

@@ -144,7 +144,7 @@ impl Evidence {
             connection: connection.number,
             direction: if from == Side::Client { Towards::Broker } else { Towards::Client },
             client: Some(connection.client),
-            kind: kind(packet.kind),
+            kind: ControlPacketKind::of_type(packet.kind as u8),
             qos: publish.then(|| packet.qos.level()),
             dup: packet.dup,
             retain: packet.retain,
@@ -286,7 +286,7 @@ fn name(packet: &Packet, text: &mut String) {
     if !text.is_empty() {
         text.push(' ');
     }
-    text.push_str(kind(packet.kind).as_str());
+    text.push_str(ControlPacketKind::of_type(packet.kind as u8).as_str());
     let written = match (packet.kind == Kind::Publish, packet.id) {
         (true, 0) => write!(text, "({})", packet.qos.level()),
         (true, id) => write!(text, "({},{id})", packet.qos.level()),
@@ -301,7 +301,7 @@ fn seen(packet: &Packet) -> SeenPacket {
     let parts = Parts::of(packet);
     SeenPacket {
         offset: packet.start,
-        kind: kind(packet.kind),
+        kind: ControlPacketKind::of_type(packet.kind as u8),
         qos: packet.qos.level(),
         dup: packet.dup,
         retain: packet.retain,
@@ -345,26 +345,6 @@ fn recorded(cause: net::Cause) -> Cause {
         net::Cause::BitError => Cause::BitError,
         net::Cause::RetryLimit => Cause::RetryLimit,
         net::Cause::Unreachable => Cause::Unreachable,
-    }
-}
-
-fn kind(kind: Kind) -> ControlPacketKind {
-    match kind {
-        Kind::Connect => ControlPacketKind::Connect,
-        Kind::Connack => ControlPacketKind::Connack,
-        Kind::Publish => ControlPacketKind::Publish,
-        Kind::Puback => ControlPacketKind::Puback,
-        Kind::Pubrec => ControlPacketKind::Pubrec,
-        Kind::Pubrel => ControlPacketKind::Pubrel,
-        Kind::Pubcomp => ControlPacketKind::Pubcomp,
-        Kind::Subscribe => ControlPacketKind::Subscribe,
-        Kind::Suback => ControlPacketKind::Suback,
-        Kind::Unsubscribe => ControlPacketKind::Unsubscribe,
-        Kind::Unsuback => ControlPacketKind::Unsuback,
-        Kind::Pingreq => ControlPacketKind::Pingreq,
-        Kind::Pingresp => ControlPacketKind::Pingresp,
-        Kind::Disconnect => ControlPacketKind::Disconnect,
-        Kind::Auth => ControlPacketKind::Auth,
     }
 }
 

@@ -228,15 +228,7 @@ impl World {
         self.tally.sent -= 1;
         self.tally.expected -= u64::from(self.roster.topics()[row.topic as usize].deliveries);
         self.tally.unacknowledged -= i64::from(row.qos > 0);
-        let row = Unsent {
-            publisher: row.publisher,
-            sequence: row.sequence,
-            topic: row.topic,
-            qos: row.qos,
-            payload_bytes: row.payload_bytes,
-            intended: row.intended,
-        };
-        self.evidence.message(|recorder| recorder.unsent(&row));
+        self.evidence.message(|recorder| recorder.unsent(&Unsent::from(&row)));
     }
 }
 

@@ -11,7 +11,6 @@
 //!
 //! What it does not model: frames that never came to a link, and checksums: a damaged frame counts as not arrived.
 
-mod metrics;
 mod segments;
 mod stream;
 
@@ -26,12 +25,12 @@ use mqttlab_units::Instant;
 
 use crate::analysis::{Analyser, Analysis, Completed, Direction, Settings};
 use crate::link::LinkType;
+use crate::metrics::{self, towards};
 use crate::mqtt::{Kind, Packet};
 use crate::reader;
 use crate::reassembly::Payload;
 use crate::segment::{Transport, dissect};
 
-use metrics::towards;
 pub use segments::SegmentWitness;
 pub use stream::{Joined, StreamJoin};
 
@@ -229,7 +228,7 @@ impl FrameAnalyser for FrameWitness {
 
     fn network_metrics(&mut self, emit: &mut dyn FnMut(&NetworkMetricRow<'_>)) {
         if let Some(analysis) = &self.analysis {
-            metrics::emit(analysis, &self.streams.client_of, emit);
+            metrics::rows(analysis, |connection| self.streams.client_of.get(&connection).copied(), emit);
         }
     }
 }
@@ -242,7 +241,7 @@ fn row(joined: &Joined, client: Option<u32>) -> ControlPacketRow<'_> {
         connection: joined.connection,
         direction: towards(joined.direction),
         client,
-        kind: kind(packet.kind),
+        kind: ControlPacketKind::of_type(packet.kind as u8),
         qos: publish.then_some(packet.qos),
         dup: packet.dup,
         retain: packet.retain,
@@ -261,26 +260,6 @@ fn row(joined: &Joined, client: Option<u32>) -> ControlPacketRow<'_> {
         first_sent_ns: packet.first.time.as_ns(),
         complete_ns: joined.complete.map(|at| at.as_ns()),
         segments: joined.segments,
-    }
-}
-
-fn kind(kind: Kind) -> ControlPacketKind {
-    match kind {
-        Kind::Connect => ControlPacketKind::Connect,
-        Kind::Connack => ControlPacketKind::Connack,
-        Kind::Publish => ControlPacketKind::Publish,
-        Kind::Puback => ControlPacketKind::Puback,
-        Kind::Pubrec => ControlPacketKind::Pubrec,
-        Kind::Pubrel => ControlPacketKind::Pubrel,
-        Kind::Pubcomp => ControlPacketKind::Pubcomp,
-        Kind::Subscribe => ControlPacketKind::Subscribe,
-        Kind::Suback => ControlPacketKind::Suback,
-        Kind::Unsubscribe => ControlPacketKind::Unsubscribe,
-        Kind::Unsuback => ControlPacketKind::Unsuback,
-        Kind::Pingreq => ControlPacketKind::Pingreq,
-        Kind::Pingresp => ControlPacketKind::Pingresp,
-        Kind::Disconnect => ControlPacketKind::Disconnect,
-        Kind::Auth => ControlPacketKind::Auth,
     }
 }
 

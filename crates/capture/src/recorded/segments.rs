@@ -5,8 +5,8 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use mqttlab_recording::{Judgement, NetworkMetricRow, SeenPacket, SeenSegment, SegmentAnalyser};
 
-use super::metrics;
 use crate::analysis::{Analyser, Settings};
+use crate::metrics;
 use crate::mqtt::{Kind, Lengths, PacketDescriptor};
 use crate::reassembly::Payload;
 use crate::segment::{Bits, Endpoint, Options, Segment};
@@ -52,7 +52,7 @@ impl SegmentAnalyser for SegmentWitness {
 
     fn network_metrics(&mut self, emit: &mut dyn FnMut(&NetworkMetricRow<'_>)) {
         let analyser = std::mem::replace(&mut self.analyser, Analyser::new(Settings::default()));
-        metrics::emit(&analyser.finish(), &self.client_of, emit);
+        metrics::rows(&analyser.finish(), |connection| self.client_of.get(&connection).copied(), emit);
     }
 }
 

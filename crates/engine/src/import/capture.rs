@@ -250,8 +250,7 @@ impl<'a> Importer<'a> {
             connection: number,
             direction: metrics::towards(direction),
             client,
-            // Both are in the order of the specification's numbers.
-            kind: ControlPacketKind::ALL[packet.kind as usize - 1],
+            kind: ControlPacketKind::of_type(packet.kind as u8),
             qos: publish.then_some(packet.qos),
             dup: packet.dup,
             retain: packet.retain,

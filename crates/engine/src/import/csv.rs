@@ -10,6 +10,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::sync::Arc;
 
+use mqttlab_capture::log::split_quoted;
 use mqttlab_live::Announcer;
 use mqttlab_recording::Ending;
 use mqttlab_units::Instant;
@@ -102,7 +103,7 @@ impl Table<'_> {
             if line.is_empty() {
                 continue;
             }
-            let fields = fields(line);
+            let fields = split_quoted(line);
             let Some(columns) = &columns else {
                 columns = Some(Columns::read(&fields).map_err(wrong)?);
                 continue;
@@ -259,22 +260,6 @@ fn distance(one: &str, other: &str) -> usize {
         }
     }
     row[other.chars().count()]
-}
-
-/// Splits comma-separated values (RFC 4180, without line breaks in fields).
-fn fields(line: &str) -> Vec<String> {
-    let (mut fields, mut field, mut quoted) = (Vec::new(), String::new(), false);
-    let mut characters = line.chars().peekable();
-    while let Some(character) = characters.next() {
-        match character {
-            '"' if quoted && characters.next_if_eq(&'"').is_some() => field.push('"'),
-            '"' => quoted = !quoted,
-            ',' if !quoted => fields.push(std::mem::take(&mut field)),
-            _ => field.push(character),
-        }
-    }
-    fields.push(field);
-    fields
 }
 
 #[cfg(test)]

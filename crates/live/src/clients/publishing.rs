@@ -224,14 +224,7 @@ impl Client {
             turn.tally.sent -= 1;
             turn.tally.expected -= u64::from(turn.shared.directory.deliveries(row.topic));
             turn.tally.unacknowledged -= i64::from(row.qos > 0);
-            turn.sink.unsent(&Unsent {
-                publisher: row.publisher,
-                sequence: row.sequence,
-                topic: row.topic,
-                qos: row.qos,
-                payload_bytes: row.payload_bytes,
-                intended: row.intended,
-            });
+            turn.sink.unsent(&Unsent::from(&row));
         }
         self.messages.remove(token);
     }
