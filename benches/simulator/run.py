@@ -31,6 +31,7 @@ def plan(clients: int, seconds: float, packets: bool, directory: Path) -> dict[s
     return compile_plan(parse_values({
         "name": "scale", "backend": "sim", "phases": {"duration": f"{seconds} s", "cool_down": "1 s"},
         "hosts": {"clients": {"count": clients}},
+        "sim": {"client_wake_up": "0 s"},
         "broker": {"nagle": False, "service": {"per_packet": "0 s", "per_copy": "0 s"}},
         "trunk": {"up": trunk, "down": trunk},
         "networks": [{"between": ["clients", "broker"], "shared": False, "up": cable, "down": cable}],

@@ -32,6 +32,7 @@ def scenario(
     line = {"delay": "10 ms", **(link or {})}
     values: dict[str, Any] = {
         "name": "sim", "backend": "sim", "phases": {"duration": "5 s", "cool_down": "5 s"},
+        "sim": {"client_wake_up": "0 s"},
         "mqtt": {"keep_alive": "0 s"},
         "broker": {"nagle": False, "service": {"per_packet": "0 s", "per_copy": "0 s"}},
         "hosts": hosts,
@@ -138,7 +139,7 @@ def test_a_broken_connection_is_opened_again_and_nothing_of_qos_1_is_lost(tmp_pa
 def test_a_run_stops_when_the_mean_is_known_or_everybody_has_enough(tmp_path: Path) -> None:
     jitter = {"jitter": "2 ms", "distribution": "normal"}
     values = scenario(link=jitter, phases={"duration": "1000 s", "cool_down": "1 s"},
-                      sim={"stop": {"relative_accuracy": "1 %"}, "detect_transient": True})
+                      sim={"stop": {"relative_accuracy": "1 %"}, "detect_transient": True, "client_wake_up": "0 s"})
     _, accurate = run(values, tmp_path / "accurate")
     phases = accurate.run["details"]["phases"]
     assert phases["stopped"] and phases["mean_latency_relative_accuracy"] <= 0.01

@@ -28,6 +28,7 @@ mod facts;
 mod histogram;
 mod interruption;
 pub mod namespaces;
+mod naming;
 mod netlink;
 mod poller;
 pub mod port;

@@ -14,10 +14,12 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::net::Ipv4Addr;
 
-use mqttlab_net::{self as net, Fate, Link, LinkSpec};
+use mqttlab_net::{self as net, Fate, FrameName, Link, LinkSpec};
 use mqttlab_plan::{Hop, PathPlan, Plan};
 use mqttlab_recording::{Cause, Direction, Frame, FrameFate};
 use mqttlab_units::{Bytes, Duration, Instant, Seed};
+
+use crate::naming::Naming;
 
 /// What lies between the hosts.
 #[derive(Clone, Debug)]
@@ -78,6 +80,7 @@ pub struct Wire {
     free: Vec<usize>,
     /// The memory of frames that are gone.
     spare: Vec<Vec<u8>>,
+    naming: Naming,
     made: u64,
     numbered: u64,
     unrouted: u64,
@@ -94,6 +97,7 @@ struct Route {
 struct Flight {
     bytes: Vec<u8>,
     number: u64,
+    name: FrameName,
     from: usize,
     to: usize,
     path: usize,
@@ -121,6 +125,7 @@ impl Wire {
             flights: Vec::new(),
             free: Vec::new(),
             spare: Vec::new(),
+            naming: Naming::default(),
             made: 0,
             numbered: 0,
             unrouted: 0,
@@ -138,7 +143,8 @@ impl Wire {
         let mut buffer = self.spare.pop().unwrap_or_default();
         buffer.clear();
         buffer.extend_from_slice(bytes);
-        self.proceed(Flight { bytes: buffer, number, from, to, path, hop: 0 }, at, witness);
+        let name = self.naming.name(from as u32, bytes, number);
+        self.proceed(Flight { bytes: buffer, number, name, from, to, path, hop: 0 }, at, witness);
     }
 
     /// The next frame that is due at its receiver; moves everything else that happens until `now` along. To be
@@ -178,7 +184,7 @@ impl Wire {
             self.record_direct(&flight, at, witness);
             return self.schedule(flight, at);
         };
-        let fate = self.links[link].offer(at, Bytes(flight.bytes.len() as u64));
+        let fate = self.links[link].offer(at, Bytes(flight.bytes.len() as u64), flight.name);
         self.record(&flight, link, at, fate, witness);
         let Fate::Delivered(delivery) = fate else { return self.spare.push(flight.bytes) };
         flight.hop += 1;
@@ -186,7 +192,8 @@ impl Wire {
             flight.bytes[(bit / 8) as usize] ^= 0x80 >> (bit % 8);
         }
         if let Some(copy_at) = delivery.duplicate_at {
-            let copy = Flight { bytes: flight.bytes.clone(), number: self.number(), ..flight };
+            let (bytes, name) = (flight.bytes.clone(), flight.name.copy());
+            let copy = Flight { bytes, name, number: self.number(), ..flight };
             self.schedule_arrival(copy, at, copy_at);
         }
         self.schedule_arrival(flight, at, delivery.at);

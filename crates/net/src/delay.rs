@@ -8,15 +8,16 @@
 //! Correlation is a first-order autoregression on the normal scale (a Gaussian copula): the law of each delay stays
 //! what it was, unlike under netem's blend of neighbouring draws, which narrows it.
 
-use mqttlab_units::{Dice, Duration, Seed};
+use mqttlab_units::{Duration, Seed};
 
+use crate::name::FrameName;
 use crate::spec::{DelayLaw, DelaySpec};
 
 /// The delays of one link, frame by frame.
 #[derive(Clone, Debug)]
 pub(crate) struct Delay {
     spec: DelaySpec,
-    dice: Dice,
+    seed: Seed,
     correlation: f64,
     last: f64,
 }
@@ -26,24 +27,23 @@ const PARETO_SHAPE: f64 = 3.0;
 
 impl Delay {
     pub(crate) fn new(spec: DelaySpec, seed: Seed) -> Self {
-        let mut dice = seed.dice();
         let correlation = spec.correlation.as_f64();
-        let last = dice.normal();
-        Delay { spec, dice, correlation, last }
+        let last = seed.dice().normal();
+        Delay { spec, seed, correlation, last }
     }
 
     /// The next frame's propagation delay. A constant delay draws nothing.
-    pub(crate) fn draw(&mut self) -> Duration {
+    pub(crate) fn draw(&mut self, name: FrameName) -> Duration {
         if self.spec.law == DelayLaw::Constant || self.spec.jitter.is_zero() {
             return self.spec.mean;
         }
-        let standard = standardised(self.spec.law, self.next_normal());
+        let standard = standardised(self.spec.law, self.next_normal(name));
         let ns = self.spec.mean.as_ns() as f64 + self.spec.jitter.as_ns() as f64 * standard;
         Duration::from_ns(ns.round().max(0.0) as u64)
     }
 
-    fn next_normal(&mut self) -> f64 {
-        let fresh = self.dice.normal();
+    fn next_normal(&mut self, name: FrameName) -> f64 {
+        let fresh = self.seed.index(name.0).dice().normal();
         let rho = self.correlation;
         self.last = rho * self.last + (1.0 - rho * rho).sqrt() * fresh;
         self.last
@@ -108,7 +108,7 @@ mod tests {
             keep_order: false,
         };
         let mut delay = Delay::new(spec, Seed(11));
-        (0..count).map(|_| delay.draw().as_s_f64() * 1e3).collect()
+        (0..count).map(|n| delay.draw(FrameName::nth(n as u64)).as_s_f64() * 1e3).collect()
     }
 
     fn moments(samples: &[f64]) -> (f64, f64) {
@@ -181,7 +181,7 @@ mod tests {
             keep_order: false,
         };
         let mut delay = Delay::new(spec, Seed(1));
-        let zeros = (0..10_000).filter(|_| delay.draw().is_zero()).count();
+        let zeros = (0..10_000).filter(|&n| delay.draw(FrameName::nth(n)).is_zero()).count();
         // A normal variable is below -0.1 with probability 0.460; five standard deviations either side.
         assert!((4350..4850).contains(&zeros), "{zeros}");
     }

@@ -7,11 +7,13 @@ mod delay;
 mod fate;
 mod link;
 mod loss;
+mod name;
 mod network;
 pub mod radio;
 mod spec;
 
 pub use fate::{Cause, Delivery, Fate};
 pub use link::{Link, LinkCounters};
+pub use name::{FrameName, TcpFacts, TcpNames};
 pub use network::{Network, Output, Stage};
 pub use spec::{DelayLaw, DelaySpec, LinkSpec, LossPlace, LossSpec, QueueSpec, ReorderSpec};

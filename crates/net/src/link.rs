@@ -9,18 +9,20 @@
 //! frame arrives, because a queue in front of one transmitter is first in, first out. Nothing has to be called back.
 //! Frames must be offered in the order of time.
 //!
-//! Every knob has dice of its own, and each takes the same number of draws for each frame whatever the other knobs
-//! say, so that turning one does not change what another does to frame number n.
+//! Every knob has a seed of its own and throws its dice for the frame's [name](FrameName), so that turning one knob does
+//! not change what another does to a frame, and one frame more does not change what befalls the others. Only the
+//! states of burst loss and the correlation of delays go from one frame to the next.
 //!
 //! What it does not model: other queueing disciplines than tail drop, and transmitters whose rate varies.
 
 use std::collections::VecDeque;
 
-use mqttlab_units::{Bytes, Dice, Duration, Instant, Seed};
+use mqttlab_units::{Bytes, Duration, Instant, Ratio, Seed};
 
 use crate::delay::Delay;
 use crate::fate::{Cause, Delivery, Fate};
 use crate::loss::Loss;
+use crate::name::FrameName;
 use crate::spec::{LinkSpec, LossPlace};
 
 /// One direction of a link, or a transmitter that both directions share.
@@ -29,9 +31,9 @@ pub struct Link {
     spec: LinkSpec,
     loss: Loss,
     delay: Delay,
-    duplication: Dice,
-    corruption: Dice,
-    reordering: Dice,
+    duplication: Seed,
+    corruption: Seed,
+    reordering: Seed,
     since_reordered: u32,
     busy_until: Instant,
     last_arrival: Instant,
@@ -73,9 +75,9 @@ impl Link {
         Link {
             loss: Loss::new(&spec.loss, stream("loss")),
             delay: Delay::new(spec.delay.clone(), stream("delay")),
-            duplication: stream("duplication").dice(),
-            corruption: stream("corruption").dice(),
-            reordering: stream("reordering").dice(),
+            duplication: stream("duplication"),
+            corruption: stream("corruption"),
+            reordering: stream("reordering"),
             since_reordered: 0,
             busy_until: Instant::ZERO,
             last_arrival: Instant::ZERO,
@@ -107,37 +109,47 @@ impl Link {
     ///
     /// # Panics
     /// When `now` is before the last offer.
-    pub fn offer(&mut self, now: Instant, packet: Bytes) -> Fate {
+    pub fn offer(&mut self, now: Instant, packet: Bytes, name: FrameName) -> Fate {
         assert!(now >= self.last_offer, "a frame was offered to `{}` before the last one", self.spec.name);
         self.last_offer = now;
         let frame = self.frame_size(packet);
         self.counters.frames += 1;
         self.counters.bytes += frame;
-        let lost = self.loss.strike(frame);
-        let draws = self.draw(packet);
+        let lost = self.loss.strike(frame, name);
         match (lost, self.spec.loss_at) {
             (Some(cause), LossPlace::Entry) => self.lose(cause, None),
-            (lost, _) => self.transmit(now, frame, lost, draws),
+            (lost, _) => {
+                let draws = self.draw(packet, name);
+                self.transmit(now, frame, lost, draws)
+            }
         }
     }
 
-    /// The other knobs' draws, the same number for every frame.
-    fn draw(&mut self, packet: Bytes) -> Draws {
-        let damaged = self.corruption.chance(self.spec.corruption);
-        let bit = self.corruption.bits();
-        let corrupted_bit = (damaged && packet.0 > 0).then(|| bit % packet.bits());
-        let duplicated = self.duplication.chance(self.spec.duplication);
-        let delay = self.delay.draw();
-        let copy_delay = if self.spec.duplication.is_zero() { delay } else { self.delay.draw() };
-        Draws { corrupted_bit, duplicated, delay, copy_delay, overtakes: self.overtakes() }
+    /// The other knobs' draws.
+    fn draw(&mut self, packet: Bytes, name: FrameName) -> Draws {
+        let duplicated = happens(self.duplication, self.spec.duplication, name);
+        Draws {
+            corrupted_bit: self.corrupted_bit(packet, name),
+            delay: self.delay.draw(name),
+            copy_delay: if duplicated { Some(self.delay.draw(name.copy())) } else { None },
+            overtakes: self.overtakes(name),
+        }
+    }
+
+    fn corrupted_bit(&self, packet: Bytes, name: FrameName) -> Option<u64> {
+        let damaged = packet.0 > 0 && happens(self.corruption, self.spec.corruption, name);
+        damaged.then(|| self.corruption.index(name.copy().0).dice().below(packet.bits()))
     }
 
     /// Netem's reordering: every `gap`-th frame is a candidate, and leaves without waiting with this probability.
-    fn overtakes(&mut self) -> bool {
-        let lucky = self.reordering.chance(self.spec.reordering.probability);
+    fn overtakes(&mut self, name: FrameName) -> bool {
+        let reordering = &self.spec.reordering;
+        if reordering.probability.is_zero() {
+            return false;
+        }
         self.since_reordered += 1;
-        let candidate = self.since_reordered >= self.spec.reordering.gap.max(1);
-        let overtakes = lucky && candidate && !self.spec.reordering.probability.is_zero();
+        let candidate = self.since_reordered >= reordering.gap.max(1);
+        let overtakes = candidate && happens(self.reordering, reordering.probability, name);
         if overtakes {
             self.since_reordered = 0;
         }
@@ -168,7 +180,7 @@ impl Link {
                 sent,
                 at,
                 corrupted_bit: draws.corrupted_bit,
-                duplicate_at: draws.duplicated.then(|| self.ordered(sent + draws.copy_delay).max(at)),
+                duplicate_at: draws.copy_delay.map(|delay| self.ordered(sent + delay).max(at)),
             },
         )
     }
@@ -227,8 +239,13 @@ impl Link {
 #[derive(Clone, Copy)]
 struct Draws {
     corrupted_bit: Option<u64>,
-    duplicated: bool,
     delay: Duration,
-    copy_delay: Duration,
+    /// Of the copy, if there is one.
+    copy_delay: Option<Duration>,
     overtakes: bool,
+}
+
+/// Whether a knob of this probability turns for a frame.
+fn happens(knob: Seed, probability: Ratio, name: FrameName) -> bool {
+    !probability.is_zero() && knob.index(name.0).dice().chance(probability)
 }

@@ -3,13 +3,14 @@
 use mqttlab_units::{Bytes, Dice, Ratio, Seed};
 
 use crate::fate::Cause;
+use crate::name::FrameName;
 use crate::spec::LossSpec;
 
 /// A channel that loses frames.
 #[derive(Clone, Debug)]
 pub(crate) enum Loss {
     None,
-    Bernoulli { probability: Ratio, dice: Dice },
+    Bernoulli { probability: Ratio, seed: Seed },
     Frames(FrameChain),
     Bits(BitChain),
 }
@@ -18,7 +19,7 @@ impl Loss {
     pub(crate) fn new(spec: &LossSpec, seed: Seed) -> Self {
         match *spec {
             LossSpec::None => Loss::None,
-            LossSpec::Bernoulli { probability } => Loss::Bernoulli { probability, dice: seed.dice() },
+            LossSpec::Bernoulli { probability } => Loss::Bernoulli { probability, seed },
             LossSpec::GilbertElliott { good_to_bad, bad_to_good, loss_good, loss_bad } => {
                 Loss::Frames(FrameChain::new([good_to_bad, bad_to_good], [loss_good, loss_bad], seed))
             }
@@ -28,11 +29,13 @@ impl Loss {
         }
     }
 
-    /// What happens to the next frame of this size.
-    pub(crate) fn strike(&mut self, frame: Bytes) -> Option<Cause> {
+    /// What happens to the next frame, of this size and name.
+    pub(crate) fn strike(&mut self, frame: Bytes, name: FrameName) -> Option<Cause> {
         match self {
             Loss::None => None,
-            Loss::Bernoulli { probability, dice } => dice.chance(*probability).then_some(Cause::RandomLoss),
+            Loss::Bernoulli { probability, seed } => {
+                seed.index(name.0).dice().chance(*probability).then_some(Cause::RandomLoss)
+            }
             Loss::Frames(chain) => chain.strike(),
             Loss::Bits(chain) => chain.strike(frame.bits()).then_some(Cause::BitError),
         }
@@ -145,7 +148,7 @@ mod tests {
         for percent in [1, 10, 30] {
             let spec = LossSpec::Bernoulli { probability: ratio(percent, 100) };
             let mut loss = Loss::new(&spec, Seed(percent));
-            let lost = (0..100_000).filter(|_| loss.strike(Bytes(100)).is_some()).count();
+            let lost = (0..100_000).filter(|&n| loss.strike(Bytes(100), FrameName::nth(n)).is_some()).count();
             assert!(within(lost, 100_000, percent as f64 / 100.0, 1.0), "{percent} %: {lost}");
         }
     }
@@ -159,7 +162,8 @@ mod tests {
             loss_bad: Ratio::ONE,
         };
         let mut loss = Loss::new(&spec, Seed(5));
-        let struck: Vec<bool> = (0..400_000).map(|_| loss.strike(Bytes(1)).is_some()).collect();
+        let struck: Vec<bool> =
+            (0..400_000).map(|n| loss.strike(Bytes(1), FrameName::nth(n)).is_some()).collect();
         let lost = struck.iter().filter(|s| **s).count();
         // Stationary: p / (p + r) = 1/21. Neighbours correlate by 1 - p - r = 0.79: the variance is 8.5 times larger.
         assert!(within(lost, struck.len(), 1.0 / 21.0, 3.0), "{lost}");
@@ -178,7 +182,8 @@ mod tests {
         };
         for bytes in [50, 200, 1000] {
             let mut loss = Loss::new(&spec, Seed(bytes));
-            let lost = (0..50_000).filter(|_| loss.strike(Bytes(bytes)).is_some()).count();
+            let lost =
+                (0..50_000).filter(|&n| loss.strike(Bytes(bytes), FrameName::nth(n)).is_some()).count();
             let p = 1.0 - (1.0 - 1e-4_f64).powi(8 * bytes as i32);
             assert!(within(lost, 50_000, p, 1.0), "{bytes} B: {lost} of 50000, {p}");
         }
@@ -203,7 +208,8 @@ mod tests {
             }
             let p = 1.0 - row[0] - row[1];
             let mut loss = Loss::new(&spec, Seed(bytes + 1));
-            let lost = (0..100_000).filter(|_| loss.strike(Bytes(bytes)).is_some()).count();
+            let lost =
+                (0..100_000).filter(|&n| loss.strike(Bytes(bytes), FrameName::nth(n)).is_some()).count();
             assert!(within(lost, 100_000, p, 1.2), "{bytes} B: {lost} of 100000, {p}");
         }
     }

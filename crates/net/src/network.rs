@@ -16,6 +16,7 @@ use mqttlab_units::{Bytes, Instant};
 
 use crate::fate::{Delivery, Fate};
 use crate::link::Link;
+use crate::name::FrameName;
 use crate::radio::{self, Medium, Outcome};
 
 /// Links and media, and the frames between them.
@@ -83,6 +84,7 @@ pub enum Output {
 #[derive(Clone, Copy, Debug)]
 struct Transit {
     frame: u64,
+    name: FrameName,
     size: Bytes,
     path: u32,
     hop: u32,
@@ -148,12 +150,12 @@ impl Network {
     ///
     /// # Panics
     /// When time runs back, or the path is not there.
-    pub fn handle(&mut self, now: Instant, frame: u64, path: usize, size: Bytes) {
+    pub fn handle(&mut self, now: Instant, frame: u64, name: FrameName, path: usize, size: Bytes) {
         self.tick(now);
         self.in_transit += 1;
         self.advance(
             now,
-            Transit { frame, size, path: path as u32, hop: 0, corrupted_bit: None, copy: false },
+            Transit { frame, name, size, path: path as u32, hop: 0, corrupted_bit: None, copy: false },
         );
     }
 
@@ -231,7 +233,7 @@ impl Network {
 
     fn offer(&mut self, at: Instant, link: usize, transit: Transit) {
         let Transit { frame, corrupted_bit, .. } = transit;
-        let fate = self.links[link].offer(at, transit.size);
+        let fate = self.links[link].offer(at, transit.size, transit.name);
         self.ready.push_back(Output::Crossed { frame, link, hop: transit.hop as usize, entered: at, fate });
         let Fate::Delivered(delivery) = fate else {
             self.in_transit -= 1;
@@ -242,7 +244,7 @@ impl Network {
         self.schedule(delivery.at, onward);
         if let Some(copy_at) = delivery.duplicate_at {
             self.in_transit += 1;
-            self.schedule(copy_at, Transit { copy: true, ..onward });
+            self.schedule(copy_at, Transit { copy: true, name: onward.name.copy(), ..onward });
         }
     }
 

@@ -1,8 +1,8 @@
 //! Links against first principles, in virtual time.
 
 use mqttlab_net::{
-    Cause, DelayLaw, DelaySpec, Fate, Link, LinkSpec, LossPlace, LossSpec, Network, Output, QueueSpec,
-    ReorderSpec,
+    Cause, DelayLaw, DelaySpec, Fate, FrameName, Link, LinkSpec, LossPlace, LossSpec, Network, Output,
+    QueueSpec, ReorderSpec,
 };
 use mqttlab_units::{BitRate, Bytes, Duration, Instant, Ratio, Seed};
 
@@ -28,6 +28,11 @@ fn link(rate_bit_s: u64, delay_ms: u64) -> LinkSpec {
     }
 }
 
+/// The name of a frame that meets no dice.
+fn any() -> FrameName {
+    FrameName::nth(0)
+}
+
 fn at(ms: u64) -> Instant {
     Instant::ZERO + Duration::from_ms(ms)
 }
@@ -40,14 +45,14 @@ fn arrival(fate: Fate) -> Instant {
 fn a_frame_takes_its_serialization_and_the_delay() {
     // 438 B at 16 kbit/s take 219 ms: the 0.72 s of andersen2021's narrowband minimum.
     let mut wire = Link::new(link(16_000, 500), Seed(1));
-    assert_eq!(arrival(wire.offer(at(0), Bytes(438))), at(719));
+    assert_eq!(arrival(wire.offer(at(0), Bytes(438), any())), at(719));
 }
 
 #[test]
 fn a_second_frame_waits_for_the_first() {
     let mut wire = Link::new(link(8_000, 0), Seed(1));
-    assert_eq!(arrival(wire.offer(at(0), Bytes(100))), at(100));
-    let Fate::Delivered(second) = wire.offer(at(10), Bytes(50)) else { panic!("dropped") };
+    assert_eq!(arrival(wire.offer(at(0), Bytes(100), any())), at(100));
+    let Fate::Delivered(second) = wire.offer(at(10), Bytes(50), any()) else { panic!("dropped") };
     assert_eq!((second.start, second.sent), (at(100), at(150)));
 }
 
@@ -55,7 +60,7 @@ fn a_second_frame_waits_for_the_first() {
 fn a_saturated_link_carries_its_rate_to_the_nanosecond() {
     for rate in [9_600, 16_000, 250_000, 2_000_000, 100_000_000] {
         let mut wire = Link::new(link(rate, 5), Seed(1));
-        let last = (0..10_000).map(|_| arrival(wire.offer(at(0), Bytes(1000)))).last().unwrap();
+        let last = (0..10_000).map(|_| arrival(wire.offer(at(0), Bytes(1000), any()))).last().unwrap();
         let bits = 10_000.0 * 8000.0;
         let measured = bits / (last.since(at(5)).as_s_f64());
         assert!((measured / rate as f64 - 1.0).abs() < 1e-6, "{rate}: {measured}");
@@ -68,8 +73,8 @@ fn overhead_and_padding_count() {
     spec.overhead_bytes = 38;
     spec.minimum_frame_bytes = 84;
     let mut wire = Link::new(spec, Seed(1));
-    assert_eq!(arrival(wire.offer(at(0), Bytes(40))), at(84));
-    assert_eq!(arrival(wire.offer(at(1000), Bytes(100))), at(1138));
+    assert_eq!(arrival(wire.offer(at(0), Bytes(40), any())), at(84));
+    assert_eq!(arrival(wire.offer(at(1000), Bytes(100), any())), at(1138));
 }
 
 #[test]
@@ -77,10 +82,10 @@ fn the_queue_drops_what_exceeds_it_and_opens_again() {
     let mut spec = link(8_000, 0);
     spec.queue.limit_packets = Some(2);
     let mut wire = Link::new(spec, Seed(1));
-    let fates: Vec<Fate> = (0..4).map(|_| wire.offer(at(0), Bytes(100))).collect();
+    let fates: Vec<Fate> = (0..4).map(|_| wire.offer(at(0), Bytes(100), any())).collect();
     assert!(fates[..2].iter().all(|fate| fate.delivered_at().is_some()));
     assert!(fates[2..].iter().all(|f| matches!(f, Fate::Dropped { cause: Cause::QueueFull, air: None })));
-    assert_eq!(arrival(wire.offer(at(100), Bytes(100))), at(300));
+    assert_eq!(arrival(wire.offer(at(100), Bytes(100), any())), at(300));
     assert_eq!(wire.counters().dropped_queue, 2);
     assert_eq!(wire.counters().queue_frames_max, 2);
 }
@@ -90,9 +95,9 @@ fn a_queue_in_bytes_counts_bytes() {
     let mut spec = link(8_000, 0);
     spec.queue.limit_bytes = Some(250);
     let mut wire = Link::new(spec, Seed(1));
-    assert!(wire.offer(at(0), Bytes(200)).delivered_at().is_some());
-    assert!(wire.offer(at(0), Bytes(51)).delivered_at().is_none());
-    assert!(wire.offer(at(0), Bytes(50)).delivered_at().is_some());
+    assert!(wire.offer(at(0), Bytes(200), any()).delivered_at().is_some());
+    assert!(wire.offer(at(0), Bytes(51), any()).delivered_at().is_none());
+    assert!(wire.offer(at(0), Bytes(50), any()).delivered_at().is_some());
 }
 
 #[test]
@@ -103,7 +108,9 @@ fn netems_limit_counts_the_delay_line() {
     spec.queue.counts_delay_line = true;
     let mut netem = Link::new(spec, Seed(1));
     let arrived = |wire: &mut Link| {
-        (0..100).filter(|i| wire.offer(at(*i), Bytes(100)).delivered_at().is_some()).count()
+        (0..100)
+            .filter(|i| wire.offer(at(*i), Bytes(100), FrameName::nth(*i)).delivered_at().is_some())
+            .count()
     };
     assert_eq!(arrived(&mut physical), 100);
     assert_eq!(arrived(&mut netem), 10);
@@ -114,11 +121,11 @@ fn loss_on_the_air_uses_the_links_time_and_loss_at_entry_does_not() {
     let mut spec = link(8_000, 0);
     spec.loss = LossSpec::Bernoulli { probability: Ratio::ONE };
     let mut entry = Link::new(spec.clone(), Seed(1));
-    assert_eq!(entry.offer(at(0), Bytes(100)), Fate::Dropped { cause: Cause::RandomLoss, air: None });
+    assert_eq!(entry.offer(at(0), Bytes(100), any()), Fate::Dropped { cause: Cause::RandomLoss, air: None });
     spec.loss_at = LossPlace::Exit;
     let mut exit = Link::new(spec, Seed(1));
     let air = Some((at(0), at(100)));
-    assert_eq!(exit.offer(at(0), Bytes(100)), Fate::Dropped { cause: Cause::RandomLoss, air });
+    assert_eq!(exit.offer(at(0), Bytes(100), any()), Fate::Dropped { cause: Cause::RandomLoss, air });
     assert_eq!(entry.counters().busy, Duration::ZERO);
     assert_eq!(exit.counters().busy, Duration::from_ms(100));
 }
@@ -130,7 +137,8 @@ fn jitter_reorders_only_where_order_is_not_kept() {
     spec.delay.jitter = Duration::from_ms(5);
     let reordered = |spec: LinkSpec| {
         let mut wire = Link::new(spec, Seed(4));
-        let arrivals: Vec<Instant> = (0..2000).map(|i| arrival(wire.offer(at(4 * i), Bytes(100)))).collect();
+        let arrivals: Vec<Instant> =
+            (0..2000).map(|i| arrival(wire.offer(at(4 * i), Bytes(100), FrameName::nth(i)))).collect();
         arrivals.windows(2).filter(|pair| pair[1] < pair[0]).count()
     };
     assert_eq!(reordered(spec.clone()), 0);
@@ -144,7 +152,9 @@ fn a_reordered_frame_overtakes_the_delay_line() {
     let mut spec = link(1_000_000_000, 20);
     spec.reordering = ReorderSpec { probability: Ratio::ONE, gap: 5 };
     let mut wire = Link::new(spec, Seed(1));
-    let early = (0..100).filter(|i| arrival(wire.offer(at(100 * i), Bytes(100))) < at(100 * i + 20)).count();
+    let early = (0..100)
+        .filter(|&i| arrival(wire.offer(at(100 * i), Bytes(100), FrameName::nth(i))) < at(100 * i + 20))
+        .count();
     assert_eq!(early, 20);
 }
 
@@ -155,7 +165,7 @@ fn duplication_and_corruption_happen_as_often_as_they_should() {
     spec.corruption = Ratio::new(1, 20).unwrap();
     let mut wire = Link::new(spec, Seed(9));
     for i in 0..50_000 {
-        if let Fate::Delivered(delivery) = wire.offer(at(i), Bytes(100)) {
+        if let Fate::Delivered(delivery) = wire.offer(at(i), Bytes(100), FrameName::nth(i)) {
             assert!(delivery.corrupted_bit.is_none_or(|bit| bit < 800));
             assert!(delivery.duplicate_at.is_none_or(|copy| copy >= delivery.at));
         }
@@ -174,12 +184,32 @@ fn turning_one_knob_leaves_the_others_dice_alone() {
     spec.delay.keep_order = false;
     let losses = |spec: &LinkSpec| -> Vec<bool> {
         let mut wire = Link::new(spec.clone(), Seed(3));
-        (0..1000).map(|i| wire.offer(at(10 * i), Bytes(100)).delivered_at().is_none()).collect()
+        (0..1000)
+            .map(|i| wire.offer(at(10 * i), Bytes(100), FrameName::nth(i)).delivered_at().is_none())
+            .collect()
     };
     let before = losses(&spec);
     spec.delay.jitter = Duration::from_ms(5);
     spec.corruption = Ratio::new(1, 2).unwrap();
     assert_eq!(losses(&spec), before);
+}
+
+#[test]
+fn a_frame_more_does_not_change_what_befalls_the_others() {
+    let mut spec = link(1_000_000, 20);
+    spec.loss = LossSpec::Bernoulli { probability: Ratio::new(1, 10).unwrap() };
+    let lost = |frames: &[u64]| -> Vec<u64> {
+        let mut wire = Link::new(spec.clone(), Seed(3));
+        let lost = |&&n: &&u64| wire.offer(at(n), Bytes(100), FrameName::nth(n)).delivered_at().is_none();
+        frames.iter().filter(lost).copied().collect()
+    };
+    let all: Vec<u64> = (0..1000).collect();
+    let mut fewer = all.clone();
+    fewer.retain(|n| n % 7 != 3);
+    let mut expected = lost(&all);
+    expected.retain(|n| n % 7 != 3);
+    assert_eq!(lost(&fewer), expected);
+    assert!(expected.len() > 50, "{}", expected.len());
 }
 
 #[test]
@@ -190,7 +220,7 @@ fn delays_do_not_depend_on_losses() {
     spec.delay.keep_order = false;
     let delays = |spec: &LinkSpec| -> Vec<Option<Instant>> {
         let mut wire = Link::new(spec.clone(), Seed(3));
-        (0..500).map(|i| wire.offer(at(10 * i), Bytes(100)).delivered_at()).collect()
+        (0..500).map(|i| wire.offer(at(10 * i), Bytes(100), FrameName::nth(i)).delivered_at()).collect()
     };
     let clean = delays(&spec);
     spec.loss = LossSpec::Bernoulli { probability: Ratio::new(3, 10).unwrap() };
@@ -207,7 +237,7 @@ fn crossings(network: &mut Network) -> Vec<Output> {
 fn a_frame_enters_the_next_link_at_its_ideal_time_however_late_the_shell_calls() {
     let links = vec![Link::new(link(8_000, 5), Seed(1)), Link::new(link(8_000, 5), Seed(2))];
     let mut network = Network::new(links, vec![vec![0, 1]]);
-    network.handle(at(0), 7, 0, Bytes(100));
+    network.handle(at(0), 7, any(), 0, Bytes(100));
     assert_eq!(network.next_deadline(), Some(at(105)));
     network.tick(at(5000));
     let last = crossings(&mut network).pop().unwrap();
@@ -220,8 +250,8 @@ fn two_flows_share_a_link_in_the_order_of_their_arrival_there() {
     // Flow 0 has 50 ms before the shared link, flow 1 has none and is offered later.
     let links = vec![Link::new(link(8_000_000, 50), Seed(1)), Link::new(link(8_000, 0), Seed(2))];
     let mut network = Network::new(links, vec![vec![0, 1], vec![1]]);
-    network.handle(at(0), 0, 0, Bytes(100));
-    network.handle(at(10), 1, 1, Bytes(100));
+    network.handle(at(0), 0, any(), 0, Bytes(100));
+    network.handle(at(10), 1, any(), 1, Bytes(100));
     network.tick(at(1000));
     let arrivals: Vec<(u64, Instant)> = crossings(&mut network)
         .iter()
@@ -237,7 +267,7 @@ fn two_flows_share_a_link_in_the_order_of_their_arrival_there() {
 #[test]
 fn a_path_without_links_arrives_at_once() {
     let mut network = Network::new(vec![], vec![vec![]]);
-    network.handle(at(3), 1, 0, Bytes(10));
+    network.handle(at(3), 1, any(), 0, Bytes(10));
     assert_eq!(
         crossings(&mut network),
         vec![Output::Arrived { frame: 1, at: at(3), corrupted_bit: None, copy: false }]

@@ -162,6 +162,9 @@ pub struct SimPlan {
     pub stop: Option<StopRule>,
     /// Detect the initial transient (and mark its messages as warm-up) instead of trusting `warm_up_ns`.
     pub detect_transient: bool,
+    /// From the arrival of data at a client to the moment that its program reads it, with whatever has come by then.
+    #[serde(rename = "client_wake_up_ns")]
+    pub client_wake_up: Duration,
 }
 
 /// Stop when any of these is reached.

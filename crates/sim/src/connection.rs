@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use mqttlab_tcp::{Endpoint, Profile, Role, Seq, State};
+use mqttlab_net::{FrameName, TcpFacts, TcpNames};
+use mqttlab_tcp::{Endpoint, Flags, Profile, Role, Segment, Seq, State};
 use mqttlab_units::{Instant, Seed};
 
 use crate::stream::Stream;
@@ -41,12 +42,32 @@ pub(crate) struct Connection {
     pub(crate) hosts: [u16; 2],
     /// Paths from each end, by [`Side`].
     pub(crate) paths: [usize; 2],
+    /// What its frames are called.
+    names: TcpNames,
+    /// Up to where the client may read, once its program is awake; `None` while nothing has come.
+    pub(crate) unread: Option<u64>,
     /// Frames on the network.
     pub(crate) under_way: u32,
     /// Whether the client has done with it.
     pub(crate) abandoned: bool,
     /// Whether its place has been given back.
     retired: bool,
+}
+
+impl Connection {
+    /// The name of the next segment from this side.
+    pub(crate) fn name(&mut self, from: Side, segment: &Segment) -> FrameName {
+        self.names.name(
+            from as usize,
+            &TcpFacts {
+                seq: segment.seq.0,
+                ack: segment.ack.0,
+                length: segment.length.into(),
+                syn: segment.flags.has(Flags::SYN),
+                fin: segment.flags.has(Flags::FIN),
+            },
+        )
+    }
 }
 
 /// What a connection is made from.
@@ -64,20 +85,27 @@ pub(crate) struct Connections {
     places: Vec<Connection>,
     free: Vec<u32>,
     opened: u32,
+    /// How many each host has opened.
+    opened_by: Vec<u32>,
     seed: Seed,
 }
 
 impl Connections {
-    /// With room for `expected` at once.
-    pub(crate) fn new(seed: Seed, expected: usize) -> Connections {
+    /// With room for `expected` at once, between so many hosts.
+    pub(crate) fn new(seed: Seed, expected: usize, hosts: usize) -> Connections {
         let seed = seed.derive("sequence numbers");
-        Connections { places: Vec::with_capacity(expected), free: Vec::new(), opened: 0, seed }
+        let (places, free) = (Vec::with_capacity(expected), Vec::new());
+        Connections { places, free, opened: 0, opened_by: vec![0; hosts], seed }
     }
 
     /// Makes a connection that nobody has opened yet.
     pub(crate) fn add(&mut self, opening: Opening) -> u32 {
         let number = self.opened;
         self.opened += 1;
+        let host = opening.hosts[Side::Client as usize];
+        let ordinal = &mut self.opened_by[usize::from(host)];
+        let names = TcpNames::new(host.into(), *ordinal);
+        *ordinal += 1;
         let mut dice = self.seed.index(u64::from(number)).dice();
         let [client, broker] = opening.profiles;
         let mut end = |profile, role, nodelay| {
@@ -97,6 +125,8 @@ impl Connections {
             streams,
             hosts: opening.hosts,
             paths: opening.paths,
+            names,
+            unread: None,
             under_way: 0,
             abandoned: false,
             retired: false,
@@ -127,7 +157,8 @@ impl Connections {
     /// Whether both ends are done and nothing is under way, so that the place can be given back.
     pub(crate) fn is_over(&self, place: u32) -> bool {
         let connection = self.peek(place);
-        let done = connection.abandoned && connection.under_way == 0 && !connection.retired;
+        let idle = connection.under_way == 0 && connection.unread.is_none();
+        let done = connection.abandoned && idle && !connection.retired;
         done && connection.ends.iter().all(is_over)
     }
 

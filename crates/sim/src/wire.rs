@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use mqttlab_net::radio::{Medium, StationCounters};
-use mqttlab_net::{self as net, Fate, Link, Network, Output, Stage};
+use mqttlab_net::{self as net, Fate, FrameName, Link, Network, Output, Stage};
 use mqttlab_plan::{Hop, NetworkKind, Plan};
 use mqttlab_tcp::Segment;
 use mqttlab_units::{Bytes, Instant};
@@ -125,8 +125,8 @@ impl Wire {
         &mut self,
         now: Instant,
         path: usize,
-        connection: u32,
-        from: Side,
+        name: FrameName,
+        (connection, from): (u32, Side),
         segment: &Segment,
         offset: Option<u64>,
     ) {
@@ -151,7 +151,7 @@ impl Wire {
                 self.frames.len() as u32 - 1
             }
         };
-        self.network.handle(now, place.into(), path, Bytes(ip_bytes(segment).into()));
+        self.network.handle(now, place.into(), name, path, Bytes(ip_bytes(segment).into()));
     }
 
     /// Time has passed.

@@ -31,6 +31,8 @@ pub(crate) enum Event {
     Client(u32),
     /// A TCP timer. Places are used again, numbers are not.
     End { place: u32, number: u32, side: Side },
+    /// A client's program reads from its connection.
+    Read { place: u32, number: u32 },
     /// The broker.
     Broker,
     /// The present phase is over.
@@ -101,7 +103,7 @@ impl World {
             now: Instant::ZERO,
             agenda: Agenda::default(),
             wire: Wire::new(&mut plan),
-            connections: Connections::new(plan.seed, count),
+            connections: Connections::new(plan.seed, count, plan.hosts.len()),
             profiles,
             topics: Topics::of(&roster),
             server: Server::new(&plan, plan.seed),
@@ -167,6 +169,12 @@ impl World {
                 }
             }
             Event::End { place, number, side } => self.ring(place, number, side, at),
+            Event::Read { place, number } if self.connections.peek(place).number == number => {
+                self.read_at_client(place);
+                self.drain(place, Side::Client);
+                self.retire(place);
+            }
+            Event::Read { .. } => {}
             Event::Broker => self.serve(at),
             Event::Phase(phase) => {
                 // A phase that ended early is another one by now; none comes twice.
@@ -345,7 +353,8 @@ impl World {
         let offset = (segment.length > 0).then(|| end.sent_offset(segment)).flatten();
         connection.under_way += 1;
         let path = connection.paths[side as usize];
-        self.wire.send(self.now, path, place, side, segment, offset);
+        let name = connection.name(side, segment);
+        self.wire.send(self.now, path, name, (place, side), segment, offset);
         self.observe();
     }
 
@@ -355,6 +364,7 @@ impl World {
         let linked = side == Side::Client && self.is_linked(client, place);
         match event {
             TcpEvent::Connected if linked => self.opened(client),
+            TcpEvent::Readable(offset) if side == Side::Client => self.rouse(place, offset),
             TcpEvent::Readable(offset) => self.read(place, side, offset),
             TcpEvent::Writable(_) if linked => {
                 self.publish_due(client);
@@ -368,9 +378,10 @@ impl World {
             TcpEvent::Acknowledged(offset) => {
                 self.connections.get(place).streams[side as usize].acknowledge(offset);
             }
-            TcpEvent::PeerClosed if linked && self.leaving => self.lose(client, Loss::Farewell),
             TcpEvent::PeerClosed if linked => {
-                self.lose(client, Loss::Broken("the broker closed the connection"));
+                self.read_at_client(place);
+                let broken = Loss::Broken("the broker closed the connection");
+                self.lose(client, if self.leaving { Loss::Farewell } else { broken });
             }
             TcpEvent::Reset if linked => self.lose(client, Loss::Broken("the connection was reset")),
             TcpEvent::TimedOut if linked => self.lose(client, Loss::Broken("the connection timed out")),
@@ -388,6 +399,26 @@ impl World {
         }
     }
 
+    /// Data up to `offset` has come to a client, whose program needs a moment to wake up.
+    fn rouse(&mut self, place: u32, offset: u64) {
+        let wake_up = self.plan.sim.client_wake_up;
+        let connection = self.connections.get(place);
+        let asleep = connection.unread.replace(offset).is_none();
+        if wake_up.is_zero() {
+            self.read_at_client(place);
+        } else if asleep {
+            let number = connection.number;
+            self.agenda.add(self.now + wake_up, Event::Read { place, number });
+        }
+    }
+
+    /// A client's program reads whatever has come.
+    fn read_at_client(&mut self, place: u32) {
+        if let Some(offset) = self.connections.get(place).unread.take() {
+            self.read(place, Side::Client, offset);
+        }
+    }
+
     /// The application reads everything up to `offset`.
     fn read(&mut self, place: u32, side: Side, offset: u64) {
         let now = self.now;
@@ -396,6 +427,8 @@ impl World {
         let client = connection.client;
         let end = &mut connection.ends[side as usize];
         end.read(now, end.readable());
+        // An acknowledgement that reading calls for leaves before the program can answer.
+        self.drain(place, side);
         while let Some(packet) = self.connections.get(place).streams[from as usize].read(offset) {
             self.note_packet(place, from, &packet, Some(now));
             match side {

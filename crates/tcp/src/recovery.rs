@@ -88,7 +88,6 @@ impl Endpoint {
             && self.tx.edge_unchanged(segment, ack, self.terms.peer_scale)
             && !self.board.is_empty();
         self.tx.update_window(segment, ack, self.terms.peer_scale);
-        let in_flight_before = self.board.in_flight();
         let mut delivered = if advanced { self.advance(ack) } else { Delivered::default() };
         let sacked = self.take_sack_blocks(segment);
         let newly_sacked = sacked.units > 0;
@@ -100,7 +99,7 @@ impl Endpoint {
         self.note_latest(&delivered);
         self.settle_probe(segment, ack, advanced, newly_sacked);
         if advanced || newly_sacked || duplicate {
-            self.after_delivery(advanced, duplicate && !newly_sacked, delivered.units, in_flight_before);
+            self.after_delivery(advanced, duplicate && !newly_sacked, delivered.units);
             self.rearm_after_acknowledgement(advanced);
         }
         self.after_our_fin();
@@ -138,8 +137,7 @@ impl Endpoint {
 
     /// RFC 8985 §6.3: what has not come by now is lost.
     pub(crate) fn on_reordering_timeout(&mut self) {
-        let in_flight_before = self.board.in_flight();
-        self.after_delivery(false, false, 0, in_flight_before);
+        self.after_delivery(false, false, 0);
         self.rearm_after_acknowledgement(false);
     }
 
@@ -252,7 +250,7 @@ impl Endpoint {
         }
     }
 
-    fn after_delivery(&mut self, advanced: bool, duplicate: bool, units: u64, in_flight_before: u64) {
+    fn after_delivery(&mut self, advanced: bool, duplicate: bool, units: u64) {
         let smss = self.congestion.smss();
         let mut delivered = units;
         if duplicate && !self.terms.sack && self.recovery.phase != Phase::Timeout {
@@ -267,19 +265,22 @@ impl Endpoint {
         if phase_before != Phase::Open && self.tx.acknowledged >= self.recovery.point {
             self.end_recovery();
         }
+        let waited = self.board.waiting();
         self.find_losses(advanced);
+        let safe = advanced && self.board.waiting() == waited;
         match self.recovery.phase {
             Phase::Open if self.board.has_lost() => {
                 self.begin_fast_recovery();
-                self.reduce_rate(delivered, in_flight_before);
+                // A loss that only time has shown counts as one delivery (Linux).
+                self.reduce_rate(delivered.max(smss), safe);
             }
-            // The acknowledgement that ends a fast recovery does not grow the window.
-            Phase::Open | Phase::Timeout if advanced && phase_before != Phase::Fast => {
+            // Without SACK, the acknowledgement that ends a fast recovery does not grow the window (RFC 6582 §3.2).
+            Phase::Open | Phase::Timeout if advanced && (phase_before != Phase::Fast || self.terms.sack) => {
                 self.recovery.duplicates = 0;
-                let srtt = self.rtt.srtt().unwrap_or_default();
-                self.congestion.grow(units, self.now, srtt);
+                let rtt = self.rtt.least().unwrap_or_default();
+                self.congestion.grow(units, self.now, rtt);
             }
-            Phase::Fast => self.reduce_rate(delivered, in_flight_before),
+            Phase::Fast => self.reduce_rate(delivered, safe),
             _ => {}
         }
     }
@@ -314,7 +315,7 @@ impl Endpoint {
         let window = if sure { Duration::ZERO } else { Duration::from_ns(least / 4).min(srtt) };
         let patience = self.recovery.latest_rtt + window;
         if let Some(wait) = self.board.mark_lost_before(self.recovery.latest, patience, self.now) {
-            let at = self.profile.granularity.deadline(self.now, wait);
+            let at = self.profile.granularity.deadline(self.now, wait + REORDERING_ALLOWANCE);
             self.timers.retransmission = Some((Purpose::Reordering, at));
         }
     }
@@ -329,9 +330,10 @@ impl Endpoint {
         }
     }
 
-    /// Proportional rate reduction (RFC 6937 §3), with the slow-start bound.
-    fn reduce_rate(&mut self, delivered: u64, in_flight_before: u64) {
-        if !self.profile.rate_reduction || (delivered == 0 && in_flight_before == self.board.in_flight()) {
+    /// Proportional rate reduction (RFC 6937 §3) with the slow-start bound, which as in Linux grows only on a `safe`
+    /// acknowledgement: one that advances and shows no further loss.
+    fn reduce_rate(&mut self, delivered: u64, safe: bool) {
+        if !self.profile.rate_reduction || delivered == 0 {
             return;
         }
         let (smss, threshold) = (self.congestion.smss(), self.congestion.threshold);
@@ -342,7 +344,8 @@ impl Endpoint {
             let share = total * threshold;
             share.div_ceil(self.congestion.window_before().max(1)).saturating_sub(sent)
         } else {
-            (threshold - in_flight).min(total.saturating_sub(sent).max(delivered) + smss)
+            let bound = total.saturating_sub(sent).max(delivered) + if safe { smss } else { 0 };
+            (threshold - in_flight).min(bound)
         };
         if sent == 0 {
             allowed = allowed.max(smss);
@@ -360,5 +363,7 @@ impl Endpoint {
     }
 }
 
+/// What Linux adds to timeouts of its own making (`TCP_TIMEOUT_MIN_US`).
+const REORDERING_ALLOWANCE: Duration = Duration::from_ms(2);
 /// RFC 5681 §3.2.
 const DUPLICATE_THRESHOLD: u8 = 3;

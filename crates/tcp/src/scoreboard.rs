@@ -136,6 +136,11 @@ impl Scoreboard {
         self.waiting > 0
     }
 
+    /// How many do.
+    pub fn waiting(&self) -> u32 {
+        self.waiting
+    }
+
     pub fn sacked_segments(&self) -> u32 {
         self.sacked_segments
     }

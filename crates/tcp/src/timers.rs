@@ -77,6 +77,8 @@ impl Granularity {
         match self {
             Granularity::Heartbeat { other, .. } if !other.is_zero() => round_up(now + delay, other),
             Granularity::Wheel { tick } => {
+                // Counted in whole ticks, from the last one on (Linux `kernel/time/timer.c`).
+                let delay = Duration::from_ns(delay.as_ns().next_multiple_of(tick.as_ns()));
                 let mut step = tick;
                 while delay.as_ns() >= step.as_ns() * 63 {
                     step = step * 8;

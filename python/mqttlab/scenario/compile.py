@@ -315,4 +315,5 @@ def _sim(scenario: Scenario) -> dict[str, Any]:
             "messages_per_subscriber": stop.messages_per_subscriber,
         },
         "detect_transient": scenario.sim.detect_transient,
+        "client_wake_up_ns": scenario.sim.client_wake_up,
     }

@@ -315,6 +315,8 @@ class Sim(Part):
     stop: Stop | None = Field(None, description="Stop early.")
     detect_transient: bool = Field(
         False, description="Find the end of the initial transient instead of trusting `warm_up`.")
+    client_wake_up: DurationNs = Field(50_000, description=(
+        "From data's arrival to the moment that a client's program reads it, with whatever has come by then."))
 
 
 class Scenario(Part):

@@ -82,8 +82,7 @@ class Ethernet:
             "networks": [{"between": [name, "broker"], "shared": False, "up": cable, "down": cable}
                          for name, _ in _hosts(self.clients)],
             "groups": list(_groups(self.clients, self.qos, self.payload, rate)),
-            "sim": {"stop": {"relative_accuracy": effort.relative_accuracy,
-                             "messages_per_subscriber": effort.messages_per_subscriber}},
+            "sim": _sim(effort),
             "recording": {"packets": effort.packets},
         }
 
@@ -127,8 +126,7 @@ class Wifi:
             "hosts": {"broker": {"tcp": tcp}, **{name: {"count": n, "tcp": tcp} for name, n in _hosts(self.clients)}},
             "radio": radio,
             "groups": list(_groups(self.clients, self.qos, self.payload, rate)),
-            "sim": {"stop": {"relative_accuracy": effort.relative_accuracy,
-                             "messages_per_subscriber": effort.messages_per_subscriber}},
+            "sim": _sim(effort),
             "recording": {"packets": False},
         }
 
@@ -144,6 +142,12 @@ def _tcp(mss: int, *, timestamps: bool) -> dict[str, Any]:
 
 def _broker() -> dict[str, Any]:
     return {"nagle": False, "max_inflight": 0, "max_queued": 0, "service": {"per_packet": "0 s", "per_copy": "0 s"}}
+
+
+def _sim(effort: Effort) -> dict[str, Any]:
+    """The study's hosts take no time."""
+    stop = {"relative_accuracy": effort.relative_accuracy, "messages_per_subscriber": effort.messages_per_subscriber}
+    return {"stop": stop, "client_wake_up": "0 s"}
 
 
 def _hosts(clients: int) -> list[tuple[str, int]]:

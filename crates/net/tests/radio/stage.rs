@@ -1,8 +1,8 @@
 //! Radio hops as stages of a network's paths.
 
 use mqttlab_net::{
-    self as net, Cause, DelayLaw, DelaySpec, Delivery, Fate, Link, LinkSpec, LossPlace, LossSpec, Network,
-    QueueSpec, ReorderSpec, Stage,
+    self as net, Cause, DelayLaw, DelaySpec, Delivery, Fate, FrameName, Link, LinkSpec, LossPlace, LossSpec,
+    Network, QueueSpec, ReorderSpec, Stage,
 };
 use mqttlab_units::{BitRate, Ratio};
 
@@ -49,7 +49,7 @@ const RADIO: Stage = Stage::Radio { medium: 0, from: 0, to: 1 };
 fn a_frame_crosses_air_and_wire_at_the_sum_of_their_times() {
     let medium = medium(line("dsss-2", &[0, 10]));
     let mut network = Network::with_media(vec![link()], vec![medium], vec![vec![RADIO, Stage::Link(0)]]);
-    network.handle(us(1000), 5, 0, Bytes(200));
+    network.handle(us(1000), 5, FrameName::nth(0), 0, Bytes(200));
     let (air, wire) = (us(1000 + 1136), us(1000 + 1136 + 16 + 1000));
     let delivery = |start, sent, at| {
         Fate::Delivered(Delivery { start, sent, at, corrupted_bit: None, duplicate_at: None })
@@ -75,7 +75,7 @@ fn a_frame_crosses_air_and_wire_at_the_sum_of_their_times() {
 fn a_frame_from_a_wire_enters_the_air_when_it_arrives() {
     let medium = medium(line("dsss-2", &[0, 10]));
     let mut network = Network::with_media(vec![link()], vec![medium], vec![vec![Stage::Link(0), RADIO]]);
-    network.handle(us(0), 5, 0, Bytes(200));
+    network.handle(us(0), 5, FrameName::nth(0), 0, Bytes(200));
     let outputs = settle_network(&mut network);
     let at = us(1016 + 1136);
     assert_eq!(
@@ -88,7 +88,7 @@ fn a_frame_from_a_wire_enters_the_air_when_it_arrives() {
 fn a_frame_lost_on_the_air_is_told_with_its_cause_and_time() {
     let medium = medium(line("dsss-2", &[0, 2_000]));
     let mut network = Network::with_media(vec![], vec![medium], vec![vec![RADIO]]);
-    network.handle(us(1000), 5, 0, Bytes(200));
+    network.handle(us(1000), 5, FrameName::nth(0), 0, Bytes(200));
     assert_eq!(network.in_transit(), 1);
     let outputs = settle_network(&mut network);
     let [net::Output::Crossed { frame: 5, link: 0, hop: 0, entered, fate }] = outputs[..] else {
@@ -107,7 +107,7 @@ fn a_relay_takes_the_same_air_twice() {
     let medium = medium(line("dsss-2", &[0, 10, 20]));
     let second = Stage::Radio { medium: 0, from: 1, to: 2 };
     let mut network = Network::with_media(vec![], vec![medium], vec![vec![RADIO, second]]);
-    network.handle(us(1000), 5, 0, Bytes(200));
+    network.handle(us(1000), 5, FrameName::nth(0), 0, Bytes(200));
     let outputs = settle_network(&mut network);
     let Some(&net::Output::Arrived { at, .. }) = outputs.last() else { panic!("{outputs:?}") };
     // The relay has the frame at 2136 and acknowledges it until 2450; the medium was idle when it queued the frame,
@@ -128,7 +128,7 @@ fn every_frame_of_a_busy_network_is_told_once() {
     let mut network = Network::with_media(vec![link()], vec![medium], paths);
     let mut outputs = Vec::new();
     for frame in 0..3000_u64 {
-        network.handle(us(frame * 700), frame, (frame % 3) as usize, Bytes(300));
+        network.handle(us(frame * 700), frame, FrameName::nth(0), (frame % 3) as usize, Bytes(300));
         outputs.extend(std::iter::from_fn(|| network.poll()));
     }
     outputs.extend(settle_network(&mut network));

@@ -59,15 +59,15 @@ impl Congestion {
 
     /// Notes how far the window is used: a window that is not used must not grow (RFC 7661 §3, Linux).
     pub fn note_usage(&mut self, flight: u64, limited: bool, acknowledged: u64, sent: u64) {
-        if acknowledged >= self.usage_end || flight > self.flight_max || limited && !self.limited {
+        if acknowledged >= self.usage_end || limited || !self.limited && flight > self.flight_max {
             self.flight_max = flight;
             self.limited = limited;
             self.usage_end = sent;
         }
     }
 
-    /// Grows the window for `acked` units (RFC 5681 §3.1; RFC 9438 §4).
-    pub fn grow(&mut self, acked: u64, now: Instant, srtt: Duration) {
+    /// Grows the window for `acked` units (RFC 5681 §3.1; RFC 9438 §4); `rtt` is the least seen.
+    pub fn grow(&mut self, acked: u64, now: Instant, rtt: Duration) {
         let used = if self.in_slow_start() { self.window < 2 * self.flight_max } else { false };
         if !(used || self.limited) {
             return;
@@ -84,7 +84,8 @@ impl Congestion {
         }
         match &mut self.cubic {
             Some(cubic) => {
-                self.window += self.smss * cubic.growth(self.window, self.smss, acked, now, srtt);
+                let (window, acked) = (self.window / self.smss, acked.div_ceil(self.smss));
+                self.window += self.smss * cubic.growth(window, acked, now, rtt);
             }
             None => self.grow_by_one_segment_a_round_trip(acked),
         }
@@ -95,7 +96,7 @@ impl Congestion {
         self.before = (self.window, self.threshold);
         self.credit = 0;
         self.threshold = match &mut self.cubic {
-            Some(cubic) => cubic.reduced(self.window, self.smss),
+            Some(cubic) => self.smss * cubic.reduced(self.window / self.smss),
             // RFC 5681 eq. 4 halves what is in flight; counting segments, Linux halves the window.
             None if self.smss > 1 => flight / 2,
             None => self.window / 2,
@@ -106,6 +107,10 @@ impl Congestion {
     /// The retransmission timer ran out (RFC 5681 §3.1): one segment, and slow start anew.
     pub fn collapse(&mut self) {
         self.window = self.smss;
+        self.credit = 0;
+        if let Some(cubic) = &mut self.cubic {
+            cubic.forget();
+        }
     }
 
     /// Takes the last reduction back: nothing had been lost (RFC 4015).

@@ -44,3 +44,32 @@ fn s3_every_second_delivery_lets_one_segment_go() {
         "#]],
     );
 }
+
+#[test]
+fn s3_without_progress_or_with_further_loss_the_window_follows_deliveries_alone() {
+    check_established(
+        Profile { initial_window: 10, rate_reduction: true, ..plain() },
+        "+0 write 4000
+         +10 < . 1:1(0) ack 1 win 65535 <sack 1001:2001>
+         +1 < . 1:1(0) ack 1 win 65535 <sack 1001:3001>
+         +1 < . 1:1(0) ack 1 win 65535 <sack 1001:4001>
+         +1 write 2000
+         +7 < . 1:1(0) ack 4001 win 65535",
+        expect![[r#"
+            0 write 4000
+                > . 1:1001(1000) ack 1 win 65535
+                > . 1001:2001(1000) ack 1 win 65535
+                > . 2001:3001(1000) ack 1 win 65535
+                > P. 3001:4001(1000) ack 1 win 65535
+            10 < . 1:1(0) ack 1 win 65535 <sack 1001:2001>
+            11 < . 1:1(0) ack 1 win 65535 <sack 1001:3001>
+            12 < . 1:1(0) ack 1 win 65535 <sack 1001:4001>
+                > . 1:1001(1000) ack 1 win 65535
+            13 write 2000
+            20 < . 1:1(0) ack 4001 win 65535
+                > . 4001:5001(1000) ack 1 win 65535
+                > P. 5001:6001(1000) ack 1 win 65535
+                ! Acknowledged(4000)
+        "#]],
+    );
+}

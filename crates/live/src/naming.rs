@@ -1,0 +1,147 @@
+//! Names of frames on the emulated network, read off their headers, so that they meet the dice that the simulator's
+//! meet.
+
+use std::collections::HashMap;
+
+use mqttlab_net::{FrameName, TcpFacts, TcpNames};
+
+/// The connections that have been seen.
+#[derive(Debug, Default)]
+pub(crate) struct Naming {
+    connections: HashMap<[Endpoint; 2], Connection>,
+    /// How many connections each host has opened.
+    opened: HashMap<u32, u32>,
+}
+
+/// Address and port.
+type Endpoint = (u32, u16);
+
+#[derive(Debug)]
+struct Connection {
+    opener: Endpoint,
+    names: TcpNames,
+}
+
+impl Naming {
+    /// The name of a frame that `host` has sent: of a segment that of its place in its connection, of anything else
+    /// its number.
+    pub(crate) fn name(&mut self, host: u32, packet: &[u8], number: u64) -> FrameName {
+        self.segment(host, packet).unwrap_or(FrameName::nth(number))
+    }
+
+    fn segment(&mut self, host: u32, packet: &[u8]) -> Option<FrameName> {
+        let Headers { source, destination, facts, opens } = Headers::read(packet)?;
+        let key = [source.min(destination), source.max(destination)];
+        let known = self.connections.get_mut(&key);
+        if opens && known.is_none_or(|known| !known.names.is_opened_by(0, facts.seq)) {
+            let ordinal = self.opened.entry(host).or_default();
+            let names = TcpNames::new(host, *ordinal);
+            *ordinal += 1;
+            self.connections.insert(key, Connection { opener: source, names });
+        }
+        let connection = self.connections.get_mut(&key)?;
+        Some(connection.names.name(usize::from(source != connection.opener), &facts))
+    }
+}
+
+/// What a name is made of.
+struct Headers {
+    source: Endpoint,
+    destination: Endpoint,
+    facts: TcpFacts,
+    /// SYN without ACK.
+    opens: bool,
+}
+
+impl Headers {
+    /// Of an IPv4 packet with a TCP segment that is not a later fragment (RFC 791 §3.1, RFC 9293 §3.1).
+    fn read(packet: &[u8]) -> Option<Headers> {
+        let word = |at: usize| Some(u32::from_be_bytes(packet.get(at..at + 4)?.try_into().ok()?));
+        let half = |at: usize| Some(u16::from_be_bytes(packet.get(at..at + 2)?.try_into().ok()?));
+        let later_fragment = half(6)? & 0x1fff != 0;
+        if packet.first()? >> 4 != 4 || packet.get(9) != Some(&TCP) || later_fragment {
+            return None;
+        }
+        let tcp = usize::from(packet[0] & 15) * 4;
+        let header = usize::from(packet.get(tcp + 12)? >> 4) * 4;
+        let flags = packet.get(tcp + 13)?;
+        let length = usize::from(half(2)?).checked_sub(tcp + header)? as u32;
+        let (fin, syn, ack) = (flags & 1 != 0, flags & 2 != 0, flags & 16 != 0);
+        Some(Headers {
+            source: (word(12)?, half(tcp)?),
+            destination: (word(16)?, half(tcp + 2)?),
+            facts: TcpFacts { seq: word(tcp + 4)?, ack: word(tcp + 8)?, length, syn, fin },
+            opens: syn && !ack,
+        })
+    }
+}
+
+/// The IP protocol number.
+const TCP: u8 = 6;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SYN: u8 = 2;
+    const ACK: u8 = 16;
+
+    /// A packet from 10.0.0.`from` to 10.0.0.`to`, ports 1000 + host.
+    fn packet(from: u8, to: u8, seq: u32, ack: u32, flags: u8, length: u16) -> Vec<u8> {
+        let mut packet = vec![0; 40 + usize::from(length)];
+        packet[0] = 0x45;
+        packet[2..4].copy_from_slice(&(40 + length).to_be_bytes());
+        packet[9] = TCP;
+        packet[12..16].copy_from_slice(&[10, 0, 0, from]);
+        packet[16..20].copy_from_slice(&[10, 0, 0, to]);
+        packet[20..22].copy_from_slice(&(1000 + u16::from(from)).to_be_bytes());
+        packet[22..24].copy_from_slice(&(1000 + u16::from(to)).to_be_bytes());
+        packet[24..28].copy_from_slice(&seq.to_be_bytes());
+        packet[28..32].copy_from_slice(&ack.to_be_bytes());
+        (packet[32], packet[33]) = (5 << 4, flags);
+        packet
+    }
+
+    #[test]
+    fn a_segment_is_named_as_the_simulator_names_it() {
+        let mut naming = Naming::default();
+        let mut simulated = TcpNames::new(3, 0);
+        let facts = |seq, ack, length, syn| TcpFacts { seq, ack, length, syn, fin: false };
+        let seen = [
+            naming.name(3, &packet(1, 2, 100, 0, SYN, 0), 0),
+            naming.name(0, &packet(2, 1, 500, 101, SYN | ACK, 0), 1),
+            naming.name(3, &packet(1, 2, 101, 501, ACK, 20), 2),
+            naming.name(0, &packet(2, 1, 501, 121, ACK, 0), 3),
+        ];
+        // The simulator's stacks begin elsewhere.
+        let expected = [
+            simulated.name(0, &facts(9, 0, 0, true)),
+            simulated.name(1, &facts(77, 10, 0, true)),
+            simulated.name(0, &facts(10, 78, 20, false)),
+            simulated.name(1, &facts(78, 30, 0, false)),
+        ];
+        assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn the_next_connection_between_the_same_ports_is_another() {
+        let mut naming = Naming::default();
+        let first = naming.name(3, &packet(1, 2, 100, 0, SYN, 0), 0);
+        let again = naming.name(3, &packet(1, 2, 100, 0, SYN, 0), 1);
+        let second = naming.name(3, &packet(1, 2, 7_000, 0, SYN, 0), 2);
+        assert_ne!(first, again, "a repetition has dice of its own");
+        assert_eq!(
+            second,
+            TcpNames::new(3, 1).name(0, &TcpFacts { seq: 1, ack: 0, length: 0, syn: true, fin: false })
+        );
+    }
+
+    #[test]
+    fn what_is_no_segment_goes_by_its_number() {
+        let mut naming = Naming::default();
+        for bytes in [&[][..], &[0x45; 12], &[0x60; 60], &packet(1, 2, 100, 0, ACK, 0)[..30]] {
+            assert_eq!(naming.name(0, bytes, 9), FrameName::nth(9));
+        }
+        assert_eq!(naming.name(0, &packet(1, 2, 100, 0, ACK, 5), 4), FrameName::nth(4), "nobody saw its SYN");
+    }
+}

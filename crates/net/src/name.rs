@@ -1,0 +1,183 @@
+//! Names of frames, which are what a channel's dice are thrown for.
+//!
+//! Were dice thrown frame after frame, one acknowledgement more would change what befalls every frame behind it, and
+//! two runs of one scenario (live and simulated, or on two brokers) would have no loss in common. So a draw is a hash
+//! of the knob's seed and of the frame's *name*: which connection, which direction, which place in the stream, and
+//! which time it is sent. The same segment then meets the same luck wherever it is sent: common random numbers.
+//!
+//! Names of different frames differ (but for collisions of a 64-bit hash), so that draws stay independent.
+
+use mqttlab_units::Seed;
+
+/// What a frame is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FrameName(pub(crate) u64);
+
+/// Names the frames of one TCP connection.
+///
+/// A segment with data, SYN or FIN is named by its place in the stream; one that is sent again by how many were, too. A
+/// bare acknowledgement is named by what it acknowledges, and by how often that was acknowledged before.
+#[derive(Clone, Copy, Debug)]
+pub struct TcpNames {
+    connection: Seed,
+    ends: [End; 2],
+}
+
+/// What of a TCP segment its name depends on.
+#[derive(Clone, Copy, Debug)]
+pub struct TcpFacts {
+    /// Sequence number.
+    pub seq: u32,
+    /// Acknowledgement number.
+    pub ack: u32,
+    /// Payload in bytes.
+    pub length: u32,
+    /// Whether SYN is set.
+    pub syn: bool,
+    /// Whether FIN is set.
+    pub fin: bool,
+}
+
+/// What one end has sent so far. Positions count from its SYN.
+#[derive(Clone, Copy, Debug, Default)]
+struct End {
+    first: Option<u32>,
+    /// Where what has never been sent begins.
+    fresh: u32,
+    /// How often something was sent again.
+    repetitions: u32,
+    acknowledged: u32,
+    /// How often that was acknowledged before, in succession.
+    times_acknowledged: u32,
+}
+
+impl FrameName {
+    /// The n-th of frames that have no better name.
+    pub fn nth(n: u64) -> FrameName {
+        FrameName(NUMBERED.index(n).0)
+    }
+
+    /// The name of the copy that a link makes of the frame.
+    #[must_use]
+    pub fn copy(self) -> FrameName {
+        FrameName(Seed(self.0).index(COPY).0)
+    }
+}
+
+impl TcpNames {
+    /// For the connection that is the `ordinal`-th, from 0, which `host` has opened.
+    pub fn new(host: u32, ordinal: u32) -> TcpNames {
+        let connection = CONNECTIONS.index(u64::from(host) << 32 | u64::from(ordinal));
+        TcpNames { connection, ends: [End::default(); 2] }
+    }
+
+    /// Whether this SYN belongs to the connection: none was seen from this end, or the same one.
+    pub fn is_opened_by(&self, from: usize, seq: u32) -> bool {
+        self.ends[from].first.is_none_or(|first| first == seq)
+    }
+
+    /// The name of the next segment, sent by the end that opened the connection (0) or by the other (1).
+    pub fn name(&mut self, from: usize, segment: &TcpFacts) -> FrameName {
+        let acknowledges = segment.ack.wrapping_sub(self.ends[1 - from].first.unwrap_or_default());
+        let end = &mut self.ends[from];
+        if segment.syn {
+            end.first = Some(segment.seq);
+        }
+        let takes = segment.length + u32::from(segment.syn) + u32::from(segment.fin);
+        let (kind, position, times) = if takes == 0 {
+            (Kind::Acknowledgement, acknowledges, end.count_acknowledgement(acknowledges))
+        } else {
+            let start = segment.seq.wrapping_sub(end.first.unwrap_or_default());
+            (Kind::Data, start, end.count_repetition(start, takes))
+        };
+        let place = u64::from(position) << 32 | u64::from(times) << 2 | kind as u64 | (from as u64) << 1;
+        FrameName(self.connection.index(place).0)
+    }
+}
+
+impl End {
+    /// How many repetitions there have been with this one, or zero when it is none. Counted over all of the stream:
+    /// a place that is sent again and again, others in between, must never meet the same dice twice.
+    fn count_repetition(&mut self, start: u32, takes: u32) -> u32 {
+        let end = start.wrapping_add(takes);
+        let is_fresh = start.wrapping_sub(self.fresh) as i32 >= 0;
+        if end.wrapping_sub(self.fresh) as i32 > 0 {
+            self.fresh = end;
+        }
+        if is_fresh {
+            return 0;
+        }
+        self.repetitions = self.repetitions.wrapping_add(1) & REPETITIONS_MAX;
+        self.repetitions
+    }
+
+    fn count_acknowledgement(&mut self, position: u32) -> u32 {
+        let again = self.acknowledged == position;
+        self.times_acknowledged = if again { (self.times_acknowledged + 1) & REPETITIONS_MAX } else { 0 };
+        self.acknowledged = position;
+        self.times_acknowledged
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Data = 0,
+    Acknowledgement = 1,
+}
+
+const NUMBERED: Seed = Seed(0x6e75_6d62_6572_6564);
+const CONNECTIONS: Seed = Seed(0x636f_6e6e_6563_7473);
+const COPY: u64 = 1;
+/// What a name has room for.
+const REPETITIONS_MAX: u32 = (1 << 30) - 1;
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn data(seq: u32, length: u32) -> TcpFacts {
+        TcpFacts { seq, ack: 501, length, syn: false, fin: false }
+    }
+
+    /// A connection whose ends begin at 100 and 500.
+    fn opened(host: u32, first: [u32; 2]) -> TcpNames {
+        let mut names = TcpNames::new(host, 0);
+        names.name(0, &TcpFacts { seq: first[0], ack: 0, length: 0, syn: true, fin: false });
+        names.name(1, &TcpFacts { seq: first[1], ack: first[0] + 1, length: 0, syn: true, fin: false });
+        names
+    }
+
+    #[test]
+    fn a_segment_has_its_name_whatever_numbers_the_stacks_have_drawn() {
+        let (mut one, mut other) = (opened(1, [100, 500]), opened(1, [u32::MAX - 5, 7]));
+        assert_eq!(one.name(0, &data(101, 50)), other.name(0, &data(u32::MAX - 4, 50)));
+        let ack = |seq, ack| TcpFacts { ack, ..data(seq, 0) };
+        assert_eq!(one.name(1, &ack(501, 151)), other.name(1, &ack(8, 45)));
+    }
+
+    #[test]
+    fn an_acknowledgement_more_does_not_rename_what_follows() {
+        let (mut one, mut other) = (opened(1, [100, 500]), opened(1, [100, 500]));
+        one.name(0, &data(101, 0));
+        assert_eq!(one.name(0, &data(101, 50)), other.name(0, &data(101, 50)));
+        assert_eq!(one.name(0, &data(151, 50)), other.name(0, &data(151, 50)));
+    }
+
+    #[test]
+    fn every_sending_has_a_name_of_its_own() {
+        let mut names = opened(1, [100, 500]);
+        let mut seen = BTreeSet::new();
+        for times in 0..4 {
+            for seq in [101, 151, 201] {
+                assert!(seen.insert(names.name(0, &data(seq, 50))), "{seq}, sent {times} times before");
+                assert!(seen.insert(names.name(1, &data(seq + 400, 50))), "the other end");
+            }
+        }
+        for ack in [501, 501, 501, 551] {
+            assert!(seen.insert(names.name(0, &TcpFacts { ack, ..data(251, 0) })), "ack {ack}");
+        }
+        assert!(seen.insert(opened(2, [100, 500]).name(0, &data(101, 50))), "another host");
+    }
+}
