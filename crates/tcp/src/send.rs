@@ -202,9 +202,11 @@ impl Endpoint {
         Some(self.emit_again(again))
     }
 
-    /// RFC 8985 §7.3: new data if there is any that fits the peer's window, else the last segment again.
+    /// RFC 8985 §7.3: new data if there is any that fits the peer's window, whatever Nagle's algorithm says, else the
+    /// last segment again.
     fn next_tail_probe(&mut self) -> Option<Segment> {
-        let fits = self.sendable_now().filter(|_| self.tx.unsent() > 0);
+        let length = self.tx.unsent().min(u64::from(self.payload_limit(&self.sack_blocks())));
+        let fits = (length > 0 && self.tx.next + length <= self.tx.edge).then_some(length as u16);
         let segment = match fits {
             Some(length) => self.send_new(length),
             None => {

@@ -1,7 +1,7 @@
 //! RFC 8985: loss detection by time and tail loss probes.
 
 use expect_test::expect;
-use mqttlab_tcp::Profile;
+use mqttlab_tcp::{Nagle, Profile};
 
 use crate::script::{check_established, plain};
 
@@ -44,6 +44,24 @@ fn s7_3_a_probe_prefers_new_data() {
             30 wait
             40 < . 1:1(0) ack 1 win 65535 <sack 1001:3001>
                 > . 1:1001(1000) ack 1 win 65535
+        "#]],
+    );
+}
+
+#[test]
+fn s7_3_a_probe_carries_what_nagles_algorithm_holds_back() {
+    check_established(
+        Profile { nagle: Nagle::Minshall, ..timed() },
+        "+0 write 100
+         +10 write 100
+         +240 wait",
+        expect![[r#"
+            0 write 100
+                > P. 1:101(100) ack 1 win 65535
+            10 write 100
+            210 tick
+                > P. 101:201(100) ack 1 win 65535
+            250 wait
         "#]],
     );
 }
