@@ -17,30 +17,61 @@
 
 use std::collections::VecDeque;
 
-use mqttlab_units::{Bytes, Duration, Instant, Ratio, Seed};
+use mqttlab_units::{BitRate, Bytes, Duration, Instant, Ratio, Seed};
 
 use crate::delay::Delay;
 use crate::fate::{Cause, Delivery, Fate};
 use crate::loss::Loss;
 use crate::name::FrameName;
-use crate::spec::{LinkSpec, LossPlace};
+use crate::spec::{DelayLaw, LinkSpec, LossPlace, LossSpec, QueueSpec};
 
 /// One direction of a link, or a transmitter that both directions share.
+///
+/// There may be tens of thousands: what a clean link does not need is kept apart.
 #[derive(Clone, Debug)]
 pub struct Link {
-    spec: LinkSpec,
-    loss: Loss,
-    delay: Delay,
-    duplication: Seed,
-    corruption: Seed,
-    reordering: Seed,
-    since_reordered: u32,
+    name: Box<str>,
+    rate_bit_s: Option<BitRate>,
+    overhead_bytes: u32,
+    minimum_frame_bytes: u32,
+    queue: Queue,
+    /// Of a clean link.
+    delay: Duration,
+    keep_order: bool,
+    impairments: Option<Box<Impairments>>,
     busy_until: Instant,
     last_arrival: Instant,
     last_offer: Instant,
-    queue: VecDeque<(Instant, Bytes)>,
-    queued_bytes: Bytes,
     counters: LinkCounters,
+}
+
+/// The knobs of a link that does more than delay.
+#[derive(Clone, Debug)]
+struct Impairments {
+    loss: Loss,
+    loss_at: LossPlace,
+    delay: Delay,
+    duplication: Knob,
+    corruption: Knob,
+    reordering: Knob,
+    /// Every so many frames one may overtake.
+    reordering_gap: u32,
+    since_reordered: u32,
+}
+
+/// A chance, and what its dice are derived from.
+#[derive(Clone, Copy, Debug)]
+struct Knob {
+    chance: Ratio,
+    seed: Seed,
+}
+
+/// What waits for the transmitter or is being sent.
+#[derive(Clone, Debug)]
+struct Queue {
+    limits: QueueSpec,
+    frames: VecDeque<(Instant, Bytes)>,
+    bytes: Bytes,
 }
 
 /// What a link has done so far.
@@ -71,27 +102,21 @@ pub struct LinkCounters {
 impl Link {
     /// A link with nothing under way. Its streams derive from `seed` by the link's name and the knob's.
     pub fn new(spec: LinkSpec, seed: Seed) -> Self {
-        let stream = |knob: &str| seed.derive(&format!("{}/{knob}", spec.name));
+        let impairments = Impairments::of(&spec, seed).map(Box::new);
         Link {
-            loss: Loss::new(&spec.loss, stream("loss")),
-            delay: Delay::new(spec.delay.clone(), stream("delay")),
-            duplication: stream("duplication"),
-            corruption: stream("corruption"),
-            reordering: stream("reordering"),
-            since_reordered: 0,
+            name: spec.name.into(),
+            rate_bit_s: spec.rate_bit_s,
+            overhead_bytes: spec.overhead_bytes,
+            minimum_frame_bytes: spec.minimum_frame_bytes,
+            queue: Queue { limits: spec.queue, frames: VecDeque::new(), bytes: Bytes(0) },
+            delay: spec.delay.mean,
+            keep_order: spec.delay.keep_order,
+            impairments,
             busy_until: Instant::ZERO,
             last_arrival: Instant::ZERO,
             last_offer: Instant::ZERO,
-            queue: VecDeque::new(),
-            queued_bytes: Bytes(0),
             counters: LinkCounters::default(),
-            spec,
         }
-    }
-
-    /// What the link was made from.
-    pub fn spec(&self) -> &LinkSpec {
-        &self.spec
     }
 
     /// What it has done so far.
@@ -101,8 +126,8 @@ impl Link {
 
     /// The size that the link counts for an IP packet: its own overhead added, padded to its minimum.
     pub fn frame_size(&self, packet: Bytes) -> Bytes {
-        let size = packet.0 + u64::from(self.spec.overhead_bytes);
-        Bytes(size.max(u64::from(self.spec.minimum_frame_bytes)))
+        let size = packet.0 + u64::from(self.overhead_bytes);
+        Bytes(size.max(u64::from(self.minimum_frame_bytes)))
     }
 
     /// Sends an IP packet of this size.
@@ -110,66 +135,39 @@ impl Link {
     /// # Panics
     /// When `now` is before the last offer.
     pub fn offer(&mut self, now: Instant, packet: Bytes, name: FrameName) -> Fate {
-        assert!(now >= self.last_offer, "a frame was offered to `{}` before the last one", self.spec.name);
+        assert!(now >= self.last_offer, "a frame was offered to `{}` before the last one", self.name);
         self.last_offer = now;
         let frame = self.frame_size(packet);
         self.counters.frames += 1;
         self.counters.bytes += frame;
-        let lost = self.loss.strike(frame, name);
-        match (lost, self.spec.loss_at) {
+        let Some(impairments) = &mut self.impairments else {
+            let clean = Draws { corrupted_bit: None, delay: self.delay, copy_delay: None, overtakes: false };
+            return self.transmit(now, frame, None, clean);
+        };
+        match (impairments.loss.strike(frame, name), impairments.loss_at) {
             (Some(cause), LossPlace::Entry) => self.lose(cause, None),
             (lost, _) => {
-                let draws = self.draw(packet, name);
+                let draws = impairments.draw(packet, name);
                 self.transmit(now, frame, lost, draws)
             }
         }
     }
 
-    /// The other knobs' draws.
-    fn draw(&mut self, packet: Bytes, name: FrameName) -> Draws {
-        let duplicated = happens(self.duplication, self.spec.duplication, name);
-        Draws {
-            corrupted_bit: self.corrupted_bit(packet, name),
-            delay: self.delay.draw(name),
-            copy_delay: if duplicated { Some(self.delay.draw(name.copy())) } else { None },
-            overtakes: self.overtakes(name),
-        }
-    }
-
-    fn corrupted_bit(&self, packet: Bytes, name: FrameName) -> Option<u64> {
-        let damaged = packet.0 > 0 && happens(self.corruption, self.spec.corruption, name);
-        damaged.then(|| self.corruption.index(name.copy().0).dice().below(packet.bits()))
-    }
-
-    /// Netem's reordering: every `gap`-th frame is a candidate, and leaves without waiting with this probability.
-    fn overtakes(&mut self, name: FrameName) -> bool {
-        let reordering = &self.spec.reordering;
-        if reordering.probability.is_zero() {
-            return false;
-        }
-        self.since_reordered += 1;
-        let candidate = self.since_reordered >= reordering.gap.max(1);
-        let overtakes = candidate && happens(self.reordering, reordering.probability, name);
-        if overtakes {
-            self.since_reordered = 0;
-        }
-        overtakes
-    }
-
     fn transmit(&mut self, now: Instant, frame: Bytes, lost: Option<Cause>, draws: Draws) -> Fate {
-        self.depart(now);
-        if !self.has_room(frame) {
+        self.queue.depart(now);
+        if !self.queue.has_room(frame) {
             self.counters.dropped_queue += 1;
             return Fate::Dropped { cause: Cause::QueueFull, air: None };
         }
-        let serialization =
-            self.spec.rate_bit_s.map_or(Duration::ZERO, |rate| rate.serialization_time(frame));
+        let serialization = self.rate_bit_s.map_or(Duration::ZERO, |rate| rate.serialization_time(frame));
         let start = now.max(self.busy_until);
         let sent = start + serialization;
         self.busy_until = sent;
         self.counters.busy += serialization;
         let at = self.arrival(sent, &draws);
-        self.enqueue(if self.spec.queue.counts_delay_line { at } else { sent }, frame);
+        self.queue.push(if self.queue.limits.counts_delay_line { at } else { sent }, frame);
+        let waiting = self.queue.frames.len() as u32;
+        self.counters.queue_frames_max = self.counters.queue_frames_max.max(waiting);
         if let Some(cause) = lost {
             return self.lose(cause, Some((start, sent)));
         }
@@ -209,30 +207,86 @@ impl Link {
     }
 
     fn ordered(&self, at: Instant) -> Instant {
-        if self.spec.delay.keep_order { at.max(self.last_arrival) } else { at }
+        if self.keep_order { at.max(self.last_arrival) } else { at }
     }
+}
 
-    /// Takes what has left the queue by `now` out of its count.
+impl Queue {
+    /// Takes what has left by `now` out of the count.
     fn depart(&mut self, now: Instant) {
-        while let Some(&(until, size)) = self.queue.front() {
-            if until > now {
-                break;
-            }
-            self.queue.pop_front();
-            self.queued_bytes = self.queued_bytes - size;
+        while let Some((_, size)) = self.frames.pop_front_if(|(until, _)| *until <= now) {
+            self.bytes = self.bytes - size;
         }
     }
 
     fn has_room(&self, frame: Bytes) -> bool {
-        let limits = &self.spec.queue;
-        limits.limit_packets.is_none_or(|limit| self.queue.len() < limit as usize)
-            && limits.limit_bytes.is_none_or(|limit| (self.queued_bytes + frame).0 <= limit)
+        self.limits.limit_packets.is_none_or(|limit| self.frames.len() < limit as usize)
+            && self.limits.limit_bytes.is_none_or(|limit| (self.bytes + frame).0 <= limit)
     }
 
-    fn enqueue(&mut self, until: Instant, frame: Bytes) {
-        self.queue.push_back((until, frame));
-        self.queued_bytes += frame;
-        self.counters.queue_frames_max = self.counters.queue_frames_max.max(self.queue.len() as u32);
+    fn push(&mut self, until: Instant, frame: Bytes) {
+        if self.frames.capacity() == 0 {
+            // Most queues never hold more than the frame that is being sent.
+            self.frames.reserve_exact(1);
+        }
+        self.frames.push_back((until, frame));
+        self.bytes += frame;
+    }
+}
+
+impl Impairments {
+    /// `None` for a link that only takes its time.
+    fn of(spec: &LinkSpec, seed: Seed) -> Option<Impairments> {
+        let stream = |knob: &str| seed.derive(&format!("{}/{knob}", spec.name));
+        let knob = |name: &str, chance: Ratio| Knob { chance, seed: stream(name) };
+        let steady = spec.delay.law == DelayLaw::Constant || spec.delay.jitter.is_zero();
+        let chances = [spec.duplication, spec.corruption, spec.reordering.probability];
+        if spec.loss == LossSpec::None && steady && chances.iter().all(|chance| chance.is_zero()) {
+            return None;
+        }
+        Some(Impairments {
+            loss: Loss::new(&spec.loss, stream("loss")),
+            loss_at: spec.loss_at,
+            delay: Delay::new(spec.delay.clone(), stream("delay")),
+            duplication: knob("duplication", spec.duplication),
+            corruption: knob("corruption", spec.corruption),
+            reordering: knob("reordering", spec.reordering.probability),
+            reordering_gap: spec.reordering.gap,
+            since_reordered: 0,
+        })
+    }
+
+    /// What all knobs but the loss do to a frame.
+    fn draw(&mut self, packet: Bytes, name: FrameName) -> Draws {
+        let duplicated = self.duplication.turns(name);
+        Draws {
+            corrupted_bit: self.corrupted_bit(packet, name),
+            delay: self.delay.draw(name),
+            copy_delay: if duplicated { Some(self.delay.draw(name.copy())) } else { None },
+            overtakes: self.overtakes(name),
+        }
+    }
+
+    fn corrupted_bit(&self, packet: Bytes, name: FrameName) -> Option<u64> {
+        let damaged = packet.0 > 0 && self.corruption.turns(name);
+        damaged.then(|| self.corruption.seed.index(name.copy().0).dice().below(packet.bits()))
+    }
+
+    /// Netem's reordering: every `gap`-th frame is a candidate, and leaves without waiting with this probability.
+    fn overtakes(&mut self, name: FrameName) -> bool {
+        self.since_reordered = self.since_reordered.saturating_add(1);
+        let candidate = self.since_reordered >= self.reordering_gap.max(1);
+        let overtakes = candidate && self.reordering.turns(name);
+        if overtakes {
+            self.since_reordered = 0;
+        }
+        overtakes
+    }
+}
+
+impl Knob {
+    fn turns(&self, name: FrameName) -> bool {
+        !self.chance.is_zero() && self.seed.index(name.0).dice().chance(self.chance)
     }
 }
 
@@ -245,7 +299,12 @@ struct Draws {
     overtakes: bool,
 }
 
-/// Whether a knob of this probability turns for a frame.
-fn happens(knob: Seed, probability: Ratio, name: FrameName) -> bool {
-    !probability.is_zero() && knob.index(name.0).dice().chance(probability)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clean_link_is_small() {
+        assert!(size_of::<Link>() <= 288, "{}", size_of::<Link>());
+    }
 }

@@ -87,11 +87,13 @@ impl Evidence {
         self.keep(outcome);
     }
 
+    /// Whether frames and control packets are written down.
+    pub(crate) fn has_packets(&self) -> bool {
+        self.packets
+    }
+
     /// A frame met a link.
     pub(crate) fn crossed(&mut self, connection: &mut Connection, frame: &Frame, crossing: &Crossing) {
-        if !self.packets {
-            return;
-        }
         self.mqtt.clear();
         self.marks.clear();
         let mut ack_rtt_ns = None;

@@ -16,6 +16,7 @@ mod client;
 mod conductor;
 mod connection;
 mod evidence;
+mod few;
 mod message;
 mod publishing;
 mod receiving;

@@ -8,6 +8,7 @@ use mqttlab_units::Instant;
 
 use crate::client::{Outgoing, Unwritten};
 use crate::connection::Side;
+use crate::few;
 use crate::message;
 use crate::stream::Packet;
 use crate::world::World;
@@ -67,7 +68,7 @@ impl World {
         if client.intended.len() > remembered {
             client.intended.pop_front();
         }
-        client.outgoing.push_back(Outgoing { row, said: false });
+        few::push(&mut client.outgoing, Outgoing { row, said: false });
         let token = u64::from(sequence);
         if client.is_gone() || self.leaving {
             return self.unsent(number, token);
@@ -157,7 +158,7 @@ impl World {
             return;
         };
         if let Some(Outgoing { row, .. }) = client.outgoing.remove(place) {
-            client.unwritten.push_back(Unwritten { end, row, said: false });
+            few::push(&mut client.unwritten, Unwritten { end, row, said: false });
         }
     }
 

@@ -5,6 +5,8 @@ use std::collections::VecDeque;
 use mqttlab_mqtt::{Kind, Qos};
 use mqttlab_units::Instant;
 
+use crate::few;
+
 /// A control packet in a stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packet {
@@ -81,7 +83,7 @@ impl Stream {
     pub(crate) fn append(&mut self, packet: Packet, length: usize) -> u64 {
         let start = self.end;
         self.end += length as u64;
-        self.packets.push_back(Packet { start, end: self.end, ..packet });
+        few::push(&mut self.packets, Packet { start, end: self.end, ..packet });
         self.end
     }
 

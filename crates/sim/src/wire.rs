@@ -28,7 +28,7 @@ pub(crate) struct Wire {
 }
 
 /// A frame under way.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct Frame {
     pub(crate) number: u64,
     /// Place of its connection.
@@ -45,14 +45,14 @@ pub(crate) struct Frame {
     outstanding: u8,
 }
 
-/// Something became of a frame.
+/// Something became of a frame, which is named by its place.
 pub(crate) enum Happened {
-    /// On a link.
-    Crossed { frame: Frame, link: usize, hop: usize, entered: Instant, fate: Fate },
+    /// On a link. To be [settled](Wire::settle) once it has been looked at.
+    Crossed { frame: u32, link: usize, hop: usize, entered: Instant, fate: Fate },
     /// No link was in its way.
-    Direct { frame: Frame, at: Instant },
-    /// It arrived damaged, and its receiver does not take it.
-    Spoilt { frame: Frame },
+    Direct { frame: u32, at: Instant },
+    /// It arrived damaged, and its receiver does not take it. To be [released](Wire::release).
+    Spoilt { frame: u32 },
 }
 
 impl Wire {
@@ -60,7 +60,8 @@ impl Wire {
     pub(crate) fn new(plan: &mut Plan) -> Wire {
         let seed = plan.seed.derive("network");
         let links = std::mem::take(&mut plan.network.links);
-        let links = links.into_iter().map(|spec| Link::new(spec, seed)).collect();
+        let mut made = Vec::with_capacity(links.len());
+        made.extend(links.into_iter().map(|spec| Link::new(spec, seed)));
         let media = plan.network.media.iter().map(|spec| Medium::new(spec.clone(), seed)).collect();
         let planned = std::mem::take(&mut plan.network.paths);
         let mut paths: Vec<Vec<Stage>> = Vec::with_capacity(planned.len() + 1);
@@ -82,7 +83,7 @@ impl Wire {
         });
         Wire {
             hops: paths.iter().map(|path| path.len() as u8).collect(),
-            network: Network::with_media(links, media, paths),
+            network: Network::with_media(made, media, paths),
             routes,
             everywhere,
             stations,
@@ -98,8 +99,11 @@ impl Wire {
         self.everywhere.or_else(|| self.routes.get(&(from, to)).copied())
     }
 
-    /// The size that a link counts for an IP packet.
+    /// The size that a link counts for an IP packet; without a link that of the packet.
     pub(crate) fn frame_bytes(&self, link: usize, ip_bytes: u32) -> u32 {
+        if link == self.direct() {
+            return ip_bytes;
+        }
         self.network.frame_size(link, Bytes(ip_bytes.into())).0 as u32
     }
 
@@ -168,19 +172,17 @@ impl Wire {
     pub(crate) fn poll(&mut self) -> Option<Happened> {
         loop {
             match self.network.poll()? {
-                Output::Crossed { frame: place, link, hop, entered, fate } => {
-                    return Some(self.crossed(place as u32, link, hop, entered, fate));
+                Output::Crossed { frame, link, hop, entered, fate } => {
+                    return Some(Happened::Crossed { frame: frame as u32, link, hop, entered, fate });
                 }
-                Output::Arrived { frame: place, at, corrupted_bit, .. } => {
-                    let place = place as u32;
-                    let frame = self.frames[place as usize];
+                Output::Arrived { frame, at, corrupted_bit, .. } => {
+                    let frame = frame as u32;
                     if corrupted_bit.is_some() {
                         // The checksum finds it.
-                        self.release(place);
                         return Some(Happened::Spoilt { frame });
                     }
-                    self.arrived.push_back(place);
-                    if frame.direct {
+                    self.arrived.push_back(frame);
+                    if self.frame(frame).direct {
                         return Some(Happened::Direct { frame, at });
                     }
                 }
@@ -188,16 +190,18 @@ impl Wire {
         }
     }
 
-    /// The next frame that is at the end of its path.
-    pub(crate) fn arrival(&mut self) -> Option<Frame> {
-        let place = self.arrived.pop_front()?;
-        let frame = self.frames[place as usize];
-        self.release(place);
-        Some(frame)
+    /// A frame under way.
+    pub(crate) fn frame(&self, place: u32) -> &Frame {
+        &self.frames[place as usize]
     }
 
-    fn crossed(&mut self, place: u32, link: usize, hop: usize, entered: Instant, fate: Fate) -> Happened {
-        let frame = self.frames[place as usize];
+    /// The next frame that is at the end of its path, to be released.
+    pub(crate) fn arrival(&mut self) -> Option<u32> {
+        self.arrived.pop_front()
+    }
+
+    /// Takes note of what a link did to a frame.
+    pub(crate) fn settle(&mut self, place: u32, fate: &Fate) {
         match fate {
             Fate::Delivered(net::Delivery { duplicate_at: Some(_), .. }) => {
                 self.frames[place as usize].outstanding += 1;
@@ -205,10 +209,10 @@ impl Wire {
             Fate::Delivered(_) => {}
             Fate::Dropped { .. } => self.release(place),
         }
-        Happened::Crossed { frame, link, hop, entered, fate }
     }
 
-    fn release(&mut self, place: u32) {
+    /// Nobody needs this frame, or this copy of it, any more.
+    pub(crate) fn release(&mut self, place: u32) {
         let frame = &mut self.frames[place as usize];
         frame.outstanding -= 1;
         if frame.outstanding == 0 {

@@ -22,7 +22,7 @@ use crate::message;
 use crate::server::Server;
 use crate::stream::Packet;
 use crate::topics::Topics;
-use crate::wire::{Frame, Happened, Wire};
+use crate::wire::{Happened, Wire};
 use crate::{Audience, stack};
 
 /// What is on the agenda.
@@ -141,7 +141,7 @@ impl World {
     /// The next thing that happens.
     fn step(&mut self, audience: &mut dyn Audience) -> Result<(), String> {
         if let Some(frame) = self.wire.arrival() {
-            self.arrive(&frame);
+            self.arrive(frame);
         } else {
             let (wire, agenda) = (self.wire.next_deadline(), self.agenda.next_deadline());
             match (wire, agenda) {
@@ -276,45 +276,50 @@ impl World {
     fn observe(&mut self) {
         while let Some(happened) = self.wire.poll() {
             match happened {
-                Happened::Crossed { frame, link, hop, entered, fate } => {
-                    let ip_bytes = crate::wire::ip_bytes(&frame.segment);
-                    let frame_bytes = self.wire.frame_bytes(link, ip_bytes);
-                    let crossing = Crossing { link, hop, frame_bytes, entered, fate };
-                    let connection = self.connections.get(frame.connection);
-                    self.evidence.crossed(connection, &frame, &crossing);
+                Happened::Crossed { frame: place, link, hop, entered, fate } => {
+                    self.note_crossing(place, link, hop, entered, fate);
+                    let connection = self.connections.get(self.wire.frame(place).connection);
                     match fate {
                         Fate::Dropped { .. } => connection.under_way -= 1,
                         Fate::Delivered(Delivery { duplicate_at: Some(_), .. }) => connection.under_way += 1,
                         Fate::Delivered(_) => {}
                     }
+                    self.wire.settle(place, &fate);
                 }
-                Happened::Direct { frame, at } => {
-                    let fate = Fate::Delivered(Delivery {
-                        start: at,
-                        sent: at,
-                        at,
-                        corrupted_bit: None,
-                        duplicate_at: None,
-                    });
-                    let frame_bytes = crate::wire::ip_bytes(&frame.segment);
-                    let crossing =
-                        Crossing { link: self.wire.direct(), hop: 0, frame_bytes, entered: at, fate };
-                    self.evidence.crossed(self.connections.get(frame.connection), &frame, &crossing);
+                Happened::Direct { frame: place, at } => {
+                    let delivery =
+                        Delivery { start: at, sent: at, at, corrupted_bit: None, duplicate_at: None };
+                    self.note_crossing(place, self.wire.direct(), 0, at, Fate::Delivered(delivery));
                 }
-                Happened::Spoilt { frame } => self.connections.get(frame.connection).under_way -= 1,
+                Happened::Spoilt { frame: place } => {
+                    self.connections.get(self.wire.frame(place).connection).under_way -= 1;
+                    self.wire.release(place);
+                }
             }
         }
     }
 
+    fn note_crossing(&mut self, place: u32, link: usize, hop: usize, entered: Instant, fate: Fate) {
+        if !self.evidence.has_packets() {
+            return;
+        }
+        let frame = self.wire.frame(place);
+        let ip_bytes = crate::wire::ip_bytes(&frame.segment);
+        let frame_bytes = self.wire.frame_bytes(link, ip_bytes);
+        let crossing = Crossing { link, hop, frame_bytes, entered, fate };
+        self.evidence.crossed(self.connections.get(frame.connection), frame, &crossing);
+    }
+
     /// A frame is at its receiver.
-    fn arrive(&mut self, frame: &Frame) {
-        let side = frame.from.other();
-        let now = self.now;
-        let connection = self.connections.get(frame.connection);
+    fn arrive(&mut self, place: u32) {
+        let frame = self.wire.frame(place);
+        let (number, side) = (frame.connection, frame.from.other());
+        let connection = self.connections.get(number);
         connection.under_way -= 1;
-        connection.ends[side as usize].receive(now, &frame.segment);
-        self.drain(frame.connection, side);
-        self.retire(frame.connection);
+        connection.ends[side as usize].receive(self.now, &frame.segment);
+        self.wire.release(place);
+        self.drain(number, side);
+        self.retire(number);
     }
 
     /// A TCP timer may be due.

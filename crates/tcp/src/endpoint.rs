@@ -108,6 +108,8 @@ pub struct Endpoint {
     pub(crate) reset_due: Option<Reset>,
     pub(crate) tail_probe_due: bool,
     pub(crate) window_probe_due: bool,
+    /// Something has happened since there was nothing to send.
+    stirred: bool,
     /// The application reads no more.
     pub(crate) reader_gone: bool,
     /// A write was cut short.
@@ -147,6 +149,7 @@ impl Endpoint {
             reset_due: None,
             tail_probe_due: false,
             window_probe_due: false,
+            stirred: false,
             reader_gone: false,
             writer_waits: false,
             probes: 0,
@@ -265,16 +268,21 @@ impl Endpoint {
 
     /// The next thing to carry out; drain until `None`. Segments come first.
     pub fn poll(&mut self) -> Option<Output> {
-        if let Some(segment) = self.next_segment() {
-            self.counters.segments += 1;
-            return Some(Output::Transmit(segment));
+        if self.stirred {
+            if let Some(segment) = self.next_segment() {
+                self.counters.segments += 1;
+                return Some(Output::Transmit(segment));
+            }
+            self.stirred = false;
         }
         self.next_event().map(Output::Event)
     }
 
+    /// To be called before anything happens to the endpoint.
     pub(crate) fn advance_clock(&mut self, now: Instant) {
         assert!(now >= self.now, "time ran back from {} to {now}", self.now);
         self.now = now;
+        self.stirred = true;
     }
 
     /// Whether both sides know each other's sequence numbers.

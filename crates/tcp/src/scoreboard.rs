@@ -148,6 +148,10 @@ impl Scoreboard {
     /// Notes a new segment behind all others.
     pub fn push(&mut self, start: u64, length: u16, now: Instant) {
         self.outstanding += weight(self.unit, length);
+        if self.segments.capacity() == 0 {
+            // Most connections never have more than one in flight, and there may be thousands.
+            self.segments.reserve_exact(1);
+        }
         self.segments.push_back(Sent { start, at: now, length, marks: 0 });
     }
 

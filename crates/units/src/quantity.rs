@@ -38,8 +38,14 @@ impl BitRate {
 
     /// How long the link is busy with `size`, rounded up to a whole nanosecond.
     pub const fn serialization_time(self, size: Bytes) -> Duration {
-        let bit_ns = size.bits() as u128 * 1_000_000_000;
-        Duration::from_ns(bit_ns.div_ceil(self.0 as u128) as u64)
+        // Only of more than two gigabytes are there more than 64 bits, which take ten times as long to divide.
+        match size.bits().checked_mul(1_000_000_000) {
+            Some(bit_ns) => Duration::from_ns(bit_ns.div_ceil(self.0)),
+            None => {
+                let bit_ns = size.bits() as u128 * 1_000_000_000;
+                Duration::from_ns(bit_ns.div_ceil(self.0 as u128) as u64)
+            }
+        }
     }
 }
 
