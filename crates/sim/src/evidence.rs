@@ -177,8 +177,8 @@ impl Evidence {
         packets.clear();
         if let Some(start) = frame.offset {
             let end = start + u64::from(segment.length);
-            stream.sent(crossing.entered, start, end, |packet| {
-                if packet.end <= end {
+            stream.sent(crossing.entered, start, end, |packet, ends| {
+                if ends {
                     name(packet, mqtt);
                 }
                 if packet.start >= start {

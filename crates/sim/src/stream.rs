@@ -74,6 +74,8 @@ pub(crate) struct Stream {
     end: u64,
     /// How much of it the socket has taken.
     accepted: u64,
+    /// How much of it has come to the first link.
+    sent: u64,
     /// How much of it the receiver has acknowledged.
     acknowledged: u64,
 }
@@ -102,8 +104,11 @@ impl Stream {
         self.accepted
     }
 
-    /// A segment with these bytes came to the first link. Calls `carried` for each packet that has bytes in it.
-    pub(crate) fn sent(&mut self, at: Instant, start: u64, end: u64, mut carried: impl FnMut(&Packet)) {
+    /// A segment with these bytes came to the first link. Calls `carried` for each packet that has bytes in it, and
+    /// says whether its last byte is among them for the first time.
+    pub(crate) fn sent(&mut self, at: Instant, start: u64, end: u64, mut carried: impl FnMut(&Packet, bool)) {
+        let before = self.sent;
+        self.sent = before.max(end);
         let from = self.packets.partition_point(|packet| packet.end <= start);
         for packet in self.packets.iter_mut().skip(from) {
             if packet.start >= end {
@@ -111,7 +116,7 @@ impl Stream {
             }
             packet.first_sent.get_or_insert(at);
             packet.segments += 1;
-            carried(packet);
+            carried(packet, packet.end > before && packet.end <= end);
         }
     }
 
@@ -184,9 +189,9 @@ mod tests {
         let mut carried = Vec::new();
         let at = Instant::from_ns(7);
         for (start, end) in [(0, 8), (8, 15), (0, 8)] {
-            stream.sent(at, start, end, |packet| carried.push(packet.id));
+            stream.sent(at, start, end, |packet, ends| carried.push((packet.id, ends)));
         }
-        assert_eq!(carried, [0, 0, 1, 0]);
+        assert_eq!(carried, [(0, false), (0, true), (1, true), (0, false)]);
         let packet = stream.read(15).unwrap();
         assert_eq!((packet.first_sent, packet.segments), (Some(at), 3));
         stream.acknowledge(10);
