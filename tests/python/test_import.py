@@ -174,7 +174,7 @@ def test_names_say_what_is_imported() -> None:
 
 def test_every_figure_and_table_of_the_page_is_made_from_an_import(tmp_path: Path) -> None:
     recording = imported(tmp_path, CAPTURE)
-    page = write_html(recording.directory, tmp_path / "report.html").read_text(encoding="utf-8")
+    page = write_html(recording, tmp_path / "report.html").read_text(encoding="utf-8")
     for words in ("Links: data rate", "Messages by QoS", "Network layer", "captured at 10.0.0.2:1883"):
         assert words in page, words
     # Nobody knows when a transmission began, and so not how long the transmitter was busy.

@@ -32,7 +32,7 @@ def run(tmp_path: Path) -> Path:
 
 
 def test_the_page_shows_tables_and_figures_of_the_network_layer(run: Path, tmp_path: Path) -> None:
-    page = write_html(run, tmp_path / "report.html").read_text(encoding="utf-8")
+    page = write_html(Recording.open(run), tmp_path / "report.html").read_text(encoding="utf-8")
     for words in ("Network layer", "publishers, to the broker", "Overhead", "QoS 1 to the broker",
                   "PUBLISH packets that a segment completes", "Segments that a PUBLISH packet takes",
                   "TCP round trips, cumulative", "What MQTT adds to a message", "Throughput of up",
@@ -43,7 +43,7 @@ def test_the_page_shows_tables_and_figures_of_the_network_layer(run: Path, tmp_p
 @pytest.mark.parametrize(("width", "columns"), [(90, ["retrans.", "RTT mean"]), (200, ["retrans.", "RTO mean"])])
 def test_the_terminal_shows_a_table_that_fits(run: Path, width: int, columns: list[str]) -> None:
     text = io.StringIO()
-    terminal(run, Console(file=text, width=width, force_terminal=True, color_system=None))
+    terminal(Recording.open(run), Console(file=text, width=width, force_terminal=True, color_system=None))
     lines = text.getvalue().splitlines()
     table = lines[next(i for i, line in enumerate(lines) if "Network layer" in line):]
     for column in [*columns, "everything", "to the broker", "to the clients"]:

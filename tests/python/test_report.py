@@ -24,7 +24,7 @@ def run(tmp_path: Path) -> Path:
 
 
 def test_the_page_holds_every_section_and_needs_no_network(run: Path, tmp_path: Path) -> None:
-    page = write_html(run, tmp_path / "report.html").read_text(encoding="utf-8")
+    page = write_html(Recording.open(run), tmp_path / "report.html").read_text(encoding="utf-8")
     for words in ("Messages by QoS", "Latency, cumulative", "Links: data rate", "The plan, as run", "Valid"):
         assert words in page
     head = page[: page.index("<style>")]
@@ -35,23 +35,24 @@ def test_the_page_holds_every_section_and_needs_no_network(run: Path, tmp_path: 
 def test_an_incomplete_run_says_so_on_terminal_and_page(tmp_path: Path) -> None:
     run = write(tmp_path / "run", [Message(0)], complete=False)
     text = io.StringIO()
-    terminal(run, Console(file=text, width=200))
+    terminal(Recording.open(run), Console(file=text, width=200))
     assert "incomplete" in text.getvalue()
-    assert '<section class="verdict incomplete">' in write_html(run, tmp_path / "r.html").read_text(encoding="utf-8")
+    page = write_html(Recording.open(run), tmp_path / "r.html").read_text(encoding="utf-8")
+    assert '<section class="verdict incomplete">' in page
 
 
 def test_a_late_run_is_marked_with_its_reason(tmp_path: Path) -> None:
     validity = {"valid": False, "reasons": ["the emulator was 3 ms late at p99"]}
     run = write(tmp_path / "run", [Message(0)], validity=validity)
     text = io.StringIO()
-    terminal(run, Console(file=text, width=200))
+    terminal(Recording.open(run), Console(file=text, width=200))
     assert "marked" in text.getvalue()
     assert "3 ms late" in text.getvalue()
 
 
 def test_the_terminal_table_shows_counts_and_latencies(run: Path) -> None:
     text = io.StringIO()
-    terminal(run, Console(file=text, width=240))
+    terminal(Recording.open(run), Console(file=text, width=240))
     assert "delivered" in text.getvalue()
     assert "up" in text.getvalue()
 
@@ -60,7 +61,7 @@ def test_a_page_that_cannot_be_written_leaves_the_old_one(run: Path, tmp_path: P
     (tmp_path / "report.html").write_text("old", encoding="utf-8")
     blocked = tmp_path / "report.html" / "below.html"
     with pytest.raises(OSError):
-        write_html(run, blocked)
+        write_html(Recording.open(run), blocked)
     assert (tmp_path / "report.html").read_text(encoding="utf-8") == "old"
 
 

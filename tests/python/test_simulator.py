@@ -241,7 +241,7 @@ def test_attribution_and_reports_read_a_simulated_run_like_any_other(tmp_path: P
     from mqttlab.report import write_html
 
     _, recording = run(scenario(qos=2, link={"loss": "5 %"}), tmp_path / "run")
-    page = write_html(recording.directory, tmp_path / "report.html").read_text(encoding="utf-8")
+    page = write_html(recording, tmp_path / "report.html").read_text(encoding="utf-8")
     assert "<html" in page and "plotly" in page.lower()
 
 

@@ -19,7 +19,7 @@ from mqttlab.brokers import ADAPTERS
 from mqttlab.cli.doctor import show_doctor
 from mqttlab.cli.progress import RunProgress
 from mqttlab.networks import MODELS, PLACEMENTS, PROFILES, implied, place
-from mqttlab.recording import RecordingError
+from mqttlab.recording import Recording, RecordingError
 from mqttlab.runs import EngineError, Outcome, list_runs, name_for, perform
 from mqttlab.scenario import Scenario, ScenarioError, compile_plan, load
 
@@ -131,14 +131,15 @@ def _report_run(outcome: Outcome, html: bool) -> None:
     if outcome.verdict == "failed":
         click.echo(f"mqttlab: the run failed: {outcome.reason}", err=True)
         return
-    terminal(outcome.directory, console)
+    recording = Recording.open(outcome.directory)
+    terminal(recording, console)
     console.print(f"recording  {_relative(outcome.directory)}", highlight=False, soft_wrap=True)
     if outcome.reason:
         console.print(f"ended early: {outcome.reason}", highlight=False, soft_wrap=True, markup=False)
     if html:
         out = outcome.directory / "report.html"
         try:
-            page = write_html(outcome.directory, out)
+            page = write_html(recording, out)
             console.print(f"report     {_relative(page)}", highlight=False, soft_wrap=True)
         except OSError as error:
             # The recording is what matters, and it is there.
@@ -159,9 +160,10 @@ def report(run: Path, out: Path | None) -> None:
     from mqttlab.report import terminal, write_html
 
     console = Console()
-    terminal(run, console)
+    recording = Recording.open(run)
+    terminal(recording, console)
     try:
-        page = write_html(run, out or run / "report.html")
+        page = write_html(recording, out or run / "report.html")
     except OSError as error:
         _refuse([f"{out or run / 'report.html'} cannot be written: {error.strerror}; choose a place with --html"])
     console.print(f"report     {page}", highlight=False, soft_wrap=True)
@@ -281,7 +283,6 @@ def calibrate(run: Path) -> None:
     """
     from mqttlab.calibration import CalibrationError
     from mqttlab.calibration import calibrate as estimate
-    from mqttlab.recording import Recording
 
     recording = Recording.open(run)
     try:

@@ -25,14 +25,13 @@ APPLICATION_COLUMNS = (
 )
 
 
-def write_html(run_dir: Path, out: Path) -> Path:
+def write_html(recording: Recording, out: Path) -> Path:
     """Write a run's report to ``out`` and return it.
 
     Raises:
-        RecordingError: there is no recording in the directory.
+        RecordingError: a table cannot be read.
         OSError: the file cannot be written; whatever was there before is still there.
     """
-    recording = Recording.open(run_dir)
     _write_whole(out, page(recording))
     return out
 

@@ -32,13 +32,12 @@ LINK_COLUMNS = (
 STYLES = {"valid": "green", "marked": "bold yellow", "incomplete": "bold red"}
 
 
-def terminal(run_dir: Path, console: Console) -> None:
+def terminal(recording: Recording, console: Console) -> None:
     """Print a run's tables and its validity.
 
     Raises:
-        RecordingError: there is no recording in the directory.
+        RecordingError: a table cannot be read.
     """
-    recording = Recording.open(run_dir)
     by_qos = metrics.application(recording)
     # A file or a pipe has no width of its own.
     wide = not console.is_terminal or console.width >= WIDE

@@ -40,6 +40,12 @@ def attribution(recording: Recording) -> pl.DataFrame:
     recorded instants had to be moved for that), and ``legs`` (1, and 1 more for each relay). Parts are null for
     messages whose packets were not recorded.
     """
+    if "attribution" not in recording.kept:
+        recording.kept["attribution"] = _attribution(recording)
+    return recording.kept["attribution"]
+
+
+def _attribution(recording: Recording) -> pl.DataFrame:
     if recording.messages.is_empty():
         return pl.DataFrame()
     if attribution_gap(recording) is None:
