@@ -371,7 +371,7 @@ impl<'a> Out<'a> {
 
     fn row(&mut self, row: &MessageRow<'_>) -> Result<()> {
         *self.fates.entry(row.fate.as_str()).or_default() += 1;
-        self.table.push(|columns| columns.push(row))
+        self.table.push(|columns, place| columns.set(place, row))
     }
 }
 

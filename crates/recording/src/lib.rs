@@ -18,8 +18,10 @@
 //!
 //! What it does not model: the loss of power. Nothing is synced to the disk before the recording is finished.
 
+mod absent;
 mod column;
 mod direct;
+mod distinct;
 mod encoding;
 mod error;
 mod finish;
@@ -28,6 +30,7 @@ pub mod identity;
 mod join;
 mod layout;
 mod packets;
+mod pages;
 pub mod pcapng;
 mod record;
 mod recorder;
@@ -36,6 +39,7 @@ mod run;
 mod spool;
 mod table;
 mod tables;
+mod words;
 
 pub use direct::DirectRecorder;
 pub use error::{Error, Result};

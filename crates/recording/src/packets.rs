@@ -76,15 +76,15 @@ impl PacketTables {
     #[inline]
     pub(crate) fn packet(&mut self, row: &PacketRow<'_>) -> Result<()> {
         self.tally(row);
-        self.packets.push(|columns| columns.push(row))
+        self.packets.push(|columns, place| columns.set(place, row))
     }
 
     pub(crate) fn control_packet(&mut self, row: &ControlPacketRow<'_>) -> Result<()> {
-        self.control_packets.push(|columns| columns.push(row))
+        self.control_packets.push(|columns, place| columns.set(place, row))
     }
 
     pub(crate) fn network_metric(&mut self, row: &NetworkMetricRow<'_>) -> Result<()> {
-        self.network_metrics.push(|columns| columns.push(row))
+        self.network_metrics.push(|columns, place| columns.set(place, row))
     }
 
     #[inline]

@@ -1,0 +1,72 @@
+//! Numbers of which there are few: a dictionary for them.
+
+use crate::encoding::Integer;
+
+/// The distinct values of a column chunk, each with its index, as long as there are at most 256.
+pub(crate) struct Distinct<T> {
+    /// In the order of their indices.
+    values: Vec<T>,
+    /// Values with their indices in the lowest byte. A value that is not in its own slot is in one of the next.
+    slots: Box<[u64; SLOTS]>,
+}
+
+impl<T: Integer> Default for Distinct<T> {
+    fn default() -> Self {
+        Distinct { values: Vec::new(), slots: Box::new([VACANT; SLOTS]) }
+    }
+}
+
+impl<T: Integer> Distinct<T> {
+    /// Looks up the index of each value, and learns those that are new; `false` when there are too many.
+    pub(crate) fn look_up(&mut self, values: &[T], indices: &mut [u8]) -> bool {
+        for (index, &value) in indices.iter_mut().zip(values) {
+            let known = self.slots[slot(value.bits())];
+            if known >> 8 == value.bits() {
+                *index = known as u8;
+            } else if let Some(found) = self.find(value) {
+                *index = found;
+            } else {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// The index of a value; `None` when it is one too many, or too large.
+    #[cold]
+    pub(crate) fn find(&mut self, value: T) -> Option<u8> {
+        let mut at = slot(value.bits());
+        while self.slots[at] != VACANT {
+            if self.slots[at] >> 8 == value.bits() {
+                return Some(self.slots[at] as u8);
+            }
+            at = (at + 1) % SLOTS;
+        }
+        let index = u8::try_from(self.values.len()).ok().filter(|_| value.bits() < VACANT >> 8)?;
+        self.slots[at] = value.bits() << 8 | u64::from(index);
+        self.values.push(value);
+        Some(index)
+    }
+
+    /// How many values there are.
+    pub(crate) fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// The dictionary page.
+    pub(crate) fn page(&self) -> Vec<u8> {
+        let mut page = Vec::new();
+        self.values.iter().for_each(|value| value.put(&mut page));
+        page
+    }
+}
+
+/// The multiplication spreads neighbouring values over all slots.
+#[inline(always)]
+fn slot(bits: u64) -> usize {
+    (bits.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - SLOT_BITS)) as usize
+}
+
+const SLOT_BITS: u32 = 10;
+const SLOTS: usize = 1 << SLOT_BITS;
+const VACANT: u64 = u64::MAX;
