@@ -79,6 +79,8 @@ enum Form<T> {
     Indices(Distinct<T>),
     /// As differences, though earlier pages may be indices into this dictionary.
     Differences(Option<Distinct<T>>),
+    /// As they are: numbers that jump about, such as sequence numbers of many connections.
+    Plain,
 }
 
 impl<T: Integer> Default for Integers<T> {
@@ -123,7 +125,7 @@ impl<T: Bounds> Buffer for Integers<T> {
         let statistics = T::statistics(self.range.take(), self.values.absent.end_chunk());
         let dictionary = match std::mem::replace(&mut self.form, Form::Untried) {
             Form::Indices(known) | Form::Differences(Some(known)) => Some((known.page(), known.len())),
-            Form::Untried | Form::Differences(None) => None,
+            Form::Untried | Form::Differences(None) | Form::Plain => None,
         };
         let dictionary = dictionary.as_ref().map(|(page, count)| (&page[..], *count));
         std::mem::take(&mut self.pages).finish(column, dictionary, Some(statistics), zstd)
@@ -142,6 +144,10 @@ impl<T: Integer> Form<T> {
             }
             *self = Form::Differences(Some(std::mem::take(known)));
         }
+        if let Form::Plain = self {
+            values.iter().for_each(|value| value.put(body));
+            return Encoding::PLAIN;
+        }
         put_differences(values, body);
         Encoding::DELTA_BINARY_PACKED
     }
@@ -152,6 +158,8 @@ impl<T: Integer> Form<T> {
         let few = put_known(&mut known, values, &mut indices);
         if few && indices.len() + known.page().len() < differences.len() {
             Form::Indices(known)
+        } else if size_of_val(values) <= differences.len() {
+            Form::Plain
         } else {
             Form::Differences(None)
         }
@@ -160,17 +168,16 @@ impl<T: Integer> Form<T> {
 
 /// Appends the values as indices into a dictionary; `false`, and nothing appended, when it would be too large.
 fn put_known<T: Integer>(known: &mut Distinct<T>, values: &[T], body: &mut Vec<u8>) -> bool {
-    let mut indices = [0; PAGE_ROWS];
-    let indices = &mut indices[..values.len()];
     let alike = alike(values);
-    if !known.look_up(if alike { &values[..values.len().min(1)] } else { values }, indices) {
+    let count = if alike { values.len().min(1) } else { values.len() };
+    if known.look_up(&values[..count]).is_none() {
         return false;
     }
     let width = width_of(known.len().saturating_sub(1) as u64).max(1);
     body.push(width as u8);
-    match indices.first() {
-        Some(&only) if alike => put_run(only.into(), values.len(), width, body),
-        _ => put_indices(indices, width, body),
+    match known.indices(count) {
+        [only] => put_run(u64::from(*only), values.len(), width, body),
+        indices => put_indices(indices, width, body),
     }
     true
 }

@@ -141,7 +141,10 @@ pub(crate) fn width_of(value: u64) -> u32 {
 /// be zero.
 #[inline(always)]
 fn put_bits<T: Integer>(values: &[T; MINIBLOCK], width: u32, out: &mut Vec<u8>) {
-    let words = values.map(T::bits);
+    let mut words = [0; MINIBLOCK];
+    for (word, value) in words.iter_mut().zip(values) {
+        *word = value.bits();
+    }
     // Neighbours are joined while they fit 64 bits: the fewer and fuller words are left, the better.
     if width == 0 {
     } else if width > 32 {
@@ -162,7 +165,11 @@ fn put_bits<T: Integer>(values: &[T; MINIBLOCK], width: u32, out: &mut Vec<u8>) 
 /// Each two neighbours in one word, the first in the lower bits.
 #[inline(always)]
 fn joined<const N: usize, const HALF: usize>(words: &[u64; N], width: u32) -> [u64; HALF] {
-    std::array::from_fn(|place| words[2 * place] | words[2 * place + 1] << width)
+    let mut joined = [0; HALF];
+    for (word, two) in joined.iter_mut().zip(words.as_chunks::<2>().0) {
+        *word = two[0] | two[1] << width;
+    }
+    joined
 }
 
 /// Appends the low `width` bits of each word, which together are whole bytes.

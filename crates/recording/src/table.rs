@@ -120,7 +120,7 @@ impl Cell for Option<&str> {
     type Buffer = Words;
     const KIND: &'static str = "text";
     const NULLABLE: bool = true;
-    #[inline]
+    #[inline(always)]
     fn set(self, place: usize, buffer: &mut Words) {
         match self {
             Some(word) => buffer.set(place, word),

@@ -83,7 +83,6 @@ impl Default for Words {
 }
 
 impl Words {
-    #[inline]
     pub(crate) fn set(&mut self, place: usize, word: &str) {
         let word = word.as_bytes();
         if self.full {
