@@ -61,34 +61,56 @@ pub struct Value {
 impl Metric {
     /// Its values in a tally: one, or one for each statistic.
     pub fn values(&self, tally: &Tally) -> Vec<Value> {
-        let one = |suffix: &str, value| Value { name: format!("{}{suffix}", self.name), value };
+        let named = self.names().zip(self.read(tally));
+        named.map(|(name, value)| Value { name, value }).collect()
+    }
+
+    /// The names of its values.
+    pub fn names(&self) -> impl Iterator<Item = String> {
+        let suffixes = match self.reading {
+            Reading::Count(_) | Reading::Quotient(_) => &[""][..],
+            Reading::Extent(_) => &["_min", "_mean", "_max"],
+            Reading::Distribution(..) => &["_count", "_min", "_mean", "_p50", "_p95", "_p99", "_max"],
+        };
+        suffixes.iter().map(|suffix| format!("{}{suffix}", self.name))
+    }
+
+    /// Its values, in the order of their names; what is beyond these is empty.
+    pub fn read(&self, tally: &Tally) -> [Option<f64>; VALUES_MAX] {
         match self.reading {
-            Reading::Count(read) => vec![one("", Some(read(tally) as f64))],
-            Reading::Quotient(read) => vec![one("", read(tally))],
+            Reading::Count(read) => padded([Some(read(tally) as f64)]),
+            Reading::Quotient(read) => padded([read(tally)]),
             Reading::Extent(read) => {
                 let extent = read(tally);
                 let present = extent.count > 0;
-                vec![
-                    one("_min", present.then_some(extent.min as f64)),
-                    one("_mean", extent.mean()),
-                    one("_max", present.then_some(extent.max as f64)),
-                ]
+                padded([
+                    present.then_some(extent.min as f64),
+                    extent.mean(),
+                    present.then_some(extent.max as f64),
+                ])
             }
             Reading::Distribution(read, factor) => {
-                let samples = read(tally);
+                let samples = read(tally).summary();
                 let scaled = |value: Option<f64>| value.map(|value| value * factor);
-                vec![
-                    one("_count", Some(samples.count() as f64)),
-                    one("_min", scaled(samples.min().map(|value| value as f64))),
-                    one("_mean", scaled(samples.mean())),
-                    one("_p50", scaled(samples.quantile(0.5))),
-                    one("_p95", scaled(samples.quantile(0.95))),
-                    one("_p99", scaled(samples.quantile(0.99))),
-                    one("_max", scaled(samples.max().map(|value| value as f64))),
+                let present = samples.count > 0;
+                [
+                    Some(samples.count as f64),
+                    scaled(present.then_some(samples.min as f64)),
+                    scaled(samples.mean()),
+                    scaled(samples.quantile(0.5)),
+                    scaled(samples.quantile(0.95)),
+                    scaled(samples.quantile(0.99)),
+                    scaled(present.then_some(samples.max as f64)),
                 ]
             }
         }
     }
+}
+
+fn padded<const N: usize>(values: [Option<f64>; N]) -> [Option<f64>; VALUES_MAX] {
+    let mut padded = [None; VALUES_MAX];
+    padded[..N].copy_from_slice(&values);
+    padded
 }
 
 impl Unit {
@@ -112,6 +134,8 @@ const TCP: &str = "RFC 9293";
 const PEREZ: &str = "Perez 2005";
 
 const NS: f64 = 1e-9;
+/// Values that one metric may have.
+const VALUES_MAX: usize = 7;
 
 /// All of them.
 pub const METRICS: &[Metric] = &[

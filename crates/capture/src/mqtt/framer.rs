@@ -303,7 +303,9 @@ impl Framer {
         }
         for descriptor in descriptors {
             let here = (offset..end).contains(&descriptor.offset);
-            if here && self.described.len() < DESCRIBED_MAX {
+            if here && self.described.is_empty() && descriptor.end() <= end {
+                packets.push(descriptor.seen(seen, seen));
+            } else if here && self.described.len() < DESCRIBED_MAX {
                 self.described.push_back(Described { descriptor: *descriptor, first: seen, latest: seen });
             }
         }

@@ -179,18 +179,20 @@ fn times(tally: &Tally, metric: &str) -> Option<Option<f64>> {
         _ => return None,
     };
     let seconds = |value: Option<f64>| value.map(|ns| ns / 1e9);
+    let summary = samples.summary();
+    let extreme = |ns: u64| (summary.count > 0).then_some(ns as f64);
     Some(match statistic {
         "count" => Some(samples.count() as f64),
-        "mean" => seconds(samples.mean()),
-        "median" => seconds(samples.quantile(0.5)),
-        "min" => seconds(samples.min().map(|ns| ns as f64)),
-        "max" => seconds(samples.max().map(|ns| ns as f64)),
+        "mean" => seconds(summary.mean()),
+        "median" => seconds(summary.quantile(0.5)),
+        "min" => seconds(extreme(summary.min)),
+        "max" => seconds(extreme(summary.max)),
         _ => return None,
     })
 }
 
 fn mqtt(tally: &Tally, metric: &str) -> Option<Option<f64>> {
-    let per_segment = |samples: &Distribution| samples.mean();
+    let per_segment = |samples: &Distribution| samples.summary().mean();
     let messages: &Extent = &tally.messages;
     let number = match metric {
         "bytes_mqtt" => tally.mqtt_bytes,
@@ -202,7 +204,10 @@ fn mqtt(tally: &Tally, metric: &str) -> Option<Option<f64>> {
         "mqtt_type0_bogus" | "malformed_frames" => 0,
         "segments_with_publish" => tally.publish_per_segment.count(),
         "publish_per_segment_mean" => return Some(per_segment(&tally.publish_per_segment)),
-        "publish_per_segment_max" => return Some(tally.publish_per_segment.max().map(|max| max as f64)),
+        "publish_per_segment_max" => {
+            let summary = tally.publish_per_segment.summary();
+            return Some((summary.count > 0).then_some(summary.max as f64));
+        }
         "publish_headers_per_segment_mean" => return Some(per_segment(&tally.publish_starts_per_segment)),
         _ => {
             let name = metric.strip_prefix("mqtt_")?;
