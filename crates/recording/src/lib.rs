@@ -26,6 +26,7 @@ mod encoding;
 mod error;
 mod finish;
 mod frames;
+mod hash;
 pub mod identity;
 mod join;
 mod layout;
@@ -47,6 +48,7 @@ pub use finish::{Finish, Summary, finalise, recover};
 pub use frames::{
     FrameAnalyser, HeaderAnalyser, Headers, Judgement, SeenPacket, SeenSegment, SegmentAnalyser,
 };
+pub use hash::{Folded, FoldedHash};
 pub use layout::{Client, Layout, Topic};
 pub use packets::LinkTally;
 pub use recorder::{Recorder, Sink, Strain};

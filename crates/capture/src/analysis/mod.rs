@@ -12,11 +12,13 @@
 //! sums of old ones are kept only in the total.
 
 mod connection;
-mod ends;
 mod flags;
 mod rtt;
 mod unacknowledged;
 
+use std::collections::HashMap;
+
+use mqttlab_recording::FoldedHash;
 use mqttlab_units::{Duration, Instant};
 
 use crate::metrics::Tally;
@@ -25,7 +27,6 @@ use crate::reader::Frame;
 use crate::reassembly::Payload;
 use crate::segment::{Bits, Endpoint, Segment, Transport, dissect};
 use connection::{Follower, Found};
-use ends::{ByEnds, Ends};
 
 pub use connection::Connection;
 pub use flags::{Marks, Verdict};
@@ -131,13 +132,16 @@ pub struct Analysis {
     pub datagrams: u64,
 }
 
+/// Both ends of a connection, the lesser one first.
+type Ends = (Endpoint, Endpoint);
+
 /// Follows every connection.
 pub struct Analyser {
     settings: Settings,
     frames: u64,
     followers: Vec<Option<Box<Follower>>>,
     vacant: Vec<usize>,
-    by_ends: ByEnds,
+    by_ends: HashMap<Ends, usize, FoldedHash>,
     latest: Option<(Ends, usize)>,
     seen_connections: u64,
     found: Found,
@@ -153,7 +157,7 @@ impl Analyser {
             frames: 0,
             followers: Vec::new(),
             vacant: Vec::new(),
-            by_ends: ByEnds::default(),
+            by_ends: HashMap::default(),
             latest: None,
             seen_connections: 0,
             found: Found::default(),
