@@ -330,4 +330,4 @@ fn properties() -> Arc<WriterProperties> {
 /// Rows whose values are encoded at once: those of all columns fit the processor's cache.
 pub(crate) const PAGE_ROWS: usize = 1 << 12;
 /// Rows of a row group, which are in memory in their encoded form.
-const GROUP_ROWS: usize = 1 << 18;
+const GROUP_ROWS: usize = 1 << 17;

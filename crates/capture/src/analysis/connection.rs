@@ -23,7 +23,7 @@ pub struct Connection {
     /// Whether its streams were decoded as MQTT.
     pub is_mqtt: bool,
     /// What its CONNECT said.
-    pub connect: Option<Connect>,
+    pub connect: Option<Box<Connect>>,
     /// SYN to the acknowledgment that completed the handshake.
     pub initial_rtt: Option<Duration>,
     /// Smoothed round-trip time of each direction's sender.
@@ -61,7 +61,7 @@ pub(super) struct Follower {
     protocol: Protocol,
     ways: [Way; 2],
     context: Context,
-    connect: Option<Connect>,
+    connect: Option<Box<Connect>>,
     handshake: Handshake,
     waiting: Waiting,
     last_frame: u64,
@@ -311,7 +311,7 @@ impl Follower {
             way.publishes_from.count(packet.first.frame, &mut way.tally.publish_starts_per_segment);
         }
         if let Some(connect) = &packet.connect {
-            self.connect = Some((**connect).clone());
+            self.connect = Some(connect.clone());
         }
         self.exchange(direction, &packet);
         found.completed.push(Completed { connection: self.number, direction, packet });
@@ -326,11 +326,19 @@ impl Follower {
                 && let Some(elapsed) = packet.complete.time.checked_since(since)
             {
                 let tally = &mut self.ways[requester as usize].tally;
-                tally.exchange_ns[exchange as usize].record(elapsed.as_ns());
+                tally.exchanged_ns_mut(exchange).record(elapsed.as_ns());
+                self.forget_rare(exchange);
             }
         }
         if let Some(exchange) = requested(packet.kind, packet.qos) {
             self.waiting.entry((direction, exchange, id)).or_insert(packet.complete.time);
+        }
+    }
+
+    /// Most connections wait for an answer when they begin and never again, and need no room for it any more.
+    fn forget_rare(&mut self, exchange: Exchange) {
+        if self.waiting.is_empty() && matches!(exchange, Exchange::Connect | Exchange::Subscribe) {
+            self.waiting = Waiting::new();
         }
     }
 

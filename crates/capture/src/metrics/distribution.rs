@@ -67,11 +67,14 @@ enum Ranks<'a> {
 
 impl Default for Distribution {
     fn default() -> Self {
-        Distribution(Samples::Same { value: 0, count: 0 })
+        Distribution::EMPTY
     }
 }
 
 impl Distribution {
+    /// No samples.
+    pub const EMPTY: Distribution = Distribution(Samples::Same { value: 0, count: 0 });
+
     /// Takes a sample.
     #[inline]
     pub fn record(&mut self, sample: u64) {

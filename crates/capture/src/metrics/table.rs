@@ -297,9 +297,9 @@ pub const METRICS: &[Metric] = &[
     count("mqtt_pingresp", "PINGRESP packets.", MQTT, |t| t.packets_of(Kind::Pingresp)),
     count("mqtt_disconnect", "DISCONNECT packets.", MQTT, |t| t.packets_of(Kind::Disconnect)),
     count("mqtt_auth", "AUTH packets.", MQTT, |t| t.packets_of(Kind::Auth)),
-    count("mqtt_publish_qos0", "PUBLISH packets at QoS 0.", MQTT, |t| t.publish[0].count),
-    count("mqtt_publish_qos1", "PUBLISH packets at QoS 1.", MQTT, |t| t.publish[1].count),
-    count("mqtt_publish_qos2", "PUBLISH packets at QoS 2.", MQTT, |t| t.publish[2].count),
+    count("mqtt_publish_qos0", "PUBLISH packets at QoS 0.", MQTT, |t| t.published(0).count),
+    count("mqtt_publish_qos1", "PUBLISH packets at QoS 1.", MQTT, |t| t.published(1).count),
+    count("mqtt_publish_qos2", "PUBLISH packets at QoS 2.", MQTT, |t| t.published(2).count),
     count("mqtt_publish_dup", "PUBLISH packets with the DUP flag.", MQTT, |t| t.publish_dup),
     count("mqtt_partial", "MQTT packets of which only a part was captured.", LINK, |t| t.partial),
     bytes("mqtt_skipped_bytes", "Bytes passed over to find the next MQTT packet.", LINK, |t| t.skipped_bytes),
@@ -311,7 +311,7 @@ pub const METRICS: &[Metric] = &[
         t.messages.sum
     }),
     bytes("publish_overhead_bytes", "Bytes of PUBLISH packets without their payloads.", MQTT, |t| {
-        t.publish.iter().map(PublishBytes::overhead).sum()
+        (0..3).map(|qos| t.published(qos).overhead()).sum()
     }),
     extent("message_size_bytes", "Application payload of a PUBLISH packet.", MQTT, |t| &t.messages),
     packets(
@@ -371,40 +371,40 @@ pub const METRICS: &[Metric] = &[
     exchange(
         "connect_connack_s",
         "CONNECT to CONNACK: from the last byte of the one to that of the other.",
-        |t| &t.exchange_ns[Exchange::Connect as usize],
+        |t| t.exchanged_ns(Exchange::Connect),
     ),
     exchange(
         "publish_puback_s",
         "PUBLISH at QoS 1 to PUBACK: from the last byte of the one to that of the other.",
-        |t| &t.exchange_ns[Exchange::PublishPuback as usize],
+        |t| t.exchanged_ns(Exchange::PublishPuback),
     ),
     exchange(
         "publish_pubrec_s",
         "PUBLISH at QoS 2 to PUBREC: from the last byte of the one to that of the other.",
-        |t| &t.exchange_ns[Exchange::PublishPubrec as usize],
+        |t| t.exchanged_ns(Exchange::PublishPubrec),
     ),
     exchange(
         "pubrec_pubrel_s",
         "PUBREC to PUBREL: from the last byte of the one to that of the other.",
-        |t| &t.exchange_ns[Exchange::PubrecPubrel as usize],
+        |t| t.exchanged_ns(Exchange::PubrecPubrel),
     ),
     exchange(
         "pubrel_pubcomp_s",
         "PUBREL to PUBCOMP: from the last byte of the one to that of the other.",
-        |t| &t.exchange_ns[Exchange::PubrelPubcomp as usize],
+        |t| t.exchanged_ns(Exchange::PubrelPubcomp),
     ),
     exchange(
         "subscribe_suback_s",
         "SUBSCRIBE to SUBACK: from the last byte of the one to that of the other.",
-        |t| &t.exchange_ns[Exchange::Subscribe as usize],
+        |t| t.exchanged_ns(Exchange::Subscribe),
     ),
     exchange(
         "unsubscribe_unsuback_s",
         "UNSUBSCRIBE to UNSUBACK: from the last byte of the one to that of the other.",
-        |t| &t.exchange_ns[Exchange::Unsubscribe as usize],
+        |t| t.exchanged_ns(Exchange::Unsubscribe),
     ),
     exchange("ping_s", "PINGREQ to PINGRESP: from the last byte of the one to that of the other.", |t| {
-        &t.exchange_ns[Exchange::Ping as usize]
+        t.exchanged_ns(Exchange::Ping)
     }),
     quotient(
         "b_efficiency_ratio",
@@ -414,7 +414,10 @@ pub const METRICS: &[Metric] = &[
         PEREZ,
         |t| {
             share(
-                t.publish.iter().map(|b| b.topic.saturating_sub(2 * b.count) + b.payload + b.count).sum(),
+                (0..3)
+                    .map(|qos| t.published(qos))
+                    .map(|b| b.topic.saturating_sub(2 * b.count) + b.payload + b.count)
+                    .sum(),
                 t.frames.sum,
             )
         },
@@ -506,7 +509,7 @@ fn rate(tally: &Tally, bytes: u64) -> Option<f64> {
 }
 
 fn per(tally: &Tally, qos: usize, read: fn(&PublishBytes) -> u64) -> Option<f64> {
-    let bytes = &tally.publish[qos];
+    let bytes = tally.published(qos);
     share(read(bytes), bytes.count)
 }
 
