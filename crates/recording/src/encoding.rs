@@ -17,10 +17,12 @@ pub(crate) trait Integer: Copy + Default + Ord + std::ops::BitOr<Output = Self> 
     fn bits(self) -> u64;
     /// The dictionary's form of the value.
     fn put(self, out: &mut Vec<u8>);
+    /// Appends each value's low `width` bits, the first value in the lowest bits. Higher bits must be zero.
+    fn put_bits(values: &[Self; MINIBLOCK], width: u32, out: &mut Vec<u8>);
 }
 
 macro_rules! integers {
-    ($($unsigned:ty, $signed:ty;)*) => {$(
+    ($($unsigned:ty, $signed:ty, $put_bits:ident;)*) => {$(
         impl Integer for $unsigned {
             #[inline(always)]
             fn minus(self, before: Self) -> Self {
@@ -41,10 +43,14 @@ macro_rules! integers {
             fn put(self, out: &mut Vec<u8>) {
                 out.extend_from_slice(&self.to_le_bytes());
             }
+            #[inline(always)]
+            fn put_bits(values: &[Self; MINIBLOCK], width: u32, out: &mut Vec<u8>) {
+                $put_bits(values, width, out);
+            }
         }
     )*};
 }
-integers! { u8, i8; u32, i32; u64, i64; }
+integers! { u8, i8, put_bytes; u32, i32, put_bits; u64, i64, put_bits; }
 
 /// Declares functions that the compiler translates twice: for every processor, and for those whose registers hold
 /// 256 bits, which take a third of the instructions. Both are the same code, so both give the same bytes.
@@ -128,7 +134,7 @@ fn put_block<T: Integer>(differences: &mut [T; BLOCK], count: usize, out: &mut V
         std::array::from_fn(|place| if place < reached { width_of(used[place].bits()) as u8 } else { 0 });
     out.extend_from_slice(&widths);
     for (above, width) in differences.as_chunks::<MINIBLOCK>().0.iter().zip(widths) {
-        put_bits(above, u32::from(width), out);
+        T::put_bits(above, u32::from(width), out);
     }
 }
 
@@ -137,8 +143,7 @@ pub(crate) fn width_of(value: u64) -> u32 {
     u64::BITS - value.leading_zeros()
 }
 
-/// Appends each value's low `width` bits, the first value in the lowest bits, up to a whole byte. Higher bits must
-/// be zero.
+/// [`Integer::put_bits`] of up to 64 bits.
 #[inline(always)]
 fn put_bits<T: Integer>(values: &[T; MINIBLOCK], width: u32, out: &mut Vec<u8>) {
     let mut words = [0; MINIBLOCK];
@@ -160,6 +165,19 @@ fn put_bits<T: Integer>(values: &[T; MINIBLOCK], width: u32, out: &mut Vec<u8>) 
             put_words::<4>(&joined(&fours, 4 * width), 8 * width, out);
         }
     }
+}
+
+/// [`Integer::put_bits`] of up to eight bits: eight values lie in a word already, and only move together.
+#[inline(always)]
+fn put_bytes(values: &[u8; MINIBLOCK], width: u32, out: &mut Vec<u8>) {
+    let mut words = [0; MINIBLOCK / 8];
+    for (word, eight) in words.iter_mut().zip(values.as_chunks::<8>().0) {
+        let bits = u64::from_le_bytes(*eight);
+        let pairs = bits & EVERY_OTHER_8 | (bits >> 8 & EVERY_OTHER_8) << width;
+        let fours = pairs & EVERY_OTHER_16 | (pairs >> 16 & EVERY_OTHER_16) << (2 * width);
+        *word = fours & EVERY_OTHER_32 | (fours >> 32) << (4 * width);
+    }
+    put_words(&words, 8 * width, out);
 }
 
 /// Each two neighbours in one word, the first in the lower bits.
@@ -201,11 +219,11 @@ fn put_indices_portable<T: Integer>(values: &[T], width: u32, out: &mut Vec<u8>)
     let end = out.len() + bytes;
     let (whole, rest) = values.as_chunks::<MINIBLOCK>();
     for values in whole {
-        put_bits(values, width, out);
+        T::put_bits(values, width, out);
     }
     let mut last = [T::default(); MINIBLOCK];
     last[..rest.len()].copy_from_slice(rest);
-    put_bits(&last, width, out);
+    T::put_bits(&last, width, out);
     out.truncate(end);
 }
 
@@ -251,6 +269,10 @@ fn put_zigzag(value: i64, out: &mut Vec<u8>) {
 /// Differences in a block, and in each of its miniblocks.
 const BLOCK: usize = 128;
 const MINIBLOCK: usize = 32;
+/// The lower halves of every 16, 32 and 64 bits.
+const EVERY_OTHER_8: u64 = 0x00ff_00ff_00ff_00ff;
+const EVERY_OTHER_16: u64 = 0x0000_ffff_0000_ffff;
+const EVERY_OTHER_32: u64 = 0x0000_0000_ffff_ffff;
 
 #[cfg(test)]
 mod tests {
@@ -307,6 +329,8 @@ mod tests {
                 let wide: Vec<u64> =
                     (0..count).map(|_| dice.bits().checked_shr(64 - bits).unwrap_or(0)).collect();
                 let narrow: Vec<u32> = wide.iter().map(|&value| value as u32).collect();
+                let bytes: Vec<u8> = wide.iter().map(|&value| value as u8).collect();
+                check_both(&bytes, bits.min(8));
                 check_both(&wide, bits);
                 check_both(&narrow, bits.min(32));
             }

@@ -288,7 +288,10 @@ fn name(packet: &Packet, text: &mut String) {
     }
     text.push_str(ControlPacketKind::of_type(packet.kind as u8).as_str());
     let written = match (packet.kind == Kind::Publish, packet.id) {
-        (true, 0) => write!(text, "({})", packet.qos.level()),
+        (true, 0) => {
+            text.push_str(["(0)", "(1)", "(2)"][usize::from(packet.qos.level())]);
+            Ok(())
+        }
         (true, id) => write!(text, "({},{id})", packet.qos.level()),
         (false, 0) => Ok(()),
         (false, id) => write!(text, "({id})"),
