@@ -101,7 +101,8 @@ impl Evidence {
         describe_sack(&frame.segment, &mut self.sack);
         let words =
             [&self.sack, &self.mqtt, &self.marks].map(|text| Some(&**text).filter(|text| !text.is_empty()));
-        let mut row = PacketRow { ack_rtt_ns, ..row(connection, frame, crossing, words) };
+        let mut row = row(connection, frame, crossing, words);
+        row.ack_rtt_ns = ack_rtt_ns;
         match crossing.fate {
             Fate::Delivered(delivery) => {
                 row.start_ns = Some(delivery.start.as_ns());

@@ -251,7 +251,12 @@ impl Follower {
         }
         if segment.bits.has(Bits::ACK) {
             let ack = segment.acknowledgment;
-            self.with_stream(direction.opposite(), found, |stream, sink| stream.acknowledge(ack, sink));
+            let stream = &mut self.ways[direction.opposite() as usize].stream;
+            if stream.waits() {
+                self.with_stream(direction.opposite(), found, |stream, sink| stream.acknowledge(ack, sink));
+            } else {
+                stream.acknowledge(ack, &mut |_| {});
+            }
         }
         new_bytes
     }

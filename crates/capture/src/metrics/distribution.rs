@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 pub const EXACT_MAX: usize = 8_192;
 /// Buckets per doubling: a histogram's values are within 1/256 of the samples'.
 const SUB_BUCKET_BITS: u32 = 7;
+const BUCKETS: usize = ((u64::BITS - SUB_BUCKET_BITS + 1) << SUB_BUCKET_BITS) as usize;
 
 /// How integer samples (nanoseconds, bytes, packets) are distributed.
 ///
@@ -112,10 +113,7 @@ impl Distribution {
                 let exact = self.exact();
                 theirs.samples().for_each(|sample| exact.push(sample));
             }
-            Samples::Exact(theirs) => {
-                let histogram = self.histogram();
-                theirs.samples().for_each(|sample| histogram.add(sample, 1));
-            }
+            Samples::Exact(theirs) => self.histogram().add_all(theirs),
             Samples::Histogram(theirs) => self.histogram().merge(theirs),
         }
     }
@@ -138,7 +136,7 @@ impl Distribution {
             let mut histogram = Box::<Histogram>::default();
             match &self.0 {
                 Samples::Same { value, count } => histogram.add(*value, *count),
-                Samples::Exact(exact) => exact.samples().for_each(|sample| histogram.add(sample, 1)),
+                Samples::Exact(exact) => histogram.add_all(exact),
                 Samples::Histogram(_) => {}
             }
             self.0 = Samples::Histogram(histogram);
@@ -221,6 +219,20 @@ impl Histogram {
         self.count += times;
         self.sum += u128::from(sample) * u128::from(times);
         *self.buckets.entry(bucket(sample)).or_insert(0) += times;
+    }
+
+    fn add_all(&mut self, exact: &Exact) {
+        // Looking up a bucket takes longer than passing over some empty ones.
+        let mut counts = vec![0_u32; BUCKETS];
+        let (mut sum, mut min, mut max) = (0, u64::MAX, 0);
+        for sample in exact.samples() {
+            sum += u128::from(sample);
+            (min, max) = (min.min(sample), max.max(sample));
+            counts[bucket(sample) as usize] += 1;
+        }
+        let found = (0_u32..).zip(&counts).filter(|(_, count)| **count > 0);
+        let buckets = found.map(|(index, &count)| (index, count.into())).collect();
+        self.merge(&Histogram { count: exact.count.into(), sum, min, max, buckets });
     }
 
     fn merge(&mut self, other: &Histogram) {
