@@ -152,6 +152,11 @@ impl Reassembler {
         pushed
     }
 
+    /// Whether something waits behind a hole, which an acknowledgment may give up.
+    pub fn waits(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
     /// The receiver has acknowledged everything below `ack`.
     pub fn acknowledge(&mut self, ack: u32, sink: &mut dyn FnMut(Piece<'_>)) {
         let Some(expected) = self.sequence else { return };

@@ -207,7 +207,9 @@ fn a_simulator_s_descriptors_give_what_bytes_would() {
         assert_eq!((annotations.verdict.marks, found), expected);
     }
     let (from_bytes, described) = (from_bytes.finish(), described.finish());
-    assert_eq!(from_bytes.directions[0].publish, described.directions[0].publish);
+    for qos in 0..3 {
+        assert_eq!(from_bytes.directions[0].published(qos), described.directions[0].published(qos));
+    }
 }
 
 #[test]
@@ -222,6 +224,6 @@ fn an_answer_is_timed_from_the_first_copy_of_its_request() {
     feed(&mut analyser, &segment(60, false, 0, 2 * packet.len() as u32, 4), &[0x40, 2, 0, 9]);
     let analysis = analyser.finish();
     let tally = &analysis.directions[0];
-    assert_eq!(tally.exchange_ns[Exchange::PublishPuback as usize].max(), Some(50_000_000));
+    assert_eq!(tally.exchanged_ns(Exchange::PublishPuback).summary().max, 50_000_000);
     assert_eq!(tally.publish_dup, 1);
 }

@@ -1,202 +1,93 @@
 //! Columns: values gathered a page at a time, pages gathered a row group at a time.
 //!
-//! A page is small enough for its values to be encoded out of the processor's cache. A column chunk is compressed
-//! if its first page gains by it: differences of times hardly do, and would cost more than all the rest.
-
-use std::collections::HashMap;
-use std::marker::PhantomData;
+//! A page is small enough for its values to be encoded out of the processor's cache. Every row has its place in
+//! each column, so that pushing a value is a store and no more; what is absent is taken out when the page ends.
 
 use bytes::Bytes;
-use parquet::basic::{Compression, Encoding, ZstdLevel};
-use parquet::column::page::{CompressedPage, Page, PageWriter};
+use parquet::basic::Encoding;
 use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::Result;
-use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::statistics::Statistics;
-use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::ColumnDescPtr;
 
-use crate::encoding::{Integer, put_differences, put_indices, put_packed, put_run, width_of};
+use crate::absent::Absent;
+use crate::distinct::Distinct;
+use crate::encoding::{Integer, alike, bounds, put_differences, put_indices, put_run, width_of};
+use crate::pages::{Pages, Zstd};
+use crate::table::PAGE_ROWS;
 
 /// A column's values, gathered until the page is full, and its pages, gathered until the row group is.
 pub(crate) trait Buffer: Default {
     /// Encodes the gathered values as a page.
-    fn end_page(&mut self, zstd: &mut Zstd) -> Result<()>;
+    fn end_page(&mut self, shape: Shape, zstd: &mut Zstd) -> Result<()>;
     /// Hands out the pages as a column chunk, and begins the next.
     fn end_chunk(&mut self, column: ColumnDescPtr, zstd: &mut Zstd) -> Result<(Bytes, ColumnCloseResult)>;
 }
 
-/// Zstandard at its fastest level.
-pub(crate) struct Zstd(zstd::bulk::Compressor<'static>);
-
-impl Zstd {
-    pub(crate) fn new() -> Zstd {
-        Zstd(zstd::bulk::Compressor::new(LEVEL).expect("a compressor takes memory and no more"))
-    }
+/// What every column of a table has in common with the others, and what it has not.
+#[derive(Clone, Copy)]
+pub(crate) struct Shape {
+    /// How many rows the page has.
+    pub(crate) rows: usize,
+    /// Whether a row may leave the column empty.
+    pub(crate) nullable: bool,
 }
 
-/// The pages of a column chunk.
-struct Pages {
-    out: TrackedWrite<Vec<u8>>,
-    /// Known once the first page has been tried.
-    compressed: Option<bool>,
-    rows: u64,
-    bytes_uncompressed: i64,
-    encodings: Vec<Encoding>,
+/// The values of a page, each in its row's place.
+pub(crate) struct Values<T> {
+    values: Box<[T; PAGE_ROWS]>,
+    pub(crate) absent: Absent,
 }
 
-impl Default for Pages {
+impl<T: Copy + Default> Default for Values<T> {
     fn default() -> Self {
-        let out = TrackedWrite::new(Vec::new());
-        Pages { out, compressed: None, rows: 0, bytes_uncompressed: 0, encodings: vec![Encoding::RLE] }
+        let values = vec![T::default(); PAGE_ROWS].into_boxed_slice();
+        let Ok(values) = values.try_into() else { unreachable!("it was made as long as a page") };
+        Values { values, absent: Absent::default() }
     }
 }
 
-impl Pages {
-    fn data(&mut self, body: &[u8], rows: usize, encoding: Encoding, zstd: &mut Zstd) -> Result<()> {
-        self.rows += rows as u64;
-        if !self.encodings.contains(&encoding) {
-            self.encodings.push(encoding);
-        }
-        let buf = self.compress(body, zstd)?;
-        let page = Page::DataPage {
-            buf,
-            num_values: rows as u32,
-            encoding,
-            def_level_encoding: Encoding::RLE,
-            rep_level_encoding: Encoding::RLE,
-            statistics: None,
-        };
-        self.put(page, body.len())
-    }
-
-    fn compress(&mut self, body: &[u8], zstd: &mut Zstd) -> Result<Bytes> {
-        if self.compressed == Some(false) {
-            return Ok(Bytes::copy_from_slice(body));
-        }
-        let small = zstd.0.compress(body)?;
-        let gains = small.len() * 3 < body.len() * 2;
-        let compressed = *self.compressed.get_or_insert(gains);
-        Ok(if compressed { small.into() } else { Bytes::copy_from_slice(body) })
-    }
-
-    fn put(&mut self, page: Page, bytes_uncompressed: usize) -> Result<()> {
-        let page = CompressedPage::new(page, bytes_uncompressed);
-        let written = SerializedPageWriter::new(&mut self.out).write_page(page)?;
-        self.bytes_uncompressed += written.uncompressed_size as i64;
-        Ok(())
-    }
-
-    /// The chunk, with the dictionary in front of the pages that refer to it.
-    fn finish(
-        self,
-        column: ColumnDescPtr,
-        dictionary: Option<(&[u8], usize)>,
-        statistics: Option<Statistics>,
-        zstd: &mut Zstd,
-    ) -> Result<(Bytes, ColumnCloseResult)> {
-        let mut front = Pages { compressed: self.compressed, ..Pages::default() };
-        if let Some((words, count)) = dictionary {
-            let page = Page::DictionaryPage {
-                buf: front.compress(words, zstd)?,
-                num_values: count as u32,
-                encoding: Encoding::PLAIN,
-                is_sorted: false,
-            };
-            front.put(page, words.len())?;
-        }
-        let dictionary_bytes = front.out.bytes_written();
-        let mut bytes = self.out.into_inner()?;
-        if dictionary_bytes > 0 {
-            bytes.splice(..0, front.out.into_inner()?);
-        }
-        let compression = match self.compressed {
-            Some(true) => Compression::ZSTD(ZstdLevel::try_new(LEVEL)?),
-            _ => Compression::UNCOMPRESSED,
-        };
-        let mut metadata = ColumnChunkMetaData::builder(column)
-            .set_compression(compression)
-            .set_encodings(self.encodings)
-            .set_num_values(self.rows as i64)
-            .set_total_compressed_size(bytes.len() as i64)
-            .set_total_uncompressed_size(self.bytes_uncompressed + front.bytes_uncompressed)
-            .set_dictionary_page_offset(dictionary.map(|_| 0))
-            .set_data_page_offset(dictionary_bytes as i64);
-        if let Some(statistics) = statistics {
-            metadata = metadata.set_statistics(statistics);
-        }
-        let close = ColumnCloseResult {
-            bytes_written: bytes.len() as u64,
-            rows_written: self.rows,
-            metadata: metadata.build()?,
-            bloom_filter: None,
-            column_index: None,
-            offset_index: None,
-        };
-        Ok((bytes.into(), close))
-    }
-}
-
-/// Which rows of a page have a value: the lengths of the runs of rows alike, the first of rows with one.
-#[derive(Default)]
-pub(crate) struct Presence {
-    runs: Vec<u32>,
-    run: u32,
-    /// Whether the run that goes on is of rows without a value.
-    absent: bool,
-    absent_in_chunk: u64,
-}
-
-impl Presence {
+impl<T: Copy + Default> Values<T> {
     #[inline]
-    pub(crate) fn push(&mut self, present: bool) {
-        if present == self.absent {
-            self.runs.push(self.run);
-            self.run = 0;
-            self.absent = !present;
-        }
-        self.run += 1;
+    pub(crate) fn set(&mut self, place: usize, value: T) {
+        self.values[place] = value;
     }
 
-    /// Begins a page's body with the definition levels, and says how many rows there are. A column that may not be
-    /// empty has no runs, and as many rows as `values`.
-    fn put(&mut self, values: usize, body: &mut Vec<u8>) -> usize {
-        self.runs.push(std::mem::take(&mut self.run));
-        self.absent = false;
-        let rows = self.runs.iter().sum::<u32>() as usize;
-        if rows > 0 {
-            self.absent_in_chunk += (rows - values) as u64;
-            let start = body.len();
-            body.extend([0; 4]);
-            self.put_levels(rows, body);
-            let length = (body.len() - start - 4) as u32;
-            body[start..start + 4].copy_from_slice(&length.to_le_bytes());
-        }
-        self.runs.clear();
-        rows.max(values)
-    }
-
-    fn put_levels(&self, rows: usize, body: &mut Vec<u8>) {
-        let alike = self.runs.iter().position(|&run| run as usize == rows);
-        if let Some(place) = alike {
-            return put_run(u64::from(place % 2 == 0), rows, 1, body);
-        }
-        let mut levels: Vec<u32> = Vec::with_capacity(rows);
-        for (place, &run) in self.runs.iter().enumerate() {
-            levels.resize(levels.len() + run as usize, u32::from(place % 2 == 0));
-        }
-        put_packed(&levels, 1, body);
+    /// Begins a page's body, and hands out the values of the rows that have one. The next page begins.
+    pub(crate) fn begin(&mut self, shape: Shape, body: &mut Vec<u8>) -> &[T] {
+        body.clear();
+        let Shape { rows, nullable } = shape;
+        let count = if nullable { self.absent.put(rows, &mut self.values, body) } else { rows };
+        &self.values[..count]
     }
 }
 
 /// A column of integers.
-#[derive(Default)]
 pub(crate) struct Integers<T> {
-    pub(crate) values: Vec<T>,
-    pub(crate) presence: Presence,
+    pub(crate) values: Values<T>,
+    form: Form<T>,
     range: Option<(T, T)>,
     body: Vec<u8>,
     pages: Pages,
+}
+
+/// How the integers of a column chunk are stored.
+enum Form<T> {
+    /// The first page will tell.
+    Untried,
+    /// As indices into a dictionary, for that is smaller.
+    Indices(Distinct<T>),
+    /// As differences, though earlier pages may be indices into this dictionary.
+    Differences(Option<Distinct<T>>),
+    /// As they are: numbers that jump about, such as sequence numbers of many connections.
+    Plain,
+}
+
+impl<T: Integer> Default for Integers<T> {
+    fn default() -> Self {
+        let (form, range, pages) = (Form::Untried, None, Pages::default());
+        Integers { values: Values::default(), form, range, body: Vec::new(), pages }
+    }
 }
 
 /// What the footer says about a column chunk of integers.
@@ -219,36 +110,93 @@ impl Bounds for u64 {
 }
 
 impl<T: Bounds> Buffer for Integers<T> {
-    fn end_page(&mut self, zstd: &mut Zstd) -> Result<()> {
-        self.body.clear();
-        let rows = self.presence.put(self.values.len(), &mut self.body);
-        put_differences(&self.values, &mut self.body);
-        if let Some(&first) = self.values.first() {
-            let (least, most) = self.range.unwrap_or((first, first));
-            let least = self.values.iter().fold(least, |least, &value| least.min(value));
-            let most = self.values.iter().fold(most, |most, &value| most.max(value));
-            self.range = Some((least, most));
+    fn end_page(&mut self, shape: Shape, zstd: &mut Zstd) -> Result<()> {
+        let values = self.values.begin(shape, &mut self.body);
+        if !values.is_empty() {
+            let (least, most) = bounds(values);
+            let before = self.range.unwrap_or((least, most));
+            self.range = Some((before.0.min(least), before.1.max(most)));
         }
-        self.values.clear();
-        self.pages.data(&self.body, rows, Encoding::DELTA_BINARY_PACKED, zstd)
+        let encoding = self.form.put(values, &mut self.body);
+        self.pages.data(&self.body, shape.rows, encoding, zstd)
     }
 
     fn end_chunk(&mut self, column: ColumnDescPtr, zstd: &mut Zstd) -> Result<(Bytes, ColumnCloseResult)> {
-        let statistics = T::statistics(self.range.take(), std::mem::take(&mut self.presence.absent_in_chunk));
-        std::mem::take(&mut self.pages).finish(column, None, Some(statistics), zstd)
+        let statistics = T::statistics(self.range.take(), self.values.absent.end_chunk());
+        let dictionary = match std::mem::replace(&mut self.form, Form::Untried) {
+            Form::Indices(known) | Form::Differences(Some(known)) => Some((known.page(), known.len())),
+            Form::Untried | Form::Differences(None) | Form::Plain => None,
+        };
+        let dictionary = dictionary.as_ref().map(|(page, count)| (&page[..], *count));
+        std::mem::take(&mut self.pages).finish(column, dictionary, Some(statistics), zstd)
     }
 }
 
+impl<T: Integer> Form<T> {
+    /// Appends the values, in the form that takes less room on the first page with any.
+    fn put(&mut self, values: &[T], body: &mut Vec<u8>) -> Encoding {
+        if matches!(self, Form::Untried) && !values.is_empty() {
+            *self = Form::smaller(values);
+        }
+        if let Form::Indices(known) = self {
+            if put_known(known, values, body) {
+                return Encoding::RLE_DICTIONARY;
+            }
+            *self = Form::Differences(Some(std::mem::take(known)));
+        }
+        if let Form::Plain = self {
+            values.iter().for_each(|value| value.put(body));
+            return Encoding::PLAIN;
+        }
+        put_differences(values, body);
+        Encoding::DELTA_BINARY_PACKED
+    }
+
+    fn smaller(values: &[T]) -> Self {
+        let (mut differences, mut indices, mut known) = (Vec::new(), Vec::new(), Distinct::default());
+        put_differences(values, &mut differences);
+        let few = put_known(&mut known, values, &mut indices);
+        if few && indices.len() + known.page().len() < differences.len() {
+            Form::Indices(known)
+        } else if size_of_val(values) <= differences.len() {
+            Form::Plain
+        } else {
+            Form::Differences(None)
+        }
+    }
+}
+
+/// Appends the values as indices into a dictionary; `false`, and nothing appended, when it would be too large.
+fn put_known<T: Integer>(known: &mut Distinct<T>, values: &[T], body: &mut Vec<u8>) -> bool {
+    let alike = alike(values);
+    let count = if alike { values.len().min(1) } else { values.len() };
+    if known.look_up(&values[..count]).is_none() {
+        return false;
+    }
+    let width = width_of(known.len().saturating_sub(1) as u64).max(1);
+    body.push(width as u8);
+    match known.indices(count) {
+        [only] => put_run(u64::from(*only), values.len(), width, body),
+        indices => put_indices(indices, width, body),
+    }
+    true
+}
+
 /// A column of numbers with a fraction, or of truths: few, and stored plainly.
-#[derive(Default)]
 pub(crate) struct Plain<T> {
-    pub(crate) values: Vec<T>,
-    pub(crate) presence: Presence,
+    pub(crate) values: Values<T>,
+    body: Vec<u8>,
     pages: Pages,
 }
 
+impl<T: Copy + Default> Default for Plain<T> {
+    fn default() -> Self {
+        Plain { values: Values::default(), body: Vec::new(), pages: Pages::default() }
+    }
+}
+
 /// How a value is stored plainly.
-pub(crate) trait Stored: Sized {
+pub(crate) trait Stored: Copy + Default {
     fn put(values: &[Self], body: &mut Vec<u8>);
 }
 
@@ -266,184 +214,13 @@ impl Stored for bool {
     }
 }
 
-impl<T: Stored + Default> Buffer for Plain<T> {
-    fn end_page(&mut self, zstd: &mut Zstd) -> Result<()> {
-        let mut body = Vec::new();
-        let rows = self.presence.put(self.values.len(), &mut body);
-        T::put(&self.values, &mut body);
-        self.values.clear();
-        self.pages.data(&body, rows, Encoding::PLAIN, zstd)
+impl<T: Stored> Buffer for Plain<T> {
+    fn end_page(&mut self, shape: Shape, zstd: &mut Zstd) -> Result<()> {
+        T::put(self.values.begin(shape, &mut self.body), &mut self.body);
+        self.pages.data(&self.body, shape.rows, Encoding::PLAIN, zstd)
     }
 
     fn end_chunk(&mut self, column: ColumnDescPtr, zstd: &mut Zstd) -> Result<(Bytes, ColumnCloseResult)> {
         std::mem::take(&mut self.pages).finish(column, None, None, zstd)
     }
 }
-
-/// A word of a fixed vocabulary.
-pub(crate) trait Word {
-    /// The vocabulary.
-    const WORDS: &'static [&'static str];
-    /// The word's place in it.
-    fn code(self) -> u8;
-}
-
-/// A column of words of a fixed vocabulary, which is its dictionary.
-pub(crate) struct Codes<W> {
-    codes: Vec<u32>,
-    pub(crate) presence: Presence,
-    body: Vec<u8>,
-    pages: Pages,
-    words: PhantomData<W>,
-}
-
-impl<W> Default for Codes<W> {
-    fn default() -> Self {
-        Codes {
-            codes: Vec::new(),
-            presence: Presence::default(),
-            body: Vec::new(),
-            pages: Pages::default(),
-            words: PhantomData,
-        }
-    }
-}
-
-impl<W: Word> Codes<W> {
-    #[inline]
-    pub(crate) fn push(&mut self, word: W) {
-        self.codes.push(u32::from(word.code()));
-    }
-}
-
-impl<W: Word> Buffer for Codes<W> {
-    fn end_page(&mut self, zstd: &mut Zstd) -> Result<()> {
-        self.body.clear();
-        let rows = self.presence.put(self.codes.len(), &mut self.body);
-        let width = width_of(W::WORDS.len() as u64 - 1).max(1);
-        self.body.push(width as u8);
-        put_indices(&self.codes, width, &mut self.body);
-        self.codes.clear();
-        self.pages.data(&self.body, rows, Encoding::RLE_DICTIONARY, zstd)
-    }
-
-    fn end_chunk(&mut self, column: ColumnDescPtr, zstd: &mut Zstd) -> Result<(Bytes, ColumnCloseResult)> {
-        let mut dictionary = Vec::new();
-        for word in W::WORDS {
-            dictionary.extend_from_slice(&(word.len() as u32).to_le_bytes());
-            dictionary.extend_from_slice(word.as_bytes());
-        }
-        let pages = std::mem::take(&mut self.pages);
-        pages.finish(column, Some((&dictionary, W::WORDS.len())), None, zstd)
-    }
-}
-
-/// A column of words. They go through a dictionary until it is too large, and then stand for themselves.
-pub(crate) struct Words {
-    pub(crate) presence: Presence,
-    /// Dictionary indices of the page's words.
-    indices: Vec<u32>,
-    /// The page's words themselves, with their lengths, once the dictionary is full.
-    plain: Vec<u8>,
-    plain_words: usize,
-    /// The dictionary page: every word behind its length.
-    dictionary: Vec<u8>,
-    /// Where each word lies in the dictionary page.
-    places: Vec<(u32, u32)>,
-    known: HashMap<Box<[u8]>, u32>,
-    /// The index that was last looked up for words of this length and last letter.
-    recent: [u32; RECENT],
-    full: bool,
-    body: Vec<u8>,
-    pages: Pages,
-}
-
-impl Default for Words {
-    fn default() -> Self {
-        Words {
-            presence: Presence::default(),
-            indices: Vec::new(),
-            plain: Vec::new(),
-            plain_words: 0,
-            dictionary: Vec::new(),
-            places: Vec::new(),
-            known: HashMap::new(),
-            recent: [0; RECENT],
-            full: false,
-            body: Vec::new(),
-            pages: Pages::default(),
-        }
-    }
-}
-
-impl Words {
-    #[inline]
-    pub(crate) fn push(&mut self, word: &str) {
-        let word = word.as_bytes();
-        if self.full {
-            self.plain.extend_from_slice(&(word.len() as u32).to_le_bytes());
-            self.plain.extend_from_slice(word);
-            self.plain_words += 1;
-            return;
-        }
-        let slot = (word.len() + usize::from(word.last().copied().unwrap_or(0)) * 8) % RECENT;
-        let recent = self.recent[slot];
-        if self.places.get(recent as usize).is_some_and(|&place| self.at(place) == word) {
-            self.indices.push(recent);
-            return;
-        }
-        self.recent[slot] = self.look_up(word);
-        self.indices.push(self.recent[slot]);
-    }
-
-    fn at(&self, (start, end): (u32, u32)) -> &[u8] {
-        &self.dictionary[start as usize..end as usize]
-    }
-
-    fn look_up(&mut self, word: &[u8]) -> u32 {
-        if let Some(&index) = self.known.get(word) {
-            return index;
-        }
-        let index = self.places.len() as u32;
-        self.dictionary.extend_from_slice(&(word.len() as u32).to_le_bytes());
-        let start = self.dictionary.len() as u32;
-        self.dictionary.extend_from_slice(word);
-        self.places.push((start, self.dictionary.len() as u32));
-        self.known.insert(word.into(), index);
-        index
-    }
-}
-
-impl Buffer for Words {
-    fn end_page(&mut self, zstd: &mut Zstd) -> Result<()> {
-        self.body.clear();
-        if self.full {
-            let rows = self.presence.put(self.plain_words, &mut self.body);
-            self.body.append(&mut self.plain);
-            self.plain_words = 0;
-            return self.pages.data(&self.body, rows, Encoding::PLAIN, zstd);
-        }
-        let rows = self.presence.put(self.indices.len(), &mut self.body);
-        let width = width_of(self.places.len().saturating_sub(1) as u64).max(1);
-        self.body.push(width as u8);
-        put_indices(&self.indices, width, &mut self.body);
-        self.indices.clear();
-        self.full = self.dictionary.len() > DICTIONARY_BYTES_MAX;
-        self.pages.data(&self.body, rows, Encoding::RLE_DICTIONARY, zstd)
-    }
-
-    fn end_chunk(&mut self, column: ColumnDescPtr, zstd: &mut Zstd) -> Result<(Bytes, ColumnCloseResult)> {
-        let pages = std::mem::take(&mut self.pages);
-        let chunk = pages.finish(column, Some((&self.dictionary, self.places.len())), None, zstd);
-        self.dictionary.clear();
-        self.places.clear();
-        self.known.clear();
-        self.full = false;
-        chunk
-    }
-}
-
-const LEVEL: i32 = 1;
-/// A dictionary larger than this no longer pays.
-const DICTIONARY_BYTES_MAX: usize = 256 << 10;
-const RECENT: usize = 64;

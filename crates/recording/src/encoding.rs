@@ -6,71 +6,135 @@
 //! Format: Apache Parquet, Encodings.md.
 
 /// An unsigned integer as it is stored: the same bits, signed, in 32 or 64 bits.
-pub(crate) trait Integer: Copy + Default + Ord {
+pub(crate) trait Integer: Copy + Default + Ord + std::ops::BitOr<Output = Self> {
     /// `self - before` in the width of the stored type, where it wraps.
-    fn difference(self, before: Self) -> i64;
-    /// The value with the sign that it has in the stored type.
+    fn minus(self, before: Self) -> Self;
+    /// Whether it is less than `other` with the sign that both have in the stored type.
+    fn is_below(self, other: Self) -> bool;
+    /// The value with that sign.
     fn signed(self) -> i64;
+    /// The bits, as an unsigned number.
+    fn bits(self) -> u64;
+    /// The dictionary's form of the value.
+    fn put(self, out: &mut Vec<u8>);
+    /// Appends each value's low `width` bits, the first value in the lowest bits. Higher bits must be zero.
+    fn put_bits(values: &[Self; MINIBLOCK], width: u32, out: &mut Vec<u8>);
 }
 
-impl Integer for u32 {
-    #[inline]
-    fn difference(self, before: u32) -> i64 {
-        i64::from(self.wrapping_sub(before) as i32)
-    }
-    fn signed(self) -> i64 {
-        i64::from(self as i32)
-    }
+macro_rules! integers {
+    ($($unsigned:ty, $signed:ty, $put_bits:ident;)*) => {$(
+        impl Integer for $unsigned {
+            #[inline(always)]
+            fn minus(self, before: Self) -> Self {
+                self.wrapping_sub(before)
+            }
+            #[inline(always)]
+            fn is_below(self, other: Self) -> bool {
+                (self as $signed) < (other as $signed)
+            }
+            #[inline(always)]
+            fn signed(self) -> i64 {
+                i64::from(self as $signed)
+            }
+            #[inline(always)]
+            fn bits(self) -> u64 {
+                u64::from(self)
+            }
+            fn put(self, out: &mut Vec<u8>) {
+                out.extend_from_slice(&self.to_le_bytes());
+            }
+            #[inline(always)]
+            fn put_bits(values: &[Self; MINIBLOCK], width: u32, out: &mut Vec<u8>) {
+                $put_bits(values, width, out);
+            }
+        }
+    )*};
+}
+integers! { u8, i8, put_bytes; u32, i32, put_bits; u64, i64, put_bits; }
+
+/// Declares functions that the compiler translates twice: for every processor, and for those whose registers hold
+/// 256 bits, which take a third of the instructions. Both are the same code, so both give the same bytes.
+macro_rules! wide {
+    ($($(#[$about:meta])* fn $name:ident<$kind:ident: Integer>($($argument:ident: $type:ty),*)
+        $(-> $result:ty)? = $portable:ident;)*) => {$(
+        $(#[$about])*
+        pub(crate) fn $name<$kind: Integer>($($argument: $type),*) $(-> $result)? {
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx2,bmi2")]
+                fn wide<$kind: Integer>($($argument: $type),*) $(-> $result)? {
+                    $portable($($argument),*)
+                }
+                if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2") {
+                    // SAFETY: the processor has what the function is translated for.
+                    return unsafe { wide($($argument),*) };
+                }
+            }
+            $portable($($argument),*)
+        }
+    )*};
 }
 
-impl Integer for u64 {
-    #[inline]
-    fn difference(self, before: u64) -> i64 {
-        self.wrapping_sub(before) as i64
-    }
-    fn signed(self) -> i64 {
-        self as i64
-    }
+wide! {
+    /// Appends the values as DELTA_BINARY_PACKED.
+    fn put_differences<T: Integer>(values: &[T], out: &mut Vec<u8>) = put_differences_portable;
+    /// Appends dictionary indices, none as wide as `width` bits: as one run if they are all the same, and
+    /// bit-packed otherwise.
+    fn put_indices<T: Integer>(values: &[T], width: u32, out: &mut Vec<u8>) = put_indices_portable;
+    /// The least and the greatest of values, of which there are some.
+    fn bounds<T: Integer>(values: &[T]) -> (T, T) = bounds_portable;
+    /// Whether the values are all the same.
+    fn alike<T: Integer>(values: &[T]) -> bool = alike_portable;
 }
 
-/// Appends the values as DELTA_BINARY_PACKED.
-pub(crate) fn put_differences<T: Integer>(values: &[T], out: &mut Vec<u8>) {
+#[inline(always)]
+fn put_differences_portable<T: Integer>(values: &[T], out: &mut Vec<u8>) {
     put_varint(BLOCK as u64, out);
     put_varint((BLOCK / MINIBLOCK) as u64, out);
     put_varint(values.len() as u64, out);
     put_zigzag(values.first().copied().unwrap_or_default().signed(), out);
-    let count = values.len().saturating_sub(1);
-    for start in (0..count).step_by(BLOCK) {
-        let end = (start + BLOCK).min(count);
-        let mut differences = [0; BLOCK];
-        let neighbours = values[start..end].iter().zip(&values[start + 1..=end]);
-        for (difference, (&before, &value)) in differences.iter_mut().zip(neighbours) {
-            *difference = value.difference(before);
+    out.reserve(values.len() * size_of::<T>() + values.len() / 8 + 64);
+    let mut differences = [T::default(); BLOCK];
+    let mut rest = values;
+    while let Some((_, behind)) = rest.split_first_chunk::<BLOCK>()
+        && let Some(window) = rest.first_chunk::<{ BLOCK + 1 }>()
+    {
+        for (place, difference) in differences.iter_mut().enumerate() {
+            *difference = window[place + 1].minus(window[place]);
         }
-        put_block(&mut differences, end - start, out);
+        put_block(&mut differences, BLOCK, out);
+        rest = behind;
+    }
+    if rest.len() > 1 {
+        for (difference, two) in differences.iter_mut().zip(rest.windows(2)) {
+            *difference = two[1].minus(two[0]);
+        }
+        put_block(&mut differences, rest.len() - 1, out);
     }
 }
 
 /// Appends one block: its least difference, the widths of its miniblocks, and what each difference is above the
 /// least. The last block may have fewer differences, and leaves out the miniblocks that it does not reach.
-fn put_block(differences: &mut [i64; BLOCK], count: usize, out: &mut Vec<u8>) {
-    let least = differences[..count].iter().copied().min().expect("a block has values");
-    put_zigzag(least, out);
+#[inline(always)]
+fn put_block<T: Integer>(differences: &mut [T; BLOCK], count: usize, out: &mut Vec<u8>) {
     // What fills up the last miniblock is read and thrown away.
-    differences[count..].fill(least);
-    let widths = out.len();
-    out.extend([0; BLOCK / MINIBLOCK]);
-    for (number, miniblock) in differences.as_chunks::<MINIBLOCK>().0.iter().enumerate() {
-        if number * MINIBLOCK >= count {
-            return;
+    let first = differences[0];
+    differences[count..].fill(first);
+    let least = differences.iter().fold(first, |a, &b| if b.is_below(a) { b } else { a });
+    put_zigzag(least.signed(), out);
+    let mut used = [T::default(); BLOCK / MINIBLOCK];
+    for (used, miniblock) in used.iter_mut().zip(differences.as_chunks_mut::<MINIBLOCK>().0) {
+        for difference in &mut *miniblock {
+            *difference = difference.minus(least);
         }
-        let mut above = [0; MINIBLOCK];
-        for (above, &difference) in above.iter_mut().zip(miniblock) {
-            *above = difference.wrapping_sub(least) as u64;
-        }
-        let width = width_of(above.iter().fold(0, |all, &value| all | value));
-        out[widths + number] = width as u8;
-        put_bits(&above, width, out);
+        *used = miniblock.iter().fold(T::default(), |all, &above| all | above);
+    }
+    let reached = count.div_ceil(MINIBLOCK);
+    let widths: [u8; BLOCK / MINIBLOCK] =
+        std::array::from_fn(|place| if place < reached { width_of(used[place].bits()) as u8 } else { 0 });
+    out.extend_from_slice(&widths);
+    for (above, width) in differences.as_chunks::<MINIBLOCK>().0.iter().zip(widths) {
+        T::put_bits(above, u32::from(width), out);
     }
 }
 
@@ -79,49 +143,100 @@ pub(crate) fn width_of(value: u64) -> u32 {
     u64::BITS - value.leading_zeros()
 }
 
-/// Appends each value's low `width` bits, the first value in the lowest bits, up to a whole byte. Higher bits must
-/// be zero.
-fn put_bits(values: &[u64; MINIBLOCK], width: u32, out: &mut Vec<u8>) {
-    /// One function for each width, whose shifts are then constants.
-    fn pack<const WIDTH: usize>(values: &[u64; MINIBLOCK], words: &mut [u64; MINIBLOCK]) {
-        for (number, &value) in values.iter().enumerate() {
-            let (word, shift) = (number * WIDTH / 64, number * WIDTH % 64);
-            words[word] |= value << shift;
-            if shift + WIDTH > 64 {
-                words[word + 1] |= value >> (64 - shift);
-            }
+/// [`Integer::put_bits`] of up to 64 bits.
+#[inline(always)]
+fn put_bits<T: Integer>(values: &[T; MINIBLOCK], width: u32, out: &mut Vec<u8>) {
+    let mut words = [0; MINIBLOCK];
+    for (word, value) in words.iter_mut().zip(values) {
+        *word = value.bits();
+    }
+    // Neighbours are joined while they fit 64 bits: the fewer and fuller words are left, the better.
+    if width == 0 {
+    } else if width > 32 {
+        put_words(&words, width, out);
+    } else if width > 16 {
+        put_words::<16>(&joined(&words, width), 2 * width, out);
+    } else {
+        let pairs: [u64; 16] = joined(&words, width);
+        let fours: [u64; 8] = joined(&pairs, 2 * width);
+        if width > 8 {
+            put_words(&fours, 4 * width, out);
+        } else {
+            put_words::<4>(&joined(&fours, 4 * width), 8 * width, out);
         }
     }
-    macro_rules! by_width {
-        ($($width:literal)*) => {
-            match width {
-                $($width => pack::<$width>,)*
-                _ => return,
-            }
-        };
-    }
-    let pack: fn(&[u64; MINIBLOCK], &mut [u64; MINIBLOCK]) = by_width!(
-        1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32
-        33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63 64
-    );
-    let mut words = [0; MINIBLOCK];
-    pack(values, &mut words);
-    let start = out.len();
-    for word in &words[..width.div_ceil(2) as usize] {
-        out.extend_from_slice(&word.to_le_bytes());
-    }
-    // 32 values of an odd width end in the middle of a word.
-    out.truncate(start + width as usize * MINIBLOCK / 8);
 }
 
-/// Appends the values as one run if they are all the same, and bit-packed otherwise.
-pub(crate) fn put_indices(values: &[u32], width: u32, out: &mut Vec<u8>) {
-    let Some(&first) = values.first() else { return };
-    if values.iter().all(|&value| value == first) {
-        put_run(u64::from(first), values.len(), width, out);
-    } else {
-        put_packed(values, width, out);
+/// [`Integer::put_bits`] of up to eight bits: eight values lie in a word already, and only move together.
+#[inline(always)]
+fn put_bytes(values: &[u8; MINIBLOCK], width: u32, out: &mut Vec<u8>) {
+    let mut words = [0; MINIBLOCK / 8];
+    for (word, eight) in words.iter_mut().zip(values.as_chunks::<8>().0) {
+        let bits = u64::from_le_bytes(*eight);
+        let pairs = bits & EVERY_OTHER_8 | (bits >> 8 & EVERY_OTHER_8) << width;
+        let fours = pairs & EVERY_OTHER_16 | (pairs >> 16 & EVERY_OTHER_16) << (2 * width);
+        *word = fours & EVERY_OTHER_32 | (fours >> 32) << (4 * width);
     }
+    put_words(&words, 8 * width, out);
+}
+
+/// Each two neighbours in one word, the first in the lower bits.
+#[inline(always)]
+fn joined<const N: usize, const HALF: usize>(words: &[u64; N], width: u32) -> [u64; HALF] {
+    let mut joined = [0; HALF];
+    for (word, two) in joined.iter_mut().zip(words.as_chunks::<2>().0) {
+        *word = two[0] | two[1] << width;
+    }
+    joined
+}
+
+/// Appends the low `width` bits of each word, which together are whole bytes.
+#[inline(always)]
+fn put_words<const N: usize>(words: &[u64; N], width: u32, out: &mut Vec<u8>) {
+    let (mut gathered, mut filled) = (0, 0);
+    for &word in words {
+        gathered |= word << filled;
+        filled += width;
+        if filled >= u64::BITS {
+            out.extend_from_slice(&gathered.to_le_bytes());
+            filled -= u64::BITS;
+            gathered = word.checked_shr(width - filled).unwrap_or(0);
+        }
+    }
+    out.extend_from_slice(&gathered.to_le_bytes()[..filled as usize / 8]);
+}
+
+#[inline(always)]
+fn put_indices_portable<T: Integer>(values: &[T], width: u32, out: &mut Vec<u8>) {
+    let Some(first) = values.first() else { return };
+    if alike_portable(values) {
+        return put_run(first.bits(), values.len(), width, out);
+    }
+    // Packed values come in eights; what fills up the last is read and thrown away.
+    put_varint((values.len() as u64).div_ceil(8) << 1 | 1, out);
+    let bytes = values.len().div_ceil(8) * width as usize;
+    out.reserve(bytes + 8);
+    let end = out.len() + bytes;
+    let (whole, rest) = values.as_chunks::<MINIBLOCK>();
+    for values in whole {
+        T::put_bits(values, width, out);
+    }
+    let mut last = [T::default(); MINIBLOCK];
+    last[..rest.len()].copy_from_slice(rest);
+    T::put_bits(&last, width, out);
+    out.truncate(end);
+}
+
+#[inline(always)]
+fn bounds_portable<T: Integer>(values: &[T]) -> (T, T) {
+    values.iter().fold((values[0], values[0]), |(least, most), &value| (least.min(value), most.max(value)))
+}
+
+#[inline(always)]
+fn alike_portable<T: Integer>(values: &[T]) -> bool {
+    // Without a way out in the middle it is done many at a time.
+    let different = |values: &[T]| values.iter().fold(false, |any, &value| any | (value != values[0]));
+    values.chunks(BLOCK).all(|chunk| chunk[0] == values[0] && !different(chunk))
 }
 
 /// Appends one value, so many times.
@@ -130,17 +245,10 @@ pub(crate) fn put_run(value: u64, times: usize, width: u32, out: &mut Vec<u8>) {
     out.extend_from_slice(&value.to_le_bytes()[..width.div_ceil(8) as usize]);
 }
 
-/// Appends the values bit-packed. They come in eights; what fills up the last is read and thrown away.
-pub(crate) fn put_packed(values: &[u32], width: u32, out: &mut Vec<u8>) {
-    put_varint((values.len() as u64).div_ceil(8) << 1 | 1, out);
-    let end = out.len() + values.len().div_ceil(8) * width as usize;
-    for run in values.chunks(MINIBLOCK) {
-        let mut packed = [0; MINIBLOCK];
-        for (place, &value) in packed.iter_mut().zip(run) {
-            *place = u64::from(value);
-        }
-        put_bits(&packed, width, out);
-    }
+/// Appends truths, one in a bit, of which there are `count`.
+pub(crate) fn put_truths(words: &[u64], count: usize, out: &mut Vec<u8>) {
+    let end = out.len() + count.div_ceil(8);
+    words.iter().for_each(|word| out.extend_from_slice(&word.to_le_bytes()));
     out.truncate(end);
 }
 
@@ -161,6 +269,10 @@ fn put_zigzag(value: i64, out: &mut Vec<u8>) {
 /// Differences in a block, and in each of its miniblocks.
 const BLOCK: usize = 128;
 const MINIBLOCK: usize = 32;
+/// The lower halves of every 16, 32 and 64 bits.
+const EVERY_OTHER_8: u64 = 0x00ff_00ff_00ff_00ff;
+const EVERY_OTHER_16: u64 = 0x0000_ffff_0000_ffff;
+const EVERY_OTHER_32: u64 = 0x0000_0000_ffff_ffff;
 
 #[cfg(test)]
 mod tests {
@@ -184,10 +296,10 @@ mod tests {
     fn runs_match_the_example_of_the_format() {
         // Encodings.md, RLE: the numbers 0 to 7 in three bits each.
         let mut out = Vec::new();
-        put_indices(&[0, 1, 2, 3, 4, 5, 6, 7], 3, &mut out);
+        put_indices(&[0_u32, 1, 2, 3, 4, 5, 6, 7], 3, &mut out);
         assert_eq!(out, [3, 0b1000_1000, 0b1100_0110, 0b1111_1010]);
         let mut out = Vec::new();
-        put_indices(&[4; 100], 3, &mut out);
+        put_indices(&[4_u8; 100], 3, &mut out);
         assert_eq!(out, [200, 1, 4]);
     }
 
@@ -195,7 +307,8 @@ mod tests {
     fn bits_of_every_width_come_back() {
         for width in 1..=64 {
             let mask = u64::MAX >> (64 - width);
-            let values = std::array::from_fn(|n| (n as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) & mask);
+            let values: [u64; MINIBLOCK] =
+                std::array::from_fn(|n| (n as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) & mask);
             let mut out = Vec::new();
             put_bits(&values, width, &mut out);
             assert_eq!(out.len(), 4 * width as usize);
@@ -206,5 +319,32 @@ mod tests {
                 assert_eq!(back, value, "value {number} of width {width}");
             }
         }
+    }
+
+    #[test]
+    fn every_processor_gives_the_same_bytes() {
+        let mut dice = mqttlab_units::Seed(5).dice();
+        for count in [1, 2, 31, 32, 33, 127, 128, 129, 130, 1000] {
+            for bits in 0..=64 {
+                let wide: Vec<u64> =
+                    (0..count).map(|_| dice.bits().checked_shr(64 - bits).unwrap_or(0)).collect();
+                let narrow: Vec<u32> = wide.iter().map(|&value| value as u32).collect();
+                let bytes: Vec<u8> = wide.iter().map(|&value| value as u8).collect();
+                check_both(&bytes, bits.min(8));
+                check_both(&wide, bits);
+                check_both(&narrow, bits.min(32));
+            }
+        }
+    }
+
+    fn check_both<T: Integer + std::fmt::Debug>(values: &[T], bits: u32) {
+        let (mut chosen, mut portable) = (Vec::new(), Vec::new());
+        put_differences(values, &mut chosen);
+        put_differences_portable(values, &mut portable);
+        put_indices(values, bits.max(1), &mut chosen);
+        put_indices_portable(values, bits.max(1), &mut portable);
+        assert_eq!(chosen, portable);
+        assert_eq!(bounds(values), bounds_portable(values));
+        assert_eq!(alike(values), alike_portable(values));
     }
 }

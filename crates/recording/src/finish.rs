@@ -157,7 +157,7 @@ fn events(from: &Path, to: &Path, layout: &Layout) -> Result<(FileSize, Vec<Cont
             took_ns: event.took.map(|took| took.as_ns()),
             detail: Some(&*detail).filter(|detail| !detail.is_empty()),
         };
-        table.push(|columns| columns.push(&row))
+        table.push(|columns, place| columns.set(place, &row))
     })?;
     Ok((table.finish()?, contacts))
 }
@@ -177,7 +177,7 @@ fn resources(from: &Path, to: &Path) -> Result<FileSize> {
             pressure_memory_us: resource.pressure_memory.as_ns() / 1000,
             pressure_io_us: resource.pressure_io.as_ns() / 1000,
         };
-        table.push(|columns| columns.push(&row))
+        table.push(|columns, place| columns.set(place, &row))
     })?;
     table.finish()
 }
@@ -207,7 +207,7 @@ fn clients(to: &Path, layout: &Layout, contacts: &[Contact], tallies: &[Tally]) 
             disconnects: contact.disconnects,
             reconnects: contact.reconnects,
         };
-        table.push(|columns| columns.push(&row))?;
+        table.push(|columns, place| columns.set(place, &row))?;
     }
     table.finish()
 }

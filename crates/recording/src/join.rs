@@ -2,8 +2,9 @@
 //!
 //! The rows of a message are scattered over four spools. They are brought together by publisher and sequence, a
 //! range of these at a time, so that memory is bounded whatever the length of the run: a first pass counts rows
-//! by blocks of sequences and cuts the ranges, then each range takes one pass over the spools. The table comes out
-//! ordered by publisher, sequence and receiver, whichever thread pushed first.
+//! by blocks of sequences and cuts the ranges, then each range takes one pass over the spools. When the rows are
+//! few enough, the first pass has kept them and is the only one. The table comes out ordered by publisher, sequence
+//! and receiver, whichever thread pushed first.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -12,6 +13,7 @@ use std::path::Path;
 use mqttlab_units::Instant;
 
 use crate::error::Result;
+use crate::hash::FoldedHash;
 use crate::layout::Layout;
 use crate::record::Record;
 use crate::rows::{Acknowledged, MessageFate, Phase, Received, Sent, Unsent};
@@ -44,20 +46,27 @@ pub(crate) fn messages(
     layout: &Layout,
     range_rows: u64,
 ) -> Result<(FileSize, Vec<Tally>, Fates)> {
-    let survey = Survey::of(from)?;
+    let (survey, rows) = Survey::of(from, range_rows)?;
     let mut out = Out {
         layout,
         table: TableWriter::create(to)?,
         tallies: vec![Tally::default(); layout.clients.len()],
-        fates: Fates::new(),
+        fates: [0; MessageFate::ALL.len()],
     };
-    for range in ranges(&survey.blocks, BLOCK_BITS, range_rows) {
-        Rows::read(from, &range, &survey)?.write(&mut out)?;
+    if let Some(rows) = rows {
+        rows.ordered().write(&mut out)?;
+    } else {
+        let blocks = survey.blocks.iter().map(|(&block, &count)| (block, count)).collect();
+        for range in ranges(&blocks, BLOCK_BITS, range_rows) {
+            Rows::read(from, &range, &survey)?.ordered().write(&mut out)?;
+        }
     }
     if survey.foreign {
         write_foreign(from, &mut out)?;
     }
-    Ok((out.table.finish()?, out.tallies, out.fates))
+    let met = MessageFate::ALL.iter().zip(out.fates).filter(|(_, count)| *count > 0);
+    let fates = met.map(|(fate, count)| (fate.as_str(), count)).collect();
+    Ok((out.table.finish()?, out.tallies, fates))
 }
 
 /// Cuts the counted blocks into ranges of keys with at most `rows` rows each; a block with more is a range alone.
@@ -94,45 +103,72 @@ pub(crate) fn for_each<R: Record>(
 }
 
 /// What the first pass finds out.
+#[derive(Default)]
 struct Survey {
     /// Rows by block of keys.
-    blocks: BTreeMap<u64, u64>,
+    blocks: HashMap<u64, u64, FoldedHash>,
     /// Whether there are deliveries that no publisher is known for.
     foreign: bool,
     /// One bit for each delivery in the order of the spool: whether a later message came before it.
     overtaken: Vec<u64>,
+    /// The highest sequence that came from a publisher to a subscriber so far.
+    latest: HashMap<(u32, u32), u32, FoldedHash>,
+}
+
+/// The rows that the first pass has met, until they are too many to be kept.
+struct Kept {
+    rows: Option<Rows>,
+    room: u64,
 }
 
 impl Survey {
-    fn of(dir: &Path) -> Result<Survey> {
-        let mut survey = Survey { blocks: BTreeMap::new(), foreign: false, overtaken: Vec::new() };
-        for_each(dir, Spool::Sent, |row: Sent, _| survey.count(row.publisher, row.sequence))?;
-        for_each(dir, Spool::Unsent, |row: Unsent, _| survey.count(row.publisher, row.sequence))?;
-        for_each(dir, Spool::Acknowledged, |row: Acknowledged, _| survey.count(row.publisher, row.sequence))?;
-        let mut latest: HashMap<(u32, u32), u32> = HashMap::new();
+    /// Counts the rows, and hands out all of them when there are no more than `rows_max`.
+    fn of(dir: &Path, rows_max: u64) -> Result<(Survey, Option<Rows>)> {
+        let mut survey = Survey::default();
+        let mut kept = Kept { rows: Some(Rows::default()), room: rows_max };
+        for_each(dir, Spool::Sent, |row: Sent, _| {
+            survey.count(row.publisher, row.sequence);
+            kept.keep(|rows| rows.sent.push(row))
+        })?;
+        for_each(dir, Spool::Unsent, |row: Unsent, _| {
+            survey.count(row.publisher, row.sequence);
+            kept.keep(|rows| rows.unsent.push(row))
+        })?;
+        for_each(dir, Spool::Acknowledged, |row: Acknowledged, _| {
+            survey.count(row.publisher, row.sequence);
+            kept.keep(|rows| rows.acknowledged.push(row))
+        })?;
         let mut delivery = 0;
         for_each(dir, Spool::Received, |row: Received, _| {
             if delivery % 64 == 0 {
                 survey.overtaken.push(0);
             }
-            if let Some(publisher) = row.publisher {
-                survey.count(publisher, row.sequence)?;
-                let latest = latest.entry((row.subscriber, publisher)).or_insert(row.sequence);
-                let overtaken = row.sequence < *latest;
-                survey.overtaken[delivery / 64] |= u64::from(overtaken) << (delivery % 64);
-                *latest = row.sequence.max(*latest);
-            } else {
-                survey.foreign = true;
-            }
+            let known =
+                row.publisher.map(|publisher| (publisher, survey.delivered(delivery, publisher, &row)));
             delivery += 1;
-            Ok(())
+            let Some((publisher, overtaken)) = known else {
+                survey.foreign = true;
+                return Ok(());
+            };
+            let key = key(publisher, row.sequence);
+            kept.keep(|rows| rows.deliveries.push(Delivery { key, overtaken, row }))
         })?;
-        Ok(survey)
+        survey.latest.clear();
+        Ok((survey, kept.rows))
     }
 
-    fn count(&mut self, publisher: u32, sequence: u32) -> Result<()> {
+    fn count(&mut self, publisher: u32, sequence: u32) {
         *self.blocks.entry(key(publisher, sequence) >> BLOCK_BITS).or_default() += 1;
-        Ok(())
+    }
+
+    /// Counts a delivery whose publisher is known, and says whether a later message came before it.
+    fn delivered(&mut self, delivery: usize, publisher: u32, row: &Received) -> bool {
+        self.count(publisher, row.sequence);
+        let latest = self.latest.entry((row.subscriber, publisher)).or_insert(row.sequence);
+        let overtaken = row.sequence < *latest;
+        self.overtaken[delivery / 64] |= u64::from(overtaken) << (delivery % 64);
+        *latest = row.sequence.max(*latest);
+        overtaken
     }
 
     fn was_overtaken(&self, delivery: usize) -> bool {
@@ -140,7 +176,21 @@ impl Survey {
     }
 }
 
-/// The rows of one range, each kind ordered by key.
+impl Kept {
+    fn keep(&mut self, keep: impl FnOnce(&mut Rows)) -> Result<()> {
+        if self.room == 0 {
+            self.rows = None;
+        }
+        if let Some(rows) = &mut self.rows {
+            self.room -= 1;
+            keep(rows);
+        }
+        Ok(())
+    }
+}
+
+/// The rows of one range.
+#[derive(Default)]
 struct Rows {
     sent: Vec<Sent>,
     unsent: Vec<Unsent>,
@@ -148,6 +198,7 @@ struct Rows {
     deliveries: Vec<Delivery>,
 }
 
+#[derive(Clone, Copy)]
 struct Delivery {
     key: u64,
     overtaken: bool,
@@ -156,8 +207,7 @@ struct Delivery {
 
 impl Rows {
     fn read(dir: &Path, range: &Range<u64>, survey: &Survey) -> Result<Rows> {
-        let mut rows =
-            Rows { sent: Vec::new(), unsent: Vec::new(), acknowledged: Vec::new(), deliveries: Vec::new() };
+        let mut rows = Rows::default();
         for_each(dir, Spool::Sent, |row: Sent, _| {
             take_if(range, key(row.publisher, row.sequence), row, &mut rows.sent)
         })?;
@@ -175,22 +225,22 @@ impl Rows {
             let key = key(publisher, row.sequence);
             take_if(range, key, Delivery { key, overtaken, row }, &mut rows.deliveries)
         })?;
-        rows.order();
         Ok(rows)
     }
 
-    /// Orders by key. The sorts are stable: rows of the same key stay in the order in which they were pushed.
-    fn order(&mut self) {
-        self.sent.sort_by_key(|row| key(row.publisher, row.sequence));
+    /// Each kind ordered by key. Rows of the same key stay in the order in which they were pushed.
+    fn ordered(self) -> Rows {
+        let mut sent = ordered(self.sent, |row| (key(row.publisher, row.sequence), 0));
         // The last one said is what holds.
-        self.sent.reverse();
-        self.sent.dedup_by_key(|row| key(row.publisher, row.sequence));
-        self.sent.reverse();
-        self.unsent.sort_by_key(|row| key(row.publisher, row.sequence));
-        self.unsent.dedup_by_key(|row| key(row.publisher, row.sequence));
-        self.acknowledged.sort_by_key(|row| key(row.publisher, row.sequence));
-        self.acknowledged.dedup_by_key(|row| key(row.publisher, row.sequence));
-        self.deliveries.sort_by_key(|delivery| (delivery.key, delivery.row.subscriber));
+        sent.reverse();
+        sent.dedup_by_key(|row| key(row.publisher, row.sequence));
+        sent.reverse();
+        let mut unsent = ordered(self.unsent, |row| (key(row.publisher, row.sequence), 0));
+        unsent.dedup_by_key(|row| key(row.publisher, row.sequence));
+        let mut acknowledged = ordered(self.acknowledged, |row| (key(row.publisher, row.sequence), 0));
+        acknowledged.dedup_by_key(|row| key(row.publisher, row.sequence));
+        let deliveries = ordered(self.deliveries, |delivery| (delivery.key, delivery.row.subscriber));
+        Rows { sent, unsent, acknowledged, deliveries }
     }
 
     /// Walks all four kinds side by side.
@@ -224,6 +274,21 @@ impl Rows {
     }
 }
 
+/// The rows by key, equal ones in the order that they had. Keys are moved about in place of rows, which are several
+/// times as large.
+fn ordered<R: Copy>(rows: Vec<R>, key: impl Fn(&R) -> (u64, u32)) -> Vec<R> {
+    if rows.is_sorted_by_key(&key) {
+        return rows;
+    }
+    let mut keys: Vec<u128> = Vec::with_capacity(rows.len());
+    for (place, row) in rows.iter().enumerate() {
+        let (first, second) = key(row);
+        keys.push(u128::from(first) << 64 | u128::from(second) << 32 | place as u128);
+    }
+    keys.sort_unstable();
+    keys.iter().map(|&key| rows[key as u32 as usize]).collect()
+}
+
 fn take_if<R>(range: &Range<u64>, key: u64, row: R, rows: &mut Vec<R>) -> Result<()> {
     if range.contains(&key) {
         rows.push(row);
@@ -246,7 +311,8 @@ struct Out<'a> {
     layout: &'a Layout,
     table: TableWriter<MessageColumns<'static>>,
     tallies: Vec<Tally>,
-    fates: Fates,
+    /// Rows by the number of their fate.
+    fates: [u64; MessageFate::ALL.len()],
 }
 
 impl<'a> Out<'a> {
@@ -370,8 +436,8 @@ impl<'a> Out<'a> {
     }
 
     fn row(&mut self, row: &MessageRow<'_>) -> Result<()> {
-        *self.fates.entry(row.fate.as_str()).or_default() += 1;
-        self.table.push(|columns| columns.push(row))
+        self.fates[row.fate as usize] += 1;
+        self.table.push(|columns, place| columns.set(place, row))
     }
 }
 
@@ -401,8 +467,8 @@ fn write_foreign(from: &Path, out: &mut Out<'_>) -> Result<()> {
 
 /// A block is this many bits of the key: 65536 messages of one publisher.
 const BLOCK_BITS: u32 = 16;
-/// Rows in memory at a time: about 150 MiB of them.
-pub(crate) const RANGE_ROWS: u64 = 1 << 21;
+/// Rows in memory at a time: about 150 MiB of them, with the copy that is put in order.
+pub(crate) const RANGE_ROWS: u64 = 1 << 20;
 const EMPTY: MessageRow<'static> = MessageRow {
     publisher: None,
     sequence: None,

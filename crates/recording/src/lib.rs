@@ -18,16 +18,20 @@
 //!
 //! What it does not model: the loss of power. Nothing is synced to the disk before the recording is finished.
 
+mod absent;
 mod column;
 mod direct;
+mod distinct;
 mod encoding;
 mod error;
 mod finish;
 mod frames;
+mod hash;
 pub mod identity;
 mod join;
 mod layout;
 mod packets;
+mod pages;
 pub mod pcapng;
 mod record;
 mod recorder;
@@ -36,6 +40,7 @@ mod run;
 mod spool;
 mod table;
 mod tables;
+mod words;
 
 pub use direct::DirectRecorder;
 pub use error::{Error, Result};
@@ -43,6 +48,7 @@ pub use finish::{Finish, Summary, finalise, recover};
 pub use frames::{
     FrameAnalyser, HeaderAnalyser, Headers, Judgement, SeenPacket, SeenSegment, SegmentAnalyser,
 };
+pub use hash::{Folded, FoldedHash};
 pub use layout::{Client, Layout, Topic};
 pub use packets::LinkTally;
 pub use recorder::{Recorder, Sink, Strain};

@@ -51,7 +51,26 @@ pub(crate) struct PacketTables {
     packets: TableWriter<PacketColumns<'static>>,
     control_packets: TableWriter<ControlPacketColumns<'static>>,
     network_metrics: TableWriter<NetworkMetricColumns<'static>>,
-    tallies: Vec<LinkTally>,
+    /// What came to each link in each direction.
+    counts: Vec<Counts>,
+}
+
+/// A [`LinkTally`] in the making: there are many links, and on most of them nothing happens but delivery.
+#[derive(Default)]
+struct Counts {
+    frames: u64,
+    bytes: u64,
+    otherwise: Option<Box<Otherwise>>,
+}
+
+/// Frames that were not delivered as they were sent.
+#[derive(Default)]
+struct Otherwise {
+    frames: u64,
+    bytes: u64,
+    corrupted: u64,
+    duplicated: u64,
+    dropped: BTreeMap<&'static str, u64>,
 }
 
 /// What became of them.
@@ -69,62 +88,88 @@ impl PacketTables {
             packets: TableWriter::create(dir)?,
             control_packets: TableWriter::create(dir)?,
             network_metrics: TableWriter::create(dir)?,
-            tallies: Vec::new(),
+            counts: Vec::new(),
         })
     }
 
     #[inline]
     pub(crate) fn packet(&mut self, row: &PacketRow<'_>) -> Result<()> {
         self.tally(row);
-        self.packets.push(|columns| columns.push(row))
+        self.packets.push(|columns, place| columns.set(place, row))
     }
 
     pub(crate) fn control_packet(&mut self, row: &ControlPacketRow<'_>) -> Result<()> {
-        self.control_packets.push(|columns| columns.push(row))
+        self.control_packets.push(|columns, place| columns.set(place, row))
     }
 
     pub(crate) fn network_metric(&mut self, row: &NetworkMetricRow<'_>) -> Result<()> {
-        self.network_metrics.push(|columns| columns.push(row))
+        self.network_metrics.push(|columns, place| columns.set(place, row))
     }
 
     #[inline]
     fn tally(&mut self, row: &PacketRow<'_>) {
         let place = usize::from(row.link) * 2 + row.direction as usize;
-        if place >= self.tallies.len() {
-            self.tallies.resize_with(place + 1, LinkTally::default);
+        if place >= self.counts.len() {
+            self.counts.resize_with(place + 1, Counts::default);
         }
-        let tally = &mut self.tallies[place];
-        if row.fate != FrameFate::Duplicated {
-            tally.frames += 1;
-            tally.bytes += u64::from(row.frame_bytes);
-        }
-        match row.fate {
-            FrameFate::Delivered => {
-                tally.delivered += 1;
-                tally.delivered_bytes += u64::from(row.frame_bytes);
-            }
-            FrameFate::Corrupted => tally.corrupted += 1,
-            FrameFate::Duplicated => tally.duplicated += 1,
-            FrameFate::Dropped => {
-                *tally.dropped.entry(row.cause.unwrap_or(Cause::None).as_str()).or_default() += 1;
-            }
+        let counts = &mut self.counts[place];
+        if row.fate == FrameFate::Delivered {
+            counts.frames += 1;
+            counts.bytes += u64::from(row.frame_bytes);
+        } else {
+            counts.otherwise(row);
         }
     }
 
     pub(crate) fn finish(self, layout: &Layout) -> Result<Network> {
-        let mut links = self.tallies;
-        for (place, tally) in links.iter_mut().enumerate() {
-            tally.link =
-                layout.links.get(place / 2).cloned().unwrap_or_else(|| format!("link {}", place / 2));
-            tally.direction = Direction::ALL[place % 2].as_str();
-        }
-        links.retain(|tally| tally.frames > 0);
+        let links = self.counts.into_iter().enumerate().filter_map(|(place, counts)| {
+            let name = layout.links.get(place / 2).cloned();
+            let link = name.unwrap_or_else(|| format!("link {}", place / 2));
+            let tally = counts.tally(link, Direction::ALL[place % 2].as_str());
+            (tally.frames > 0).then_some(tally)
+        });
+        let links = links.collect();
         let files = BTreeMap::from([
             ("packets.parquet".to_string(), self.packets.finish()?),
             ("control_packets.parquet".to_string(), self.control_packets.finish()?),
             ("network_metrics.parquet".to_string(), self.network_metrics.finish()?),
         ]);
         Ok(Network { files, links, warnings: Vec::new() })
+    }
+}
+
+impl Counts {
+    #[cold]
+    fn otherwise(&mut self, row: &PacketRow<'_>) {
+        let otherwise = self.otherwise.get_or_insert_default();
+        if row.fate == FrameFate::Duplicated {
+            otherwise.duplicated += 1;
+            return;
+        }
+        self.frames += 1;
+        self.bytes += u64::from(row.frame_bytes);
+        otherwise.frames += 1;
+        otherwise.bytes += u64::from(row.frame_bytes);
+        if row.fate == FrameFate::Corrupted {
+            otherwise.corrupted += 1;
+        } else {
+            *otherwise.dropped.entry(row.cause.unwrap_or(Cause::None).as_str()).or_default() += 1;
+        }
+    }
+
+    fn tally(self, link: String, direction: &'static str) -> LinkTally {
+        let otherwise = self.otherwise.unwrap_or_default();
+        LinkTally {
+            link,
+            direction,
+            frames: self.frames,
+            bytes: self.bytes,
+            delivered: self.frames - otherwise.frames,
+            delivered_bytes: self.bytes - otherwise.bytes,
+            corrupted: otherwise.corrupted,
+            duplicated: otherwise.duplicated,
+            dropped: otherwise.dropped,
+        }
     }
 }
 

@@ -152,7 +152,7 @@ macro_rules! words {
             }
         }
 
-        impl $crate::column::Word for $name {
+        impl $crate::words::Word for $name {
             const WORDS: &'static [&'static str] = &[$($word,)*];
             fn code(self) -> u8 {
                 self as u8
@@ -160,23 +160,23 @@ macro_rules! words {
         }
 
         impl $crate::table::Cell for $name {
-            type Buffer = $crate::column::Codes<$name>;
+            type Buffer = $crate::words::Codes<$name>;
             const KIND: &'static str = "text";
             #[inline]
-            fn push(self, buffer: &mut Self::Buffer) {
-                buffer.push(self);
+            fn set(self, place: usize, buffer: &mut Self::Buffer) {
+                buffer.codes.set(place, $crate::words::Word::code(self));
             }
         }
 
         impl $crate::table::Cell for Option<$name> {
-            type Buffer = $crate::column::Codes<$name>;
+            type Buffer = $crate::words::Codes<$name>;
             const KIND: &'static str = "text";
             const NULLABLE: bool = true;
             #[inline]
-            fn push(self, buffer: &mut Self::Buffer) {
-                buffer.presence.push(self.is_some());
-                if let Some(word) = self {
-                    buffer.push(word);
+            fn set(self, place: usize, buffer: &mut Self::Buffer) {
+                match self {
+                    Some(word) => buffer.codes.set(place, $crate::words::Word::code(word)),
+                    None => buffer.codes.absent.set(place),
                 }
             }
         }

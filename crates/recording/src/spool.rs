@@ -7,7 +7,8 @@
 //! synced to the disk before the recording is finished.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read, Write};
+use std::io::{self, Read, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::SCHEMA_VERSION;
@@ -115,8 +116,11 @@ pub(crate) fn create(spool: Spool, dir: &Path) -> Result<File> {
 pub(crate) struct Reader {
     spool: Spool,
     path: PathBuf,
-    file: BufReader<File>,
-    record: Vec<u8>,
+    file: File,
+    /// What has been read of the file and not been passed: everything from the record to `read`.
+    bytes: Vec<u8>,
+    record: Range<usize>,
+    read: usize,
     /// Where in the file the next byte is read.
     place: u64,
 }
@@ -130,13 +134,8 @@ impl Reader {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(source) => return Err(Error::Disk { action: "open", path, source }),
         };
-        let mut reader = Reader {
-            spool,
-            path,
-            file: BufReader::with_capacity(1 << 20, file),
-            record: Vec::new(),
-            place: 0,
-        };
+        let mut reader =
+            Reader { spool, path, file, bytes: vec![0; READ_BYTES], record: 0..0, read: 0, place: 0 };
         Ok(if reader.header_is_whole()? { Some(reader) } else { None })
     }
 
@@ -144,8 +143,8 @@ impl Reader {
         if !self.fill(HEADER_BYTES)? {
             return Ok(false);
         }
-        let version = u32::from_le_bytes(self.record[8..12].try_into().expect("four bytes"));
-        if &self.record[..8] != MAGIC {
+        let version = u32::from_le_bytes(self.record()[8..12].try_into().expect("four bytes"));
+        if &self.record()[..8] != MAGIC {
             return Err(Error::Damaged { path: self.path.clone(), what: "it is not a spool".into() });
         }
         if version > SCHEMA_VERSION {
@@ -155,7 +154,7 @@ impl Reader {
                 known: SCHEMA_VERSION,
             });
         }
-        if self.record[..] != self.spool.header() {
+        if self.record() != self.spool.header() {
             let what = format!("its header is not that of the {} spool", self.spool.name());
             return Err(Error::Damaged { path: self.path.clone(), what });
         }
@@ -169,12 +168,12 @@ impl Reader {
             if !self.fill(4)? {
                 return Ok(None);
             }
-            size = u32::from_le_bytes(self.record[..].try_into().expect("four bytes")) as usize;
+            size = u32::from_le_bytes(self.record().try_into().expect("four bytes")) as usize;
             if size < self.spool.least_bytes() || size > RECORD_BYTES_MAX {
                 return Ok(None);
             }
         }
-        Ok(if self.fill(size)? { Some(&self.record) } else { None })
+        Ok(if self.fill(size)? { Some(self.record()) } else { None })
     }
 
     /// Calls `each` with every row and what lies behind it.
@@ -190,21 +189,44 @@ impl Reader {
         self.place
     }
 
-    /// Reads exactly `size` bytes; `false` when the file ends before.
+    /// What was filled last.
+    fn record(&self) -> &[u8] {
+        &self.bytes[self.record.clone()]
+    }
+
+    /// Makes the next `size` bytes the record; `false` when the file ends before.
+    #[inline]
     fn fill(&mut self, size: usize) -> Result<bool> {
-        self.record.resize(size, 0);
-        match self.file.read_exact(&mut self.record) {
-            Ok(()) => {
-                self.place += size as u64;
-                Ok(true)
-            }
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
-            Err(source) => Err(Error::Disk { action: "read", path: self.path.clone(), source }),
+        if self.read - self.record.end < size && !self.refill(size)? {
+            return Ok(false);
         }
+        self.record = self.record.end..self.record.end + size;
+        self.place += size as u64;
+        Ok(true)
+    }
+
+    /// Reads on until `size` bytes are there; `false` when the file ends before.
+    #[cold]
+    fn refill(&mut self, size: usize) -> Result<bool> {
+        self.bytes.copy_within(self.record.end..self.read, 0);
+        self.read -= self.record.end;
+        self.record = 0..0;
+        self.bytes.resize(self.bytes.len().max(size), 0);
+        while self.read < size {
+            match self.file.read(&mut self.bytes[self.read..]) {
+                Ok(0) => return Ok(false),
+                Ok(count) => self.read += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(source) => return Err(Error::Disk { action: "read", path: self.path.clone(), source }),
+            }
+        }
+        Ok(true)
     }
 }
 
 pub(crate) const HEADER_BYTES: usize = 32;
+/// Bytes of a file that are read at a time.
+const READ_BYTES: usize = 256 << 10;
 const MAGIC: &[u8; 8] = b"MQTTLABS";
 /// No frame is larger: a length beyond it is damage.
 const RECORD_BYTES_MAX: usize = 16 << 20;

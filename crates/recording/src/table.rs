@@ -4,8 +4,8 @@
 //! the file's schema and `docs/recording.md` are made of. A column's meaning is the comment on the row's field; its
 //! unit is the last word of its name.
 //!
-//! Integers are stored as differences (DELTA_BINARY_PACKED), which suits times and counters and costs next to
-//! nothing for constants; words go through a dictionary.
+//! Integers are stored as differences (DELTA_BINARY_PACKED), which suits times and counters, or through a dictionary
+//! where there are few of them; words go through a dictionary.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -19,8 +19,10 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 
 use crate::SCHEMA_VERSION;
-use crate::column::{Buffer, Integers, Plain, Words, Zstd};
+use crate::column::{Buffer, Integers, Plain};
 use crate::error::{Context, Error, Result};
+use crate::pages::Zstd;
+use crate::words::Words;
 
 /// What a table is made of.
 #[derive(Debug)]
@@ -51,14 +53,15 @@ pub(crate) trait Cell {
     type Buffer: Buffer;
     const KIND: &'static str;
     const NULLABLE: bool = false;
-    fn push(self, buffer: &mut Self::Buffer);
+    /// Puts the value into its row's place.
+    fn set(self, place: usize, buffer: &mut Self::Buffer);
 }
 
 /// The columns of one table.
 pub(crate) trait Columns: Default {
     const DESCRIPTION: Description;
     /// Ends a page of every column.
-    fn end_page(&mut self, zstd: &mut Zstd) -> parquet::errors::Result<()>;
+    fn end_page(&mut self, rows: usize, zstd: &mut Zstd) -> parquet::errors::Result<()>;
     /// Writes the gathered pages as a row group.
     fn write(
         &mut self,
@@ -74,8 +77,8 @@ macro_rules! cells {
             type Buffer = $buffer;
             const KIND: &'static str = $name;
             #[inline]
-            fn push(self, buffer: &mut Self::Buffer) {
-                buffer.values.push(self as $stored);
+            fn set(self, place: usize, buffer: &mut Self::Buffer) {
+                buffer.values.set(place, self as $stored);
             }
         }
 
@@ -84,10 +87,10 @@ macro_rules! cells {
             const KIND: &'static str = $name;
             const NULLABLE: bool = true;
             #[inline]
-            fn push(self, buffer: &mut Self::Buffer) {
-                buffer.presence.push(self.is_some());
-                if let Some(value) = self {
-                    buffer.values.push(value as $stored);
+            fn set(self, place: usize, buffer: &mut Self::Buffer) {
+                match self {
+                    Some(value) => buffer.values.set(place, value as $stored),
+                    None => buffer.values.absent.set(place),
                 }
             }
         }
@@ -108,8 +111,8 @@ impl Cell for &str {
     type Buffer = Words;
     const KIND: &'static str = "text";
     #[inline]
-    fn push(self, buffer: &mut Words) {
-        buffer.push(self);
+    fn set(self, place: usize, buffer: &mut Words) {
+        buffer.set(place, self);
     }
 }
 
@@ -117,11 +120,11 @@ impl Cell for Option<&str> {
     type Buffer = Words;
     const KIND: &'static str = "text";
     const NULLABLE: bool = true;
-    #[inline]
-    fn push(self, buffer: &mut Words) {
-        buffer.presence.push(self.is_some());
-        if let Some(word) = self {
-            buffer.push(word);
+    #[inline(always)]
+    fn set(self, place: usize, buffer: &mut Words) {
+        match self {
+            Some(word) => buffer.set(place, word),
+            None => buffer.indices.absent.set(place),
         }
     }
 }
@@ -148,8 +151,9 @@ macro_rules! table {
 
         impl $columns<'static> {
             #[inline]
-            pub(crate) fn push(&mut self, row: &$row<'_>) {
-                $($crate::table::Cell::push(row.$field, &mut self.$field);)*
+            pub(crate) fn set(&mut self, place: usize, row: &$row<'_>) {
+                assert!(place < $crate::table::PAGE_ROWS, "a page has no such row");
+                $($crate::table::Cell::set(row.$field, place, &mut self.$field);)*
             }
         }
 
@@ -165,8 +169,16 @@ macro_rules! table {
                 },)*],
             };
 
-            fn end_page(&mut self, zstd: &mut $crate::column::Zstd) -> parquet::errors::Result<()> {
-                $($crate::column::Buffer::end_page(&mut self.$field, zstd)?;)*
+            fn end_page(
+                &mut self,
+                rows: usize,
+                zstd: &mut $crate::pages::Zstd,
+            ) -> parquet::errors::Result<()> {
+                $({
+                    let nullable = <$kind as $crate::table::Cell>::NULLABLE;
+                    let shape = $crate::column::Shape { rows, nullable };
+                    $crate::column::Buffer::end_page(&mut self.$field, shape, zstd)?;
+                })*
                 Ok(())
             }
 
@@ -174,7 +186,7 @@ macro_rules! table {
                 &mut self,
                 group: &mut parquet::file::writer::SerializedRowGroupWriter<'_, std::fs::File>,
                 schema: &parquet::schema::types::SchemaDescriptor,
-                zstd: &mut $crate::column::Zstd,
+                zstd: &mut $crate::pages::Zstd,
             ) -> parquet::errors::Result<()> {
                 let mut columns = schema.columns().iter();
                 $(
@@ -223,17 +235,19 @@ impl<C: Columns> TableWriter<C> {
         Ok(TableWriter { path, file, schema, columns, zstd, rows_in_page: 0, rows_in_group: 0, rows: 0 })
     }
 
-    /// Adds one row; `push` puts it into the columns.
+    /// Adds one row; `set` puts it into its place in the columns.
     #[inline]
-    pub(crate) fn push(&mut self, push: impl FnOnce(&mut C)) -> Result<()> {
-        push(&mut self.columns);
+    pub(crate) fn push(&mut self, set: impl FnOnce(&mut C, usize)) -> Result<()> {
+        set(&mut self.columns, self.rows_in_page);
         self.rows_in_page += 1;
         if self.rows_in_page == PAGE_ROWS { self.end_page() } else { Ok(()) }
     }
 
     fn end_page(&mut self) -> Result<()> {
-        self.columns.end_page(&mut self.zstd).map_err(|error| on_parquet(error, &temporary(&self.path)))?;
-        self.rows_in_group += std::mem::take(&mut self.rows_in_page);
+        let rows = std::mem::take(&mut self.rows_in_page);
+        let ended = self.columns.end_page(rows, &mut self.zstd);
+        ended.map_err(|error| on_parquet(error, &temporary(&self.path)))?;
+        self.rows_in_group += rows;
         if self.rows_in_group >= GROUP_ROWS { self.end_group() } else { Ok(()) }
     }
 
@@ -314,6 +328,6 @@ fn properties() -> Arc<WriterProperties> {
 }
 
 /// Rows whose values are encoded at once: those of all columns fit the processor's cache.
-const PAGE_ROWS: usize = 1 << 12;
+pub(crate) const PAGE_ROWS: usize = 1 << 12;
 /// Rows of a row group, which are in memory in their encoded form.
-const GROUP_ROWS: usize = 1 << 18;
+const GROUP_ROWS: usize = 1 << 17;

@@ -103,7 +103,8 @@ impl Evidence {
         describe_sack(&frame.segment, &mut self.sack);
         let words =
             [&self.sack, &self.mqtt, &self.marks].map(|text| Some(&**text).filter(|text| !text.is_empty()));
-        let mut row = PacketRow { ack_rtt_ns, ..row(connection, frame, crossing, words) };
+        let mut row = row(connection, frame, crossing, words);
+        row.ack_rtt_ns = ack_rtt_ns;
         match crossing.fate {
             Fate::Delivered(delivery) => {
                 row.start_ns = Some(delivery.start.as_ns());
@@ -290,7 +291,10 @@ fn name(packet: &Packet, text: &mut String) {
     }
     text.push_str(ControlPacketKind::of_type(packet.kind as u8).as_str());
     let written = match (packet.kind == Kind::Publish, packet.id) {
-        (true, 0) => write!(text, "({})", packet.qos.level()),
+        (true, 0) => {
+            text.push_str(["(0)", "(1)", "(2)"][usize::from(packet.qos.level())]);
+            Ok(())
+        }
         (true, id) => write!(text, "({},{id})", packet.qos.level()),
         (false, 0) => Ok(()),
         (false, id) => write!(text, "({id})"),

@@ -23,7 +23,7 @@ pub struct Connection {
     /// Whether its streams were decoded as MQTT.
     pub is_mqtt: bool,
     /// What its CONNECT said.
-    pub connect: Option<Connect>,
+    pub connect: Option<Box<Connect>>,
     /// SYN to the acknowledgment that completed the handshake.
     pub initial_rtt: Option<Duration>,
     /// Smoothed round-trip time of each direction's sender.
@@ -34,6 +34,14 @@ pub struct Connection {
 
 /// A request waits for its answer under the direction it was sent in, its kind and its packet identifier.
 type Waiting = BTreeMap<(Direction, Exchange, u16), Instant>;
+
+/// What a segment brought to light. It is kept from segment to segment for its room.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) completed: Vec<Completed>,
+    /// Packets that the decoder has handed on and that have not been counted yet.
+    packets: Vec<Packet>,
+}
 
 /// Whether a connection's streams are MQTT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +61,7 @@ pub(super) struct Follower {
     protocol: Protocol,
     ways: [Way; 2],
     context: Context,
-    connect: Option<Connect>,
+    connect: Option<Box<Connect>>,
     handshake: Handshake,
     waiting: Waiting,
     last_frame: u64,
@@ -143,7 +151,7 @@ impl Follower {
         frame: u64,
         segment: &Segment,
         payload: Payload<'_>,
-        completed: &mut Vec<Completed>,
+        found: &mut Found,
     ) -> Annotations<'static> {
         self.last_frame = frame;
         let direction = self.direction(segment);
@@ -154,7 +162,7 @@ impl Follower {
         let verdict = self.judge(direction, segment);
         self.handshake(segment);
         let seen = Sighting { time: segment.time, frame };
-        let new_bytes = self.stream(direction, segment, payload, seen, completed);
+        let new_bytes = self.stream(direction, segment, payload, seen, found);
         let rtt = &self.ways[direction as usize].rtt;
         Annotations {
             frame,
@@ -224,7 +232,7 @@ impl Follower {
         segment: &Segment,
         payload: Payload<'_>,
         seen: Sighting,
-        completed: &mut Vec<Completed>,
+        found: &mut Found,
     ) -> u64 {
         let mut sequence = segment.sequence;
         if segment.bits.has(Bits::SYN) {
@@ -236,14 +244,19 @@ impl Follower {
         let mut new_bytes = 0;
         if segment.payload_len > 0 {
             self.sniff(direction, payload);
-            new_bytes = self.with_stream(direction, completed, |stream, sink| {
+            new_bytes = self.with_stream(direction, found, |stream, sink| {
                 stream.push(sequence, segment.payload_len, payload, seen, sink).new_bytes
             });
             self.ways[direction as usize].tally.payload_bytes_unique += new_bytes;
         }
         if segment.bits.has(Bits::ACK) {
             let ack = segment.acknowledgment;
-            self.with_stream(direction.opposite(), completed, |stream, sink| stream.acknowledge(ack, sink));
+            let stream = &mut self.ways[direction.opposite() as usize].stream;
+            if stream.waits() {
+                self.with_stream(direction.opposite(), found, |stream, sink| stream.acknowledge(ack, sink));
+            } else {
+                stream.acknowledge(ack, &mut |_| {});
+            }
         }
         new_bytes
     }
@@ -269,10 +282,10 @@ impl Follower {
     fn with_stream<T>(
         &mut self,
         direction: Direction,
-        completed: &mut Vec<Completed>,
+        found: &mut Found,
         act: impl FnOnce(&mut Reassembler, &mut dyn FnMut(Piece<'_>)) -> T,
     ) -> T {
-        let mut packets = Vec::new();
+        let mut packets = std::mem::take(&mut found.packets);
         let Way { stream, framer, tally, .. } = &mut self.ways[direction as usize];
         let context = &mut self.context;
         let result = act(stream, &mut |piece| {
@@ -283,16 +296,17 @@ impl Follower {
                 framer.feed(context, &piece, &mut packets);
             }
         });
-        for packet in packets {
-            self.packet(direction, packet, completed);
+        for packet in packets.drain(..) {
+            self.packet(direction, packet, found);
         }
+        found.packets = packets;
         result
     }
 
     /// Damaged packets are handed on, but the decoder counts them with those that were cut.
-    fn packet(&mut self, direction: Direction, packet: Packet, completed: &mut Vec<Completed>) {
+    fn packet(&mut self, direction: Direction, packet: Packet, found: &mut Found) {
         if packet.damaged {
-            completed.push(Completed { connection: self.number, direction, packet });
+            found.completed.push(Completed { connection: self.number, direction, packet });
             return;
         }
         let way = &mut self.ways[direction as usize];
@@ -302,10 +316,10 @@ impl Follower {
             way.publishes_from.count(packet.first.frame, &mut way.tally.publish_starts_per_segment);
         }
         if let Some(connect) = &packet.connect {
-            self.connect = Some((**connect).clone());
+            self.connect = Some(connect.clone());
         }
         self.exchange(direction, &packet);
-        completed.push(Completed { connection: self.number, direction, packet });
+        found.completed.push(Completed { connection: self.number, direction, packet });
     }
 
     /// Starts waiting for an answer, or ends it. Repeated requests wait from the first.
@@ -317,7 +331,8 @@ impl Follower {
                 && let Some(elapsed) = packet.complete.time.checked_since(since)
             {
                 let tally = &mut self.ways[requester as usize].tally;
-                tally.exchange_ns[exchange as usize].record(elapsed.as_ns());
+                tally.exchanged_ns_mut(exchange).record(elapsed.as_ns());
+                self.forget_rare(exchange);
             }
         }
         if let Some(exchange) = requested(packet.kind, packet.qos) {
@@ -325,9 +340,16 @@ impl Follower {
         }
     }
 
-    pub(super) fn finish(mut self, completed: &mut Vec<Completed>) -> Connection {
+    /// Most connections wait for an answer when they begin and never again, and need no room for it any more.
+    fn forget_rare(&mut self, exchange: Exchange) {
+        if self.waiting.is_empty() && matches!(exchange, Exchange::Connect | Exchange::Subscribe) {
+            self.waiting = Waiting::new();
+        }
+    }
+
+    pub(super) fn finish(mut self, found: &mut Found) -> Connection {
         for direction in Direction::BOTH {
-            self.with_stream(direction, completed, |stream, sink| stream.finish(sink));
+            self.with_stream(direction, found, |stream, sink| stream.finish(sink));
             let mut packets = Vec::new();
             let way = &mut self.ways[direction as usize];
             if let Some(framer) = &mut way.framer {
@@ -336,7 +358,7 @@ impl Follower {
                 way.tally.partial = framer.counts().partial;
             }
             for packet in packets {
-                self.packet(direction, packet, completed);
+                self.packet(direction, packet, found);
             }
             let way = &mut self.ways[direction as usize];
             way.publishes_in.end(&mut way.tally.publish_per_segment);

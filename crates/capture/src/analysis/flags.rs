@@ -127,8 +127,8 @@ pub(super) struct Half {
     window: Option<u16>,
     window_scale: Scale,
     duplicate_acks: u32,
-    sack: [(u32, u32); 4],
-    sack_blocks: usize,
+    /// Bytes above the acknowledgment number that its last segment reported as received.
+    sacked_bytes: u32,
     last_marks: Marks,
     unacknowledged: Unacknowledged,
     /// Whether bytes in flight cannot be told, because a hole in the capture waits for an acknowledgment.
@@ -198,7 +198,7 @@ pub(super) fn judge(
     if segment.payload_len > 0 && !forward.in_flight_unknown {
         // The FIN takes up a sequence number, but is no byte in flight.
         let fin = u32::from(segment.bits.has(Bits::FIN));
-        let sacked = reverse.sacked_bytes();
+        let sacked = reverse.sacked_bytes;
         let span = forward.unacknowledged.span().map(|span| span.saturating_sub(sacked + fin));
         verdict.bytes_in_flight = span.filter(|&bytes| bytes > 0);
     }
@@ -224,8 +224,8 @@ impl Half {
         if segment.bits.has(Bits::ACK) {
             reverse.in_flight_unknown = false;
         }
-        self.sack_blocks = segment.options.sack().len();
-        self.sack = segment.options.sack;
+        let blocks = segment.options.sack().iter();
+        self.sacked_bytes = blocks.fold(0, |sum, &(left, right)| sum.wrapping_add(right.wrapping_sub(left)));
     }
 
     fn remember(&mut self, view: &View<'_>, marks: Marks) {
@@ -250,12 +250,6 @@ impl Half {
         self.last_ack = view.ack;
         self.last_ack_time = segment.time;
         self.last_marks = marks;
-    }
-
-    /// Bytes above the acknowledgment number that this side's last segment reported as received.
-    fn sacked_bytes(&self) -> u32 {
-        let blocks = &self.sack[..self.sack_blocks];
-        blocks.iter().fold(0, |sum: u32, &(left, right)| sum.wrapping_add(right.wrapping_sub(left)))
     }
 
     /// The right edge of the window that this side offers, when its scale is known.

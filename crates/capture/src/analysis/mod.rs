@@ -18,6 +18,7 @@ mod unacknowledged;
 
 use std::collections::HashMap;
 
+use mqttlab_recording::FoldedHash;
 use mqttlab_units::{Duration, Instant};
 
 use crate::metrics::Tally;
@@ -25,7 +26,7 @@ use crate::mqtt::Packet;
 use crate::reader::Frame;
 use crate::reassembly::Payload;
 use crate::segment::{Bits, Endpoint, Segment, Transport, dissect};
-use connection::Follower;
+use connection::{Follower, Found};
 
 pub use connection::Connection;
 pub use flags::{Marks, Verdict};
@@ -131,16 +132,19 @@ pub struct Analysis {
     pub datagrams: u64,
 }
 
+/// Both ends of a connection, the lesser one first.
+type Ends = (Endpoint, Endpoint);
+
 /// Follows every connection.
 pub struct Analyser {
     settings: Settings,
     frames: u64,
-    followers: Vec<Option<Follower>>,
+    followers: Vec<Option<Box<Follower>>>,
     vacant: Vec<usize>,
-    by_ends: HashMap<(Endpoint, Endpoint), usize>,
-    latest: Option<((Endpoint, Endpoint), usize)>,
+    by_ends: HashMap<Ends, usize, FoldedHash>,
+    latest: Option<(Ends, usize)>,
     seen_connections: u64,
-    packets: Vec<Completed>,
+    found: Found,
     all_frames: Tally,
     analysis: Analysis,
 }
@@ -153,10 +157,10 @@ impl Analyser {
             frames: 0,
             followers: Vec::new(),
             vacant: Vec::new(),
-            by_ends: HashMap::new(),
+            by_ends: HashMap::default(),
             latest: None,
             seen_connections: 0,
-            packets: Vec::new(),
+            found: Found::default(),
             all_frames: Tally::default(),
             analysis: Analysis::default(),
         }
@@ -188,31 +192,31 @@ impl Analyser {
     pub fn segment(&mut self, segment: &Segment, payload: Payload<'_>) -> Annotations<'_> {
         self.frames += 1;
         self.all_frames.frame(segment.time, segment.frame_len);
-        self.packets.clear();
+        self.found.completed.clear();
         let ends = ordered(segment.source, segment.destination);
         let (slot, reused) = self.slot(ends, segment);
         let follower = self.followers[slot].as_mut().expect("a slot in the index is occupied");
-        let mut annotations = follower.segment(self.frames, segment, payload, &mut self.packets);
+        let mut annotations = follower.segment(self.frames, segment, payload, &mut self.found);
         if reused {
             annotations.verdict.marks.set(Marks::REUSED_PORTS);
             follower.reused(annotations.direction);
         }
-        annotations.packets = &self.packets;
+        annotations.packets = &self.found.completed;
         annotations
     }
 
     /// Ends all connections. What still waits behind holes is decoded and returned.
     pub fn flush(&mut self) -> &[Completed] {
-        self.packets.clear();
+        self.found.completed.clear();
         self.by_ends.clear();
         self.vacant.clear();
         self.latest = None;
-        let mut open: Vec<Follower> = self.followers.drain(..).flatten().collect();
-        open.sort_by_key(Follower::number);
+        let mut open: Vec<Box<Follower>> = self.followers.drain(..).flatten().collect();
+        open.sort_by_key(|follower| follower.number());
         for follower in open {
             self.finish_connection(follower);
         }
-        &self.packets
+        &self.found.completed
     }
 
     /// Everything that was counted, after [`Analyser::flush`].
@@ -231,7 +235,7 @@ impl Analyser {
     }
 
     /// Where the segment's connection is followed, and whether it took over the ports of an earlier one.
-    fn slot(&mut self, ends: (Endpoint, Endpoint), segment: &Segment) -> (usize, bool) {
+    fn slot(&mut self, ends: Ends, segment: &Segment) -> (usize, bool) {
         let known = match self.latest {
             Some((latest, slot)) if latest == ends => Some(slot),
             _ => self.by_ends.get(&ends).copied(),
@@ -255,13 +259,13 @@ impl Analyser {
             self.followers.push(None);
             self.followers.len() - 1
         });
-        self.followers[slot] = Some(follower);
+        self.followers[slot] = Some(Box::new(follower));
         self.by_ends.insert(ends, slot);
         self.latest = Some((ends, slot));
         (slot, reused)
     }
 
-    fn close(&mut self, ends: (Endpoint, Endpoint), slot: usize) {
+    fn close(&mut self, ends: Ends, slot: usize) {
         self.by_ends.remove(&ends);
         self.latest = None;
         if let Some(follower) = self.followers[slot].take() {
@@ -272,7 +276,7 @@ impl Analyser {
 
     /// Finishes the half of the connections that have been idle longest, so that the search for them is rare.
     fn close_idle(&mut self) {
-        let mut by_age: Vec<(u64, (Endpoint, Endpoint), usize)> = Vec::with_capacity(self.by_ends.len());
+        let mut by_age: Vec<(u64, Ends, usize)> = Vec::with_capacity(self.by_ends.len());
         for (ends, &slot) in &self.by_ends {
             if let Some(follower) = &self.followers[slot] {
                 by_age.push((follower.last_frame(), *ends, slot));
@@ -285,8 +289,8 @@ impl Analyser {
         }
     }
 
-    fn finish_connection(&mut self, follower: Follower) {
-        let connection = follower.finish(&mut self.packets);
+    fn finish_connection(&mut self, follower: Box<Follower>) {
+        let connection = follower.finish(&mut self.found);
         for (sum, tally) in self.analysis.directions.iter_mut().zip(&connection.directions) {
             sum.merge(tally);
         }
@@ -298,6 +302,6 @@ impl Analyser {
     }
 }
 
-fn ordered(a: Endpoint, b: Endpoint) -> (Endpoint, Endpoint) {
+fn ordered(a: Endpoint, b: Endpoint) -> Ends {
     if a <= b { (a, b) } else { (b, a) }
 }

@@ -6,129 +6,268 @@ use std::collections::BTreeMap;
 pub const EXACT_MAX: usize = 8_192;
 /// Buckets per doubling: a histogram's values are within 1/256 of the samples'.
 const SUB_BUCKET_BITS: u32 = 7;
+const BUCKETS: usize = ((u64::BITS - SUB_BUCKET_BITS + 1) << SUB_BUCKET_BITS) as usize;
 
 /// How integer samples (nanoseconds, bytes, packets) are distributed.
 ///
 /// Count, mean, minimum and maximum are always exact. Quantiles are exact up to [`EXACT_MAX`] samples, then within
 /// 0.4 % of their value. Two distributions can be merged, which two means of percentiles cannot.
+///
+/// There are many of them for each connection, most of them empty or of one value: these take no memory of their own.
+#[derive(Clone, Debug)]
+pub struct Distribution(Samples);
+
+#[derive(Clone, Debug)]
+enum Samples {
+    /// All of one value.
+    Same {
+        value: u64,
+        count: u64,
+    },
+    Exact(Box<Exact>),
+    Histogram(Box<Histogram>),
+}
+
+/// Samples as their differences, each in as few bytes as it takes.
 #[derive(Clone, Debug, Default)]
-pub struct Distribution {
+struct Exact {
+    count: u32,
+    latest: u64,
+    bytes: Vec<u8>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Histogram {
     count: u64,
     sum: u128,
     min: u64,
     max: u64,
-    samples: Samples,
+    buckets: BTreeMap<u32, u64>,
+}
+
+/// What can be said of samples, worked out once.
+#[derive(Clone, Debug)]
+pub struct Summary<'a> {
+    /// How many samples.
+    pub count: u64,
+    /// Their sum.
+    pub sum: u128,
+    /// The smallest, 0 when there are none.
+    pub min: u64,
+    /// The largest, 0 when there are none.
+    pub max: u64,
+    ranks: Ranks<'a>,
 }
 
 #[derive(Clone, Debug)]
-enum Samples {
-    Exact(Vec<u64>),
-    Histogram(BTreeMap<u32, u64>),
+enum Ranks<'a> {
+    Same,
+    Sorted(Vec<u64>),
+    Histogram(&'a Histogram),
 }
 
-impl Default for Samples {
+impl Default for Distribution {
     fn default() -> Self {
-        Samples::Exact(Vec::new())
+        Distribution::EMPTY
     }
 }
 
 impl Distribution {
+    /// No samples.
+    pub const EMPTY: Distribution = Distribution(Samples::Same { value: 0, count: 0 });
+
     /// Takes a sample.
+    #[inline]
     pub fn record(&mut self, sample: u64) {
-        self.min = if self.count == 0 { sample } else { self.min.min(sample) };
-        self.max = self.max.max(sample);
-        self.count += 1;
-        self.sum += u128::from(sample);
-        match &mut self.samples {
-            Samples::Exact(samples) if samples.len() < EXACT_MAX => samples.push(sample),
-            Samples::Exact(_) => *self.histogram().entry(bucket(sample)).or_insert(0) += 1,
-            Samples::Histogram(buckets) => *buckets.entry(bucket(sample)).or_insert(0) += 1,
+        match &mut self.0 {
+            Samples::Same { value, count } if *value == sample || *count == 0 => {
+                *value = sample;
+                *count += 1;
+            }
+            Samples::Exact(exact) if (exact.count as usize) < EXACT_MAX => exact.push(sample),
+            Samples::Histogram(histogram) => histogram.add(sample, 1),
+            _ => self.record_many(sample, 1),
+        }
+    }
+
+    /// Takes so many samples of one value, in the form that has room for them.
+    fn record_many(&mut self, sample: u64, times: u64) {
+        if let Samples::Same { value, count } = &mut self.0
+            && (*count == 0 || *value == sample)
+        {
+            (*value, *count) = (sample, *count + times);
+        } else if self.count() + times <= EXACT_MAX as u64 {
+            let exact = self.exact();
+            (0..times).for_each(|_| exact.push(sample));
+        } else {
+            self.histogram().add(sample, times);
         }
     }
 
     /// Takes all samples of another distribution.
     pub fn merge(&mut self, other: &Distribution) {
-        if other.count == 0 {
-            return;
-        }
-        self.min = if self.count == 0 { other.min } else { self.min.min(other.min) };
-        self.max = self.max.max(other.max);
-        self.count += other.count;
-        self.sum += other.sum;
-        match (&mut self.samples, &other.samples) {
-            (Samples::Exact(ours), Samples::Exact(theirs)) if ours.len() + theirs.len() <= EXACT_MAX => {
-                ours.extend_from_slice(theirs);
+        match &other.0 {
+            Samples::Same { count: 0, .. } => {}
+            Samples::Same { value, count } => self.record_many(*value, *count),
+            Samples::Exact(theirs) if self.count() + u64::from(theirs.count) <= EXACT_MAX as u64 => {
+                let exact = self.exact();
+                theirs.samples().for_each(|sample| exact.push(sample));
             }
-            (_, Samples::Exact(theirs)) => {
-                let buckets = self.histogram();
-                theirs.iter().for_each(|&sample| *buckets.entry(bucket(sample)).or_insert(0) += 1);
-            }
-            (_, Samples::Histogram(theirs)) => {
-                let buckets = self.histogram();
-                theirs.iter().for_each(|(&index, &count)| *buckets.entry(index).or_insert(0) += count);
-            }
+            Samples::Exact(theirs) => self.histogram().add_all(theirs),
+            Samples::Histogram(theirs) => self.histogram().merge(theirs),
         }
     }
 
-    fn histogram(&mut self) -> &mut BTreeMap<u32, u64> {
-        if let Samples::Exact(samples) = &self.samples {
-            let mut buckets = BTreeMap::new();
-            samples.iter().for_each(|&sample| *buckets.entry(bucket(sample)).or_insert(0) += 1);
-            self.samples = Samples::Histogram(buckets);
+    /// The samples one by one, of which there must not be too many.
+    fn exact(&mut self) -> &mut Exact {
+        if let Samples::Same { value, count } = self.0 {
+            let mut exact = Box::<Exact>::default();
+            (0..count).for_each(|_| exact.push(value));
+            self.0 = Samples::Exact(exact);
         }
-        match &mut self.samples {
-            Samples::Histogram(buckets) => buckets,
-            Samples::Exact(_) => unreachable!("the samples were just turned into a histogram"),
+        match &mut self.0 {
+            Samples::Exact(exact) => exact,
+            _ => unreachable!("a histogram does not have few samples"),
+        }
+    }
+
+    fn histogram(&mut self) -> &mut Histogram {
+        if !matches!(self.0, Samples::Histogram(_)) {
+            let mut histogram = Box::<Histogram>::default();
+            match &self.0 {
+                Samples::Same { value, count } => histogram.add(*value, *count),
+                Samples::Exact(exact) => histogram.add_all(exact),
+                Samples::Histogram(_) => {}
+            }
+            self.0 = Samples::Histogram(histogram);
+        }
+        match &mut self.0 {
+            Samples::Histogram(histogram) => histogram,
+            _ => unreachable!("the samples were just turned into a histogram"),
         }
     }
 
     /// How many samples.
     pub fn count(&self) -> u64 {
-        self.count
+        match &self.0 {
+            Samples::Same { count, .. } => *count,
+            Samples::Exact(exact) => exact.count.into(),
+            Samples::Histogram(histogram) => histogram.count,
+        }
     }
 
-    /// Their sum.
-    pub fn sum(&self) -> u128 {
-        self.sum
+    /// Everything there is to say.
+    pub fn summary(&self) -> Summary<'_> {
+        match &self.0 {
+            Samples::Same { value, count } => Summary {
+                count: *count,
+                sum: u128::from(*value) * u128::from(*count),
+                min: *value,
+                max: *value,
+                ranks: Ranks::Same,
+            },
+            Samples::Exact(exact) => {
+                let mut sorted: Vec<u64> = exact.samples().collect();
+                sorted.sort_unstable();
+                Summary {
+                    count: exact.count.into(),
+                    sum: sorted.iter().copied().map(u128::from).sum(),
+                    min: sorted[0],
+                    max: sorted[sorted.len() - 1],
+                    ranks: Ranks::Sorted(sorted),
+                }
+            }
+            Samples::Histogram(histogram) => Summary {
+                count: histogram.count,
+                sum: histogram.sum,
+                min: histogram.min,
+                max: histogram.max,
+                ranks: Ranks::Histogram(histogram),
+            },
+        }
+    }
+}
+
+impl Exact {
+    fn push(&mut self, sample: u64) {
+        let difference = sample.wrapping_sub(self.latest) as i64;
+        // Small ones of either sign are short: the sign goes to the lowest bit, and seven bits to a byte.
+        let mut rest = (difference << 1 ^ difference >> 63) as u64;
+        while rest >= 0x80 {
+            self.bytes.push(rest as u8 | 0x80);
+            rest >>= 7;
+        }
+        self.bytes.push(rest as u8);
+        self.latest = sample;
+        self.count += 1;
     }
 
-    /// Their arithmetic mean.
+    fn samples(&self) -> impl Iterator<Item = u64> {
+        let mut latest = 0_u64;
+        self.bytes.split_inclusive(|byte| byte & 0x80 == 0).map(move |bytes| {
+            let folded = bytes.iter().rev().fold(0, |rest, byte| rest << 7 | u64::from(byte & 0x7f));
+            latest = latest.wrapping_add(folded >> 1 ^ (folded & 1).wrapping_neg());
+            latest
+        })
+    }
+}
+
+impl Histogram {
+    fn add(&mut self, sample: u64, times: u64) {
+        self.min = if self.count == 0 { sample } else { self.min.min(sample) };
+        self.max = self.max.max(sample);
+        self.count += times;
+        self.sum += u128::from(sample) * u128::from(times);
+        *self.buckets.entry(bucket(sample)).or_insert(0) += times;
+    }
+
+    fn add_all(&mut self, exact: &Exact) {
+        // Looking up a bucket takes longer than passing over some empty ones.
+        let mut counts = vec![0_u32; BUCKETS];
+        let (mut sum, mut min, mut max) = (0, u64::MAX, 0);
+        for sample in exact.samples() {
+            sum += u128::from(sample);
+            (min, max) = (min.min(sample), max.max(sample));
+            counts[bucket(sample) as usize] += 1;
+        }
+        let found = (0_u32..).zip(&counts).filter(|(_, count)| **count > 0);
+        let buckets = found.map(|(index, &count)| (index, count.into())).collect();
+        self.merge(&Histogram { count: exact.count.into(), sum, min, max, buckets });
+    }
+
+    fn merge(&mut self, other: &Histogram) {
+        self.min = if self.count == 0 { other.min } else { self.min.min(other.min) };
+        self.max = self.max.max(other.max);
+        self.count += other.count;
+        self.sum += other.sum;
+        for (&index, &count) in &other.buckets {
+            *self.buckets.entry(index).or_insert(0) += count;
+        }
+    }
+}
+
+impl Summary<'_> {
+    /// The arithmetic mean.
     pub fn mean(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum as f64 / self.count as f64)
     }
 
-    /// The smallest.
-    pub fn min(&self) -> Option<u64> {
-        (self.count > 0).then_some(self.min)
-    }
-
-    /// The largest.
-    pub fn max(&self) -> Option<u64> {
-        (self.count > 0).then_some(self.max)
-    }
-
     /// The quantile `q` (0.5 is the median), interpolated linearly between the two nearest ranks.
     pub fn quantile(&self, q: f64) -> Option<f64> {
-        if self.count == 0 {
-            return None;
-        }
-        match &self.samples {
-            Samples::Exact(samples) => {
-                let mut sorted = samples.clone();
-                sorted.sort_unstable();
-                Some(interpolate(&sorted, q))
-            }
-            Samples::Histogram(buckets) => {
+        (self.count > 0).then(|| match &self.ranks {
+            Ranks::Same => self.min as f64,
+            Ranks::Sorted(sorted) => interpolate(sorted, q),
+            Ranks::Histogram(histogram) => {
                 let rank = (q.clamp(0.0, 1.0) * (self.count - 1) as f64).round() as u64;
                 let mut passed = 0;
-                let found = buckets.iter().find(|(_, count)| {
+                let found = histogram.buckets.iter().find(|(_, count)| {
                     passed += **count;
                     passed > rank
                 });
                 let middle = found.map_or(self.max as f64, |(&index, _)| bucket_middle(index));
-                Some(middle.clamp(self.min as f64, self.max as f64))
+                middle.clamp(self.min as f64, self.max as f64)
             }
-        }
+        })
     }
 }
 
@@ -170,9 +309,9 @@ mod tests {
     fn quantiles_interpolate_between_ranks() {
         let mut distribution = Distribution::default();
         [40, 10, 20, 30].into_iter().for_each(|sample| distribution.record(sample));
-        assert_eq!(distribution.quantile(0.5), Some(25.0));
-        assert_eq!(distribution.quantile(0.95), Some(38.5));
-        assert_eq!(distribution.mean(), Some(25.0));
+        assert_eq!(distribution.summary().quantile(0.5), Some(25.0));
+        assert_eq!(distribution.summary().quantile(0.95), Some(38.5));
+        assert_eq!(distribution.summary().mean(), Some(25.0));
     }
 
     #[test]
@@ -182,7 +321,7 @@ mod tests {
         (0..count).for_each(|index| distribution.record(1_000 + index * 17));
         for q in [0.0, 0.1, 0.5, 0.9, 0.99, 1.0] {
             let exact = 1_000.0 + q * (count - 1) as f64 * 17.0;
-            let found = distribution.quantile(q).unwrap();
+            let found = distribution.summary().quantile(q).unwrap();
             assert!((found / exact - 1.0).abs() < 0.005, "{q}: {found} for {exact}");
         }
     }
@@ -196,10 +335,31 @@ mod tests {
             if sample % 2 == 0 { left.record(sample * 3) } else { right.record(sample * 3) }
         }
         left.merge(&right);
-        assert_eq!(
-            (left.count(), left.sum(), left.min(), left.max()),
-            (one.count(), one.sum(), one.min(), one.max())
-        );
+        let (left, one) = (left.summary(), one.summary());
+        assert_eq!((left.count, left.sum, left.min, left.max), (one.count, one.sum, one.min, one.max));
         assert_eq!(left.quantile(0.75), one.quantile(0.75));
+    }
+
+    #[test]
+    fn samples_of_any_size_come_back() {
+        let samples = [0, u64::MAX, 1, u64::MAX / 2, u64::MAX / 2, 127, 128, 1 << 40];
+        let mut distribution = Distribution::default();
+        samples.into_iter().for_each(|sample| distribution.record(sample));
+        let Samples::Exact(exact) = &distribution.0 else { panic!("there are few") };
+        assert_eq!(exact.samples().collect::<Vec<_>>(), samples);
+        assert_eq!(distribution.summary().sum, samples.into_iter().map(u128::from).sum());
+    }
+
+    #[test]
+    fn samples_of_one_value_are_like_any_others() {
+        let count = EXACT_MAX as u64 + 1;
+        let (mut same, mut merged) = (Distribution::default(), Distribution::default());
+        (0..count).for_each(|_| same.record(300));
+        merged.record(500);
+        merged.merge(&same);
+        assert!(matches!(same.0, Samples::Same { .. }) && matches!(merged.0, Samples::Histogram(_)));
+        assert_eq!((merged.count(), merged.summary().max), (count + 1, 500));
+        let median = merged.summary().quantile(0.5).unwrap();
+        assert!((median / 300.0 - 1.0).abs() < 0.004, "{median}");
     }
 }

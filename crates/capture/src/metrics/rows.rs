@@ -6,12 +6,22 @@ use super::{METRICS, Tally};
 use crate::analysis::{Analysis, Direction};
 
 /// Hands out every metric with a value: of the run, of its directions, and of each direction of each connection,
-/// whose client `client` tells.
+/// whose client `client` tells. Zeros are left out where there are many tallies.
 pub fn rows(
     analysis: &Analysis,
     client: impl Fn(u32) -> Option<u32>,
     emit: &mut dyn FnMut(&NetworkMetricRow<'_>),
 ) {
+    let names: Vec<Vec<String>> = METRICS.iter().map(|metric| metric.names().collect()).collect();
+    let mut values = |tally: &Tally, zeros: bool, of: NetworkMetricRow<'_>| {
+        for (metric, names) in METRICS.iter().zip(&names) {
+            for (name, value) in names.iter().zip(metric.read(tally)) {
+                if let Some(value) = value.filter(|&value| zeros || value != 0.0) {
+                    emit(&NetworkMetricRow { metric: name, value, ..of });
+                }
+            }
+        }
+    };
     let run = NetworkMetricRow {
         scope: "run",
         connection: None,
@@ -20,10 +30,10 @@ pub fn rows(
         metric: "",
         value: 0.0,
     };
-    values(&analysis.total, true, run, emit);
+    values(&analysis.total, true, run);
     for direction in Direction::BOTH {
         let of = NetworkMetricRow { scope: "direction", direction: Some(towards(direction)), ..run };
-        values(&analysis.directions[direction as usize], true, of, emit);
+        values(&analysis.directions[direction as usize], true, of);
     }
     for connection in &analysis.connections {
         let number = connection.number as u32;
@@ -35,7 +45,7 @@ pub fn rows(
                 direction: Some(towards(direction)),
                 ..run
             };
-            values(&connection.directions[direction as usize], false, of, emit);
+            values(&connection.directions[direction as usize], false, of);
         }
     }
 }
@@ -45,14 +55,5 @@ pub fn towards(direction: Direction) -> Towards {
     match direction {
         Direction::ToServer => Towards::Broker,
         Direction::FromServer => Towards::Client,
-    }
-}
-
-/// Every metric's values in a tally. Zeros are left out where there are many tallies.
-fn values(tally: &Tally, zeros: bool, of: NetworkMetricRow<'_>, emit: &mut dyn FnMut(&NetworkMetricRow<'_>)) {
-    for value in METRICS.iter().flat_map(|metric| metric.values(tally)) {
-        if let Some(number) = value.value.filter(|&number| zeros || number != 0.0) {
-            emit(&NetworkMetricRow { metric: &value.name, value: number, ..of });
-        }
     }
 }

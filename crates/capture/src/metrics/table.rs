@@ -61,34 +61,56 @@ pub struct Value {
 impl Metric {
     /// Its values in a tally: one, or one for each statistic.
     pub fn values(&self, tally: &Tally) -> Vec<Value> {
-        let one = |suffix: &str, value| Value { name: format!("{}{suffix}", self.name), value };
+        let named = self.names().zip(self.read(tally));
+        named.map(|(name, value)| Value { name, value }).collect()
+    }
+
+    /// The names of its values.
+    pub fn names(&self) -> impl Iterator<Item = String> {
+        let suffixes = match self.reading {
+            Reading::Count(_) | Reading::Quotient(_) => &[""][..],
+            Reading::Extent(_) => &["_min", "_mean", "_max"],
+            Reading::Distribution(..) => &["_count", "_min", "_mean", "_p50", "_p95", "_p99", "_max"],
+        };
+        suffixes.iter().map(|suffix| format!("{}{suffix}", self.name))
+    }
+
+    /// Its values, in the order of their names; what is beyond these is empty.
+    pub fn read(&self, tally: &Tally) -> [Option<f64>; VALUES_MAX] {
         match self.reading {
-            Reading::Count(read) => vec![one("", Some(read(tally) as f64))],
-            Reading::Quotient(read) => vec![one("", read(tally))],
+            Reading::Count(read) => padded([Some(read(tally) as f64)]),
+            Reading::Quotient(read) => padded([read(tally)]),
             Reading::Extent(read) => {
                 let extent = read(tally);
                 let present = extent.count > 0;
-                vec![
-                    one("_min", present.then_some(extent.min as f64)),
-                    one("_mean", extent.mean()),
-                    one("_max", present.then_some(extent.max as f64)),
-                ]
+                padded([
+                    present.then_some(extent.min as f64),
+                    extent.mean(),
+                    present.then_some(extent.max as f64),
+                ])
             }
             Reading::Distribution(read, factor) => {
-                let samples = read(tally);
+                let samples = read(tally).summary();
                 let scaled = |value: Option<f64>| value.map(|value| value * factor);
-                vec![
-                    one("_count", Some(samples.count() as f64)),
-                    one("_min", scaled(samples.min().map(|value| value as f64))),
-                    one("_mean", scaled(samples.mean())),
-                    one("_p50", scaled(samples.quantile(0.5))),
-                    one("_p95", scaled(samples.quantile(0.95))),
-                    one("_p99", scaled(samples.quantile(0.99))),
-                    one("_max", scaled(samples.max().map(|value| value as f64))),
+                let present = samples.count > 0;
+                [
+                    Some(samples.count as f64),
+                    scaled(present.then_some(samples.min as f64)),
+                    scaled(samples.mean()),
+                    scaled(samples.quantile(0.5)),
+                    scaled(samples.quantile(0.95)),
+                    scaled(samples.quantile(0.99)),
+                    scaled(present.then_some(samples.max as f64)),
                 ]
             }
         }
     }
+}
+
+fn padded<const N: usize>(values: [Option<f64>; N]) -> [Option<f64>; VALUES_MAX] {
+    let mut padded = [None; VALUES_MAX];
+    padded[..N].copy_from_slice(&values);
+    padded
 }
 
 impl Unit {
@@ -112,6 +134,8 @@ const TCP: &str = "RFC 9293";
 const PEREZ: &str = "Perez 2005";
 
 const NS: f64 = 1e-9;
+/// Values that one metric may have.
+const VALUES_MAX: usize = 7;
 
 /// All of them.
 pub const METRICS: &[Metric] = &[
@@ -273,9 +297,9 @@ pub const METRICS: &[Metric] = &[
     count("mqtt_pingresp", "PINGRESP packets.", MQTT, |t| t.packets_of(Kind::Pingresp)),
     count("mqtt_disconnect", "DISCONNECT packets.", MQTT, |t| t.packets_of(Kind::Disconnect)),
     count("mqtt_auth", "AUTH packets.", MQTT, |t| t.packets_of(Kind::Auth)),
-    count("mqtt_publish_qos0", "PUBLISH packets at QoS 0.", MQTT, |t| t.publish[0].count),
-    count("mqtt_publish_qos1", "PUBLISH packets at QoS 1.", MQTT, |t| t.publish[1].count),
-    count("mqtt_publish_qos2", "PUBLISH packets at QoS 2.", MQTT, |t| t.publish[2].count),
+    count("mqtt_publish_qos0", "PUBLISH packets at QoS 0.", MQTT, |t| t.published(0).count),
+    count("mqtt_publish_qos1", "PUBLISH packets at QoS 1.", MQTT, |t| t.published(1).count),
+    count("mqtt_publish_qos2", "PUBLISH packets at QoS 2.", MQTT, |t| t.published(2).count),
     count("mqtt_publish_dup", "PUBLISH packets with the DUP flag.", MQTT, |t| t.publish_dup),
     count("mqtt_partial", "MQTT packets of which only a part was captured.", LINK, |t| t.partial),
     bytes("mqtt_skipped_bytes", "Bytes passed over to find the next MQTT packet.", LINK, |t| t.skipped_bytes),
@@ -287,7 +311,7 @@ pub const METRICS: &[Metric] = &[
         t.messages.sum
     }),
     bytes("publish_overhead_bytes", "Bytes of PUBLISH packets without their payloads.", MQTT, |t| {
-        t.publish.iter().map(PublishBytes::overhead).sum()
+        (0..3).map(|qos| t.published(qos).overhead()).sum()
     }),
     extent("message_size_bytes", "Application payload of a PUBLISH packet.", MQTT, |t| &t.messages),
     packets(
@@ -347,40 +371,40 @@ pub const METRICS: &[Metric] = &[
     exchange(
         "connect_connack_s",
         "CONNECT to CONNACK: from the last byte of the one to that of the other.",
-        |t| &t.exchange_ns[Exchange::Connect as usize],
+        |t| t.exchanged_ns(Exchange::Connect),
     ),
     exchange(
         "publish_puback_s",
         "PUBLISH at QoS 1 to PUBACK: from the last byte of the one to that of the other.",
-        |t| &t.exchange_ns[Exchange::PublishPuback as usize],
+        |t| t.exchanged_ns(Exchange::PublishPuback),
     ),
     exchange(
         "publish_pubrec_s",
         "PUBLISH at QoS 2 to PUBREC: from the last byte of the one to that of the other.",
-        |t| &t.exchange_ns[Exchange::PublishPubrec as usize],
+        |t| t.exchanged_ns(Exchange::PublishPubrec),
     ),
     exchange(
         "pubrec_pubrel_s",
         "PUBREC to PUBREL: from the last byte of the one to that of the other.",
-        |t| &t.exchange_ns[Exchange::PubrecPubrel as usize],
+        |t| t.exchanged_ns(Exchange::PubrecPubrel),
     ),
     exchange(
         "pubrel_pubcomp_s",
         "PUBREL to PUBCOMP: from the last byte of the one to that of the other.",
-        |t| &t.exchange_ns[Exchange::PubrelPubcomp as usize],
+        |t| t.exchanged_ns(Exchange::PubrelPubcomp),
     ),
     exchange(
         "subscribe_suback_s",
         "SUBSCRIBE to SUBACK: from the last byte of the one to that of the other.",
-        |t| &t.exchange_ns[Exchange::Subscribe as usize],
+        |t| t.exchanged_ns(Exchange::Subscribe),
     ),
     exchange(
         "unsubscribe_unsuback_s",
         "UNSUBSCRIBE to UNSUBACK: from the last byte of the one to that of the other.",
-        |t| &t.exchange_ns[Exchange::Unsubscribe as usize],
+        |t| t.exchanged_ns(Exchange::Unsubscribe),
     ),
     exchange("ping_s", "PINGREQ to PINGRESP: from the last byte of the one to that of the other.", |t| {
-        &t.exchange_ns[Exchange::Ping as usize]
+        t.exchanged_ns(Exchange::Ping)
     }),
     quotient(
         "b_efficiency_ratio",
@@ -390,7 +414,10 @@ pub const METRICS: &[Metric] = &[
         PEREZ,
         |t| {
             share(
-                t.publish.iter().map(|b| b.topic.saturating_sub(2 * b.count) + b.payload + b.count).sum(),
+                (0..3)
+                    .map(|qos| t.published(qos))
+                    .map(|b| b.topic.saturating_sub(2 * b.count) + b.payload + b.count)
+                    .sum(),
                 t.frames.sum,
             )
         },
@@ -482,7 +509,7 @@ fn rate(tally: &Tally, bytes: u64) -> Option<f64> {
 }
 
 fn per(tally: &Tally, qos: usize, read: fn(&PublishBytes) -> u64) -> Option<f64> {
-    let bytes = &tally.publish[qos];
+    let bytes = tally.published(qos);
     share(read(bytes), bytes.count)
 }
 

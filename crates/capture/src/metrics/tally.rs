@@ -29,11 +29,6 @@ pub enum Exchange {
     Ping,
 }
 
-impl Exchange {
-    /// How many kinds there are.
-    pub const COUNT: usize = 8;
-}
-
 /// Bytes of PUBLISH packets and their acknowledgments at one quality of service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PublishBytes {
@@ -54,6 +49,16 @@ pub struct PublishBytes {
 }
 
 impl PublishBytes {
+    const NONE: PublishBytes = PublishBytes {
+        count: 0,
+        fixed_header: 0,
+        topic: 0,
+        id: 0,
+        properties: 0,
+        payload: 0,
+        acknowledgments: 0,
+    };
+
     /// Everything of the PUBLISH packets but their payload.
     pub fn overhead(&self) -> u64 {
         self.fixed_header + self.topic + self.id + self.properties
@@ -110,8 +115,8 @@ pub struct Tally {
     pub fin: u64,
     /// RST.
     pub rst: u64,
-    /// How often each mark was set, by its bit.
-    pub marks: [u64; Marks::ALL.len()],
+    /// How often each mark was set, by its bit; nothing before the first.
+    marks: Option<Box<[u64; Marks::ALL.len()]>>,
     /// Retransmissions by timeout.
     pub timeout_retransmissions: u64,
     /// Connections (counted in the direction to the server).
@@ -134,16 +139,16 @@ pub struct Tally {
     pub mqtt_bytes: u64,
     /// PUBLISH packets whose DUP flag is set.
     pub publish_dup: u64,
-    /// PUBLISH packets and acknowledgments by quality of service.
-    pub publish: [PublishBytes; 3],
+    /// PUBLISH packets and acknowledgments by quality of service, where there are any.
+    publish: [Option<Box<PublishBytes>>; 3],
     /// Application payload of PUBLISH packets, by size in bytes.
     pub messages: Extent,
     /// PUBLISH packets per segment that completes any.
     pub publish_per_segment: Distribution,
     /// PUBLISH packets per segment that holds the first byte of any.
     pub publish_starts_per_segment: Distribution,
-    /// Request to answer, ns, by [`Exchange`]; in the direction of the request.
-    pub exchange_ns: [Distribution; Exchange::COUNT],
+    /// Request to answer, ns, of the kinds that were seen; in the direction of the request.
+    exchange_ns: Vec<(Exchange, Distribution)>,
     /// Bytes passed over to find the next MQTT packet, the rest of a damaged one included.
     pub skipped_bytes: u64,
     /// MQTT packets of which only a part was captured.
@@ -181,7 +186,8 @@ impl Tally {
         if marks == Marks::default() {
             return;
         }
-        for (count, (mark, _)) in self.marks.iter_mut().zip(Marks::ALL) {
+        let counts = self.marks.get_or_insert_with(Box::default);
+        for (count, (mark, _)) in counts.iter_mut().zip(Marks::ALL) {
             *count += u64::from(marks.has(*mark));
         }
         self.timeout_retransmissions += u64::from(marks.is_timeout_retransmission());
@@ -192,9 +198,9 @@ impl Tally {
         self.mqtt_bytes += packet.lengths.total();
         match packet.kind {
             Kind::Publish => self.publish(packet),
-            Kind::Puback => self.publish[1].acknowledgments += packet.lengths.total(),
+            Kind::Puback => self.publish_mut(1).acknowledgments += packet.lengths.total(),
             Kind::Pubrec | Kind::Pubrel | Kind::Pubcomp => {
-                self.publish[2].acknowledgments += packet.lengths.total();
+                self.publish_mut(2).acknowledgments += packet.lengths.total();
             }
             Kind::Connect => self.levels |= 1_u8.checked_shl(packet.level.into()).unwrap_or(0),
             _ => {}
@@ -206,7 +212,8 @@ impl Tally {
         self.publish_dup += u64::from(packet.dup);
         self.messages.record(u64::from(lengths.payload));
         // QoS 3 does not exist, but a capture may contain it.
-        if let Some(bytes) = self.publish.get_mut(usize::from(packet.qos)) {
+        if packet.qos < 3 {
+            let bytes = self.publish_mut(packet.qos.into());
             bytes.count += 1;
             bytes.fixed_header += u64::from(lengths.fixed_header);
             bytes.topic += u64::from(lengths.topic);
@@ -218,7 +225,35 @@ impl Tally {
 
     /// How often a mark was set.
     pub fn marked(&self, mark: Marks) -> u64 {
-        self.marks[mark.0.trailing_zeros() as usize]
+        self.marks.as_ref().map_or(0, |counts| counts[mark.0.trailing_zeros() as usize])
+    }
+
+    /// PUBLISH packets and acknowledgments of a quality of service: 0, 1 or 2.
+    pub fn published(&self, qos: usize) -> &PublishBytes {
+        static NONE: PublishBytes = PublishBytes::NONE;
+        self.publish[qos].as_deref().unwrap_or(&NONE)
+    }
+
+    fn publish_mut(&mut self, qos: usize) -> &mut PublishBytes {
+        self.publish[qos].get_or_insert_with(Box::default)
+    }
+
+    /// Request to answer, ns; in the direction of the request.
+    pub fn exchanged_ns(&self, exchange: Exchange) -> &Distribution {
+        static NONE: Distribution = Distribution::EMPTY;
+        let found = self.exchange_ns.iter().find(|(kind, _)| *kind == exchange);
+        found.map_or(&NONE, |(_, distribution)| distribution)
+    }
+
+    pub(crate) fn exchanged_ns_mut(&mut self, exchange: Exchange) -> &mut Distribution {
+        let known = self.exchange_ns.iter().position(|(kind, _)| *kind == exchange);
+        let place = known.unwrap_or_else(|| {
+            // There are few kinds, and many tallies.
+            self.exchange_ns.reserve_exact(1);
+            self.exchange_ns.push((exchange, Distribution::default()));
+            self.exchange_ns.len() - 1
+        });
+        &mut self.exchange_ns[place].1
     }
 
     /// MQTT packets of a type.
@@ -241,13 +276,15 @@ impl Tally {
         self.frames.merge(&other.frames);
         self.messages.merge(&other.messages);
         self.levels |= other.levels;
-        for (ours, theirs) in self.distributions_mut().into_iter().zip(other.distributions()) {
-            ours.merge(theirs);
-        }
-        add_all(&mut self.marks, &other.marks);
+        self.merge_distributions(other);
         add_all(&mut self.packets, &other.packets);
-        for (ours, theirs) in self.publish.iter_mut().zip(&other.publish) {
-            ours.merge(theirs);
+        if let Some(theirs) = &other.marks {
+            add_all(self.marks.get_or_insert_with(Box::default), theirs);
+        }
+        for (qos, theirs) in other.publish.iter().enumerate() {
+            if let Some(theirs) = theirs {
+                self.publish_mut(qos).merge(theirs);
+            }
         }
     }
 
@@ -261,30 +298,14 @@ impl Tally {
         add!(mqtt_bytes publish_dup skipped_bytes partial);
     }
 
-    fn distributions_mut(&mut self) -> Vec<&mut Distribution> {
-        let mut all = vec![
-            &mut self.ack_rtt_ns,
-            &mut self.initial_rtt_ns,
-            &mut self.rto_ns,
-            &mut self.in_flight_bytes,
-            &mut self.publish_per_segment,
-            &mut self.publish_starts_per_segment,
-        ];
-        all.extend(&mut self.exchange_ns);
-        all
-    }
-
-    fn distributions(&self) -> Vec<&Distribution> {
-        let mut all = vec![
-            &self.ack_rtt_ns,
-            &self.initial_rtt_ns,
-            &self.rto_ns,
-            &self.in_flight_bytes,
-            &self.publish_per_segment,
-            &self.publish_starts_per_segment,
-        ];
-        all.extend(&self.exchange_ns);
-        all
+    fn merge_distributions(&mut self, other: &Tally) {
+        macro_rules! merge {
+            ($($field:ident)*) => { $(self.$field.merge(&other.$field);)* };
+        }
+        merge!(ack_rtt_ns initial_rtt_ns rto_ns in_flight_bytes publish_per_segment publish_starts_per_segment);
+        for (exchange, theirs) in &other.exchange_ns {
+            self.exchanged_ns_mut(*exchange).merge(theirs);
+        }
     }
 }
 

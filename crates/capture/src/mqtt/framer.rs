@@ -44,11 +44,11 @@ enum State {
     /// At the first byte of a packet.
     Between,
     /// Inside a fixed header.
-    Header(Vec<u8>, Start),
+    Header(Box<(Vec<u8>, Start)>),
     /// Inside a packet.
     Inside(Box<Partial>),
     /// Framing is lost.
-    Searching(Search),
+    Searching(Box<Search>),
 }
 
 /// A packet under way of which there are no bytes.
@@ -90,7 +90,7 @@ struct Search {
 impl Framer {
     /// A decoder for the stream towards or from the server. In mid-stream it first searches for a packet.
     pub fn new(to_server: bool, from_start: bool) -> Self {
-        let state = if from_start { State::Between } else { State::Searching(Search::default()) };
+        let state = if from_start { State::Between } else { State::Searching(Box::default()) };
         Framer { to_server, state, described: VecDeque::new(), counts: FramerCounts::default() }
     }
 
@@ -116,12 +116,12 @@ impl Framer {
     /// No more will come.
     pub fn finish(&mut self, context: &mut Context, packets: &mut Vec<Packet>) {
         self.settle(context, true, packets);
-        if matches!(self.state, State::Header(..) | State::Inside(_)) {
+        if matches!(self.state, State::Header(_) | State::Inside(_)) {
             self.counts.partial += 1;
         }
         self.counts.partial += self.described.len() as u64;
         self.described.clear();
-        self.state = State::Searching(Search::default());
+        self.state = State::Searching(Box::default());
     }
 
     fn absorb(
@@ -157,7 +157,8 @@ impl Framer {
                 let start = Start { offset, seen, latest: seen };
                 self.header(context, bytes, 0, bytes.len(), start, packets)
             }
-            State::Header(begun, start) => {
+            State::Header(begun) => {
+                let (begun, start) = &mut **begun;
                 let before = begun.len();
                 let mut joined = std::mem::take(begun);
                 joined.extend_from_slice(&bytes[..bytes.len().min(5)]);
@@ -176,7 +177,7 @@ impl Framer {
                     }
                     None => {
                         self.counts.skipped_bytes += u64::from(partial.fixed.header_len) + partial.gone;
-                        self.state = State::Searching(Search::default());
+                        self.state = State::Searching(Box::default());
                         0
                     }
                 }
@@ -218,7 +219,7 @@ impl Framer {
                 usize::from(fixed.header_len) - before
             }
             FixedRead::TooShort => {
-                self.state = State::Header(bytes.to_vec(), start);
+                self.state = State::Header(Box::new((bytes.to_vec(), start)));
                 fresh
             }
             FixedRead::Invalid => self.lose(before),
@@ -228,7 +229,7 @@ impl Framer {
     /// Framing is lost; bytes of earlier pieces that looked like a header are gone.
     fn lose(&mut self, before: usize) -> usize {
         self.counts.skipped_bytes += before as u64;
-        self.state = State::Searching(Search::default());
+        self.state = State::Searching(Box::default());
         0
     }
 
@@ -258,11 +259,11 @@ impl Framer {
                     self.complete(context, packets);
                 }
             }
-            State::Inside(_) | State::Header(..) => {
+            State::Inside(_) | State::Header(_) => {
                 self.counts.partial += 1;
-                self.state = State::Searching(Search::default());
+                self.state = State::Searching(Box::default());
             }
-            State::Between => self.state = State::Searching(Search::default()),
+            State::Between => self.state = State::Searching(Box::default()),
             State::Searching(_) => {}
         }
     }
@@ -303,7 +304,9 @@ impl Framer {
         }
         for descriptor in descriptors {
             let here = (offset..end).contains(&descriptor.offset);
-            if here && self.described.len() < DESCRIBED_MAX {
+            if here && self.described.is_empty() && descriptor.end() <= end {
+                packets.push(descriptor.seen(seen, seen));
+            } else if here && self.described.len() < DESCRIBED_MAX {
                 self.described.push_back(Described { descriptor: *descriptor, first: seen, latest: seen });
             }
         }

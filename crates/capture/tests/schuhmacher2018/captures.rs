@@ -173,41 +173,46 @@ fn times(tally: &Tally, metric: &str) -> Option<Option<f64>> {
     let samples = match name {
         "ack_rtt" => &tally.ack_rtt_ns,
         "initial_rtt" => &tally.initial_rtt_ns,
-        "publish_puback" => &tally.exchange_ns[Exchange::PublishPuback as usize],
-        "publish_pubrec" => &tally.exchange_ns[Exchange::PublishPubrec as usize],
-        "pubrel_pubcomp" => &tally.exchange_ns[Exchange::PubrelPubcomp as usize],
+        "publish_puback" => tally.exchanged_ns(Exchange::PublishPuback),
+        "publish_pubrec" => tally.exchanged_ns(Exchange::PublishPubrec),
+        "pubrel_pubcomp" => tally.exchanged_ns(Exchange::PubrelPubcomp),
         _ => return None,
     };
     let seconds = |value: Option<f64>| value.map(|ns| ns / 1e9);
+    let summary = samples.summary();
+    let extreme = |ns: u64| (summary.count > 0).then_some(ns as f64);
     Some(match statistic {
         "count" => Some(samples.count() as f64),
-        "mean" => seconds(samples.mean()),
-        "median" => seconds(samples.quantile(0.5)),
-        "min" => seconds(samples.min().map(|ns| ns as f64)),
-        "max" => seconds(samples.max().map(|ns| ns as f64)),
+        "mean" => seconds(summary.mean()),
+        "median" => seconds(summary.quantile(0.5)),
+        "min" => seconds(extreme(summary.min)),
+        "max" => seconds(extreme(summary.max)),
         _ => return None,
     })
 }
 
 fn mqtt(tally: &Tally, metric: &str) -> Option<Option<f64>> {
-    let per_segment = |samples: &Distribution| samples.mean();
+    let per_segment = |samples: &Distribution| samples.summary().mean();
     let messages: &Extent = &tally.messages;
     let number = match metric {
         "bytes_mqtt" => tally.mqtt_bytes,
         "bytes_publish_payload" => messages.sum,
-        "bytes_publish_overhead" => tally.publish.iter().map(|bytes| bytes.overhead()).sum(),
+        "bytes_publish_overhead" => (0..3).map(|qos| tally.published(qos).overhead()).sum(),
         "mqtt_PUBLISH_dup" => tally.publish_dup,
         "mqtt_bytes_skipped_unsynced" => tally.skipped_bytes,
         "mqtt_partial_at_end" => tally.partial,
         "mqtt_type0_bogus" | "malformed_frames" => 0,
         "segments_with_publish" => tally.publish_per_segment.count(),
         "publish_per_segment_mean" => return Some(per_segment(&tally.publish_per_segment)),
-        "publish_per_segment_max" => return Some(tally.publish_per_segment.max().map(|max| max as f64)),
+        "publish_per_segment_max" => {
+            let summary = tally.publish_per_segment.summary();
+            return Some((summary.count > 0).then_some(summary.max as f64));
+        }
         "publish_headers_per_segment_mean" => return Some(per_segment(&tally.publish_starts_per_segment)),
         _ => {
             let name = metric.strip_prefix("mqtt_")?;
             match name.strip_prefix("PUBLISH_qos") {
-                Some(qos) => tally.publish[qos.parse::<usize>().ok()?].count,
+                Some(qos) => tally.published(qos.parse::<usize>().ok()?).count,
                 None => tally.packets_of(Kind::ALL.into_iter().find(|kind| kind.name() == name)?),
             }
         }
@@ -269,7 +274,7 @@ fn overhead_row(verdicts: &mut Verdicts, row: &BTreeMap<String, String>, reading
     let lengths = &publish.lengths;
     let qos = usize::from(publish.qos);
     let tallies = &reading.analysis.directions;
-    let acknowledgments: u64 = tallies.iter().map(|tally| tally.publish[qos].acknowledgments).sum();
+    let acknowledgments: u64 = tallies.iter().map(|tally| tally.published(qos).acknowledgments).sum();
     let per_publish = acknowledgments as f64 / publishes.len() as f64;
     let overhead = lengths.total() - u64::from(lengths.payload);
     let first_ns = publishes.iter().map(|packet| packet.first.time.as_ns()).min().expect("a PUBLISH");

@@ -1,0 +1,57 @@
+//! A hasher for keys that are numbers of our own making, or a file's.
+//!
+//! Maps are asked for every segment and every delivery, so keys are hashed by a multiplication for each of their
+//! parts. Whoever can make keys collide has only slowed down the reading of their own file.
+
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// For maps whose keys are hashed by multiplications.
+pub type FoldedHash = BuildHasherDefault<Folded>;
+
+/// Folds everything into one word.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Folded(u64);
+
+impl Folded {
+    #[inline]
+    fn fold(&mut self, word: u64) {
+        self.0 = (self.0.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
+impl Hasher for Folded {
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.fold(u64::from_le_bytes(word));
+        }
+    }
+
+    #[inline]
+    fn write_u16(&mut self, number: u16) {
+        self.fold(number.into());
+    }
+
+    #[inline]
+    fn write_u32(&mut self, number: u32) {
+        self.fold(number.into());
+    }
+
+    #[inline]
+    fn write_u64(&mut self, number: u64) {
+        self.fold(number);
+    }
+
+    #[inline]
+    fn write_usize(&mut self, number: usize) {
+        self.fold(number as u64);
+    }
+
+    /// A map takes the lowest bits for the place and the highest to compare by: all must depend on everything.
+    #[inline]
+    fn finish(&self) -> u64 {
+        self.0 ^ self.0 >> 32
+    }
+}
