@@ -53,6 +53,8 @@ struct Options
     double durationSeconds = 60;
     double coolDownSeconds = 1;
     uint64_t run = 1;
+    /// Where captures of all devices go; none are made when empty.
+    std::string pcap;
 
     Time Begin() const
     {
@@ -392,7 +394,7 @@ void InstallInternet(const NodeContainer& nodes)
 }
 
 /// The address of the broker, which is the last of the hosts.
-Ipv4Address ConnectBySwitch(const NodeContainer& hosts)
+Ipv4Address ConnectBySwitch(const NodeContainer& hosts, const std::string& pcap)
 {
     auto center = CreateObject<Node>();
     NodeContainer all(hosts);
@@ -413,11 +415,15 @@ Ipv4Address ConnectBySwitch(const NodeContainer& hosts)
             interfaces.GetAddress(1), 1);
         last = interfaces.GetAddress(0);
     }
+    if (!pcap.empty())
+    {
+        cable.EnablePcapAll(pcap);
+    }
     return last;
 }
 
 /// IEEE 802.11 DSSS at 2 Mbit/s: stations 20 m from the one in the middle, which is the broker.
-Ipv4Address ConnectByRadio(const NodeContainer& hosts, bool rtsCts)
+Ipv4Address ConnectByRadio(const NodeContainer& hosts, bool rtsCts, const std::string& pcap)
 {
     InstallInternet(hosts);
     Config::SetDefault("ns3::WifiRemoteStationManager::RtsCtsThreshold", UintegerValue(rtsCts ? 0 : 65535));
@@ -447,6 +453,10 @@ Ipv4Address ConnectByRadio(const NodeContainer& hosts, bool rtsCts)
     const auto interfaces = Ipv4AddressHelper("10.0.0.0", "255.255.255.0").Assign(devices);
     TrafficControlHelper().Uninstall(devices);
     NeighborCacheHelper().PopulateNeighborCache();
+    if (!pcap.empty())
+    {
+        phy.EnablePcapAll(pcap);
+    }
     return interfaces.GetAddress(hosts.GetN() - 1);
 }
 
@@ -483,8 +493,8 @@ void Populate(Experiment& experiment, const Options& options)
         }
     }
     NodeContainer hosts(clients + 1);
-    const auto broker =
-        options.network == "radio" ? ConnectByRadio(hosts, options.rtsCts) : ConnectBySwitch(hosts);
+    const auto broker = options.network == "radio" ? ConnectByRadio(hosts, options.rtsCts, options.pcap)
+                                                   : ConnectBySwitch(hosts, options.pcap);
     experiment.Listen(hosts.Get(clients));
     uint32_t next = 0;
     for (const auto& group : population.publishers)
@@ -524,6 +534,7 @@ Options Parse(int argc, char* argv[])
     command.AddValue("duration", "seconds of measurement", options.durationSeconds);
     command.AddValue("coolDown", "seconds after it", options.coolDownSeconds);
     command.AddValue("run", "number of the independent replication", options.run);
+    command.AddValue("pcap", "where captures of all devices go, a path without ending", options.pcap);
     command.Parse(argc, argv);
     NS_ABORT_MSG_IF(options.network != "small" && options.network != "twenty" && options.network != "radio",
                     "`network` is " << options.network << ", but must be small, twenty or radio");

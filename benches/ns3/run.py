@@ -8,7 +8,8 @@ simulate the same error-free networks of perez2005 for the same simulated time, 
 another seed. Delays are means over all messages of all rounds; speeds are medians over rounds.
 
 Counted is the processor time of mqttlab's whole engine process, from start to end with all its threads, but of ns-3
-only that of its event loop. Python's is in neither.
+only that of its event loop. Python's is in neither. ns-3 records nothing but the sums of delays, and where it is said a
+capture (pcap) of every device.
 """
 
 from __future__ import annotations
@@ -150,10 +151,10 @@ def build(directory: Path) -> tuple[Path, str]:
     return program, pkg_config("--modversion", "ns3-core")[0]
 
 
-def run_ns3(program: Path, case: Case, seed: int, tally: Tally) -> None:
-    """One round of ns-3."""
+def run_ns3(program: Path, case: Case, seed: int, tally: Tally, pcap: str = "") -> None:
+    """One round of ns-3; with captures of all devices where ``pcap`` says how their names begin."""
     options = {**case.ns3, "warmUp": case.warm_up_s, "duration": case.duration_s, "coolDown": COOL_DOWN_S,
-               "run": seed}
+               "run": seed} | ({"pcap": pcap} if pcap else {})
     done = subprocess.run([program, *(f"--{name}={value}" for name, value in options.items())],
                           capture_output=True, text=True, check=True)
     said = json.loads(done.stdout)
@@ -188,6 +189,7 @@ class Row:
 
     case: Case
     ns3: Tally = field(default_factory=Tally)
+    captured: Tally = field(default_factory=Tally)
     packets: Tally = field(default_factory=Tally)
     messages: Tally = field(default_factory=Tally)
     standard: Tally = field(default_factory=Tally)
@@ -195,6 +197,8 @@ class Row:
     def measure(self, program: Path, engine: Path, scratch: Path, seed: int) -> None:
         """One round."""
         run_ns3(program, self.case, seed, self.ns3)
+        with tempfile.TemporaryDirectory(dir=scratch) as captures:
+            run_ns3(program, self.case, seed, self.captured, str(Path(captures) / "device"))
         run_mqttlab(engine, self.case.plan(seed, scratch / "packets", packets=True), self.packets)
         run_mqttlab(engine, self.case.plan(seed, scratch / "messages", packets=False), self.messages)
         if self.case.is_radio:
@@ -227,6 +231,7 @@ class Row:
             f"{self.ns3.speed:.1f}", f"{self.packets.speed:.0f}", f"{self.ratio:.1f}",
             f"{self.case.speed_aim:g}" if self.case.speed_aim else "–",
             f"{self.messages.speed:.0f}", f"{self.messages.speed / self.ns3.speed:.1f}", f"{recording_percent:.0f} %",
+            f"{self.captured.speed:.1f}", f"{self.packets.speed / self.captured.speed:.1f}",
         ]
 
 
@@ -234,6 +239,7 @@ HEADS = [
     "network", "messages, ns-3 / mqttlab", "ns-3, ms", "mqttlab, ms", f"difference (± {DELAY_BOUND_PERCENT:g} %)",
     "mqttlab by the standard, ms", "ns-3, s/CPU s", "mqttlab, packets recorded, s/CPU s", "ratio", "aim",
     "mqttlab, only messages recorded, s/CPU s", "ratio", "cost of recording packets",
+    "ns-3, all devices captured, s/CPU s", "ratio, packets recorded by both",
 ]
 
 

@@ -21,7 +21,6 @@ use crate::tables::{ControlPacketRow, NetworkMetricRow, PacketRow};
 /// A recording being written by one thread. Every push may fail when the file system does.
 pub struct DirectRecorder {
     dir: PathBuf,
-    layout: Layout,
     spools: Vec<Gathering>,
     packets: PacketTables,
 }
@@ -43,7 +42,7 @@ impl DirectRecorder {
             spools.push(Gathering { spool, file: spool::create(spool, dir)?, bytes: Vec::new() });
         }
         let packets = PacketTables::create(dir)?;
-        Ok(DirectRecorder { dir: dir.to_owned(), layout: layout.clone(), spools, packets })
+        Ok(DirectRecorder { dir: dir.to_owned(), spools, packets })
     }
 
     /// A message was handed to its session, or written, or both.
@@ -97,8 +96,7 @@ impl DirectRecorder {
     /// who is who as it reads, hands over the final `layout` here.
     pub fn finish(mut self, layout: Option<Layout>, facts: &RunFacts, ending: &Ending) -> Result<Summary> {
         if let Some(layout) = layout {
-            self.layout = layout;
-            self.layout.write(&self.dir)?;
+            layout.write(&self.dir)?;
         }
         self.write_spools()?;
         let layout = Layout::read(&self.dir)?;

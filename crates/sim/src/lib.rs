@@ -63,12 +63,12 @@ pub struct Outcome {
 /// Runs a plan and leaves its recording in the plan's directory.
 pub fn run(plan: Plan, analyser: Box<dyn SegmentAnalyser>, audience: &mut dyn Audience) -> Outcome {
     match prepare(plan, analyser) {
-        Ok((world, layout)) => perform(world, layout, audience),
+        Ok(world) => perform(world, audience),
         Err(reason) => Outcome { verdict: Verdict::Failed, reason: Some(reason) },
     }
 }
 
-fn prepare(plan: Plan, analyser: Box<dyn SegmentAnalyser>) -> Result<(World, Layout), String> {
+fn prepare(plan: Plan, analyser: Box<dyn SegmentAnalyser>) -> Result<World, String> {
     if plan.network.kind == NetworkKind::External {
         return Err(
             "the network is external, but a simulated broker is nowhere else; choose another network".into(),
@@ -79,10 +79,10 @@ fn prepare(plan: Plan, analyser: Box<dyn SegmentAnalyser>) -> Result<(World, Lay
     let recorder =
         DirectRecorder::create(&plan.directory, &plan.to_json(), &layout).map_err(|e| e.to_string())?;
     let evidence = Evidence::new(recorder, plan.recording.packets, analyser);
-    Ok((World::new(plan, roster, evidence)?, layout))
+    World::new(plan, roster, evidence)
 }
 
-fn perform(mut world: World, mut layout: Layout, audience: &mut dyn Audience) -> Outcome {
+fn perform(mut world: World, audience: &mut dyn Audience) -> Outcome {
     let result = world.run(audience);
     audience.hear(&Progress::Phase {
         phase: mqttlab_plan::Phase::Finalise,
@@ -90,8 +90,11 @@ fn perform(mut world: World, mut layout: Layout, audience: &mut dyn Audience) ->
         length_ns: 0,
     });
     world.end();
-    layout.warm_up_end_ns = world.conductor.steady_from().unwrap_or(world.conductor.measure_from).as_ns();
-    layout.measurement_end_ns = world.conductor.measure_until.as_ns();
+    let layout = Layout::read(&world.plan.directory).map(|layout| Layout {
+        warm_up_end_ns: world.conductor.steady_from().unwrap_or(world.conductor.measure_from).as_ns(),
+        measurement_end_ns: world.conductor.measure_until.as_ns(),
+        ..layout
+    });
     let facts = facts(&world, audience.warnings());
     let (recorder, failure) = world.evidence.finish();
     let ending = match (&result, failure) {
@@ -99,7 +102,7 @@ fn perform(mut world: World, mut layout: Layout, audience: &mut dyn Audience) ->
         (Err(reason), _) => Ending::Incomplete(reason.clone()),
         (Ok(()), Some(error)) => Ending::Incomplete(error.to_string()),
     };
-    match (recorder.finish(Some(layout), &facts, &ending), ending) {
+    match (layout.and_then(|layout| recorder.finish(Some(layout), &facts, &ending)), ending) {
         (Ok(_), Ending::Complete) => Outcome { verdict: Verdict::Complete, reason: None },
         (Ok(_), Ending::Incomplete(reason)) => Outcome { verdict: Verdict::Incomplete, reason: Some(reason) },
         (Err(error), _) => {

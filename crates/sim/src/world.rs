@@ -97,13 +97,15 @@ impl World {
             }
         }
         let profiles = profiles(&plan)?;
+        // Nobody asks for the hosts again, of which there may be thousands.
+        plan.hosts = Vec::new();
         let subscribers = plan.groups.iter().filter(|group| !group.subscriptions.is_empty());
         let subscribers = subscribers.map(|group| group.count as usize).sum();
         Ok(World {
             now: Instant::ZERO,
             agenda: Agenda::default(),
             wire: Wire::new(&mut plan),
-            connections: Connections::new(plan.seed, count, plan.hosts.len()),
+            connections: Connections::new(plan.seed, count, profiles.len()),
             profiles,
             topics: Topics::of(&roster),
             server: Server::new(&plan, plan.seed),
