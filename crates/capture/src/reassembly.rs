@@ -96,11 +96,20 @@ pub struct Reassembler {
     /// Sequence number that `next` stands at; `None` before the first segment.
     sequence: Option<u32>,
     next: u64,
-    pending: VecDeque<Pending>,
-    pending_bytes: u64,
     acknowledged: u64,
-    waited: u32,
+    /// What waits behind holes; nothing before the first hole.
+    waiting: Option<Box<Waiting>>,
+    /// Ranges below the start.
     before: Vec<(u64, u64)>,
+}
+
+/// What waits behind holes; there is something.
+#[derive(Debug, Default)]
+struct Waiting {
+    pending: VecDeque<Pending>,
+    bytes: u64,
+    /// Segments since the last hole was filled or given up.
+    segments: u32,
 }
 
 impl Reassembler {
@@ -145,8 +154,8 @@ impl Reassembler {
             let part = slice(payload, skip, len - skip);
             pushed.new_bytes += self.accept(start, len - skip, part, seen, sink);
         }
-        if !self.pending.is_empty() {
-            self.waited = self.waited.saturating_add(1);
+        if let Some(waiting) = &mut self.waiting {
+            waiting.segments = waiting.segments.saturating_add(1);
             self.give_up_if_due(sink);
         }
         pushed
@@ -154,7 +163,7 @@ impl Reassembler {
 
     /// Whether something waits behind a hole, which an acknowledgment may give up.
     pub fn waits(&self) -> bool {
-        !self.pending.is_empty()
+        self.waiting.is_some()
     }
 
     /// The receiver has acknowledged everything below `ack`.
@@ -163,19 +172,21 @@ impl Reassembler {
         let ahead = ack.wrapping_sub(expected) as i32;
         if ahead > 0 {
             self.acknowledged = self.acknowledged.max(self.next + ahead as u64);
-            if !self.pending.is_empty() {
-                self.give_up_if_due(sink);
-            }
+            self.give_up_if_due(sink);
         }
     }
 
     /// The capture is over: everything that waits is delivered, its holes as missing. A hole behind the last
     /// byte is reported too, when the receiver has acknowledged it.
     pub fn finish(&mut self, sink: &mut dyn FnMut(Piece<'_>)) {
-        while let Some(first) = self.pending.front() {
-            let hole = first.offset - self.next;
+        while let Some(hole) = self.hole() {
             self.skip(hole, sink);
         }
+    }
+
+    /// How many bytes are missing before what waits, if anything does.
+    fn hole(&self) -> Option<u64> {
+        self.waiting.as_ref()?.pending.front().map(|first| first.offset - self.next)
     }
 
     fn accept(
@@ -186,7 +197,7 @@ impl Reassembler {
         seen: Sighting,
         sink: &mut dyn FnMut(Piece<'_>),
     ) -> u64 {
-        if start == self.next && self.pending.is_empty() {
+        if start == self.next && self.waiting.is_none() {
             self.deliver(len, payload, seen, sink);
             return len;
         }
@@ -198,16 +209,17 @@ impl Reassembler {
     /// Keeps those parts that no pending piece has yet.
     fn store(&mut self, start: u64, len: u64, payload: Payload<'_>, seen: Sighting) -> u64 {
         let (mut at, end, mut added) = (start, start + len, 0);
-        let mut index = self.pending.partition_point(|pending| pending.offset + pending.len <= start);
+        let waiting = self.waiting.get_or_insert_default();
+        let pending = &mut waiting.pending;
+        let mut index = pending.partition_point(|pending| pending.offset + pending.len <= start);
         while at < end {
-            let occupied =
-                self.pending.get(index).map(|pending| (pending.offset, pending.offset + pending.len));
+            let occupied = pending.get(index).map(|pending| (pending.offset, pending.offset + pending.len));
             let free_until = occupied.map_or(end, |(from, _)| from.min(end));
             if at < free_until {
                 let data = slice(payload, at - start, free_until - at).to_owned();
                 let piece = Pending { offset: at, len: free_until - at, seen, data };
                 added += piece.len;
-                self.pending.insert(index, piece);
+                pending.insert(index, piece);
                 index += 1;
             }
             match occupied {
@@ -216,19 +228,25 @@ impl Reassembler {
             }
             index += 1;
         }
-        self.pending_bytes += added;
+        waiting.bytes += added;
         added
     }
 
     fn drain(&mut self, sink: &mut dyn FnMut(Piece<'_>)) {
-        while self.pending.front().is_some_and(|first| first.offset <= self.next) {
-            let Some(piece) = self.pending.pop_front() else { break };
-            self.pending_bytes -= piece.len;
+        while let Some(waiting) = &mut self.waiting {
+            if waiting.pending.front().is_none_or(|first| first.offset > self.next) {
+                break;
+            }
+            let Some(piece) = waiting.pending.pop_front() else { break };
+            waiting.bytes -= piece.len;
             let payload = match &piece.data {
                 Owned::Bytes(bytes) => Payload::Bytes(bytes),
                 Owned::Packets(packets) => Payload::Packets(packets),
             };
             self.deliver(piece.len, payload, piece.seen, sink);
+        }
+        if self.waiting.as_ref().is_some_and(|waiting| waiting.pending.is_empty()) {
+            self.waiting = None;
         }
     }
 
@@ -238,13 +256,12 @@ impl Reassembler {
     }
 
     fn give_up_if_due(&mut self, sink: &mut dyn FnMut(Piece<'_>)) {
-        while let Some(first) = self.pending.front() {
-            let received = self.acknowledged >= first.offset && self.waited > HOLE_PATIENCE;
-            let overfull = self.pending_bytes > PENDING_BYTES_MAX || self.pending.len() > PENDING_MAX;
+        while let (Some(waiting), Some(hole)) = (&self.waiting, self.hole()) {
+            let received = self.acknowledged >= self.next + hole && waiting.segments > HOLE_PATIENCE;
+            let overfull = waiting.bytes > PENDING_BYTES_MAX || waiting.pending.len() > PENDING_MAX;
             if !received && !overfull {
                 return;
             }
-            let hole = first.offset - self.next;
             self.skip(hole, sink);
         }
     }
@@ -260,7 +277,9 @@ impl Reassembler {
     fn advance(&mut self, len: u64) {
         self.next += len;
         self.sequence = self.sequence.map(|sequence| sequence.wrapping_add(len as u32));
-        self.waited = 0;
+        if let Some(waiting) = &mut self.waiting {
+            waiting.segments = 0;
+        }
     }
 
     /// Counts what lies `back` bytes before the start of the stream, each byte once.

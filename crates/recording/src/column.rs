@@ -11,7 +11,7 @@ use parquet::file::statistics::Statistics;
 use parquet::schema::types::ColumnDescPtr;
 
 use crate::absent::Absent;
-use crate::distinct::Distinct;
+use crate::distinct::{Distinct, VALUE_MAX};
 use crate::encoding::{Integer, alike, bounds, put_differences, put_indices, put_run, width_of};
 use crate::pages::{Pages, Zstd};
 use crate::table::PAGE_ROWS;
@@ -112,12 +112,13 @@ impl Bounds for u64 {
 impl<T: Bounds> Buffer for Integers<T> {
     fn end_page(&mut self, shape: Shape, zstd: &mut Zstd) -> Result<()> {
         let values = self.values.begin(shape, &mut self.body);
-        if !values.is_empty() {
-            let (least, most) = bounds(values);
+        let found = (!values.is_empty()).then(|| bounds(values));
+        if let Some((least, most)) = found {
             let before = self.range.unwrap_or((least, most));
             self.range = Some((before.0.min(least), before.1.max(most)));
         }
-        let encoding = self.form.put(values, &mut self.body);
+        let most = found.map_or(0, |(_, most)| most.bits());
+        let encoding = self.form.put(values, most, &mut self.body);
         self.pages.data(&self.body, shape.rows, encoding, zstd)
     }
 
@@ -133,13 +134,14 @@ impl<T: Bounds> Buffer for Integers<T> {
 }
 
 impl<T: Integer> Form<T> {
-    /// Appends the values, in the form that takes less room on the first page with any.
-    fn put(&mut self, values: &[T], body: &mut Vec<u8>) -> Encoding {
+    /// Appends the values, of which `most` is the largest, in the form that takes less room on the first page with
+    /// any.
+    fn put(&mut self, values: &[T], most: u64, body: &mut Vec<u8>) -> Encoding {
         if matches!(self, Form::Untried) && !values.is_empty() {
-            *self = Form::smaller(values);
+            *self = Form::smaller(values, most);
         }
         if let Form::Indices(known) = self {
-            if put_known(known, values, body) {
+            if most <= VALUE_MAX && put_known(known, values, body) {
                 return Encoding::RLE_DICTIONARY;
             }
             *self = Form::Differences(Some(std::mem::take(known)));
@@ -152,10 +154,10 @@ impl<T: Integer> Form<T> {
         Encoding::DELTA_BINARY_PACKED
     }
 
-    fn smaller(values: &[T]) -> Self {
+    fn smaller(values: &[T], most: u64) -> Self {
         let (mut differences, mut indices, mut known) = (Vec::new(), Vec::new(), Distinct::default());
         put_differences(values, &mut differences);
-        let few = put_known(&mut known, values, &mut indices);
+        let few = most <= VALUE_MAX && put_known(&mut known, values, &mut indices);
         if few && indices.len() + known.page().len() < differences.len() {
             Form::Indices(known)
         } else if size_of_val(values) <= differences.len() {

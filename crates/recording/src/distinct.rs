@@ -21,20 +21,21 @@ impl<T: Integer> Default for Distinct<T> {
 }
 
 impl<T: Integer> Distinct<T> {
-    /// Looks up the index of each value, and learns those that are new; `None` when there are too many.
+    /// Looks up the index of each value, and learns those that are new; `None` when there are too many. No value may
+    /// be larger than [`VALUE_MAX`].
     pub(crate) fn look_up(&mut self, values: &[T]) -> Option<()> {
         let (runs, rest) = values.as_chunks::<RUN>();
         for (number, run) in runs.iter().enumerate() {
-            let mut known = true;
             let start = number * RUN;
-            let indices = self.indices[start..].first_chunk_mut::<RUN>()?;
+            let (slots, indices) = (&*self.slots, self.indices[start..].first_chunk_mut::<RUN>()?);
+            let mut wrong = 0;
             // Without a way out in the middle there is less to decide.
             for (index, value) in indices.iter_mut().zip(run) {
-                let found = self.slots[slot(value.bits())];
-                known &= found >> 8 == value.bits();
+                let found = slots[slot(value.bits())];
                 *index = found as u8;
+                wrong |= found >> 8 ^ value.bits();
             }
-            if !known {
+            if wrong != 0 {
                 self.learn(run, start)?;
             }
         }
@@ -55,7 +56,7 @@ impl<T: Integer> Distinct<T> {
         Some(())
     }
 
-    /// The index of a value; `None` when it is one too many, or too large.
+    /// The index of a value; `None` when it is one too many.
     fn find(&mut self, value: T) -> Option<u8> {
         let mut at = slot(value.bits());
         while self.slots[at] != VACANT {
@@ -64,7 +65,7 @@ impl<T: Integer> Distinct<T> {
             }
             at = (at + 1) % SLOTS;
         }
-        let index = u8::try_from(self.values.len()).ok().filter(|_| value.bits() < VACANT >> 8)?;
+        let index = u8::try_from(self.values.len()).ok()?;
         self.slots[at] = value.bits() << 8 | u64::from(index);
         self.values.push(value);
         Some(index)
@@ -94,3 +95,27 @@ const RUN: usize = 32;
 const SLOT_BITS: u32 = 10;
 const SLOTS: usize = 1 << SLOT_BITS;
 const VACANT: u64 = u64::MAX;
+/// A slot has 56 bits for the value, and all ones are vacant.
+pub(crate) const VALUE_MAX: u64 = (VACANT >> 8) - 1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn indices_lead_back_to_their_values() {
+        let values: Vec<u64> = (0..1000).map(|n| n * n % 251 * 1024).chain([VALUE_MAX, 0]).collect();
+        let mut known = Distinct::default();
+        known.look_up(&values).unwrap();
+        let back: Vec<u64> =
+            known.indices(values.len()).iter().map(|&index| known.values[usize::from(index)]).collect();
+        assert_eq!(back, values);
+    }
+
+    #[test]
+    fn the_257th_value_is_one_too_many() {
+        let values: Vec<u32> = (0..257).collect();
+        assert!(Distinct::default().look_up(&values[..256]).is_some());
+        assert!(Distinct::default().look_up(&values).is_none());
+    }
+}

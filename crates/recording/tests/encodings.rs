@@ -41,6 +41,29 @@ fn words_come_back_when_there_are_too_many_for_a_dictionary() {
     }
 }
 
+/// Empty pages, then few numbers, then many: a column chunk's form changes from page to page.
+#[test]
+fn numbers_come_back_when_there_are_few_of_them_for_a_while() {
+    let scratch = Scratch::new();
+    let mut recorder = DirectRecorder::create(scratch.path(), "{}", &Layout::default()).unwrap();
+    let shape = Shape { bits: 63, runs: false, gaps: 0 };
+    let mut values = Values { shape: &shape, dice: Seed(8).dice(), last: 0 };
+    let made: Vec<PacketRow<'_>> = (0..24_000)
+        .map(|number| {
+            let row = packet(&mut values, &["1-2", "", "10-20 30-40", "PUBLISH"]);
+            let few = (number >= 5_000).then_some(row.hop % 16);
+            let (seq, frame_bytes) = (few.map(u32::from), u32::from(few.unwrap_or(7)));
+            let ack_rtt_ns = if number < 15_000 { few.map(u64::from) } else { row.ack_rtt_ns };
+            PacketRow { seq, frame_bytes, ack_rtt_ns, window: None, ..row }
+        })
+        .collect();
+    made.iter().for_each(|row| recorder.packet(row).unwrap());
+    recorder.finish(None, &RunFacts::default(), &Ending::Complete).unwrap();
+    for (made, back) in made.iter().zip(&read(&scratch, "packets")) {
+        compare(made, back);
+    }
+}
+
 /// How values and gaps are spread over a column.
 struct Shape {
     /// Each value is a draw of so many bits, added to the last one if it `runs`.

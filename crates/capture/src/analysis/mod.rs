@@ -142,7 +142,8 @@ pub struct Analyser {
     followers: Vec<Option<Box<Follower>>>,
     vacant: Vec<usize>,
     by_ends: HashMap<Ends, usize, FoldedHash>,
-    latest: Option<(Ends, usize)>,
+    /// Connections that had a segment of late, by their ports: they will have the next one.
+    latest: [Option<(Ends, usize)>; LATEST],
     seen_connections: u64,
     found: Found,
     all_frames: Tally,
@@ -158,7 +159,7 @@ impl Analyser {
             followers: Vec::new(),
             vacant: Vec::new(),
             by_ends: HashMap::default(),
-            latest: None,
+            latest: [None; LATEST],
             seen_connections: 0,
             found: Found::default(),
             all_frames: Tally::default(),
@@ -210,7 +211,7 @@ impl Analyser {
         self.found.completed.clear();
         self.by_ends.clear();
         self.vacant.clear();
-        self.latest = None;
+        self.latest = [None; LATEST];
         let mut open: Vec<Box<Follower>> = self.followers.drain(..).flatten().collect();
         open.sort_by_key(|follower| follower.number());
         for follower in open {
@@ -236,7 +237,8 @@ impl Analyser {
 
     /// Where the segment's connection is followed, and whether it took over the ports of an earlier one.
     fn slot(&mut self, ends: Ends, segment: &Segment) -> (usize, bool) {
-        let known = match self.latest {
+        let latest = latest(&ends);
+        let known = match self.latest[latest] {
             Some((latest, slot)) if latest == ends => Some(slot),
             _ => self.by_ends.get(&ends).copied(),
         };
@@ -244,7 +246,7 @@ impl Analyser {
         if let Some(slot) = known {
             let follower = self.followers[slot].as_ref().expect("a slot in the index is occupied");
             if !(segment.bits.has(Bits::SYN) && follower.is_another(segment)) {
-                self.latest = Some((ends, slot));
+                self.latest[latest] = Some((ends, slot));
                 return (slot, false);
             }
             reused = true;
@@ -261,13 +263,13 @@ impl Analyser {
         });
         self.followers[slot] = Some(Box::new(follower));
         self.by_ends.insert(ends, slot);
-        self.latest = Some((ends, slot));
+        self.latest[latest] = Some((ends, slot));
         (slot, reused)
     }
 
     fn close(&mut self, ends: Ends, slot: usize) {
         self.by_ends.remove(&ends);
-        self.latest = None;
+        self.latest[latest(&ends)] = None;
         if let Some(follower) = self.followers[slot].take() {
             self.vacant.push(slot);
             self.finish_connection(follower);
@@ -302,6 +304,14 @@ impl Analyser {
     }
 }
 
+/// Where among the latest connections one is remembered.
+fn latest((one, other): &Ends) -> usize {
+    usize::from(one.port ^ other.port) % LATEST
+}
+
 fn ordered(a: Endpoint, b: Endpoint) -> Ends {
     if a <= b { (a, b) } else { (b, a) }
 }
+
+/// Connections that are found without looking them up.
+const LATEST: usize = 64;

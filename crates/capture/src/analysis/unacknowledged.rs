@@ -42,6 +42,10 @@ impl Unacknowledged {
         if self.segments.back().is_some_and(|last| after(last.end, start)) {
             self.disordered += 1;
         }
+        if self.segments.capacity() == 0 {
+            // Most connections never have more than one under way.
+            self.segments.reserve_exact(1);
+        }
         self.segments.push_back(Sent { start, end, time });
     }
 
