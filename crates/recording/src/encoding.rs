@@ -93,7 +93,7 @@ fn put_differences_portable<T: Integer>(values: &[T], out: &mut Vec<u8>) {
     put_varint((BLOCK / MINIBLOCK) as u64, out);
     put_varint(values.len() as u64, out);
     put_zigzag(values.first().copied().unwrap_or_default().signed(), out);
-    out.reserve(values.len() * size_of::<T>() + values.len() / 8 + 64);
+    out.reserve(size_of_val(values) + values.len() / 8 + 64);
     let mut differences = [T::default(); BLOCK];
     let mut rest = values;
     while let Some((_, behind)) = rest.split_first_chunk::<BLOCK>()
