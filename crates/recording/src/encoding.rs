@@ -53,7 +53,7 @@ macro_rules! integers {
 integers! { u8, i8, put_bytes; u32, i32, put_bits; u64, i64, put_bits; }
 
 /// Declares functions that the compiler translates twice: for every processor, and for those whose registers hold
-/// 256 bits, which take a third of the instructions. Both are the same code, so both give the same bytes.
+/// 256 bits, which work on more values at once. Both are the same code, so both give the same bytes.
 macro_rules! wide {
     ($($(#[$about:meta])* fn $name:ident<$kind:ident: Integer>($($argument:ident: $type:ty),*)
         $(-> $result:ty)? = $portable:ident;)*) => {$(
@@ -93,7 +93,7 @@ fn put_differences_portable<T: Integer>(values: &[T], out: &mut Vec<u8>) {
     put_varint((BLOCK / MINIBLOCK) as u64, out);
     put_varint(values.len() as u64, out);
     put_zigzag(values.first().copied().unwrap_or_default().signed(), out);
-    out.reserve(values.len() * size_of::<T>() + values.len() / 8 + 64);
+    out.reserve(size_of_val(values) + values.len() / 8 + 64);
     let mut differences = [T::default(); BLOCK];
     let mut rest = values;
     while let Some((_, behind)) = rest.split_first_chunk::<BLOCK>()
@@ -146,13 +146,15 @@ pub(crate) fn width_of(value: u64) -> u32 {
 /// [`Integer::put_bits`] of up to 64 bits.
 #[inline(always)]
 fn put_bits<T: Integer>(values: &[T; MINIBLOCK], width: u32, out: &mut Vec<u8>) {
+    if width == 0 {
+        return;
+    }
     let mut words = [0; MINIBLOCK];
     for (word, value) in words.iter_mut().zip(values) {
         *word = value.bits();
     }
     // Neighbours are joined while they fit 64 bits: the fewer and fuller words are left, the better.
-    if width == 0 {
-    } else if width > 32 {
+    if width > 32 {
         put_words(&words, width, out);
     } else if width > 16 {
         put_words::<16>(&joined(&words, width), 2 * width, out);
