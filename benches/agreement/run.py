@@ -32,6 +32,8 @@ class Case:
 
     name: str
     link: str
+    # The subscriber's, where it differs.
+    far: str = ""
     qos: int
     nagle: bool = True
     rate: str = "50 /s"
@@ -87,7 +89,7 @@ between = ["publisher", "broker"]
 {self.link}
 [[networks]]
 between = ["subscriber", "broker"]
-{self.link}
+{self.far or self.link}
 [[groups]]
 name = "publisher"
 host = "publisher"
@@ -122,6 +124,13 @@ CASES = (
     Case(name="inflight1-qos1", link=link(delay="50 ms"), qos=1, nagle=False, rate="8 /s", inflight=1),
     Case(name="inflight1000-qos1", link=link(delay="50 ms"), qos=1, rate="200 /s", inflight=1000),
     Case(name="inflight20-qos1-window", link=link(delay="50 ms"), qos=1, nagle=False, rate="190 /s", inflight=20),
+    # The delays of the two sides have no common measure: no two things happen at the same instant.
+    Case(name="apart-qos1-nagle", link=link(delay="20 ms"), far=link(delay="27.3 ms"), qos=1, rate="100 /s"),
+    Case(name="apart-qos2-nagle", link=link(delay="20 ms"), far=link(delay="27.3 ms"), qos=2, rate="20 /s"),
+    Case(name="apart-qos2", link=link(delay="20 ms"), far=link(delay="27.3 ms"), qos=2, nagle=False, rate="100 /s",
+         inflight=1000),
+    Case(name="apart-inflight1000", link=link(delay="50 ms"), far=link(delay="57.3 ms"), qos=1, rate="200 /s",
+         inflight=1000),
     Case(name="crowd-16kbit-qos0", link='model = "nato-narrowband"', qos=0, crowd=True, rate="0.05 /s"),
     Case(name="crowd-16kbit-qos1", link='model = "nato-narrowband"', qos=1, crowd=True, rate="0.03 /s"),
 )

@@ -1,6 +1,6 @@
 """The simulator beside the kernel: short runs of one scenario, live and simulated, compared.
 
-The long form, with more scenarios and random loss, is ``benches/agreement``.
+The long form, with more scenarios and what loss does to latency, is ``benches/agreement``.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ nagle = {nagle}
 subscribe = [{{ filter = "t", qos = {qos} }}]
 """
 DELAY = 'up = { delay = "20 ms" }\ndown = { delay = "20 ms" }'
+LOSS = 'up = { delay = "20 ms", loss = "10 %" }\ndown = { delay = "20 ms", loss = "10 %" }'
 RATE = 'up = { delay = "10 ms", rate = "250 kbit/s" }\ndown = { delay = "10 ms", rate = "250 kbit/s" }'
 # With the tolerance of the mean latency in percent. Where Nagle's algorithm is on there is none: how two cycles of
 # 40 ms happen to lie to each other differs from run to run, and the mean with it. What holds for every such run is
@@ -90,3 +91,31 @@ def test_a_live_run_and_its_simulation_agree(name: str, tmp_path: Path) -> None:
         assert abs(difference("latency_ms_mean")) <= tolerance, table
     result = CliRunner().invoke(main, ["compare", str(tmp_path / "live"), str(tmp_path / "sim")])
     assert result.exit_code == 0 and "difference" in result.output
+
+
+def first_sendings(recording: Recording) -> pl.DataFrame:
+    """What became of each segment with payload when it was first sent; ``position`` counts from the SYN."""
+    segments = recording.packets.filter(pl.col("connection").is_not_null()).sort("entered_ns")
+    way = ("from_host", "to_host", "connection")
+    begins = segments.filter(pl.col("flags") & 2 != 0).group_by(way).agg(pl.col("seq").first().alias("begin"))
+    position = (pl.col("seq").cast(pl.Int64) - pl.col("begin").cast(pl.Int64)) % 2**32
+    return (
+        segments.filter(pl.col("payload_bytes") > 0).join(begins, on=way).with_columns(position=position)
+        .unique(["from_host", "to_host", "position"], keep="first", maintain_order=True)
+        .select("from_host", "to_host", "position", "payload_bytes", "fate")
+    )
+
+
+@pytest.mark.skipif(REASON is not None, reason=REASON or "")
+def test_a_live_run_and_its_simulation_lose_the_same_segments(tmp_path: Path) -> None:
+    fields = {"qos": 1, "nagle": "false", "link": LOSS, "payload": "100 B", "rate": "20 /s", "inflight": 100}
+    sent = []
+    for backend in ("live", "sim"):
+        plan = compile_plan(parse(SCENARIO.format(**fields), "loss", {"backend": backend}), tmp_path / backend)
+        assert perform(plan, lambda event: None).verdict == "complete"
+        sent.append(first_sendings(Recording.open(tmp_path / backend)))
+    # After a loss, what is sent at once may be cut differently; what is cut alike must meet the same fate.
+    alike = sent[0].join(sent[1], on=sent[0].columns[:-1], suffix="_simulated")
+    lost = alike.filter(pl.col("fate") == "dropped").height
+    assert alike.height > 100 and lost > 10, alike
+    assert alike.filter(pl.col("fate") != pl.col("fate_simulated")).is_empty(), alike

@@ -26,6 +26,8 @@ pub(crate) struct Server {
     outbox: VecDeque<(Instant, Response)>,
     service: ServiceTime,
     dice: Dice,
+    /// The connection that it has written to last.
+    pub(crate) wrote_to: Option<u32>,
     /// For when it is on the agenda.
     alarm: Option<Instant>,
     /// When it has done with the request at the head of the inbox, once it has begun.
@@ -69,6 +71,7 @@ impl Server {
             outbox: VecDeque::new(),
             service: plan.broker.service,
             dice: seed.derive("broker/service").dice(),
+            wrote_to: None,
             alarm: None,
             done: None,
         }

@@ -491,7 +491,10 @@ impl World {
         if waiting == 0 {
             return false;
         }
-        let accepted = connection.ends[side as usize].write(now, waiting);
+        let end = &mut connection.ends[side as usize];
+        // The broker has one thread for all of its sockets.
+        let apart = side == Side::Broker && self.server.wrote_to.replace(place) != Some(place);
+        let accepted = if apart { end.write_apart(now, waiting) } else { end.write(now, waiting) };
         stream.accept(accepted);
         accepted > 0
     }

@@ -161,11 +161,24 @@ impl Endpoint {
     /// Takes up to `bytes` from the application into the send buffer and says how many. When that is not all,
     /// [`Event::Writable`] follows once there is room. Bytes may be written before the connection stands.
     pub fn write(&mut self, now: Instant, bytes: u64) -> u64 {
+        self.take_from_application(now, bytes, false)
+    }
+
+    /// As [`write`](Endpoint::write), by a program that has written to another socket since it wrote to this one.
+    pub fn write_apart(&mut self, now: Instant, bytes: u64) -> u64 {
+        self.take_from_application(now, bytes, true)
+    }
+
+    fn take_from_application(&mut self, now: Instant, bytes: u64, apart: bool) -> u64 {
         self.advance_clock(now);
         if self.tx.fin || self.reader_gone || self.state == State::Closed || self.state == State::TimeWait {
             return 0;
         }
         let accepted = bytes.min(self.send_space());
+        if self.profile.gathers {
+            let full = u64::from(self.payload_max());
+            self.tx.gathering.write(self.tx.next, self.tx.end, accepted, apart, full);
+        }
         self.tx.end += accepted;
         self.writer_waits |= accepted < bytes;
         accepted

@@ -51,6 +51,7 @@ mod arrive;
 mod close;
 mod congestion;
 mod endpoint;
+mod gathering;
 mod handshake;
 mod output;
 mod profile;

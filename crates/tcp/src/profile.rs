@@ -48,6 +48,8 @@ pub struct Profile {
     pub delayed_ack: DelayedAck,
     /// Nagle's algorithm.
     pub nagle: Nagle,
+    /// Writes are gathered as in Linux's buffers, which limits what Nagle's algorithm holds back.
+    pub gathers: bool,
     /// Send buffer in bytes of payload.
     pub send_buffer: u32,
     /// The send buffer grows with the congestion window, to twice its bytes, up to this many; `None`: it is fixed.
@@ -183,6 +185,7 @@ impl Profile {
             syn: SynPolicy { retries: 6, linear_retries: 4 },
             delayed_ack: DelayedAck::Adaptive { min: Duration::from_ms(40), max: Duration::from_ms(200) },
             nagle: Nagle::Minshall,
+            gathers: true,
             send_buffer: 46_080,
             send_buffer_max: Some(4 << 20),
             receive_buffer: 3 << 20,
@@ -205,6 +208,7 @@ impl Profile {
             tail_loss_probe: false,
             rate_reduction: false,
             undo: false,
+            gathers: false,
             limited_transmit: false,
             congestion_control: CongestionControl::NewReno,
             window_unit: WindowUnit::Bytes,

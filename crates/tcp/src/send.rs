@@ -3,6 +3,7 @@
 use mqttlab_units::{Duration, Instant};
 
 use crate::endpoint::{Endpoint, State};
+use crate::gathering::Gathering;
 use crate::profile::Nagle;
 use crate::recovery::Phase;
 use crate::scoreboard::Sent;
@@ -21,6 +22,8 @@ pub(crate) struct Sender {
     pub next: u64,
     /// One past the last byte that the application has written; the FIN's position.
     pub end: u64,
+    /// The buffers of what is written.
+    pub gathering: Gathering,
     /// No more will be written.
     pub fin: bool,
     /// Right edge of the peer's window, and the segment that set it (SND.WL1, SND.WL2).
@@ -48,6 +51,7 @@ impl Sender {
             acknowledged: 0,
             next: 0,
             end: 1,
+            gathering: Gathering::default(),
             fin: false,
             edge: 0,
             edge_seq: Seq(0),
@@ -230,10 +234,14 @@ impl Endpoint {
         }
         let full = u64::from(self.payload_limit(&self.sack_blocks()));
         let room = tx.edge.saturating_sub(tx.next);
-        let length = unsent.min(full).min(room);
+        // A buffer that is closed leaves as it is, and does not wait for more.
+        let closed = tx.gathering.closed.saturating_sub(tx.next);
+        let gathered = if closed > 0 { closed } else { unsent };
+        let length = gathered.min(full).min(room);
         let ends = tx.fin_unsent() && length == unsent && room > length;
         let worthwhile = length == full
             || ends
+            || closed > 0 && length == closed
             || length > 0 && length == unsent && self.nagle_lets_go()
             || length > 0 && length < unsent && 2 * length >= tx.window_max;
         let squeezed = tx.squeeze && length > 0;
@@ -256,6 +264,7 @@ impl Endpoint {
         }
         let start = self.tx.next;
         let emptied = u64::from(length) == self.tx.unsent();
+        let pushed = emptied || start + u64::from(length) == self.tx.gathering.closed;
         let fin = self.tx.fin && emptied && self.tx.edge > start + u64::from(length);
         if length < self.payload_limit(&self.sack_blocks()) {
             self.tx.small_end = start + u64::from(length);
@@ -270,7 +279,7 @@ impl Endpoint {
         self.recovery.on_sent(if self.congestion.smss() == 1 { 1 } else { u64::from(taken) });
         self.arm_after_sending();
         self.ack.on_data_sent(self.now);
-        self.emit(start, length, data_flags(length, fin, emptied))
+        self.emit(start, length, data_flags(length, fin, pushed))
     }
 
     fn emit_again(&mut self, again: Sent) -> Segment {
@@ -370,9 +379,9 @@ impl Endpoint {
     }
 }
 
-fn data_flags(length: u16, fin: bool, emptied: bool) -> Flags {
+fn data_flags(length: u16, fin: bool, pushed: bool) -> Flags {
     let mut flags = Flags::ACK;
-    if length > 0 && emptied {
+    if length > 0 && pushed {
         flags = flags.with(Flags::PSH);
     }
     if fin { flags.with(Flags::FIN) } else { flags }

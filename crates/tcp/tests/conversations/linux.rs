@@ -2,7 +2,7 @@
 //! after an answer the next acknowledgement waits 40 ms.
 
 use expect_test::expect;
-use mqttlab_tcp::{DelayedAck, Profile};
+use mqttlab_tcp::{DelayedAck, Nagle, Profile};
 use mqttlab_units::Duration;
 
 use crate::script::{check_established, plain};
@@ -238,4 +238,70 @@ fn quickack_acknowledges_all() {
                 ! Readable(200)
         "#]],
     );
+}
+
+#[test]
+fn a_buffer_of_17_fragments_does_not_wait_for_more() {
+    let interleaved = Profile { nagle: Nagle::Minshall, ..plain() };
+    let writes = "+1 write_apart 4\n".repeat(19);
+    let script = format!("+0 write 4\n{writes}+50 < . 1:1(0) ack 73 win 65535");
+    check_established(interleaved, &script, expect![[r#"
+        0 write 4
+            > P. 1:5(4) ack 1 win 65535
+        1 write_apart 4
+        2 write_apart 4
+        3 write_apart 4
+        4 write_apart 4
+        5 write_apart 4
+        6 write_apart 4
+        7 write_apart 4
+        8 write_apart 4
+        9 write_apart 4
+        10 write_apart 4
+        11 write_apart 4
+        12 write_apart 4
+        13 write_apart 4
+        14 write_apart 4
+        15 write_apart 4
+        16 write_apart 4
+        17 write_apart 4
+        18 write_apart 4
+            > P. 5:73(68) ack 1 win 65535
+        19 write_apart 4
+        69 < . 1:1(0) ack 73 win 65535
+            > P. 73:81(8) ack 1 win 65535
+            ! Acknowledged(72)
+    "#]]);
+}
+
+#[test]
+fn writes_to_one_socket_alone_share_a_fragment() {
+    let writes = "+1 write 4\n".repeat(19);
+    let script = format!("+0 write 4\n{writes}+50 < . 1:1(0) ack 5 win 65535");
+    check_established(Profile { nagle: Nagle::Minshall, ..plain() }, &script, expect![[r#"
+        0 write 4
+            > P. 1:5(4) ack 1 win 65535
+        1 write 4
+        2 write 4
+        3 write 4
+        4 write 4
+        5 write 4
+        6 write 4
+        7 write 4
+        8 write 4
+        9 write 4
+        10 write 4
+        11 write 4
+        12 write 4
+        13 write 4
+        14 write 4
+        15 write 4
+        16 write 4
+        17 write 4
+        18 write 4
+        19 write 4
+        69 < . 1:1(0) ack 5 win 65535
+            > P. 5:81(76) ack 1 win 65535
+            ! Acknowledged(4)
+    "#]]);
 }

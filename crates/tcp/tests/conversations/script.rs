@@ -96,9 +96,12 @@ impl Conversation {
         let (endpoint, now) = (&mut self.endpoint, self.now);
         match verb {
             "open" => endpoint.open(now),
-            "write" => {
+            "write" | "write_apart" => {
                 let wanted: u64 = rest.parse().unwrap();
-                let accepted = endpoint.write(now, wanted);
+                let accepted = match verb {
+                    "write" => endpoint.write(now, wanted),
+                    _ => endpoint.write_apart(now, wanted),
+                };
                 if accepted < wanted {
                     writeln!(self.transcript, "    = {accepted}").unwrap();
                 }
