@@ -245,7 +245,10 @@ fn a_buffer_of_17_fragments_does_not_wait_for_more() {
     let interleaved = Profile { nagle: Nagle::Minshall, ..plain() };
     let writes = "+1 write_apart 4\n".repeat(19);
     let script = format!("+0 write 4\n{writes}+50 < . 1:1(0) ack 73 win 65535");
-    check_established(interleaved, &script, expect![[r#"
+    check_established(
+        interleaved,
+        &script,
+        expect![[r#"
         0 write 4
             > P. 1:5(4) ack 1 win 65535
         1 write_apart 4
@@ -271,14 +274,18 @@ fn a_buffer_of_17_fragments_does_not_wait_for_more() {
         69 < . 1:1(0) ack 73 win 65535
             > P. 73:81(8) ack 1 win 65535
             ! Acknowledged(72)
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn writes_to_one_socket_alone_share_a_fragment() {
     let writes = "+1 write 4\n".repeat(19);
     let script = format!("+0 write 4\n{writes}+50 < . 1:1(0) ack 5 win 65535");
-    check_established(Profile { nagle: Nagle::Minshall, ..plain() }, &script, expect![[r#"
+    check_established(
+        Profile { nagle: Nagle::Minshall, ..plain() },
+        &script,
+        expect![[r#"
         0 write 4
             > P. 1:5(4) ack 1 win 65535
         1 write 4
@@ -303,5 +310,6 @@ fn writes_to_one_socket_alone_share_a_fragment() {
         69 < . 1:1(0) ack 5 win 65535
             > P. 5:81(76) ack 1 win 65535
             ! Acknowledged(4)
-    "#]]);
+    "#]],
+    );
 }
