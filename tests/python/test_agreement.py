@@ -99,8 +99,11 @@ def first_sendings(recording: Recording) -> pl.DataFrame:
     way = ("from_host", "to_host", "connection")
     begins = segments.filter(pl.col("flags") & 2 != 0).group_by(way).agg(pl.col("seq").first().alias("begin"))
     position = (pl.col("seq").cast(pl.Int64) - pl.col("begin").cast(pl.Int64)) % 2**32
+    # What begins before the end of something earlier is sent again, if only in part.
+    earlier = (pl.col("position") + pl.col("payload_bytes")).cum_max().shift(1, fill_value=0).over(way)
     return (
-        segments.filter(pl.col("payload_bytes") > 0).join(begins, on=way).with_columns(position=position)
+        segments.filter(pl.col("payload_bytes") > 0).join(begins, on=way, maintain_order="left")
+        .with_columns(position=position).filter(pl.col("position") >= earlier)
         .unique(["from_host", "to_host", "position"], keep="first", maintain_order=True)
         .select("from_host", "to_host", "position", "payload_bytes", "fate")
     )
