@@ -11,6 +11,7 @@ Raises:
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -117,9 +118,14 @@ class Recording:
         )
 
     @cached_property
-    def kept(self) -> dict[str, pl.DataFrame]:
-        """What metrics have derived from the tables, by name: derived once, however many of them ask for it."""
+    def _derived(self) -> dict[str, pl.DataFrame]:
         return {}
+
+    def derived(self, name: str, derive: Callable[[Recording], pl.DataFrame]) -> pl.DataFrame:
+        """What ``derive`` makes of the recording: made once under this name, however many metrics ask for it."""
+        if name not in self._derived:
+            self._derived[name] = derive(self)
+        return self._derived[name]
 
     @cached_property
     def control_packets(self) -> pl.DataFrame:

@@ -34,7 +34,7 @@ impl Delay {
 
     /// The next frame's propagation delay. A constant delay draws nothing.
     pub(crate) fn draw(&mut self, name: FrameName) -> Duration {
-        if self.spec.law == DelayLaw::Constant || self.spec.jitter.is_zero() {
+        if self.spec.is_constant() {
             return self.spec.mean;
         }
         let standard = standardised(self.spec.law, self.next_normal(name));

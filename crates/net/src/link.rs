@@ -23,7 +23,7 @@ use crate::delay::Delay;
 use crate::fate::{Cause, Delivery, Fate};
 use crate::loss::Loss;
 use crate::name::FrameName;
-use crate::spec::{DelayLaw, LinkSpec, LossPlace, LossSpec, QueueSpec};
+use crate::spec::{LinkSpec, LossPlace, LossSpec, QueueSpec};
 
 /// One direction of a link, or a transmitter that both directions share.
 ///
@@ -239,9 +239,11 @@ impl Impairments {
     fn of(spec: &LinkSpec, seed: Seed) -> Option<Impairments> {
         let stream = |knob: &str| seed.derive(&format!("{}/{knob}", spec.name));
         let knob = |name: &str, chance: Ratio| Knob { chance, seed: stream(name) };
-        let steady = spec.delay.law == DelayLaw::Constant || spec.delay.jitter.is_zero();
         let chances = [spec.duplication, spec.corruption, spec.reordering.probability];
-        if spec.loss == LossSpec::None && steady && chances.iter().all(|chance| chance.is_zero()) {
+        if spec.loss == LossSpec::None
+            && spec.delay.is_constant()
+            && chances.iter().all(|chance| chance.is_zero())
+        {
             return None;
         }
         Some(Impairments {

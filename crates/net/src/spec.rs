@@ -61,6 +61,13 @@ pub struct DelaySpec {
     pub keep_order: bool,
 }
 
+impl DelaySpec {
+    /// Whether every frame propagates for just as long.
+    pub(crate) fn is_constant(&self) -> bool {
+        self.law == DelayLaw::Constant || self.jitter.is_zero()
+    }
+}
+
 /// Laws of delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

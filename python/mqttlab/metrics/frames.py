@@ -24,9 +24,7 @@ def frames(recording: Recording) -> pl.DataFrame:
     ``client`` and ``group`` (null where they are not known), ``marks`` as a list, on every link of the path,
     ``publishes`` and ``control_packets`` (how many became complete in the segment).
     """
-    if "frames" not in recording.kept:
-        recording.kept["frames"] = _frames(recording)
-    return recording.kept["frames"]
+    return recording.derived("frames", _frames)
 
 
 def _frames(recording: Recording) -> pl.DataFrame:

@@ -58,12 +58,11 @@ def round_trips(recording: Recording) -> pl.DataFrame:
 
     Columns: ``connection``, ``client``, ``group``, ``towards`` (the data's), ``at_s``, ``rtt_ms``, ``rto_ms``.
     """
-    if "round_trips" not in recording.kept:
-        recording.kept["round_trips"] = _round_trips(recording, frames(recording))
-    return recording.kept["round_trips"]
+    return recording.derived("round_trips", _round_trips)
 
 
-def _round_trips(recording: Recording, seen: pl.DataFrame) -> pl.DataFrame:
+def _round_trips(recording: Recording) -> pl.DataFrame:
+    seen = frames(recording)
     if seen.is_empty():
         return pl.DataFrame(schema={"towards": pl.String, "at_s": pl.Float64, "rtt_ms": pl.Float64})
     acknowledgements = seen.filter(pl.col("hop") == 0, pl.col("ack_rtt_ns").is_not_null())

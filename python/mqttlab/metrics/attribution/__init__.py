@@ -40,9 +40,7 @@ def attribution(recording: Recording) -> pl.DataFrame:
     recorded instants had to be moved for that), and ``legs`` (1, and 1 more for each relay). Parts are null for
     messages whose packets were not recorded.
     """
-    if "attribution" not in recording.kept:
-        recording.kept["attribution"] = _attribution(recording)
-    return recording.kept["attribution"]
+    return recording.derived("attribution", _attribution)
 
 
 def _attribution(recording: Recording) -> pl.DataFrame:
