@@ -95,14 +95,11 @@ impl DirectRecorder {
     /// Makes the tables, writes `run.json` or `incomplete.json`, and removes the spools. An import, which learns
     /// who is who as it reads, hands over the final `layout` here.
     pub fn finish(mut self, layout: Option<Layout>, facts: &RunFacts, ending: &Ending) -> Result<Summary> {
-        let layout = match layout {
-            Some(layout) => {
-                layout.write(&self.dir)?;
-                layout
-            }
-            None => Layout::read(&self.dir)?,
-        };
+        if let Some(layout) = layout {
+            layout.write(&self.dir)?;
+        }
         self.write_spools()?;
+        let layout = Layout::read(&self.dir)?;
         let network = self.packets.finish(&layout)?;
         finish::complete_direct(&self.dir, &layout, network, facts, ending)
     }
