@@ -20,7 +20,13 @@ from typing import Any
 import polars as pl
 import polars.selectors as cs
 
+SCHEMA_VERSION = 2
+"""The latest version of the recording's schema that this program reads; earlier ones are read as it."""
+
 TABLES = ("messages", "packets", "control_packets", "network_metrics", "events", "resources", "clients")
+
+# Columns that schema version 1 did not have: empty in its recordings. A test holds this list to docs/recording.md.
+ADDED: dict[str, dict[str, pl.DataType]] = {}
 
 
 class RecordingError(Exception):
@@ -49,7 +55,12 @@ class Recording:
             from mqttlab.runs import recover
 
             directory = recover(directory)
-        return cls(directory)
+        recording = cls(directory)
+        version = recording.run.get("schema_version", SCHEMA_VERSION)
+        if version > SCHEMA_VERSION:
+            raise RecordingError(f"{directory} is of schema version {version}, but this program knows versions up to "
+                                 f"{SCHEMA_VERSION}; open it with the program that made it, or a later one")
+        return recording
 
     @cached_property
     def run(self) -> dict[str, Any]:
@@ -86,9 +97,11 @@ class Recording:
             return pl.DataFrame()
         try:
             # Times are stored unsigned; their differences are not.
-            return pl.read_parquet(path).with_columns(cs.ends_with("_ns").cast(pl.Int64))
+            table = pl.read_parquet(path).with_columns(cs.ends_with("_ns").cast(pl.Int64))
         except (pl.exceptions.PolarsError, OSError) as error:
             raise RecordingError(f"{path} cannot be read: {error}") from error
+        missing = {column: kind for column, kind in ADDED.get(name, {}).items() if column not in table.columns}
+        return table.with_columns(pl.lit(None, dtype=kind).alias(column) for column, kind in missing.items())
 
     @cached_property
     def layout(self) -> dict[str, Any]:

@@ -63,4 +63,4 @@ pub use tables::{
 };
 
 /// The version of the schema that this program writes.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;

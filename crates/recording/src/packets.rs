@@ -320,8 +320,9 @@ fn write_captures(from: &Path, to: &Path, layout: &Layout) -> Result<BTreeMap<St
 fn frames_of(from: &Path, range: &Range<u64>) -> Result<Vec<(Frame, u64, usize)>> {
     let mut frames = Vec::new();
     let Some(mut spool) = Reader::open(Spool::Frames, from)? else { return Ok(frames) };
+    let least = spool.least_bytes();
     while let Some(record) = spool.next()? {
-        let (frame, size) = (Frame::take(record), record.len() - Frame::SIZE);
+        let (frame, size) = (Frame::take(&record[..least]), record.len() - least);
         let came = range.contains(&frame.entered.as_ns()) && frame.fate != FrameFate::Duplicated;
         if came && size > 0 {
             frames.push((frame, spool.place() - size as u64, size));

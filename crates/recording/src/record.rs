@@ -13,6 +13,8 @@ pub(crate) trait Field: Sized {
     fn put(&self, out: &mut Vec<u8>);
     /// Reads it back from exactly `SIZE` bytes.
     fn take(bytes: &[u8]) -> Self;
+    /// What it is in the record of an earlier version, which had no such field.
+    fn absent() -> Self;
 }
 
 /// A row of fixed size.
@@ -21,7 +23,8 @@ pub(crate) trait Record: Sized {
     const SIZE: usize;
     /// Appends it.
     fn put(&self, out: &mut Vec<u8>);
-    /// Reads it back from the first `SIZE` bytes.
+    /// Reads it back. Fields that lie beyond the bytes are absent: new fields come last, so that the records of
+    /// an earlier version can be read.
     fn take(bytes: &[u8]) -> Self;
 }
 
@@ -34,6 +37,9 @@ macro_rules! integer_fields {
             }
             fn take(bytes: &[u8]) -> Self {
                 <$integer>::from_le_bytes(bytes.try_into().expect("a field is cut at its own size"))
+            }
+            fn absent() -> Self {
+                0
             }
         }
     )*};
@@ -48,6 +54,9 @@ impl Field for bool {
     fn take(bytes: &[u8]) -> Self {
         bytes[0] != 0
     }
+    fn absent() -> Self {
+        false
+    }
 }
 
 impl Field for Instant {
@@ -58,6 +67,9 @@ impl Field for Instant {
     fn take(bytes: &[u8]) -> Self {
         Instant::from_ns(u64::take(bytes))
     }
+    fn absent() -> Self {
+        Instant::from_ns(0)
+    }
 }
 
 impl Field for Duration {
@@ -67,6 +79,9 @@ impl Field for Duration {
     }
     fn take(bytes: &[u8]) -> Self {
         Duration::from_ns(u64::take(bytes))
+    }
+    fn absent() -> Self {
+        Duration::from_ns(0)
     }
 }
 
@@ -83,6 +98,9 @@ impl Field for Option<Instant> {
     fn take(bytes: &[u8]) -> Self {
         Some(u64::take(bytes)).filter(|&ns| ns != ABSENT_NS).map(Instant::from_ns)
     }
+    fn absent() -> Self {
+        None
+    }
 }
 
 impl Field for Option<Duration> {
@@ -93,6 +111,9 @@ impl Field for Option<Duration> {
     fn take(bytes: &[u8]) -> Self {
         Some(u64::take(bytes)).filter(|&ns| ns != ABSENT_NS).map(Duration::from_ns)
     }
+    fn absent() -> Self {
+        None
+    }
 }
 
 impl Field for Option<u32> {
@@ -102,6 +123,9 @@ impl Field for Option<u32> {
     }
     fn take(bytes: &[u8]) -> Self {
         Some(u32::take(bytes)).filter(|&index| index != ABSENT_INDEX)
+    }
+    fn absent() -> Self {
+        None
     }
 }
 
@@ -123,7 +147,10 @@ macro_rules! record {
                 let mut at = 0;
                 $(
                     let size = <$kind as $crate::record::Field>::SIZE;
-                    let $field = <$kind as $crate::record::Field>::take(&bytes[at..at + size]);
+                    let $field = match bytes.get(at..at + size) {
+                        Some(bytes) => <$kind as $crate::record::Field>::take(bytes),
+                        None => <$kind as $crate::record::Field>::absent(),
+                    };
                     at += size;
                 )*
                 debug_assert_eq!(at, <Self as $crate::record::Record>::SIZE);
@@ -134,7 +161,8 @@ macro_rules! record {
 }
 pub(crate) use record;
 
-/// Declares an enum of words: a small number in a record, a word in a column.
+/// Declares an enum of words: a small number in a record, a word in a column. New words come last, so that the
+/// numbers in the records of an earlier version keep their meaning.
 macro_rules! words {
     ($(#[$outer:meta])* pub enum $name:ident { $($(#[$inner:meta])* $variant:ident = $word:literal,)* }) => {
         $(#[$outer])*
@@ -191,6 +219,9 @@ macro_rules! words {
             fn take(bytes: &[u8]) -> Self {
                 *$name::ALL.get(usize::from(bytes[0])).unwrap_or(&$name::ALL[0])
             }
+            fn absent() -> Self {
+                $name::ALL[0]
+            }
         }
     };
 }
@@ -224,5 +255,14 @@ mod tests {
         assert_eq!(bytes.len(), Everything::SIZE);
         assert_eq!(Everything::SIZE, 1 + 8 + 8 + 4 + 1);
         assert_eq!(Everything::take(&bytes), row);
+    }
+
+    #[test]
+    fn fields_that_an_earlier_version_did_not_have_are_absent() {
+        let row = Everything { small: 7, at: Instant::from_ns(9), never: None, nobody: Some(3), truth: true };
+        let mut bytes = Vec::new();
+        row.put(&mut bytes);
+        let earlier = Everything { nobody: None, truth: false, ..row };
+        assert_eq!(Everything::take(&bytes[..1 + 8 + 8]), earlier);
     }
 }

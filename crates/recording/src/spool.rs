@@ -1,8 +1,8 @@
 //! Spools: append-only files that hold the rows while the run goes on.
 //!
 //! A Parquet file without its footer cannot be read, so a run that may be killed at any moment writes these
-//! instead. A spool is a header of 32 bytes (magic, schema version, record size, name) and then records: of fixed
-//! size, or, where the header says size 0, each after its length. A reader stops at the last whole record, so
+//! instead. A spool is a header of 32 bytes (magic, schema version, record size, name, size of a record's fixed part) and
+//! then records: of fixed size, or, where the header says size 0, each after its length. A reader stops at the last whole record, so
 //! a torn tail costs one row. What is written survives the death of the process, not of the machine: nothing is
 //! synced to the disk before the recording is finished.
 
@@ -91,7 +91,21 @@ impl Spool {
         header[8..12].copy_from_slice(&SCHEMA_VERSION.to_le_bytes());
         header[12..16].copy_from_slice(&(self.record_bytes() as u32).to_le_bytes());
         header[16..16 + self.name().len()].copy_from_slice(self.name().as_bytes());
+        header[28..].copy_from_slice(&(self.least_bytes() as u32).to_le_bytes());
         header
+    }
+
+    /// Size of a record's fixed part in schema version 1, whose headers do not say it.
+    const fn least_bytes_1(self) -> usize {
+        match self {
+            Spool::Sent => 42,
+            Spool::Acknowledged => 16,
+            Spool::Unsent => 25,
+            Spool::Received => 28,
+            Spool::Resources => 73,
+            Spool::Events => 21,
+            Spool::Frames => 55,
+        }
     }
 }
 
@@ -123,6 +137,9 @@ pub(crate) struct Reader {
     read: usize,
     /// Where in the file the next byte is read.
     place: u64,
+    /// Sizes as the header gives them: of a record, or 0, and of its fixed part.
+    record_bytes: usize,
+    least_bytes: usize,
 }
 
 impl Reader {
@@ -134,8 +151,10 @@ impl Reader {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(source) => return Err(Error::Disk { action: "open", path, source }),
         };
+        let (record_bytes, least_bytes) = (spool.record_bytes(), spool.least_bytes());
+        let bytes = vec![0; READ_BYTES];
         let mut reader =
-            Reader { spool, path, file, bytes: vec![0; READ_BYTES], record: 0..0, read: 0, place: 0 };
+            Reader { spool, path, file, bytes, record: 0..0, read: 0, place: 0, record_bytes, least_bytes };
         Ok(if reader.header_is_whole()? { Some(reader) } else { None })
     }
 
@@ -143,18 +162,19 @@ impl Reader {
         if !self.fill(HEADER_BYTES)? {
             return Ok(false);
         }
-        let version = u32::from_le_bytes(self.record()[8..12].try_into().expect("four bytes"));
-        if &self.record()[..8] != MAGIC {
+        let header: [u8; HEADER_BYTES] = self.record().try_into().expect("it was filled");
+        let number = |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().expect("four bytes"));
+        if &header[..8] != MAGIC {
             return Err(Error::Damaged { path: self.path.clone(), what: "it is not a spool".into() });
         }
-        if version > SCHEMA_VERSION {
-            return Err(Error::LaterSchema {
-                path: self.path.clone(),
-                found: version,
-                known: SCHEMA_VERSION,
-            });
+        let found = number(8);
+        if found > SCHEMA_VERSION {
+            return Err(Error::LaterSchema { path: self.path.clone(), found, known: SCHEMA_VERSION });
         }
-        if self.record() != self.spool.header() {
+        self.record_bytes = number(12) as usize;
+        self.least_bytes = if found == 1 { self.spool.least_bytes_1() } else { number(28) as usize };
+        let named = header[16..28] == self.spool.header()[16..28];
+        if !named || ![0, self.least_bytes].contains(&self.record_bytes) || self.least_bytes == 0 {
             let what = format!("its header is not that of the {} spool", self.spool.name());
             return Err(Error::Damaged { path: self.path.clone(), what });
         }
@@ -163,13 +183,13 @@ impl Reader {
 
     /// The next whole record, or `None` where the whole records end.
     pub(crate) fn next(&mut self) -> Result<Option<&[u8]>> {
-        let mut size = self.spool.record_bytes();
+        let mut size = self.record_bytes;
         if size == 0 {
             if !self.fill(4)? {
                 return Ok(None);
             }
             size = u32::from_le_bytes(self.record().try_into().expect("four bytes")) as usize;
-            if size < self.spool.least_bytes() || size > RECORD_BYTES_MAX {
+            if size < self.least_bytes || size > RECORD_BYTES_MAX {
                 return Ok(None);
             }
         }
@@ -178,10 +198,17 @@ impl Reader {
 
     /// Calls `each` with every row and what lies behind it.
     pub(crate) fn for_each<R: Record>(&mut self, mut each: impl FnMut(R, &[u8]) -> Result<()>) -> Result<()> {
+        let least = self.least_bytes;
         while let Some(record) = self.next()? {
-            each(R::take(record), &record[R::SIZE..])?;
+            let (row, tail) = record.split_at(least);
+            each(R::take(row), tail)?;
         }
         Ok(())
+    }
+
+    /// Size of a record's fixed part in this file.
+    pub(crate) fn least_bytes(&self) -> usize {
+        self.least_bytes
     }
 
     /// Where in the file the record that was read last ends.
