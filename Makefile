@@ -2,6 +2,7 @@
 # make test    set up what is missing, lint, build, run all tests
 # make lint    formatting, clippy, ruff, mypy
 # make bench   side-by-side measurements (takes minutes; wants a quiet machine)
+# make agreement  simulator beside kernel, every kind of scenario (an hour; resumable; wants a quiet machine)
 # make clean   remove everything that was made here, recordings excepted
 
 SHELL := /bin/bash
@@ -13,7 +14,7 @@ STAMPS := $(VENV)/stamps
 export PATH := $(CURDIR)/$(BIN):$(HOME)/.cargo/bin:$(PATH)
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 
-.PHONY: demo test lint bench clean setup test-rust test-python
+.PHONY: demo test lint bench agreement clean setup test-rust test-python
 
 demo: setup
 	$(BIN)/mqttlab run scenarios/demo.toml
@@ -36,6 +37,9 @@ test-python: setup
 
 bench: setup
 	benches/run
+
+agreement: setup
+	$(BIN)/python benches/agreement/run.py --out benches/agreement/RESULTS.md
 
 clean:
 	rm -rf target $(VENV) .mypy_cache .ruff_cache .pytest_cache

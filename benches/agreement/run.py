@@ -1,197 +1,221 @@
 #!/usr/bin/env python3
-"""How far the simulator agrees with the kernel: scenarios run live and simulated with the same seed.
+"""How far the simulator agrees with the kernel: kinds of scenario, each run live and simulated with the same seeds.
 
-    benches/agreement/run.py [--seconds 40] [--only WORD] [--out FILE]
+    make agreement                                   all kinds, five seeds; some 40 minutes, resumable
+    benches/agreement/run.py --sample                ten kinds, as `make bench` does
+    benches/agreement/run.py --only loss --seeds 8   kinds with this word in their names
 
-Prints a table in Markdown: mean and p95 latency, messages, segments with payload and PUBLISH packets per segment, live
-and simulated. Each scenario takes its seconds once, in real time; the simulations take next to none.
+Each finished run is a line of the results file (`--results`), and a run that stands there with the same plan is not
+repeated: stop it whenever you like, and start it again. A live run that was not valid (the machine was held up) is
+repeated twice at most. Where simulated and live part, the live runs are made a second time and laid beside the first
+ones, so that one sees how far the kernel agrees with itself. Prints, and writes with `--out`, a table in Markdown.
 """
 
 from __future__ import annotations
 
 import argparse
-import subprocess
-import sys
+import concurrent.futures
+import hashlib
+import json
+import shutil
 import tempfile
-from dataclasses import dataclass, field
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import polars as pl
+from judgement import SEEDS_MIN, Difference, bounds, difference
+from kinds import SAMPLE, Kind, kinds
 
-from mqttlab import metrics
 from mqttlab.recording import Recording
+from mqttlab.runs import perform
+from mqttlab.scenario import compile_plan
+from mqttlab.scenario.load import parse_values
 
-MQTTLAB = Path(sys.executable).with_name("mqttlab")
-BOUNDS = {"latency_ms_mean": 5.0, "latency_ms_p95": 5.0, "messages_delivered": 2.0, "segments_with_payload": 2.0,
-          "publish_per_segment_mean": 5.0}
+ATTEMPTS = 3
+HERE = Path(__file__).parent
+WARM_UP, COOL_DOWN = "3 s", "20 s"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Case:
-    """One scenario: a publisher and a subscriber, or 54 clients, around a broker."""
+class Trial:
+    """One run to make: a kind, a seed, a backend; ``again`` for the live run beside the first one."""
 
-    name: str
-    link: str
-    # The subscriber's, where it differs.
-    far: str = ""
-    qos: int
-    nagle: bool = True
-    rate: str = "50 /s"
-    payload: str = "100 B"
-    inflight: int = 20
-    crowd: bool = False
-    extra: dict[str, str] = field(default_factory=dict)
+    kind: Kind
+    seed: int
+    backend: str
+    again: bool = False
 
-    def scenario(self, seconds: float) -> str:
-        """As TOML."""
-        nagle = str(self.nagle).lower()
-        if self.crowd:
-            return f"""
-name = "{self.name}"
-seed = 7
-[phases]
-warm_up = "5 s"
-duration = "{seconds} s"
-cool_down = "60 s"
-[broker]
-nagle = {nagle}
-[[networks]]
-between = ["clients", "broker"]
-placement = "shared-medium"
-{self.link}
-[[groups]]
-name = "publishers"
-host = "clients"
-count = 27
-nagle = {nagle}
-publish = {{ topic = "field/{{client}}", qos = {self.qos}, payload = "{self.payload}", rate = "{self.rate}" }}
-[[groups]]
-name = "subscribers"
-host = "clients"
-count = 27
-nagle = {nagle}
-subscribe = [{{ filter = "field/{{client}}", qos = {self.qos} }}]
-"""
-        return f"""
-name = "{self.name}"
-seed = 7
-[phases]
-warm_up = "3 s"
-duration = "{seconds} s"
-cool_down = "30 s"
-[broker]
-nagle = {nagle}
-max_inflight = {self.inflight}
-[mqtt]
-max_inflight = {self.inflight}
-[[networks]]
-between = ["publisher", "broker"]
-{self.link}
-[[networks]]
-between = ["subscriber", "broker"]
-{self.far or self.link}
-[[groups]]
-name = "publisher"
-host = "publisher"
-nagle = {nagle}
-publish = {{ topic = "t", qos = {self.qos}, payload = "{self.payload}", rate = "{self.rate}" }}
-[[groups]]
-name = "subscriber"
-host = "subscriber"
-nagle = {nagle}
-subscribe = [{{ filter = "t", qos = {self.qos} }}]
-"""
+    def plan(self, directory: Path) -> dict[str, Any]:
+        """What is run."""
+        values = {
+            "name": self.kind.name.replace("'", ""),
+            "seed": self.seed,
+            "backend": self.backend,
+            "phases": {"warm_up": WARM_UP, "duration": f"{self.kind.seconds} s", "cool_down": COOL_DOWN},
+            **self.kind.values,
+        }
+        return compile_plan(parse_values(values, self.kind.name), directory)
+
+    def key(self) -> str:
+        """Names the run and all that decides it: a changed kind is run again."""
+        plan = json.dumps(self.plan(Path("-")), sort_keys=True)
+        digest = hashlib.sha256(plan.encode()).hexdigest()[:12]
+        return f"{self.kind.name}/{self.seed}/{self.backend}{'-again' if self.again else ''}/{digest}"
 
 
-def link(**fields: str) -> str:
-    """Both directions alike."""
-    one = ", ".join(f'{name} = "{value}"' for name, value in fields.items())
-    return f"up = {{ {one} }}\ndown = {{ {one} }}"
+class Results:
+    """The runs that were made, one JSON object a line."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = threading.Lock()
+        lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+        self.rows: dict[str, dict[str, Any]] = {row["run"]: row for row in map(json.loads, lines)}
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Keep a run, at once on disk."""
+        with self._lock, self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row, sort_keys=True) + "\n")
+            self.rows[row["run"]] = row
 
 
-CASES = (
-    Case(name="delay-qos0", link=link(delay="20 ms"), qos=0, nagle=False),
-    Case(name="delay-qos1-nagle", link=link(delay="20 ms"), qos=1, rate="100 /s"),
-    Case(name="delay-qos2-nagle", link=link(delay="20 ms"), qos=2, rate="20 /s"),
-    Case(name="delay-qos2", link=link(delay="20 ms"), qos=2, nagle=False, rate="100 /s", inflight=1000),
-    Case(name="loss1-qos1", link=link(delay="20 ms", loss="1 %"), qos=1, nagle=False),
-    Case(name="loss5-qos0", link=link(delay="20 ms", loss="5 %"), qos=0, nagle=False),
-    Case(name="loss5-qos1-nagle", link=link(delay="20 ms", loss="5 %"), qos=1),
-    Case(name="loss10-qos1", link=link(delay="20 ms", loss="10 %"), qos=1, nagle=False, rate="20 /s"),
-    Case(name="loss2-qos2", link=link(delay="20 ms", loss="2 %"), qos=2, nagle=False, rate="20 /s"),
-    Case(name="rate-qos0", link=link(delay="10 ms", rate="250 kbit/s"), qos=0, payload="500 B"),
-    Case(name="rate-qos1-large", link=link(delay="30 ms", rate="1 Mbit/s"), qos=1, payload="20 kB", rate="4 /s"),
-    Case(name="inflight1-qos1", link=link(delay="50 ms"), qos=1, nagle=False, rate="8 /s", inflight=1),
-    Case(name="inflight1000-qos1", link=link(delay="50 ms"), qos=1, rate="200 /s", inflight=1000),
-    Case(name="inflight20-qos1-window", link=link(delay="50 ms"), qos=1, nagle=False, rate="190 /s", inflight=20),
-    # The delays of the two sides have no common measure: no two things happen at the same instant.
-    Case(name="apart-qos1-nagle", link=link(delay="20 ms"), far=link(delay="27.3 ms"), qos=1, rate="100 /s"),
-    Case(name="apart-qos2-nagle", link=link(delay="20 ms"), far=link(delay="27.3 ms"), qos=2, rate="20 /s"),
-    Case(name="apart-qos2", link=link(delay="20 ms"), far=link(delay="27.3 ms"), qos=2, nagle=False, rate="100 /s",
-         inflight=1000),
-    Case(name="apart-inflight1000", link=link(delay="50 ms"), far=link(delay="57.3 ms"), qos=1, rate="200 /s",
-         inflight=1000),
-    Case(name="crowd-16kbit-qos0", link='model = "nato-narrowband"', qos=0, crowd=True, rate="0.05 /s"),
-    Case(name="crowd-16kbit-qos1", link='model = "nato-narrowband"', qos=1, crowd=True, rate="0.03 /s"),
-)
+def measure(trial: Trial) -> dict[str, Any]:
+    """Make one run and take its metrics; a live run that is not valid is made again, ``ATTEMPTS`` times at most."""
+    for attempt in range(1, ATTEMPTS + 1):
+        with tempfile.TemporaryDirectory() as scratch:
+            outcome = perform(trial.plan(Path(scratch, "run")), lambda _: None)
+            if outcome.verdict != "complete":
+                row = {"failed": f"{outcome.verdict}: {outcome.reason}"}
+            else:
+                row = metrics_of(Recording.open(outcome.directory))
+            shutil.rmtree(scratch, ignore_errors=True)
+        row |= {"run": trial.key(), "attempts": attempt}
+        if row.get("valid"):
+            break
+    return row
 
 
-def run(case: Case, seconds: float, directory: Path, backend: str) -> Recording:
-    """Run a case and open what it left."""
-    scenario = directory / f"{case.name}.toml"
-    scenario.write_text(case.scenario(seconds), encoding="utf-8")
-    runs = directory / case.name / backend
-    done = subprocess.run([MQTTLAB, "run", scenario, "--backend", backend, "--runs", runs, "--no-html"],
-                          capture_output=True, text=True, check=False)
-    found = sorted(runs.glob("*")) if runs.is_dir() else []
-    if not found:
-        raise SystemExit(f"{case.name} ({backend}) did not run:\n{done.stderr[-2000:]}")
-    return Recording.open(found[-1])
+def metrics_of(recording: Recording) -> dict[str, Any]:
+    """What is compared, of the messages of the measurement and all segments of the run."""
+    delivered = recording.messages.filter((pl.col("fate") == "delivered") & (pl.col("phase") == "measurement"))
+    latency = delivered["latency_ns"].drop_nulls() / 1e6
+    network = recording.network_metrics
+    segments = network.filter((pl.col("scope") == "run") & (pl.col("metric") == "segments_with_payload"))["value"]
+    values: dict[str, Any] = {"messages_delivered": len(delivered)}
+    if len(latency):
+        values |= {"latency_ms_mean": latency.mean(), "latency_ms_p95": latency.quantile(0.95, "linear")}
+    if len(segments):
+        values["segments_with_payload"] = segments[0]
+    verdict = recording.run.get("validity") or {}
+    return values | {"valid": bool(verdict.get("valid", True)), "reasons": verdict.get("reasons", [])}
 
 
-def compare(case: Case, seconds: float, directory: Path) -> tuple[list[str], list[str]]:
-    """A row of the table, and what lies beyond its bound."""
-    live, sim = (run(case, seconds, directory, backend) for backend in ("live", "sim"))
-    table = metrics.compare(live, sim).filter(pl.col("metric").is_in(list(BOUNDS)))
-    cells, misses = [case.name], []
-    for metric, bound in BOUNDS.items():
-        rows = table.filter(pl.col("metric") == metric)
-        if rows.is_empty():
-            cells.append("–")
-            continue
-        first, second = float(rows["first"].mean()), float(rows["second"].mean())  # type: ignore[arg-type]
-        difference = (second / first - 1) * 100 if first else 0.0
-        far = abs(difference) > bound
-        cells.append(f"{first:.4g} / {second:.4g} ({'**' if far else ''}{difference:+.1f} %{'**' if far else ''})")
-        if far:
-            misses.append(f"{metric} {difference:+.1f} %")
-    word = "valid" if (live.run.get("validity") or {}).get("valid", True) else "marked"
-    return [*cells, word], misses
+def perform_all(trials: Iterable[Trial], results: Results, jobs: int) -> None:
+    """Make the runs that are missing, ``jobs`` at once."""
+    missing = [trial for trial in trials if trial.key() not in results.rows]
+    done = 0
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        try:
+            running = [pool.submit(measure, trial) for trial in missing]
+            for finished in concurrent.futures.as_completed(running):
+                row = finished.result()
+                results.add(row)
+                done += 1
+                note = row.get("failed") or (
+                    "" if row.get("valid") else "not valid: " + "; ".join(map(str, row["reasons"]))
+                )
+                print(f"[{done}/{len(missing)}] {row['run']} {note}", flush=True)
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def compare(kind: Kind, seeds: list[int], results: Results, second: str) -> dict[str, Difference]:
+    """The differences by metric of live runs against ``second``: ``sim``, or ``live-again``; empty without runs."""
+    rows = {
+        backend: {
+            seed: row
+            for seed in seeds
+            if (
+                row := results.rows.get(
+                    Trial(kind=kind, seed=seed, backend=backend.removesuffix("-again"), again="again" in backend).key()
+                )
+            )
+        }
+        for backend in ("live", second)
+    }
+    found = {}
+    for metric, bound in bounds(loss=kind.loss).items():
+        both = [seed for seed in seeds if all(metric in rows[backend].get(seed, {}) for backend in rows)]
+        if len(both) >= 2:
+            series = [[float(rows[backend][seed][metric]) for seed in both] for backend in rows]
+            found[metric] = difference(series[0], series[1], bound)
+    return found
+
+
+def table(chosen: list[Kind], seeds: list[int], results: Results) -> tuple[str, list[str]]:
+    """The table in Markdown, and the names of the kinds that part."""
+    metrics = list(bounds(loss=False))
+    lines = ["| kind | " + " | ".join(metrics) + " | live runs that were valid |", "|---" * (len(metrics) + 2) + "|"]
+    parted = []
+    for kind in chosen:
+        found = compare(kind, seeds, results, "sim")
+        live = [results.rows.get(Trial(kind=kind, seed=seed, backend="live").key(), {}) for seed in seeds]
+        cells = [found[metric].words() if metric in found else "–" for metric in metrics]
+        valid = f"{sum(bool(row.get('valid')) for row in live)} of {len(seeds)}"
+        lines.append(f"| {kind.name} | " + " | ".join([*cells, valid]) + " |")
+        if not found or not all(entry.agrees for entry in found.values()):
+            parted.append(kind.name)
+            again = compare(kind, seeds, results, "live-again")
+            cells = [again[metric].words() if metric in again else "–" for metric in metrics]
+            lines.append("| – live beside itself | " + " | ".join([*cells, ""]) + " |")
+    return "\n".join(lines), parted
 
 
 def main() -> None:
-    """Run them all."""
+    """Run them, and say what agrees."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=40.0, help="measured in each live run")
-    parser.add_argument("--only", default="", help="run only cases with this in their names")
+    parser.add_argument("--only", default="", help="run only kinds with this word in their names")
+    parser.add_argument("--sample", action="store_true", help="run only the ten kinds of `make bench`")
+    parser.add_argument("--seeds", type=int, default=SEEDS_MIN, help="runs a kind and backend (default: %(default)s)")
+    parser.add_argument("--jobs", type=int, default=2, help="live runs at once (default: %(default)s)")
+    parser.add_argument(
+        "--results", type=Path, default=HERE / "results.jsonl", help="what was run (default: %(default)s)"
+    )
     parser.add_argument("--out", type=Path, help="write the table here, too")
+    parser.add_argument("--table", action="store_true", help="run nothing; print the table of what was run")
     options = parser.parse_args()
-    heads = ["case", *(f"{metric} (± {bound:g} %)" for metric, bound in BOUNDS.items()), "live run"]
-    lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
-    print("\n".join(lines), flush=True)
-    missed = 0
-    with tempfile.TemporaryDirectory() as scratch:
-        for case in CASES:
-            if options.only not in case.name:
-                continue
-            cells, misses = compare(case, options.seconds, Path(scratch))
-            lines.append("| " + " | ".join(cells) + " |")
-            print(lines[-1], flush=True)
-            missed += bool(misses)
-    summary = f"\n{len(lines) - 2 - missed} of {len(lines) - 2} cases are within all bounds."
-    print(summary)
+    chosen = [kind for kind in kinds() if options.only in kind.name and (not options.sample or kind.name in SAMPLE)]
+    if not chosen:
+        parser.error(f"no kind has {options.only!r} in its name; known: {', '.join(kind.name for kind in kinds())}")
+    seeds, results = list(range(1, options.seeds + 1)), Results(options.results)
+    if not options.table:
+        for backend in ("sim", "live"):
+            perform_all(
+                [Trial(kind=kind, seed=seed, backend=backend) for kind in chosen for seed in seeds],
+                results,
+                options.jobs,
+            )
+        parted = table(chosen, seeds, results)[1]
+        perform_all(
+            [
+                Trial(kind=kind, seed=seed, backend="live", again=True)
+                for kind in chosen
+                if kind.name in parted
+                for seed in seeds
+            ],
+            results,
+            options.jobs,
+        )
+    text, parted = table(chosen, seeds, results)
+    text += f"\n\n{len(chosen) - len(parted)} of {len(chosen)} kinds agree in everything, over {len(seeds)} seeds."
+    text += f" Those that part: {', '.join(parted)}." if parted else ""
+    print(text)
     if options.out is not None:
-        options.out.write_text("\n".join(lines) + "\n" + summary + "\n", encoding="utf-8")
+        options.out.write_text(text + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
