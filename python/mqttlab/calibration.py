@@ -26,6 +26,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from mqttlab.errors import MqttlabError
 from mqttlab.recording import Recording
 
 NORMAL_QUARTILES = 1.349
@@ -37,7 +38,7 @@ INITIAL_WINDOW_BYTES = 14_600
 MESSAGE = ("publisher", "sequence", "topic")
 
 
-class CalibrationError(Exception):
+class CalibrationError(MqttlabError):
     """A recording shows no service time. The message says what it would need."""
 
 

@@ -12,13 +12,14 @@ import polars as pl
 import xlsxwriter
 
 from mqttlab import metrics
+from mqttlab.errors import MqttlabError
 from mqttlab.recording import TABLES, Recording
 
 # A worksheet has 1 048 576 rows (ECMA-376); one is the heading.
 XLSX_ROWS_MAX = 1_048_575
 
 
-class ExportError(Exception):
+class ExportError(MqttlabError):
     """A run cannot be exported in the form asked for; the message says what to do instead."""
 
 

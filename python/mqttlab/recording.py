@@ -20,6 +20,8 @@ from typing import Any
 import polars as pl
 import polars.selectors as cs
 
+from mqttlab.errors import MqttlabError
+
 SCHEMA_VERSION = 2
 """The latest version of the recording's schema that this program reads; earlier ones are read as it."""
 
@@ -29,7 +31,7 @@ TABLES = ("messages", "packets", "control_packets", "network_metrics", "events",
 ADDED: dict[str, dict[str, pl.DataType]] = {}
 
 
-class RecordingError(Exception):
+class RecordingError(MqttlabError):
     """A directory is not a recording, or a part of it cannot be read. The message names the path."""
 
 
@@ -50,6 +52,8 @@ class Recording:
             raise RecordingError(f"{directory} is not a directory")
         if not (directory / "plan.json").is_file():
             raise RecordingError(f"{directory} is not a recording: it has no plan.json")
+        # Before anything is printed: every table needs the plan.
+        _json(directory / "plan.json")
         if any(directory.glob("*.spool")):
             # Imported late: only a broken recording needs the engine.
             from mqttlab.runs import recover
@@ -174,8 +178,10 @@ def _named(index: str, names: list[str]) -> pl.Expr:
 def _json(path: Path) -> dict[str, Any]:
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise RecordingError(f"{path} cannot be read: {error}") from error
+    except OSError as error:
+        raise RecordingError(f"{path} cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise RecordingError(f"{path} cannot be read: it is not JSON: {error}") from error
     if not isinstance(value, dict):
         raise RecordingError(f"{path} cannot be read: it is not a JSON object")
     return value

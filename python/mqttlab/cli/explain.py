@@ -6,6 +6,7 @@ from pathlib import Path
 
 import polars as pl
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from mqttlab.explanation import Story, cause, head, ladder, parts_table, tell, write
@@ -37,7 +38,7 @@ def show_explanation(run: Path, message: str | None, slowest: int, console: Cons
         written.add(name)
         _print(story, console)
         for path in write(story, recording.directory, name):
-            console.print(f"written to {path}", highlight=False, soft_wrap=True)
+            console.print(f"written to {path}", highlight=False, soft_wrap=True, markup=False)
 
 
 def _of_message(recording: Recording, known: pl.DataFrame, message: str) -> pl.DataFrame:
@@ -68,7 +69,7 @@ def _client(recording: Recording, word: str) -> int:
 
 
 def _print(story: Story, console: Console) -> None:
-    console.print(f"[bold]{head(story)}[/]", highlight=False, soft_wrap=True)
+    console.print(f"[bold]{escape(head(story))}[/]", highlight=False, soft_wrap=True)
     table = Table()
     for column, side in (("part", "left"), ("time", "right"), ("share", "right")):
         table.add_column(column, justify="right" if side == "right" else "left", no_wrap=True)

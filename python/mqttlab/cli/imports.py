@@ -12,7 +12,8 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
-from mqttlab.cli.main import EXIT, RUNS, _mistakes_exit_with_2, _report_run, main
+from mqttlab.cli.main import EXIT, RUNS, _report_run, main
+from mqttlab.cli.problems import Commands, writable_directory
 from mqttlab.imports import Evidence, directory_for, evidence_of, import_evidence
 
 FILES = click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
@@ -49,7 +50,7 @@ class ImportProgress:
             self._bar.update(self._task, completed=line["read_bytes"], total=line["total_bytes"], rows=line["rows"])
 
 
-@main.group(name="import")
+@main.group(name="import", cls=Commands)
 def import_() -> None:
     """Make recordings from captures and logs that somebody else made.
 
@@ -76,7 +77,6 @@ def import_() -> None:
 @click.option("--deliver-on", type=click.Choice(["release", "publish"]), default="release", show_default=True,
               help="Whether a message at QoS 2 is delivered at its PUBREL, as Paho does, or already at its PUBLISH.")
 @HTML
-@_mistakes_exit_with_2
 def capture(
     files: tuple[Path, ...], output: Path | None, runs: Path, name: str | None, ports: tuple[int, ...],
     deliver_on: str, html: bool,
@@ -106,7 +106,6 @@ def capture(
 @click.option("--utc-offset", default="Z", metavar="+HH:MM",
               help="How far times without a zone are ahead of UTC  [default: not at all]")
 @HTML
-@_mistakes_exit_with_2
 def log(
     files: tuple[Path, ...], output: Path | None, runs: Path, name: str | None, utc_offset: str, html: bool
 ) -> None:
@@ -131,7 +130,10 @@ def _import(
     evidence: Evidence, files: Sequence[Path], output: Path | None, runs: Path, name: str | None,
     options: list[str], html: bool,
 ) -> None:
-    directory = output or directory_for(files, runs)
+    if output is None:
+        directory = directory_for(files, writable_directory(runs, "--runs"))
+    else:
+        directory = writable_directory(output, "--output")
     if name is not None:
         options += ["--name", name]
     with ImportProgress(Console(stderr=True)) as progress:

@@ -3,30 +3,49 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 import sys
-from collections.abc import Callable
-from functools import wraps
 from pathlib import Path
-from typing import Any, NoReturn, ParamSpec, TypeVar
+from typing import Any
 
 import click
+from click.core import ParameterSource
 from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from mqttlab import __version__
 from mqttlab.brokers import ADAPTERS
 from mqttlab.cli.doctor import show_doctor
+from mqttlab.cli.problems import Commands, existing_directory, writable_directory, writable_file
 from mqttlab.cli.progress import RunProgress
+from mqttlab.errors import UsageError
 from mqttlab.networks import MODELS, PLACEMENTS, PROFILES, implied, place
-from mqttlab.recording import Recording, RecordingError
-from mqttlab.runs import EngineError, Outcome, list_runs, name_for, perform
+from mqttlab.recording import Recording
+from mqttlab.runs import Outcome, list_runs, name_for, perform
 from mqttlab.scenario import Scenario, ScenarioError, compile_plan, load
 
 EXIT = {"complete": 0, "failed": 1, "incomplete": 3}
-WRONG = 2
-P = ParamSpec("P")
-T = TypeVar("T")
+
+
+class Percent(click.ParamType[float]):
+    """A percentage: a number from 0 on."""
+
+    name = "percent"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Read it."""
+        try:
+            percent = float(str(value).removesuffix("%"))
+        except ValueError:
+            percent = math.nan
+        if not 0 <= percent < math.inf:
+            self.fail(f"{value!r} is not a percentage; write a number from 0 on, such as 5", param, ctx)
+        return percent
+
+
 SCENARIO = click.argument("scenario", type=click.Path(path_type=Path))
 RUN = click.argument("run", type=click.Path(path_type=Path))
 SET = click.option("--set", "settings", multiple=True, metavar="PLACE=VALUE",
@@ -36,28 +55,8 @@ RUNS = click.option("--runs", type=click.Path(path_type=Path), default=Path("run
 BACKEND = click.option("--backend", type=click.Choice(["live", "sim"]), help="Replace the scenario's backend.")
 
 
-def _mistakes_exit_with_2(command: Callable[P, T]) -> Callable[P, T]:
-    """The user's mistakes become one line each and exit status 2."""
-
-    @wraps(command)
-    def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
-        try:
-            return command(*args, **kwargs)
-        except ScenarioError as error:
-            _refuse(error.problems)
-        except (RecordingError, EngineError) as error:
-            _refuse([str(error)])
-
-    return wrapped
-
-
-def _refuse(problems: list[str]) -> NoReturn:
-    for problem in problems:
-        click.echo(f"mqttlab: {problem}", err=True)
-    sys.exit(WRONG)
-
-
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group("mqttlab", cls=Commands,
+             context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="mqttlab")
 def main() -> None:
     """The MQTT performance laboratory.
@@ -82,7 +81,6 @@ def main() -> None:
 @SET
 @BACKEND
 @click.option("--plan", "show_plan", is_flag=True, help="Print the plan as JSON, as the engine would get it.")
-@_mistakes_exit_with_2
 def check(scenario: Path, settings: tuple[str, ...], backend: str | None, show_plan: bool) -> None:
     """Check SCENARIO and say what would run. Starts nothing."""
     loaded = load(scenario, _overrides(settings, backend))
@@ -91,8 +89,8 @@ def check(scenario: Path, settings: tuple[str, ...], backend: str | None, show_p
         click.echo(json.dumps(plan, indent=2))
         return
     console = Console()
-    console.print(f"[bold]{loaded.name}[/]: {loaded.description}", highlight=False)
-    console.print(_what_would_run(loaded, plan), highlight=False)
+    console.print(f"[bold]{loaded.name}[/]: {escape(loaded.description)}", highlight=False)
+    console.print(_what_would_run(loaded, plan), highlight=False, markup=False)
 
 
 @main.command()
@@ -101,10 +99,10 @@ def check(scenario: Path, settings: tuple[str, ...], backend: str | None, show_p
 @BACKEND
 @RUNS
 @click.option("--html/--no-html", default=True, show_default=True, help="Write report.html into the run directory.")
-@_mistakes_exit_with_2
 def run(scenario: Path, settings: tuple[str, ...], backend: str | None, runs: Path, html: bool) -> None:
     """Run SCENARIO, all its repetitions, and report each."""
     loaded = load(scenario, _overrides(settings, backend))
+    writable_directory(runs, "--runs")
     _need_a_broker(loaded)
     worst = 0
     for repetition in range(loaded.repetitions):
@@ -133,14 +131,14 @@ def _report_run(outcome: Outcome, html: bool) -> None:
         return
     recording = Recording.open(outcome.directory)
     terminal(recording, console)
-    console.print(f"recording  {_relative(outcome.directory)}", highlight=False, soft_wrap=True)
+    console.print(f"recording  {_relative(outcome.directory)}", highlight=False, soft_wrap=True, markup=False)
     if outcome.reason:
         console.print(f"ended early: {outcome.reason}", highlight=False, soft_wrap=True, markup=False)
     if html:
         out = outcome.directory / "report.html"
         try:
             page = write_html(recording, out)
-            console.print(f"report     {_relative(page)}", highlight=False, soft_wrap=True)
+            console.print(f"report     {_relative(page)}", highlight=False, soft_wrap=True, markup=False)
         except OSError as error:
             # The recording is what matters, and it is there.
             click.echo(f"mqttlab: {out} cannot be written: {error.strerror}; write the report elsewhere with "
@@ -154,19 +152,16 @@ def _relative(path: Path) -> Path:
 @main.command()
 @RUN
 @click.option("--html", "out", type=click.Path(path_type=Path), help="Where the page goes  [default: RUN/report.html]")
-@_mistakes_exit_with_2
 def report(run: Path, out: Path | None) -> None:
     """Print the tables of the recording RUN and write its HTML page."""
     from mqttlab.report import terminal, write_html
 
+    place = run / "report.html" if out is None else writable_file(out, "--html")
     console = Console()
     recording = Recording.open(run)
     terminal(recording, console)
-    try:
-        page = write_html(recording, out or run / "report.html")
-    except OSError as error:
-        _refuse([f"{out or run / 'report.html'} cannot be written: {error.strerror}; choose a place with --html"])
-    console.print(f"report     {page}", highlight=False, soft_wrap=True)
+    page = write_html(recording, place)
+    console.print(f"report     {page}", highlight=False, soft_wrap=True, markup=False)
 
 
 @main.command()
@@ -175,7 +170,6 @@ def report(run: Path, out: Path | None) -> None:
               help="The message; clients by number or name. Of several deliveries, the slowest.")
 @click.option("--slowest", type=click.IntRange(min=1), default=1, show_default=True, metavar="N",
               help="The slowest deliveries, where no message is named.")
-@_mistakes_exit_with_2
 def explain(run: Path, message: str | None, slowest: int) -> None:
     """Explain where the time of a message of the recording RUN went, and what held it.
 
@@ -184,19 +178,14 @@ def explain(run: Path, message: str | None, slowest: int) -> None:
     """
     from mqttlab.cli.explain import show_explanation
 
-    console = Console()
-    try:
-        show_explanation(run, message, slowest, console)
-    except OSError as error:
-        _refuse([f"{error.filename} cannot be written: {error.strerror}"])
+    show_explanation(run, message, slowest, Console())
 
 
 @main.command()
 @click.argument("first", type=click.Path(path_type=Path))
 @click.argument("second", type=click.Path(path_type=Path))
-@click.option("--tolerance", type=float, default=5.0, show_default=True, metavar="PERCENT",
+@click.option("--tolerance", type=Percent(), default=5.0, show_default=True, metavar="PERCENT",
               help="Differences beyond this are marked.")
-@_mistakes_exit_with_2
 def compare(first: Path, second: Path, tolerance: float) -> None:
     """Compare the recordings FIRST and SECOND, such as a live run and a simulation of the same scenario.
 
@@ -216,20 +205,20 @@ def compare(first: Path, second: Path, tolerance: float) -> None:
               help="One CSV file a table into this directory  [default: RUN/csv]")
 @click.option("--xlsx", "workbook", type=click.Path(path_type=Path), is_flag=False, flag_value=Path(),
               help="One workbook  [default: RUN/run.xlsx]")
-@_mistakes_exit_with_2
 def export(run: Path, csv_directory: Path | None, workbook: Path | None) -> None:
     """Export the recording RUN for spreadsheets and other programs."""
     from mqttlab import export as exports
 
     if csv_directory is None and workbook is None:
-        _refuse(["say what to export to: --csv, --xlsx, or both"])
-    try:
-        if csv_directory is not None:
-            click.echo(exports.csv(run, csv_directory if csv_directory.name else run / "csv"))
-        if workbook is not None:
-            click.echo(exports.xlsx(run, workbook if workbook.name else run / "run.xlsx"))
-    except (exports.ExportError, OSError) as error:
-        _refuse([str(error)])
+        raise UsageError("nothing to export to; add --csv, --xlsx, or both")
+    if csv_directory is not None and csv_directory.name:
+        writable_file(csv_directory / "messages.csv" if csv_directory.is_dir() else csv_directory, "--csv")
+    if workbook is not None and workbook.name:
+        writable_file(workbook, "--xlsx")
+    if csv_directory is not None:
+        click.echo(exports.csv(run, csv_directory if csv_directory.name else run / "csv"))
+    if workbook is not None:
+        click.echo(exports.xlsx(run, workbook if workbook.name else run / "run.xlsx"))
 
 
 @main.command()
@@ -238,7 +227,6 @@ def export(run: Path, csv_directory: Path | None, workbook: Path | None) -> None
 @click.option("--table", "tables", multiple=True, metavar="TABLE", help="Only this table, such as 5.4; repeatable.")
 @click.option("--jobs", type=click.IntRange(1), help="Simulations at once  [default: one for each processor]")
 @click.option("--out", type=click.Path(path_type=Path), help="Write tables and claims there, as Markdown.")
-@_mistakes_exit_with_2
 def study(study: Path, quick: bool, tables: tuple[str, ...], jobs: int | None, out: Path | None) -> None:
     """Rerun the published experiment STUDY and put its values and claims beside ours.
 
@@ -253,25 +241,21 @@ def study(study: Path, quick: bool, tables: tuple[str, ...], jobs: int | None, o
     published = study / "published"
     name = study.resolve().name
     if not (published / "claims.toml").is_file():
-        _refuse([f"{study} is not a study: it has no published/claims.toml; try studies/perez2005"])
+        raise UsageError(f"{study} is not a study: it has no published/claims.toml; try studies/perez2005")
     if name not in STUDIES:
-        _refuse([f"{study} cannot be rerun; those that can: {', '.join(STUDIES)}"])
-    if out is not None and not out.absolute().parent.is_dir():
-        _refuse([f"{out} cannot be written: there is no directory {out.parent}"])
+        raise UsageError(f"{study} cannot be rerun; known: {', '.join(STUDIES)}")
+    if out is not None:
+        writable_file(out, "--out")
     console = Console()
     if not console.is_terminal:
         console.width = max(console.width, 160)
     text = run_study(STUDIES[name], published, console, quick=quick, tables=tables, jobs=jobs)
     if out is not None:
-        try:
-            out.write_text(text, encoding="utf-8")
-        except OSError as error:
-            _refuse([f"{out} cannot be written: {error.strerror}"])
+        out.write_text(text, encoding="utf-8")
 
 
 @main.command()
 @RUN
-@_mistakes_exit_with_2
 def calibrate(run: Path) -> None:
     """Estimate the broker's service time from the recording RUN, as a scenario's [broker.service].
 
@@ -281,14 +265,10 @@ def calibrate(run: Path) -> None:
     \b
       mqttlab calibrate runs/fan-out-... >> scenario.toml
     """
-    from mqttlab.calibration import CalibrationError
     from mqttlab.calibration import calibrate as estimate
 
     recording = Recording.open(run)
-    try:
-        click.echo(estimate(recording).toml())
-    except CalibrationError as error:
-        _refuse([str(error)])
+    click.echo(estimate(recording).toml())
     if not (recording.run.get("validity") or {}).get("valid", True):
         click.echo(f"mqttlab: {run} is not valid: its emulator or its senders were late, and that is in these times",
                    err=True)
@@ -296,10 +276,11 @@ def calibrate(run: Path) -> None:
 
 @main.command(name="list")
 @RUNS
-@_mistakes_exit_with_2
 def list_(runs: Path) -> None:
     """List the runs that were made here."""
-    found = list_runs(runs)
+    source = click.get_current_context().get_parameter_source("runs")
+    given = source is not ParameterSource.DEFAULT
+    found = list_runs(existing_directory(runs, "--runs") if given else runs)
     if not found:
         click.echo(f"no runs in {runs}; make one with: mqttlab run scenarios/demo.toml")
         return
@@ -310,7 +291,7 @@ def list_(runs: Path) -> None:
     for summary in found:
         style = "" if summary.status == "complete" else "yellow"
         started = summary.started[:16].replace("T", " ")
-        table.add_row(started, summary.backend, summary.status, str(summary.directory), style=style)
+        table.add_row(started, escape(summary.backend), summary.status, escape(str(summary.directory)), style=style)
     Console().print(table)
 
 
@@ -329,7 +310,6 @@ def networks(tcp: bool) -> None:
 
 
 @main.command()
-@_mistakes_exit_with_2
 def doctor() -> None:
     """Say what this machine can do, which brokers it has, and what each missing thing costs."""
     sys.exit(show_doctor(Console()))
@@ -384,13 +364,22 @@ def _overrides(settings: tuple[str, ...], backend: str | None) -> dict[str, Any]
     overrides: dict[str, Any] = {} if backend is None else {"backend": backend}
     for setting in settings:
         place_, separator, value = setting.partition("=")
-        if not separator:
-            _refuse([f"--set {setting}: write PLACE=VALUE, such as phases.duration='5 s'"])
-        try:
-            overrides[place_] = json.loads(value)
-        except ValueError:
-            overrides[place_] = value
+        if not separator or not place_:
+            raise UsageError(f"--set {setting}: write PLACE=VALUE, such as phases.duration='5 s'")
+        place_ = re.sub(r"\[(\d+)\]", r".\1", place_)
+        if place_ in overrides:
+            once = "--backend" if place_ == "backend" and backend is not None else "--set"
+            raise UsageError(f"--set {setting}: {once} has given `{place_}` a value already; give it one")
+        overrides[place_] = _value(value)
     return overrides
+
+
+def _value(text: str) -> Any:
+    """A value as JSON has it, or text."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 def _need_a_broker(loaded: Scenario) -> None:

@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
 PHASES = {
@@ -47,7 +48,7 @@ class RunProgress:
         elif kind == "tick":
             self._tick(line)
         elif kind == "warning":
-            self._console.print(f"[yellow]warning:[/] {line['text']}", highlight=False)
+            self._console.print(f"[yellow]warning:[/] {escape(line['text'])}", highlight=False)
 
     def _phase(self, line: dict[str, Any]) -> None:
         words = PHASES.get(line["phase"], line["phase"])
@@ -57,7 +58,7 @@ class RunProgress:
             self._bar.reset(self._task, total=length or None, phase=words, figures="")
         else:
             limit = f" (at most {length:g} s)" if length else ""
-            self._console.print(f"{self._title}: {words}{limit}", highlight=False)
+            self._console.print(f"{self._title}: {words}{limit}", highlight=False, markup=False)
 
     def _tick(self, line: dict[str, Any]) -> None:
         if self._live:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from mqttlab.errors import UsageError
 from mqttlab.studies import Cell, Comparison, Study, simulate
 from mqttlab.studies.table import INFINITE, fits
 
@@ -28,6 +30,10 @@ def run_study(study: Study, directory: Path, console: Console, *, quick: bool, t
         tables: only these tables, such as ``5.4``; all, and the claims, when empty.
         jobs: simulations at once.
     """
+    for table in tables:
+        if not study.cases(directory, [table]):
+            known = [name for name in _numbers(directory) if study.cases(directory, [name])]
+            raise UsageError(f"--table {table}: {directory.parent.name} has no such table; known: {', '.join(known)}")
     effort = study.quick if quick else study.thorough
     scenarios = {case.name: case.scenario(effort) for case in study.cases(directory, tables)}
     began = time.monotonic()
@@ -44,6 +50,15 @@ def run_study(study: Study, directory: Path, console: Console, *, quick: bool, t
         console.print(_claims(judged))
     console.print(f"{len(scenarios)} simulations in {took_s:.1f} s", highlight=False)
     return markdown(cells, judged)
+
+
+def _numbers(directory: Path) -> list[str]:
+    """The numbers of the published tables, such as 5.4, from the names of their files."""
+    found: set[tuple[int, int]] = set()
+    for path in directory.glob("table*.csv"):
+        for chapter, first, last in re.findall(r"(\d+)_(\d+)(?:_to_\1_(\d+))?", path.stem):
+            found |= {(int(chapter), number) for number in range(int(first), int(last or first) + 1)}
+    return [f"{chapter}.{number}" for chapter, number in sorted(found)]
 
 
 def _progress(console: Console) -> Progress:

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import polars as pl
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from mqttlab import metrics
-from mqttlab.recording import Recording
+from mqttlab.recording import Recording, RecordingError
 from mqttlab.report import attribution, network
 from mqttlab.report.text import heading, lateness, number, verdict
 
@@ -74,11 +75,13 @@ def comparison(first: Path, second: Path, console: Console, tolerance_percent: f
     """
     recordings = [Recording.open(directory) for directory in (first, second)]
     table = metrics.compare(*recordings)
-    shown = Table(title=f"{recordings[0].name}", title_justify="left", title_style="bold")
+    if table.is_empty():
+        raise RecordingError(f"{first} and {second} have no metric in common: one of them holds no delivered message")
+    shown = Table(title=escape(recordings[0].name), title_justify="left", title_style="bold")
     for column in ("scope", "metric"):
         shown.add_column(column, no_wrap=True)
     for directory in (first, second):
-        shown.add_column(directory.name, justify="right", overflow="fold")
+        shown.add_column(escape(directory.name), justify="right", overflow="fold")
     shown.add_column("difference %", justify="right", no_wrap=True)
     before = None
     agreed = True
@@ -99,19 +102,19 @@ def comparison(first: Path, second: Path, console: Console, tolerance_percent: f
 
 
 def _table(title: str, frame: pl.DataFrame, columns: tuple[str, ...]) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold")
+    table = Table(title=escape(title), title_justify="left", title_style="bold")
     present = [column for column in columns if column in frame.columns]
     for column in present:
         text = frame.schema[column] == pl.String
         table.add_column(heading(column), justify="left" if text else "right", no_wrap=True)
     for row in frame.select(present).rows():
-        table.add_row(*(number(value) for value in row))
+        table.add_row(*(escape(number(value)) for value in row))
     return table
 
 
 def _print_verdict(recording: Recording, console: Console) -> None:
     word, reasons = verdict(recording)
     evidence = "; ".join(f"{label} {value}" for label, value in lateness(recording)[:2])
-    console.print(f"[{STYLES[word]}]{word}[/]" + (f"  {evidence}" if evidence else ""), highlight=False)
+    console.print(f"[{STYLES[word]}]{word}[/]" + (f"  {escape(evidence)}" if evidence else ""), highlight=False)
     for reason in reasons:
         console.print(f"  • {reason}", highlight=False, markup=False)

@@ -11,10 +11,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from mqttlab.errors import MqttlabError
+
 PROGRAM = "mqttlab-engine"
 
 
-class EngineError(Exception):
+class EngineError(MqttlabError):
     """The engine is not there, or could not do what it was asked."""
 
 

@@ -15,17 +15,14 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from mqttlab.errors import MqttlabError
 from mqttlab.scenario.model import Scenario
 
 Location = tuple[int | str, ...]
 
 
-class ScenarioError(Exception):
+class ScenarioError(MqttlabError):
     """The scenario cannot be run. ``problems`` are one line each."""
-
-    def __init__(self, problems: list[str]) -> None:
-        super().__init__("\n".join(problems))
-        self.problems = problems
 
 
 def load(path: Path, overrides: dict[str, Any] | None = None) -> Scenario:
@@ -57,6 +54,11 @@ def parse(text: str, name: str = "scenario", overrides: dict[str, Any] | None = 
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ScenarioError([f"{name}: is not TOML: {error}"]) from error
+    except RecursionError as error:
+        raise ScenarioError([f"{name}: arrays or tables lie too deep in each other; no field needs more than 6 levels"
+                             ]) from error
+    except ValueError as error:
+        raise ScenarioError([f"{name}: is not TOML: a number has too many digits"]) from error
     for place, value in (overrides or {}).items():
         _override(values, place, value, name)
     return parse_values(values, name, text)

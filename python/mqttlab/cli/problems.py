@@ -1,0 +1,142 @@
+"""The one place that prints what went wrong: a line on standard error for each problem, and the exit status.
+
+Commands raise :class:`mqttlab.errors.MqttlabError` and never print problems themselves. What the operating system
+refuses, what the command line's parser refuses, Ctrl-C and a reader that went away (``mqttlab list | head -1``) end
+here too. What is left is a fault of the program, and keeps its traceback.
+"""
+
+from __future__ import annotations
+
+import difflib
+import errno
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+
+from mqttlab.errors import MqttlabError, UsageError
+
+FAILED = 1
+WRONG = 2
+# A place that the user named, and that is not what it should be. Everything else (a full disk) failed on the way.
+WRONG_PLACE = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EACCES, errno.EPERM, errno.EEXIST, errno.EROFS,
+               errno.ENAMETOOLONG, errno.ELOOP}
+
+
+class Commands(click.Group):
+    """A group of commands whose problems are printed here."""
+
+    def main(self, *args: Any, **extra: Any) -> Any:
+        """Run the command line."""
+        extra["standalone_mode"] = False
+        try:
+            status = super().main(*args, **extra)
+        except click.exceptions.NoArgsIsHelpError as error:
+            error.show()
+            sys.exit(WRONG)
+        except click.UsageError as error:
+            refuse(_usage(error), error.exit_code)
+        except click.ClickException as error:
+            refuse([error.format_message()], error.exit_code)
+        except MqttlabError as error:
+            refuse(error.problems, error.exit_status)
+        except (click.Abort, KeyboardInterrupt):
+            refuse(["interrupted"], FAILED)
+        except MemoryError:
+            refuse(["there is not enough memory for this"], FAILED)
+        except OSError as error:
+            refuse([_system(error)], WRONG if error.filename and error.errno in WRONG_PLACE else FAILED)
+        sys.exit(status if isinstance(status, int) else 0)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command of this name; the nearest one is named where there is none."""
+        known = self.list_commands(ctx)
+        if args and args[0] not in known and not args[0].startswith("-"):
+            raise click.UsageError(f"there is no command {args[0]!r}; {nearest(args[0], known)}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+def refuse(problems: Sequence[str], status: int) -> NoReturn:
+    """Print problems, one line each, and exit."""
+    for problem in problems:
+        click.echo(f"mqttlab: {problem}", err=True)
+    sys.exit(status)
+
+
+def nearest(given: str, known: Sequence[str]) -> str:
+    """The nearest known word, or all of them."""
+    close = difflib.get_close_matches(given, known, n=1, cutoff=0.5)
+    return f"did you mean `{close[0]}`?" if close else f"known: {', '.join(known)}"
+
+
+def writable_file(path: Path, option: str) -> Path:
+    """A path whose directory is there, so that a file can be written to it.
+
+    Raises:
+        UsageError: there is no such directory, or the path is one.
+    """
+    parent = path.absolute().parent
+    if path.is_dir():
+        raise UsageError(f"{option} {path}: this is a directory; name a file in it")
+    if not parent.is_dir():
+        raise UsageError(f"{option} {path}: there is no directory {path.parent}; make it first, or name another")
+    return path
+
+
+def writable_directory(path: Path, option: str) -> Path:
+    """A directory that is there, or that can be made below one that is.
+
+    Raises:
+        UsageError: it is a file, lies below one, or may not be written to.
+    """
+    there = path.absolute()
+    while not os.path.lexists(there):
+        there = there.parent
+    if not there.is_dir():
+        raise UsageError(f"{option} {path}: {there} is not a directory; name a directory")
+    if not os.access(there, os.W_OK | os.X_OK) or there.is_relative_to("/proc"):
+        raise UsageError(f"{option} {path}: nothing can be written to {there}; name another directory")
+    return path
+
+
+def existing_directory(path: Path, option: str) -> Path:
+    """A directory that is there.
+
+    Raises:
+        UsageError: it is not, or is a file.
+    """
+    if not path.is_dir():
+        what = "is not a directory" if path.exists() else "does not exist"
+        raise UsageError(f"{option} {path}: this {what}; name the directory where runs are kept")
+    return path
+
+
+def _usage(error: click.UsageError) -> list[str]:
+    """A mistake in the command line, as a line like any other."""
+    words = error.format_message().rstrip(".")
+    if isinstance(error, click.NoSuchOption):
+        options = [name for parameter in (error.ctx.command.params if error.ctx else []) for name in parameter.opts
+                   if name.startswith("--")]
+        words = f"there is no option {error.option_name}; {nearest(error.option_name, options)}"
+    elif isinstance(error, click.MissingParameter) and error.param is not None:
+        words = f"{error.param.make_metavar(error.ctx) if error.ctx else error.param.name} is missing"
+    elif isinstance(error, click.BadParameter) and error.param is not None:
+        words = f"{error.param.opts[-1]}: {error.message.rstrip('.')}"
+    command = error.ctx.command_path if error.ctx else "mqttlab"
+    if words[1:2].islower():
+        words = words[:1].lower() + words[1:]
+    return [f"{words} (see {command} --help)"]
+
+
+def _system(error: OSError) -> str:
+    reason = error.strerror or str(error)
+    if error.filename is not None:
+        return f"{os.fsdecode(error.filename)}: {reason}"
+    if error.errno == errno.ENOENT and "temporary" in reason:
+        return f"{reason[:1].lower()}{reason[1:]}; set TMPDIR to a directory that can be written to"
+    return f"the output cannot be written: {reason}" if error.errno == errno.ENOSPC else reason

@@ -1,0 +1,204 @@
+"""Whatever a user can type ends in a line for each problem, and never in a traceback."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from mqttlab import errors
+from mqttlab.calibration import CalibrationError
+from mqttlab.cli import main
+from mqttlab.errors import MqttlabError, UsageError
+from mqttlab.export import ExportError
+from mqttlab.recording import RecordingError
+from mqttlab.runs import EngineError
+from mqttlab.scenario import ScenarioError
+
+ROOT = Path(__file__).resolve().parents[2]
+SCENARIO = """
+name = "short"
+backend = "sim"
+description = "[/] [bold"
+phases = { duration = "1 s" }
+networks = [{ between = ["field", "broker"], model = "satcom" }]
+
+[[groups]]
+name = "publishers"
+host = "field"
+publish = { topic = "a", payload = "20 B", interval = "1 s" }
+
+[[groups]]
+name = "subscribers"
+host = "field"
+subscribe = ["a"]
+"""
+
+
+def mqttlab(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "short.toml"
+    path.write_text(SCENARIO, encoding="utf-8")
+    return path
+
+
+def one_line(result: Result, status: int, *words: str) -> None:
+    """The command has said one line on standard error, with these words, and nothing else."""
+    assert result.exit_code == status, result.output
+    assert isinstance(result.exception, SystemExit)
+    assert result.stdout == ""
+    assert len(result.stderr.splitlines()) == 1, result.stderr
+    assert result.stderr.startswith("mqttlab: ")
+    for word in words:
+        assert word in result.stderr
+
+
+def test_every_error_is_in_one_tree_and_the_tree_is_drawn() -> None:
+    for kind in (UsageError, ScenarioError, EngineError, RecordingError, ExportError, CalibrationError):
+        assert issubclass(kind, MqttlabError)
+        assert kind.__name__ in (errors.__doc__ or "")
+
+
+def test_a_run_below_a_file_is_refused_before_anything_is_made(scenario: Path) -> None:
+    before = sorted(path.name for path in scenario.parent.iterdir())
+    one_line(mqttlab("run", scenario, "--runs", scenario), 2, "is not a directory")
+    one_line(mqttlab("run", scenario, "--runs", scenario / "deeper"), 2, "short.toml is not a directory")
+    one_line(mqttlab("run", scenario, "--runs", "/proc/x"), 2, "nothing can be written to /proc")
+    one_line(mqttlab("run", scenario, "--runs", "/dev/full"), 2, "is not a directory")
+    one_line(mqttlab("import", "log", scenario, "--output", "/dev/full"), 2, "--output /dev/full")
+    assert sorted(path.name for path in scenario.parent.iterdir()) == before
+
+
+def test_without_a_temporary_directory_the_remedy_is_named(scenario: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere() -> str:
+        raise FileNotFoundError(2, "No usable temporary directory found in ['/tmp']")
+
+    monkeypatch.setattr(tempfile, "gettempdir", nowhere)
+    monkeypatch.setattr(tempfile, "_get_default_tempdir", nowhere)
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    result = mqttlab("run", scenario, "--runs", "r")
+    assert result.exit_code == 1
+    assert "set TMPDIR to a directory" in result.stderr
+    assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize("deep", ["a = " + "[" * 100_000, "a = " + "{b=" * 100_000, "a = [" + "9" * 5000 + "]"])
+def test_a_scenario_that_is_too_deep_or_too_long_is_not_toml(scenario: Path, deep: str) -> None:
+    scenario.write_text(deep, encoding="utf-8")
+    one_line(mqttlab("check", scenario), 2, "short.toml")
+
+
+def test_a_deep_value_on_the_command_line_is_a_wrong_value(scenario: Path) -> None:
+    result = mqttlab("check", scenario, "--set", "seed=" + "[" * 100_000)
+    one_line(result, 2, "`seed`")
+    assert len(result.stderr) < 300
+
+
+def test_what_is_no_text_file_is_named(scenario: Path) -> None:
+    one_line(mqttlab("check", scenario.parent), 2, "Is a directory")
+    one_line(mqttlab("check", "none.toml"), 2, "none.toml: cannot be read: No such file or directory")
+    one_line(mqttlab("check", sys.executable), 2, "is not UTF-8 text")
+    one_line(mqttlab("check", scenario / "a"), 2, "Not a directory")
+    one_line(mqttlab("check", "a" * 300), 2, "File name too long")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_that_may_not_be_read_is_named(scenario: Path) -> None:
+    scenario.chmod(0)
+    one_line(mqttlab("check", scenario), 2, "Permission denied")
+
+
+def test_brackets_in_a_description_are_printed_as_they_are(scenario: Path) -> None:
+    result = mqttlab("check", scenario)
+    assert result.exit_code == 0, result.output
+    assert "[/] [bold" in result.stdout
+
+
+def test_one_place_is_set_once(scenario: Path) -> None:
+    one_line(mqttlab("check", scenario, "--set", "seed=1", "--set", "seed=2"), 2, "has given `seed` a value already")
+    twice = mqttlab("check", scenario, "--set", "groups[0].count=1", "--set", "groups.0.count=2")
+    one_line(twice, 2, "`groups.0.count`")
+    one_line(mqttlab("check", scenario, "--backend", "sim", "--set", "backend=live"), 2, "--backend has given")
+
+
+@pytest.mark.parametrize("tolerance", ["-5", "nan", "inf", "much"])
+def test_a_tolerance_is_a_percentage(scenario: Path, tolerance: str) -> None:
+    one_line(mqttlab("compare", ".", ".", "--tolerance", tolerance), 2, f"'{tolerance}' is not a percentage")
+
+
+def test_a_table_that_a_study_does_not_have_is_named_with_those_that_it_has() -> None:
+    one_line(mqttlab("study", ROOT / "studies/perez2005", "--table", "99.9"), 2, "99.9", "known: 5.2, 5.3, 5.4")
+    one_line(mqttlab("study", ROOT / "studies/andersen2021", "--table", "9.9"), 2, "9.9", "known: 5.1, 5.2")
+
+
+def test_list_needs_a_directory(scenario: Path) -> None:
+    one_line(mqttlab("list", "--runs", "nowhere"), 2, "does not exist")
+    one_line(mqttlab("list", "--runs", scenario), 2, "is not a directory")
+    # Nobody has said that there are runs: where none was made there are none.
+    assert mqttlab("list").exit_code == 0
+
+
+def test_outputs_do_not_make_directories_that_nobody_asked_for(scenario: Path) -> None:
+    (scenario.parent / "plan.json").write_text("{}", encoding="utf-8")
+    for command in (["report", ".", "--html", "none/x.html"], ["export", ".", "--xlsx", "none/x.xlsx"],
+                    ["export", ".", "--csv", "none/x"], ["study", str(ROOT / "studies/perez2005"), "--out", "none/x"]):
+        one_line(mqttlab(*command), 2, "there is no directory none")
+    assert not (scenario.parent / "none").exists()
+
+
+def test_a_word_that_is_no_command_or_option_comes_with_the_nearest() -> None:
+    one_line(mqttlab("rnu"), 2, "there is no command 'rnu'; did you mean `run`? (see mqttlab --help)")
+    one_line(mqttlab("import", "captur"), 2, "did you mean `capture`?")
+    one_line(mqttlab("run", "--backnd", "sim"), 2, "there is no option --backnd; did you mean `--backend`?")
+    one_line(mqttlab("run"), 2, "SCENARIO is missing (see mqttlab run --help)")
+    one_line(mqttlab("explain", ".", "--slowest", "0"), 2, "--slowest: 0 is not in the range")
+
+
+def test_recordings_that_are_damaged_are_named(scenario: Path) -> None:
+    run = scenario.parent / "run"
+    run.mkdir()
+    for plan in ("", "[]", "{", "[" * 100_000):
+        (run / "plan.json").write_text(plan, encoding="utf-8")
+        one_line(mqttlab("report", run), 2, "plan.json cannot be read")
+    (run / "plan.json").write_text(json.dumps({"name": "x"}), encoding="utf-8")
+    one_line(mqttlab("compare", run, run), 2, "no metric in common")
+
+
+def test_a_reader_that_goes_away_is_no_fault(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    result = subprocess.run([sys.executable, "-m", "mqttlab", "networks"], cwd=tmp_path, stdout=writing,
+                            stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    os.close(writing)
+    assert result.stderr == ""
+
+
+def test_a_full_disk_behind_the_output_is_one_line(tmp_path: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        result = subprocess.run([sys.executable, "-m", "mqttlab", "networks"], cwd=tmp_path, stdout=full,
+                                stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert result.returncode == 1
+    assert result.stderr.splitlines() == ["mqttlab: the output cannot be written: No space left on device"]
+
+
+def test_ctrl_c_where_no_run_goes_on_is_one_line(tmp_path: Path) -> None:
+    fifo = tmp_path / "slow.toml"
+    os.mkfifo(fifo)
+    command = subprocess.Popen([sys.executable, "-m", "mqttlab", "check", str(fifo)], stderr=subprocess.PIPE, text=True)
+    # Opening waits until the command reads, so that it is inside `check` when it is interrupted.
+    with fifo.open("w"):
+        command.send_signal(signal.SIGINT)
+        _, words = command.communicate(timeout=60)
+    assert (command.returncode, words.strip()) == (1, "mqttlab: interrupted")
