@@ -19,6 +19,7 @@ from mqttlab.recording import Recording
 from mqttlab.runs import Outcome, perform
 from mqttlab.scenario import ScenarioError, compile_plan
 from mqttlab.scenario.load import parse_values
+from mqttlab.scenario.model import Tcp
 
 MS = 10**6
 
@@ -150,27 +151,39 @@ def test_a_run_stops_when_the_mean_is_known_or_everybody_has_enough(tmp_path: Pa
     assert 400 <= metrics.application(counted)["messages_delivered"][0] <= 402
 
 
-@pytest.mark.parametrize(
-    ("knob", "values"),
-    [
-        ("nagle", (False, True)),
-        ("rto_min", ("30 ms", "1 s")),
-        ("delayed_ack", (False, True)),
-        ("mss", ("536 B", "1460 B")),
-        ("initial_window", (1, 10)),
-        ("sack", (False, True)),
-        ("timestamps", (False, True)),
-        ("congestion_control", ("reno", "cubic")),
-        ("send_buffer", ("4096 B", "1 MB")),
-        ("receive_buffer", ("4096 B", "1 MB")),
-        ("tail_loss_probe", (False, True)),
-    ],
-)
-def test_every_knob_of_tcp_moves_a_number(knob: str, values: tuple[Any, Any], tmp_path: Path) -> None:
+KNOBS: dict[str, tuple[Any, Any]] = {
+    "nagle": (False, True),
+    "rto_min": ("30 ms", "1 s"),
+    "rto_max": ("700 ms", "60 s"),
+    "delayed_ack": (False, True),
+    "delayed_ack_max": ("20 ms", "150 ms"),
+    "mss": ("300 B", "536 B"),
+    "initial_window": (1, 10),
+    "sack": (False, True),
+    "timestamps": (False, True),
+    "window_scaling": (False, True),
+    "congestion_control": ("reno", "cubic"),
+    "send_buffer": ("4096 B", "1 MB"),
+    "receive_buffer": ("4096 B", "1 MB"),
+    "tail_loss_probe": (False, True),
+    "syn_retries": (0, 6),
+    "syn_linear_retries": (0, 4),
+}
+# A stack without selective acknowledgements has no use for a probe of the tail (RFC 8985 §7.2), and a buffer behind a
+# window that is narrower is never full.
+NEEDS = {"tail_loss_probe": {"sack": True}, "send_buffer": {"receive_buffer": "64 kB"}}
+
+
+@pytest.mark.parametrize("profile", ["linux", "netbsd-2005", "microcontroller"])
+@pytest.mark.parametrize("knob", list(KNOBS))
+def test_every_knob_of_tcp_moves_a_number_on_every_stack(knob: str, profile: str, tmp_path: Path) -> None:
     seen = []
-    for value in values:
-        tcp = {"profile": "linux"} if knob == "nagle" else {"profile": "linux", knob: value}
-        case = scenario(qos=1, tcp=tcp, payload="30 kB", link={"loss": "3 %", "rate": "4 Mbit/s"})
+    for value in KNOBS[knob]:
+        tcp = {"profile": profile, **NEEDS.get(knob, {}), **({} if knob == "nagle" else {knob: value})}
+        syn = knob.startswith("syn")
+        link = {"loss": "70 %" if syn else "10 %" if knob.startswith(("rto", "tail")) else "3 %", "rate": "4 Mbit/s"}
+        case = scenario(qos=1, tcp=tcp, payload="5 kB", link=link)
+        case["phases"] = {"duration": "2 s", "connect_timeout": "20 s", "cool_down": "2 s"}
         if knob == "nagle":
             case["broker"]["nagle"] = value
             case["groups"][0]["publish"].update(payload="100 B", rate="200 /s")
@@ -178,6 +191,10 @@ def test_every_knob_of_tcp_moves_a_number(knob: str, values: tuple[Any, Any], tm
         network = recording.network_metrics.filter(pl.col("scope") == "run")
         seen.append((latencies_ms(recording), network["value"].to_list()))
     assert seen[0] != seen[1]
+
+
+def test_every_field_of_tcp_is_turned() -> None:
+    assert set(Tcp.model_fields) - {"profile"} == set(KNOBS) - {"nagle"}
 
 
 def test_the_broker_works_as_long_as_it_is_told_to(tmp_path: Path) -> None:

@@ -182,6 +182,8 @@ pub struct Client {
     outbox: Outbox<u64>,
     inbox: Inbox,
     subscribing: Option<u16>,
+    /// A SUBSCRIBE waits for an identifier.
+    subscribe_waits: bool,
     last_sent: Instant,
     ping_sent: Option<Instant>,
     ready: VecDeque<Output>,
@@ -204,6 +206,7 @@ impl Client {
             state: State::Offline,
             inbox: Inbox::default(),
             subscribing: None,
+            subscribe_waits: false,
             last_sent: Instant::ZERO,
             ping_sent: None,
             ready: VecDeque::new(),
@@ -275,6 +278,7 @@ impl Client {
         self.state = State::Offline;
         self.ping_sent = None;
         self.subscribing = None;
+        self.subscribe_waits = false;
         self.outbox.disconnect();
     }
 
@@ -324,8 +328,13 @@ impl Client {
     }
 
     fn subscribe(&mut self, now: Instant) {
-        if self.state == State::Online {
-            let id = self.outbox.borrow_id();
+        if self.state != State::Online {
+            return;
+        }
+        let id = self.outbox.borrow_id();
+        // Messages in flight may have all identifiers: the next that is acknowledged leaves its own.
+        self.subscribe_waits = id.is_none();
+        if let Some(id) = id {
             self.subscribing = Some(id);
             self.send(now, Output::SendSubscribe { id });
         }
@@ -395,6 +404,9 @@ impl Client {
         } else {
             Output::Acknowledged { token }
         });
+        if self.subscribe_waits {
+            self.subscribe(now);
+        }
         self.send_waiting(now);
     }
 

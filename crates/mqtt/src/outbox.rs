@@ -281,6 +281,7 @@ impl<T: Copy> Outbox<T> {
     }
 
     /// Zero is not a packet identifier ([MQTT-2.2.1-3]), and one in use must not be given again ([MQTT-2.2.1-2]).
+    /// To be called only while one is free.
     fn next_id(&mut self) -> u16 {
         loop {
             self.last_id = self.last_id.wrapping_add(1).max(1);
@@ -293,9 +294,10 @@ impl<T: Copy> Outbox<T> {
         }
     }
 
-    /// An identifier for a SUBSCRIBE or UNSUBSCRIBE, which share the numbers with PUBLISH ([MQTT-2.2.1-3]).
-    pub fn borrow_id(&mut self) -> u16 {
-        self.next_id()
+    /// An identifier for a SUBSCRIBE or UNSUBSCRIBE, which share the numbers with PUBLISH ([MQTT-2.2.1-3]); `None`
+    /// while messages in flight have all of them.
+    pub fn borrow_id(&mut self) -> Option<u16> {
+        (self.in_flight.len() < usize::from(u16::MAX)).then(|| self.next_id())
     }
 }
 
@@ -415,6 +417,16 @@ mod tests {
             assert_eq!((outbox.qos_of(id), outbox.acknowledge(id)), (Some(Q1), Some(n)));
         }
         assert_eq!(outbox.in_flight(), 0);
+    }
+
+    #[test]
+    fn no_identifier_is_lent_while_messages_have_all_of_them() {
+        let mut outbox = Outbox::new(0, 10);
+        (0..65_535).for_each(|n| assert!(outbox.launch(NOW, n, Q1).is_some()));
+        outbox.disconnect();
+        assert_eq!(outbox.borrow_id(), None);
+        assert_eq!(outbox.acknowledge(700), Some(699));
+        assert_eq!(outbox.borrow_id(), Some(700));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use expect_test::{Expect, expect};
 use mqttlab_mqtt::Qos;
-use mqttlab_mqtt::client::{Client, ClientOptions, Input};
+use mqttlab_mqtt::client::{Client, ClientOptions, Input, Output};
 use mqttlab_units::{Duration, Instant};
 
 const OPTIONS: ClientOptions = ClientOptions {
@@ -356,5 +356,26 @@ fn the_brokers_receive_maximum_narrows_the_window() {
             +5001ms Tick
                > SendPingreq
         "#]],
+    );
+}
+
+#[test]
+fn a_subscription_waits_for_an_identifier_while_messages_in_flight_have_all_of_them() {
+    let mut client = Client::new(ClientOptions { max_inflight: 0, max_queued: u32::MAX, ..OPTIONS });
+    let now = Instant::ZERO;
+    let tell = |client: &mut Client, input| {
+        client.handle(now, input);
+        std::iter::from_fn(|| client.poll()).collect::<Vec<_>>()
+    };
+    tell(&mut client, Input::Opened);
+    tell(&mut client, accepted(false));
+    (0..65_535).for_each(|token| client.handle(now, publish(token, 1)));
+    tell(&mut client, Input::Closed);
+    tell(&mut client, Input::Opened);
+    tell(&mut client, accepted(true));
+    assert_eq!(tell(&mut client, Input::Subscribe), [], "no identifier is free");
+    assert_eq!(
+        tell(&mut client, Input::Puback { id: 7, refused: false }),
+        [Output::Acknowledged { token: 6 }, Output::SendSubscribe { id: 7 }]
     );
 }

@@ -140,25 +140,29 @@ impl Link {
         let frame = self.frame_size(packet);
         self.counters.frames += 1;
         self.counters.bytes += frame;
-        let Some(impairments) = &mut self.impairments else {
-            let clean = Draws { corrupted_bit: None, delay: self.delay, copy_delay: None, overtakes: false };
-            return self.transmit(now, frame, None, clean);
-        };
-        match (impairments.loss.strike(frame, name), impairments.loss_at) {
-            (Some(cause), LossPlace::Entry) => self.lose(cause, None),
-            (lost, _) => {
-                let draws = impairments.draw(packet, name);
-                self.transmit(now, frame, lost, draws)
-            }
+        if let Some(impairments) = &mut self.impairments
+            && impairments.loss_at == LossPlace::Entry
+            && let Some(cause) = impairments.loss.strike(frame, name)
+        {
+            return self.lose(cause, None);
         }
-    }
-
-    fn transmit(&mut self, now: Instant, frame: Bytes, lost: Option<Cause>, draws: Draws) -> Fate {
         self.queue.depart(now);
         if !self.queue.has_room(frame) {
             self.counters.dropped_queue += 1;
             return Fate::Dropped { cause: Cause::QueueFull, air: None };
         }
+        // What the queue drops never reaches the channel, whose states it must not move.
+        let Some(impairments) = &mut self.impairments else {
+            let clean = Draws { corrupted_bit: None, delay: self.delay, copy_delay: None, overtakes: false };
+            return self.transmit(now, frame, None, clean);
+        };
+        let on_the_air = impairments.loss_at == LossPlace::Exit;
+        let lost = on_the_air.then(|| impairments.loss.strike(frame, name)).flatten();
+        let draws = impairments.draw(packet, name);
+        self.transmit(now, frame, lost, draws)
+    }
+
+    fn transmit(&mut self, now: Instant, frame: Bytes, lost: Option<Cause>, draws: Draws) -> Fate {
         let serialization = self.rate_bit_s.map_or(Duration::ZERO, |rate| rate.serialization_time(frame));
         let start = now.max(self.busy_until);
         let sent = start + serialization;

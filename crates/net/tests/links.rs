@@ -273,3 +273,45 @@ fn a_path_without_links_arrives_at_once() {
         vec![Output::Arrived { frame: 1, at: at(3), corrupted_bit: None, copy: false }]
     );
 }
+
+#[test]
+fn frames_that_the_queue_drops_do_not_move_the_channel() {
+    let permille = |n| Ratio::new(n, 1000).unwrap();
+    let chains = [
+        LossSpec::BitGilbertElliott {
+            good_to_bad: permille(1),
+            bad_to_bad: permille(999),
+            error_good: Ratio::ZERO,
+            error_bad: permille(10),
+        },
+        LossSpec::GilbertElliott {
+            good_to_bad: permille(100),
+            bad_to_good: permille(200),
+            loss_good: Ratio::ZERO,
+            loss_bad: permille(800),
+        },
+    ];
+    for loss in chains {
+        // One frame at a time, and either nothing or five more while it is being sent, which find no room.
+        let fates = |refused: u64| {
+            let mut spec = link(8_000, 1);
+            spec.loss = loss.clone();
+            spec.loss_at = LossPlace::Exit;
+            spec.queue.limit_packets = Some(1);
+            let mut wire = Link::new(spec, Seed(3));
+            let mut frame = |n: u64| {
+                let fate = wire.offer(at(200 * n), Bytes(100), FrameName::nth(n));
+                for extra in 0..refused {
+                    let fate = wire.offer(at(200 * n + 1), Bytes(100), FrameName::nth(1000 + 5 * n + extra));
+                    assert!(matches!(fate, Fate::Dropped { cause: Cause::QueueFull, .. }));
+                }
+                fate.delivered_at()
+            };
+            (0..200).map(&mut frame).collect::<Vec<_>>()
+        };
+        let alone = fates(0);
+        let lost = alone.iter().filter(|arrival| arrival.is_none()).count();
+        assert!((10..190).contains(&lost), "{lost} of 200");
+        assert_eq!(alone, fates(5));
+    }
+}

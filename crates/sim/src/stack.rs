@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mqttlab_plan::{CongestionControl, TcpPlan};
-use mqttlab_tcp::{self as tcp, DelayedAck, Profile};
+use mqttlab_tcp::{self as tcp, DelayedAck, Granularity, Profile};
 
 /// The profile of a host whose largest IP packet is `mtu_bytes`.
 ///
@@ -36,6 +36,12 @@ pub(crate) fn profile(plan: &TcpPlan, mtu_bytes: u32) -> Result<Arc<Profile>, St
         profile.receive_buffer = bytes;
     }
     profile.delayed_ack = delayed_ack(plan, profile.delayed_ack);
+    if let (Some(longest), Granularity::Heartbeat { ack, .. }) =
+        (plan.delayed_ack_max, &mut profile.granularity)
+    {
+        // Such a stack has no timer for an acknowledgement, only a clock: the longest delay is its period.
+        *ack = longest;
+    }
     Ok(Arc::new(profile))
 }
 

@@ -131,11 +131,14 @@ impl Endpoint {
             return self.abort_with_reset();
         }
         let end = whole.min(self.rx.edge).max(start);
-        if segment.length > 0 && self.rx.fin.is_none_or(|fin| end <= fin) {
-            self.take_bytes(segment, start, end);
-        }
-        if segment.flags.has(Flags::FIN) && end == whole {
+        let ends = segment.flags.has(Flags::FIN) && end == whole;
+        if ends {
             self.rx.fin = Some(end);
+        }
+        // Beyond a gap a FIN is kept and selectively acknowledged like a byte; in order it is counted apart, below.
+        let beyond = ends && start > self.rx.next;
+        if (segment.length > 0 || beyond) && self.rx.fin.is_none_or(|fin| end <= fin) {
+            self.take_bytes(segment, start, end + u64::from(beyond));
         }
         self.after_peers_fin();
     }

@@ -18,7 +18,9 @@ impl Endpoint {
     pub fn shutdown(&mut self, now: Instant) {
         self.advance_clock(now);
         match self.state {
-            State::SynReceived | State::Established => self.state = State::FinWait1,
+            // The FIN waits for the handshake (RFC 9293 §3.10.4): the SYN may have to be repeated.
+            State::SynReceived => {}
+            State::Established => self.state = State::FinWait1,
             State::CloseWait => self.state = State::LastAck,
             State::Listen => self.state = State::Closed,
             State::SynSent => self.drop_attempt(),
@@ -91,10 +93,9 @@ impl Endpoint {
 
     /// The peer's FIN, once all before it has come.
     pub(crate) fn after_peers_fin(&mut self) {
-        if self.rx.fin != Some(self.rx.next) {
-            return;
-        }
-        self.rx.next += 1;
+        let Some(fin) = self.rx.fin.filter(|fin| *fin <= self.rx.next && !self.rx.fin_taken) else { return };
+        self.rx.next = fin + 1;
+        self.rx.fin_taken = true;
         (self.ack.owed, self.ack.urgent) = (true, true);
         self.events.peer_closed = true;
         match self.state {

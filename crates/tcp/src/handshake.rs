@@ -92,7 +92,7 @@ impl Endpoint {
 
     /// The peer has acknowledged the SYN.
     pub(crate) fn establish(&mut self, segment: &Segment) {
-        self.state = State::Established;
+        self.state = if self.tx.fin { State::FinWait1 } else { State::Established };
         self.tx.acknowledged = 1;
         self.events.connected = true;
         self.timers.retransmission = None;

@@ -22,6 +22,8 @@ pub(crate) struct Receiver {
     pub acknowledged: u64,
     /// Where the peer's FIN is, once known.
     pub fin: Option<u64>,
+    /// All before the FIN has come, and the FIN has been counted.
+    pub fin_taken: bool,
     ranges: Vec<Range>,
 }
 
@@ -41,7 +43,7 @@ pub(crate) enum Arrival {
 
 impl Receiver {
     pub fn new() -> Receiver {
-        Receiver { next: 0, read: 1, edge: 0, acknowledged: 0, fin: None, ranges: Vec::new() }
+        Receiver { next: 0, read: 1, edge: 0, acknowledged: 0, fin: None, fin_taken: false, ranges: Vec::new() }
     }
 
     /// In-order bytes that the application has not read.

@@ -57,8 +57,8 @@ PROFILES: dict[str, TcpProfile] = {
         TcpProfile(
             name="microcontroller", meaning="lwIP-like: small buffers, no options but MSS", congestion_control="reno",
             sack=False, timestamps=False, window_scaling=False, rto_min_ns=500 * MS, rto_max_ns=60 * S,
-            delayed_ack_max_ns=200 * MS, initial_window_segments=2, mss_bytes=536, send_buffer_bytes=4 * 536,
-            receive_buffer_bytes=4 * 536, tail_loss_probe=False, syn_linear_retries=0,
+            initial_window_segments=2, mss_bytes=536, send_buffer_bytes=4 * 536, receive_buffer_bytes=4 * 536,
+            tail_loss_probe=False, syn_linear_retries=0,
         ),
     )
 }

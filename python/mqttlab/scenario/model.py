@@ -45,12 +45,14 @@ class Tcp(Part):
         None, description="Minimum retransmission timeout. On Linux it caps the delayed acknowledgement too.")
     rto_max: PositiveDurationNs | None = Field(None, description="Maximum retransmission timeout.")
     delayed_ack: bool | None = Field(None, description="`false` acknowledges every segment at once.")
-    delayed_ack_max: PositiveDurationNs | None = Field(None, description="Longest delay of an acknowledgement.")
+    delayed_ack_max: PositiveDurationNs | None = Field(
+        None, description="Longest delay of an acknowledgement. A simulated stack that acknowledges at the beats of a "
+        "clock (netbsd-2005, microcontroller) gets this period.")
     initial_window: int | None = Field(None, ge=1, le=100, description="Initial congestion window in segments.")
     mss: SizeField | None = Field(None, ge=88, le=65_495, description="Maximum segment size.")
     send_buffer: SizeField | None = Field(None, ge=2048, description="Send buffer; automatic when left out.")
     receive_buffer: SizeField | None = Field(None, ge=2048, description="Receive buffer; automatic when left out.")
-    tail_loss_probe: bool | None = Field(None, description="Tail loss probes.")
+    tail_loss_probe: bool | None = Field(None, description="Tail loss probes. They need `sack`.")
     syn_retries: int | None = Field(None, ge=0, le=127, description="How often a SYN is repeated.")
     syn_linear_retries: int | None = Field(
         None, ge=0, le=127, description="How many of these come at intervals of 1 s before the interval doubles.")

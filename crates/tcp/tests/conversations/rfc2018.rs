@@ -66,3 +66,68 @@ fn s2_nothing_is_reported_to_a_peer_that_did_not_ask() {
         "#]],
     );
 }
+
+#[test]
+fn s3_a_fin_beyond_a_hole_is_acknowledged_selectively_at_once() {
+    check_established(
+        plain(),
+        "+0 < . 101:201(100) ack 1 win 65535
+         +1 < F. 301:301(0) ack 1 win 65535
+         +1 < . 201:301(100) ack 1 win 65535
+         +1 < P. 1:101(100) ack 1 win 65535",
+        expect![[r#"
+            0 < . 101:201(100) ack 1 win 65535
+                > . 1:1(0) ack 1 win 65535 <sack 101:201>
+            1 < F. 301:301(0) ack 1 win 65535
+                > . 1:1(0) ack 1 win 65535 <sack 301:302,sack 101:201>
+            2 < . 201:301(100) ack 1 win 65535
+                > . 1:1(0) ack 1 win 65535 <sack 101:302>
+            3 < P. 1:101(100) ack 1 win 65535
+                > . 1:1(0) ack 302 win 65535
+                ! Readable(300)
+                ! PeerClosed
+        "#]],
+    );
+}
+
+#[test]
+fn s3_a_fin_that_comes_with_data_beyond_a_hole_is_in_its_block() {
+    check_established(
+        plain(),
+        "+0 < FP. 101:201(100) ack 1 win 65535
+         +1 < F. 201:201(0) ack 1 win 65535
+         +1 < P. 1:101(100) ack 1 win 65535
+         +1 read 200",
+        expect![[r#"
+            0 < FP. 101:201(100) ack 1 win 65535
+                > . 1:1(0) ack 1 win 65535 <sack 101:202>
+            1 < F. 201:201(0) ack 1 win 65535
+                > . 1:1(0) ack 1 win 65535 <sack 101:202>
+            2 < P. 1:101(100) ack 1 win 65535
+                > . 1:1(0) ack 202 win 65535
+                ! Readable(200)
+                ! PeerClosed
+            3 read 200
+        "#]],
+    );
+}
+
+#[test]
+fn s3_a_selectively_acknowledged_fin_shows_what_was_lost_before_it() {
+    check_established(
+        Profile { rack: true, tail_loss_probe: true, ..plain() },
+        "+0 write 100
+         +50 shutdown
+         +10 < . 1:1(0) ack 1 win 65535 <sack 101:102>
+         +10 wait",
+        expect![[r#"
+            0 write 100
+                > P. 1:101(100) ack 1 win 65535
+            50 shutdown
+                > F. 101:101(0) ack 1 win 65535
+            60 < . 1:1(0) ack 1 win 65535 <sack 101:102>
+                > P. 1:101(100) ack 1 win 65535
+            70 wait
+        "#]],
+    );
+}

@@ -163,3 +163,20 @@ fn s3_1_a_window_of_bytes_lets_many_small_segments_go() {
         "#]],
     );
 }
+
+#[test]
+fn s4_2_a_fin_beyond_a_hole_is_answered_at_once() {
+    check_established(
+        Profile { sack: false, ..plain() },
+        "+0 < F. 101:101(0) ack 1 win 65535
+         +9 < P. 1:101(100) ack 1 win 65535",
+        expect![[r#"
+            0 < F. 101:101(0) ack 1 win 65535
+                > . 1:1(0) ack 1 win 65535
+            9 < P. 1:101(100) ack 1 win 65535
+                > . 1:1(0) ack 102 win 65535
+                ! Readable(100)
+                ! PeerClosed
+        "#]],
+    );
+}

@@ -501,3 +501,36 @@ fn s3_4_numbers_wrap() {
     "#]]
     .assert_eq(&transcript);
 }
+
+#[test]
+fn s3_10_4_a_fin_waits_for_the_handshake() {
+    check(
+        plain(),
+        Role::Passive,
+        "+0 < S 0:0(0) win 65535 <mss 1000>
+         +1 write 50
+         +1 shutdown
+         +1100 wait
+         +1 < . 1:1(0) ack 1 win 65535
+         +10 < . 1:1(0) ack 52 win 65535
+         +10 < F. 1:1(0) ack 52 win 65535",
+        expect![[r#"
+            0 < S 0:0(0) win 65535 <mss 1000>
+                > S. 0:0(0) ack 1 win 65535 <mss 1000>
+            1 write 50
+            2 shutdown
+            1000 tick
+                > S. 0:0(0) ack 1 win 65535 <mss 1000>
+            1102 wait
+            1103 < . 1:1(0) ack 1 win 65535
+                > FP. 1:51(50) ack 1 win 65535
+                ! Connected
+            1113 < . 1:1(0) ack 52 win 65535
+                ! Acknowledged(50)
+            1123 < F. 1:1(0) ack 52 win 65535
+                > . 52:52(0) ack 2 win 65535
+                ! PeerClosed
+                ! Closed
+        "#]],
+    );
+}
