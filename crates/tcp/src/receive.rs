@@ -43,7 +43,15 @@ pub(crate) enum Arrival {
 
 impl Receiver {
     pub fn new() -> Receiver {
-        Receiver { next: 0, read: 1, edge: 0, acknowledged: 0, fin: None, fin_taken: false, ranges: Vec::new() }
+        Receiver {
+            next: 0,
+            read: 1,
+            edge: 0,
+            acknowledged: 0,
+            fin: None,
+            fin_taken: false,
+            ranges: Vec::new(),
+        }
     }
 
     /// In-order bytes that the application has not read.
