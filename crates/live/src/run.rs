@@ -145,14 +145,11 @@ impl Prepared {
         let began = running.fleet.is_some();
         let result = self.take_down(running, &mut sampler, result, announcer);
         self.witnessed.note_end(&self.control, sampler);
-        let strain = self.recorder.strain();
-        let strain = match self.recorder.close() {
-            Ok(strain) => strain,
-            Err(error) => {
-                announcer.warn(format!("the recording was cut short: {error}"));
-                strain
-            }
-        };
+        let (strain, failure) = self.recorder.close();
+        if let Some(error) = failure {
+            announcer
+                .warn(format!("the recording was cut short: {error}; {} rows are lost", strain.rows_lost));
+        }
         let ending = match result {
             Ok(()) => Ending::Complete,
             Err(interruption) => Ending::Incomplete(interruption.to_string()),

@@ -71,7 +71,7 @@ fn frames_of_a_live_run() {
     let bytes = [0x45; 150];
     let pushed = cpu(|| (0..FRAMES).for_each(|number| sink.frame(&frame(number), &bytes)));
     drop(sink);
-    let strain = recorder.close().unwrap();
+    let (strain, _) = recorder.close();
     let mut analyser = HeaderAnalyser::default();
     let finished = cpu(|| {
         let (facts, ending) = (RunFacts::default(), Ending::Complete);

@@ -8,13 +8,14 @@
 //!
 //! A push copies a row into the sink's own batch: no lock, no system call, no allocation once warm. A full batch is
 //! handed over through a bounded queue which the writer polls, so that handing over wakes nobody. When the queue
-//! is full the batch grows instead; only a batch far too large makes its producer wait, and that is counted.
+//! is full the batch grows instead; a batch far too large, and a sink at its end, make their producer wait, and that
+//! is counted. No row is lost but by an error of the file system.
 //!
-//! The writer stops at the first error of the file system. It is reported once through [`Recorder::failure`];
-//! pushes go on and lead nowhere, so that the run can end with a verdict.
+//! The writer stops at the first such error. It is reported once through [`Recorder::failure`]; pushes go on and lead
+//! nowhere, so that the run can end with a verdict, and the rows that they bring are counted as lost.
 
-use std::fs::{self, File};
-use std::io::Write;
+use std::fs;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
@@ -31,7 +32,8 @@ use crate::spool::{self, Spool};
 /// A recording being written.
 pub struct Recorder {
     shared: Arc<Shared>,
-    queue: SyncSender<Batch>,
+    /// Gone at the end, so that the writer knows when all producers are.
+    queue: Option<SyncSender<Batch>>,
     writer: Option<JoinHandle<()>>,
 }
 
@@ -40,6 +42,8 @@ pub struct Sink {
     shared: Arc<Shared>,
     queue: SyncSender<Batch>,
     batches: [Vec<u8>; SPOOLS],
+    /// How many rows are in each batch.
+    rows: [u64; SPOOLS],
     spare: [Vec<Vec<u8>>; SPOOLS],
     emptied: Receiver<Batch>,
     home: SyncSender<Batch>,
@@ -55,8 +59,8 @@ pub struct Strain {
     pub stalls: u64,
     /// How long producers waited in all, in nanoseconds.
     pub stalled_ns: u64,
-    /// Batches that were handed over after an error or after the end, and not written.
-    pub batches_lost: u64,
+    /// Rows that were pushed and not written, because the disk refused them. Zero unless the writer failed.
+    pub rows_lost: u64,
 }
 
 struct Shared {
@@ -68,12 +72,13 @@ struct Shared {
     batches_grown: AtomicU64,
     stalls: AtomicU64,
     stalled_ns: AtomicU64,
-    batches_lost: AtomicU64,
+    rows_lost: AtomicU64,
 }
 
 struct Batch {
     spool: Spool,
     bytes: Vec<u8>,
+    rows: u64,
     home: SyncSender<Batch>,
 }
 
@@ -82,10 +87,15 @@ impl Recorder {
     /// spools and starts the writer. [`Error::Occupied`] when there is one already.
     pub fn create(dir: &Path, plan_json: &str, layout: &Layout) -> Result<Recorder> {
         open_directory(dir, plan_json, layout)?;
-        let mut files = Vec::with_capacity(SPOOLS);
+        let mut files: Vec<Box<dyn Write + Send>> = Vec::with_capacity(SPOOLS);
         for spool in Spool::ALL {
-            files.push(spool::create(spool, dir)?);
+            files.push(Box::new(spool::create(spool, dir)?));
         }
+        Recorder::start(dir, files)
+    }
+
+    /// Starts the writer on these files, one for each spool.
+    fn start(dir: &Path, files: Vec<Box<dyn Write + Send>>) -> Result<Recorder> {
         let shared = Arc::new(Shared::new(dir));
         let (queue, batches) = sync_channel(QUEUE_BATCHES);
         let writer = Writer { shared: Arc::clone(&shared), files, batches };
@@ -93,12 +103,13 @@ impl Recorder {
             .name("recorder".into())
             .spawn(move || writer.run())
             .on("start a thread to write", dir)?;
-        Ok(Recorder { shared, queue, writer: Some(writer) })
+        Ok(Recorder { shared, queue: Some(queue), writer: Some(writer) })
     }
 
     /// A new producer's sink.
     pub fn sink(&self) -> Sink {
-        Sink::new(Arc::clone(&self.shared), self.queue.clone())
+        let queue = self.queue.clone().expect("it is there until the end");
+        Sink::new(Arc::clone(&self.shared), queue)
     }
 
     /// The error that stopped the writer, if one did. What was written before it can still be read.
@@ -111,15 +122,17 @@ impl Recorder {
         self.shared.strain()
     }
 
-    /// Writes everything that was handed over, and ends. Drop the sinks first: what they still hold is lost.
-    /// Then [`finalise`](crate::finalise) makes the recording's tables. An error means that rows are missing.
-    pub fn close(mut self) -> std::result::Result<Strain, Arc<Error>> {
+    /// Writes everything that was handed over, waits for the sinks to be gone, and ends. Then
+    /// [`finalise`](crate::finalise) makes the recording's tables. With an error rows are missing, as many as the
+    /// strain says.
+    pub fn close(mut self) -> (Strain, Option<Arc<Error>>) {
         self.stop_writer();
-        self.failure().map_or(Ok(self.strain()), Err)
+        (self.strain(), self.failure())
     }
 
     fn stop_writer(&mut self) {
         self.shared.stop.store(true, Ordering::Release);
+        self.queue = None;
         if let Some(writer) = self.writer.take() {
             writer.join().expect("the writer does not panic");
         }
@@ -136,8 +149,8 @@ impl Sink {
     fn new(shared: Arc<Shared>, queue: SyncSender<Batch>) -> Sink {
         let (home, emptied) = sync_channel(QUEUE_BATCHES);
         let turn = shared.turn.load(Ordering::Relaxed);
-        let (batches, spare) = Default::default();
-        Sink { shared, queue, batches, spare, emptied, home, turn }
+        let (batches, rows, spare) = Default::default();
+        Sink { shared, queue, batches, rows, spare, emptied, home, turn }
     }
 
     /// A message was handed to its session, or written, or both.
@@ -207,6 +220,7 @@ impl Sink {
             self.make_room(spool, size);
         }
         spool::put(spool, row, tail, &mut self.batches[spool as usize]);
+        self.rows[spool as usize] += 1;
         self.tick();
     }
 
@@ -230,17 +244,23 @@ impl Sink {
         while let Ok(batch) = self.emptied.try_recv() {
             self.spare[batch.spool as usize].push(batch.bytes);
         }
-        let bytes = std::mem::take(&mut self.batches[spool as usize]);
-        let batch = Batch { spool, bytes, home: self.home.clone() };
+        let batch = self.take(spool);
         match self.queue.try_send(batch) {
             Ok(()) => self.batches[spool as usize] = self.spare[spool as usize].pop().unwrap_or_default(),
             Err(TrySendError::Full(batch)) if batch.bytes.len() < BATCH_BYTES_MAX => {
                 self.shared.batches_grown.fetch_add(1, Ordering::Relaxed);
+                self.rows[spool as usize] = batch.rows;
                 self.batches[spool as usize] = batch.bytes;
             }
             Err(TrySendError::Full(batch)) => self.wait_for_writer(batch),
             Err(TrySendError::Disconnected(batch)) => self.lose(batch),
         }
+    }
+
+    fn take(&mut self, spool: Spool) -> Batch {
+        let bytes = std::mem::take(&mut self.batches[spool as usize]);
+        let rows = std::mem::take(&mut self.rows[spool as usize]);
+        Batch { spool, bytes, rows, home: self.home.clone() }
     }
 
     fn wait_for_writer(&mut self, batch: Batch) {
@@ -252,8 +272,9 @@ impl Sink {
         self.shared.stalled_ns.fetch_add(began.elapsed().as_nanos() as u64, Ordering::Relaxed);
     }
 
+    /// The recorder is closed: nobody writes any more.
     fn lose(&mut self, mut batch: Batch) {
-        self.shared.batches_lost.fetch_add(1, Ordering::Relaxed);
+        self.shared.rows_lost.fetch_add(batch.rows, Ordering::Relaxed);
         batch.bytes.clear();
         self.batches[batch.spool as usize] = batch.bytes;
     }
@@ -266,8 +287,19 @@ impl Clone for Sink {
 }
 
 impl Drop for Sink {
+    /// The last rows may have to wait: there is no later occasion for them.
     fn drop(&mut self) {
-        self.flush();
+        for spool in Spool::ALL {
+            if self.batches[spool as usize].is_empty() {
+                continue;
+            }
+            let batch = self.take(spool);
+            match self.queue.try_send(batch) {
+                Ok(()) => {}
+                Err(TrySendError::Full(batch)) => self.wait_for_writer(batch),
+                Err(TrySendError::Disconnected(batch)) => self.lose(batch),
+            }
+        }
     }
 }
 
@@ -281,7 +313,7 @@ impl Shared {
             batches_grown: AtomicU64::new(0),
             stalls: AtomicU64::new(0),
             stalled_ns: AtomicU64::new(0),
-            batches_lost: AtomicU64::new(0),
+            rows_lost: AtomicU64::new(0),
         }
     }
 
@@ -290,14 +322,14 @@ impl Shared {
             batches_grown: self.batches_grown.load(Ordering::Relaxed),
             stalls: self.stalls.load(Ordering::Relaxed),
             stalled_ns: self.stalled_ns.load(Ordering::Relaxed),
-            batches_lost: self.batches_lost.load(Ordering::Relaxed),
+            rows_lost: self.rows_lost.load(Ordering::Relaxed),
         }
     }
 }
 
 struct Writer {
     shared: Arc<Shared>,
-    files: Vec<File>,
+    files: Vec<Box<dyn Write + Send>>,
     batches: Receiver<Batch>,
 }
 
@@ -309,8 +341,11 @@ impl Writer {
         loop {
             let stop = self.shared.stop.load(Ordering::Acquire);
             let drained = self.drain();
-            if stop || drained.is_err() {
+            if drained.is_err() {
                 return;
+            }
+            if stop {
+                return self.take_leave();
             }
             if turned.elapsed() >= TURN {
                 turned = time::Instant::now();
@@ -331,19 +366,53 @@ impl Writer {
         }
     }
 
+    /// Writes what sinks hand over that are not gone yet. One that stays, and is silent, is not waited for.
+    fn take_leave(&mut self) {
+        while let Ok(batch) = self.batches.recv_timeout(SINKS_GONE_WITHIN) {
+            self.write(batch);
+        }
+    }
+
     fn write(&mut self, mut batch: Batch) {
-        if self.shared.failure.get().is_some() {
-            self.shared.batches_lost.fetch_add(1, Ordering::Relaxed);
-        } else if let Err(source) = self.files[batch.spool as usize].write_all(&batch.bytes) {
-            let path = batch.spool.path(&self.shared.dir);
-            // The only thread that sets it, and only once.
-            let _ = self.shared.failure.set(Arc::new(Error::Disk { action: "write", path, source }));
+        let mut written = 0;
+        if self.shared.failure.get().is_none() {
+            let outcome = write_counted(&mut *self.files[batch.spool as usize], &batch.bytes);
+            written = outcome.written;
+            if let Some(source) = outcome.error {
+                let path = batch.spool.path(&self.shared.dir);
+                // The only thread that sets it, and only once.
+                let _ = self.shared.failure.set(Arc::new(Error::Disk { action: "write", path, source }));
+            }
+        }
+        if written < batch.bytes.len() {
+            let lost = batch.rows - spool::whole_records(batch.spool, &batch.bytes[..written]);
+            self.shared.rows_lost.fetch_add(lost, Ordering::Relaxed);
         }
         batch.bytes.clear();
         let home = batch.home.clone();
         // A producer that is gone, or has enough empty batches, does not need this one.
         let _ = home.try_send(batch);
     }
+}
+
+/// How far writing came, and what ended it early.
+struct Written {
+    written: usize,
+    error: Option<io::Error>,
+}
+
+/// Like `write_all`, but tells how much was written when it fails.
+fn write_counted(file: &mut dyn Write, bytes: &[u8]) -> Written {
+    let mut written = 0;
+    while written < bytes.len() {
+        match file.write(&bytes[written..]) {
+            Ok(0) => return Written { written, error: Some(io::ErrorKind::WriteZero.into()) },
+            Ok(count) => written += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Written { written, error: Some(error) },
+        }
+    }
+    Written { written, error: None }
 }
 
 /// Makes the directory and writes what is known before the first row.
@@ -365,3 +434,95 @@ const BATCH_BYTES_MAX: usize = 8 << 20;
 const POLL: time::Duration = time::Duration::from_millis(5);
 /// How often batches that are not full are handed over.
 const TURN: time::Duration = time::Duration::from_millis(100);
+/// A sink that is still there after the end and hands nothing over for this long has been forgotten.
+const SINKS_GONE_WITHIN: time::Duration = time::Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use mqttlab_units::{Duration, Instant};
+
+    use super::*;
+    use crate::join::for_each;
+    use crate::rows::EventKind;
+
+    /// A disk that takes its time, and refuses everything beyond `room`, in the middle of a record.
+    struct Disk {
+        file: File,
+        room: usize,
+    }
+
+    impl Write for Disk {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            std::thread::sleep(time::Duration::from_millis(2));
+            if self.room == 0 {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            let count = self.file.write(&bytes[..bytes.len().min(self.room)])?;
+            self.room -= count;
+            Ok(count)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// What eight threads leave that push as fast as they can, and whose sinks end at once; with the rows in the
+    /// spools.
+    fn pressed(room: usize) -> (Strain, Option<Arc<Error>>, u64) {
+        let dir = std::env::temp_dir().join(format!("mqttlab-pressed-{}-{room}", std::process::id()));
+        let _ = fs::remove_dir_all(&dir);
+        fs::create_dir_all(&dir).unwrap();
+        let disk = |spool| Box::new(Disk { file: spool::create(spool, &dir).unwrap(), room }) as Box<_>;
+        let recorder = Recorder::start(&dir, Spool::ALL.into_iter().map(disk).collect()).unwrap();
+        std::thread::scope(|scope| {
+            for publisher in 0..THREADS {
+                let mut sink = recorder.sink();
+                scope.spawn(move || push(&mut sink, publisher as u32));
+            }
+        });
+        let (strain, failure) = recorder.close();
+        let mut rows = 0;
+        let mut count = || {
+            rows += 1;
+            Ok(())
+        };
+        for_each(&dir, Spool::Acknowledged, |_: Acknowledged, _| count()).unwrap();
+        for_each(&dir, Spool::Events, |_: Event, _| count()).unwrap();
+        fs::remove_dir_all(&dir).unwrap();
+        (strain, failure, rows)
+    }
+
+    fn push(sink: &mut Sink, publisher: u32) {
+        for sequence in 0..ROWS as u32 / 2 {
+            let at = Instant::from_ns(sequence.into());
+            sink.acknowledged(&Acknowledged { publisher, sequence, at });
+            let (client, took) = (Some(publisher), Some(Duration::from_ns(1)));
+            sink.event(
+                &Event { at, kind: EventKind::Note, client, took },
+                &"words"[..publisher as usize % 5],
+            );
+        }
+    }
+
+    #[test]
+    fn a_slow_disk_loses_no_row_of_sinks_that_end_while_the_queue_is_full() {
+        let (strain, failure, rows) = pressed(usize::MAX);
+        assert!(failure.is_none());
+        assert_eq!((rows, strain.rows_lost), (THREADS * ROWS, 0), "{strain:?}");
+        assert!(strain.stalls > 0, "nobody had to wait, so that nothing was tried: {strain:?}");
+    }
+
+    #[test]
+    fn every_row_that_a_full_disk_refuses_is_counted() {
+        let (strain, failure, rows) = pressed(1_000_003);
+        assert!(matches!(*failure.unwrap(), Error::Disk { .. }));
+        assert!(rows > 10_000 && strain.rows_lost > 10_000, "{rows} {strain:?}");
+        assert_eq!(rows + strain.rows_lost, THREADS * ROWS, "{strain:?}");
+    }
+
+    const THREADS: u64 = 8;
+    const ROWS: u64 = 400_000;
+}

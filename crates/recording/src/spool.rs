@@ -118,6 +118,19 @@ pub(crate) fn put<R: Record>(spool: Spool, row: &R, tail: &[u8], out: &mut Vec<u
     out.extend_from_slice(tail);
 }
 
+/// How many whole records lie at the beginning of `bytes`.
+pub(crate) fn whole_records(spool: Spool, bytes: &[u8]) -> u64 {
+    if spool.record_bytes() > 0 {
+        return (bytes.len() / spool.record_bytes()) as u64;
+    }
+    let (mut count, mut at) = (0, 0);
+    while let Some(length) = bytes.get(at..at + 4) {
+        at += 4 + u32::from_le_bytes(length.try_into().expect("four bytes")) as usize;
+        count += u64::from(at <= bytes.len());
+    }
+    count
+}
+
 /// Creates the file of a spool, with its header.
 pub(crate) fn create(spool: Spool, dir: &Path) -> Result<File> {
     let path = spool.path(dir);

@@ -19,7 +19,7 @@ fn tshark_reads_a_capture_without_complaint() {
     let mut sink = recorder.sink();
     play(&mut sink);
     drop(sink);
-    recorder.close().unwrap();
+    recorder.close();
     let summary = finish(scratch.path(), true);
     assert_eq!(summary.files["capture-satcom.pcapng"].rows, 4);
 

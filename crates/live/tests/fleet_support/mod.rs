@@ -226,7 +226,7 @@ impl Performance {
     pub fn end(self) -> Evidence {
         self.control.stop();
         self.fleet.join().unwrap();
-        self.recorder.close().unwrap();
+        assert!(self.recorder.close().1.is_none());
         let finish = Finish {
             facts: RunFacts::default(),
             ending: Ending::Complete,
