@@ -4,7 +4,6 @@ use mqttlab_plan::{Plan, Roster};
 use mqttlab_recording::{Client, Layout, Topic};
 
 use crate::clock::Clock;
-use crate::wire::DIRECT;
 
 /// Numbers behind names.
 pub struct Directory {
@@ -21,7 +20,7 @@ impl Directory {
             seed: plan.seed.0,
             started_unix_ns: clock.started_unix_ns(),
             hosts: plan.hosts.iter().map(|host| host.name.clone()).collect(),
-            links: plan.link_names(DIRECT),
+            links: plan.link_names(),
             clients: clients(plan),
             topics: roster
                 .topics()

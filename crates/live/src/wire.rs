@@ -314,9 +314,6 @@ fn recorded(cause: net::Cause) -> Cause {
     }
 }
 
-/// The name of the link that stands for a direction without links.
-pub const DIRECT: &str = "direct";
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Group, Plan, Subscriptions};
+use crate::{Group, NetworkKind, Plan, Subscriptions};
 
 /// Numbers behind names.
 #[derive(Clone, Debug, Default)]
@@ -111,13 +111,37 @@ impl Plan {
         self.groups.iter().flat_map(|group| (0..group.count).map(move |client| (group, client)))
     }
 
-    /// The links' names by number: links, radio media, and then `direct`, which stands for the paths that cross
-    /// nothing, where there are any.
-    pub fn link_names(&self, direct: &str) -> Vec<String> {
-        let crosses_nothing = self.network.paths.iter().any(|path| path.hops.is_empty());
+    /// The links' names by number: links, radio media, and then what frames cross that cross none of these:
+    /// `direct` between hosts, `loopback` within one, where there are such frames.
+    pub fn link_names(&self) -> Vec<String> {
         let media = self.network.media.iter().map(|medium| medium.name.clone());
         let links = self.network.links.iter().map(|link| link.name.clone()).chain(media);
-        links.chain(crosses_nothing.then(|| direct.to_owned())).collect()
+        let direct = self.has_direct_paths().then(|| DIRECT.to_owned());
+        links.chain(direct).chain(self.has_local_clients().then(|| LOOPBACK.to_owned())).collect()
+    }
+
+    /// The number of the link that stands for paths between hosts which cross nothing.
+    pub fn direct_link(&self) -> usize {
+        self.network.links.len() + self.network.media.len()
+    }
+
+    /// The number of the link that stands for the loopback device of the broker's host.
+    pub fn loopback_link(&self) -> usize {
+        self.direct_link() + usize::from(self.has_direct_paths())
+    }
+
+    /// Whether clients reach the broker over its host's loopback device: they run there, or everybody does.
+    pub fn has_local_clients(&self) -> bool {
+        let there = |(group, client): (&Group, u32)| group.host_of(client) == self.broker.host;
+        self.network.kind == NetworkKind::Loopback || self.clients().any(there)
+    }
+
+    fn has_direct_paths(&self) -> bool {
+        match self.network.kind {
+            NetworkKind::Emulated => self.network.paths.iter().any(|path| path.hops.is_empty()),
+            NetworkKind::Loopback => false,
+            NetworkKind::Veth | NetworkKind::External => true,
+        }
     }
 
     /// After how long a delivery is late: the least that any group says.
@@ -125,3 +149,8 @@ impl Plan {
         self.groups.iter().filter_map(|group| group.late_after).min()
     }
 }
+
+/// The name of the link that stands for paths between hosts which cross nothing.
+const DIRECT: &str = "direct";
+/// The name of the link that stands for the loopback device of the broker's host.
+const LOOPBACK: &str = "loopback";

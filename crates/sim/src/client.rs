@@ -1,12 +1,14 @@
 //! A client: its connection, its session, its schedule. The same machine and the same books as in a live run.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use mqttlab_mqtt::client::{Client as Session, ClientOptions, Input, Output, Reason};
 use mqttlab_mqtt::encode::{self, ConnectFields};
 use mqttlab_mqtt::{Kind, Qos, Version};
 use mqttlab_plan::{Arrival, Arrivals, Group, qos};
 use mqttlab_recording::{EventKind, Sent};
+use mqttlab_tcp::Profile;
 use mqttlab_units::{Dice, Duration, Instant, Seed};
 
 use crate::connection::{Opening, Side};
@@ -230,7 +232,7 @@ impl World {
         };
         let connection = self.connections.add(Opening {
             client: number,
-            profiles: [self.profiles[from].clone(), self.profiles[to].clone()],
+            profiles: self.profiles_between(from, to, up),
             broker_port: self.plan.broker.port,
             nodelay,
             hosts: [from as u16, to as u16],
@@ -239,6 +241,14 @@ impl World {
         self.clients[number as usize].link = Link::Opening { connection, since: self.now };
         self.connections.get(connection).ends[Side::Client as usize].open(self.now);
         self.drain(connection, Side::Client);
+    }
+
+    /// The TCP of both ends. Over a loopback device both are the broker's host's, with the device's large packets.
+    fn profiles_between(&self, from: usize, to: usize, path: usize) -> [Arc<Profile>; 2] {
+        if self.wire.is_loopback(path) {
+            return [(); 2].map(|()| Arc::clone(&self.loopback_profile));
+        }
+        [from, to].map(|host| Arc::clone(&self.profiles[host]))
     }
 
     /// The TCP connection stands.

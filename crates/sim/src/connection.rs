@@ -46,6 +46,10 @@ pub(crate) struct Connection {
     names: TcpNames,
     /// Up to where the client may read, once its program is awake; `None` while nothing has come.
     pub(crate) unread: Option<u64>,
+    /// Up to where the broker may read, while it has enough of this connection to serve.
+    pub(crate) left_in_socket: Option<u64>,
+    /// Packets that the broker has read and not served.
+    pub(crate) unserved: u32,
     /// Frames on the network.
     pub(crate) under_way: u32,
     /// Whether the client has done with it.
@@ -127,6 +131,8 @@ impl Connections {
             paths: opening.paths,
             names,
             unread: None,
+            left_in_socket: None,
+            unserved: 0,
             under_way: 0,
             abandoned: false,
             retired: false,

@@ -129,14 +129,13 @@ impl Evidence {
         self.keep(outcome);
     }
 
-    /// A control packet is complete at its receiver, or, without `complete`, never was.
+    /// A control packet has been read by its receiver, or never will be.
     pub(crate) fn control_packet(
         &mut self,
         connection: &Connection,
         from: Side,
         packet: &Packet,
         topic: &str,
-        complete: Option<Instant>,
     ) {
         // Without frames nobody has seen it being sent.
         let Some(first_sent) = packet.first_sent.filter(|_| self.packets) else { return };
@@ -164,7 +163,7 @@ impl Evidence {
             property_bytes: packet.property_bytes.into(),
             payload_bytes: parts.payload,
             first_sent_ns: first_sent.as_ns(),
-            complete_ns: complete.map(|at| at.as_ns()),
+            complete_ns: packet.complete.map(Instant::as_ns),
             segments: packet.segments,
         });
         self.keep(outcome);

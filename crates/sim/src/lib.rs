@@ -120,15 +120,11 @@ fn layout(plan: &Plan, roster: &Roster) -> Layout {
         host: group.host_of(client) as u16,
     };
     let topic = |entry: &mqttlab_plan::Entry| Topic { name: entry.name.clone(), receivers: entry.receivers };
-    let mut links = plan.link_names(DIRECT);
-    if plan.network.kind != NetworkKind::Emulated {
-        links.push(DIRECT.into());
-    }
     Layout {
         producer: "simulator".into(),
         seed: plan.seed.0,
         hosts: plan.hosts.iter().map(|host| host.name.clone()).collect(),
-        links,
+        links: plan.link_names(),
         clients: plan.clients().map(client).collect(),
         topics: roster.topics().iter().map(topic).collect(),
         receivers: roster.receivers().to_vec(),
@@ -152,6 +148,3 @@ fn facts(world: &World, warnings: Vec<String>) -> RunFacts {
         details: details.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
     }
 }
-
-/// What stands for the paths that cross nothing.
-const DIRECT: &str = "direct";

@@ -113,7 +113,9 @@ impl World {
     }
 
     fn ask(&mut self, place: u32, what: What) {
-        let number = self.connections.peek(place).number;
+        let connection = self.connections.get(place);
+        connection.unserved += 1;
+        let number = connection.number;
         self.server.inbox.push_back(Request { place, number, what });
         self.server.begin(self.now);
         self.set_server_alarm();
@@ -154,9 +156,11 @@ impl World {
 
     fn attend(&mut self, request: &Request) {
         // The place may have been given to another connection since.
-        if self.connections.peek(request.place).number != request.number {
+        let connection = self.connections.get(request.place);
+        if connection.number != request.number {
             return;
         }
+        connection.unserved -= 1;
         self.topics.introduce(&mut self.server.broker);
         match &request.what {
             What::Packet(packet) => self.attend_packet(request.place, packet),
@@ -166,6 +170,9 @@ impl World {
             }
         }
         self.gather();
+        if self.connections.peek(request.place).unserved == 0 {
+            self.read_left_in_socket(request.place);
+        }
     }
 
     fn attend_packet(&mut self, place: u32, packet: &Packet) {

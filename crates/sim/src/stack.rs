@@ -27,7 +27,8 @@ pub(crate) fn profile(plan: &TcpPlan, mtu_bytes: u32) -> Result<Arc<Profile>, St
     (profile.rto.min, profile.rto.max) = (plan.rto_min, plan.rto_max);
     profile.syn.retries = plan.syn_retries;
     profile.syn.linear_retries = plan.syn_linear_retries;
-    let largest = mtu_bytes.saturating_sub(HEADERS).clamp(1, u16::MAX.into());
+    // The length of an IPv4 packet has 16 bits, whatever a device would carry (RFC 791 §3.1).
+    let largest = mtu_bytes.min(u16::MAX.into()).saturating_sub(HEADERS).clamp(1, u16::MAX.into());
     profile.mss = plan.mss_bytes.unwrap_or(largest).min(largest) as u16;
     if let Some(bytes) = plan.send_buffer_bytes {
         (profile.send_buffer, profile.send_buffer_max) = (bytes, None);
@@ -65,6 +66,8 @@ fn delayed_ack(plan: &TcpPlan, stack: DelayedAck) -> DelayedAck {
     }
 }
 
+/// What Linux's loopback device carries.
+pub(crate) const LOOPBACK_MTU_BYTES: u32 = 65_536;
 /// IPv4 and TCP without options (RFC 6691).
 const HEADERS: u32 = 40;
 /// Linux's, with automatic buffers.

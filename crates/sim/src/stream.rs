@@ -38,6 +38,8 @@ pub(crate) struct Packet {
     pub(crate) first_sent: Option<Instant>,
     /// Segments that carried a byte of it until it was complete.
     pub(crate) segments: u32,
+    /// When its last missing byte came to the receiver's host, which is before its program reads it.
+    pub(crate) complete: Option<Instant>,
 }
 
 impl Packet {
@@ -60,6 +62,7 @@ impl Packet {
             payload_bytes: 0,
             first_sent: None,
             segments: 0,
+            complete: None,
         }
     }
 }
@@ -70,6 +73,8 @@ pub(crate) struct Stream {
     packets: VecDeque<Packet>,
     /// How many of `packets` the receiver has read.
     read: usize,
+    /// How many of `packets` have come to the receiver's host.
+    arrived: usize,
     /// Position behind the last packet.
     end: u64,
     /// How much of it the socket has taken.
@@ -128,6 +133,14 @@ impl Stream {
         self.packets.len() - self.packets.partition_point(|packet| packet.end <= self.accepted)
     }
 
+    /// Everything before `offset` has come to the receiver's host.
+    pub(crate) fn arrived(&mut self, at: Instant, offset: u64) {
+        while let Some(packet) = self.packets.get_mut(self.arrived).filter(|packet| packet.end <= offset) {
+            packet.complete = Some(at);
+            self.arrived += 1;
+        }
+    }
+
     /// The next packet that ends at or before `offset` and has not been read.
     pub(crate) fn read(&mut self, offset: u64) -> Option<Packet> {
         let packet = *self.packets.get(self.read).filter(|packet| packet.end <= offset)?;
@@ -158,6 +171,7 @@ impl Stream {
         while self.read > 0 && self.packets.front().is_some_and(|packet| packet.end <= self.acknowledged) {
             self.packets.pop_front();
             self.read -= 1;
+            self.arrived -= 1;
         }
     }
 }
@@ -175,8 +189,21 @@ mod tests {
     }
 
     #[test]
+    fn a_packet_is_complete_when_its_last_byte_comes_and_not_when_it_is_read() {
+        let mut stream = stream(&[10, 5, 5]);
+        stream.arrived(Instant::from_ns(3), 14);
+        stream.arrived(Instant::from_ns(8), 15);
+        stream.acknowledge(15);
+        let complete = [(); 2].map(|()| stream.read(15).unwrap().complete.map(Instant::as_ns));
+        assert_eq!(complete, [Some(3), Some(8)]);
+        stream.arrived(Instant::from_ns(9), 20);
+        assert_eq!(stream.unread().next().unwrap().complete, Some(Instant::from_ns(9)), "nobody has read it");
+    }
+
+    #[test]
     fn a_packet_can_be_read_when_its_last_byte_is_there() {
         let mut stream = stream(&[10, 5]);
+        stream.arrived(Instant::from_ns(1), 15);
         assert!(stream.read(9).is_none());
         assert_eq!(stream.read(14).map(|packet| packet.id), Some(0));
         assert!(stream.read(14).is_none());
@@ -192,6 +219,7 @@ mod tests {
             stream.sent(at, start, end, |packet, ends| carried.push((packet.id, ends)));
         }
         assert_eq!(carried, [(0, false), (0, true), (1, true), (0, false)]);
+        stream.arrived(at, 15);
         let packet = stream.read(15).unwrap();
         assert_eq!((packet.first_sent, packet.segments), (Some(at), 3));
         stream.acknowledge(10);

@@ -14,17 +14,26 @@ use crate::connection::Side;
 /// The network, and what is on it.
 pub(crate) struct Wire {
     network: Network,
-    /// How many links each path has.
-    hops: Vec<u8>,
+    paths: Vec<PathFacts>,
     routes: HashMap<(usize, usize), usize>,
     /// For paths between any two hosts where nothing is emulated.
     everywhere: Option<usize>,
+    /// Within a host, over its loopback device.
+    loopback: usize,
     /// The host of each station, by medium and number.
     stations: BTreeMap<(usize, usize), usize>,
     frames: Vec<Frame>,
     free: Vec<u32>,
     numbered: u64,
     arrived: VecDeque<u32>,
+}
+
+/// What of a path its frames must know.
+#[derive(Clone, Copy)]
+struct PathFacts {
+    hops: u8,
+    /// The number of what stands for it where it crosses nothing.
+    bare: Option<usize>,
 }
 
 /// A frame under way.
@@ -39,8 +48,8 @@ pub(crate) struct Frame {
     /// Position of its payload in the stream; `None` without payload.
     pub(crate) offset: Option<u64>,
     pub(crate) hops: u8,
-    /// Whether nothing is in its way.
-    direct: bool,
+    /// Where nothing is in its way, the number of what stands for that.
+    bare: Option<usize>,
     /// Itself and its copies.
     outstanding: u8,
 }
@@ -49,8 +58,8 @@ pub(crate) struct Frame {
 pub(crate) enum Happened {
     /// On a link. To be [settled](Wire::settle) once it has been looked at.
     Crossed { frame: u32, link: usize, hop: usize, entered: Instant, fate: Fate },
-    /// No link was in its way.
-    Direct { frame: u32, at: Instant },
+    /// Nothing was in its way; `link` stands for that.
+    Bare { frame: u32, link: usize, at: Instant },
     /// It arrived damaged, and its receiver does not take it. To be [released](Wire::release).
     Spoilt { frame: u32 },
 }
@@ -59,6 +68,7 @@ impl Wire {
     /// The plan's network. Its links and paths are taken out of the plan: there may be tens of thousands.
     pub(crate) fn new(plan: &mut Plan) -> Wire {
         let seed = plan.seed.derive("network");
+        let (direct_link, loopback_link) = (plan.direct_link(), plan.loopback_link());
         let links = std::mem::take(&mut plan.network.links);
         let mut made = Vec::with_capacity(links.len());
         made.extend(links.into_iter().map(|spec| Link::new(spec, seed)));
@@ -77,15 +87,27 @@ impl Wire {
             }
             paths.push(path.hops.iter().map(|hop| (*hop).into()).collect());
         }
-        let everywhere = (plan.network.kind != NetworkKind::Emulated).then(|| {
+        let facts = |path: &Vec<Stage>| PathFacts {
+            hops: path.len().max(1) as u8,
+            bare: path.is_empty().then_some(direct_link),
+        };
+        let mut facts: Vec<PathFacts> = paths.iter().map(facts).collect();
+        let [everywhere, loopback] = [direct_link, loopback_link].map(|link| {
             paths.push(Vec::new());
+            facts.push(PathFacts { hops: 1, bare: Some(link) });
             paths.len() - 1
         });
+        let everywhere = match plan.network.kind {
+            NetworkKind::Emulated => None,
+            NetworkKind::Loopback => Some(loopback),
+            NetworkKind::Veth | NetworkKind::External => Some(everywhere),
+        };
         Wire {
-            hops: paths.iter().map(|path| path.len() as u8).collect(),
+            paths: facts,
             network: Network::with_media(made, media, paths),
             routes,
             everywhere,
+            loopback,
             stations,
             frames: Vec::new(),
             free: Vec::new(),
@@ -94,22 +116,25 @@ impl Wire {
         }
     }
 
-    /// The path between two hosts. A host reaches itself without crossing anything.
-    pub(crate) fn path(&mut self, from: usize, to: usize) -> Option<usize> {
+    /// The path between two hosts. A host reaches itself over its loopback device, whatever is between the others.
+    pub(crate) fn path(&self, from: usize, to: usize) -> Option<usize> {
+        if from == to {
+            return Some(self.loopback);
+        }
         self.everywhere.or_else(|| self.routes.get(&(from, to)).copied())
+    }
+
+    /// Whether a path leads over a loopback device.
+    pub(crate) fn is_loopback(&self, path: usize) -> bool {
+        path == self.loopback
     }
 
     /// The size that a link counts for an IP packet; without a link that of the packet.
     pub(crate) fn frame_bytes(&self, link: usize, ip_bytes: u32) -> u32 {
-        if link == self.direct() {
+        if link >= self.network.links().len() + self.network.media().len() {
             return ip_bytes;
         }
         self.network.frame_size(link, Bytes(ip_bytes.into())).0 as u32
-    }
-
-    /// The number of what stands for paths that cross nothing: the one after all links and media.
-    pub(crate) fn direct(&self) -> usize {
-        self.network.links().len() + self.network.media().len()
     }
 
     /// What each station's radio has done, for the recording; null where there is no radio.
@@ -140,8 +165,8 @@ impl Wire {
             from,
             segment: *segment,
             offset,
-            hops: self.hops[path].max(1),
-            direct: self.hops[path] == 0,
+            hops: self.paths[path].hops,
+            bare: self.paths[path].bare,
             outstanding: 1,
         };
         self.numbered += 1;
@@ -182,8 +207,8 @@ impl Wire {
                         return Some(Happened::Spoilt { frame });
                     }
                     self.arrived.push_back(frame);
-                    if self.frame(frame).direct {
-                        return Some(Happened::Direct { frame, at });
+                    if let Some(link) = self.frame(frame).bare {
+                        return Some(Happened::Bare { frame, link, at });
                     }
                 }
             }

@@ -68,6 +68,8 @@ pub(crate) struct World {
     pub(crate) groups: Vec<GroupFacts>,
     /// Each host's TCP.
     pub(crate) profiles: Vec<Arc<Profile>>,
+    /// The TCP of the broker's host over its loopback device.
+    pub(crate) loopback_profile: Arc<Profile>,
     pub(crate) topics: Topics,
     pub(crate) server: Server,
     pub(crate) evidence: Evidence,
@@ -97,6 +99,7 @@ impl World {
             }
         }
         let profiles = profiles(&plan)?;
+        let loopback_profile = profile(&plan, plan.broker.host, stack::LOOPBACK_MTU_BYTES)?;
         // Nobody asks for the hosts again, of which there may be thousands.
         plan.hosts = Vec::new();
         let subscribers = plan.groups.iter().filter(|group| !group.subscriptions.is_empty());
@@ -107,6 +110,7 @@ impl World {
             wire: Wire::new(&mut plan),
             connections: Connections::new(plan.seed, count, profiles.len()),
             profiles,
+            loopback_profile,
             topics: Topics::of(&roster),
             server: Server::new(&plan, plan.seed),
             evidence,
@@ -288,10 +292,10 @@ impl World {
                     }
                     self.wire.settle(place, &fate);
                 }
-                Happened::Direct { frame: place, at } => {
+                Happened::Bare { frame: place, link, at } => {
                     let delivery =
                         Delivery { start: at, sent: at, at, corrupted_bit: None, duplicate_at: None };
-                    self.note_crossing(place, self.wire.direct(), 0, at, Fate::Delivered(delivery));
+                    self.note_crossing(place, link, 0, at, Fate::Delivered(delivery));
                 }
                 Happened::Spoilt { frame: place } => {
                     self.connections.get(self.wire.frame(place).connection).under_way -= 1;
@@ -371,8 +375,13 @@ impl World {
         let linked = side == Side::Client && self.is_linked(client, place);
         match event {
             TcpEvent::Connected if linked => self.opened(client),
-            TcpEvent::Readable(offset) if side == Side::Client => self.rouse(place, offset),
-            TcpEvent::Readable(offset) => self.read(place, side, offset),
+            TcpEvent::Readable(offset) => {
+                self.connections.get(place).streams[side.other() as usize].arrived(self.now, offset);
+                match side {
+                    Side::Client => self.rouse(place, offset),
+                    Side::Broker => self.read_at_broker(place, offset),
+                }
+            }
             TcpEvent::Writable(_) if linked => {
                 self.publish_due(client);
                 self.flush(client);
@@ -393,6 +402,7 @@ impl World {
             TcpEvent::Reset if linked => self.lose(client, Loss::Broken("the connection was reset")),
             TcpEvent::TimedOut if linked => self.lose(client, Loss::Broken("the connection timed out")),
             TcpEvent::PeerClosed | TcpEvent::Reset | TcpEvent::TimedOut if side == Side::Broker => {
+                self.read_left_in_socket(place);
                 self.request_closed(place);
             }
             _ => {}
@@ -426,6 +436,23 @@ impl World {
         }
     }
 
+    /// Data up to `offset` has come to the broker, which leaves it in the socket while it has enough to serve: a
+    /// client that sends faster than that finds the window closed.
+    fn read_at_broker(&mut self, place: u32, offset: u64) {
+        let connection = self.connections.get(place);
+        if connection.unserved < UNSERVED_MAX {
+            return self.read(place, Side::Broker, offset);
+        }
+        connection.left_in_socket = Some(offset);
+    }
+
+    /// The broker reads what it had left.
+    pub(crate) fn read_left_in_socket(&mut self, place: u32) {
+        if let Some(offset) = self.connections.get(place).left_in_socket.take() {
+            self.read(place, Side::Broker, offset);
+        }
+    }
+
     /// The application reads everything up to `offset`.
     fn read(&mut self, place: u32, side: Side, offset: u64) {
         let now = self.now;
@@ -437,7 +464,7 @@ impl World {
         // An acknowledgement that reading calls for leaves before the program can answer.
         self.drain(place, side);
         while let Some(packet) = self.connections.get(place).streams[from as usize].read(offset) {
-            self.note_packet(place, from, &packet, Some(now));
+            self.note_packet(place, from, &packet);
             match side {
                 Side::Broker => self.request(place, packet),
                 Side::Client if self.is_linked(client, place) => self.take_packet(client, &packet),
@@ -454,9 +481,9 @@ impl World {
         }
     }
 
-    fn note_packet(&mut self, place: u32, from: Side, packet: &Packet, complete: Option<Instant>) {
+    fn note_packet(&mut self, place: u32, from: Side, packet: &Packet) {
         let topic = if packet.kind == Kind::Publish { self.topics.name(packet.topic) } else { "" };
-        self.evidence.control_packet(self.connections.peek(place), from, packet, topic, complete);
+        self.evidence.control_packet(self.connections.peek(place), from, packet, topic);
     }
 
     /// A PUBLISH to be given its place in a stream, and its length.
@@ -520,7 +547,7 @@ impl World {
         for from in [Side::Client, Side::Broker] {
             let unread: Vec<_> =
                 self.connections.peek(place).streams[from as usize].unread().copied().collect();
-            unread.iter().for_each(|packet| self.note_packet(place, from, packet, None));
+            unread.iter().for_each(|packet| self.note_packet(place, from, packet));
         }
     }
 
@@ -585,12 +612,17 @@ fn profiles(plan: &Plan) -> Result<Vec<Arc<Profile>>, String> {
             profiles.push(Arc::clone(profile));
             continue;
         }
-        let profile = stack::profile(&host.tcp, plan.network.mtu_bytes)
-            .map_err(|why| format!("host {}: {why}", host.name))?;
+        let profile = profile(plan, profiles.len(), plan.network.mtu_bytes)?;
         known.push((&host.tcp, Arc::clone(&profile)));
         profiles.push(profile);
     }
     Ok(profiles)
+}
+
+/// One host's TCP over what carries IP packets of so many bytes.
+fn profile(plan: &Plan, host: usize, mtu_bytes: u32) -> Result<Arc<Profile>, String> {
+    let host = &plan.hosts[host];
+    stack::profile(&host.tcp, mtu_bytes).map_err(|why| format!("host {}: {why}", host.name))
 }
 
 fn named(phase: Phase) -> Option<(&'static str, mqttlab_plan::Phase)> {
@@ -603,6 +635,8 @@ fn named(phase: Phase) -> Option<(&'static str, mqttlab_plan::Phase)> {
     }
 }
 
+/// A few milliseconds of the broker's time. Mosquitto itself reads one packet at a time.
+const UNSERVED_MAX: u32 = 256;
 /// Events between two looks at the clock on the wall.
 const EVENTS_A_LOOK: u64 = 4096;
 /// The live figures do not need the latency of messages that are very old.
