@@ -4,6 +4,7 @@ What comes out is a recording like any other; ``docs/import.md`` says what is ta
 
 Raises:
     EngineError: the engine is not there, or a file cannot be read; nothing was written.
+    Interrupted: Ctrl-C, SIGTERM or SIGHUP; nothing was kept.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from mqttlab.runs import EngineError, Outcome, engine_path, name_for
+from mqttlab.runs import EngineError, Interrupted, Interruption, Outcome, engine_path, name_for
 
 Evidence = Literal["capture", "log", "csv"]
 # What only says how a file is stored; the engine drops the same ones from the names of links and clients.
@@ -70,6 +71,7 @@ def import_evidence(
 
     Raises:
         EngineError: the engine is not there, or a file cannot be read; nothing was written.
+        Interrupted: Ctrl-C, SIGTERM or SIGHUP; nothing was kept.
     """
     if (directory / "plan.json").exists():
         raise EngineError(f"{directory} holds a recording already; choose another directory")
@@ -78,8 +80,11 @@ def import_evidence(
     arguments = ["import", evidence, "--output", str(directory), *options, *map(str, files)]
     if "--name" not in options:
         arguments += ["--name", title_of(files)]
+    interruption = Interruption()
     try:
-        last, code, words = _follow(arguments, observe)
+        last, code, words = _follow(arguments, observe, interruption)
+        if interruption.asked is not None and code != 0:
+            raise Interrupted(f"the import was stopped by {interruption.asked.name}; nothing was kept")
     except BaseException:
         _discard(directory, fresh)
         raise
@@ -91,14 +96,18 @@ def import_evidence(
 
 
 def _follow(
-    arguments: Sequence[str], observe: Callable[[dict[str, Any]], None]
+    arguments: Sequence[str], observe: Callable[[dict[str, Any]], None], interruption: Interruption
 ) -> tuple[dict[str, Any] | None, int, str]:
     """Runs the engine; returns its last word, if it had one, with all warnings, its exit status and complaints."""
     last: dict[str, Any] | None = None
     warnings: list[str] = []
-    with tempfile.TemporaryFile("w+", encoding="utf-8") as complaints:
-        engine = subprocess.Popen([engine_path(), *arguments], stdout=subprocess.PIPE, stderr=complaints, text=True)
-        try:
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as complaints, interruption.heard():
+        engine = subprocess.Popen(
+            [engine_path(), *arguments], stdout=subprocess.PIPE, stderr=complaints, text=True,
+            # The engine gets Ctrl-C from us; not from the terminal as well.
+            start_new_session=True,
+        )
+        with interruption.telling(engine):
             assert engine.stdout is not None
             for text in engine.stdout:
                 line = json.loads(text)
@@ -108,9 +117,6 @@ def _follow(
                 elif line["event"] == "done":
                     last = {**line, "warnings": warnings}
             code = engine.wait()
-        finally:
-            engine.kill()
-            engine.wait()
         complaints.seek(0)
         words = complaints.read().strip().removeprefix("mqttlab-engine: ")
     return last, code, words

@@ -135,7 +135,7 @@ def test_a_finished_run_is_listed_and_leaves_no_program(finished: tuple[Path, st
     assert list(run.glob("*.spool")) == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_run_that_is_stopped_keeps_what_it_recorded(number: signal.Signals, tmp_path: Path) -> None:
     run = start(tmp_path, "60 s")
     wait_for(lambda: recorded_frames(tmp_path))

@@ -73,7 +73,9 @@ A plan comes from a scenario:  mqttlab check scenario.toml --plan > plan.json
 The recording is written to the plan's `directory`; `run.json` in it means that it is complete.
 
 Exit status: 0 done, 1 failed, 2 the command line or the plan is wrong, 3 the run ended early and what was
-recorded is kept (`incomplete.json`). Ctrl-C, SIGTERM and closing its standard output all end a run that way.
+recorded is kept (`incomplete.json`). Ctrl-C, SIGTERM, SIGHUP and closing its standard output all end a run that way,
+within two seconds: where the tables take longer, the rows stay in their spools until somebody opens the recording. A
+second signal ends it at once. An import that is stopped leaves nothing.
 Nothing it starts outlives it, not even after kill -9.
 ";
 

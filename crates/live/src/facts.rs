@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use mqttlab_plan::Plan;
+use mqttlab_plan::{Plan, Progress, Verdict};
 use mqttlab_recording::{Layout, RunFacts};
 use mqttlab_units::Duration;
 use serde_json::{Value, json};
@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use crate::control::{Control, Schedule};
 use crate::emulator;
 use crate::histogram::Snapshot;
+use crate::interruption::Interruption;
 use crate::port::Port;
 use crate::priority::Priority;
 use crate::sampler::Sampler;
@@ -138,6 +139,25 @@ fn versions(plan: &Plan) -> BTreeMap<String, String> {
         ("kernel", kernel.trim()),
     ];
     versions.into_iter().map(|(name, version)| (name.to_owned(), version.to_owned())).collect()
+}
+
+/// The last word on a run that has no time to finish its recording: rows that were written stay where they are, and a
+/// recording without any is taken away.
+pub fn abandon(directory: &Path, interruption: &Interruption) -> Progress {
+    let (verdict, reason) = match mqttlab_recording::holds_rows(directory) {
+        Some(true) => (
+            Verdict::Incomplete,
+            format!("{interruption}; the recording's tables are made when it is opened"),
+        ),
+        begun => {
+            // Without spools what is there is not ours.
+            if begun.is_some() {
+                remove_empty(directory);
+            }
+            (Verdict::Failed, format!("{interruption} before anything was recorded"))
+        }
+    };
+    Progress::Done { verdict, reason: Some(reason), directory: directory.to_string_lossy().into_owned() }
 }
 
 /// Takes a recording away in which nothing was recorded, but leaves the broker's log, which says why.

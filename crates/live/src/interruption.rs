@@ -1,13 +1,13 @@
 //! What ends a run before its time, and how it is noticed.
 
 use std::fmt;
-use std::io::{self, IsTerminal};
+use std::io;
 use std::os::fd::AsFd;
 
 use mqttlab_units::Duration;
 
 use crate::poller::Poller;
-use crate::signals::Signals;
+use crate::watchdog::Watchdog;
 
 /// Why a run ended before its time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,23 +49,18 @@ impl fmt::Display for Interruption {
 /// Waits for whatever may interrupt a run.
 pub struct Watch {
     poller: Poller,
-    signals: Signals,
+    watchdog: Watchdog,
 }
 
 impl Watch {
-    /// Watches for signals, and for the closing of standard output where that is a pipe.
+    /// Watches for what the watchdog hears.
     ///
     /// # Errors
     /// Too many open files.
-    pub fn new() -> io::Result<Watch> {
-        let (poller, signals) = (Poller::new()?, Signals::take()?);
-        poller.add(&signals, SIGNAL)?;
-        let stdout = io::stdout();
-        if !stdout.is_terminal() {
-            // A file cannot be waited for, and nobody needs to read it.
-            let _ = poller.add_for_closing(&stdout, READER);
-        }
-        Ok(Watch { poller, signals })
+    pub fn new(watchdog: Watchdog) -> io::Result<Watch> {
+        let poller = Poller::new()?;
+        poller.add(&watchdog, WATCHDOG)?;
+        Ok(Watch { poller, watchdog })
     }
 
     /// Watches for the end of a broker, too.
@@ -82,28 +77,15 @@ impl Watch {
     /// The interruption that came.
     pub fn wait(&mut self, timeout: Duration) -> Result<(), Interruption> {
         let woken = self.poller.wait(Some(timeout));
-        let woken: Vec<u64> = woken.map_err(|error| Interruption::fault("cannot wait", &error))?.collect();
-        if let Some(name) = self.signals.received() {
-            return Err(Interruption::Signal(name));
-        }
-        if woken.contains(&READER) {
-            return Err(Interruption::Abandoned);
-        }
-        Ok(())
+        drop(woken.map_err(|error| Interruption::fault("cannot wait", &error))?);
+        self.watchdog.interruption().cloned().map_or(Ok(()), Err)
     }
 
-    /// Whether a signal is waiting to be heard.
+    /// Whether the run has been asked to end.
     pub fn wants_to_stop(&self) -> bool {
-        let mut poll = libc::pollfd {
-            fd: std::os::fd::AsRawFd::as_raw_fd(&self.signals.as_fd()),
-            events: libc::POLLIN,
-            revents: 0,
-        };
-        // SAFETY: one pollfd is passed.
-        unsafe { libc::poll(&mut poll, 1, 0) > 0 }
+        self.watchdog.interruption().is_some()
     }
 }
 
-const SIGNAL: u64 = 1;
-const READER: u64 = 2;
-const BROKER: u64 = 3;
+const WATCHDOG: u64 = 1;
+const BROKER: u64 = 2;

@@ -41,6 +41,7 @@ pub mod tcp;
 mod testbed;
 mod usage;
 mod validity;
+mod watchdog;
 pub mod wire;
 
 pub use announcer::Announcer;
@@ -48,6 +49,9 @@ pub use clock::Clock;
 pub use control::{Control, Figures, Schedule, SocketFactory};
 pub use directory::Directory;
 pub use histogram::{Histogram, Snapshot};
+pub use interruption::Interruption;
 pub use netlink::Metrics;
-pub use run::{Outcome, run};
+pub use run::{Outcome, run, watchdog_of};
+pub use signals::Signals;
 pub use testbed::{BuildError, Sockets, Testbed};
+pub use watchdog::{GRACE, Watchdog, say_at_last};

@@ -40,16 +40,11 @@ impl Poller {
     /// # Errors
     /// The descriptor cannot be waited for.
     pub fn add(&self, source: impl AsFd, number: u64) -> io::Result<()> {
-        self.add_for(source, number, libc::EPOLLIN)
-    }
-
-    /// Waits for the reader of `pipe` to close it, too.
-    ///
-    /// # Errors
-    /// The descriptor cannot be waited for: it is a file.
-    pub fn add_for_closing(&self, pipe: impl AsFd, number: u64) -> io::Result<()> {
-        // EPOLLERR and EPOLLHUP are always reported.
-        self.add_for(pipe, number, 0)
+        let fd = source.as_fd().as_raw_fd();
+        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: number };
+        // SAFETY: `event` is a local.
+        let result = unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &mut event) };
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
     /// Waits until something is ready or `timeout` is over, and says what is. A signal ends the wait, too.
@@ -73,14 +68,6 @@ impl Poller {
             },
         };
         Ok(self.ready[..count].iter().map(|event| event.u64))
-    }
-
-    fn add_for(&self, source: impl AsFd, number: u64, events: libc::c_int) -> io::Result<()> {
-        let fd = source.as_fd().as_raw_fd();
-        let mut event = libc::epoll_event { events: events as u32, u64: number };
-        // SAFETY: `event` is a local.
-        let result = unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &mut event) };
-        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 }
 

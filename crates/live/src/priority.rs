@@ -23,6 +23,9 @@ impl Priority {
     /// The clients' and the broker's. The same for both, so that neither starves the other.
     pub const ENDPOINT: Priority = Priority::RealTime(5);
 
+    /// The watchdog's: above all others, for it sleeps until it is needed.
+    pub const WATCHDOG: Priority = Priority::RealTime(15);
+
     /// Schedules the calling thread so, and takes away its timer slack (50 µs by default).
     ///
     /// # Errors

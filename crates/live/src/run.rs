@@ -11,6 +11,7 @@
 //!
 //! What it does not do: choose anything. The plan has decided.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -31,7 +32,9 @@ use crate::interruption::{Interruption, Watch};
 use crate::namespaces::Privilege;
 use crate::priority::{self, Priority};
 use crate::sampler::Sampler;
+use crate::signals::Signals;
 use crate::testbed::Testbed;
+use crate::watchdog::{GRACE, Watchdog, say_at_last};
 use crate::wire::Wiring;
 
 /// How a run ended, as the last progress line says.
@@ -106,11 +109,14 @@ struct Running {
 }
 
 fn prepare(plan: &Plan, clock: &Clock, announcer: &mut Announcer) -> Result<Prepared, String> {
-    let watch = Watch::new().map_err(|error| format!("cannot wait for signals: {error}"))?;
+    let cannot_wait = |error| format!("cannot wait for signals: {error}");
+    // Threads inherit that signals are taken; but the right to make namespaces is had only while there is one thread.
+    let signals = Signals::take().map_err(cannot_wait)?;
     let privilege = match plan.network.kind {
         NetworkKind::External => None,
         _ => Some(Privilege::acquire().map_err(|error| error.to_string())?),
     };
+    let watch = watchdog_of(plan, signals).and_then(Watch::new).map_err(cannot_wait)?;
     raise_descriptor_limit();
     // Without an emulator there is nothing to go before; and endpoints that use all of the processors under
     // real-time priority are stopped for 50 ms in every second (sched_rt_runtime_us).
@@ -134,6 +140,18 @@ fn prepare(plan: &Plan, clock: &Clock, announcer: &mut Announcer) -> Result<Prep
         recorder,
         witnessed: Witnessed::new(real_time, compensation, emulator_priority, tcp),
         watch,
+    })
+}
+
+/// A watchdog for a run: what it has recorded is left as it is, and said.
+///
+/// # Errors
+/// Too many open files or threads.
+pub fn watchdog_of(plan: &Plan, signals: Signals) -> io::Result<Watchdog> {
+    let directory = plan.directory.clone();
+    Watchdog::start(signals, GRACE, INCOMPLETE, move |interruption| {
+        let done = facts::abandon(&directory, interruption);
+        say_at_last(&(serde_json::to_string(&done).expect("words can be written") + "\n"));
     })
 }
 
@@ -420,4 +438,6 @@ fn raise_descriptor_limit() {
 
 /// How long the conductor sleeps at most; what ends a phase early is seen this late.
 const STEP: Duration = Duration::from_ms(50);
+/// The exit status of a run that ended early.
+const INCOMPLETE: i32 = 3;
 const SETTLE: Duration = Duration::from_ms(100);

@@ -10,7 +10,7 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Takes them. Threads inherit that, so call it before the first one is made.
+    /// Takes them, but for a SIGHUP that is ignored. Threads inherit that, so call it before the first one is made.
     ///
     /// # Errors
     /// Too many open files.
@@ -20,7 +20,9 @@ impl Signals {
             let mut set: libc::sigset_t = mem::zeroed();
             libc::sigemptyset(&mut set);
             for (signal, _) in NAMES {
-                libc::sigaddset(&mut set, signal);
+                if !(signal == libc::SIGHUP && is_ignored(signal)) {
+                    libc::sigaddset(&mut set, signal);
+                }
             }
             libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
             let fd = libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
@@ -48,6 +50,15 @@ impl AsFd for Signals {
     /// Readable when a signal has come.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
+    }
+}
+
+/// As `nohup` leaves it; a blocked signal would reach us all the same.
+fn is_ignored(signal: libc::c_int) -> bool {
+    // SAFETY: with a null action the present one is only read, into a local.
+    unsafe {
+        let mut action: libc::sigaction = mem::zeroed();
+        libc::sigaction(signal, std::ptr::null(), &mut action) == 0 && action.sa_sigaction == libc::SIG_IGN
     }
 }
 

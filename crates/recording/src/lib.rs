@@ -57,6 +57,7 @@ pub use rows::{
     MessageFate, Phase, Process, Received, Resource, Sent, Towards, Unsent,
 };
 pub use run::{Ending, RunFacts};
+pub use spool::holds_rows;
 pub use table::{Column, Description, FileSize};
 pub use tables::{
     ClientRow, ControlPacketRow, EventRow, MessageRow, NetworkMetricRow, PacketRow, ResourceRow, TABLES,

@@ -264,6 +264,13 @@ impl Reader {
     }
 }
 
+/// Whether any row has been written to the spools of a recording; `None` where there are no spools, because it is
+/// finished or was never begun.
+pub fn holds_rows(dir: &Path) -> Option<bool> {
+    let sizes = Spool::ALL.iter().filter_map(|spool| Some(spool.path(dir).metadata().ok()?.len()));
+    sizes.map(|bytes| bytes > HEADER_BYTES as u64).reduce(|some, more| some || more)
+}
+
 pub(crate) const HEADER_BYTES: usize = 32;
 /// Bytes of a file that are read at a time.
 const READ_BYTES: usize = 256 << 10;

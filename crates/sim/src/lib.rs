@@ -45,8 +45,8 @@ pub trait Audience {
     fn warn(&mut self, text: String);
     /// Everything that was warned of.
     fn warnings(&self) -> Vec<String>;
-    /// Whether the run shall end now.
-    fn has_had_enough(&mut self) -> bool;
+    /// Why the run shall end now, if it shall.
+    fn interruption(&mut self) -> Option<String>;
     /// Whether it is time for figures; then how many events were handled in a second of processor time.
     fn wants_figures(&mut self, events: u64) -> Option<u64>;
 }

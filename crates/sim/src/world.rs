@@ -566,8 +566,8 @@ impl World {
         if let Some(error) = self.evidence.failure() {
             return Err(error.to_string());
         }
-        if audience.has_had_enough() {
-            return Err("interrupted".into());
+        if let Some(interruption) = audience.interruption() {
+            return Err(interruption);
         }
         if let Some(events_per_s) = audience.wants_figures(self.events) {
             let [latency_p50_ns, latency_p99_ns] = self.conductor.take_recent();
@@ -638,7 +638,7 @@ fn named(phase: Phase) -> Option<(&'static str, mqttlab_plan::Phase)> {
 /// A few milliseconds of the broker's time. Mosquitto itself reads one packet at a time.
 const UNSERVED_MAX: u32 = 256;
 /// Events between two looks at the clock on the wall.
-const EVENTS_A_LOOK: u64 = 4096;
+const EVENTS_A_LOOK: u64 = 256;
 /// The live figures do not need the latency of messages that are very old.
 const REMEMBERED: usize = 256;
 /// The rule that ends a run must not miss the long ones.

@@ -129,6 +129,13 @@ def _report_run(outcome: Outcome, html: bool) -> None:
     if outcome.verdict == "failed":
         click.echo(f"mqttlab: the run failed: {outcome.reason}", err=True)
         return
+    if outcome.verdict == "incomplete" and not (outcome.directory / "incomplete.json").exists():
+        # There was no time for tables, and who has asked for the end does not wait for them now.
+        place = _relative(outcome.directory)
+        console.print(f"ended early: {outcome.reason}", highlight=False, soft_wrap=True, markup=False)
+        console.print(f"recording  {place} (incomplete; `mqttlab report {place}` makes its tables)", highlight=False,
+                      soft_wrap=True)
+        return
     recording = Recording.open(outcome.directory)
     terminal(recording, console)
     console.print(f"recording  {_relative(outcome.directory)}", highlight=False, soft_wrap=True, markup=False)

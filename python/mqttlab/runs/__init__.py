@@ -2,14 +2,18 @@
 
 Exceptions:
     EngineError: the engine is not there, or refused the plan.
+    Interrupted: somebody asked for the end before there was anything to keep.
 """
 
 from mqttlab.runs.directory import RunSummary, list_runs, name_for
 from mqttlab.runs.engine import EngineError, doctor, engine_path, recover
+from mqttlab.runs.interruption import Interrupted, Interruption
 from mqttlab.runs.perform import Outcome, perform
 
 __all__ = [
     "EngineError",
+    "Interrupted",
+    "Interruption",
     "Outcome",
     "RunSummary",
     "doctor",

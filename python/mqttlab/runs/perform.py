@@ -1,7 +1,7 @@
 """One run of the engine: the plan goes in, progress comes out, and it ends whatever happens.
 
 The engine ends itself when nobody reads its standard output any more, so that killing this program leaves nothing
-behind. Ctrl-C is passed on once and waited for; what was recorded is kept.
+behind. Signals are passed on (:mod:`mqttlab.runs.interruption`); what was recorded is kept.
 """
 
 from __future__ import annotations
@@ -11,16 +11,13 @@ import json
 import signal
 import subprocess
 import tempfile
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from mqttlab.runs.engine import EngineError, engine_path, recover
-
-# SIGINT reaches the whole foreground process group at once where there is a terminal.
-GRACE_S = 120
+from mqttlab.runs.interruption import Interrupted, Interruption
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,16 +30,30 @@ class Outcome:
     warnings: list[str] = field(default_factory=list)
 
 
-def perform(plan: dict[str, Any], observe: Callable[[dict[str, Any]], None]) -> Outcome:
+def perform(
+    plan: dict[str, Any], observe: Callable[[dict[str, Any]], None], interruption: Interruption | None = None
+) -> Outcome:
     """Run a plan and wait for its end.
 
     Args:
         plan: as :func:`mqttlab.scenario.compile_plan` makes it.
         observe: called with each of the engine's progress lines (the engine's ``Progress``).
+        interruption: what ends this run; signals alone when left out. Several runs may share one.
 
     Raises:
         EngineError: the engine is not there, or refused the plan; nothing was started.
+        Interrupted: the end had been asked for before; nothing was started.
     """
+    interruption = interruption or Interruption()
+    with interruption.heard():
+        if interruption.asked is not None:
+            raise Interrupted(f"stopped by {interruption.asked.name}")
+        return _perform(plan, observe, interruption)
+
+
+def _perform(
+    plan: dict[str, Any], observe: Callable[[dict[str, Any]], None], interruption: Interruption
+) -> Outcome:
     directory = Path(plan["directory"])
     directory.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile("w+", encoding="utf-8") as complaints:
@@ -51,7 +62,7 @@ def perform(plan: dict[str, Any], observe: Callable[[dict[str, Any]], None]) -> 
             # The engine gets Ctrl-C from us, once; not from the terminal as well.
             start_new_session=True,
         )
-        with _passing_on_signals(engine):
+        with interruption.telling(engine):
             last, warnings = _follow(engine, json.dumps(plan), observe)
             code = engine.wait()
         complaints.seek(0)
@@ -59,7 +70,7 @@ def perform(plan: dict[str, Any], observe: Callable[[dict[str, Any]], None]) -> 
     if code == 2:
         raise EngineError(words or "the engine refused the plan")
     if last is None:
-        return _after_a_crash(directory, code, words, warnings)
+        return _after_a_crash(directory, code, words, warnings, interruption.asked)
     return Outcome(verdict=last["verdict"], directory=directory, reason=last.get("reason"), warnings=warnings)
 
 
@@ -87,35 +98,18 @@ def _follow(
     return last, warnings
 
 
-@contextlib.contextmanager
-def _passing_on_signals(engine: subprocess.Popen[str]) -> Iterator[None]:
-    def pass_on(number: int, _frame: object) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            engine.send_signal(number)
-
-    if threading.current_thread() is not threading.main_thread():
-        # Only the main thread can be signalled; who starts runs elsewhere ends them himself.
-        yield
-        return
-    before = {number: signal.signal(number, pass_on) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        if engine.poll() is None:
-            engine.terminate()
-            try:
-                engine.wait(GRACE_S)
-            except subprocess.TimeoutExpired:
-                engine.kill()
-
-
-def _after_a_crash(directory: Path, code: int, words: str, warnings: list[str]) -> Outcome:
+def _after_a_crash(
+    directory: Path, code: int, words: str, warnings: list[str], asked: signal.Signals | None
+) -> Outcome:
     how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
     reason = f"the engine {how}" + (f": {words.splitlines()[-1]}" if words else "")
+    if asked is not None:
+        reason = f"the run was stopped by {asked.name}"
     if not (directory / "plan.json").is_file():
         return Outcome(verdict="failed", directory=directory, reason=reason, warnings=warnings)
+    if asked is not None:
+        # Who insists on the end does not wait for tables; they are made when the recording is opened.
+        return Outcome(verdict="incomplete", directory=directory, reason=reason, warnings=warnings)
     try:
         directory = recover(directory)
     except EngineError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from mqttlab.recording import Recording
-from mqttlab.runs import EngineError, perform
+from mqttlab.runs import EngineError, Interrupted, Interruption, perform
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
 
@@ -36,27 +37,41 @@ def simulate(
         progress: told each name when its simulation is done.
 
     Raises:
-        EngineError: a simulation did not complete.
+        EngineError: a simulation did not complete; those that run are ended, those that wait are not begun.
+        Interrupted: Ctrl-C, SIGTERM or SIGHUP; likewise.
     """
-    with tempfile.TemporaryDirectory(prefix="mqttlab-study-") as scratch, \
+    interruption = Interruption()
+    results: dict[str, T] = {}
+    with tempfile.TemporaryDirectory(prefix="mqttlab-study-") as scratch, interruption.heard(), \
             ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
         pending = {
-            pool.submit(_one, values, Path(scratch) / str(number), measure): name
+            pool.submit(_one, values, Path(scratch) / str(number), measure, interruption): name
             for number, (name, values) in enumerate(scenarios.items())
         }
-        results: dict[str, T] = {}
-        for done in as_completed(pending):
-            name = pending[done]
-            results[name] = done.result()
-            progress(name)
+        try:
+            for done in as_completed(pending):
+                name = pending[done]
+                results[name] = done.result()
+                progress(name)
+        except BaseException:
+            # Leaving the pool waits for its threads, and they wait for their engines, whose recordings nobody wants.
+            asked = interruption.asked
+            pool.shutdown(wait=False, cancel_futures=True)
+            interruption.end(signal.SIGTERM)
+            if asked is not None:
+                raise Interrupted(f"the study was stopped by {asked.name} when {len(results)} of {len(scenarios)} "
+                                  "simulations were done") from None
+            raise
     return {name: results[name] for name in scenarios}
 
 
-def _one(values: dict[str, Any], directory: Path, measure: Callable[[Recording], T]) -> T:
+def _one(
+    values: dict[str, Any], directory: Path, measure: Callable[[Recording], T], interruption: Interruption
+) -> T:
     scenario = parse_values({**values, "backend": "sim"}, json.dumps(values.get("name", "scenario")))
-    outcome = perform(compile_plan(scenario, directory), lambda event: None)
-    if outcome.verdict == "failed":
-        raise EngineError(f"{scenario.name} could not be simulated: {outcome.reason}")
+    outcome = perform(compile_plan(scenario, directory), lambda event: None, interruption)
+    if outcome.verdict != "complete":
+        raise EngineError(f"{scenario.name} could not be simulated to its end: {outcome.reason}")
     try:
         return measure(Recording.open(directory))
     finally:

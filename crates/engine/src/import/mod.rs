@@ -35,9 +35,12 @@ mod subscriptions;
 mod times;
 mod waiting;
 
+use std::fs;
+use std::io::ErrorKind;
 use std::process::ExitCode;
+use std::time::Duration;
 
-use mqttlab_live::Announcer;
+use mqttlab_live::{Announcer, Interruption, Signals, Watchdog, say_at_last};
 use mqttlab_plan::{Progress, Verdict};
 use mqttlab_recording::Ending;
 
@@ -47,6 +50,10 @@ pub use options::{Evidence, Order, parse};
 /// Imports what the order names, saying on standard output how far it is.
 pub fn run(order: &Order) -> ExitCode {
     let mut announcer = Announcer::new(Box::new(std::io::stdout()));
+    if let Err(error) = watch(order) {
+        eprintln!("mqttlab-engine: cannot wait for signals: {error}");
+        return ExitCode::FAILURE;
+    }
     let outcome = match order.evidence {
         Evidence::Capture => capture::import(order, &mut announcer),
         Evidence::Log => log::import(order, &mut announcer),
@@ -70,4 +77,24 @@ pub fn run(order: &Order) -> ExitCode {
     let directory = order.output.to_string_lossy().into_owned();
     announcer.say(&Progress::Done { verdict, reason, directory });
     code
+}
+
+/// An import that is stopped leaves nothing: its evidence is still there.
+fn watch(order: &Order) -> std::io::Result<Watchdog> {
+    let (output, fresh) = (order.output.clone(), !order.output.exists());
+    Watchdog::start(Signals::take()?, Duration::ZERO, i32::from(crate::INCOMPLETE), move |interruption| {
+        // The thread that reads may be making a file at this moment.
+        while fresh
+            && fs::remove_dir_all(&output).is_err_and(|error| error.kind() == ErrorKind::DirectoryNotEmpty)
+        {
+        }
+        let why = match interruption {
+            Interruption::Signal(name) => format!("the import was stopped by {name}"),
+            other => other.to_string(),
+        };
+        let reason = Some(why + "; nothing was kept");
+        let directory = output.to_string_lossy().into_owned();
+        let done = Progress::Done { verdict: Verdict::Failed, reason, directory };
+        say_at_last(&(serde_json::to_string(&done).expect("words can be written") + "\n"));
+    })
 }

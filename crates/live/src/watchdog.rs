@@ -1,0 +1,231 @@
+//! Ends the program within two seconds of being asked to, whatever it is at.
+//!
+//! ```text
+//!   SIGINT, SIGTERM, SIGHUP ──┐
+//!                             ├──► asked ── GRACE ──► last act, exit     the program has usually ended by then
+//!   nobody reads our output ──┘      └── signal ────► last act, exit     a second signal does not wait
+//! ```
+//!
+//! A thread of its own waits for these, because a loop that asks now and then has stages in which it does not: building
+//! ten thousand hosts, sorting the rows of a long run. That the parent is gone is known from the hang-up of standard
+//! output; the kernel's parent-death signal comes when the *thread* that started us ends.
+//!
+//! What it does not do: clean up. What must not outlive the program hangs on descriptors and processes that end with it.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::interruption::Interruption;
+use crate::poller::Waker;
+use crate::priority::Priority;
+use crate::signals::Signals;
+
+/// Watches for what ends the program. A clone asks the same thread.
+#[derive(Clone)]
+pub struct Watchdog {
+    asked: Arc<OnceLock<Interruption>>,
+    waker: Waker,
+}
+
+impl Watchdog {
+    /// Starts to watch. When the program is not over [`GRACE`] after it was asked to end, `last_act` is done and it exits
+    /// with `status`.
+    ///
+    /// # Errors
+    /// Too many open files or threads.
+    pub fn start(
+        signals: Signals,
+        grace: Duration,
+        status: i32,
+        last_act: impl FnOnce(&Interruption) + Send + 'static,
+    ) -> io::Result<Watchdog> {
+        let watchdog = Watchdog { asked: Arc::default(), waker: Waker::new()? };
+        let told = watchdog.clone();
+        thread::Builder::new().name("watchdog".into()).spawn(move || {
+            // Clients that use all processors under real-time priority must not keep Ctrl-C waiting. Where it is not
+            // permitted nothing else has it either.
+            let _ = Priority::WATCHDOG.apply();
+            let interruption = wait(&signals);
+            told.tell(interruption.clone());
+            wait_for_signal(&signals, grace);
+            last_act(&interruption);
+            // SAFETY: it ends the program here and now, without the destructors of threads that are still at work.
+            unsafe { libc::_exit(status) };
+        })?;
+        Ok(watchdog)
+    }
+
+    /// What has asked the program to end, if anything has.
+    pub fn interruption(&self) -> Option<&Interruption> {
+        self.asked.get()
+    }
+
+    fn tell(&self, interruption: Interruption) {
+        let _ = self.asked.set(interruption);
+        self.waker.wake();
+    }
+}
+
+impl AsFd for Watchdog {
+    /// Readable once the program has been asked to end.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.waker.as_fd()
+    }
+}
+
+/// Until there is reason to end.
+fn wait(signals: &Signals) -> Interruption {
+    let stdout = io::stdout();
+    loop {
+        // A closed reader is reported whatever is asked for: POLLERR of a pipe, POLLHUP of a terminal or a socket.
+        let mut asked = [entry(signals, libc::POLLIN), entry(&stdout, 0)];
+        // SAFETY: two entries are passed.
+        unsafe { libc::poll(asked.as_mut_ptr(), 2, -1) };
+        if let Some(name) = signals.received() {
+            return Interruption::Signal(name);
+        }
+        if asked[1].revents & (libc::POLLERR | libc::POLLHUP) != 0 {
+            return Interruption::Abandoned;
+        }
+    }
+}
+
+/// For this long, or until the next signal.
+fn wait_for_signal(signals: &Signals, length: Duration) {
+    let deadline = Instant::now() + length;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() || signals.received().is_some() {
+            return;
+        }
+        let mut asked = [entry(signals, libc::POLLIN)];
+        // SAFETY: one entry is passed. Rounded up, so that the last millisecond is not spent spinning.
+        unsafe { libc::poll(asked.as_mut_ptr(), 1, left.as_millis() as libc::c_int + 1) };
+    }
+}
+
+fn entry(source: &impl AsFd, events: libc::c_short) -> libc::pollfd {
+    libc::pollfd { fd: source.as_fd().as_raw_fd(), events, revents: 0 }
+}
+
+/// Writes a line to standard output if there is room for it at once: whoever reads may be what hangs.
+pub fn say_at_last(line: &str) {
+    let stdout = io::stdout();
+    let mut asked = [entry(&stdout, libc::POLLOUT)];
+    // SAFETY: one entry is passed; the bytes written are those of `line`. Not through `Stdout`, whose lock a thread that
+    // is at work may hold.
+    unsafe {
+        if libc::poll(asked.as_mut_ptr(), 1, 0) == 1 && asked[0].revents & libc::POLLOUT != 0 {
+            libc::write(asked[0].fd, line.as_ptr().cast(), line.len());
+        }
+    }
+}
+
+/// How long a program has to end by itself; the rest of the two seconds is for its last act on a busy machine.
+pub const GRACE: Duration = Duration::from_millis(1500);
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::CommandExt;
+    use std::process::{Child, Command, Stdio};
+
+    use super::*;
+
+    /// The same test in a process of its own, which has nothing to do but to be watched.
+    fn watched(test: &str, grace_s: u64) -> Child {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        // The harness has a thread of its own, which would take the signals and be killed by them.
+        // SAFETY: between fork and exec only functions are called that are safe there.
+        unsafe { command.pre_exec(|| Signals::take().map(drop)) };
+        command
+            .args([&format!("watchdog::tests::{test}"), "--exact", "--nocapture"])
+            .env(WATCHED, grace_s.to_string())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+
+    /// In that process: what it has to do.
+    fn is_watched() -> bool {
+        let Ok(grace_s) = std::env::var(WATCHED) else { return false };
+        let grace = Duration::from_secs(grace_s.parse().unwrap());
+        let last_act = |interruption: &Interruption| say_at_last(&format!("{interruption}\n"));
+        Watchdog::start(Signals::take().unwrap(), grace, 3, last_act).unwrap();
+        say_at_last("watched\n");
+        thread::sleep(Duration::from_secs(600));
+        true
+    }
+
+    fn read_until(child: &mut Child, words: &str) {
+        use std::io::BufRead;
+        let stdout = io::BufReader::new(child.stdout.as_mut().unwrap());
+        assert!(stdout.lines().any(|line| line.unwrap().contains(words)));
+    }
+
+    /// A minute is for a busy machine; without what is tested it takes ten.
+    fn status(child: &mut Child) -> Option<i32> {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            if let Some(status) = child.try_wait().unwrap() {
+                return status.code();
+            }
+            if Instant::now() > deadline {
+                child.kill().unwrap();
+                child.wait().unwrap();
+                return None;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    fn send(child: &Child, signal: libc::c_int) {
+        // SAFETY: kill takes integers only.
+        unsafe { libc::kill(child.id() as libc::pid_t, signal) };
+    }
+
+    #[test]
+    fn a_program_that_does_not_end_by_itself_is_ended_after_its_grace() {
+        if !is_watched() {
+            let mut child = watched("a_program_that_does_not_end_by_itself_is_ended_after_its_grace", 0);
+            read_until(&mut child, "watched");
+            send(&child, libc::SIGHUP);
+            read_until(&mut child, "SIGHUP");
+            assert_eq!(status(&mut child), Some(3));
+        }
+    }
+
+    #[test]
+    fn a_second_signal_does_not_wait() {
+        if !is_watched() {
+            let mut child = watched("a_second_signal_does_not_wait", 300);
+            read_until(&mut child, "watched");
+            send(&child, libc::SIGINT);
+            // Of two that come before the first is read one is left, so more than two may be needed.
+            thread::sleep(Duration::from_millis(300));
+            while status_now(&mut child).is_none() {
+                send(&child, libc::SIGINT);
+                thread::sleep(Duration::from_millis(20));
+            }
+            assert_eq!(status(&mut child), Some(3));
+        }
+    }
+
+    fn status_now(child: &mut Child) -> Option<i32> {
+        child.try_wait().unwrap().map(|status| status.code().unwrap_or(-1))
+    }
+
+    #[test]
+    fn a_program_whose_output_nobody_reads_ends() {
+        if !is_watched() {
+            let mut child = watched("a_program_whose_output_nobody_reads_ends", 0);
+            read_until(&mut child, "watched");
+            drop(child.stdout.take());
+            assert_eq!(status(&mut child), Some(3));
+        }
+    }
+
+    const WATCHED: &str = "MQTTLAB_WATCHDOG_TEST_GRACE_S";
+}
