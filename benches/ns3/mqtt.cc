@@ -1,7 +1,10 @@
-// MQTT 3.1.1 over ns-3's TCP: the error-free networks of J. Perez, "MQTT Performance Analysis with OMNeT++" (2005).
+// MQTT 3.1.1 over ns-3's TCP: the networks of J. Perez, "MQTT Performance Analysis with OMNeT++" (2005).
 //
 //   publishers ─► switch ─► broker ─► switch ─► subscribers     --network=small, --network=twenty
-//   publisher, broker and subscriber around one radio channel   --network=radio
+//   publishers and subscribers around the broker, one channel   --network=radio --pairs=N
+//
+// --loss drops that part of the frames on every link, each on its own. The profile of TCP is NetBSD's of 2005; an attribute
+// of ns-3's on the command line changes it, such as --ns3::TcpSocket::SegmentSize=1024.
 //
 // One simulation a call; its figures are one JSON object on standard output. Only lengths of control packets travel
 // through TCP, since ns-3 is fastest so; what the packets are goes beside them, in the order of the stream.
@@ -20,6 +23,7 @@
 #include "ns3/wifi-module.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -40,11 +44,16 @@ constexpr uint16_t PORT = 1883;
 constexpr uint32_t MSS_BYTES = 536;
 constexpr uint32_t BUFFER_BYTES = 32 * MSS_BYTES;
 constexpr uint32_t ACKNOWLEDGEMENT_BYTES = 4;
-const Time CONNECTED_BY = Seconds(1);
 
 struct Options
 {
     std::string network = "small";
+    /// Publishers, and as many subscribers, around a radio channel.
+    uint32_t pairs = 1;
+    /// The part of the frames that each link loses.
+    double loss = 0;
+    /// When publishing begins: where frames are lost, connections take a while.
+    double connectedBySeconds = 1;
     uint32_t qos = 0;
     uint32_t payloadBytes = 50;
     double rateHz = 200;
@@ -56,9 +65,14 @@ struct Options
     /// Where captures of all devices go; none are made when empty.
     std::string pcap;
 
+    Time ConnectedBy() const
+    {
+        return Seconds(connectedBySeconds);
+    }
+
     Time Begin() const
     {
-        return CONNECTED_BY + Seconds(warmUpSeconds);
+        return ConnectedBy() + Seconds(warmUpSeconds);
     }
 
     Time End() const
@@ -111,6 +125,7 @@ class Endpoint
         m_socket = socket;
         socket->SetRecvCallback(MakeCallback(&Endpoint::Receive, this));
         socket->SetSendCallback(MakeCallback(&Endpoint::HasRoom, this));
+        Write();
     }
 
     void Send(Kind kind, const Message& message, uint32_t bytes)
@@ -133,7 +148,8 @@ class Endpoint
 
     void Write()
     {
-        const auto bytes = std::min(m_unwrittenBytes, m_socket->GetTxAvailable());
+        // The broker has no socket yet for a client whose last acknowledgement of the handshake was lost.
+        const auto bytes = m_socket ? std::min(m_unwrittenBytes, m_socket->GetTxAvailable()) : 0;
         if (bytes > 0)
         {
             NS_ABORT_MSG_IF(m_socket->Send(Create<Packet>(bytes)) != static_cast<int>(bytes),
@@ -219,7 +235,7 @@ class Experiment
                 self.Acknowledge(Kind::Pubrel, packet.message);
             }
         });
-        Simulator::Schedule(CONNECTED_BY + Seconds(m_interval->GetValue()),
+        Simulator::Schedule(m_options.ConnectedBy() + Seconds(m_interval->GetValue()),
                             &Experiment::Publish,
                             this,
                             &connection.client,
@@ -243,6 +259,24 @@ class Experiment
         return m_messages == 0 ? 0 : m_delaySeconds * 1e3 / static_cast<double>(m_messages);
     }
 
+    /// The delay that a hundredth of the messages exceeds.
+    double DelayMillisecondsP99()
+    {
+        if (m_delays.empty())
+        {
+            return 0;
+        }
+        const auto place = m_delays.begin() + static_cast<long>(m_delays.size() * 99 / 100);
+        std::nth_element(m_delays.begin(), place, m_delays.end());
+        return *place * 1e3;
+    }
+
+    /// Segments with data that all sockets sent, repeated ones too.
+    uint64_t Segments() const
+    {
+        return m_segments;
+    }
+
   private:
     /// Fixed header (2, for a rest below 128 bytes, else 3), topic's length and the topic, identifier, payload.
     static uint32_t PublishBytes(const Options& options)
@@ -262,6 +296,7 @@ class Experiment
         m_byAddress[node->GetObject<Ipv4>()->GetAddress(1, 0).GetLocal()] = &connection;
         auto socket = Socket::CreateSocket(node, TcpSocketFactory::GetTypeId());
         connection.client.Attach(socket);
+        Count(socket);
         // One after the other, as people switch their machines on.
         Simulator::Schedule(MilliSeconds(10 * m_connections.size()), [socket, broker] {
             socket->Connect(InetSocketAddress(broker, PORT));
@@ -272,6 +307,17 @@ class Experiment
     void Accept(Ptr<Socket> socket, const Address& from)
     {
         m_byAddress.at(InetSocketAddress::ConvertFrom(from).GetIpv4())->broker.Attach(socket);
+        Count(socket);
+    }
+
+    void Count(Ptr<Socket> socket)
+    {
+        socket->TraceConnectWithoutContext("Tx", MakeCallback(&Experiment::Sent, this));
+    }
+
+    void Sent(Ptr<const Packet> packet, const TcpHeader&, Ptr<const TcpSocketBase>)
+    {
+        m_segments += packet->GetSize() > 0;
     }
 
     void Publish(Endpoint* publisher, char topic)
@@ -353,7 +399,8 @@ class Experiment
         if (message.created >= m_options.Begin() && message.created < m_options.End())
         {
             ++m_messages;
-            m_delaySeconds += (Simulator::Now() - message.created).GetSeconds();
+            m_delays.push_back((Simulator::Now() - message.created).GetSeconds());
+            m_delaySeconds += m_delays.back();
         }
     }
 
@@ -365,6 +412,8 @@ class Experiment
     std::map<Ipv4Address, Connection*> m_byAddress;
     uint64_t m_messages = 0;
     double m_delaySeconds = 0;
+    std::vector<double> m_delays;
+    uint64_t m_segments = 0;
 };
 
 /// NetBSD's TCP of 2005 as the study has it (python/mqttlab/studies/perez2005.py), but with SACK: without, ns-3 3.37
@@ -393,8 +442,20 @@ void InstallInternet(const NodeContainer& nodes)
     internet.Install(nodes);
 }
 
+/// Every device loses this part of the frames that come to it, each on its own.
+void Lose(const NetDeviceContainer& devices, double loss)
+{
+    for (auto device = devices.Begin(); loss > 0 && device != devices.End(); ++device)
+    {
+        auto errors = CreateObject<RateErrorModel>();
+        errors->SetAttribute("ErrorUnit", EnumValue(RateErrorModel::ERROR_UNIT_PACKET));
+        errors->SetAttribute("ErrorRate", DoubleValue(loss));
+        (*device)->SetAttribute("ReceiveErrorModel", PointerValue(errors));
+    }
+}
+
 /// The address of the broker, which is the last of the hosts.
-Ipv4Address ConnectBySwitch(const NodeContainer& hosts, const std::string& pcap)
+Ipv4Address ConnectBySwitch(const NodeContainer& hosts, double loss, const std::string& pcap)
 {
     auto center = CreateObject<Node>();
     NodeContainer all(hosts);
@@ -408,6 +469,7 @@ Ipv4Address ConnectBySwitch(const NodeContainer& hosts, const std::string& pcap)
     for (auto host = hosts.Begin(); host != hosts.End(); ++host)
     {
         const auto devices = cable.Install(*host, center);
+        Lose(devices, loss);
         const auto interfaces = addresses.Assign(devices);
         addresses.NewNetwork();
         TrafficControlHelper().Uninstall(devices);
@@ -444,8 +506,12 @@ Ipv4Address ConnectByRadio(const NodeContainer& hosts, bool rtsCts, const std::s
                                  StringValue("DsssRate1Mbps"));
     const auto devices = wifi.Install(phy, mac, hosts);
     auto positions = CreateObject<ListPositionAllocator>();
-    positions->Add(Vector(20, 0, 0));
-    positions->Add(Vector(0, 20, 0));
+    const auto clients = hosts.GetN() - 1;
+    for (uint32_t number = 0; number < clients; ++number)
+    {
+        const double angle = 2 * M_PI * number / std::max(clients, 4U);
+        positions->Add(Vector(20 * std::cos(angle), 20 * std::sin(angle), 0));
+    }
     positions->Add(Vector(0, 0, 0));
     MobilityHelper mobility;
     mobility.SetPositionAllocator(positions);
@@ -472,9 +538,21 @@ struct Population
     std::vector<Group> subscribers;
 };
 
-Population PopulationOf(const std::string& network)
+Population PopulationOf(const Options& options)
 {
-    if (network == "twenty")
+    if (options.network == "radio")
+    {
+        // Each pair has a topic of its own.
+        Population population;
+        for (uint32_t pair = 0; pair < options.pairs; ++pair)
+        {
+            const std::string topic(1, static_cast<char>('!' + pair));
+            population.publishers.push_back({1, topic});
+            population.subscribers.push_back({1, topic});
+        }
+        return population;
+    }
+    if (options.network == "twenty")
     {
         return {{{4, "x"}, {3, "y"}, {3, "z"}}, {{4, "x"}, {3, "xy"}, {3, "xyz"}}};
     }
@@ -483,7 +561,7 @@ Population PopulationOf(const std::string& network)
 
 void Populate(Experiment& experiment, const Options& options)
 {
-    const auto population = PopulationOf(options.network);
+    const auto population = PopulationOf(options);
     uint32_t clients = 0;
     for (const auto& groups : {population.publishers, population.subscribers})
     {
@@ -494,7 +572,7 @@ void Populate(Experiment& experiment, const Options& options)
     }
     NodeContainer hosts(clients + 1);
     const auto broker = options.network == "radio" ? ConnectByRadio(hosts, options.rtsCts, options.pcap)
-                                                   : ConnectBySwitch(hosts, options.pcap);
+                                                   : ConnectBySwitch(hosts, options.loss, options.pcap);
     experiment.Listen(hosts.Get(clients));
     uint32_t next = 0;
     for (const auto& group : population.publishers)
@@ -526,6 +604,9 @@ Options Parse(int argc, char* argv[])
     Options options;
     CommandLine command(__FILE__);
     command.AddValue("network", "small, twenty or radio", options.network);
+    command.AddValue("pairs", "publishers, and as many subscribers, on the radio", options.pairs);
+    command.AddValue("loss", "part of the frames that each link loses; not on the radio", options.loss);
+    command.AddValue("connectedBy", "seconds until publishing begins", options.connectedBySeconds);
     command.AddValue("qos", "0, 1 or 2", options.qos);
     command.AddValue("payload", "bytes of a message's payload", options.payloadBytes);
     command.AddValue("rate", "messages per second and publisher", options.rateHz);
@@ -540,6 +621,9 @@ Options Parse(int argc, char* argv[])
                     "`network` is " << options.network << ", but must be small, twenty or radio");
     NS_ABORT_MSG_IF(options.qos > 2, "`qos` is " << options.qos << ", but must be 0, 1 or 2");
     NS_ABORT_MSG_IF(!(options.rateHz > 0), "`rate` must be above 0");
+    NS_ABORT_MSG_IF(options.pairs < 1 || options.pairs > 94, "`pairs` must be 1 to 94, as many as topics of one letter");
+    NS_ABORT_MSG_IF(!(options.loss >= 0 && options.loss < 1), "`loss` must be 0 or more, and below 1");
+    NS_ABORT_MSG_IF(options.loss > 0 && options.network == "radio", "`loss` is of links; the radio has its own");
     return options;
 }
 
@@ -556,7 +640,9 @@ int main(int argc, char* argv[])
     Simulator::Stop(options.End() + Seconds(options.coolDownSeconds));
     const auto before = CpuSeconds();
     Simulator::Run();
-    std::cout << "{\"delay_ms\": " << experiment.DelayMilliseconds() << ", \"messages\": " << experiment.Messages()
+    std::cout << "{\"delay_ms\": " << experiment.DelayMilliseconds()
+              << ", \"delay_ms_p99\": " << experiment.DelayMillisecondsP99()
+              << ", \"messages\": " << experiment.Messages() << ", \"segments\": " << experiment.Segments()
               << ", \"simulated_s\": " << Simulator::Now().GetSeconds()
               << ", \"cpu_s\": " << CpuSeconds() - before << ", \"events\": " << Simulator::GetEventCount()
               << "}" << std::endl;
