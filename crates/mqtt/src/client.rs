@@ -23,7 +23,7 @@ use std::collections::VecDeque;
 use mqttlab_units::{Duration, Instant};
 
 use crate::kind::Qos;
-use crate::outbox::{Dispatch, Inbox, Outbox};
+use crate::outbox::{Dispatch, Inbox, Outbox, Refill};
 
 /// What a session is configured with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -201,7 +201,7 @@ impl Client {
     pub fn new(options: ClientOptions) -> Self {
         Client {
             keep_alive: options.keep_alive,
-            outbox: Outbox::new(options.max_inflight, options.max_queued),
+            outbox: Outbox::new(options.max_inflight, options.max_queued, Refill::Bounded),
             options,
             state: State::Offline,
             inbox: Inbox::default(),

@@ -48,6 +48,20 @@ pub enum Dispatch<T> {
     },
 }
 
+/// How acknowledgements make room for messages that wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Refill {
+    /// No more than the window is ever in flight (§4.9, [MQTT-3.3.4-9]).
+    #[default]
+    Bounded,
+    /// As Mosquitto 2.0.11 does it, measured: the last acknowledgement of a message lets out as many that wait as the
+    /// window has places behind this message's own among those in flight, so that the oldest one's lets out a whole
+    /// window, whatever is in flight. A message that comes goes out at once, past those that wait, if a count says so
+    /// that starts at the window, falls with each message sent, not below zero, and rises by one with each
+    /// acknowledgement.
+    ByPlace,
+}
+
 /// Messages in flight and waiting.
 #[derive(Clone, Debug)]
 pub struct Outbox<T> {
@@ -64,11 +78,16 @@ pub struct Outbox<T> {
     lap: u32,
     last_id: u16,
     window: u16,
+    refill: Refill,
+    /// By place: that count, and what the last acknowledgement, or the connection, lets out of what waits.
+    free: u16,
+    let_out: u16,
 }
 
 impl<T: Copy> Outbox<T> {
     /// An empty outbox with an in-flight window (0 for 65535) and a limit on what waits behind it.
-    pub fn new(window: u16, waiting_max: u32) -> Self {
+    pub fn new(window: u16, waiting_max: u32, refill: Refill) -> Self {
+        let window = if window == 0 { u16::MAX } else { window };
         Outbox {
             in_flight: VecDeque::new(),
             waiting: VecDeque::new(),
@@ -78,7 +97,10 @@ impl<T: Copy> Outbox<T> {
             waiting_max,
             lap: 0,
             last_id: 0,
-            window: if window == 0 { u16::MAX } else { window },
+            window,
+            refill,
+            free: window,
+            let_out: 0,
         }
     }
 
@@ -95,11 +117,20 @@ impl<T: Copy> Outbox<T> {
     /// Narrows or widens the window, as a receive maximum asks.
     pub fn set_window(&mut self, window: u16) {
         self.window = window.max(1);
+        self.count_free();
+    }
+
+    fn count_free(&mut self) {
+        self.free = self.window.saturating_sub(self.in_flight.len().min(u16::MAX.into()) as u16);
+        self.let_out = if self.refill == Refill::ByPlace { self.free } else { 0 };
     }
 
     /// Whether the window has room for one more.
     pub fn has_room(&self) -> bool {
-        self.in_flight.len() < usize::from(self.window)
+        match self.refill {
+            Refill::Bounded => self.in_flight.len() < usize::from(self.window),
+            Refill::ByPlace => self.free > 0 && self.in_flight.len() < usize::from(u16::MAX),
+        }
     }
 
     /// The quality of service of what is in flight under an identifier.
@@ -121,7 +152,7 @@ impl<T: Copy> Outbox<T> {
 
     /// Sends a QoS 1 or 2 message at once, if the window has room and no other comes first.
     pub fn launch(&mut self, now: Instant, message: T, qos: Qos) -> Option<Dispatch<T>> {
-        let first = self.waiting.is_empty() && self.all_sent();
+        let first = (self.waiting.is_empty() || self.refill == Refill::ByPlace) && self.all_sent();
         (first && self.has_room()).then(|| self.fly(now, message, qos))
     }
 
@@ -130,20 +161,29 @@ impl<T: Copy> Outbox<T> {
         if !self.all_sent() {
             return self.next_repeat(now);
         }
-        let &(message, qos) = self.waiting.front()?;
+        let Some(&(message, qos)) = self.waiting.front() else {
+            self.let_out = 0;
+            return None;
+        };
         if qos == Qos::AtMostOnce {
             self.waiting.pop_front();
             return Some(Dispatch::Publish { message, id: 0, qos, dup: false });
         }
-        if !self.has_room() {
+        let is_let_out = match self.refill {
+            Refill::Bounded => self.has_room(),
+            Refill::ByPlace => self.let_out > 0 && self.in_flight.len() < usize::from(u16::MAX),
+        };
+        if !is_let_out {
             return None;
         }
+        self.let_out = self.let_out.saturating_sub(1);
         self.waiting.pop_front();
         Some(self.fly(now, message, qos))
     }
 
     fn fly(&mut self, now: Instant, message: T, qos: Qos) -> Dispatch<T> {
         let id = self.next_id();
+        self.free = self.free.saturating_sub(1);
         self.in_flight.push_back(Flight {
             lap: self.lap,
             id,
@@ -191,6 +231,10 @@ impl<T: Copy> Outbox<T> {
         let place = self.place(id).filter(|&place| fits(&self.in_flight[place]))?;
         self.sent -= u32::from(place < self.sent as usize);
         self.sweep -= u32::from(place < self.sweep as usize);
+        self.free = self.free.saturating_add(1).min(self.window);
+        if self.refill == Refill::ByPlace {
+            self.let_out = self.window.saturating_sub(place.min(u16::MAX.into()) as u16);
+        }
         self.in_flight.remove(place).map(|flight| flight.message)
     }
 
@@ -220,13 +264,15 @@ impl<T: Copy> Outbox<T> {
         for flight in &mut self.in_flight {
             flight.sent = None;
         }
+        self.count_free();
     }
 
-    /// What a resumed session repeats next: PUBLISH with DUP and PUBREL, in the order of first sending, and no more
-    /// of the former than the window lets out ([MQTT-3.3.4-9]).
+    /// What a resumed session repeats next: PUBLISH with DUP and PUBREL, in the order of first sending, and where the
+    /// window bounds it no more of the former than that ([MQTT-3.3.4-9]).
     pub fn next_repeat(&mut self, now: Instant) -> Option<Dispatch<T>> {
         while let Some(flight) = self.in_flight.get_mut(self.sent as usize) {
-            if !flight.released && self.sent >= u32::from(self.window) {
+            let bounded = self.refill == Refill::Bounded;
+            if bounded && !flight.released && self.sent >= u32::from(self.window) {
                 return None;
             }
             // A PUBREC may have come, and been answered, before the repetition of its PUBLISH.
@@ -246,6 +292,7 @@ impl<T: Copy> Outbox<T> {
         while let Some(flight) = self.in_flight.pop_back() {
             self.waiting.push_front((flight.message, flight.qos));
         }
+        self.count_free();
     }
 
     /// What MQTT 3.1's timer repeats next: sent `interval` ago or earlier.
@@ -276,6 +323,7 @@ impl<T: Copy> Outbox<T> {
     /// Forgets everything, and hands it out: in flight first, then waiting.
     pub fn drain(&mut self) -> impl Iterator<Item = T> + '_ {
         (self.sent, self.sweep) = (0, 0);
+        (self.free, self.let_out) = (self.window, 0);
         let flights = self.in_flight.drain(..).map(|flight| flight.message);
         flights.chain(self.waiting.drain(..).map(|(message, _)| message))
     }
@@ -380,7 +428,7 @@ mod tests {
 
     #[test]
     fn nothing_is_launched_before_what_waits_or_is_to_be_repeated() {
-        let mut outbox = Outbox::new(2, 10);
+        let mut outbox = Outbox::new(2, 10, Refill::Bounded);
         assert!(outbox.push(1, Q1));
         assert_eq!(outbox.launch(NOW, 2, Q1), None);
         assert_eq!(outbox.next(NOW), publish(1, 1, false));
@@ -397,7 +445,7 @@ mod tests {
 
     #[test]
     fn mqtt_2_2_1_2_identifiers_in_use_are_passed_over_lap_after_lap() {
-        let mut outbox = Outbox::new(10, 10);
+        let mut outbox = Outbox::new(10, 10, Refill::Bounded);
         let mut stuck = Vec::new();
         for n in 0..400_000_u32 {
             let Some(Dispatch::Publish { id, .. }) = outbox.launch(NOW, n, Q1) else {
@@ -421,7 +469,7 @@ mod tests {
 
     #[test]
     fn no_identifier_is_lent_while_messages_have_all_of_them() {
-        let mut outbox = Outbox::new(0, 10);
+        let mut outbox = Outbox::new(0, 10, Refill::Bounded);
         (0..65_535).for_each(|n| assert!(outbox.launch(NOW, n, Q1).is_some()));
         outbox.disconnect();
         assert_eq!(outbox.borrow_id(), None);
@@ -429,10 +477,57 @@ mod tests {
         assert_eq!(outbox.borrow_id(), Some(700));
     }
 
+    /// What goes out in answer to a PUBACK.
+    fn after_puback(outbox: &mut Outbox<u32>, id: u16) -> Vec<u16> {
+        assert!(outbox.acknowledge(id).is_some());
+        sent(outbox)
+    }
+
+    /// As a broker does it.
+    fn offer(outbox: &mut Outbox<u32>, message: u32) {
+        assert!(outbox.launch(NOW, message, Q1).is_some() || outbox.push(message, Q1));
+    }
+
+    fn sent(outbox: &mut Outbox<u32>) -> Vec<u16> {
+        let ids = std::iter::from_fn(|| match outbox.next(NOW)? {
+            Dispatch::Publish { id, .. } | Dispatch::Pubrel { id } => Some(id),
+        });
+        ids.collect()
+    }
+
+    #[test]
+    fn by_place_an_acknowledgement_lets_out_what_mosquitto_2_0_11_was_seen_to_let_out() {
+        let mut outbox = Outbox::new(4, 100, Refill::ByPlace);
+        (0..40).for_each(|n| offer(&mut outbox, n));
+        assert_eq!(outbox.in_flight(), 4);
+        let answers = [1, 3, 2, 4, 5, 12].map(|id| after_puback(&mut outbox, id));
+        let expected: [&[u16]; 6] =
+            [&[5, 6, 7, 8], &[9, 10, 11], &[12, 13, 14, 15], &[16, 17, 18, 19], &[20, 21, 22, 23], &[]];
+        assert_eq!(answers.each_ref().map(Vec::as_slice), expected);
+        assert!(outbox.launch(NOW, 40, Q1).is_some(), "it overtakes those that wait");
+        assert_eq!(outbox.launch(NOW, 41, Q1), None);
+        // A client that comes back gets all of them again, and no other.
+        outbox.disconnect();
+        assert_eq!(sent(&mut outbox), (6..=24).filter(|id| *id != 12).collect::<Vec<_>>());
+        assert_eq!(after_puback(&mut outbox, 6), [25, 26, 27, 28]);
+    }
+
+    #[test]
+    fn by_place_a_message_takes_a_slot_once_none_waits_however_many_are_in_flight() {
+        let mut outbox = Outbox::new(2, 100, Refill::ByPlace);
+        (0..5).for_each(|n| offer(&mut outbox, n));
+        assert_eq!(after_puback(&mut outbox, 1), [3, 4]);
+        assert_eq!(after_puback(&mut outbox, 2), [5]);
+        assert_eq!(outbox.launch(NOW, 5, Q1), None, "3, 4 and 5 are in flight");
+        assert_eq!(after_puback(&mut outbox, 3), [0_u16; 0]);
+        assert!(outbox.launch(NOW, 5, Q1).is_some(), "one slot is free");
+        assert_eq!((outbox.in_flight(), outbox.has_room()), (3, false));
+    }
+
     #[test]
     fn the_timer_repeats_what_is_overdue_once_and_then_names_the_next() {
         let interval = Duration::from_s(20);
-        let mut outbox = Outbox::new(10, 10);
+        let mut outbox = Outbox::new(10, 10, Refill::Bounded);
         for n in 1..=3 {
             outbox.launch(after(n), n as u32, Q1);
         }

@@ -10,6 +10,7 @@
 use std::collections::VecDeque;
 
 use mqttlab_mqtt::broker::{Broker, BrokerOptions, ConnectionId, Input, Output, TopicId, Will};
+use mqttlab_mqtt::outbox::Refill;
 use mqttlab_mqtt::{Kind, Qos, Version, encode};
 use mqttlab_plan::{Plan, ServiceTime, qos};
 use mqttlab_units::{Dice, Duration, Instant, Seed};
@@ -63,6 +64,8 @@ impl Server {
         let options = BrokerOptions {
             max_inflight: settings.max_inflight.min(u16::MAX.into()) as u16,
             max_queued: settings.max_queued,
+            // Mosquitto's fault, and a live run's too: more are in flight than its configuration says.
+            refill: Refill::ByPlace,
             ..BrokerOptions::default()
         };
         Server {

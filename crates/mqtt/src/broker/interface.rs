@@ -3,6 +3,7 @@
 use mqttlab_units::Duration;
 
 use crate::kind::{Qos, Version};
+use crate::outbox::Refill;
 
 /// A connection, by a number that the shell chooses and may use again once the connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,12 +29,20 @@ pub struct BrokerOptions {
     pub queue_qos0: bool,
     /// Repeat what has not been acknowledged for this long, as MQTT 3.1 had it, and not only when a client comes back.
     pub retry: Option<Duration>,
+    /// How acknowledgements make room.
+    pub refill: Refill,
 }
 
 impl Default for BrokerOptions {
     /// Mosquitto's: 20 in flight and 1000 queued, of QoS 1 and 2, repeated when the client comes back.
     fn default() -> Self {
-        BrokerOptions { max_inflight: 20, max_queued: 1000, queue_qos0: false, retry: None }
+        BrokerOptions {
+            max_inflight: 20,
+            max_queued: 1000,
+            queue_qos0: false,
+            retry: None,
+            refill: Refill::Bounded,
+        }
     }
 }
 

@@ -2,11 +2,17 @@
 
 use expect_test::expect;
 use mqttlab_mqtt::broker::BrokerOptions;
+use mqttlab_mqtt::outbox::Refill;
 
 use crate::script::check;
 
-const DEFAULT: BrokerOptions =
-    BrokerOptions { max_inflight: 20, max_queued: 1000, queue_qos0: false, retry: None };
+const DEFAULT: BrokerOptions = BrokerOptions {
+    max_inflight: 20,
+    max_queued: 1000,
+    queue_qos0: false,
+    retry: None,
+    refill: Refill::Bounded,
+};
 
 #[test]
 fn a_qos0_message_is_forwarded_and_forgotten() {
