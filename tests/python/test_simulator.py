@@ -203,8 +203,8 @@ def test_the_broker_works_as_long_as_it_is_told_to(tmp_path: Path) -> None:
 
 
 def test_the_broker_sends_a_window_for_the_oldest_acknowledgement_as_mosquitto_does(tmp_path: Path) -> None:
-    # Live, Mosquitto 2.0.11 took 16 to 18 ms. A window that bounds what is in flight makes every round wait for a delayed
-    # acknowledgement, 60 ms; one crossing of both links takes 10 ms.
+    # Live, Mosquitto 2.0.11 took 16 to 18 ms. A window that bounds what is in flight makes every round wait for a
+    # delayed acknowledgement, 60 ms; one crossing of both links takes 10 ms.
     values = scenario(qos=1, link={"delay": "5 ms", "rate": "10 Mbit/s"}, broker={}, mqtt={"max_inflight": 20})
     del values["sim"]
     for group in values["groups"]:
