@@ -39,8 +39,8 @@ def model(name: str, placement: str | None = None, **more: Any) -> Values:
     return scenario(**more, networks=[network])
 
 
-def relay(*, nagle: bool, payload: str = "100 B", qos: int = 1, **changes: Any) -> Values:
-    """schuhmacher2018: a message goes to a relay and comes back."""
+def relay(*, nagle: bool, payload: str = "100 B", qos: int = 1, host: str = "laptop", **changes: Any) -> Values:
+    """schuhmacher2018: a message goes to a relay, which runs on ``host``, and comes back."""
     return {
         "name": "relay", "backend": "sim", "phases": {"duration": "1 s", "cool_down": "5 s"},
         "broker": {"nagle": nagle},
@@ -49,7 +49,7 @@ def relay(*, nagle: bool, payload: str = "100 B", qos: int = 1, **changes: Any) 
             {"name": "client1", "host": "laptop", "nagle": nagle,
              "publish": {"topic": "roundtrip", "qos": qos, "payload": payload, "rate": "50 /s"},
              "subscribe": [{"filter": "roundtrip_2", "qos": qos}]},
-            {"name": "client2", "host": "laptop", "nagle": nagle, "subscribe": [{"filter": "roundtrip", "qos": qos}],
+            {"name": "client2", "host": host, "nagle": nagle, "subscribe": [{"filter": "roundtrip", "qos": qos}],
              "relay": {"suffix": "_2", "qos": qos}},
         ],
         **changes,

@@ -25,6 +25,12 @@ impl Clock {
         self.started_unix_ns
     }
 
+    /// The run time at which the wall clock said `unix_ns`, if it has not been set since; zero when that was before.
+    pub fn at_unix_ns(&self, unix_ns: u64) -> Instant {
+        let (now, wall) = (self.now(), read(libc::CLOCK_REALTIME));
+        Instant::from_ns((now.as_ns() + unix_ns).saturating_sub(wall))
+    }
+
     /// A run time as `CLOCK_MONOTONIC` has it, for absolute timers.
     pub fn timespec(&self, at: Instant) -> libc::timespec {
         timespec(Duration::from_ns(at.as_ns() + self.epoch_ns))

@@ -16,6 +16,7 @@ use crate::control::{Control, Schedule};
 use crate::emulator;
 use crate::histogram::Snapshot;
 use crate::interruption::Interruption;
+use crate::loopback;
 use crate::port::Port;
 use crate::priority::Priority;
 use crate::sampler::Sampler;
@@ -36,6 +37,8 @@ pub struct Witnessed {
     pub emulator: Option<Arc<emulator::Shared>>,
     /// Frames that never reached the emulated links.
     pub ring_drops: u64,
+    /// What was seen of clients on the broker's host, where somebody looked.
+    pub loopback: Option<loopback::Seen>,
     /// When clients published, once that was known.
     pub schedule: Option<Schedule>,
     senders: Snapshot,
@@ -57,6 +60,7 @@ impl Witnessed {
             tcp,
             emulator: None,
             ring_drops: 0,
+            loopback: None,
             schedule: None,
             senders: Snapshot::default(),
             cpu_pressure_percent: None,
@@ -97,9 +101,13 @@ pub fn facts(plan: &Plan, witnessed: &Witnessed, warnings: &[String], recorder_s
             "latency_compensation_ns": witnessed.compensation,
         })
     });
+    let loopback = witnessed
+        .loopback
+        .map(|seen| json!({ "frames_captured": seen.frames, "frames_dropped": seen.dropped }));
     let details = [
         ("phases", json!(phases)),
         ("emulator", json!(emulator)),
+        ("loopback", json!(loopback)),
         ("tcp", witnessed.tcp.clone()),
         ("network", json!(plan.network.description)),
     ];

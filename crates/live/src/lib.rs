@@ -27,6 +27,7 @@ pub mod emulator;
 mod facts;
 mod histogram;
 mod interruption;
+mod loopback;
 pub mod namespaces;
 mod naming;
 mod netlink;

@@ -105,21 +105,7 @@ impl Port {
                 Ok(transmit_drops(&devices, DEVICE).unwrap_or(0))
             });
         }
-        let mut statistics = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
-        let mut length = size_of_val(&statistics) as libc::socklen_t;
-        // SAFETY: both pointers are valid for the sizes given.
-        let result = unsafe {
-            let value = (&raw mut statistics).cast();
-            libc::getsockopt(
-                self.fd.as_raw_fd(),
-                libc::SOL_PACKET,
-                libc::PACKET_STATISTICS,
-                value,
-                &mut length,
-            )
-        };
-        check(result)?;
-        let new = u64::from(statistics.tp_drops);
+        let new = socket_drops(self.fd.as_fd())?;
         Ok(self.drops.fetch_add(new, std::sync::atomic::Ordering::Relaxed) + new)
     }
 
@@ -148,7 +134,7 @@ impl Port {
             let link = netlink::link_index(&end)?;
             netlink::set_link_up(link, LinkSettings { mtu: Some(MTU_MAX), ..LinkSettings::default() })?;
             let address = link_address(link, host_address);
-            Ok((packet_socket(&address)?, address))
+            Ok((packet_socket(&address, BUFFER_BYTES)?, address))
         })?;
         Ok(Port { fd, peer: Some(peer), drops: Default::default() })
     }
@@ -169,7 +155,24 @@ fn configure(is_veth: bool, device: &Device) -> io::Result<()> {
     netlink::add_route(RouteKind::Unicast, None, link, device.address, &device.metrics)
 }
 
-fn packet_socket(address: &libc::sockaddr_ll) -> io::Result<OwnedFd> {
+/// Frames that a packet socket had no room for, since this was last asked.
+///
+/// # Errors
+/// It is not a packet socket.
+pub(crate) fn socket_drops(socket: BorrowedFd<'_>) -> io::Result<u64> {
+    let mut statistics = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
+    let mut length = size_of_val(&statistics) as libc::socklen_t;
+    // SAFETY: both pointers are valid for the sizes given.
+    let result = unsafe {
+        let value = (&raw mut statistics).cast();
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_PACKET, libc::PACKET_STATISTICS, value, &mut length)
+    };
+    check(result)?;
+    Ok(u64::from(statistics.tp_drops))
+}
+
+/// A socket that receives what comes in on a link. Runs in its namespace.
+pub(crate) fn packet_socket(address: &libc::sockaddr_ll, buffer: libc::c_int) -> io::Result<OwnedFd> {
     let kind = libc::SOCK_DGRAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     // SAFETY: socket takes no pointers; a descriptor that it returns is ours alone.
     let fd = unsafe {
@@ -178,7 +181,6 @@ fn packet_socket(address: &libc::sockaddr_ll) -> io::Result<OwnedFd> {
         check(fd)?;
         OwnedFd::from_raw_fd(fd)
     };
-    let buffer: libc::c_int = 8 << 20;
     let ignore: libc::c_int = 1;
     // SAFETY: every pointer is valid for the size given beside it.
     unsafe {
@@ -196,7 +198,7 @@ fn packet_socket(address: &libc::sockaddr_ll) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-fn link_address(link: u32, hardware: [u8; 6]) -> libc::sockaddr_ll {
+pub(crate) fn link_address(link: u32, hardware: [u8; 6]) -> libc::sockaddr_ll {
     // SAFETY: all zeros is a valid sockaddr_ll.
     let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };
     address.sll_family = libc::AF_PACKET as u16;
@@ -209,7 +211,19 @@ fn link_address(link: u32, hardware: [u8; 6]) -> libc::sockaddr_ll {
 
 /// veth passes unfinished checksums and 64 KiB segments along, which no wire has.
 fn switch_offloads_off(name: &str) -> io::Result<()> {
-    for command in [ETHTOOL_STXCSUM, ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SGRO] {
+    switch_off(name, &[ETHTOOL_STXCSUM, ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SGRO])
+}
+
+/// Lets a device see each TCP segment by itself. Runs in its namespace.
+///
+/// # Errors
+/// What the kernel said.
+pub(crate) fn switch_segmentation_offloads_off(name: &str) -> io::Result<()> {
+    switch_off(name, &[ETHTOOL_STSO, ETHTOOL_SGSO])
+}
+
+fn switch_off(name: &str, commands: &[u32]) -> io::Result<()> {
+    for &command in commands {
         let mut value = [command, 0u32];
         let mut request = interface_request(name);
         request.ifr_ifru.ifru_data = value.as_mut_ptr().cast();
@@ -251,6 +265,7 @@ fn check(result: libc::c_int) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+const BUFFER_BYTES: libc::c_int = 8 << 20;
 /// Every host's device has the same name; namespaces keep them apart.
 const DEVICE: &str = "mqttlab0";
 /// The device's default of 500 frames overflows when the emulator is not scheduled for a few milliseconds.

@@ -29,6 +29,7 @@ use crate::directory::Directory;
 use crate::emulator::{Emulator, Setting};
 use crate::facts::{self, Witnessed};
 use crate::interruption::{Interruption, Watch};
+use crate::loopback::{self, LoopbackWitness};
 use crate::namespaces::Privilege;
 use crate::priority::{self, Priority};
 use crate::sampler::Sampler;
@@ -105,6 +106,7 @@ struct Performed {
 struct Running {
     broker: Option<BrokerHandle>,
     emulator: Option<Emulator>,
+    loopback: Option<LoopbackWitness>,
     fleet: Option<Fleet>,
 }
 
@@ -183,6 +185,7 @@ impl Prepared {
     ) -> Result<(), Interruption> {
         self.start_broker(running, sampler)?;
         self.start_emulator(running)?;
+        running.loopback = self.watch_loopback(announcer);
         let fleet = Fleet::start(
             Arc::clone(&self.plan),
             Arc::new(self.testbed.sockets()),
@@ -266,6 +269,26 @@ impl Prepared {
         Ok(())
     }
 
+    /// Listens to what the broker's own host says to it, which the emulator does not carry. A run without is less, but
+    /// is a run.
+    fn watch_loopback(&self, announcer: &mut Announcer) -> Option<LoopbackWitness> {
+        let plan = &self.plan;
+        let is_wanted = plan.recording.packets || plan.recording.pcapng;
+        let is_local = plan.network.kind == NetworkKind::Emulated && plan.has_local_clients();
+        let namespace = self.testbed.broker_namespace().filter(|_| is_wanted && is_local)?;
+        let witness = LoopbackWitness::start(loopback::Setting {
+            namespace,
+            host: plan.broker.host as u16,
+            link: plan.loopback_link() as u16,
+            broker_port: plan.broker.port,
+            clock: self.control.clock,
+            sink: self.recorder.sink(),
+        });
+        witness
+            .map_err(|error| announcer.warn(format!("packets of clients on the broker's host: {error}")))
+            .ok()
+    }
+
     /// Ends everything that runs, clients first, so that their farewells still cross the network.
     fn take_down(
         &mut self,
@@ -284,6 +307,17 @@ impl Prepared {
                 self.witnessed.ring_drops = facts::ring_drops(ports, &self.testbed);
             }
             ports.map(drop).unwrap_or_else(|fault| announcer.warn(fault.to_string()));
+        }
+        if let Some(witness) = running.loopback {
+            match witness.stop() {
+                Ok(seen) => {
+                    seen.gap().into_iter().for_each(|words| announcer.warn(words));
+                    self.witnessed.loopback = Some(seen);
+                }
+                Err(error) => {
+                    announcer.warn(format!("packets of clients on the broker's host were lost: {error}"))
+                }
+            }
         }
         if let Some(broker) = running.broker {
             let status = broker.stop();

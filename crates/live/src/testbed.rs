@@ -3,6 +3,7 @@
 //! ```text
 //!   emulated   each host: namespace, device, default route ──► its port, for the emulator
 //!   veth       broker's namespace ══ one plain veth pair ══ each other host's namespace
+//!              the broker's own clients reach it over lo, in both
 //!   loopback   all hosts in one namespace, their addresses on its loopback device
 //!   external   no namespace: sockets of the engine's own
 //! ```
@@ -154,6 +155,7 @@ impl Testbed {
 
     fn build_veth(&mut self, plan: &Plan) -> Result<(), BuildError> {
         self.make_namespaces(plan)?;
+        self.join_broker_to_itself(plan)?;
         let broker = Arc::clone(&self.namespaces[plan.broker.host]);
         let broker_host = &plan.hosts[plan.broker.host];
         for (index, host) in plan.hosts.iter().enumerate().filter(|(index, _)| *index != plan.broker.host) {
@@ -187,7 +189,18 @@ impl Testbed {
         if plan.live.port == PortKind::Auto && self.ports.iter().any(|port| !port.is_tun()) {
             self.warnings.push("TUN cannot be opened here; packet sockets on veth are used instead".into());
         }
-        Ok(())
+        self.join_broker_to_itself(plan)
+    }
+
+    /// Lets clients on the broker's host reach it, with the host's TCP settings, over its loopback device.
+    fn join_broker_to_itself(&mut self, plan: &Plan) -> Result<(), BuildError> {
+        if !plan.has_local_clients() {
+            return Ok(());
+        }
+        let host = &plan.hosts[plan.broker.host];
+        let metrics = tcp::route_metrics(&host.tcp);
+        let added = self.namespaces[plan.broker.host].run(|| add_loopback_address(host.address, &metrics));
+        at(&host.name, "give the loopback device its address", added)
     }
 
     fn make_namespaces(&mut self, plan: &Plan) -> Result<(), BuildError> {

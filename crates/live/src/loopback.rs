@@ -1,0 +1,282 @@
+//! What clients on the broker's own host say to it, which never comes to the emulator.
+//!
+//! ```text
+//!   client ──► lo ──► broker        a packet socket sees each frame where lo hands it to its receiver
+//! ```
+//!
+//! It listens and holds nothing up: a TUN device in the path would add two copies and a wake-up to every frame, which a
+//! load on one host would measure instead of the broker. The kernel stamps the frames, and keeps them until this
+//! thread, which has no priority, reads them; what does not fit into the socket's buffer is dropped there, and counted.
+//!
+//! What it does not model: links. Frames of `lo` take no time, and a TCP segment here may have 64 KiB.
+
+use std::io;
+use std::mem;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::thread::{self, JoinHandle};
+
+use mqttlab_recording::{Cause, Direction, Frame, FrameFate, Sink};
+use mqttlab_units::{Duration, Instant};
+
+use crate::clock::Clock;
+use crate::namespaces::Namespace;
+use crate::netlink;
+use crate::poller::{Poller, Waker};
+use crate::port;
+
+/// What the witness works with.
+pub struct Setting<'a> {
+    /// The broker's namespace.
+    pub namespace: &'a Namespace,
+    /// The broker's host.
+    pub host: u16,
+    /// The number that the recording has for the device.
+    pub link: u16,
+    /// The port that the broker listens on; what is not to or from it is not written down.
+    pub broker_port: u16,
+    /// The run's clock.
+    pub clock: Clock,
+    /// Where frames are written down.
+    pub sink: Sink,
+}
+
+/// A witness at work.
+pub struct LoopbackWitness {
+    waker: Waker,
+    thread: JoinHandle<io::Result<Seen>>,
+}
+
+/// What a witness has seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Frames that were written down.
+    pub frames: u64,
+    /// Frames that the kernel dropped because the socket's buffer was full.
+    pub dropped: u64,
+}
+
+impl LoopbackWitness {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// Packet sockets are not permitted here, or there are too many open files or threads.
+    pub fn start(setting: Setting<'_>) -> io::Result<LoopbackWitness> {
+        let socket = setting.namespace.run(|| {
+            // A segment is a row; without this one row may be many small segments.
+            port::switch_segmentation_offloads_off("lo")?;
+            let address = port::link_address(netlink::link_index("lo")?, [0; 6]);
+            let socket = port::packet_socket(&address, BUFFER_BYTES)?;
+            stamp_frames(&socket)?;
+            Ok(socket)
+        })?;
+        let (waker, poller) = (Waker::new()?, Poller::new()?);
+        poller.add(&socket, SOCKET)?;
+        poller.add(&waker, WAKER)?;
+        let mut reader = Reader {
+            socket,
+            clock: setting.clock,
+            sink: setting.sink,
+            broker_port: setting.broker_port,
+            pattern: pattern(setting.host, setting.link),
+            latest: Instant::ZERO,
+            seen: Seen::default(),
+            buffer: vec![0; FRAME_BYTES_MAX].into(),
+        };
+        let thread = thread::Builder::new().name("loopback".into()).spawn(move || reader.run(poller))?;
+        Ok(LoopbackWitness { waker, thread })
+    }
+
+    /// Takes what the kernel still has, and ends.
+    ///
+    /// # Errors
+    /// The error that it ended with.
+    ///
+    /// # Panics
+    /// When its thread did.
+    pub fn stop(self) -> io::Result<Seen> {
+        self.waker.wake();
+        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+impl Seen {
+    /// A sentence on what is missing, if anything is.
+    pub fn gap(&self) -> Option<String> {
+        let Seen { frames, dropped } = *self;
+        (dropped > 0).then(|| {
+            format!(
+                "{dropped} of {} frames of clients on the broker's host were not captured, because the machine was too \
+                 busy to read them: packets, and where the time of those messages went, have gaps",
+                frames + dropped
+            )
+        })
+    }
+}
+
+struct Reader {
+    socket: OwnedFd,
+    clock: Clock,
+    sink: Sink,
+    broker_port: u16,
+    /// What all rows have in common.
+    pattern: Frame,
+    /// The time of the last frame.
+    latest: Instant,
+    seen: Seen,
+    buffer: Box<[u8]>,
+}
+
+impl Reader {
+    fn run(&mut self, mut poller: Poller) -> io::Result<Seen> {
+        let mut over = false;
+        while !over {
+            over = poller.wait(Some(IDLE))?.any(|ready| ready == WAKER);
+            while let Some((length, stamp_ns)) = receive(&self.socket, &mut self.buffer)? {
+                self.take(length, stamp_ns);
+            }
+            self.sink.tick();
+        }
+        self.seen.dropped = port::socket_drops(self.socket.as_fd())?;
+        Ok(self.seen)
+    }
+
+    fn take(&mut self, length: usize, stamp_ns: Option<u64>) {
+        let packet = &self.buffer[..length];
+        let Some(to_broker) = towards(packet, self.broker_port) else { return };
+        // The wall clock may be set while the run goes on; time does not run back, and nothing comes before it was sent.
+        let now = self.clock.now();
+        let at = stamp_ns.map_or(now, |stamp| self.clock.at_unix_ns(stamp)).min(now).max(self.latest);
+        self.latest = at;
+        let frame = Frame {
+            direction: if to_broker { Direction::Up } else { Direction::Down },
+            frame: NUMBERED_FROM + self.seen.frames,
+            frame_bytes: length as u32,
+            entered: at,
+            start: Some(at),
+            sent: Some(at),
+            delivered: Some(at),
+            ..self.pattern
+        };
+        self.seen.frames += 1;
+        self.sink.frame(&frame, packet);
+    }
+}
+
+fn pattern(host: u16, link: u16) -> Frame {
+    Frame {
+        link,
+        direction: Direction::Up,
+        hop: 0,
+        hops: 1,
+        frame: 0,
+        from_host: host,
+        to_host: host,
+        frame_bytes: 0,
+        entered: Instant::ZERO,
+        start: None,
+        sent: None,
+        delivered: None,
+        fate: FrameFate::Delivered,
+        cause: Cause::None,
+    }
+}
+
+/// Whether an IPv4 packet goes to that TCP port; `None` when it neither goes there nor comes from there.
+fn towards(packet: &[u8], port: u16) -> Option<bool> {
+    let header = usize::from(packet.first().filter(|first| *first >> 4 == 4)? & 15) * 4;
+    let is_tcp = *packet.get(9)? == TCP;
+    let port_at = |at: usize| Some(u16::from_be_bytes(packet.get(at..at + 2)?.try_into().ok()?));
+    let (from, to) = (port_at(header)?, port_at(header + 2)?);
+    (is_tcp && (from == port || to == port)).then_some(to == port)
+}
+
+fn stamp_frames(socket: &OwnedFd) -> io::Result<()> {
+    let on: libc::c_int = 1;
+    // SAFETY: `on` is valid for its size.
+    let result = unsafe {
+        let value = (&raw const on).cast();
+        let size = size_of::<libc::c_int>() as u32;
+        libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, value, size)
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Reads one frame and when the kernel saw it, by the wall clock; `None` when there is none now.
+fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<Option<(usize, Option<u64>)>> {
+    let mut vector = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+    let mut control = [0u64; 16];
+    // SAFETY: all zeros is a valid msghdr.
+    let mut message: libc::msghdr = unsafe { mem::zeroed() };
+    message.msg_iov = &raw mut vector;
+    message.msg_iovlen = 1;
+    message.msg_control = control.as_mut_ptr().cast();
+    message.msg_controllen = size_of_val(&control);
+    // SAFETY: the message points to a buffer and to room for control messages that live as long as the call.
+    let length = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, 0) };
+    if length < 0 {
+        return match io::Error::last_os_error() {
+            error if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+                Ok(None)
+            }
+            error => Err(error),
+        };
+    }
+    Ok(Some((length as usize, stamp(&message))))
+}
+
+fn stamp(message: &libc::msghdr) -> Option<u64> {
+    // SAFETY: the kernel has filled the control messages of `message`; the data of this kind is a timespec, which may
+    // lie at any address.
+    unsafe {
+        let mut next = libc::CMSG_FIRSTHDR(message);
+        while let Some(header) = next.as_ref() {
+            if header.cmsg_level == libc::SOL_SOCKET && header.cmsg_type == libc::SCM_TIMESTAMPNS {
+                let time: libc::timespec = libc::CMSG_DATA(next).cast::<libc::timespec>().read_unaligned();
+                return Some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64);
+            }
+            next = libc::CMSG_NXTHDR(message, next);
+        }
+    }
+    None
+}
+
+/// Frames that nobody has read yet; at 64 KiB each a few hundred, small ones some tens of thousands.
+const BUFFER_BYTES: libc::c_int = 32 << 20;
+/// Nothing larger comes out of `lo`.
+const FRAME_BYTES_MAX: usize = 1 << 17;
+/// The emulator numbers its frames from zero.
+const NUMBERED_FROM: u64 = 1 << 40;
+/// The recorder wants to hear from every sink ten times a second.
+const IDLE: Duration = Duration::from_ms(50);
+const SOCKET: u64 = 0;
+const WAKER: u64 = u64::MAX;
+const TCP: u8 = 6;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segment(from: u16, to: u16, protocol: u8) -> Vec<u8> {
+        let mut packet = vec![0; 40];
+        packet[0] = 0x45;
+        packet[9] = protocol;
+        packet[20..22].copy_from_slice(&from.to_be_bytes());
+        packet[22..24].copy_from_slice(&to.to_be_bytes());
+        packet
+    }
+
+    #[test]
+    fn frames_that_were_not_captured_are_said() {
+        assert_eq!(Seen { frames: 5, dropped: 0 }.gap(), None);
+        assert!(Seen { frames: 5, dropped: 2 }.gap().unwrap().starts_with("2 of 7 frames"));
+    }
+
+    #[test]
+    fn only_the_brokers_segments_are_written_down() {
+        assert_eq!(towards(&segment(40_000, 1883, TCP), 1883), Some(true));
+        assert_eq!(towards(&segment(1883, 40_000, TCP), 1883), Some(false));
+        assert_eq!(towards(&segment(40_000, 80, TCP), 1883), None);
+        assert_eq!(towards(&segment(40_000, 1883, 17), 1883), None);
+        assert_eq!(towards(&[0x45; 8], 1883), None);
+    }
+}

@@ -1,0 +1,110 @@
+"""Clients wherever they may run, live beside simulated: the same counts, latencies alike, and what stays within the
+broker's host is recorded."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from live import able
+from mqttlab import metrics
+from mqttlab.metrics import PARTS
+from mqttlab.recording import Recording
+from mqttlab.runs import perform
+from mqttlab.scenario import compile_plan
+from mqttlab.scenario.load import parse_values
+from short_scenarios import KINDS, PLACEMENTS, relay, scenario
+
+REASON = able()
+pytestmark = pytest.mark.skipif(REASON is not None, reason=REASON or "")
+LOCAL = [words for words, hosts in PLACEMENTS.items() if "broker" in hosts]
+SCENARIOS: dict[str, dict[str, Any]] = {
+    **{words: scenario(1, hosts=hosts) for words, hosts in PLACEMENTS.items()},
+    **{f"direct, {words}": scenario(1, hosts=PLACEMENTS[words], network="direct")
+       for words in ("both on one other host", "subscriber on the broker's host", "both on the broker's host")},
+    "loopback": scenario(2, network="loopback"),
+    "without identity": scenario(2, payload="0 B", hosts=("broker", "field")),
+    "large": KINDS["1 MB to the broker's host"],
+    "hosts by count": KINDS["several hosts by count"],
+    "relay on the broker's host": relay(nagle=False, host="broker"),
+}
+# The machine's own time: programs wake up, Mosquitto works; a busy machine takes longer, so that this is generous.
+OVERHEAD_NS = 50_000_000
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Recording]]:
+    """Every scenario in both backends."""
+    directory = tmp_path_factory.mktemp("runs")
+
+    def run(name: str, backend: str) -> Recording:
+        where = directory / backend / name.replace(" ", "-")
+        plan = compile_plan(parse_values({**SCENARIOS[name], "backend": backend}), where)
+        outcome = perform(plan, lambda event: None)
+        assert outcome.verdict == "complete", (name, outcome.reason)
+        return Recording.open(where)
+
+    with ThreadPoolExecutor(3) as pool:
+        live = dict(zip(SCENARIOS, pool.map(lambda name: run(name, "live"), SCENARIOS), strict=True))
+    return {name: {"live": live[name], "sim": run(name, "sim")} for name in SCENARIOS}
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_both_backends_deliver_the_same_in_like_times(pairs: dict[str, dict[str, Recording]], name: str) -> None:
+    live, sim = pairs[name]["live"], pairs[name]["sim"]
+    counts = [recording.messages.group_by("fate").len().sort("fate").rows() for recording in (live, sim)]
+    assert counts[0] == counts[1]
+    assert [fate for fate, _ in counts[0]] == ["delivered"]
+    real, modelled = (recording.messages["latency_ns"].median() for recording in (live, sim))
+    # The simulated hosts take no time but the broker's; no emulated delay is shorter live.
+    assert modelled - 300_000 <= real <= 1.5 * modelled + OVERHEAD_NS  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("name", [*PLACEMENTS, "without identity", "large", "hosts by count",
+                                  "relay on the broker's host"])
+def test_every_delivered_message_is_attributed(pairs: dict[str, dict[str, Recording]], name: str) -> None:
+    for recording in pairs[name].values():
+        table = metrics.attribution(recording)
+        assert table.height == recording.messages.height
+        assert table["adjusted_ns"].null_count() == 0
+        assert (table.select(pl.sum_horizontal(PARTS)).to_series() == table["latency_ns"]).all()
+        assert table.select(pl.min_horizontal(PARTS).min()).item() >= 0
+
+
+@pytest.mark.parametrize("words", LOCAL)
+def test_what_stays_within_the_brokers_host_is_captured(pairs: dict[str, dict[str, Recording]], words: str) -> None:
+    live, sim = pairs[words]["live"], pairs[words]["sim"]
+    assert live.layout["links"] == sim.layout["links"]
+    counts = [recording.packets.filter(pl.col("link") == "loopback").height for recording in (live, sim)]
+    # Two clients and 44 messages: the kernel may join or part with an acknowledgement or two more.
+    assert counts[0] == pytest.approx(counts[1], rel=0.2)
+    details = live.run["details"]["loopback"]
+    assert details == {"frames_captured": counts[0], "frames_dropped": 0}
+    frames = live.packets.filter(pl.col("link") == "loopback")
+    assert (frames["from_host"] == "broker").all()
+    assert (frames["to_host"] == "broker").all()
+    published = live.control_packets.filter(pl.col("kind") == "PUBLISH")
+    assert published.filter(pl.col("direction") == "to_broker").height == 44
+    assert published.filter(pl.col("direction") == "to_client").height == 44
+
+
+def test_a_direct_network_has_no_packets_and_says_so(pairs: dict[str, dict[str, Recording]]) -> None:
+    recording = pairs["direct, both on the broker's host"]["live"]
+    assert recording.packets.is_empty()
+    assert "direct" in str(metrics.attribution_gap(recording))
+
+
+def test_tcp_settings_of_the_brokers_host_hold_on_its_loopback_device(tmp_path: Path) -> None:
+    values = scenario(0, payload="20 kB", rate="20 /s", hosts=("broker", "broker"))
+    values["hosts"] = {"broker": {"tcp": {"profile": "linux", "mss": "1000 B"}}}
+    sizes = []
+    for backend in ("live", "sim"):
+        outcome = perform(compile_plan(parse_values({**values, "backend": backend}), tmp_path / backend),
+                          lambda event: None)
+        assert outcome.verdict == "complete"
+        sizes.append(Recording.open(tmp_path / backend).packets["ip_bytes"].max())
+    assert sizes == [1040, 1040]
