@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from mqttlab.runs import EngineError, Interrupted, Interruption, Outcome, engine_path, name_for
+from mqttlab.runs import EngineError, Interrupted, Interruption, Outcome, engine_path, take_directory
 
 Evidence = Literal["capture", "log", "csv"]
 # What only says how a file is stored; the engine drops the same ones from the names of links and clients.
@@ -48,8 +48,8 @@ def title_of(files: Sequence[Path]) -> str:
 
 
 def directory_for(files: Sequence[Path], runs: Path) -> Path:
-    """A directory for an import that does not exist yet, among the runs."""
-    return name_for(title_of(files), 0, 1, runs)
+    """A new directory for an import, among the runs."""
+    return take_directory(title_of(files), 0, 1, runs)
 
 
 def import_evidence(
@@ -75,7 +75,7 @@ def import_evidence(
     """
     if (directory / "plan.json").exists():
         raise EngineError(f"{directory} holds a recording already; choose another directory")
-    fresh = not directory.exists()
+    fresh = not directory.exists() or not any(directory.iterdir())
     directory.parent.mkdir(parents=True, exist_ok=True)
     arguments = ["import", evidence, "--output", str(directory), *options, *map(str, files)]
     if "--name" not in options:

@@ -2,7 +2,8 @@
 
 The same class reads what the live testbed, the simulator and an import have left; nothing here or above can tell
 which of them it was, and nothing may ask. A directory whose producer was killed is recovered first, so that what
-was recorded is there, and says that it is incomplete.
+was recorded is there, and says that it is incomplete. A run that is still going on is not touched: what it has written
+is copied to a temporary directory, which goes when the :class:`Recording` goes.
 
 Raises:
     RecordingError: the directory is not a recording, or a table of it cannot be read.
@@ -11,6 +12,10 @@ Raises:
 from __future__ import annotations
 
 import json
+import shutil
+import tempfile
+import time
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -40,10 +45,12 @@ class Recording:
     """One run's directory. Tables are read when they are first asked for, and kept."""
 
     directory: Path
+    source: Path | None = None
+    """The run that is still going on, where this is what it had written."""
 
     @classmethod
     def open(cls, directory: Path) -> Recording:
-        """Open a directory; recovers what a killed run has left behind.
+        """Open a directory; recovers what a killed run has left behind, and only looks at a run that is going on.
 
         Raises:
             RecordingError: there is no recording in it.
@@ -54,12 +61,7 @@ class Recording:
             raise RecordingError(f"{directory} is not a recording: it has no plan.json")
         # Before anything is printed: every table needs the plan.
         _json(directory / "plan.json")
-        if any(directory.glob("*.spool")):
-            # Imported late: only a broken recording needs the engine.
-            from mqttlab.runs import recover
-
-            directory = recover(directory)
-        recording = cls(directory)
+        recording = _finished(directory) if any(directory.glob("*.spool")) else cls(directory)
         version = recording.run.get("schema_version", SCHEMA_VERSION)
         if version > SCHEMA_VERSION:
             raise RecordingError(f"{directory} is of schema version {version}, but this program knows versions up to "
@@ -74,6 +76,17 @@ class Recording:
             if path.is_file():
                 return _json(path)
         return {"status": "incomplete", "warnings": ["The run ended before it could say how."]}
+
+    @property
+    def run_id(self) -> str | None:
+        """The recording's identifier, a ULID; recordings of schema version 1 have none."""
+        found = self.run.get("run_id") or self.layout.get("run_id")
+        return str(found) if found else None
+
+    @property
+    def going_on(self) -> str | None:
+        """For a run that is still going on: a sentence that says so, and of what time this is."""
+        return str(self.run["reason"]) if self.run.get("status") == "running" else None
 
     @property
     def complete(self) -> bool:
@@ -168,6 +181,34 @@ class Recording:
     def clients(self) -> pl.DataFrame:
         """One row per client: who it is, its timings and its counts."""
         return self.table("clients")
+
+
+def _finished(directory: Path) -> Recording:
+    """A recording with spools: of a run that is going on, or was killed, or is just being finished by somebody."""
+    # Imported late: only a recording that is not finished needs the engine.
+    from mqttlab.runs import EngineError, is_being_written, recover, snapshot
+
+    deadline = time.monotonic() + FINISHED_WITHIN_S
+    while True:
+        going_on = is_being_written(directory)
+        try:
+            if not going_on:
+                return Recording(recover(directory))
+            look = Path(tempfile.mkdtemp(prefix="mqttlab-look-"))
+            recording = Recording(look, source=directory)
+            weakref.finalize(recording, shutil.rmtree, look, ignore_errors=True)
+            snapshot(directory, look)
+            return recording
+        except EngineError:
+            # It may have come to its end between the two questions, or somebody else is recovering it.
+            if not any(directory.glob("*.spool")):
+                return Recording(directory)
+            if going_on == is_being_written(directory) or time.monotonic() > deadline:
+                raise
+        time.sleep(0.1)
+
+
+FINISHED_WITHIN_S = 10
 
 
 def _named(index: str, names: list[str]) -> pl.Expr:

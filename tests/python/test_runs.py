@@ -16,7 +16,7 @@ import pytest
 from live import able
 from mqttlab import metrics
 from mqttlab.recording import Recording
-from mqttlab.runs import EngineError, list_runs, recover
+from mqttlab.runs import EngineError, is_being_written, list_runs, recover
 
 SCENARIO = """
 name = "short"
@@ -178,7 +178,7 @@ def test_what_is_recovered_is_not_recovered_again(tmp_path: Path) -> None:
     wait_for(lambda: recorded_frames(tmp_path))
     run.kill()
     run.communicate(timeout=60)
-    wait_for(lambda: programs_of(tmp_path) == [])
+    wait_for(lambda: programs_of(tmp_path) == [] and not is_being_written(only_run(tmp_path)))
     directory = Recording.open(only_run(tmp_path)).directory
     with pytest.raises(EngineError, match="finished already"):
         recover(directory)

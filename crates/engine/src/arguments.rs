@@ -20,6 +20,13 @@ pub enum Command {
         /// Where the tables go; `None` for the same directory.
         out: Option<PathBuf>,
     },
+    /// Make a recording of what a run that is still going on has written.
+    Snapshot {
+        /// The recording.
+        directory: PathBuf,
+        /// Where the snapshot goes.
+        out: PathBuf,
+    },
     /// Make a recording from captures, logs or tables that somebody else made.
     Import(Order),
     /// Say which version this is.
@@ -43,6 +50,12 @@ pub fn parse(arguments: &[String]) -> Result<Command, String> {
             Ok(Command::Recover { directory: directory.into(), out: Some(out.into()) })
         }
         ["recover", ..] => Err("recover needs a directory: mqttlab-engine recover DIR [--out DIR]".into()),
+        ["snapshot", directory, "--out", out] | ["snapshot", "--out", out, directory] => {
+            Ok(Command::Snapshot { directory: directory.into(), out: out.into() })
+        }
+        ["snapshot", ..] => {
+            Err("snapshot needs two directories: mqttlab-engine snapshot DIR --out DIR".into())
+        }
         ["import", rest @ ..] => import::parse(rest).map(Command::Import),
         ["--version" | "-V"] => Ok(Command::Version),
         ["--help" | "-h" | "help"] => Ok(Command::Help),
@@ -62,6 +75,8 @@ It is the inner half of `mqttlab`, which turns scenarios into plans; most people
   mqttlab-engine doctor                say what this machine can do, as JSON
   mqttlab-engine recover DIR [--out DIR]
                                        make the tables of a recording whose engine was killed
+  mqttlab-engine snapshot DIR --out DIR
+                                       make a recording of what a run that is going on has written; only reads DIR
   mqttlab-engine import capture --output DIR [--name NAME] [--broker-port PORT]... [--deliver-on publish|release] FILE...
   mqttlab-engine import log     --output DIR [--name NAME] [--utc-offset +HH:MM] FILE...
   mqttlab-engine import csv     --output DIR [--name NAME] [--utc-offset +HH:MM] FILE...
@@ -95,6 +110,14 @@ mod tests {
     }
 
     #[test]
+    fn a_snapshot_always_says_where_it_goes() {
+        let expected = Command::Snapshot { directory: "a".into(), out: "b".into() };
+        assert_eq!(parsed("snapshot a --out b"), Ok(expected.clone()));
+        assert_eq!(parsed("snapshot --out b a"), Ok(expected));
+        assert!(parsed("snapshot a").unwrap_err().contains("two directories"));
+    }
+
+    #[test]
     fn what_is_not_known_is_named() {
         assert_eq!(parsed("runn"), Err("there is no command `runn`".into()));
         assert_eq!(parsed("run plan.json"), Err("`plan.json` is not expected here".into()));
@@ -103,7 +126,7 @@ mod tests {
 
     #[test]
     fn the_help_names_every_command() {
-        for command in ["run", "check", "doctor", "recover", "import", "--version", "--help"] {
+        for command in ["run", "check", "doctor", "recover", "snapshot", "import", "--version", "--help"] {
             assert!(HELP.contains(&format!("mqttlab-engine {command}")), "{command}");
         }
     }

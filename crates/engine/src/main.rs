@@ -21,6 +21,7 @@ use arguments::Command;
 use mqttlab_capture::FrameWitness;
 use mqttlab_live::{Announcer, Outcome};
 use mqttlab_plan::{Backend, Plan, Progress, Verdict};
+use mqttlab_recording::{Summary, recover, snapshot};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -28,7 +29,12 @@ fn main() -> ExitCode {
         Ok(Command::Run) => with_plan(run),
         Ok(Command::Check) => with_plan(|_| ExitCode::SUCCESS),
         Ok(Command::Doctor) => doctor(),
-        Ok(Command::Recover { directory, out }) => recover(&directory, out.as_deref()),
+        Ok(Command::Recover { directory, out }) => {
+            told(recover(&directory, out.as_deref(), &mut witness_of(&directory)))
+        }
+        Ok(Command::Snapshot { directory, out }) => {
+            told(snapshot(&directory, &out, &mut witness_of(&directory)))
+        }
         Ok(Command::Import(order)) => import::run(&order),
         Ok(Command::Version) => say(&format!("mqttlab-engine {}", env!("CARGO_PKG_VERSION"))),
         Ok(Command::Help) => say(arguments::HELP.trim_end()),
@@ -84,10 +90,15 @@ fn doctor() -> ExitCode {
     say(&findings.expect("a JSON value can be written"))
 }
 
-fn recover(directory: &Path, out: Option<&Path>) -> ExitCode {
+/// Who reads the frames of a recording that is there already.
+fn witness_of(directory: &Path) -> FrameWitness {
     let plan = std::fs::read_to_string(directory.join("plan.json")).ok();
     let port = plan.and_then(|text| Plan::from_json(&text).ok()).map_or(MQTT_PORT, |plan| plan.broker.port);
-    match mqttlab_recording::recover(directory, out, &mut FrameWitness::new(vec![port])) {
+    FrameWitness::new(vec![port])
+}
+
+fn told(outcome: mqttlab_recording::Result<Summary>) -> ExitCode {
+    match outcome {
         Ok(summary) => say(&serde_json::to_string_pretty(&summary).expect("a summary can be written")),
         Err(error) => {
             eprintln!("mqttlab-engine: {error}");

@@ -74,7 +74,7 @@ impl Work {
         let (wall, used) = (began.elapsed(), processor_time() - used);
         control.stop();
         fleet.join().expect("workers that end well");
-        assert!(recorder.close().1.is_none(), "a recording");
+        assert!(recorder.close().failure.is_none(), "a recording");
         let (latency, lateness) = (figures.latency.snapshot(), figures.sender_lateness.snapshot());
         let us = |time: Option<Duration>| time.map(|time| time.as_ns() as f64 / 1e3);
         std::fs::remove_dir_all(&scratch).expect("what was made can be removed");

@@ -160,20 +160,10 @@ pub fn abandon(directory: &Path, interruption: &Interruption) -> Progress {
         begun => {
             // Without spools what is there is not ours.
             if begun.is_some() {
-                remove_empty(directory);
+                mqttlab_recording::discard(directory);
             }
             (Verdict::Failed, format!("{interruption} before anything was recorded"))
         }
     };
     Progress::Done { verdict, reason: Some(reason), directory: directory.to_string_lossy().into_owned() }
-}
-
-/// Takes a recording away in which nothing was recorded, but leaves the broker's log, which says why.
-pub fn remove_empty(directory: &Path) {
-    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-        if entry.file_name() != "broker.log" {
-            let _ = fs::remove_file(entry.path());
-        }
-    }
-    let _ = fs::remove_dir(directory);
 }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use mqttlab_plan::{NetworkKind, Phase, Plan, Verdict};
-use mqttlab_recording::{Ending, EventKind, Finish, FrameAnalyser, Recorder, Strain, finalise};
+use mqttlab_recording::{Closed, Ending, EventKind, Finish, FrameAnalyser, Recorder, finalise};
 use mqttlab_units::{Duration, Instant};
 
 use crate::announcer::Announcer;
@@ -58,15 +58,17 @@ pub fn run(plan: Plan, announcer: &mut Announcer, analyser: &mut dyn FrameAnalys
         Err(reason) => return failed(reason),
     };
     let directory = plan.directory.clone();
-    let (performed, strain) = prepared.perform(announcer);
+    let (performed, closed) = prepared.perform(announcer);
     announcer.phase(Phase::Finalise, clock.now(), Duration::ZERO);
     let Performed { witnessed, ending, began } = performed;
     if let (false, Ending::Incomplete(reason)) = (began, &ending) {
-        facts::remove_empty(&directory);
+        // Provisional still: the directory goes with the claim on it.
         return failed(reason.clone());
     }
+    let Closed { strain, claim, .. } = closed;
     let facts = facts::facts(&plan, &witnessed, announcer.warnings(), strain.stalls);
-    let finish = Finish { facts, ending: ending.clone(), strain, analyser, captures: plan.recording.pcapng };
+    let captures = plan.recording.pcapng;
+    let finish = Finish { facts, ending: ending.clone(), strain, claim, analyser, captures };
     match (finalise(&directory, finish), ending) {
         (Ok(_), Ending::Complete) => Outcome { verdict: Verdict::Complete, reason: None },
         (Ok(_), Ending::Incomplete(reason)) => Outcome { verdict: Verdict::Incomplete, reason: Some(reason) },
@@ -130,8 +132,9 @@ fn prepare(plan: &Plan, clock: &Clock, announcer: &mut Announcer) -> Result<Prep
     let emulator_priority = if real_time { Priority::EMULATOR } else { Priority::Normal };
     let compensation = compensation(plan, emulator_priority, announcer);
     let directory = Arc::new(Directory::new(plan, clock));
-    let recorder = Recorder::create(&plan.directory, &plan.to_json(), directory.layout())
+    let mut recorder = Recorder::create(&plan.directory, &plan.to_json(), directory.layout())
         .map_err(|error| error.to_string())?;
+    recorder.provisional();
     let endpoint = if real_time { Priority::ENDPOINT } else { Priority::Normal };
     let tcp = testbed.tcp_in_force(plan);
     Ok(Prepared {
@@ -158,23 +161,23 @@ pub fn watchdog_of(plan: &Plan, signals: Signals) -> io::Result<Watchdog> {
 }
 
 impl Prepared {
-    fn perform(mut self, announcer: &mut Announcer) -> (Performed, Strain) {
+    fn perform(mut self, announcer: &mut Announcer) -> (Performed, Closed) {
         let mut running = Running::default();
         let mut sampler = Sampler::new(&self.plan, self.recorder.sink());
         let result = self.conduct(&mut running, &mut sampler, announcer);
         let began = running.fleet.is_some();
         let result = self.take_down(running, &mut sampler, result, announcer);
         self.witnessed.note_end(&self.control, sampler);
-        let (strain, failure) = self.recorder.close();
-        if let Some(error) = failure {
-            announcer
-                .warn(format!("the recording was cut short: {error}; {} rows are lost", strain.rows_lost));
+        let closed = self.recorder.close();
+        if let Some(error) = &closed.failure {
+            let lost = closed.strain.rows_lost;
+            announcer.warn(format!("the recording was cut short: {error}; {lost} rows are lost"));
         }
         let ending = match result {
             Ok(()) => Ending::Complete,
             Err(interruption) => Ending::Incomplete(interruption.to_string()),
         };
-        (Performed { witnessed: self.witnessed, ending, began }, strain)
+        (Performed { witnessed: self.witnessed, ending, began }, closed)
     }
 
     fn conduct(
@@ -193,6 +196,7 @@ impl Prepared {
             &self.recorder,
             Arc::clone(&self.control),
         );
+        self.recorder.keep();
         running.fleet =
             Some(fleet.map_err(|error| Interruption::fault("the clients cannot be started", &error))?);
         let mut stage = Stage { prepared: self, running, sampler, announcer };

@@ -71,11 +71,11 @@ fn frames_of_a_live_run() {
     let bytes = [0x45; 150];
     let pushed = cpu(|| (0..FRAMES).for_each(|number| sink.frame(&frame(number), &bytes)));
     drop(sink);
-    let (strain, _) = recorder.close();
+    let strain = recorder.close().strain;
     let mut analyser = HeaderAnalyser::default();
     let finished = cpu(|| {
         let (facts, ending) = (RunFacts::default(), Ending::Complete);
-        let finish = Finish { facts, ending, strain, analyser: &mut analyser, captures: false };
+        let finish = Finish { facts, ending, strain, claim: None, analyser: &mut analyser, captures: false };
         finalise(&dir, finish).unwrap();
     });
     let each = |ns: f64| ns / f64::from(FRAMES);

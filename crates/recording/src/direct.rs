@@ -7,12 +7,12 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use crate::claim::Claim;
 use crate::error::{Context, Result};
 use crate::finish::{self, Summary};
 use crate::layout::Layout;
 use crate::packets::PacketTables;
 use crate::record::Record;
-use crate::recorder::open_directory;
 use crate::rows::{Acknowledged, Event, Received, Resource, Sent, Unsent};
 use crate::run::{Ending, RunFacts};
 use crate::spool::{self, Spool};
@@ -20,6 +20,7 @@ use crate::tables::{ControlPacketRow, NetworkMetricRow, PacketRow};
 
 /// A recording being written by one thread. Every push may fail when the file system does.
 pub struct DirectRecorder {
+    claim: Claim,
     dir: PathBuf,
     spools: Vec<Gathering>,
     packets: PacketTables,
@@ -36,13 +37,25 @@ impl DirectRecorder {
     /// Starts a recording in `dir`, which is made if need be: writes `plan.json` and `layout.json`.
     /// [`Error::Occupied`](crate::Error::Occupied) when there is one already.
     pub fn create(dir: &Path, plan_json: &str, layout: &Layout) -> Result<DirectRecorder> {
-        open_directory(dir, plan_json, layout)?;
+        let mut claim = Claim::take(dir, plan_json, layout)?;
         let mut spools = Vec::new();
         for spool in Spool::ALL.into_iter().filter(|&spool| spool != Spool::Frames) {
             spools.push(Gathering { spool, file: spool::create(spool, dir)?, bytes: Vec::new() });
         }
         let packets = PacketTables::create(dir)?;
-        Ok(DirectRecorder { dir: dir.to_owned(), spools, packets })
+        claim.set_kept(true);
+        Ok(DirectRecorder { claim, dir: dir.to_owned(), spools, packets })
+    }
+
+    /// Until [`keep`](Self::keep) is called, a recorder that goes takes the recording away: for a run that may fail before
+    /// it begins.
+    pub fn provisional(&mut self) {
+        self.claim.set_kept(false);
+    }
+
+    /// From here on what is recorded stays, however the run ends.
+    pub fn keep(&mut self) {
+        self.claim.set_kept(true);
     }
 
     /// A message was handed to its session, or written, or both.
@@ -95,13 +108,20 @@ impl DirectRecorder {
     /// Makes the tables, writes `run.json` or `incomplete.json`, and removes the spools. An import, which learns
     /// who is who as it reads, hands over the final `layout` here.
     pub fn finish(mut self, layout: Option<Layout>, facts: &RunFacts, ending: &Ending) -> Result<Summary> {
-        if let Some(layout) = layout {
-            layout.write(&self.dir)?;
-        }
+        let begun = Layout::read(&self.dir)?;
+        let layout = match layout {
+            Some(layout) => {
+                let layout = Layout { run_id: begun.run_id, ..layout };
+                layout.write(&self.dir)?;
+                Layout::read(&self.dir)?
+            }
+            None => begun,
+        };
         self.write_spools()?;
-        let layout = Layout::read(&self.dir)?;
         let network = self.packets.finish(&layout)?;
-        finish::complete_direct(&self.dir, &layout, network, facts, ending)
+        let summary = finish::complete_direct(&self.dir, &layout, network, facts, ending)?;
+        self.claim.set_kept(true);
+        Ok(summary)
     }
 
     pub(crate) fn write_spools(&mut self) -> Result<()> {

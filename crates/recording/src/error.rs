@@ -19,6 +19,8 @@ pub enum Error {
     },
     /// A new recording was to be made where there is one already. Choose another directory.
     Occupied(PathBuf),
+    /// A program is writing the recording. Wait for its end, or make a [`snapshot`](crate::snapshot).
+    BeingWritten(PathBuf),
     /// The recording is finished: there is nothing to recover.
     Finished(PathBuf),
     /// The directory holds no recording.
@@ -49,6 +51,12 @@ impl fmt::Display for Error {
         match self {
             Error::Disk { action, path, source } => write!(f, "cannot {action} {}: {source}", path.display()),
             Error::Occupied(path) => write!(f, "{} holds a recording already", path.display()),
+            Error::BeingWritten(path) => write!(
+                f,
+                "{} is being written by a run that is still going on; look at it with \
+                 `mqttlab-engine snapshot DIR --out OTHER`",
+                path.display()
+            ),
             Error::Finished(path) => write!(f, "the recording in {} is finished already", path.display()),
             Error::NotARecording(path) => write!(f, "{} holds no recording", path.display()),
             Error::LaterSchema { path, found, known } => write!(

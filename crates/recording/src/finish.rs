@@ -7,14 +7,16 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use crate::claim::{self, Claim};
 use crate::error::{Context, Error, Result};
 use crate::frames::FrameAnalyser;
+use crate::identifier;
 use crate::join::{self, Fates, Tally, for_each};
 use crate::layout::Layout;
 use crate::packets::{self, LinkTally, Network};
 use crate::recorder::Strain;
 use crate::rows::{Event, EventKind, Resource};
-use crate::run::{self, Ending, RunFacts};
+use crate::run::{self, Ending, RunFacts, Said};
 use crate::spool::Spool;
 use crate::table::{FileSize, TableWriter};
 use crate::tables::{ClientColumns, ClientRow, EventColumns, EventRow, ResourceColumns, ResourceRow};
@@ -27,6 +29,8 @@ pub struct Finish<'a> {
     pub ending: Ending,
     /// How hard the writer was pressed.
     pub strain: Strain,
+    /// The directory, as the recorder had it; `None` takes it again.
+    pub claim: Option<Claim>,
     /// Who reads the frames.
     pub analyser: &'a mut dyn FrameAnalyser,
     /// Whether to write `capture-<link>.pcapng`. Every link's frames must then have been pushed with their bytes.
@@ -51,17 +55,19 @@ pub struct Summary {
 /// still there, and [`recover`] can be tried with another directory.
 pub fn finalise(dir: &Path, finish: Finish<'_>) -> Result<Summary> {
     let layout = Layout::read(dir)?;
+    let _claim = finish.claim.map_or_else(|| Claim::resume(dir), Ok)?;
     refuse_finished(dir)?;
     let network = packets::convert(dir, dir, &layout, finish.analyser, finish.captures)?;
-    let run = Said { facts: &finish.facts, ending: &finish.ending, strain: finish.strain };
+    let run = Said { facts: &finish.facts, ending: &finish.ending, strain: finish.strain, running: false };
     complete(dir, dir, &layout, network, &run)
 }
 
 /// Makes the tables of a recording whose producer was killed, up to the last whole row, and writes
 /// `incomplete.json`. With `out` they go to that directory, which is made if need be, and `dir` is only read:
-/// for a disk that is full or read-only.
+/// for a disk that is full or read-only. [`Error::BeingWritten`] while the producer lives.
 pub fn recover(dir: &Path, out: Option<&Path>, analyser: &mut dyn FrameAnalyser) -> Result<Summary> {
     let layout = Layout::read(dir)?;
+    let _claim = Claim::resume(dir)?;
     refuse_finished(dir)?;
     let to = out.unwrap_or(dir);
     if to != dir {
@@ -69,15 +75,54 @@ pub fn recover(dir: &Path, out: Option<&Path>, analyser: &mut dyn FrameAnalyser)
         copy_others(dir, to)?;
     }
     let network = packets::convert(dir, to, &layout, analyser, false)?;
-    let ending = Ending::Incomplete("the producer ended without finishing the recording".into());
-    let run = Said { facts: &RunFacts::default(), ending: &ending, strain: Strain::default() };
+    let ending = Ending::Incomplete(UNFINISHED.into());
+    let strain = Strain::default();
+    let run = Said { facts: &RunFacts::default(), ending: &ending, strain, running: false };
     complete(dir, to, &layout, network, &run)
+}
+
+/// Makes a recording in `out` of what a run that is still going on has written, up to the last whole row, and only
+/// reads `dir`. Its `incomplete.json` has the status `running`. [`Error::Finished`] when the run has ended meanwhile:
+/// then `dir` can be read as it is.
+pub fn snapshot(dir: &Path, out: &Path, analyser: &mut dyn FrameAnalyser) -> Result<Summary> {
+    let outcome = copy_and_complete(dir, out, analyser);
+    // A run that ends meanwhile takes its spools away, so that rows or files may be missing.
+    if is_finished(dir) { Err(Error::Finished(dir.to_owned())) } else { outcome }
+}
+
+fn copy_and_complete(dir: &Path, out: &Path, analyser: &mut dyn FrameAnalyser) -> Result<Summary> {
+    let layout = Layout::read(dir)?;
+    if out.join("plan.json").exists() {
+        return Err(Error::Occupied(out.to_owned()));
+    }
+    let running = claim::is_held(dir);
+    fs::create_dir_all(out).on("create", out)?;
+    copy_others(dir, out)?;
+    // What is read more than once must not grow meanwhile; deliveries before what was sent, so that it is there, too.
+    for spool in
+        [Spool::Received, Spool::Acknowledged, Spool::Sent, Spool::Unsent, Spool::Resources, Spool::Events]
+    {
+        fs::copy(spool.path(dir), spool.path(out)).on("copy", &spool.path(dir))?;
+    }
+    let network = packets::convert(dir, out, &layout, analyser, false)?;
+    let now = identifier::unix_now_ns().map_or_else(|| "an unknown time".into(), run::rfc3339);
+    let ending = Ending::Incomplete(if running {
+        format!("the run is still going on; this is what it had written at {now}")
+    } else {
+        UNFINISHED.into()
+    });
+    let run = Said { facts: &RunFacts::default(), ending: &ending, strain: Strain::default(), running };
+    complete(out, out, &layout, network, &run)
+}
+
+fn is_finished(dir: &Path) -> bool {
+    let recovered = dir.join("incomplete.json").exists() && !Spool::Sent.path(dir).exists();
+    dir.join("run.json").exists() || recovered
 }
 
 /// A finished recording has no spools to make tables from, and its tables must not be made again from nothing.
 fn refuse_finished(dir: &Path) -> Result<()> {
-    let recovered = dir.join("incomplete.json").exists() && !Spool::Sent.path(dir).exists();
-    if !dir.join("run.json").exists() && !recovered {
+    if !is_finished(dir) {
         return Ok(());
     }
     // Whoever finished it may have been killed before the last spool was gone. What stays is only in the way.
@@ -93,19 +138,18 @@ pub(crate) fn complete_direct(
     facts: &RunFacts,
     ending: &Ending,
 ) -> Result<Summary> {
-    complete(dir, dir, layout, network, &Said { facts, ending, strain: Strain::default() })
-}
-
-/// What is said about a run beside its rows.
-struct Said<'a> {
-    facts: &'a RunFacts,
-    ending: &'a Ending,
-    strain: Strain,
+    complete(dir, dir, layout, network, &Said { facts, ending, strain: Strain::default(), running: false })
 }
 
 /// Everything but the network: the other tables, the word on the whole, and the end of the spools.
-fn complete(from: &Path, to: &Path, layout: &Layout, network: Network, said: &Said<'_>) -> Result<Summary> {
-    let mut files = network.files;
+fn complete(
+    from: &Path,
+    to: &Path,
+    layout: &Layout,
+    mut network: Network,
+    said: &Said<'_>,
+) -> Result<Summary> {
+    let mut files = std::mem::take(&mut network.files);
     let (size, contacts) = events(from, to, layout)?;
     files.insert("events.parquet".into(), size);
     files.insert("resources.parquet".into(), resources(from, to)?);
@@ -113,7 +157,8 @@ fn complete(from: &Path, to: &Path, layout: &Layout, network: Network, said: &Sa
     files.insert("messages.parquet".into(), size);
     files.insert("clients.parquet".into(), clients(to, layout, &contacts, &tallies)?);
     let summary = Summary { dir: to.to_owned(), files, messages, links: network.links };
-    run::write(to, layout, &summary, said.facts, said.ending, said.strain, &network.warnings)?;
+    network.warnings.extend(run::clock_warning(layout));
+    run::write(to, layout, &summary, said, &network.warnings)?;
     if from == to {
         remove_spools(from)?;
     }
@@ -237,3 +282,5 @@ fn remove_spools(dir: &Path) -> Result<()> {
     }
     Ok(())
 }
+
+const UNFINISHED: &str = "the producer ended without finishing the recording";

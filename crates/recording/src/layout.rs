@@ -19,13 +19,18 @@ use crate::{SCHEMA_VERSION, run};
 pub struct Layout {
     /// The version of the recording's schema. Filled in when the layout is written.
     pub schema_version: u32,
+    /// The recording's identifier, a ULID. Filled in when the recording is begun, and kept; recordings of schema
+    /// version 1 have none.
+    #[serde(default)]
+    pub run_id: String,
     /// Who makes the recording: `live`, `simulator` or `import`. For the reader's eyes; no metric asks.
     pub producer: String,
     /// The run's seed.
     pub seed: u64,
     /// The machine it was made on. Filled in when the layout is written, unless it is given.
     pub machine: Value,
-    /// The instant 0 of every time column, in nanoseconds since 1970-01-01T00:00:00Z.
+    /// The instant 0 of every time column, in nanoseconds since 1970-01-01T00:00:00Z. Where it is 0 it is filled in
+    /// when the recording is begun, and stays 0 when the machine's clock cannot be right.
     pub started_unix_ns: u64,
     /// Host names; rows refer to them by index.
     pub hosts: Vec<String>,

@@ -13,12 +13,14 @@
 //! ```
 //!
 //! While the run goes on its rows are in `*.spool` files, which can be read up to the last whole row whenever the
-//! producer is killed; [`finalise`] and [`recover`] make the tables from them.
+//! producer is killed; [`finalise`] and [`recover`] make the tables from them. Whoever writes holds a [`Claim`] on the
+//! directory; whoever looks meanwhile makes a [`snapshot`].
 //! The columns are described in `docs/recording.md`.
 //!
 //! What it does not model: the loss of power. Nothing is synced to the disk before the recording is finished.
 
 mod absent;
+mod claim;
 mod column;
 mod direct;
 mod distinct;
@@ -27,6 +29,7 @@ mod error;
 mod finish;
 mod frames;
 mod hash;
+pub mod identifier;
 pub mod identity;
 mod join;
 mod layout;
@@ -42,16 +45,17 @@ mod table;
 mod tables;
 mod words;
 
+pub use claim::{Claim, discard};
 pub use direct::DirectRecorder;
 pub use error::{Error, Result};
-pub use finish::{Finish, Summary, finalise, recover};
+pub use finish::{Finish, Summary, finalise, recover, snapshot};
 pub use frames::{
     FrameAnalyser, HeaderAnalyser, Headers, Judgement, SeenPacket, SeenSegment, SegmentAnalyser,
 };
 pub use hash::{Folded, FoldedHash};
 pub use layout::{Client, Layout, Topic};
 pub use packets::LinkTally;
-pub use recorder::{Recorder, Sink, Strain};
+pub use recorder::{Closed, Recorder, Sink, Strain};
 pub use rows::{
     Acknowledged, Cause, ControlPacketKind, Direction, Event, EventKind, Frame, FrameFate, Identified,
     MessageFate, Phase, Process, Received, Resource, Sent, Towards, Unsent,

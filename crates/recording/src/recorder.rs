@@ -14,7 +14,6 @@
 //! The writer stops at the first such error. It is reported once through [`Recorder::failure`]; pushes go on and lead
 //! nowhere, so that the run can end with a verdict, and the rows that they bring are counted as lost.
 
-use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -23,6 +22,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time;
 
+use crate::claim::Claim;
 use crate::error::{Context, Error, Result};
 use crate::layout::Layout;
 use crate::record::Record;
@@ -35,6 +35,19 @@ pub struct Recorder {
     /// Gone at the end, so that the writer knows when all producers are.
     queue: Option<SyncSender<Batch>>,
     writer: Option<JoinHandle<()>>,
+    /// `None` once it was handed over.
+    claim: Option<Claim>,
+}
+
+/// What a recorder leaves when it is closed.
+#[derive(Debug)]
+pub struct Closed {
+    /// How hard the writer was pressed, and whether rows are missing.
+    pub strain: Strain,
+    /// The error that stopped the writer, if one did.
+    pub failure: Option<Arc<Error>>,
+    /// For [`Finish`](crate::Finish). Dropped, it removes a recording that is still provisional.
+    pub claim: Option<Claim>,
 }
 
 /// One producer's end of a [`Recorder`]. A clone is another producer's, with its own batches.
@@ -86,12 +99,15 @@ impl Recorder {
     /// Starts a recording in `dir`, which is made if need be: writes `plan.json` and `layout.json`, creates the
     /// spools and starts the writer. [`Error::Occupied`] when there is one already.
     pub fn create(dir: &Path, plan_json: &str, layout: &Layout) -> Result<Recorder> {
-        open_directory(dir, plan_json, layout)?;
+        let claim = Claim::take(dir, plan_json, layout)?;
         let mut files: Vec<Box<dyn Write + Send>> = Vec::with_capacity(SPOOLS);
         for spool in Spool::ALL {
             files.push(Box::new(spool::create(spool, dir)?));
         }
-        Recorder::start(dir, files)
+        let mut recorder = Recorder::start(dir, files)?;
+        recorder.claim = Some(claim);
+        recorder.keep();
+        Ok(recorder)
     }
 
     /// Starts the writer on these files, one for each spool.
@@ -103,7 +119,18 @@ impl Recorder {
             .name("recorder".into())
             .spawn(move || writer.run())
             .on("start a thread to write", dir)?;
-        Ok(Recorder { shared, queue: Some(queue), writer: Some(writer) })
+        Ok(Recorder { shared, queue: Some(queue), writer: Some(writer), claim: None })
+    }
+
+    /// Until [`keep`](Self::keep) is called, a recorder that goes takes the recording away: for a run that may fail before
+    /// it begins.
+    pub fn provisional(&mut self) {
+        self.claim.iter_mut().for_each(|claim| claim.set_kept(false));
+    }
+
+    /// From here on what is recorded stays, however the run ends.
+    pub fn keep(&mut self) {
+        self.claim.iter_mut().for_each(|claim| claim.set_kept(true));
     }
 
     /// A new producer's sink.
@@ -125,9 +152,9 @@ impl Recorder {
     /// Writes everything that was handed over, waits for the sinks to be gone, and ends. Then
     /// [`finalise`](crate::finalise) makes the recording's tables. With an error rows are missing, as many as the
     /// strain says.
-    pub fn close(mut self) -> (Strain, Option<Arc<Error>>) {
+    pub fn close(mut self) -> Closed {
         self.stop_writer();
-        (self.strain(), self.failure())
+        Closed { strain: self.strain(), failure: self.failure(), claim: self.claim.take() }
     }
 
     fn stop_writer(&mut self) {
@@ -415,17 +442,6 @@ fn write_counted(file: &mut dyn Write, bytes: &[u8]) -> Written {
     Written { written, error: None }
 }
 
-/// Makes the directory and writes what is known before the first row.
-pub(crate) fn open_directory(dir: &Path, plan_json: &str, layout: &Layout) -> Result<()> {
-    fs::create_dir_all(dir).on("create", dir)?;
-    if dir.join("plan.json").exists() {
-        return Err(Error::Occupied(dir.to_owned()));
-    }
-    let plan = dir.join("plan.json");
-    fs::write(&plan, plan_json).on("write", &plan)?;
-    layout.write(dir)
-}
-
 const SPOOLS: usize = Spool::ALL.len();
 /// Batches under way. With batches of 64 to 256 KiB the queue holds some tens of MiB at most.
 const QUEUE_BATCHES: usize = 256;
@@ -439,7 +455,7 @@ const SINKS_GONE_WITHIN: time::Duration = time::Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {
-    use std::fs::File;
+    use std::fs::{self, File};
 
     use mqttlab_units::{Duration, Instant};
 
@@ -483,7 +499,7 @@ mod tests {
                 scope.spawn(move || push(&mut sink, publisher as u32));
             }
         });
-        let (strain, failure) = recorder.close();
+        let Closed { strain, failure, .. } = recorder.close();
         let mut rows = 0;
         let mut count = || {
             rows += 1;

@@ -37,18 +37,27 @@ pub enum Ending {
     Incomplete(String),
 }
 
+/// What is said about a run beside its rows.
+pub(crate) struct Said<'a> {
+    pub facts: &'a RunFacts,
+    pub ending: &'a Ending,
+    pub strain: Strain,
+    /// Whether this is only a look at a run that has not ended.
+    pub running: bool,
+}
+
 /// Writes `run.json`, or `incomplete.json`: under another name first, so that it is there whole or not at all.
 pub(crate) fn write(
     dir: &Path,
     layout: &Layout,
     summary: &Summary,
-    facts: &RunFacts,
-    ending: &Ending,
-    strain: Strain,
+    said: &Said<'_>,
     warnings: &[String],
 ) -> Result<()> {
+    let Said { facts, ending, strain, running } = *said;
     let (name, status, reason) = match ending {
         Ending::Complete => ("run.json", "complete", Value::Null),
+        Ending::Incomplete(reason) if running => ("incomplete.json", "running", Value::from(reason.as_str())),
         Ending::Incomplete(reason) => ("incomplete.json", "incomplete", Value::from(reason.as_str())),
     };
     let plan = dir.join("plan.json");
@@ -57,10 +66,11 @@ pub(crate) fn write(
         "schema_version": SCHEMA_VERSION,
         "status": status,
         "reason": reason,
+        "run_id": Some(&layout.run_id).filter(|id| !id.is_empty()),
         "producer": layout.producer,
         "seed": layout.seed,
         "plan_sha256": plan_sha256,
-        "started_at": rfc3339(layout.started_unix_ns),
+        "started_at": started_at(layout),
         "machine": layout.machine,
         "versions": facts.versions,
         "warnings": facts.warnings.iter().chain(warnings).collect::<Vec<_>>(),
@@ -105,6 +115,19 @@ pub(crate) fn machine() -> Value {
         "processors": std::thread::available_parallelism().ok().map(usize::from),
         "memory_bytes": memory_kib.map(|kib| kib * 1024),
     })
+}
+
+/// When the recording's time began; `None` where that is not known. Evidence of 1970 would be somebody's clock, too.
+fn started_at(layout: &Layout) -> Option<String> {
+    (layout.started_unix_ns > 0).then(|| rfc3339(layout.started_unix_ns))
+}
+
+/// What to read when a run cannot say when it was.
+pub(crate) fn clock_warning(layout: &Layout) -> Option<String> {
+    let unknown = layout.started_unix_ns == 0 && layout.producer != "import";
+    let text =
+        "the machine's clock gives a time before 1970 or after 2262: when the run started is not known";
+    unknown.then(|| text.into())
 }
 
 /// A point in time as RFC 3339 writes it, in UTC, to the microsecond.

@@ -122,6 +122,7 @@ fn a_finish_that_fails_leaves_the_spools_for_another_try() {
         facts: RunFacts::default(),
         ending: mqttlab_recording::Ending::Complete,
         strain: Strain::default(),
+        claim: None,
         analyser: &mut analyser,
         captures: false,
     };
@@ -157,7 +158,7 @@ fn producer_until_failure() {
     }
     assert!(recorder.failure().is_some());
     drop(sink);
-    let (strain, failure) = recorder.close();
+    let mqttlab_recording::Closed { strain, failure, .. } = recorder.close();
     assert!(matches!(*failure.unwrap(), Error::Disk { .. }));
     assert!(strain.rows_lost > 0, "{strain:?}");
 }

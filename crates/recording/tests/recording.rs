@@ -193,7 +193,7 @@ fn record(scratch: &Scratch) {
     let mut sink = recorder.sink();
     play(&mut sink);
     drop(sink);
-    assert_eq!(recorder.close().0, Default::default());
+    assert_eq!(recorder.close().strain, Default::default());
     finish(scratch.path(), false);
 }
 

@@ -76,10 +76,16 @@ fn prepare(plan: Plan, analyser: Box<dyn SegmentAnalyser>) -> Result<World, Stri
     }
     let roster = Roster::of(&plan);
     let layout = layout(&plan, &roster);
-    let recorder =
+    let mut recorder =
         DirectRecorder::create(&plan.directory, &plan.to_json(), &layout).map_err(|e| e.to_string())?;
+    recorder.provisional();
     let evidence = Evidence::new(recorder, plan.recording.packets, analyser);
-    World::new(plan, roster, evidence)
+    let mut world = World::new(plan, roster, evidence)?;
+    world.evidence.message(|recorder| {
+        recorder.keep();
+        Ok(())
+    });
+    Ok(world)
 }
 
 fn perform(mut world: World, audience: &mut dyn Audience) -> Outcome {
@@ -112,7 +118,7 @@ fn perform(mut world: World, audience: &mut dyn Audience) -> Outcome {
     }
 }
 
-/// Virtual time begins with the epoch, so that two runs of a plan are alike to the byte.
+/// What a plan says about its recording; when it was made the recorder adds.
 fn layout(plan: &Plan, roster: &Roster) -> Layout {
     let client = |(group, client): (&mqttlab_plan::Group, u32)| Client {
         name: group.client_id(client),

@@ -30,6 +30,8 @@ def show_explanation(run: Path, message: str | None, slowest: int, console: Cons
         known, slowest = _of_message(recording, known, message), 1
     if known.is_empty():
         raise RecordingError(f"{run} cannot be explained: no delivered message has its packets recorded")
+    if recording.going_on:
+        console.print(f"[bold yellow]{recording.going_on}[/]", highlight=False, soft_wrap=True)
     written: set[str] = set()
     for leg in known.top_k(slowest, by="latency_ns")["leg"].to_list():
         story = tell(recording, found, leg)
@@ -37,7 +39,7 @@ def show_explanation(run: Path, message: str | None, slowest: int, console: Cons
         name = f"{name}-to-{story.subscriber}" if name in written else name
         written.add(name)
         _print(story, console)
-        for path in write(story, recording.directory, name):
+        for path in write(story, recording.source or recording.directory, name):
             console.print(f"written to {path}", highlight=False, soft_wrap=True, markup=False)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import re
@@ -24,7 +25,7 @@ from mqttlab.cli.progress import RunProgress
 from mqttlab.errors import UsageError
 from mqttlab.networks import MODELS, PLACEMENTS, PROFILES, implied, place
 from mqttlab.recording import Recording
-from mqttlab.runs import Outcome, list_runs, name_for, perform
+from mqttlab.runs import Outcome, list_runs, perform, take_directory
 from mqttlab.scenario import Scenario, ScenarioError, compile_plan, load
 
 EXIT = {"complete": 0, "failed": 1, "incomplete": 3}
@@ -106,8 +107,13 @@ def run(scenario: Path, settings: tuple[str, ...], backend: str | None, runs: Pa
     _need_a_broker(loaded)
     worst = 0
     for repetition in range(loaded.repetitions):
-        directory = name_for(loaded.name, repetition, loaded.repetitions, runs).absolute()
-        outcome = _one_run(loaded, directory, repetition)
+        directory = take_directory(loaded.name, repetition, loaded.repetitions, runs).absolute()
+        try:
+            outcome = _one_run(loaded, directory, repetition)
+        finally:
+            # A run that failed before it started leaves nothing.
+            with contextlib.suppress(OSError):
+                directory.rmdir()
         _report_run(outcome, html)
         worst = max(worst, EXIT[outcome.verdict])
         if outcome.verdict != "complete":
@@ -222,6 +228,9 @@ def export(run: Path, csv_directory: Path | None, workbook: Path | None) -> None
         writable_file(csv_directory / "messages.csv" if csv_directory.is_dir() else csv_directory, "--csv")
     if workbook is not None and workbook.name:
         writable_file(workbook, "--xlsx")
+    going_on = Recording.open(run).going_on
+    if going_on:
+        click.echo(f"mqttlab: {going_on}", err=True)
     if csv_directory is not None:
         click.echo(exports.csv(run, csv_directory if csv_directory.name else run / "csv"))
     if workbook is not None:

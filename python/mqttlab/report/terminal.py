@@ -74,6 +74,9 @@ def comparison(first: Path, second: Path, console: Console, tolerance_percent: f
         RecordingError: there is no recording in one of the directories.
     """
     recordings = [Recording.open(directory) for directory in (first, second)]
+    for directory, recording in zip((first, second), recordings, strict=True):
+        if recording.going_on:
+            console.print(f"[bold yellow]{directory}: {recording.going_on}[/]", highlight=False, soft_wrap=True)
     table = metrics.compare(*recordings)
     if table.is_empty():
         raise RecordingError(f"{first} and {second} have no metric in common: one of them holds no delivered message")

@@ -5,8 +5,8 @@ Exceptions:
     Interrupted: somebody asked for the end before there was anything to keep.
 """
 
-from mqttlab.runs.directory import RunSummary, list_runs, name_for
-from mqttlab.runs.engine import EngineError, doctor, engine_path, recover
+from mqttlab.runs.directory import RunSummary, list_runs, take_directory
+from mqttlab.runs.engine import EngineError, doctor, engine_path, is_being_written, recover, snapshot
 from mqttlab.runs.interruption import Interrupted, Interruption
 from mqttlab.runs.perform import Outcome, perform
 
@@ -18,8 +18,10 @@ __all__ = [
     "RunSummary",
     "doctor",
     "engine_path",
+    "is_being_written",
     "list_runs",
-    "name_for",
     "perform",
     "recover",
+    "snapshot",
+    "take_directory",
 ]

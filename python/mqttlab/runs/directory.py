@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+
+from mqttlab.runs.engine import is_being_written
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,16 +22,22 @@ class RunSummary:
     status: str
 
 
-def name_for(scenario: str, repetition: int, repetitions: int, runs: Path) -> Path:
-    """A directory that does not exist yet: ``<scenario>-<UTC time>[-r<repetition>]``."""
+def take_directory(scenario: str, repetition: int, repetitions: int, runs: Path) -> Path:
+    """Make a new directory: ``<scenario>-<UTC time>[-r<repetition>][-<number>]``.
+
+    It is taken by making it, so that of two runs that start in the same second each has its own.
+    """
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
     suffix = f"-r{repetition}" if repetitions > 1 else ""
-    candidate = runs / f"{scenario}-{stamp}{suffix}"
-    number = 1
-    while candidate.exists():
-        number += 1
-        candidate = runs / f"{scenario}-{stamp}{suffix}-{number}"
-    return candidate
+    runs.mkdir(parents=True, exist_ok=True)
+    for number in itertools.count(1):
+        candidate = runs / (f"{scenario}-{stamp}{suffix}" + (f"-{number}" if number > 1 else ""))
+        try:
+            candidate.mkdir()
+        except FileExistsError:
+            continue
+        return candidate
+    raise AssertionError("counting does not end")
 
 
 def list_runs(runs: Path) -> list[RunSummary]:
@@ -50,8 +59,13 @@ def _summary(directory: Path) -> RunSummary | None:
             break
         except (OSError, ValueError):
             continue
-    started = str(ended.get("started_at", "")) or datetime.fromtimestamp(
-        (directory / "plan.json").stat().st_mtime, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    if not ended and is_being_written(directory):
+        status = "running"
+    started = str(ended.get("started_at") or "")
+    if not started or started.startswith("1970-01-01T00:00:00."):
+        # Nobody knew; simulations of schema version 1 say 1970.
+        written = (directory / "plan.json").stat().st_mtime
+        started = datetime.fromtimestamp(written, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return RunSummary(
         directory=directory, name=str(plan.get("name", "?")), backend=str(plan.get("backend", "?")),
         started=started, status=status,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -67,6 +68,33 @@ def recover(directory: Path) -> Path:
         except EngineError:
             raise first from None
         return out
+
+
+def snapshot(directory: Path, out: Path) -> None:
+    """Make a recording in ``out`` of what a run that is going on has written; ``directory`` is only read.
+
+    Raises:
+        EngineError: nothing can be read from it, or the run has ended meanwhile.
+    """
+    _call("snapshot", str(directory), "--out", str(out))
+
+
+def is_being_written(directory: Path) -> bool:
+    """Whether an engine is writing the recording: it holds a lock on the directory until it ends, however it ends."""
+    try:
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        # A file system without locks.
+        return False
+    finally:
+        os.close(descriptor)
+    return False
 
 
 def _call(*arguments: str) -> str:

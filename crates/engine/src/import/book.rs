@@ -29,7 +29,9 @@ impl<'a> Book<'a> {
         let layout = stamped(Layout::default(), clock);
         let facts = Facts { length_ns: 0, broker: String::new(), broker_port: None, network: String::new() };
         let plan = written(&plan::plan(order, &layout, &facts));
-        let recorder = DirectRecorder::create(&order.output, &plan, &layout)?;
+        let mut recorder = DirectRecorder::create(&order.output, &plan, &layout)?;
+        // The evidence is still there, so that half a recording is of no use.
+        recorder.provisional();
         Ok(Book { order, clock, recorder })
     }
 

@@ -42,7 +42,7 @@ use std::time::Duration;
 
 use mqttlab_live::{Announcer, Interruption, Signals, Watchdog, say_at_last};
 use mqttlab_plan::{Progress, Verdict};
-use mqttlab_recording::Ending;
+use mqttlab_recording::{Ending, Error as Unusable};
 
 use error::Error;
 pub use options::{Evidence, Order, parse};
@@ -68,7 +68,7 @@ pub fn run(order: &Order) -> ExitCode {
             eprintln!("mqttlab-engine: {problem}");
             return ExitCode::from(crate::WRONG);
         }
-        Err(Error::Recording(error @ mqttlab_recording::Error::Occupied(_))) => {
+        Err(Error::Recording(error @ (Unusable::Occupied(_) | Unusable::BeingWritten(_)))) => {
             eprintln!("mqttlab-engine: {error}; choose another directory");
             return ExitCode::from(crate::WRONG);
         }
@@ -81,7 +81,9 @@ pub fn run(order: &Order) -> ExitCode {
 
 /// An import that is stopped leaves nothing: its evidence is still there.
 fn watch(order: &Order) -> std::io::Result<Watchdog> {
-    let (output, fresh) = (order.output.clone(), !order.output.exists());
+    let output = order.output.clone();
+    // Not there, or made for us and empty.
+    let fresh = fs::read_dir(&output).is_ok_and(|mut entries| entries.next().is_none()) || !output.exists();
     Watchdog::start(Signals::take()?, Duration::ZERO, i32::from(crate::INCOMPLETE), move |interruption| {
         // The thread that reads may be making a file at this moment.
         while fresh

@@ -226,11 +226,12 @@ impl Performance {
     pub fn end(self) -> Evidence {
         self.control.stop();
         self.fleet.join().unwrap();
-        assert!(self.recorder.close().1.is_none());
+        assert!(self.recorder.close().failure.is_none());
         let finish = Finish {
             facts: RunFacts::default(),
             ending: Ending::Complete,
             strain: Strain::default(),
+            claim: None,
             analyser: &mut HeaderAnalyser::default(),
             captures: false,
         };

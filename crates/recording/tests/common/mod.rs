@@ -188,8 +188,11 @@ pub fn play(sink: &mut Sink) {
 pub fn finish(dir: &Path, captures: bool) -> Summary {
     let mut analyser = HeaderAnalyser::default();
     let (facts, ending) = (RunFacts::default(), Ending::Complete);
-    finalise(dir, Finish { facts, ending, strain: Strain::default(), analyser: &mut analyser, captures })
-        .unwrap()
+    finalise(
+        dir,
+        Finish { facts, ending, strain: Strain::default(), claim: None, analyser: &mut analyser, captures },
+    )
+    .unwrap()
 }
 
 /// The chosen columns of a table, a row a line.
