@@ -193,6 +193,11 @@ impl Wire {
         self.network.next_deadline()
     }
 
+    /// Whether something more arrives, or happens, at this instant.
+    pub(crate) fn has_more_at(&self, now: Instant) -> bool {
+        !self.arrived.is_empty() || self.network.next_deadline() == Some(now)
+    }
+
     /// What happened on the links. Frames that reach the ends of their paths are kept for [`Wire::arrival`].
     pub(crate) fn poll(&mut self) -> Option<Happened> {
         loop {

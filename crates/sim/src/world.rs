@@ -31,8 +31,8 @@ pub(crate) enum Event {
     Client(u32),
     /// A TCP timer. Places are used again, numbers are not.
     End { place: u32, number: u32, side: Side },
-    /// A client's program reads from its connection.
-    Read { place: u32, number: u32 },
+    /// A program reads from its connection.
+    Read { place: u32, number: u32, side: Side },
     /// The broker.
     Broker,
     /// The present phase is over.
@@ -175,9 +175,12 @@ impl World {
                 }
             }
             Event::End { place, number, side } => self.ring(place, number, side, at),
-            Event::Read { place, number } if self.connections.peek(place).number == number => {
-                self.read_at_client(place);
-                self.drain(place, Side::Client);
+            Event::Read { place, number, side } if self.connections.peek(place).number == number => {
+                match side {
+                    Side::Client => self.read_at_client(place),
+                    Side::Broker => self.read_once_served(place),
+                }
+                self.drain(place, side);
                 self.retire(place);
             }
             Event::Read { .. } => {}
@@ -425,7 +428,7 @@ impl World {
             self.read_at_client(place);
         } else if asleep {
             let number = connection.number;
-            self.agenda.add(self.now + wake_up, Event::Read { place, number });
+            self.agenda.add(self.now + wake_up, Event::Read { place, number, side: Side::Client });
         }
     }
 
@@ -440,10 +443,21 @@ impl World {
     /// client that sends faster than that finds the window closed.
     fn read_at_broker(&mut self, place: u32, offset: u64) {
         let connection = self.connections.get(place);
-        if connection.unserved < UNSERVED_MAX {
-            return self.read(place, Side::Broker, offset);
+        let asleep = connection.left_in_socket.replace(offset).is_none();
+        if !self.wire.has_more_at(self.now) {
+            self.read_once_served(place);
+        } else if asleep {
+            // What else comes at this very instant is there before a program can have read.
+            let number = connection.number;
+            self.agenda.add(self.now, Event::Read { place, number, side: Side::Broker });
         }
-        connection.left_in_socket = Some(offset);
+    }
+
+    /// The broker reads what has come, if it has not enough to serve.
+    fn read_once_served(&mut self, place: u32) {
+        if self.connections.get(place).unserved < UNSERVED_MAX {
+            self.read_left_in_socket(place);
+        }
     }
 
     /// The broker reads what it had left.

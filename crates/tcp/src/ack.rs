@@ -27,6 +27,11 @@ pub(crate) struct Acknowledger {
     last_data_at: Instant,
     /// Estimate of the peer's full segment.
     segment_bytes: u16,
+    /// Segments beyond a gap that begins here were answered at once so often.
+    gap_at: u64,
+    answered: u8,
+    /// How many since were not, and wait for one acknowledgement together.
+    compressed: u8,
 }
 
 /// What the decision needs to know of the rest of the endpoint.
@@ -40,7 +45,8 @@ pub(crate) struct Circumstances {
     pub unacknowledged: u64,
     /// Bytes that wait for the application.
     pub unread: u64,
-    /// The window as last advertised, and the one that could be now.
+    /// The window as last advertised, what is left of it, and the one that could be now.
+    pub advertised: u64,
     pub window: u64,
     pub window_now: u64,
     pub buffer: u64,
@@ -78,14 +84,44 @@ impl Acknowledger {
             DelayedAck::Adaptive { min, max } => {
                 self.adapt(min, at);
                 let two_segments = at.unacknowledged > u64::from(self.segment_bytes);
-                self.urgent |= self.is_quick() || two_segments && at.window_now >= at.window;
+                self.urgent |= self.is_quick() || two_segments && at.window_now >= at.advertised;
                 return Some(self.delay(min, max, at));
             }
         }
         None
     }
 
-    /// Something came that the sender should hear of at once: a gap, its end, or old data (RFC 5681 §4.2).
+    /// A segment came beyond a gap that begins at `next`. The sender should hear of it at once (RFC 5681 §4.2); but Linux
+    /// says so for the first three only, and then lets selective acknowledgements wait for each other
+    /// (`__tcp_ack_snd_check`). Returns for how long, if this one begins to.
+    pub fn on_gap(
+        &mut self,
+        next: u64,
+        sack: bool,
+        policy: DelayedAck,
+        at: &Circumstances,
+    ) -> Option<Duration> {
+        self.owed = true;
+        if self.gap_at != next {
+            (self.gap_at, self.answered) = (next, 0);
+        }
+        let compresses = sack && matches!(policy, DelayedAck::Adaptive { .. }) && !self.is_quick();
+        if !compresses || self.answered < ANSWERED_AT_ONCE || self.compressed >= COMPRESSED_MAX {
+            self.answered = self.answered.saturating_add(1);
+            self.urgent = true;
+            return None;
+        }
+        self.compressed += 1;
+        let share = Duration::from_ns(at.srtt.unwrap_or_default().as_ns() / 20);
+        (self.compressed == 1).then(|| share.min(COMPRESSION_MAX) + COMPRESSION_SLACK)
+    }
+
+    /// Compressed acknowledgements have waited long enough.
+    pub fn on_compression_timer(&mut self) {
+        self.urgent |= self.compressed > 0;
+    }
+
+    /// Something came that the sender should hear of at once: the end of a gap, or old data (RFC 5681 §4.2).
     pub fn on_disorder(&mut self, duplicate: bool, policy: DelayedAck) {
         (self.owed, self.urgent) = (true, true);
         if let (true, DelayedAck::Adaptive { min, .. }) = (duplicate, policy) {
@@ -137,6 +173,7 @@ impl Acknowledger {
             }
         }
         (self.owed, self.urgent, self.pushed, self.segments) = (false, false, 0, 0);
+        self.compressed = 0;
     }
 
     /// Data was sent: if soon after data came, the application answers it.
@@ -191,3 +228,10 @@ impl Acknowledger {
 
 /// `TCP_MAX_QUICKACKS`.
 const QUICK_MAX: u8 = 16;
+/// `TCP_FASTRETRANS_THRESH`.
+const ANSWERED_AT_ONCE: u8 = 3;
+/// `tcp_comp_sack_nr`, `tcp_comp_sack_delay_ns` and `tcp_comp_sack_slack_ns`. The timer runs for a twentieth of a round
+/// trip, and fires as late as it may.
+const COMPRESSED_MAX: u8 = 44;
+const COMPRESSION_MAX: Duration = Duration::from_ms(1);
+const COMPRESSION_SLACK: Duration = Duration::from_us(100);

@@ -151,15 +151,26 @@ impl Endpoint {
                 let circumstances = self.circumstances();
                 let push = segment.flags.has(Flags::PSH);
                 let delay = self.ack.on_data(segment.length, push, policy, &circumstances);
-                if filled {
+                if filled && !self.rx.has_gap() {
                     self.ack.on_disorder(false, policy);
+                } else if filled {
+                    self.on_gap();
                 }
                 if let (Some(delay), None) = (delay, self.timers.ack) {
                     self.timers.ack = Some(self.profile.granularity.ack_deadline(self.now, delay));
                 }
             }
-            Arrival::OutOfOrder => self.ack.on_disorder(false, policy),
+            Arrival::OutOfOrder => self.on_gap(),
             Arrival::Duplicate => self.ack.on_disorder(true, policy),
+        }
+    }
+
+    /// Something has come beyond a gap, or before one.
+    fn on_gap(&mut self) {
+        let circumstances = self.circumstances();
+        let policy = self.profile.delayed_ack;
+        if let Some(wait) = self.ack.on_gap(self.rx.next, self.terms.sack, policy, &circumstances) {
+            self.timers.compression = Some(self.now + wait);
         }
     }
 }

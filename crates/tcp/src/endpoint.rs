@@ -257,6 +257,10 @@ impl Endpoint {
             let circumstances = self.circumstances();
             self.ack.on_timer(self.profile.delayed_ack, &circumstances);
         }
+        if self.timers.compression.is_some_and(|at| at <= now) {
+            self.timers.compression = None;
+            self.ack.on_compression_timer();
+        }
         if let Some((purpose, at)) = self.timers.retransmission
             && at <= now
         {
@@ -317,6 +321,7 @@ impl Endpoint {
             srtt: self.rtt.srtt(),
             unacknowledged: self.rx.next - self.rx.acknowledged,
             unread: self.rx.unread(),
+            advertised: self.rx.edge.saturating_sub(self.rx.acknowledged),
             window: self.rx.window(),
             window_now: self.rx.offer(buffer, u64::from(self.payload_max())) - self.rx.next,
             buffer,

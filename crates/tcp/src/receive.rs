@@ -35,7 +35,7 @@ pub(crate) enum Arrival {
         /// Whether data beyond a gap was waiting: then the sender should know at once (RFC 5681 §4.2).
         filled: bool,
     },
-    /// Beyond a gap.
+    /// Beyond a gap, and new or not.
     OutOfOrder,
     /// Nothing new.
     Duplicate,
@@ -102,7 +102,7 @@ impl Receiver {
     fn keep(&mut self, mut new: Range) -> Arrival {
         let touches = |a: &Range, b: &Range| a.start <= b.end && b.start <= a.end;
         if self.ranges.iter().any(|range| range.start <= new.start && new.end <= range.end) {
-            return Arrival::Duplicate;
+            return Arrival::OutOfOrder;
         }
         while let Some(index) = self.ranges.iter().position(|range| touches(range, &new)) {
             let old = self.ranges.remove(index);
@@ -129,7 +129,8 @@ mod tests {
         }
         let starts: Vec<u64> = rx.ranges().iter().map(|range| range.start).collect();
         assert_eq!(starts, [101, 501, 301]);
-        assert_eq!(rx.accept(510, 520), Arrival::Duplicate);
+        assert_eq!(rx.accept(510, 520), Arrival::OutOfOrder);
+        assert_eq!(rx.accept(0, 1), Arrival::Duplicate);
         assert_eq!(rx.accept(1, 101), Arrival::InOrder { filled: true });
         assert_eq!((rx.next, rx.ranges().len()), (251, 2));
     }

@@ -297,7 +297,7 @@ impl Endpoint {
         self.rx.edge = self.rx.offer(buffer, u64::from(self.payload_max()));
         self.rx.acknowledged = self.rx.next;
         self.ack.on_acknowledged(self.profile.delayed_ack);
-        self.timers.ack = None;
+        (self.timers.ack, self.timers.compression) = (None, None);
         let mut sack = self.sack_blocks();
         if length > self.payload_limit(&sack) {
             sack = SackBlocks::default();

@@ -42,6 +42,8 @@ pub(crate) enum Purpose {
 pub(crate) struct Timers {
     pub retransmission: Option<(Purpose, Instant)>,
     pub ack: Option<Instant>,
+    /// Of acknowledgements beyond a gap that wait for each other.
+    pub compression: Option<Instant>,
     pub keep_alive: Option<Instant>,
     pub time_wait: Option<Instant>,
 }
@@ -50,7 +52,8 @@ impl Timers {
     /// The earliest of all.
     pub fn next(&self) -> Option<Instant> {
         let retransmission = self.retransmission.map(|(_, at)| at);
-        [retransmission, self.ack, self.keep_alive, self.time_wait].into_iter().flatten().min()
+        let others = [self.ack, self.compression, self.keep_alive, self.time_wait];
+        others.into_iter().chain([retransmission]).flatten().min()
     }
 
     pub fn is_running_for(&self, purpose: Purpose) -> bool {

@@ -313,3 +313,331 @@ fn writes_to_one_socket_alone_share_a_fragment() {
     "#]],
     );
 }
+
+#[test]
+fn the_fourth_acknowledgement_of_a_gap_waits_for_more() {
+    // Past the quick acknowledgements of the beginning, and with a round trip of 10 ms: a twentieth, and what the timer
+    // may be late.
+    let before = quick_ones();
+    check_established(
+        Profile { receive_buffer: 65_535, ..plain() },
+        &format!(
+            "{before}
+             +10 < . 1701:1801(100) ack 1 win 65535
+             +0.01 < . 1801:1901(100) ack 1 win 65535
+             +0.01 < . 1901:2001(100) ack 1 win 65535
+             +0.01 < . 2001:2101(100) ack 1 win 65535
+             +0.01 < . 2101:2201(100) ack 1 win 65535
+             +5 < . 2201:2301(100) ack 1 win 65535
+             +0.1 < . 1601:1701(100) ack 1 win 65535
+             +5 wait"
+        ),
+        expect![[r#"
+            1 < P. 1:101(100) ack 1 win 65535
+                > . 1:1(0) ack 101 win 65435
+                ! Readable(100)
+            1 read 100
+            2 < P. 101:201(100) ack 1 win 65535
+                > . 1:1(0) ack 201 win 65335
+                ! Readable(200)
+            2 read 100
+            3 < P. 201:301(100) ack 1 win 65535
+                > . 1:1(0) ack 301 win 65235
+                ! Readable(300)
+            3 read 100
+            4 < P. 301:401(100) ack 1 win 65535
+                > . 1:1(0) ack 401 win 65135
+                ! Readable(400)
+            4 read 100
+            5 < P. 401:501(100) ack 1 win 65535
+                > . 1:1(0) ack 501 win 65035
+                ! Readable(500)
+            5 read 100
+            6 < P. 501:601(100) ack 1 win 65535
+                > . 1:1(0) ack 601 win 64935
+                ! Readable(600)
+            6 read 100
+            7 < P. 601:701(100) ack 1 win 65535
+                > . 1:1(0) ack 701 win 64835
+                ! Readable(700)
+            7 read 100
+            8 < P. 701:801(100) ack 1 win 65535
+                > . 1:1(0) ack 801 win 64735
+                ! Readable(800)
+            8 read 100
+            9 < P. 801:901(100) ack 1 win 65535
+                > . 1:1(0) ack 901 win 64635
+                ! Readable(900)
+            9 read 100
+            10 < P. 901:1001(100) ack 1 win 65535
+                > . 1:1(0) ack 1001 win 64535
+                ! Readable(1000)
+            10 read 100
+            11 < P. 1001:1101(100) ack 1 win 65535
+                > . 1:1(0) ack 1101 win 65435
+                ! Readable(1100)
+            11 read 100
+            12 < P. 1101:1201(100) ack 1 win 65535
+                > . 1:1(0) ack 1201 win 65335
+                ! Readable(1200)
+            12 read 100
+            13 < P. 1201:1301(100) ack 1 win 65535
+                > . 1:1(0) ack 1301 win 65235
+                ! Readable(1300)
+            13 read 100
+            14 < P. 1301:1401(100) ack 1 win 65535
+                > . 1:1(0) ack 1401 win 65135
+                ! Readable(1400)
+            14 read 100
+            15 < P. 1401:1501(100) ack 1 win 65535
+                > . 1:1(0) ack 1501 win 65035
+                ! Readable(1500)
+            15 read 100
+            16 < P. 1501:1601(100) ack 1 win 65535
+                > . 1:1(0) ack 1601 win 64935
+                ! Readable(1600)
+            16 read 100
+            26 < . 1701:1801(100) ack 1 win 65535
+                > . 1:1(0) ack 1601 win 64935 <sack 1701:1801>
+            26.01 < . 1801:1901(100) ack 1 win 65535
+                > . 1:1(0) ack 1601 win 64935 <sack 1701:1901>
+            26.02 < . 1901:2001(100) ack 1 win 65535
+                > . 1:1(0) ack 1601 win 64935 <sack 1701:2001>
+            26.03 < . 2001:2101(100) ack 1 win 65535
+            26.04 < . 2101:2201(100) ack 1 win 65535
+            26.63 tick
+                > . 1:1(0) ack 1601 win 64935 <sack 1701:2201>
+            31.04 < . 2201:2301(100) ack 1 win 65535
+            31.14 < . 1601:1701(100) ack 1 win 65535
+                > . 1:1(0) ack 2301 win 64235
+                ! Readable(2300)
+            36.14 wait
+        "#]],
+    );
+}
+
+#[test]
+fn a_new_gap_is_told_of_at_once_again() {
+    let before = quick_ones();
+    check_established(
+        Profile { receive_buffer: 65_535, ..plain() },
+        &format!(
+            "{before}
+             +10 < . 1701:1801(100) ack 1 win 65535
+             +0.01 < . 1801:1901(100) ack 1 win 65535
+             +0.01 < . 1901:2001(100) ack 1 win 65535
+             +0.01 < . 2101:2201(100) ack 1 win 65535
+             +0.01 < . 1601:1701(100) ack 1 win 65535
+             +0.01 < . 2201:2301(100) ack 1 win 65535
+             +0.01 < . 2301:2401(100) ack 1 win 65535
+             +0.01 < . 2401:2501(100) ack 1 win 65535
+             +5 wait"
+        ),
+        expect![[r#"
+            1 < P. 1:101(100) ack 1 win 65535
+                > . 1:1(0) ack 101 win 65435
+                ! Readable(100)
+            1 read 100
+            2 < P. 101:201(100) ack 1 win 65535
+                > . 1:1(0) ack 201 win 65335
+                ! Readable(200)
+            2 read 100
+            3 < P. 201:301(100) ack 1 win 65535
+                > . 1:1(0) ack 301 win 65235
+                ! Readable(300)
+            3 read 100
+            4 < P. 301:401(100) ack 1 win 65535
+                > . 1:1(0) ack 401 win 65135
+                ! Readable(400)
+            4 read 100
+            5 < P. 401:501(100) ack 1 win 65535
+                > . 1:1(0) ack 501 win 65035
+                ! Readable(500)
+            5 read 100
+            6 < P. 501:601(100) ack 1 win 65535
+                > . 1:1(0) ack 601 win 64935
+                ! Readable(600)
+            6 read 100
+            7 < P. 601:701(100) ack 1 win 65535
+                > . 1:1(0) ack 701 win 64835
+                ! Readable(700)
+            7 read 100
+            8 < P. 701:801(100) ack 1 win 65535
+                > . 1:1(0) ack 801 win 64735
+                ! Readable(800)
+            8 read 100
+            9 < P. 801:901(100) ack 1 win 65535
+                > . 1:1(0) ack 901 win 64635
+                ! Readable(900)
+            9 read 100
+            10 < P. 901:1001(100) ack 1 win 65535
+                > . 1:1(0) ack 1001 win 64535
+                ! Readable(1000)
+            10 read 100
+            11 < P. 1001:1101(100) ack 1 win 65535
+                > . 1:1(0) ack 1101 win 65435
+                ! Readable(1100)
+            11 read 100
+            12 < P. 1101:1201(100) ack 1 win 65535
+                > . 1:1(0) ack 1201 win 65335
+                ! Readable(1200)
+            12 read 100
+            13 < P. 1201:1301(100) ack 1 win 65535
+                > . 1:1(0) ack 1301 win 65235
+                ! Readable(1300)
+            13 read 100
+            14 < P. 1301:1401(100) ack 1 win 65535
+                > . 1:1(0) ack 1401 win 65135
+                ! Readable(1400)
+            14 read 100
+            15 < P. 1401:1501(100) ack 1 win 65535
+                > . 1:1(0) ack 1501 win 65035
+                ! Readable(1500)
+            15 read 100
+            16 < P. 1501:1601(100) ack 1 win 65535
+                > . 1:1(0) ack 1601 win 64935
+                ! Readable(1600)
+            16 read 100
+            26 < . 1701:1801(100) ack 1 win 65535
+                > . 1:1(0) ack 1601 win 64935 <sack 1701:1801>
+            26.01 < . 1801:1901(100) ack 1 win 65535
+                > . 1:1(0) ack 1601 win 64935 <sack 1701:1901>
+            26.02 < . 1901:2001(100) ack 1 win 65535
+                > . 1:1(0) ack 1601 win 64935 <sack 1701:2001>
+            26.03 < . 2101:2201(100) ack 1 win 65535
+            26.04 < . 1601:1701(100) ack 1 win 65535
+                > . 1:1(0) ack 2001 win 64535 <sack 2101:2201>
+                ! Readable(2000)
+            26.05 < . 2201:2301(100) ack 1 win 65535
+                > . 1:1(0) ack 2001 win 64535 <sack 2101:2301>
+            26.06 < . 2301:2401(100) ack 1 win 65535
+                > . 1:1(0) ack 2001 win 64535 <sack 2101:2401>
+            26.07 < . 2401:2501(100) ack 1 win 65535
+            26.67 tick
+                > . 1:1(0) ack 2001 win 64535 <sack 2101:2501>
+            31.07 wait
+        "#]],
+    );
+}
+
+/// Sixteen segments, each of which is acknowledged at once.
+fn quick_ones() -> String {
+    (0..16)
+        .map(|n| format!("+1 < P. {}:{}(100) ack 1 win 65535\n+0 read 100\n", 1 + 100 * n, 101 + 100 * n))
+        .collect()
+}
+
+#[test]
+fn full_segments_are_acknowledged_when_they_are_read_if_the_window_has_not_moved() {
+    // RFC 1122 wants an acknowledgement of every second. Linux sends it as soon as the window it would offer is no
+    // smaller than the last one, and that is so only once the program has read.
+    let script: String = (0..18)
+        .map(|n| format!("+1 < P. {}:{}(100) ack 1 win 65535\n+0 read 100\n", 1 + 100 * n, 101 + 100 * n))
+        .collect();
+    check_established(
+        Profile { receive_buffer: 65_535, ..plain() },
+        &format!(
+            "{script}
+             +10 < . 1801:2801(1000) ack 1 win 65535
+             +0 < . 2801:3801(1000) ack 1 win 65535
+             +0 < . 3801:4801(1000) ack 1 win 65535
+             +0 < . 4801:5801(1000) ack 1 win 65535
+             +0.05 read 4000
+             +0 < . 5801:6801(1000) ack 1 win 65535
+             +0 read 1000
+             +0 < . 6801:7801(1000) ack 1 win 65535
+             +0 read 1000"
+        ),
+        expect![[r#"
+            1 < P. 1:101(100) ack 1 win 65535
+                > . 1:1(0) ack 101 win 65435
+                ! Readable(100)
+            1 read 100
+            2 < P. 101:201(100) ack 1 win 65535
+                > . 1:1(0) ack 201 win 65335
+                ! Readable(200)
+            2 read 100
+            3 < P. 201:301(100) ack 1 win 65535
+                > . 1:1(0) ack 301 win 65235
+                ! Readable(300)
+            3 read 100
+            4 < P. 301:401(100) ack 1 win 65535
+                > . 1:1(0) ack 401 win 65135
+                ! Readable(400)
+            4 read 100
+            5 < P. 401:501(100) ack 1 win 65535
+                > . 1:1(0) ack 501 win 65035
+                ! Readable(500)
+            5 read 100
+            6 < P. 501:601(100) ack 1 win 65535
+                > . 1:1(0) ack 601 win 64935
+                ! Readable(600)
+            6 read 100
+            7 < P. 601:701(100) ack 1 win 65535
+                > . 1:1(0) ack 701 win 64835
+                ! Readable(700)
+            7 read 100
+            8 < P. 701:801(100) ack 1 win 65535
+                > . 1:1(0) ack 801 win 64735
+                ! Readable(800)
+            8 read 100
+            9 < P. 801:901(100) ack 1 win 65535
+                > . 1:1(0) ack 901 win 64635
+                ! Readable(900)
+            9 read 100
+            10 < P. 901:1001(100) ack 1 win 65535
+                > . 1:1(0) ack 1001 win 64535
+                ! Readable(1000)
+            10 read 100
+            11 < P. 1001:1101(100) ack 1 win 65535
+                > . 1:1(0) ack 1101 win 65435
+                ! Readable(1100)
+            11 read 100
+            12 < P. 1101:1201(100) ack 1 win 65535
+                > . 1:1(0) ack 1201 win 65335
+                ! Readable(1200)
+            12 read 100
+            13 < P. 1201:1301(100) ack 1 win 65535
+                > . 1:1(0) ack 1301 win 65235
+                ! Readable(1300)
+            13 read 100
+            14 < P. 1301:1401(100) ack 1 win 65535
+                > . 1:1(0) ack 1401 win 65135
+                ! Readable(1400)
+            14 read 100
+            15 < P. 1401:1501(100) ack 1 win 65535
+                > . 1:1(0) ack 1501 win 65035
+                ! Readable(1500)
+            15 read 100
+            16 < P. 1501:1601(100) ack 1 win 65535
+                > . 1:1(0) ack 1601 win 64935
+                ! Readable(1600)
+            16 read 100
+            17 < P. 1601:1701(100) ack 1 win 65535
+                ! Readable(1700)
+            17 read 100
+                > . 1:1(0) ack 1701 win 64835
+            18 < P. 1701:1801(100) ack 1 win 65535
+                ! Readable(1800)
+            18 read 100
+                > . 1:1(0) ack 1801 win 64735
+            28 < . 1801:2801(1000) ack 1 win 65535
+                ! Readable(2800)
+            28 < . 2801:3801(1000) ack 1 win 65535
+                ! Readable(3800)
+            28 < . 3801:4801(1000) ack 1 win 65535
+                ! Readable(4800)
+            28 < . 4801:5801(1000) ack 1 win 65535
+                ! Readable(5800)
+            28.05 read 4000
+                > . 1:1(0) ack 5801 win 65535
+            28.05 < . 5801:6801(1000) ack 1 win 65535
+                ! Readable(6800)
+            28.05 read 1000
+            28.05 < . 6801:7801(1000) ack 1 win 65535
+                ! Readable(7800)
+            28.05 read 1000
+                > . 1:1(0) ack 7801 win 65535
+        "#]],
+    );
+}

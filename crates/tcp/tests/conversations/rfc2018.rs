@@ -23,6 +23,7 @@ fn s4_blocks_report_the_latest_first() {
             2 < . 5001:6001(1000) ack 1 win 65535
                 > . 1:1(0) ack 1 win 65535 <sack 5001:6001,sack 3001:4001,sack 1001:2001>
             3 < . 2001:3001(1000) ack 1 win 65535
+            3.6 tick
                 > . 1:1(0) ack 1 win 65535 <sack 1001:4001,sack 5001:6001>
             4 < . 1:1001(1000) ack 1 win 65535
                 > . 1:1(0) ack 4001 win 65535 <sack 5001:6001>
@@ -41,7 +42,8 @@ fn s3_beside_timestamps_there_is_room_for_three_blocks() {
         "+0 < . 1001:2001(1000) ack 1 win 65535 <ts 1010 10>
          +1 < . 3001:4001(1000) ack 1 win 65535 <ts 1010 10>
          +1 < . 5001:6001(1000) ack 1 win 65535 <ts 1010 10>
-         +1 < . 7001:8001(1000) ack 1 win 65535 <ts 1010 10>",
+         +1 < . 7001:8001(1000) ack 1 win 65535 <ts 1010 10>
+         +1 wait",
         expect![[r#"
             0 < . 1001:2001(1000) ack 1 win 65535 <ts 1010 10>
                 > . 1:1(0) ack 1 win 65535 <ts 10 1000,sack 1001:2001>
@@ -50,7 +52,6 @@ fn s3_beside_timestamps_there_is_room_for_three_blocks() {
             2 < . 5001:6001(1000) ack 1 win 65535 <ts 1010 10>
                 > . 1:1(0) ack 1 win 65535 <ts 12 1000,sack 5001:6001,sack 3001:4001,sack 1001:2001>
             3 < . 7001:8001(1000) ack 1 win 65535 <ts 1010 10>
-                > . 1:1(0) ack 1 win 65535 <ts 13 1000,sack 7001:8001,sack 5001:6001,sack 3001:4001>
         "#]],
     );
 }
