@@ -52,6 +52,9 @@ fn s3_beside_timestamps_there_is_room_for_three_blocks() {
             2 < . 5001:6001(1000) ack 1 win 65535 <ts 1010 10>
                 > . 1:1(0) ack 1 win 65535 <ts 12 1000,sack 5001:6001,sack 3001:4001,sack 1001:2001>
             3 < . 7001:8001(1000) ack 1 win 65535 <ts 1010 10>
+            3.6 tick
+                > . 1:1(0) ack 1 win 65535 <ts 13 1000,sack 7001:8001,sack 5001:6001,sack 3001:4001>
+            4 wait
         "#]],
     );
 }
