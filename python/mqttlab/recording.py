@@ -33,7 +33,10 @@ SCHEMA_VERSION = 2
 TABLES = ("messages", "packets", "control_packets", "network_metrics", "events", "resources", "clients")
 
 # Columns that schema version 1 did not have: empty in its recordings. A test holds this list to docs/recording.md.
-ADDED: dict[str, dict[str, pl.DataType]] = {}
+ADDED: dict[str, dict[str, pl.DataType]] = {
+    "messages": {"cause": pl.String()},
+    "clients": {"under_way": pl.UInt64(), "unknown": pl.UInt64()},
+}
 
 
 class RecordingError(MqttlabError):
@@ -127,7 +130,7 @@ class Recording:
 
     @cached_property
     def messages(self) -> pl.DataFrame:
-        """One row per message per receiver, plus the lost and the unsent; with the groups of both ends."""
+        """One row per message per receiver, what did not arrive too, and the unsent; with the groups of both ends."""
         messages = self.table("messages")
         if messages.is_empty():
             return messages

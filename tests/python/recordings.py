@@ -15,8 +15,8 @@ MS = 1_000_000
 
 MESSAGE_SCHEMA: dict[str, Any] = {
     "publisher": pl.UInt32, "sequence": pl.UInt32, "topic": pl.String, "subscriber": pl.UInt32, "fate": pl.String,
-    "phase": pl.String, "qos": pl.UInt8, "qos_delivered": pl.UInt8, "payload_bytes": pl.UInt32, "retain": pl.Boolean,
-    "retained": pl.Boolean, "dup": pl.Boolean, "out_of_order": pl.Boolean, "late": pl.Boolean,
+    "cause": pl.String, "phase": pl.String, "qos": pl.UInt8, "qos_delivered": pl.UInt8, "payload_bytes": pl.UInt32,
+    "retain": pl.Boolean, "retained": pl.Boolean, "dup": pl.Boolean, "out_of_order": pl.Boolean, "late": pl.Boolean,
     "identified": pl.String, "intended_ns": pl.UInt64, "sent_ns": pl.UInt64, "written_ns": pl.UInt64,
     "acknowledged_ns": pl.UInt64, "received_ns": pl.UInt64, "latency_ns": pl.UInt64,
 }
@@ -52,6 +52,7 @@ class Message:
     subscriber: int | None = 1
     qos: int = 0
     fate: str = "delivered"
+    cause: str | None = None
     phase: str = "measurement"
     out_of_order: bool = False
     late: bool = False
@@ -63,9 +64,10 @@ class Message:
         sent = None if self.fate == "unsent" else intended
         return {
             "publisher": self.publisher, "sequence": self.sequence, "topic": "t", "subscriber": self.subscriber,
-            "fate": self.fate, "phase": self.phase, "qos": self.qos, "qos_delivered": None, "payload_bytes": 100,
-            "retain": False, "retained": False, "dup": False, "out_of_order": self.out_of_order, "late": self.late,
-            "identified": "payload", "intended_ns": intended, "sent_ns": sent, "written_ns": sent,
+            "fate": self.fate, "cause": self.cause, "phase": self.phase, "qos": self.qos, "qos_delivered": None,
+            "payload_bytes": 100, "retain": False, "retained": False, "dup": False,
+            "out_of_order": self.out_of_order, "late": self.late, "identified": "payload",
+            "intended_ns": intended, "sent_ns": sent, "written_ns": sent,
             "acknowledged_ns": sent + 2 * MS if sent is not None and self.qos else None,
             "received_ns": None if latency is None else intended + latency, "latency_ns": latency,
         }

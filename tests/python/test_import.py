@@ -137,7 +137,7 @@ def test_a_table_becomes_messages_with_their_fates(tmp_path: Path) -> None:
     recording = imported(tmp_path, written(tmp_path / "t.csv", TABLE), evidence="csv")
     rows = recording.messages.select("publisher", "sequence", "subscriber", "fate", "latency_ns").rows()
     assert sorted(rows, key=str) == sorted([
-        (0, 0, 1, "delivered", 50_000_000), (0, 0, 2, "lost", None),
+        (0, 0, 1, "delivered", 50_000_000), (0, 0, 2, "under_way", None),
         (0, 1, 1, "delivered", 30_000_000), (0, 1, 1, "duplicate", 90_000_000),
         (3, 0, None, "unsent", None),
     ], key=str)

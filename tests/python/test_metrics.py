@@ -27,6 +27,20 @@ def test_counts_keep_sent_lost_unsent_and_duplicates_apart(tmp_path: Path) -> No
     assert row["messages_lost_percent"] == pytest.approx(100 / 7)
 
 
+def test_lost_under_way_and_unknown_are_counted_apart_and_percentages_are_of_what_was_to_be_delivered(
+    tmp_path: Path,
+) -> None:
+    rows = [Message(i) for i in range(4)]
+    rows += [Message(4, None, fate="lost", cause="queue_full"), Message(5, None, fate="under_way")]
+    # Of a shared subscription's member that nobody knows.
+    rows += [Message(6, None, fate="under_way", subscriber=None), Message(7, None, fate="unknown")]
+    row = metrics.application(Recording.open(write(tmp_path / "run", rows))).row(0, named=True)
+    fates = ("delivered", "lost", "under_way", "unknown")
+    assert [row[f"messages_{fate}"] for fate in fates] == [4, 1, 2, 1]
+    assert row["deliveries_expected"] == 8
+    assert row["messages_lost_percent"] == pytest.approx(12.5)
+
+
 def test_latency_statistics_are_those_of_first_deliveries(tmp_path: Path) -> None:
     rows = [Message(i, float(i + 1)) for i in range(100)] + [Message(0, 5000, fate="duplicate")]
     row = metrics.application(Recording.open(write(tmp_path / "run", rows))).row(0, named=True)

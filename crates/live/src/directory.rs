@@ -1,7 +1,7 @@
 //! Who is who in a live run, as the plan's roster numbers it and the recording stores it.
 
 use mqttlab_plan::{Plan, Roster};
-use mqttlab_recording::{Client, Layout, Topic};
+use mqttlab_recording::{Client, Layout, Session, Topic};
 
 use crate::clock::Clock;
 
@@ -25,7 +25,12 @@ impl Directory {
             topics: roster
                 .topics()
                 .iter()
-                .map(|topic| Topic { name: topic.name.clone(), receivers: topic.receivers })
+                .map(|topic| Topic {
+                    name: topic.name.clone(),
+                    receivers: topic.receivers,
+                    shares: topic.shares,
+                    relayed: topic.relayed,
+                })
                 .collect(),
             receivers: roster.receivers().to_vec(),
             measurement_end_ns: u64::MAX,
@@ -56,6 +61,7 @@ fn clients(plan: &Plan) -> Vec<Client> {
         name: group.client_id(client),
         group: group.name.clone(),
         host: group.host_of(client) as u16,
+        session: Some(Session { expiry_ns: group.mqtt.session_expiry().map(|expiry| expiry.as_ns()) }),
     };
     plan.clients().map(of).collect()
 }

@@ -26,6 +26,8 @@ pub struct Audience {
     pub clients: BTreeSet<u32>,
     /// Shared subscriptions.
     pub shares: u32,
+    /// Whether a relay makes copies.
+    pub relayed: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -69,6 +71,7 @@ impl<'p> Subscriptions<'p> {
     pub fn audience(&self, topic: &str) -> Audience {
         let (mut clients, mut shares) = (BTreeSet::new(), BTreeSet::new());
         let mut names = BTreeSet::from([topic.to_owned()]);
+        let mut relayed = false;
         for _ in 0..=RELAY_ROUNDS {
             let mut copies = BTreeSet::new();
             for name in &names {
@@ -81,9 +84,10 @@ impl<'p> Subscriptions<'p> {
                         .extend(self.relay(taker.group).map(|relay| format!("{name}{}", relay.topic_suffix)));
                 });
             }
+            relayed |= !copies.is_empty();
             names = copies;
         }
-        Audience { clients, shares: shares.len() as u32 }
+        Audience { clients, shares: shares.len() as u32, relayed }
     }
 
     fn relay(&self, group: usize) -> Option<&Relay> {

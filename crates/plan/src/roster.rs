@@ -4,7 +4,7 @@
 //! because a message's expected deliveries are counted when it is sent. The live run and the simulator number alike.
 //!
 //! What it does not know: which member of a shared subscription (`$share/...`) the broker chooses. Nothing is
-//! expected of any of them, so that nothing of theirs counts as lost; the figures expect one delivery.
+//! expected of any of them; one delivery is expected of all of them together.
 
 use std::collections::BTreeMap;
 
@@ -29,6 +29,10 @@ pub struct Entry {
     pub receivers: u32,
     /// How many deliveries a message causes: one for each receiver, and one for each shared subscription.
     pub deliveries: u32,
+    /// How many shared subscriptions it belongs to.
+    pub shares: u32,
+    /// Whether a relay makes copies of its messages.
+    pub relayed: bool,
 }
 
 impl Roster {
@@ -73,7 +77,7 @@ impl Roster {
     fn number(&mut self, name: String) -> u32 {
         let next = self.numbers.len() as u32;
         *self.numbers.entry(name.clone()).or_insert_with(|| {
-            self.topics.push(Entry { name, receivers: 0, deliveries: 0 });
+            self.topics.push(Entry { name, receivers: 0, deliveries: 0, shares: 0, relayed: false });
             next
         })
     }
@@ -83,6 +87,7 @@ impl Roster {
         for topic in &mut self.topics {
             let audience = subscriptions.audience(&topic.name);
             topic.deliveries = audience.clients.len() as u32 + audience.shares;
+            (topic.shares, topic.relayed) = (audience.shares, audience.relayed);
             let next = sets.len() as u32;
             topic.receivers = *sets.entry(audience.clients.into_iter().collect()).or_insert(next);
         }

@@ -4,7 +4,7 @@ use mqttlab_mqtt::client::ClientOptions;
 use mqttlab_mqtt::{Qos, Version};
 use mqttlab_units::Duration;
 
-use crate::{Group, ProtocolVersion};
+use crate::{Group, MqttPlan, ProtocolVersion};
 
 impl Group {
     /// How its clients' sessions are configured.
@@ -19,6 +19,17 @@ impl Group {
             retry: mqtt.retry.map(|retry| retry.interval),
             // Counted from the start of the TCP connection, by the client's own timer.
             connect_timeout: self.reconnect.connect_timeout,
+        }
+    }
+}
+
+impl MqttPlan {
+    /// How long a session outlives its connection; `None`: for ever, as those of MQTT 3.x that are not clean.
+    pub fn session_expiry(&self) -> Option<Duration> {
+        match self.version {
+            ProtocolVersion::V5 => Some(Duration::from_s(self.session_expiry_s.into())),
+            _ if self.clean_session => Some(Duration::ZERO),
+            _ => None,
         }
     }
 }

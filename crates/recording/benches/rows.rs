@@ -194,10 +194,11 @@ fn frame(number: u32) -> Frame {
 }
 
 fn layout() -> Layout {
-    let client = |number: u32| Client { name: format!("c{number}"), group: "g".into(), host: 0 };
+    let client =
+        |number: u32| Client { name: format!("c{number}"), group: "g".into(), host: 0, session: None };
     Layout {
         clients: (0..101).map(client).collect(),
-        topics: vec![Topic { name: "t".into(), receivers: 0 }],
+        topics: vec![Topic { name: "t".into(), receivers: 0, shares: 0, relayed: false }],
         receivers: vec![vec![100]],
         measurement_end_ns: u64::MAX,
         ..Layout::default()

@@ -13,7 +13,7 @@ use crate::finish::{self, Summary};
 use crate::layout::Layout;
 use crate::packets::PacketTables;
 use crate::record::Record;
-use crate::rows::{Acknowledged, Event, Received, Resource, Sent, Unsent};
+use crate::rows::{Acknowledged, Dropped, Event, Gap, Received, Resource, Sent, Unsent};
 use crate::run::{Ending, RunFacts};
 use crate::spool::{self, Spool};
 use crate::tables::{ControlPacketRow, NetworkMetricRow, PacketRow};
@@ -76,6 +76,16 @@ impl DirectRecorder {
     /// A message arrived.
     pub fn received(&mut self, row: &Received) -> Result<()> {
         self.push(Spool::Received, row, &[])
+    }
+
+    /// A message will not reach a receiver any more.
+    pub fn dropped(&mut self, row: &Dropped) -> Result<()> {
+        self.push(Spool::Dropped, row, &[])
+    }
+
+    /// The evidence is not whole for a time.
+    pub fn gap(&mut self, row: &Gap) -> Result<()> {
+        self.push(Spool::Gaps, row, &[])
     }
 
     /// Something happened once.

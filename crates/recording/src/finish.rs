@@ -5,17 +5,20 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use mqttlab_units::Instant;
 use serde::Serialize;
 
 use crate::claim::{self, Claim};
 use crate::error::{Context, Error, Result};
+use crate::fate::{Attendance, Judge, Missing};
 use crate::frames::FrameAnalyser;
+use crate::gather::for_each;
 use crate::identifier;
-use crate::join::{self, Fates, Tally, for_each};
+use crate::join::{self, Fates, Tally};
 use crate::layout::Layout;
 use crate::packets::{self, LinkTally, Network};
 use crate::recorder::Strain;
-use crate::rows::{Event, EventKind, Resource};
+use crate::rows::{Event, EventKind, Gap, Resource};
 use crate::run::{self, Ending, RunFacts, Said};
 use crate::spool::Spool;
 use crate::table::{FileSize, TableWriter};
@@ -58,7 +61,9 @@ pub fn finalise(dir: &Path, finish: Finish<'_>) -> Result<Summary> {
     let _claim = finish.claim.map_or_else(|| Claim::resume(dir), Ok)?;
     refuse_finished(dir)?;
     let network = packets::convert(dir, dir, &layout, finish.analyser, finish.captures)?;
-    let run = Said { facts: &finish.facts, ending: &finish.ending, strain: finish.strain, running: false };
+    let missing = Missing { rows: finish.strain.rows_lost > 0, end: false };
+    let (facts, ending, strain) = (&finish.facts, &finish.ending, finish.strain);
+    let run = Said { facts, ending, strain, missing, running: false };
     complete(dir, dir, &layout, network, &run)
 }
 
@@ -76,8 +81,9 @@ pub fn recover(dir: &Path, out: Option<&Path>, analyser: &mut dyn FrameAnalyser)
     }
     let network = packets::convert(dir, to, &layout, analyser, false)?;
     let ending = Ending::Incomplete(UNFINISHED.into());
-    let strain = Strain::default();
-    let run = Said { facts: &RunFacts::default(), ending: &ending, strain, running: false };
+    let (facts, strain, missing) =
+        (&RunFacts::default(), Strain::default(), Missing { rows: false, end: true });
+    let run = Said { facts, ending: &ending, strain, missing, running: false };
     complete(dir, to, &layout, network, &run)
 }
 
@@ -104,6 +110,10 @@ fn copy_and_complete(dir: &Path, out: &Path, analyser: &mut dyn FrameAnalyser) -
     {
         fs::copy(spool.path(dir), spool.path(out)).on("copy", &spool.path(dir))?;
     }
+    // Older runs have none.
+    for spool in [Spool::Dropped, Spool::Gaps].into_iter().filter(|spool| spool.path(dir).exists()) {
+        fs::copy(spool.path(dir), spool.path(out)).on("copy", &spool.path(dir))?;
+    }
     let network = packets::convert(dir, out, &layout, analyser, false)?;
     let now = identifier::unix_now_ns().map_or_else(|| "an unknown time".into(), run::rfc3339);
     let ending = Ending::Incomplete(if running {
@@ -111,7 +121,10 @@ fn copy_and_complete(dir: &Path, out: &Path, analyser: &mut dyn FrameAnalyser) -
     } else {
         UNFINISHED.into()
     });
-    let run = Said { facts: &RunFacts::default(), ending: &ending, strain: Strain::default(), running };
+    // What is not there of a run that goes on is under way, as far as anybody knows.
+    let missing = Missing { rows: false, end: !running };
+    let (facts, strain) = (&RunFacts::default(), Strain::default());
+    let run = Said { facts, ending: &ending, strain, missing, running };
     complete(out, out, &layout, network, &run)
 }
 
@@ -138,7 +151,8 @@ pub(crate) fn complete_direct(
     facts: &RunFacts,
     ending: &Ending,
 ) -> Result<Summary> {
-    complete(dir, dir, layout, network, &Said { facts, ending, strain: Strain::default(), running: false })
+    let (strain, missing) = (Strain::default(), Missing::default());
+    complete(dir, dir, layout, network, &Said { facts, ending, strain, missing, running: false })
 }
 
 /// Everything but the network: the other tables, the word on the whole, and the end of the spools.
@@ -150,10 +164,12 @@ fn complete(
     said: &Said<'_>,
 ) -> Result<Summary> {
     let mut files = std::mem::take(&mut network.files);
-    let (size, contacts) = events(from, to, layout)?;
+    let (size, contacts, end) = events(from, to, layout)?;
     files.insert("events.parquet".into(), size);
     files.insert("resources.parquet".into(), resources(from, to)?);
-    let (size, tallies, messages) = join::messages(from, to, layout, join::RANGE_ROWS)?;
+    let attendances: Vec<Attendance> = contacts.iter().map(|contact| contact.attendance).collect();
+    let judge = Judge::new(layout, &attendances, gaps(from)?, said.missing, end);
+    let (size, tallies, messages) = join::messages(from, to, layout, &judge, join::RANGE_ROWS)?;
     files.insert("messages.parquet".into(), size);
     files.insert("clients.parquet".into(), clients(to, layout, &contacts, &tallies)?);
     let summary = Summary { dir: to.to_owned(), files, messages, links: network.links };
@@ -172,10 +188,12 @@ struct Contact {
     suback_ns: Option<u64>,
     disconnects: u64,
     reconnects: u64,
+    attendance: Attendance,
 }
 
 impl Contact {
-    fn count(&mut self, event: &Event) {
+    fn count(&mut self, event: &Event, detail: &[u8]) {
+        self.attendance.note(event, detail);
         let took_ns = event.took.map(|took| took.as_ns());
         match event.kind {
             EventKind::Connack => self.connect_ns = self.connect_ns.or(took_ns),
@@ -187,13 +205,16 @@ impl Contact {
     }
 }
 
-fn events(from: &Path, to: &Path, layout: &Layout) -> Result<(FileSize, Vec<Contact>)> {
+/// The events' table, what they say about clients, and when the last one was.
+fn events(from: &Path, to: &Path, layout: &Layout) -> Result<(FileSize, Vec<Contact>, Instant)> {
+    let mut end = Instant::ZERO;
     let mut contacts = vec![Contact::default(); layout.clients.len()];
     let mut table = TableWriter::<EventColumns<'static>>::create(to)?;
     for_each(from, Spool::Events, |event: Event, detail| {
         if let Some(contact) = event.client.and_then(|client| contacts.get_mut(client as usize)) {
-            contact.count(&event);
+            contact.count(&event, detail);
         }
+        end = end.max(event.at);
         let detail = String::from_utf8_lossy(detail);
         let row = EventRow {
             at_ns: event.at.as_ns(),
@@ -204,7 +225,17 @@ fn events(from: &Path, to: &Path, layout: &Layout) -> Result<(FileSize, Vec<Cont
         };
         table.push(|columns, place| columns.set(place, &row))
     })?;
-    Ok((table.finish()?, contacts))
+    Ok((table.finish()?, contacts, end))
+}
+
+/// The times of which the evidence is not whole.
+fn gaps(from: &Path) -> Result<Vec<Gap>> {
+    let mut gaps = Vec::new();
+    for_each(from, Spool::Gaps, |gap: Gap, _| {
+        gaps.push(gap);
+        Ok(())
+    })?;
+    Ok(gaps)
 }
 
 fn resources(from: &Path, to: &Path) -> Result<FileSize> {
@@ -245,6 +276,8 @@ fn clients(to: &Path, layout: &Layout, contacts: &[Contact], tallies: &[Tally]) 
                 .then(|| tally.acknowledged_ns as f64 / tally.acknowledged as f64),
             delivered: tally.delivered,
             lost: tally.lost,
+            under_way: tally.under_way,
+            unknown: tally.unknown,
             duplicates: tally.duplicates,
             out_of_order: tally.out_of_order,
             late: tally.late,

@@ -49,6 +49,10 @@ pub struct Layout {
     pub measurement_end_ns: u64,
     /// A message that takes longer than this is late; `None`: none is.
     pub late_after_ns: Option<u64>,
+    /// Whether the producer writes down every message that is dropped, as the simulator does. What is not written down
+    /// as dropped is then still owed.
+    #[serde(default)]
+    pub drops_are_complete: bool,
 }
 
 /// A client. What it measures is in `clients.parquet`.
@@ -61,6 +65,17 @@ pub struct Client {
     pub group: String,
     /// The host that it lives on.
     pub host: u16,
+    /// What is known about its session; `None` where the events do not tell when it is connected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<Session>,
+}
+
+/// A client's session at the broker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Session {
+    /// How long it outlives its connection; `None`: for ever.
+    pub expiry_ns: Option<u64>,
 }
 
 /// A topic that messages are published to.
@@ -71,6 +86,12 @@ pub struct Topic {
     pub name: String,
     /// Index into [`Layout::receivers`]: the clients to whose subscriptions the topic belongs.
     pub receivers: u32,
+    /// How many shared subscriptions it belongs to: a delivery for each is expected, but of nobody in particular.
+    #[serde(default)]
+    pub shares: u32,
+    /// Whether some of the receivers get a copy that a relay makes.
+    #[serde(default)]
+    pub relayed: bool,
 }
 
 impl Layout {
@@ -109,6 +130,16 @@ impl Layout {
     pub fn receivers_of(&self, topic: u32) -> &[u32] {
         let set = self.topics.get(topic as usize).map(|topic| topic.receivers as usize);
         set.and_then(|set| self.receivers.get(set)).map_or(&[], Vec::as_slice)
+    }
+
+    /// How many shared subscriptions `topic` belongs to.
+    pub fn shares_of(&self, topic: u32) -> u32 {
+        self.topics.get(topic as usize).map_or(0, |topic| topic.shares)
+    }
+
+    /// Whether relays make copies of what is published to `topic`.
+    pub fn is_relayed(&self, topic: u32) -> bool {
+        self.topics.get(topic as usize).is_some_and(|topic| topic.relayed)
     }
 
     /// The name of a topic, or an empty one.

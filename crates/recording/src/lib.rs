@@ -26,8 +26,10 @@ mod direct;
 mod distinct;
 mod encoding;
 mod error;
+mod fate;
 mod finish;
 mod frames;
+mod gather;
 mod hash;
 pub mod identifier;
 pub mod identity;
@@ -53,12 +55,12 @@ pub use frames::{
     FrameAnalyser, HeaderAnalyser, Headers, Judgement, SeenPacket, SeenSegment, SegmentAnalyser,
 };
 pub use hash::{Folded, FoldedHash};
-pub use layout::{Client, Layout, Topic};
+pub use layout::{Client, Layout, Session, Topic};
 pub use packets::LinkTally;
 pub use recorder::{Closed, Recorder, Sink, Strain};
 pub use rows::{
-    Acknowledged, Cause, ControlPacketKind, Direction, Event, EventKind, Frame, FrameFate, Identified,
-    MessageFate, Phase, Process, Received, Resource, Sent, Towards, Unsent,
+    Acknowledged, Cause, ControlPacketKind, Direction, Dropped, Event, EventKind, Frame, FrameFate, Gap,
+    Identified, LossCause, MessageFate, Phase, Process, Received, Resource, Sent, Towards, Unsent,
 };
 pub use run::{Ending, RunFacts};
 pub use spool::holds_rows;

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::error::{Context, Result};
 use crate::frames::{FrameAnalyser, Headers};
-use crate::join::{for_each, ranges};
+use crate::gather::{for_each, ranges};
 use crate::layout::Layout;
 use crate::pcapng::PcapngWriter;
 use crate::record::Record;

@@ -26,7 +26,7 @@ use crate::claim::Claim;
 use crate::error::{Context, Error, Result};
 use crate::layout::Layout;
 use crate::record::Record;
-use crate::rows::{Acknowledged, Event, Frame, Received, Resource, Sent, Unsent};
+use crate::rows::{Acknowledged, Dropped, Event, Frame, Received, Resource, Sent, Unsent};
 use crate::spool::{self, Spool};
 
 /// A recording being written.
@@ -198,6 +198,11 @@ impl Sink {
     /// A message arrived.
     pub fn received(&mut self, row: &Received) {
         self.push(Spool::Received, row, &[]);
+    }
+
+    /// A message will not reach a receiver any more.
+    pub fn dropped(&mut self, row: &Dropped) {
+        self.push(Spool::Dropped, row, &[]);
     }
 
     /// Something happened once.
@@ -460,7 +465,7 @@ mod tests {
     use mqttlab_units::{Duration, Instant};
 
     use super::*;
-    use crate::join::for_each;
+    use crate::gather::for_each;
     use crate::rows::EventKind;
 
     /// A disk that takes its time, and refuses everything beyond `room`, in the middle of a record.

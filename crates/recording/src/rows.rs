@@ -103,6 +103,36 @@ record! {
     }
 }
 
+record! {
+    /// A message that will not reach a receiver any more, as the broker's model, its log or the client's own socket
+    /// knows. A delivery that was made nevertheless is what counts.
+    pub struct Dropped {
+        /// The publishing client.
+        pub publisher: u32,
+        /// Which of its messages.
+        pub sequence: u32,
+        /// Who will not receive it; `None`: nobody who has not.
+        pub subscriber: Option<u32>,
+        /// Why.
+        pub cause: LossCause,
+        /// When it was dropped.
+        pub at: Instant,
+    }
+}
+
+record! {
+    /// A time of which the evidence is not whole: frames that a capture did not hold, a log that was cut. What a
+    /// client sent or received then may be missing from the rows without having been lost.
+    pub struct Gap {
+        /// Whose evidence it is; `None`: everybody's.
+        pub client: Option<u32>,
+        /// From here.
+        pub from: Instant,
+        /// To here.
+        pub until: Instant,
+    }
+}
+
 words! {
     /// How a received message was matched to a sent one.
     pub enum Identified {
@@ -296,14 +326,37 @@ words! {
         Delivered = "delivered",
         /// It arrived, and had arrived before.
         Duplicate = "duplicate",
-        /// It was sent and did not arrive.
+        /// It was sent and will not arrive: it was dropped, or the session that owed it ended, or a later message of
+        /// the same publisher, topic and QoS arrived (MQTT 5 §4.6).
         Lost = "lost",
+        /// It was sent, and had neither arrived nor been lost when the recording ended.
+        UnderWay = "under_way",
+        /// It was sent, and the evidence does not show what became of it.
+        Unknown = "unknown",
         /// It was offered and not sent.
         Unsent = "unsent",
         /// It was sent, and nobody subscribes to its topic.
         NoReceiver = "no_receiver",
         /// It arrived, and nobody is known to have sent it.
         Foreign = "foreign",
+    }
+}
+
+words! {
+    /// Why a message is lost.
+    pub enum LossCause {
+        /// As many messages waited at the broker for the receiver as may.
+        QueueFull = "queue_full",
+        /// QoS 0: as many packets waited at the broker's socket to the receiver as may.
+        SocketFull = "socket_full",
+        /// The session in which it waited for its receiver ended.
+        SessionEnded = "session_ended",
+        /// The receiver had no subscription when the broker had the message.
+        NotSubscribed = "not_subscribed",
+        /// A connection broke, and nobody repeats what it carried.
+        ConnectionLost = "connection_lost",
+        /// A later message of the same publisher, topic and QoS reached the receiver.
+        Overtaken = "overtaken",
     }
 }
 

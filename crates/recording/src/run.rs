@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 
 use crate::SCHEMA_VERSION;
 use crate::error::{Context, Result};
+use crate::fate::Missing;
 use crate::finish::Summary;
 use crate::layout::Layout;
 use crate::recorder::Strain;
@@ -42,6 +43,8 @@ pub(crate) struct Said<'a> {
     pub facts: &'a RunFacts,
     pub ending: &'a Ending,
     pub strain: Strain,
+    /// Which rows may be missing.
+    pub missing: Missing,
     /// Whether this is only a look at a run that has not ended.
     pub running: bool,
 }
@@ -54,7 +57,7 @@ pub(crate) fn write(
     said: &Said<'_>,
     warnings: &[String],
 ) -> Result<()> {
-    let Said { facts, ending, strain, running } = *said;
+    let Said { facts, ending, strain, running, .. } = *said;
     let (name, status, reason) = match ending {
         Ending::Complete => ("run.json", "complete", Value::Null),
         Ending::Incomplete(reason) if running => ("incomplete.json", "running", Value::from(reason.as_str())),

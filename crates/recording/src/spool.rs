@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use crate::SCHEMA_VERSION;
 use crate::error::{Context, Error, Result};
 use crate::record::Record;
-use crate::rows::{Acknowledged, Event, Frame, Received, Resource, Sent, Unsent};
+use crate::rows::{Acknowledged, Dropped, Event, Frame, Gap, Received, Resource, Sent, Unsent};
 
 /// The spools of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,17 +25,21 @@ pub(crate) enum Spool {
     Received,
     Resources,
     Events,
+    Dropped,
+    Gaps,
     Frames,
 }
 
 impl Spool {
-    pub(crate) const ALL: [Spool; 7] = [
+    pub(crate) const ALL: [Spool; 9] = [
         Spool::Sent,
         Spool::Acknowledged,
         Spool::Unsent,
         Spool::Received,
         Spool::Resources,
         Spool::Events,
+        Spool::Dropped,
+        Spool::Gaps,
         Spool::Frames,
     ];
 
@@ -47,6 +51,8 @@ impl Spool {
             Spool::Received => "received",
             Spool::Resources => "resources",
             Spool::Events => "events",
+            Spool::Dropped => "dropped",
+            Spool::Gaps => "gaps",
             Spool::Frames => "frames",
         }
     }
@@ -59,6 +65,8 @@ impl Spool {
             Spool::Unsent => Unsent::SIZE,
             Spool::Received => Received::SIZE,
             Spool::Resources => Resource::SIZE,
+            Spool::Dropped => Dropped::SIZE,
+            Spool::Gaps => Gap::SIZE,
             Spool::Events | Spool::Frames => 0,
         }
     }
@@ -76,7 +84,7 @@ impl Spool {
     pub(crate) const fn batch_bytes(self) -> usize {
         match self {
             Spool::Frames => 256 << 10,
-            Spool::Events | Spool::Resources => 8 << 10,
+            Spool::Events | Spool::Resources | Spool::Dropped | Spool::Gaps => 8 << 10,
             _ => 64 << 10,
         }
     }
@@ -105,6 +113,8 @@ impl Spool {
             Spool::Resources => 73,
             Spool::Events => 21,
             Spool::Frames => 55,
+            // Later ones than that schema.
+            Spool::Dropped | Spool::Gaps => self.least_bytes(),
         }
     }
 }

@@ -3,7 +3,8 @@
 //! Times are nanoseconds since the start of the run; clients, hosts and links are numbered as in `layout.json`.
 
 use crate::rows::{
-    Cause, ControlPacketKind, Direction, EventKind, FrameFate, Identified, MessageFate, Phase, Towards,
+    Cause, ControlPacketKind, Direction, EventKind, FrameFate, Identified, LossCause, MessageFate, Phase,
+    Towards,
 };
 use crate::table::{Columns, Description, table};
 
@@ -17,12 +18,19 @@ table! {
         pub sequence: Option<u32>,
         /// The topic name.
         pub topic: Option<&'a str>,
-        /// The receiving client; empty when the message was not sent or has no receiver.
+        /// The receiving client; empty when the message was not sent or has no receiver, and where a shared
+        /// subscription's member is not known because none received it.
         pub subscriber: Option<u32>,
-        /// `delivered`; `duplicate`: delivered before; `lost`: not delivered to this receiver; `unsent`:
-        /// offered and not sent; `no_receiver`: sent, and nobody subscribes; `foreign`: delivered, and nobody
-        /// is known to have sent it.
+        /// `delivered`; `duplicate`: delivered before; `lost`: this receiver will not get it; `under_way`: it had
+        /// neither arrived nor been lost when the recording ended; `unknown`: the evidence does not show what became
+        /// of it; `unsent`: offered and not sent; `no_receiver`: sent, and nobody subscribes; `foreign`: delivered,
+        /// and nobody is known to have sent it.
         pub fate: MessageFate,
+        /// Why it is lost: `queue_full` at the broker; `socket_full`: the broker's socket to the receiver had no room
+        /// (QoS 0); `session_ended`: the receiver's session at the broker; `not_subscribed`: the receiver was not, when
+        /// the broker had the message; `connection_lost`, and nobody repeats what it carried; `overtaken`: a later
+        /// message of the same publisher, topic and QoS arrived. Empty in recordings of schema version 1.
+        pub cause: Option<LossCause>,
         /// By its intended time: `warm_up`, `measurement` or `cool_down`. Foreign messages by the time they
         /// were received.
         pub phase: Phase,
@@ -269,8 +277,13 @@ table! {
         pub acknowledged_mean_ns: Option<f64>,
         /// Messages delivered to it, without duplicates.
         pub delivered: u64,
-        /// Messages that should have been delivered to it and were not.
+        /// Messages that should have been delivered to it and were lost.
         pub lost: u64,
+        /// Messages that were under way to it when the recording ended. Empty in recordings of schema version 1, which
+        /// count them as lost.
+        pub under_way: u64,
+        /// Messages for it of which the evidence does not show what became. Empty in recordings of schema version 1.
+        pub unknown: u64,
         /// Deliveries of a message that it had already.
         pub duplicates: u64,
         /// Deliveries out of order.

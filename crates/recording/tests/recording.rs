@@ -25,8 +25,8 @@ fn every_message_gets_its_fate_at_every_receiver() {
         0 2 a/b 3 delivered measurement false false false
         0 3 a/b null unsent measurement false false false
         1 0 nobody null no_receiver measurement false false false
-        1 1 a/b 2 lost cool_down false false false
-        1 1 a/b 3 lost cool_down false false false
+        1 1 a/b 2 under_way cool_down false false false
+        1 1 a/b 3 under_way cool_down false false false
         null null null 3 foreign cool_down false false false
     "#]]
     .assert_eq(&table(scratch.path(), "messages", &columns));
@@ -69,8 +69,8 @@ fn clients_are_counted_from_messages_and_events() {
         name lost duplicates out_of_order late foreign disconnects reconnects
         pub-0 0 0 0 0 0 0 0
         pub-1 0 0 0 0 0 1 1
-        sub-0 1 1 1 1 0 0 0
-        sub-1 2 0 0 0 1 0 0
+        sub-0 0 1 1 1 0 0 0
+        sub-1 1 0 0 0 1 0 0
     "#]]
     .assert_eq(&table(scratch.path(), "clients", &columns));
 }
@@ -181,8 +181,8 @@ fn an_import_may_say_who_is_who_at_the_end() {
     let columns = ["topic", "subscriber", "fate"];
     expect![[r#"
         topic subscriber fate
-        a/b 2 lost
-        a/b 3 lost
+        a/b 2 under_way
+        a/b 3 under_way
     "#]]
     .assert_eq(&table(scratch.path(), "messages", &columns));
 }

@@ -15,6 +15,7 @@ mod agenda;
 mod client;
 mod conductor;
 mod connection;
+mod dropped;
 mod evidence;
 mod few;
 mod message;
@@ -31,7 +32,7 @@ mod world;
 use std::collections::BTreeMap;
 
 use mqttlab_plan::{NetworkKind, Plan, Progress, Roster, Verdict};
-use mqttlab_recording::{Client, DirectRecorder, Ending, Layout, RunFacts, SegmentAnalyser, Topic};
+use mqttlab_recording::{Client, DirectRecorder, Ending, Layout, RunFacts, SegmentAnalyser, Session, Topic};
 use serde_json::json;
 
 use evidence::Evidence;
@@ -124,8 +125,14 @@ fn layout(plan: &Plan, roster: &Roster) -> Layout {
         name: group.client_id(client),
         group: group.name.clone(),
         host: group.host_of(client) as u16,
+        session: Some(Session { expiry_ns: group.mqtt.session_expiry().map(|expiry| expiry.as_ns()) }),
     };
-    let topic = |entry: &mqttlab_plan::Entry| Topic { name: entry.name.clone(), receivers: entry.receivers };
+    let topic = |entry: &mqttlab_plan::Entry| Topic {
+        name: entry.name.clone(),
+        receivers: entry.receivers,
+        shares: entry.shares,
+        relayed: entry.relayed,
+    };
     Layout {
         producer: "simulator".into(),
         seed: plan.seed.0,

@@ -27,6 +27,8 @@ pub(crate) struct Server {
     outbox: VecDeque<(Instant, Response)>,
     service: ServiceTime,
     dice: Dice,
+    /// The client of each session that there is or was, by the session's number.
+    pub(crate) session_clients: Vec<u32>,
     /// The connection that it has written to last.
     pub(crate) wrote_to: Option<u32>,
     /// For when it is on the agenda.
@@ -73,6 +75,7 @@ impl Server {
             inbox: VecDeque::new(),
             outbox: VecDeque::new(),
             service: plan.broker.service,
+            session_clients: Vec::new(),
             dice: seed.derive("broker/service").dice(),
             wrote_to: None,
             alarm: None,
@@ -226,16 +229,22 @@ impl World {
             version,
             clean: mqtt.clean_session,
             keep_alive: Duration::from_s(mqtt.keep_alive_s.into()),
-            // Sessions of MQTT 3.x that are not clean never expire.
-            session_expiry: match version {
-                Version::V5 => Some(Duration::from_s(mqtt.session_expiry_s.into())),
-                _ if mqtt.clean_session => Some(Duration::ZERO),
-                _ => None,
-            },
+            session_expiry: mqtt.session_expiry(),
             receive_maximum: if mqtt.receive_maximum == 0 { u16::MAX } else { mqtt.receive_maximum },
             will,
         };
         self.server.broker.handle(self.now, ConnectionId(place), input);
+        self.note_session(place, number);
+    }
+
+    /// Remembers whose session it is: numbers are used again.
+    fn note_session(&mut self, place: u32, client: u32) {
+        let Some(session) = self.server.broker.session_of(ConnectionId(place)) else { return };
+        let clients = &mut self.server.session_clients;
+        if clients.len() <= session.0 as usize {
+            clients.resize(session.0 as usize + 1, client);
+        }
+        clients[session.0 as usize] = client;
     }
 
     /// Takes what the broker says into the outbox; each copy of a message takes its time.
@@ -282,8 +291,8 @@ impl World {
                 (connection, Some((Packet::bare(Kind::Pingresp, 0), encode::BARE_LEN)))
             }
             Output::Close { connection } => (connection, None),
-            Output::Dropped { .. } => {
-                self.tally.dropped_by_broker += 1;
+            Output::Dropped { session, message, cause } => {
+                self.dropped_by_broker(session, message, cause);
                 return None;
             }
             // Tokens say who a message is, and are never used again.

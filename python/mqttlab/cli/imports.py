@@ -116,8 +116,8 @@ def log(
 
     A table has a header line and a line for each delivery; its columns are, in any order: message, publisher,
     subscriber, topic, qos, payload_bytes, intended, sent, received. Times are ISO 8601 or seconds, or numbers in the
-    unit that the column's name ends with (sent_ms, received_ns). `received` is empty where a message was lost, `sent`
-    where it was never sent.
+    unit that the column's name ends with (sent_ms, received_ns). `received` is empty where a message did not
+    arrive, `sent` where it was never sent.
 
     \b
       mqttlab import log --utc-offset +02:00 roundtrip-client1.log roundtrip-client2.log

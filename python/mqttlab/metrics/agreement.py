@@ -13,7 +13,7 @@ from mqttlab.recording import Recording
 
 KEYS = ("publisher_group", "subscriber_group", "qos")
 APPLICATION = ("latency_ms_mean", "latency_ms_p50", "latency_ms_p95", "latency_ms_p99", "messages_sent",
-               "messages_delivered", "messages_lost", "disconnects")
+               "messages_delivered", "messages_lost", "messages_under_way", "messages_unknown", "disconnects")
 NETWORK = ("frames", "frame_bytes", "segments_with_payload", "retransmissions", "mqtt_packets",
            "publish_per_segment_mean")
 

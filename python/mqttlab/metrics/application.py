@@ -12,6 +12,8 @@ from mqttlab.recording import Recording
 
 NS_PER_MS = 1e6
 FIRST_DELIVERY = pl.col("fate") == "delivered"
+# What was to be delivered, whatever became of it.
+EXPECTED = pl.col("fate").is_in(["delivered", "lost", "under_way", "unknown"])
 
 
 def deliveries(recording: Recording) -> pl.DataFrame:
@@ -87,15 +89,16 @@ def _measured(messages: pl.DataFrame) -> pl.DataFrame:
 
 def _counts(messages: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
     offered = pl.struct("publisher", "sequence").filter(~pl.col("fate").is_in(["duplicate", "foreign"]))
-    expected = pl.col("subscriber").is_not_null() & pl.col("fate").is_in(["delivered", "lost"])
     return (
         messages.group_by(keys)
         .agg(
             messages_offered=offered.n_unique(),
             messages_unsent=pl.struct("publisher", "sequence").filter(pl.col("fate") == "unsent").n_unique(),
-            deliveries_expected=expected.sum(),
+            deliveries_expected=EXPECTED.sum(),
             messages_delivered=FIRST_DELIVERY.sum(),
-            messages_lost=(expected & (pl.col("fate") == "lost")).sum(),
+            messages_lost=(pl.col("fate") == "lost").sum(),
+            messages_under_way=(pl.col("fate") == "under_way").sum(),
+            messages_unknown=(pl.col("fate") == "unknown").sum(),
             duplicates=(pl.col("fate") == "duplicate").sum(),
             out_of_order=pl.col("out_of_order").sum(),
             late=pl.col("late").sum(),

@@ -19,9 +19,10 @@ from mqttlab.report import attribution, network
 from mqttlab.report.text import heading, lateness, meaning, number, verdict
 
 APPLICATION_COLUMNS = (
-    "messages_sent", "messages_unsent", "messages_delivered", "messages_lost", "messages_lost_percent", "duplicates",
-    "out_of_order", "late", "disconnects", "latency_ms_min", "latency_ms_mean", "latency_ms_mean_ci95",
-    "latency_ms_p50", "latency_ms_p95", "latency_ms_p99", "latency_ms_max", "throughput_per_s", "goodput_kbit_s",
+    "messages_sent", "messages_unsent", "deliveries_expected", "messages_delivered", "messages_lost",
+    "messages_under_way", "messages_unknown", "messages_lost_percent", "duplicates", "out_of_order", "late",
+    "disconnects", "latency_ms_min", "latency_ms_mean", "latency_ms_mean_ci95", "latency_ms_p50", "latency_ms_p95",
+    "latency_ms_p99", "latency_ms_max", "throughput_per_s", "goodput_kbit_s",
 )
 
 

@@ -15,17 +15,20 @@ from mqttlab.report import attribution, network
 from mqttlab.report.text import heading, lateness, number, verdict
 
 COLUMNS = (
-    "messages_sent", "messages_delivered", "messages_lost", "messages_lost_percent", "duplicates", "disconnects",
-    "latency_ms_min", "latency_ms_mean", "latency_ms_mean_ci95", "latency_ms_p50", "latency_ms_p95",
-    "latency_ms_p99", "latency_ms_max", "throughput_per_s",
+    "messages_sent", "deliveries_expected", "messages_delivered", "messages_lost", "messages_under_way",
+    "messages_unknown", "messages_lost_percent", "duplicates", "disconnects", "latency_ms_min", "latency_ms_mean",
+    "latency_ms_mean_ci95", "latency_ms_p50", "latency_ms_p95", "latency_ms_p99", "latency_ms_max", "throughput_per_s",
 )
 NARROW_COLUMNS = (
-    "messages_sent", "messages_delivered", "messages_lost", "disconnects", "latency_ms_min", "latency_ms_mean",
-    "latency_ms_p50", "latency_ms_p99", "latency_ms_max",
+    "messages_sent", "messages_delivered", "messages_lost", "messages_under_way", "messages_unknown", "disconnects",
+    "latency_ms_min", "latency_ms_mean", "latency_ms_p50", "latency_ms_p99", "latency_ms_max",
 )
 NARROW_LINK_COLUMNS = ("frames", "frames_dropped", "data_rate_kbit_s", "utilisation_percent", "queue_wait_ms_max")
 WIDE = 140
-GROUP_COLUMNS = ("messages_sent", "messages_lost", "latency_ms_mean", "latency_ms_p99", "latency_ms_max")
+GROUP_COLUMNS = (
+    "messages_sent", "messages_delivered", "messages_lost", "messages_under_way", "messages_unknown",
+    "latency_ms_mean", "latency_ms_p99", "latency_ms_max",
+)
 LINK_COLUMNS = (
     "frames", "bytes", "frames_dropped", "drops_by_cause", "data_rate_kbit_s", "utilisation_percent",
     "queue_wait_ms_mean", "queue_wait_ms_max",

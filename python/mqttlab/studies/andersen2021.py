@@ -121,7 +121,9 @@ def measure(recording: Recording) -> Measured:
 def _application(row: Mapping[str, Any]) -> Application:
     return Application(
         messages_sent=row["messages_sent"],
-        messages_lost_percent=_number(row["messages_lost_percent"]),
+        # Published as lost is what had not arrived when the experiment ended, under way or not.
+        messages_lost_percent=100 * (1 - row["messages_delivered"] / row["deliveries_expected"])
+        if row["deliveries_expected"] else float("nan"),
         delay_s_min=_number(row["latency_ms_min"]) / 1000,
         delay_s_mean=_number(row["latency_ms_mean"]) / 1000,
         delay_s_max=_number(row["latency_ms_max"]) / 1000,

@@ -102,7 +102,7 @@ impl Subscriptions {
         let set = *self.sets.entry(receivers).or_insert(next);
         let topics = &mut self.topics;
         *self.numbers.entry((Arc::clone(name), set)).or_insert_with(|| {
-            topics.push(Topic { name: name.to_string(), receivers: set });
+            topics.push(Topic { name: name.to_string(), receivers: set, shares: 0, relayed: false });
             topics.len() as u32 - 1
         })
     }

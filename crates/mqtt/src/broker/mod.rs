@@ -93,6 +93,11 @@ impl Broker {
         self.sessions.get(session.0 as usize)?.as_ref().map(|session| &*session.client)
     }
 
+    /// The session that a connection belongs to; `None` before its CONNECT and after its end.
+    pub fn session_of(&self, connection: ConnectionId) -> Option<SessionId> {
+        self.session_at(connection).map(SessionId)
+    }
+
     /// Sessions, with and without a connection.
     pub fn sessions(&self) -> usize {
         self.by_client.len()

@@ -42,7 +42,12 @@ impl Drop for Scratch {
 
 /// Two publishers, two subscribers to the first of two topics, nobody to the second.
 pub fn layout() -> Layout {
-    let client = |name: &str, group: &str, host| Client { name: name.into(), group: group.into(), host };
+    let client = |name: &str, group: &str, host| Client {
+        name: name.into(),
+        group: group.into(),
+        host,
+        session: None,
+    };
     Layout {
         producer: "live".into(),
         seed: 7,
@@ -57,8 +62,8 @@ pub fn layout() -> Layout {
             client("sub-1", "viewers", 0),
         ],
         topics: vec![
-            Topic { name: "a/b".into(), receivers: 1 },
-            Topic { name: "nobody".into(), receivers: 0 },
+            Topic { name: "a/b".into(), receivers: 1, shares: 0, relayed: false },
+            Topic { name: "nobody".into(), receivers: 0, shares: 0, relayed: false },
         ],
         receivers: vec![vec![], vec![3, 2, 3]],
         warm_up_end_ns: 1_000,

@@ -1,0 +1,183 @@
+//! What became of a message that did not arrive: lost, under way, or unknown.
+//!
+//! ```text
+//!   dropped? ─► lost    gap? ─► unknown    overtaken? ─► lost    session over? ─► lost    otherwise ─► under way
+//! ```
+//!
+//! That a message has not arrived does not mean that it is lost: the recording may end before it comes. It is lost
+//! when whoever had it dropped it, when the session ended that would have delivered it, or when a later message of the
+//! same publisher, topic and QoS arrived, for these keep their order (MQTT 5 §4.6). Where the evidence cannot tell, the
+//! fate is unknown.
+//!
+//! What it does not know: when the broker had a message. At QoS 1 and 2 it had it by the acknowledgement; at QoS 0
+//! nobody says, so that what was sent at QoS 0 before a connection broke is unknown until a later message arrives, unless
+//! the producer writes down everything that is dropped ([`Layout::drops_are_complete`]).
+
+use mqttlab_units::Instant;
+
+use crate::layout::Layout;
+use crate::rows::{Event, EventKind, Gap, LossCause, MessageFate};
+
+/// Which rows may be missing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Missing {
+    /// Some, from any time.
+    pub rows: bool,
+    /// Those that the producer still held when it was killed.
+    pub end: bool,
+}
+
+/// When a client had a connection, a session, a subscription.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Attendance {
+    /// Sessions that began.
+    sessions: u32,
+    /// Whether the present session has a subscription, and since when the broker may have known of it.
+    subscribed: Option<Instant>,
+    /// When a connection last ended that should not have.
+    broke: Option<Instant>,
+    /// Whether it was connected after that.
+    is_away: bool,
+}
+
+impl Attendance {
+    /// Takes an event of the client's into account. They come in order.
+    pub(crate) fn note(&mut self, event: &Event, detail: &[u8]) {
+        match event.kind {
+            EventKind::Connack => {
+                self.is_away = false;
+                if detail != SESSION_PRESENT || self.sessions == 0 {
+                    self.sessions += 1;
+                    self.subscribed = None;
+                }
+            }
+            EventKind::Subscribe => self.subscribed = self.subscribed.or(Some(event.at)),
+            EventKind::Disconnect => (self.broke, self.is_away) = (Some(event.at), true),
+            _ => {}
+        }
+    }
+
+    fn broke_after(&self, at: Instant) -> bool {
+        self.broke.is_some_and(|broke| broke >= at)
+    }
+}
+
+/// A message that has not arrived.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Absent {
+    pub publisher: u32,
+    /// `None`: some member of a shared subscription.
+    pub subscriber: Option<u32>,
+    pub topic: u32,
+    pub qos: u8,
+    pub sent: Instant,
+    pub acknowledged: Option<Instant>,
+    /// Whether it was written down as dropped, and why.
+    pub dropped: Option<LossCause>,
+    /// Whether a later message of the same publisher, topic and QoS reached the receiver.
+    pub overtaken: bool,
+}
+
+/// What the clients' connections say of a message.
+enum Verdict {
+    Lost(LossCause),
+    Unknown,
+}
+
+/// What there is to judge by, beside the rows of messages.
+pub(crate) struct Judge<'a> {
+    layout: &'a Layout,
+    attendances: &'a [Attendance],
+    gaps: Vec<Gap>,
+    missing: Missing,
+    /// When the recording ended.
+    end: Instant,
+}
+
+impl<'a> Judge<'a> {
+    pub(crate) fn new(
+        layout: &'a Layout,
+        attendances: &'a [Attendance],
+        gaps: Vec<Gap>,
+        missing: Missing,
+        end: Instant,
+    ) -> Judge<'a> {
+        Judge { layout, attendances, gaps, missing, end }
+    }
+
+    /// What became of it, and why.
+    pub(crate) fn judge(&self, absent: &Absent) -> (MessageFate, Option<LossCause>) {
+        let lost = |cause| (MessageFate::Lost, Some(cause));
+        let unknown = (MessageFate::Unknown, None);
+        if let Some(cause) = absent.dropped {
+            return lost(cause);
+        }
+        if self.missing.rows || self.has_gap(absent) {
+            return unknown;
+        }
+        if absent.overtaken {
+            return lost(LossCause::Overtaken);
+        }
+        let verdict = if self.layout.drops_are_complete { None } else { self.by_connections(absent) };
+        match verdict {
+            Some(Verdict::Lost(cause)) => lost(cause),
+            Some(Verdict::Unknown) => unknown,
+            None if self.missing.end => unknown,
+            None => (MessageFate::UnderWay, None),
+        }
+    }
+
+    fn has_gap(&self, absent: &Absent) -> bool {
+        let concerns = |client: u32| client == absent.publisher || Some(client) == absent.subscriber;
+        self.gaps.iter().any(|gap| gap.until >= absent.sent && gap.client.is_none_or(concerns))
+    }
+
+    /// What the clients' connections say; `None`: that somebody owes it still.
+    fn by_connections(&self, absent: &Absent) -> Option<Verdict> {
+        let broke = |who: Option<&Attendance>| who.is_some_and(|who| who.broke_after(absent.sent));
+        if absent.qos == 0 && broke(self.attendance(absent.publisher)) {
+            return Some(Verdict::Unknown);
+        }
+        let subscriber = absent.subscriber?;
+        let attendance = self.attendance(subscriber)?;
+        // A copy may still wait at a relay, whatever the publisher has heard from the broker.
+        if self.layout.is_relayed(absent.topic) {
+            return broke(Some(attendance)).then_some(Verdict::Unknown);
+        }
+        let cause = if attendance.sessions > 1 { LossCause::SessionEnded } else { LossCause::NotSubscribed };
+        match attendance.subscribed {
+            None => self.without_session(absent, cause),
+            Some(since) if absent.sent < since => match absent.acknowledged {
+                Some(at) if at <= since => Some(Verdict::Lost(cause)),
+                None if absent.qos > 0 => None,
+                _ => Some(Verdict::Unknown),
+            },
+            Some(_) if self.has_no_session(subscriber, attendance) => {
+                self.without_session(absent, LossCause::SessionEnded)
+            }
+            Some(_) => (absent.qos == 0 && broke(Some(attendance))).then_some(Verdict::Unknown),
+        }
+    }
+
+    /// The receiver has no session when the recording ends. What its publisher still has may yet reach a new one.
+    fn without_session(&self, absent: &Absent, cause: LossCause) -> Option<Verdict> {
+        (absent.qos == 0 || absent.acknowledged.is_some()).then_some(Verdict::Lost(cause))
+    }
+
+    /// Whether a client is away for longer than its session lasts.
+    fn has_no_session(&self, client: u32, attendance: &Attendance) -> bool {
+        let session = self.layout.clients.get(client as usize).and_then(|client| client.session);
+        let away = attendance.broke.filter(|_| attendance.is_away);
+        let away = away.and_then(|broke| self.end.checked_since(broke));
+        let expiry = session.and_then(|session| session.expiry_ns);
+        away.zip(expiry).is_some_and(|(away, expiry_ns)| away.as_ns() >= expiry_ns)
+    }
+
+    fn attendance(&self, client: u32) -> Option<&Attendance> {
+        self.layout.clients.get(client as usize)?.session?;
+        self.attendances.get(client as usize)
+    }
+}
+
+/// What a CONNACK's event says when the broker still had the session.
+const SESSION_PRESENT: &[u8] = b"session present";
