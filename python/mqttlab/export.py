@@ -28,7 +28,7 @@ def summary_tables(recording: Recording, attributed: pl.DataFrame) -> dict[str, 
     tables = {
         "by_qos": metrics.application(recording),
         "by_group": metrics.application(recording, ("publisher_group", "subscriber_group", "qos")),
-        **_attribution(attributed),
+        **_attribution(recording, attributed),
         "links": metrics.links(recording),
         "setup": metrics.setup(recording),
         "network": metrics.network(recording),
@@ -42,11 +42,12 @@ def summary_tables(recording: Recording, attributed: pl.DataFrame) -> dict[str, 
     return {name: table for name, table in tables.items() if not table.is_empty()}
 
 
-def _attribution(table: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    """Where the time went, in the mean; nothing where no packets were recorded."""
+def _attribution(recording: Recording, table: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    """Where the time went, in the mean, and of how many messages that is known."""
     if table.is_empty():
         return {}
-    return {"attribution_by_qos": metrics.attribution_by_qos(table),
+    return {"attribution_coverage": metrics.attribution_coverage(recording).table(),
+            "attribution_by_qos": metrics.attribution_by_qos(table),
             "attribution_by_band": metrics.attribution_by_band(table)}
 
 

@@ -12,6 +12,7 @@ from rich.table import Table
 from mqttlab.explanation import Story, cause, head, ladder, parts_table, tell, write
 from mqttlab.metrics import attribution_gap, evidence
 from mqttlab.recording import Recording, RecordingError
+from mqttlab.report.attribution import coverage
 
 
 def show_explanation(run: Path, message: str | None, slowest: int, console: Console) -> None:
@@ -29,9 +30,10 @@ def show_explanation(run: Path, message: str | None, slowest: int, console: Cons
     if message is not None:
         known, slowest = _of_message(recording, known, message), 1
     if known.is_empty():
-        raise RecordingError(f"{run} cannot be explained: no delivered message has its packets recorded")
+        raise RecordingError(f"{run} cannot be explained. {coverage(recording)}")
     if recording.going_on:
         console.print(f"[bold yellow]{recording.going_on}[/]", highlight=False, soft_wrap=True)
+    console.print(coverage(recording), highlight=False, soft_wrap=True)
     written: set[str] = set()
     for leg in known.top_k(slowest, by="latency_ns")["leg"].to_list():
         story = tell(recording, found, leg)

@@ -11,6 +11,7 @@ from mqttlab.metrics.attribution import (
     attribution,
     attribution_by_band,
     attribution_by_qos,
+    attribution_coverage,
     attribution_gap,
     evidence,
 )
@@ -53,6 +54,7 @@ __all__ = [
     "attribution",
     "attribution_by_band",
     "attribution_by_qos",
+    "attribution_coverage",
     "attribution_gap",
     "batch_means_ci95",
     "clients",

@@ -7,6 +7,7 @@ import polars as pl
 
 from mqttlab import figures, metrics
 from mqttlab.recording import Recording
+from mqttlab.report.text import duration, number
 
 TITLES = {metric.name: metric.title for metric in metrics.ATTRIBUTION}
 # In the terminal a part has a row where it takes this much of some QoS level's mean latency.
@@ -18,7 +19,8 @@ def by_qos(table: pl.DataFrame, least_percent: float = 0.0) -> pl.DataFrame:
 
     Args:
         table: :func:`mqttlab.metrics.attribution`.
-        least_percent: parts with a smaller share at every level are left out.
+        least_percent: parts with a smaller share at every level are left out; :func:`left_out` names them. Parts that
+            no message spent any time in always are.
     """
     means = metrics.attribution_by_qos(table) if table.height else table
     if means.is_empty():
@@ -29,8 +31,28 @@ def by_qos(table: pl.DataFrame, least_percent: float = 0.0) -> pl.DataFrame:
     for level in levels:
         columns += [pl.col(f"mean_ms_{level}").round(4).alias(f"QoS {level} (ms)"),
                     pl.col(f"share_percent_{level}").round(1).alias(f"QoS {level} (%)")]
-    large = pl.max_horizontal(f"share_percent_{level}" for level in levels) >= least_percent
-    return wide.filter(large).select(columns)
+    share = pl.max_horizontal(f"share_percent_{level}" for level in levels)
+    return wide.filter((share > 0) & (share >= least_percent)).select(columns)
+
+
+def left_out(parts: pl.DataFrame, least_percent: float = 0.0) -> str:
+    """A sentence that names the parts which a table of :func:`by_qos` does not have; empty when it has all."""
+    missing = [title for part, title in TITLES.items() if part not in parts["part"].to_list()]
+    if not missing:
+        return ""
+    how_much = "No time" if least_percent == 0 else f"Less than {least_percent:g} % of the time"
+    return f"{how_much} went to: {', '.join(missing)}."
+
+
+def coverage(recording: Recording) -> str:
+    """A sentence on how many of the delivered messages are attributed, and why the others are not."""
+    covered = metrics.attribution_coverage(recording)
+    words = (f"Covers {number(covered.attributed)} of {number(covered.delivered)} deliveries"
+             " of the run")
+    if covered.complete:
+        return f"{words}."
+    reasons = "; ".join(f"of {number(count)} {reason}" for reason, count in covered.reasons.items())
+    return f"{words}: {reasons}."
 
 
 def drawn(table: pl.DataFrame) -> list[go.Figure]:
@@ -46,9 +68,7 @@ def accuracy(recording: Recording, table: pl.DataFrame) -> str:
         return f"Where the time went is not known: {gap}."
     known = table.filter(pl.col("adjusted_ns").is_not_null())
     if known.is_empty():
-        return "Where the time went is not known: no delivered message has its packets recorded."
-    worst = float(known["adjusted_ns"].quantile(0.999) or 0) / 1000
-    unknown = table.height - known.height
-    missing = f" Of {unknown} deliveries the packets are not known." if unknown else ""
-    return (f"The parts of each message add up to its latency. They were read from instants that disagree by at most "
-            f"{worst:.0f} µs in 99.9 % of {known.height} deliveries.{missing}")
+        return f"Where the time went is not known. {coverage(recording)}"
+    worst = float(known["adjusted_ns"].quantile(0.999) or 0)
+    return (f"{coverage(recording)} The parts of each message add up to its latency. They were read from instants that "
+            f"disagree by at most {duration(worst)} in 99.9 % of these deliveries.")

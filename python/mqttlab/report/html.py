@@ -16,7 +16,7 @@ from plotly.offline import get_plotlyjs
 from mqttlab import figures, metrics
 from mqttlab.recording import Recording
 from mqttlab.report import attribution, network
-from mqttlab.report.text import heading, lateness, meaning, number, verdict
+from mqttlab.report.text import heading, lateness, meaning, moment, number, verdict
 
 APPLICATION_COLUMNS = (
     "messages_sent", "messages_unsent", "deliveries_expected", "messages_delivered", "messages_lost",
@@ -85,7 +85,7 @@ def _facts(recording: Recording) -> list[tuple[str, str]]:
     broker = plan.get("broker", {})
     network = plan.get("network", {})
     return [
-        ("started", str(recording.run.get("started_at", "–"))),
+        ("started", moment(recording.run.get("started_at", "–"))),
         ("backend", str(plan.get("backend", "–"))),
         ("broker", f"{broker.get('name', '–')} {broker.get('version', '')}".strip()),
         ("network", str(network.get("description") or network.get("kind", "–"))),
@@ -130,6 +130,7 @@ def _attribution_section(recording: Recording) -> str:
     )
     head = "".join(f"<th>{escape(column)}</th>" for column in parts.columns)
     shown = f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+    shown += f"<p>{escape(attribution.left_out(parts))}</p>"
     return f"<section>{words}{shown}{_grid(attribution.drawn(table), 'attribution')}</section>"
 
 

@@ -60,6 +60,10 @@ def terminal(recording: Recording, console: Console) -> None:
     if not parts.is_empty():
         console.print(_table("Where the time went: means", parts.with_columns(
             pl.col("part").replace(attribution.TITLES)), tuple(parts.columns)))
+        for words in (attribution.left_out(parts, attribution.SHOWN_PERCENT), attribution.coverage(recording)):
+            console.print(words, highlight=False, markup=False)
+    elif not by_qos.is_empty():
+        console.print(attribution.accuracy(recording, metrics.attribution(recording)), highlight=False, markup=False)
     links = metrics.links(recording)
     if not links.is_empty():
         console.print(_table("Links", links, ("link", *(LINK_COLUMNS if wide else NARROW_LINK_COLUMNS))))

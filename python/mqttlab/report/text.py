@@ -59,16 +59,28 @@ def lateness(recording: Recording) -> list[tuple[str, str]]:
         figures = validity.get(f"{who}_lateness") or validity.get(who)
         if isinstance(figures, dict):
             parts = [
-                f"{name} {_us(figures.get(f'{name}_ns'))}" for name in ("p50", "p99", "max")
+                f"{name} {duration(figures.get(f'{name}_ns'))}" for name in ("p50", "p99", "max")
                 if figures.get(f"{name}_ns") is not None
             ]
             rows.append((f"{who.removesuffix('s')} lateness", ", ".join(parts)))
     for key, value in validity.items():
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             label = key.removesuffix("_ns").replace("_", " ")
-            rows.append((label, _us(value) if key.endswith("_ns") else number(value)))
+            rows.append((label, duration(value) if key.endswith("_ns") else number(value)))
     return rows
 
 
-def _us(nanoseconds: Any) -> str:
-    return f"{number(nanoseconds / 1000, 3)} µs" if isinstance(nanoseconds, (int, float)) else "–"
+def duration(nanoseconds: Any) -> str:
+    """A length of time in the unit in which people would say it."""
+    if not isinstance(nanoseconds, (int, float)):
+        return "–"
+    for unit, length in (("s", 10**9), ("ms", 10**6), ("µs", 10**3)):
+        if abs(nanoseconds) >= length:
+            return f"{number(nanoseconds / length, 3)} {unit}"
+    return f"{number(int(nanoseconds))} ns" if nanoseconds else "0 s"
+
+
+def moment(text: Any) -> str:
+    """A point in time as people write it: to the second, in UTC."""
+    date, separator, rest = str(text).partition("T")
+    return f"{date} {rest[:8]} UTC" if separator and str(text).endswith("Z") else str(text)

@@ -181,9 +181,20 @@ def _with_parts(legs: pl.DataFrame) -> pl.DataFrame:
     lengths = _lengths()
     legs = legs.with_columns(
         *(pl.when(known).then(lengths[part]).alias(part) for part in PARTS),
-        adjusted_ns=pl.when(known).then("adjusted_ns"),
+        adjusted_ns=pl.when(known).then("adjusted_ns"), unattributed=pl.when(~known).then(_missing()),
     )
     return legs.drop(f"at_{step}" for step in range(len(STEPS) + 1))
+
+
+def _missing() -> pl.Expr:
+    """What a leg without parts lacks: the first thing, looked at from the receiver."""
+    return (
+        pl.when(pl.col("down_packet").is_null()).then(pl.lit("their PUBLISH to the subscriber was not recorded"))
+        .when(pl.col("up_packet").is_null()).then(pl.lit("their PUBLISH to the broker was not recorded"))
+        .when(pl.col("down_frame").is_null() | pl.col("up_frame").is_null())
+        .then(pl.lit("the frame that completed their PUBLISH was not recorded"))
+        .otherwise(pl.lit("it is not known when their relay had received them"))
+    )
 
 
 def _with_steps(legs: pl.DataFrame) -> pl.DataFrame:
