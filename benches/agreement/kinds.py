@@ -379,7 +379,7 @@ def _stacks() -> Iterator[Kind]:
         ),
     )
     yield Kind(name="initial-window-2-mss-536", values=pair(publish=large, hosts=tcp(initial_window=2, mss="536 B")))
-    yield Kind(name="mtu-576", values=pair(publish={"payload": "3 kB", "rate": "20 /s"}, mtu=576))
+    yield Kind(name="mtu-576", values=pair(publish={"payload": "3 kB", "rate": "20 /s"}, mtu="576 B"))
     yield Kind(
         name="newreno-without-sack",
         loss=True,

@@ -9,6 +9,7 @@ Raises:
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import subprocess

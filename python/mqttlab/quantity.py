@@ -1,14 +1,17 @@
 """Quantities as people write them: a number, a blank, a unit. ``k`` is 1000, ``Ki`` is 1024.
 
-Each type here is the integer that the plan holds, with a validator that reads the text. A number without a unit is
-refused, and the message lists the units that would do.
+Each type here is the integer that the plan holds, with a validator that reads the text. One rule for all of them: a
+number without a unit is refused, and the message says what would be right. A ratio's unit is ``%``, or it is a
+fraction (``1/3``): of a bare ``1`` nobody knows whether it is all or a hundredth. Every quantity has bounds, beyond
+which no experiment lies, so that the engine's 64 bits hold whatever is computed from them.
 """
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Callable
-from decimal import Decimal, InvalidOperation
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any
 
@@ -23,138 +26,230 @@ SPEED_UNITS = {"mm/s": Fraction(1), "m/s": Fraction(1000), "km/h": Fraction(10**
 POWER_UNITS = {"dBm": 1000}
 GAIN_UNITS = {"dB": 1000}
 FREQUENCY_UNITS = {"/s": Fraction(1), "/min": Fraction(1, 60), "/h": Fraction(1, 3600)}
+PERCENT = {"%": Fraction(1, 100)}
 
-_QUANTITY = re.compile(r"\s*([+-]?[0-9][0-9_]*(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?)\s*(.*?)\s*", re.IGNORECASE)
+# No more digits than this: a quantity needs fewer, and a number of a million digits takes minutes.
+_NUMBER = r"[+-]?[0-9][0-9_]{0,29}(?:\.[0-9]{1,30})?(?:e[+-]?[0-9]{1,3})?"
+_QUANTITY = re.compile(rf"\s*({_NUMBER})\s*(.*?)\s*", re.IGNORECASE | re.DOTALL)
+_FRACTION = re.compile(r"\s*(\d{1,18})\s*/\s*(\d{1,18})\s*")
 RATIO_DENOMINATOR_MAX = 10**12
+HOUR_NS = 3600 * 10**9
+DURATION_NS_MAX = 8784 * HOUR_NS
+"""The longest time: 366 days."""
 
 
-def split(text: Any, units: dict[str, Any], example: str) -> tuple[Decimal, Any]:
-    """Number and factor of a quantity.
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """A kind of quantity."""
 
-    Raises:
-        ValueError: with the accepted units and an example.
-    """
-    accepted = ", ".join(unit for unit in units if unit != "µs")
-    if not isinstance(text, str):
-        raise ValueError(f"{text!r} has no unit; write it as text with one of {accepted}, such as \"{example}\"")
-    match = _QUANTITY.fullmatch(text)
-    if match is None:
-        raise ValueError(f"{text!r} is not a quantity; write a number and one of {accepted}, such as \"{example}\"")
-    number, unit = match.groups()
-    if unit not in units:
-        what = f"the unit {unit!r} is not known here" if unit else f"{text!r} has no unit"
-        raise ValueError(f"{what}; use one of {accepted}, such as \"{example}\"")
-    try:
-        return Decimal(number), units[unit]
-    except InvalidOperation as error:
-        raise ValueError(f"{number!r} is not a number") from error
+    name: str
+    units: dict[str, Any]
+    usual: str
+    """The unit that a bare number is proposed with."""
+    example: str
+    least: Fraction | int | None = None
+    least_text: str = ""
+    most: Fraction | int | None = None
+    most_text: str = ""
+
+    def read(self, value: Any) -> Fraction:
+        """The quantity in its smallest unit.
+
+        Raises:
+            ValueError: with what is wrong, the accepted units or the bounds, and an example.
+        """
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            raise ValueError(f"is {shown(value)}, which has no unit; {self._with_unit(shown(value))}")
+        if not isinstance(value, str):
+            raise ValueError(f"is {shown(value)}, but must be {self.name} as text, such as \"{self.example}\"")
+        match = _QUANTITY.fullmatch(value)
+        if match is None:
+            raise ValueError(f"is {shown(value)}, which is not {self.name}; write a number and {self._units()}, "
+                             f"such as \"{self.example}\"")
+        number, unit = match.groups()
+        if not unit:
+            raise ValueError(f"is {shown(value)}, which has no unit; {self._with_unit(number)}")
+        if unit[0].isdigit():
+            raise ValueError(f"is {shown(value)}, which has too many digits for {self.name}")
+        if unit[0] in ",.":
+            raise ValueError(f"is {shown(value)}, which is not a number; write it with a decimal point, such as \"1.5 "
+                             f"{self.usual}\"")
+        if unit not in self.units:
+            raise ValueError(f"is {shown(value)}, but {shown(unit)} is not a unit of {self.name}; "
+                             f"{self._near(number, unit)}")
+        result: Fraction = Fraction(number.replace("_", "")) * self.units[unit]
+        if self.least is not None and result < self.least:
+            raise ValueError(f"is {shown(value)}, but must be {self.least_text} or more")
+        if self.most is not None and result > self.most:
+            raise ValueError(f"is {shown(value)}, but must be {self.most_text} or less")
+        return result
+
+    def _units(self) -> str:
+        accepted = [unit for unit in self.units if unit != "µs"]
+        return accepted[0] if len(accepted) == 1 else f"one of {', '.join(accepted)}"
+
+    def _with_unit(self, number: str) -> str:
+        positive = number.lstrip("+-") if self.least is None or self.least >= 0 else number
+        others = "" if len(self.units) == 1 else f" (or another unit: {self._units()})"
+        return f"write \"{positive} {self.usual}\"{others}" if len(number) < 20 else f"write {self._units()} behind it"
+
+    def _near(self, number: str, unit: str) -> str:
+        for other in self.units:
+            if other.lower() == unit.lower() and len(number) < 20:
+                return f"did you mean \"{number} {other}\"?"
+        close = difflib.get_close_matches(unit, list(self.units), n=1, cutoff=0.7)
+        if close and len(number) < 20:
+            return f"did you mean \"{number} {close[0]}\"?"
+        return f"use {self._units()}, such as \"{self.example}\""
 
 
-def duration_ns(text: Any) -> int:
+def shown(value: Any) -> str:
+    """A value in a message: as it is written, shortened where it is long."""
+    if isinstance(value, bool):
+        text = str(value).lower()
+    elif isinstance(value, int) and abs(value) >= 10**40:
+        return "a number of more than 40 digits"
+    elif isinstance(value, str):
+        # Quoted as TOML does, with what cannot be printed escaped.
+        text = '"' + repr(value)[1:-1].replace("\\'", "'") + '"'
+    elif isinstance(value, (list, tuple)):
+        text = f"[{', '.join(shown(item) for item in value[:20])}]" if len(repr(value)) < 1000 else "a long array"
+    elif isinstance(value, dict):
+        text = "{ " + ", ".join(f"{key} = {shown(item)}" for key, item in list(value.items())[:20]) + " }"
+    elif isinstance(value, float):
+        text = f"{value:.15g}"
+    else:
+        text = str(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+DURATION = Kind(name="a length of time", units=TIME_UNITS, usual="s", example="550 ms", least=0, least_text="0 s",
+                most=DURATION_NS_MAX, most_text="8784 h (366 days)")
+DELAY = Kind(name="a delay", units=TIME_UNITS, usual="ms", example="50 ms", least=0, least_text="0 s", most=HOUR_NS,
+             most_text="1 h")
+RATE = Kind(name="a data rate", units=RATE_UNITS, usual="bit/s", example="250 kbit/s", least=1, least_text="1 bit/s",
+            most=10**11, most_text="100 Gbit/s")
+SIZE = Kind(name="a size", units=SIZE_UNITS, usual="B", example="200 B", least=0, least_text="0 B", most=2**40,
+            most_text="1 TiB")
+FREQUENCY = Kind(name="a rate", units=FREQUENCY_UNITS, usual="/s", example="100 /s",
+                 least=0, least_text="0 /s", most=10**6, most_text="1000000 /s")
+LENGTH = Kind(name="a length", units=LENGTH_UNITS, usual="m", example="150 m", least=0, least_text="0 m", most=10**9,
+              most_text="1000 km")
+SPEED = Kind(name="a speed", units=SPEED_UNITS, usual="m/s", example="1.5 m/s", least=0, least_text="0 m/s",
+             most=10**6, most_text="1000 m/s")
+POWER = Kind(name="a power", units=POWER_UNITS, usual="dBm", example="20 dBm", least=-200_000, least_text="-200 dBm",
+             most=100_000, most_text="100 dBm")
+GAIN = Kind(name="a level", units=GAIN_UNITS, usual="dB", example="4 dB", least=-100_000, least_text="-100 dB",
+            most=100_000, most_text="100 dB")
+RATIO = Kind(name="a ratio", units=PERCENT, usual="%", example="1 %", least=0, least_text="0 %", most=1,
+             most_text="100 %")
+
+
+def duration_ns(value: Any) -> int:
     """Nanoseconds of a length of time, zero or more."""
-    number, factor = split(text, TIME_UNITS, "550 ms")
-    return _natural(number * factor, f"{text!r} is negative; a length of time is 0 or more")
+    return round(DURATION.read(value))
 
 
-def positive_duration_ns(text: Any) -> int:
+def positive_duration_ns(value: Any) -> int:
     """Nanoseconds of a length of time above zero."""
-    value = duration_ns(text)
-    if value == 0:
-        raise ValueError(f"{text!r} must be longer than 0")
-    return value
+    result = duration_ns(value)
+    if result == 0:
+        raise ValueError(f"is {shown(value)}, but must be longer than 0 s")
+    return result
 
 
-def rate_bit_s(text: Any) -> int:
+def delay_ns(value: Any) -> int:
+    """Nanoseconds of a delay, up to an hour."""
+    return round(DELAY.read(value))
+
+
+def seconds_ns(value: Any) -> int:
+    """Nanoseconds of a length of time that the protocol carries in whole seconds."""
+    result = duration_ns(value)
+    if result % 10**9:
+        whole = max(1, round(result / 10**9))
+        raise ValueError(f"is {shown(value)}, but MQTT carries whole seconds; the nearest is \"{whole} s\"")
+    return result
+
+
+def rate_bit_s(value: Any) -> int:
     """Bits per second, from 1 bit/s to 100 Gbit/s."""
-    number, factor = split(text, RATE_UNITS, "250 kbit/s")
-    value: Decimal = number * factor
-    if not 1 <= value <= 10**11:
-        raise ValueError(f"{text!r} is out of range; a rate is between 1 bit/s and 100 Gbit/s (leave it out for none)")
-    return round(value)
+    return round(RATE.read(value))
 
 
-def size_bytes(text: Any) -> int:
-    """Bytes, zero or more."""
-    number, factor = split(text, SIZE_UNITS, "200 B")
-    return _natural(number * factor, f"{text!r} is negative; a size is 0 B or more")
+def size_bytes(value: Any) -> int:
+    """Whole bytes, zero or more."""
+    result = SIZE.read(value)
+    if result.denominator != 1:
+        raise ValueError(
+            f"is {shown(value)}, which is not a whole number of bytes; the nearest is \"{round(result)} B\"")
+    return int(result)
 
 
-def interval_ns(text: Any) -> int:
+def interval_ns(value: Any) -> int:
     """Nanoseconds between events, from their rate."""
-    number, factor = split(text, FREQUENCY_UNITS, "100 /s")
-    if number <= 0:
-        raise ValueError(f"{text!r} must be above 0")
-    per_second: Fraction = Fraction(number) * factor
-    return max(1, round(10**9 / per_second))
+    per_second = FREQUENCY.read(value)
+    if per_second <= 0:
+        raise ValueError(f"is {shown(value)}, but must be above 0 /s")
+    return max(1, min(DURATION_NS_MAX, round(10**9 / per_second)))
 
 
-def length_mm(text: Any) -> int:
+def length_mm(value: Any) -> int:
     """Millimetres of a length, zero or more."""
-    number, factor = split(text, LENGTH_UNITS, "150 m")
-    return _natural(number * factor, f"{text!r} is negative; a length is 0 or more")
+    return round(LENGTH.read(value))
 
 
-def area_mm(text: Any) -> tuple[int, int]:
+def area_mm(value: Any) -> tuple[int, int]:
     """Width and height in millimetres, from ``"150 m x 150 m"``."""
-    parts = re.split(r"\s*[x×]\s*", text.strip()) if isinstance(text, str) else []
+    parts = re.split(r"\s*[x×]\s*", value.strip()) if isinstance(value, str) else []
     if len(parts) != 2:
-        raise ValueError(f"{text!r} is not an area; write width and height, such as \"150 m x 150 m\"")
+        raise ValueError(f"is {shown(value)}, which is not an area; write width and height, such as \"150 m x 150 m\"")
     width, height = (length_mm(part) for part in parts)
     if not width or not height:
-        raise ValueError(f"{text!r} must be wider and higher than 0")
+        raise ValueError(f"is {shown(value)}, but must be wider and higher than 0 m")
     return width, height
 
 
-def speed_mm_s(text: Any) -> int:
+def speed_mm_s(value: Any) -> int:
     """Millimetres per second, zero or more."""
-    number, factor = split(text, SPEED_UNITS, "1.5 m/s")
-    speed: Fraction = Fraction(number) * factor
-    if speed < 0:
-        raise ValueError(f"{text!r} is negative; a speed is 0 or more")
-    return round(speed)
+    return round(SPEED.read(value))
 
 
-def power_mdbm(text: Any) -> int:
+def power_mdbm(value: Any) -> int:
     """Thousandths of a dBm."""
-    number, factor = split(text, POWER_UNITS, "20 dBm")
-    level: Decimal = number * factor
-    return round(level)
+    return round(POWER.read(value))
 
 
-def gain_mdb(text: Any) -> int:
+def gain_mdb(value: Any) -> int:
     """Thousandths of a dB."""
-    number, factor = split(text, GAIN_UNITS, "4 dB")
-    level: Decimal = number * factor
-    return round(level)
+    return round(GAIN.read(value))
 
 
 def ratio(value: Any) -> tuple[int, int]:
-    """A fraction between 0 and 1, from ``"1 %"``, ``"1/3"`` or a number such as 0.01."""
-    try:
-        fraction = _fraction(value)
-    except (ValueError, ZeroDivisionError, InvalidOperation):
-        raise ValueError(f"{value!r} is not a probability; write it as \"1 %\", \"1/100\" or 0.01") from None
-    if not 0 <= fraction <= 1:
-        raise ValueError(f"{value!r} is not between 0 and 1 (or 0 % and 100 %)")
+    """A fraction between 0 and 1, from ``"1 %"`` or ``"1/3"``."""
+    if isinstance(value, str) and (match := _FRACTION.fullmatch(value)):
+        numerator, denominator = int(match[1]), int(match[2])
+        if denominator == 0 or numerator > denominator:
+            raise ValueError(f"is {shown(value)}, but must be 100 % (1/1) or less")
+        fraction = Fraction(numerator, denominator)
+    else:
+        if bare := _bare_ratio(value):
+            raise ValueError(f"is {shown(value)}, which has no unit; {bare}")
+        fraction = RATIO.read(value)
     fraction = fraction.limit_denominator(RATIO_DENOMINATOR_MAX)
     return fraction.numerator, fraction.denominator
 
 
-def _fraction(value: Any) -> Fraction:
-    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        raise ValueError
-    if isinstance(value, str):
-        text = value.strip()
-        if text.endswith("%"):
-            return Fraction(Decimal(text[:-1].strip())) / 100
-        return Fraction(text)
-    return Fraction(str(value))
-
-
-def _natural(value: Decimal, problem: str) -> int:
-    if value < 0:
-        raise ValueError(problem)
-    return round(value)
+def _bare_ratio(value: Any) -> str | None:
+    """What a number without a unit may mean; ``None`` for what is no such number."""
+    try:
+        number = None if isinstance(value, bool) else Fraction(float(value)).limit_denominator(10**9)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    if number is None or not 0 <= number <= 100:
+        return None
+    percent, share = f"\"{float(number):.12g} %\"", f"\"{100 * float(number):.12g} %\""
+    return f"write {share} or {percent}" if 0 < number <= 1 else f"write {percent}"
 
 
 def _quantity(read: Callable[[Any], Any], example: str) -> Any:
@@ -163,6 +258,8 @@ def _quantity(read: Callable[[Any], Any], example: str) -> Any:
 
 DurationNs = Annotated[int, *_quantity(duration_ns, "550 ms")]
 PositiveDurationNs = Annotated[int, *_quantity(positive_duration_ns, "10 s")]
+SecondsNs = Annotated[int, *_quantity(seconds_ns, "60 s")]
+DelayNs = Annotated[int, *_quantity(delay_ns, "50 ms")]
 RateBitS = Annotated[int, *_quantity(rate_bit_s, "250 kbit/s")]
 SizeBytes = Annotated[int, *_quantity(size_bytes, "200 B")]
 LengthMm = Annotated[int, *_quantity(length_mm, "150 m")]

@@ -61,7 +61,8 @@ class Recording:
             RecordingError: there is no recording in it.
         """
         if not directory.is_dir():
-            raise RecordingError(f"{directory} is not a directory")
+            raise RecordingError(f"{directory} is not a directory" if directory.exists() else
+                                 f"there is no directory {directory}; mqttlab list shows the recordings")
         if not (directory / "plan.json").is_file():
             raise RecordingError(f"{directory} is not a recording: it has no plan.json")
         # Before anything is printed: every table needs the plan.

@@ -127,7 +127,7 @@ def test_up_leads_from_the_first_host_to_the_second() -> None:
     ("text", "place", "value"),
     [
         ('loss = "1 %"', ("loss",), {"kind": "bernoulli", "probability": [1, 100]}),
-        ('loss = 0.5, loss_at = "entry"', ("loss_at",), "entry"),
+        ('loss = "50 %", loss_at = "entry"', ("loss_at",), "entry"),
         ('queue = "64 kB"', ("queue", "limit_bytes"), 64_000),
         ('queue = "7 packets"', ("queue", "limit_packets"), 7),
         ('duplicate = "1/3"', ("duplication",), [1, 3]),
@@ -137,7 +137,7 @@ def test_up_leads_from_the_first_host_to_the_second() -> None:
         ('jitter = "1 ms", correlation = "25 %"', ("delay", "correlation"), [1, 4]),
         ("keep_order = false", ("delay", "keep_order"), False),
         ('overhead = "38 B", minimum_frame = "84 B"', ("minimum_frame_bytes",), 84),
-        ("reorder = { probability = 0.25, gap = 5 }", ("reordering",), {"probability": [1, 4], "gap": 5}),
+        ('reorder = { probability = "25 %", gap = 5 }', ("reordering",), {"probability": [1, 4], "gap": 5}),
         ('burst_loss = { good_to_bad = "1 %", bad_to_good = "1/5" }', ("loss", "kind"), "gilbert_elliott"),
         ('bit_errors = { good_to_bad = "1/10000", bad_to_bad = "80 %" }', ("loss", "bad_to_bad"), [4, 5]),
     ],

@@ -289,7 +289,7 @@ def test_attribution_and_reports_read_a_simulated_run_like_any_other(tmp_path: P
     ("changes", "words"),
     [
         ({"backend": "live", "networks": [], "radio": {}}, "can only be simulated"),
-        ({"radio": {}}, "exclude each other"),
+        ({"radio": {}}, "cannot be used together"),
         ({"networks": [], "radio": {"access_point": True}}, "needs a [trunk]"),
         ({"networks": [], "radio": {"positions": [["0 m", "0 m"]]}}, "but there are 3 hosts"),
         ({"networks": [], "radio": {"transmit_power": "20 W"}}, "dBm"),

@@ -4,137 +4,130 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
-from mqttlab.scenario import ScenarioError, parse
-
-GOOD = """
-name = "good"
-
-[phases]
-warm_up = "1 s"
-duration = "5 s"
-
-[broker]
-kind = "mosquitto"
-host = "broker"
-
-[hosts.field]
-tcp = { profile = "linux" }
-
-[[networks]]
-between = ["field", "broker"]
-up = { rate = "250 kbit/s", delay = "50 ms" }
-down = { rate = "250 kbit/s", delay = "50 ms" }
-
-[[groups]]
-name = "publishers"
-host = "field"
-count = 3
-publish = { topic = "a/{client}", qos = 1, payload = "200 B", interval = "1 s" }
-
-[[groups]]
-name = "subscribers"
-host = "field"
-subscribe = [{ filter = "a/+", qos = 1 }]
-"""
-
-# What is replaced by what, where the problem is, and what would be right.
-WRONG: list[tuple[str, str, str, str]] = [
-    ('duration = "5 s"', 'duration = "5 kg"', "phases.duration", "use one of"),
-    ('duration = "5 s"', 'duration = "5"', "phases.duration", "has no unit"),
-    ('duration = "5 s"', "duration = 5", "phases.duration", "has no unit"),
-    ('duration = "5 s"', 'duration = "-5 s"', "phases.duration", "is negative"),
-    ('duration = "5 s"', 'duration = "0 s"', "phases.duration", "longer than 0"),
-    ('duration = "5 s"', 'duratoin = "5 s"', "phases.duratoin", "did you mean `duration`?"),
-    ('duration = "5 s"', "", "phases.duration", "is missing"),
-    ('warm_up = "1 s"', 'warm_up = "soon"', "phases.warm_up", "is not a quantity"),
-    ('rate = "250 kbit/s"', 'rate = "0 kbit/s"', "networks[0].up.rate", "between 1 bit/s and 100 Gbit/s"),
-    ('rate = "250 kbit/s"', 'rate = "250 kb"', "networks[0].up.rate", "use one of"),
-    ('rate = "250 kbit/s"', 'rate = "900 Gbit/s"', "networks[0].up.rate", "out of range"),
-    ('delay = "50 ms" }', 'delay = "50 ms", loss = "150 %" }', "networks[0].up.loss", "between 0 and 1"),
-    ('delay = "50 ms" }', 'delay = "50 ms", loss = "often" }', "networks[0].up.loss", "1 %"),
-    ('delay = "50 ms" }', 'delay = "50 ms", jitter = "1 ms", distribution = "gauss" }',
-     "networks[0].up.distribution", "'normal'"),
-    ('delay = "50 ms" }', 'delay = "50 ms", distribution = "normal" }', "networks[0].up", "needs a `jitter`"),
-    ('delay = "50 ms" }', 'delay = "50 ms", jitter = "1 ms", distribution = "constant" }',
-     "networks[0].up", "has no jitter"),
-    ('delay = "50 ms" }', 'delay = "50 ms", queue = "many" }', "networks[0].up.queue", "1000 packets"),
-    ('delay = "50 ms" }', 'delay = "50 ms", queue = "0 packets" }', "networks[0].up.queue", "greater than or equal"),
-    ('delay = "50 ms" }', 'delay = "50 ms", loss = "1 %", burst_loss = { good_to_bad = 0.1, bad_to_good = 0.5 } }',
-     "networks[0].up", "exclude each other"),
-    ('between = ["field", "broker"]', 'between = ["feld", "broker"]', "groups[0].host", "did you mean"),
-    ('between = ["field", "broker"]', 'between = ["field", "brokr"]', "networks[0].between", "must name the broker"),
-    ('between = ["field", "broker"]', 'between = ["broker", "broker"]', "networks[0]", "name two hosts"),
-    ('between = ["field", "broker"]', 'between = ["field", "broker"]\nmodel = "satcom"',
-     "networks[0]", "either `model`"),
-    ('between = ["field", "broker"]\nup = { rate = "250 kbit/s", delay = "50 ms" }\n'
-     'down = { rate = "250 kbit/s", delay = "50 ms" }',
-     'between = ["field", "broker"]\nmodel = "satcomm"', "networks[0].model", "did you mean `satcom`?"),
-    ('between = ["field", "broker"]', 'between = ["field", "broker"]\nplacement = "both"',
-     "networks[0]", "goes with a `model`"),
-    ('kind = "mosquitto"', 'kind = "mosquito"', "broker.kind", "did you mean `mosquitto`?"),
-    ('kind = "mosquitto"', 'kind = "external"', "broker.address", "is missing"),
-    ('kind = "mosquitto"', 'address = "192.0.2.1"', "broker.address", "external"),
-    ('kind = "mosquitto"', "port = 70000", "broker.port", "65535"),
-    ('profile = "linux"', 'profile = "linus"', "hosts.field.tcp.profile", "did you mean `linux`?"),
-    ('profile = "linux"', 'profile = "linux", mss = "20 B"', "hosts.field.tcp.mss", "greater than or equal"),
-    ("[hosts.field]", "[hosts.feild]", "hosts.feild", "did you mean `field`?"),
-    ("qos = 1, payload", "qos = 3, payload", "groups[0].publish.qos", "0, 1 or 2"),
-    ('topic = "a/{client}"', 'topic = "a/+"', "groups[0].publish", "only subscriptions may have"),
-    ('topic = "a/{client}"', 'topic = "a/#"', "groups[0].publish", "only subscriptions may have"),
-    ('topic = "a/{client}"', 'topic = ""', "groups[0].publish.topic", "at least 1 character"),
-    ('topic = "a/{client}"', 'topic = "a", topics = 10', "groups[0].publish", "{topic}"),
-    ('payload = "200 B"', 'payload = "20 MB"', "groups[0].publish.payload.size", "10000000"),
-    ('payload = "200 B"', 'payload = "big"', "groups[0].publish.payload", "write a size"),
-    ('payload = "200 B"', 'payload = { kind = "file" }', "groups[0].publish.payload", "needs `path`"),
-    ('payload = "200 B"', 'payload = { kind = "file", path = "nowhere.bin" }', "payload.path", "not a file"),
-    ('interval = "1 s"', 'interval = "1 s", rate = "1 /s"', "groups[0].publish", "either `interval` or `rate`"),
-    (', interval = "1 s"', "", "groups[0].publish", "needs either `interval` or `rate`"),
-    ('interval = "1 s"', 'interval = "1 s", arrival = "back-to-back"', "groups[0].publish", "back-to-back has no"),
-    ('interval = "1 s"', 'arrival = "burst"', "groups[0].publish", "needs `burst`"),
-    ('interval = "1 s"', 'rate = "0 /s"', "groups[0].publish.rate", "above 0"),
-    ('interval = "1 s"', 'interval = "1 s", start_phase = "sometimes"', "groups[0].publish.start_phase", "'random'"),
-    ('filter = "a/+"', 'filter = "a/b+"', "groups[1].subscribe[0]", "stand alone"),
-    ('filter = "a/+"', 'filter = "#/a"', "groups[1].subscribe[0]", "last level"),
-    ('host = "field"\ncount = 3', 'host = "feild"\ncount = 3', "groups[0].host", "did you mean `field`?"),
-    ("count = 3", "count = 0", "groups[0].count", "greater than or equal to 1"),
-    ("count = 3", "count = 3\nmqtt = { client_id = 'same' }", "groups[0].mqtt.client_id", "add {client}"),
-    ("count = 3", "count = 3\nmqtt = { version = '4' }", "groups[0].mqtt.version", "'3.1.1'"),
-    ("count = 3", "count = 3\nmqtt = { max_inflight = 0 }",
-     "groups[0].mqtt.max_inflight", "greater than or equal to 1"),
-    ('name = "subscribers"', 'name = "publishers"', "groups[1].name", "name of its own"),
-    ('subscribe = [{ filter = "a/+", qos = 1 }]', "", "groups[1]", "add `publish` or `subscribe`"),
-    ('subscribe = [{ filter = "a/+", qos = 1 }]', 'subscribe = ["a"]\nrelay = { qos = 7 }', "relay.qos", "0, 1 or 2"),
-    ('name = "good"', 'name = "good bad"', "name", "match pattern"),
-    ('name = "good"', 'name = "good"\nnetwork = "direct"', "networks", "leave one of them out"),
-    ('name = "good"', 'name = "good"\nrepetitions = 0', "repetitions", "greater than or equal to 1"),
-    ('name = "good"', 'name = "good"\nbackend = "life"', "backend", "did you mean `live`?"),
-    ('name = "good"', "name = good", "", "is not TOML"),
-]
+from mqttlab.cli import main
+from mqttlab.scenario import ScenarioError, compile_plan, load, parse, unusual
+from mqttlab.scenario.topics import may_match
+from wrong_input import (
+    COMMANDS,
+    GOOD,
+    PAGE,
+    ROOT,
+    SCENARIOS,
+    UNUSUAL,
+    command_message,
+    page,
+    prepare,
+    scenario_message,
+)
 
 
 def test_the_good_scenario_is_good() -> None:
     assert parse(GOOD).name == "good"
+    assert unusual(parse(GOOD)) == []
 
 
-@pytest.mark.parametrize(("old", "new", "place", "remedy"), WRONG, ids=[f"{w[2]}-{i}" for i, w in enumerate(WRONG)])
-def test_a_wrong_scenario_is_refused_with_place_and_remedy(old: str, new: str, place: str, remedy: str) -> None:
-    assert old in GOOD
+def test_the_page_of_messages_is_what_mqttlab_says() -> None:
+    committed = PAGE.read_text(encoding="utf-8")
+    assert committed == page(), "run: python tests/python/wrong_input.py, and read the difference"
+
+
+def test_the_page_holds_200_scenarios_and_60_command_lines() -> None:
+    assert sum(len(cases) for cases in SCENARIOS.values()) >= 200
+    assert len(COMMANDS) >= 60
+
+
+CASES = [case for cases in SCENARIOS.values() for case in cases]
+
+
+def test_each_wrong_scenario_is_refused_in_lines_that_name_the_file() -> None:
+    for old, new in CASES:
+        said = scenario_message(old, new)
+        assert said, new
+        for line in said:
+            assert line.startswith("good.toml"), (new, line)
+            assert "\n" not in line
+            # A value is shown as TOML has it, and only as far as it can be read.
+            assert len(line) < 400, line
+            assert "Input should" not in line, line
+
+
+def test_each_warning_stops_nothing_and_each_has_a_case() -> None:
+    for old, new in UNUSUAL:
+        said = scenario_message(old, new)
+        assert said, new
+        assert all(line.startswith("warning: good.toml") for line in said), said
+
+
+def test_no_wrong_command_line_makes_anything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    prepare(tmp_path)
+    before = sorted(str(path) for path in tmp_path.rglob("*"))
+    for line in COMMANDS:
+        status, said = command_message(line)
+        assert status == 2, (line, said)
+        if line not in ("", "import"):
+            assert len(said) == 1, (line, said)
+            assert said[0].startswith("mqttlab: ")
+    assert sorted(str(path) for path in tmp_path.rglob("*")) == before
+
+
+def test_every_committed_scenario_is_right_and_usual() -> None:
+    for path in sorted((ROOT / "scenarios").rglob("*.toml")):
+        assert unusual(load(path)) == [], path
+
+
+def test_the_value_in_a_message_is_the_one_that_was_written() -> None:
     with pytest.raises(ScenarioError) as caught:
-        parse(GOOD.replace(old, new, 1), "wrong.toml")
-    problems = caught.value.problems
-    assert any(place in problem and remedy in problem for problem in problems), problems
-    assert all("\n" not in problem and problem.startswith("wrong.toml") for problem in problems)
+        parse(GOOD.replace("delay = \"50 ms\"", 'delay = "50 ms", overhead = "1 MB"', 1))
+    assert '"1 MB"' in caught.value.problems[0]
+
+
+def test_what_the_command_line_has_set_is_not_blamed_on_a_line_of_the_file(tmp_path: Path) -> None:
+    scenario = tmp_path / "good.toml"
+    scenario.write_text(GOOD, encoding="utf-8")
+    with pytest.raises(ScenarioError) as caught:
+        load(scenario, {"phases.duration": 5})
+    assert "good.toml, as set on the command line: `phases.duration` is 5" in caught.value.problems[0]
+
+
+def test_tens_of_thousands_of_hosts_are_compiled_in_seconds() -> None:
+    text = GOOD.replace("[hosts.field]", "[hosts.field]\ncount = 65000").replace("count = 3", "count = 65000")
+    began = time.process_time()
+    plan = compile_plan(parse(text), Path("runs/x"))
+    assert len(plan["hosts"]) == 65_001
+    # It takes half a second of processor time; a step that is quadratic takes minutes.
+    assert time.process_time() - began < 20
+
+
+def test_only_up_is_given_and_check_says_what_down_is(tmp_path: Path) -> None:
+    scenario = tmp_path / "good.toml"
+    scenario.write_text(GOOD.replace('down = { rate = "250 kbit/s", delay = "50 ms" }\n', ""), encoding="utf-8")
+    result = CliRunner().invoke(main, ["check", str(scenario)])
+    assert result.exit_code == 0
+    assert "field → broker: 250 kbit/s, 50 ms" in result.stdout
+    assert "broker → field: not emulated" in result.stdout
+
+
+@pytest.mark.parametrize(("pattern", "topic", "matches"), [
+    ("a/+", "a/{client}", True), ("a/+/c", "a/{client}", False), ("a/#", "a", True), ("#", "$SYS/x", False),
+    ("a/{client}", "a/{client}", True), ("a/3", "a/{client}", True), ("a/x", "a/{client}", False),
+    ("$share/p/a/+", "a/b", True), ("a/x{client}", "a/y{topic}", False), ("a/+", "a/b/c", False), ("+/b", "/b", True),
+])
+def test_a_filter_and_a_topic_with_placeholders_may_match(pattern: str, topic: str, matches: bool) -> None:
+    assert may_match(pattern, topic) is matches
 
 
 def test_the_line_of_a_problem_is_named() -> None:
     with pytest.raises(ScenarioError) as caught:
         parse(GOOD.replace("count = 3", "cuont = 3"), "wrong.toml")
     line = GOOD.replace("count = 3", "cuont = 3").splitlines().index("cuont = 3") + 1
-    assert caught.value.problems == [f"wrong.toml:{line}: `groups[0].cuont` unknown field; did you mean `count`?"]
+    assert caught.value.problems == [f"wrong.toml:{line}: `groups[0].cuont` is an unknown field; did you mean `count`?"]
 
 
 @pytest.mark.parametrize("command", ["check", "run"])

@@ -39,7 +39,7 @@ fn main() -> ExitCode {
         Ok(Command::Version) => say(&format!("mqttlab-engine {}", env!("CARGO_PKG_VERSION"))),
         Ok(Command::Help) => say(arguments::HELP.trim_end()),
         Err(problem) => {
-            eprintln!("mqttlab-engine: {problem}\n\n{}", arguments::HELP.trim_end());
+            eprintln!("mqttlab-engine: {problem} (see mqttlab-engine --help)");
             ExitCode::from(WRONG)
         }
     }

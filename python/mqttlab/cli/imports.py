@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -130,13 +131,19 @@ def _import(
     evidence: Evidence, files: Sequence[Path], output: Path | None, runs: Path, name: str | None,
     options: list[str], html: bool,
 ) -> None:
-    if output is None:
-        directory = directory_for(files, writable_directory(runs, "--runs"))
-    else:
-        directory = writable_directory(output, "--output")
+    where = writable_directory(runs, "--runs") if output is None else writable_directory(output, "--output")
+    made = [path for path in (where, *where.parents) if not path.exists()]
+    directory = directory_for(files, runs) if output is None else output
     if name is not None:
         options += ["--name", name]
-    with ImportProgress(Console(stderr=True)) as progress:
-        outcome = import_evidence(evidence, files, directory.absolute(), progress.observe, options=options)
+    try:
+        with ImportProgress(Console(stderr=True)) as progress:
+            outcome = import_evidence(evidence, files, directory.absolute(), progress.observe, options=options)
+    except BaseException:
+        # What was made for an import that failed goes again, as far as it is empty.
+        for path in made:
+            with contextlib.suppress(OSError):
+                path.rmdir()
+        raise
     _report_run(outcome, html)
     sys.exit(EXIT[outcome.verdict])

@@ -7,6 +7,7 @@ import json
 import math
 import re
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,10 @@ from mqttlab.cli.problems import Commands, existing_directory, writable_director
 from mqttlab.cli.progress import RunProgress
 from mqttlab.errors import UsageError
 from mqttlab.networks import MODELS, PLACEMENTS, PROFILES, implied, place
+from mqttlab.networks.link import LinkDirection
 from mqttlab.recording import Recording
 from mqttlab.runs import Outcome, list_runs, perform, take_directory
-from mqttlab.scenario import Scenario, ScenarioError, compile_plan, load
+from mqttlab.scenario import Scenario, ScenarioError, compile_plan, load, unusual
 
 EXIT = {"complete": 0, "failed": 1, "incomplete": 3}
 
@@ -84,14 +86,16 @@ def main() -> None:
 @click.option("--plan", "show_plan", is_flag=True, help="Print the plan as JSON, as the engine would get it.")
 def check(scenario: Path, settings: tuple[str, ...], backend: str | None, show_plan: bool) -> None:
     """Check SCENARIO and say what would run. Starts nothing."""
-    loaded = load(scenario, _overrides(settings, backend))
+    overrides = _overrides(settings, backend)
+    loaded = load(scenario, overrides)
     plan = compile_plan(loaded, Path("runs") / loaded.name)
     if show_plan:
         click.echo(json.dumps(plan, indent=2))
         return
-    console = Console()
+    console = Console(soft_wrap=True)
     console.print(f"[bold]{loaded.name}[/]: {escape(loaded.description)}", highlight=False)
     console.print(_what_would_run(loaded, plan), highlight=False, markup=False)
+    _warn(loaded, scenario, overrides)
 
 
 @main.command()
@@ -102,9 +106,11 @@ def check(scenario: Path, settings: tuple[str, ...], backend: str | None, show_p
 @click.option("--html/--no-html", default=True, show_default=True, help="Write report.html into the run directory.")
 def run(scenario: Path, settings: tuple[str, ...], backend: str | None, runs: Path, html: bool) -> None:
     """Run SCENARIO, all its repetitions, and report each."""
-    loaded = load(scenario, _overrides(settings, backend))
+    overrides = _overrides(settings, backend)
+    loaded = load(scenario, overrides)
     writable_directory(runs, "--runs")
     _need_a_broker(loaded)
+    _warn(loaded, scenario, overrides)
     worst = 0
     for repetition in range(loaded.repetitions):
         directory = take_directory(loaded.name, repetition, loaded.repetitions, runs).absolute()
@@ -225,6 +231,8 @@ def export(run: Path, csv_directory: Path | None, workbook: Path | None) -> None
     if csv_directory is None and workbook is None:
         raise UsageError("nothing to export to; add --csv, --xlsx, or both")
     if csv_directory is not None and csv_directory.name:
+        if csv_directory.is_file():
+            raise UsageError(f"--csv {csv_directory}: this is a file; name a directory")
         writable_file(csv_directory / "messages.csv" if csv_directory.is_dir() else csv_directory, "--csv")
     if workbook is not None and workbook.name:
         writable_file(workbook, "--xlsx")
@@ -382,7 +390,7 @@ def _overrides(settings: tuple[str, ...], backend: str | None) -> dict[str, Any]
         place_, separator, value = setting.partition("=")
         if not separator or not place_:
             raise UsageError(f"--set {setting}: write PLACE=VALUE, such as phases.duration='5 s'")
-        place_ = re.sub(r"\[(\d+)\]", r".\1", place_)
+        place_ = re.sub(r"\.(\d+)(?=\.|$)", r"[\1]", place_)
         if place_ in overrides:
             once = "--backend" if place_ == "backend" and backend is not None else "--set"
             raise UsageError(f"--set {setting}: {once} has given `{place_}` a value already; give it one")
@@ -396,6 +404,37 @@ def _value(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         return text
+
+
+def _warn(loaded: Scenario, path: Path, replaced: Collection[str]) -> None:
+    """Say what is unusual in a scenario, on standard error."""
+    for problem in unusual(loaded, str(path), path.read_text(encoding="utf-8"), replaced):
+        click.echo(f"mqttlab: warning: {problem}", err=True)
+
+
+def _links(loaded: Scenario) -> list[str]:
+    """Each link of the scenario in a line, what is not emulated included."""
+    lines = []
+    for network in loaded.networks:
+        first, second = network.between
+        if network.model is None:
+            lines += [f"{first} → {second}: {_link(network.up)}", f"{second} → {first}: {_link(network.down)}"]
+    if loaded.trunk is not None:
+        lines += [f"switch → broker: {_link(loaded.trunk.up)}", f"broker → switch: {_link(loaded.trunk.down)}"]
+    return lines
+
+
+def _link(link: LinkDirection | None) -> str:
+    if link is None:
+        return "not emulated (no rate, delay or loss)"
+    parts = ["no rate limit" if link.rate is None else f"{link.rate / 1000:g} kbit/s", f"{link.delay / 1e6:g} ms"]
+    if link.jitter:
+        parts[1] += f" ± {link.jitter / 1e6:g} ms"
+    if link.burst_loss is not None or link.bit_errors is not None:
+        parts.append("loss in bursts")
+    elif link.loss[0]:
+        parts.append(f"{100 * link.loss[0] / link.loss[1]:g} % loss")
+    return ", ".join(parts)
 
 
 def _need_a_broker(loaded: Scenario) -> None:
@@ -421,6 +460,7 @@ def _what_would_run(loaded: Scenario, plan: dict[str, Any]) -> str:
     broker = plan["broker"]
     lines.append(f"  broker {broker['name']} {broker['version']} on {loaded.broker.host}, port {broker['port']}")
     lines.append(f"  network {plan['network']['description']} ({len(plan['network']['links'])} links)")
+    lines += [f"    {line}" for line in _links(loaded)]
     lines.append(f"  {seconds:g} s of publishing, then up to {phases.cool_down / 1e9:g} s of cooling down; "
                  f"{loaded.repetitions} repetition(s), seed {loaded.seed}")
     return "\n".join(lines)

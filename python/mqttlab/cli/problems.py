@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import errno
 import os
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -98,10 +99,15 @@ def writable_directory(path: Path, option: str) -> Path:
     while not os.path.lexists(there):
         there = there.parent
     if not there.is_dir():
-        raise UsageError(f"{option} {path}: {there} is not a directory; name a directory")
+        what = "this" if there == path.absolute() else _from_here(there)
+        raise UsageError(f"{option} {path}: {what} is not a directory; name a directory")
     if not os.access(there, os.W_OK | os.X_OK) or there.is_relative_to("/proc"):
         raise UsageError(f"{option} {path}: nothing can be written to {there}; name another directory")
     return path
+
+
+def _from_here(path: Path) -> Path:
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def existing_directory(path: Path, option: str) -> Path:
@@ -122,11 +128,17 @@ def _usage(error: click.UsageError) -> list[str]:
     if isinstance(error, click.NoSuchOption):
         options = [name for parameter in (error.ctx.command.params if error.ctx else []) for name in parameter.opts
                    if name.startswith("--")]
-        words = f"there is no option {error.option_name}; {nearest(error.option_name, options)}"
+        words = f"there is no option {error.option_name}; {nearest(error.option_name, [*options, '--help'])}"
     elif isinstance(error, click.MissingParameter) and error.param is not None:
         words = f"{error.param.make_metavar(error.ctx) if error.ctx else error.param.name} is missing"
     elif isinstance(error, click.BadParameter) and error.param is not None:
         words = f"{error.param.opts[-1]}: {error.message.rstrip('.')}"
+    if extra := re.fullmatch(r"Got unexpected extra arguments? \((.*)\)", words):
+        words = f"{extra[1]} is one argument too many"
+    words = re.sub(r"(\d+) is not in the range x>=(\d+)", r"\1 must be \2 or more", words)
+    words = re.sub(r"(\d+) is not in the range (\d+)<=x<=(\d+)", r"\1 must be from \2 to \3", words)
+    words = words.replace("is not a valid integer range", "is not a whole number")
+    words = re.sub(r"Option '(.*)' requires an argument", r"\1 needs a value", words)
     command = error.ctx.command_path if error.ctx else "mqttlab"
     if words[1:2].islower():
         words = words[:1].lower() + words[1:]

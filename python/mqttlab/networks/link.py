@@ -7,9 +7,12 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from mqttlab.quantity import DurationNs, RateBitS, RatioPair, size_bytes
+from mqttlab.quantity import DelayNs, RateBitS, RatioPair, SizeBytes, shown, size_bytes
 
 ZERO = (0, 1)
+# `true` is no number, and "yes" no truth value, though Python would take them so.
+Whole = Annotated[int, Field(strict=True)]
+Truth = Annotated[bool, Field(strict=True)]
 
 
 class Part(BaseModel):
@@ -39,64 +42,71 @@ class BitGilbertElliott(Part):
 class Queue(Part):
     """Limits of a queue."""
 
-    packets: int | None = Field(None, ge=1, description="Frames that wait or are in service.")
-    bytes: int | None = Field(None, ge=1, description="Bytes that wait or are in service.")
+    packets: Whole | None = Field(None, ge=1, le=10_000_000, description="Frames that wait or are in service.")
+    bytes: SizeBytes | None = Field(None, ge=1, description="Bytes that wait or are in service.")
 
 
 def read_queue(value: Any) -> Any:
     """A queue limit from ``"1000 packets"`` or ``"64 kB"``."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        raise ValueError(f"is {value}, which has no unit; write \"{value} packets\" or \"{value} B\"")
     if not isinstance(value, str):
         return value
-    if match := re.fullmatch(r"\s*(\d+)\s*packets?\s*", value):
+    if match := re.fullmatch(r"\s*(\d{1,18})\s*packets?\s*", value):
         return {"packets": int(match[1])}
     try:
-        return {"bytes": size_bytes(value)}
+        size_bytes(value)
     except ValueError:
-        raise ValueError(f"{value!r} is not a queue limit; write it as \"1000 packets\" or \"64 kB\"") from None
+        raise ValueError(
+            f"is {shown(value)}, which is not a queue limit; write it as \"1000 packets\" or \"64 kB\"") from None
+    return {"bytes": value}
 
 
 class Reorder(Part):
-    """Frames that overtake, as netem reorders."""
+    """Reordering, as netem does it: a frame skips the delay and overtakes those before it."""
 
-    probability: RatioPair = Field(description="Chance that a candidate overtakes.")
-    gap: int = Field(1, ge=1, description="Every how-manieth frame is a candidate.")
+    probability: RatioPair = Field(description="Chance that a frame is reordered.")
+    gap: Whole = Field(
+        1, ge=1, le=1_000_000, description="Reorder every Nth frame at most; 1: any frame may be reordered.")
 
 
 class LinkDirection(Part):
     """One direction: a queue, a transmitter, a channel."""
 
     rate: RateBitS | None = Field(None, description="Data rate; leave it out for a link that takes no time to send.")
-    delay: DurationNs = Field(0, description="Propagation delay; its mean where it varies.")
-    jitter: DurationNs = Field(0, description="Standard deviation of the delay; half its width when uniform.")
+    delay: DelayNs = Field(0, description="Propagation delay; its mean where it varies.")
+    jitter: DelayNs = Field(0, description="Standard deviation of the delay; half its width when uniform.")
     distribution: Literal["constant", "uniform", "normal", "pareto", "paretonormal"] | None = Field(
         None, description="Law of the delay; `normal` where there is a jitter, `constant` where there is none.")
     correlation: RatioPair = Field(ZERO, description="Correlation of a frame's delay with the last one's.")
-    keep_order: bool = Field(True, description="Frames never overtake each other, however their delays vary.")
-    loss: RatioPair = Field(ZERO, description="Chance that a frame is lost, each on its own.")
+    keep_order: Truth = Field(True, description="Frames arrive in order even where their delays vary.")
+    loss: RatioPair = Field(ZERO, description="Chance that a frame is lost, independently of others.")
     burst_loss: GilbertElliott | None = Field(None, description="Loss in bursts of frames; instead of `loss`.")
     bit_errors: BitGilbertElliott | None = Field(None, description="Loss by bit errors; instead of `loss`.")
     loss_at: Literal["entry", "exit"] = Field(
         "exit", description="`exit`: a lost frame uses the link's time; `entry`: it does not, as in netem.")
     duplicate: RatioPair = Field(ZERO, description="Chance that a frame arrives twice.")
     corrupt: RatioPair = Field(ZERO, description="Chance that one bit of a frame is flipped.")
-    reorder: Reorder | None = Field(None, description="Frames that overtake.")
+    reorder: Reorder | None = Field(None, description="Reordering of frames.")
     queue: Annotated[Queue, BeforeValidator(read_queue)] = Field(
         Queue(packets=1000, bytes=None), description="What may wait: `\"1000 packets\"` or `\"64 kB\"`.")
-    queue_counts_delay_line: bool = Field(False, description="Frames that propagate count as waiting, as in netem.")
-    overhead: Annotated[int, BeforeValidator(size_bytes)] = Field(
-        0, description="Added to each IP packet: 14 B for an Ethernet header, 38 B for all that Ethernet adds.")
-    minimum_frame: Annotated[int, BeforeValidator(size_bytes)] = Field(
-        0, description="Shorter frames are padded to this.")
+    queue_counts_delay_line: Truth = Field(False, description="Frames that propagate count as waiting, as in netem.")
+    overhead: SizeBytes = Field(
+        0, le=65_535,
+        description="Added to each IP packet: 14 B for an Ethernet header, 38 B for all that Ethernet adds.")
+    minimum_frame: SizeBytes = Field(
+        0, le=65_535, description="Shorter frames are padded to this.")
 
     @model_validator(mode="after")
     def _one_loss(self) -> Self:
         given = [self.loss != ZERO, self.burst_loss is not None, self.bit_errors is not None]
         if sum(given) > 1:
-            raise ValueError("loss, burst_loss and bit_errors exclude each other; keep one")
+            raise ValueError("has more than one of `loss`, `burst_loss` and `bit_errors`; keep one")
         if self.jitter > 0 and self.distribution == "constant":
-            raise ValueError("a constant delay has no jitter; leave out `jitter`, or choose another distribution")
+            raise ValueError("has a `jitter`, but its `distribution` is \"constant\"; leave one of them out")
         if self.distribution not in (None, "constant") and self.jitter == 0:
-            raise ValueError(f"a {self.distribution} delay needs a `jitter`")
+            raise ValueError(
+                f"has the distribution \"{self.distribution}\" without a `jitter`; add one, such as \"5 ms\"")
         return self
 
     def plan(self, name: str) -> dict[str, Any]:

@@ -6,11 +6,11 @@ Every host is a station, in the order of the plan; the broker's host is one of t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
-from mqttlab.networks.link import Part
+from mqttlab.networks.link import Part, Truth, Whole
 from mqttlab.quantity import (
     AreaMm,
     DurationNs,
@@ -20,8 +20,8 @@ from mqttlab.quantity import (
     PowerMdbm,
     RateBitS,
     RatioPair,
+    SizeBytes,
     SpeedMmS,
-    size_bytes,
 )
 
 MICRO = 1000
@@ -95,7 +95,8 @@ class Mobility(Part):
     @model_validator(mode="after")
     def _speeds_in_order(self) -> Self:
         if not 0 < self.speed[0] <= self.speed[1]:
-            raise ValueError("`speed` needs a least speed above 0 and a greatest one that is not below it")
+            raise ValueError("has a `speed` that is not a lowest one above 0 m/s and a highest one not below it, "
+                             "such as [\"0.5 m/s\", \"1.5 m/s\"]")
         return self
 
 
@@ -103,17 +104,17 @@ class Radio(Part):
     """A radio channel that joins all hosts."""
 
     standard: Literal["dsss-2", "b-11", "g-54"] = Field("b-11", description="Rates and times of the standard.")
-    rts_threshold: Annotated[int, BeforeValidator(size_bytes)] | None = Field(
+    rts_threshold: SizeBytes | None = Field(
         None, description="Data frames above this are announced by RTS/CTS; `0 B` for all, left out for none.")
-    short_retries: int = Field(
+    short_retries: Whole = Field(
         7, ge=1, le=255, description="Transmissions of a frame that is not announced, or of its RTS.")
-    long_retries: int = Field(4, ge=1, le=255, description="Transmissions of an announced frame.")
+    long_retries: Whole = Field(4, ge=1, le=255, description="Transmissions of an announced frame.")
     ack_rate: RateBitS | None = Field(
         None, description="Rate of acknowledgements; the standard's control rate when left out (ns-3: the data rate).")
-    difs_from_queueing: bool = Field(
+    difs_from_queueing: Truth = Field(
         False, description="A frame that comes to an idle station waits one DIFS from then on, as in ns-3; otherwise "
         "it is sent at once where the medium has been idle that long.")
-    queue: int | None = Field(50, ge=1, description="Frames that wait at a station.")
+    queue: Whole | None = Field(50, ge=1, description="Frames that wait at a station.")
     area: AreaMm = Field((150_000, 150_000), description="Where stations are placed, and move.")
     placement: Literal["random", "grid"] = Field("random", description="How they are placed.")
     spacing: LengthMm = Field(10_000, description="From one station to the next on a grid.")
@@ -128,7 +129,7 @@ class Radio(Part):
     snir_data: GainMdb | None = Field(None, description="Signal to noise and interference that data frames need.")
     capture: GainMdb | None = Field(10_000, description="A frame so much stronger takes the receiver over.")
     energy: Literal["mica2", "esp8266", "esp32", "wavelan"] = Field("wavelan", description="What radios draw.")
-    access_point: bool = Field(
+    access_point: Truth = Field(
         False, description="The broker's station is an access point, and the trunk leads from it to the broker.")
 
     def plan(self, stations: int) -> dict[str, Any]:

@@ -1,22 +1,33 @@
-"""What no single field can tell: names that must exist, parts that must fit together."""
+"""What no single field can tell: names that must exist, parts that must fit together, and what a run can hold."""
 
 from __future__ import annotations
 
 import difflib
 import ipaddress
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from mqttlab.brokers import ADAPTERS
 from mqttlab.networks import MODELS, PROFILES
+from mqttlab.networks.link import LinkDirection
+from mqttlab.quantity import shown
 from mqttlab.scenario.load import Location
-from mqttlab.scenario.model import Group, Scenario
+from mqttlab.scenario.model import Group, Mqtt, Scenario
+from mqttlab.scenario.topics import FILTER_PLACEHOLDERS, placeholders
 
 Problem = tuple[Location, str]
+
+# The engine has the same bounds (crates/plan, bounds.rs): recordings number hosts in 16 bits, and each client and each
+# topic takes memory before the run starts.
+HOSTS_MAX = 65_535
+LINKS_MAX = 65_000
+CLIENTS_MAX = 1_000_000
+TOPICS_MAX = 5_000_000
 
 
 def contradictions(scenario: Scenario) -> list[Problem]:
     """Everything that is wrong between the fields of a scenario whose fields are right."""
-    checks = (_broker, _hosts, _networks, _groups, _names)
+    checks = (_broker, _hosts, _networks, _queues, _groups, _names, _sizes)
     return [problem for check in checks for problem in check(scenario)]
 
 
@@ -27,22 +38,37 @@ def near(given: str, known: Iterable[str]) -> str:
     return f"did you mean `{close[0]}`?" if close else f"known: {', '.join(names)}"
 
 
+def links(scenario: Scenario) -> Iterator[tuple[Location, LinkDirection]]:
+    """Every link that the scenario writes out, with its place."""
+    for index, network in enumerate(scenario.networks):
+        for name, link in (("up", network.up), ("down", network.down)):
+            if link is not None:
+                yield ("networks", index, name), link
+    if scenario.trunk is not None:
+        yield ("trunk", "up"), scenario.trunk.up
+        yield ("trunk", "down"), scenario.trunk.down
+
+
 def _broker(scenario: Scenario) -> Iterator[Problem]:
     broker = scenario.broker
     if broker.kind not in ADAPTERS:
-        yield ("broker", "kind"), f"is {broker.kind!r}, which is no broker here; {near(broker.kind, ADAPTERS)}"
+        yield ("broker", "kind"), f"is an unknown broker {shown(broker.kind)}; {near(broker.kind, ADAPTERS)}"
     if broker.kind == "external":
         if broker.address is None:
-            yield ("broker", "address"), "is missing; an external broker needs the address it runs at"
+            yield ("broker", "address"), "is missing; an external broker needs an address, such as \"192.0.2.1\""
         else:
             try:
                 ipaddress.ip_address(broker.address)
             except ValueError:
-                yield ("broker", "address"), f"is {broker.address!r}, which is no IP address, such as \"192.0.2.1\""
+                yield ("broker", "address"), (
+                    f"is {shown(broker.address)}, but must be an IP address, such as \"192.0.2.1\"")
         if scenario.network != "external":
-            yield ("network",), "must be \"external\" with an external broker: nothing between it and you is emulated"
+            yield ("network",), (f"is \"{scenario.network}\", but must be \"external\" with an external broker: its "
+                                 "network is not emulated")
+        if scenario.backend == "sim":
+            yield ("backend",), "is \"sim\", but an external broker cannot be simulated; use \"live\""
     elif broker.address is not None:
-        yield ("broker", "address"), "belongs to `kind = \"external\"`; leave it out"
+        yield ("broker", "address"), "is only for `kind = \"external\"`; leave it out"
     elif scenario.network == "external":
         yield ("network",), "is \"external\", which needs `kind = \"external\"` and an address in [broker]"
 
@@ -52,25 +78,38 @@ def _hosts(scenario: Scenario) -> Iterator[Problem]:
     used |= {name for network in scenario.networks for name in network.between}
     for name, host in scenario.hosts.items():
         if name not in used:
-            yield ("hosts", name), f"is used by nobody; {near(name, used)}"
-        if host.tcp.profile not in PROFILES:
-            problem = f"is {host.tcp.profile!r}, which is no TCP profile; {near(host.tcp.profile, PROFILES)}"
+            yield ("hosts", name), f"is not used; {near(name, used)}"
+        profile = PROFILES.get(host.tcp.profile)
+        if profile is None:
+            problem = f"is an unknown TCP profile {shown(host.tcp.profile)}; {near(host.tcp.profile, PROFILES)}"
             yield ("hosts", name, "tcp", "profile"), problem
+            continue
+        least, most = host.tcp.rto_min or profile.rto_min_ns, host.tcp.rto_max or profile.rto_max_ns
+        if least > most:
+            yield ("hosts", name, "tcp"), (f"has a minimum retransmission timeout of {least / 1e9:g} s, but a maximum "
+                                           f"of {most / 1e9:g} s; raise `rto_max`, or lower `rto_min`")
+        control = host.tcp.congestion_control or profile.congestion_control
+        if scenario.backend == "sim" and control == "bbr":
+            yield ("hosts", name, "tcp"), "uses bbr, which only live runs have; use cubic or reno"
     if scenario.broker.host in scenario.hosts and scenario.hosts[scenario.broker.host].count > 1:
-        yield ("hosts", scenario.broker.host, "count"), "is above 1, but the broker runs on one host"
+        count = scenario.hosts[scenario.broker.host].count
+        yield ("hosts", scenario.broker.host, "count"), f"is {count}, but must be 1: the broker runs on one host"
 
 
 def _networks(scenario: Scenario) -> Iterator[Problem]:
     broker = scenario.broker.host
     if scenario.network != "emulated" and scenario.networks:
-        yield ("networks",), f"has no meaning with `network = \"{scenario.network}\"`; leave one of them out"
+        yield ("networks",), f"cannot be used with `network = \"{scenario.network}\"`; leave one of them out"
+    if scenario.network != "emulated" and scenario.trunk is not None:
+        yield ("trunk",), f"cannot be used with `network = \"{scenario.network}\"`; leave one of them out"
     joined: set[frozenset[str]] = set()
     for index, network in enumerate(scenario.networks):
         if network.model is not None and network.model not in MODELS:
-            problem = f"is {network.model!r}, which is no network model; {near(network.model, MODELS)}"
+            problem = f"is an unknown network model {shown(network.model)}; {near(network.model, MODELS)}"
             yield ("networks", index, "model"), problem
         if broker not in network.between:
-            yield ("networks", index, "between"), f"must name the broker's host `{broker}`: all traffic passes it"
+            yield ("networks", index, "between"), (
+                f"is {list(network.between)}, but must contain the broker's host `{broker}`: all traffic passes it")
         pair = frozenset(network.between)
         if pair in joined:
             yield ("networks", index, "between"), f"joins {' and '.join(sorted(pair))} again; keep one of the two"
@@ -82,60 +121,118 @@ def _networks(scenario: Scenario) -> Iterator[Problem]:
             if group.host != broker and frozenset((group.host, broker)) not in joined:
                 hosts = {name for pair in joined for name in pair}
                 yield ("groups", index, "host"), (
-                    f"is `{group.host}`, which no network joins to the broker's host `{broker}`; add [[networks]] with "
-                    f"between = [\"{group.host}\", \"{broker}\"], or {near(group.host, hosts | {broker})}")
+                    f"is `{group.host}`, but no network joins it to the broker's host `{broker}`; add [[networks]] "
+                    f"with between = [\"{group.host}\", \"{broker}\"], or {near(group.host, hosts | {broker})}")
+
+
+def _queues(scenario: Scenario) -> Iterator[Problem]:
+    for place, link in links(scenario):
+        largest = max(scenario.mtu + link.overhead, link.minimum_frame)
+        if link.queue.bytes is not None and link.queue.bytes < largest:
+            yield (*place, "queue"), (
+                f"is {link.queue.bytes} B, but must be {largest} B or more: a shorter queue drops every packet of "
+                f"{scenario.mtu} B (`mtu`)")
 
 
 def _radio(scenario: Scenario) -> Iterator[Problem]:
     if scenario.backend == "live":
         yield ("radio",), "can only be simulated; set `backend = \"sim\"`, or use [[networks]]"
     if scenario.networks:
-        yield ("networks",), "and `radio` exclude each other: the radio channel joins all hosts"
+        yield ("networks",), "and `radio` cannot be used together: the radio channel joins all hosts"
     if scenario.network != "emulated":
-        yield ("network",), f"is \"{scenario.network}\", but a radio channel is an emulated network"
+        yield ("network",), f"is \"{scenario.network}\", but must be \"emulated\" with a `radio` channel"
     if scenario.radio is not None and scenario.radio.access_point and scenario.trunk is None:
-        yield ("radio", "access_point"), "needs a [trunk] from the access point to the broker"
-    names = {scenario.broker.host, *(group.host for group in scenario.groups)}
-    stations = sum(scenario.hosts[name].count if name in scenario.hosts else 1 for name in names)
+        yield ("radio", "access_point"), "is true, which needs a [trunk] from the access point to the broker"
+    stations = _host_count(scenario)
     if scenario.radio is not None and scenario.radio.positions is not None:
         given = len(scenario.radio.positions)
         if given != stations:
-            yield ("radio", "positions"), f"has {given} entries, but there are {stations} hosts"
+            yield ("radio", "positions"), f"has {given} entries, but there are {stations} hosts; write {stations}"
 
 
 def _groups(scenario: Scenario) -> Iterator[Problem]:
     for index, group in enumerate(scenario.groups):
         hosts = scenario.hosts[group.host].count if group.host in scenario.hosts else 1
         if hosts > 1 and group.count > hosts:
-            problem = f"is {group.count}, but there are {hosts} hosts `{group.host}`; use as many or fewer clients"
+            problem = f"is {group.count}, but there are {hosts} hosts `{group.host}`; use {hosts} clients or fewer"
             yield ("groups", index, "count"), problem
         mqtt = group.mqtt or scenario.mqtt
-        if mqtt.version == "3.1" and len(mqtt.client_id) > 23 and "{" not in mqtt.client_id:
-            yield ("groups", index, "mqtt", "client_id"), "is longer than the 23 characters that MQTT 3.1 allows"
-        if group.count > 1 and "{client}" not in mqtt.client_id:
-            yield ("groups", index, "mqtt", "client_id"), (
-                f"is {mqtt.client_id!r} for {group.count} clients, which would throw each other out; add {{client}}")
+        place: Location = ("mqtt",) if group.mqtt is None else ("groups", index, "mqtt")
+        for field, problem in _session(mqtt, group):
+            yield (*place, field), problem
         yield from _payload_file(index, group)
-    if scenario.backend == "sim":
-        for name, host in scenario.hosts.items():
-            profile = PROFILES.get(host.tcp.profile)
-            if (host.tcp.congestion_control or (profile and profile.congestion_control)) == "bbr":
-                yield ("hosts", name, "tcp"), "has bbr, which only live runs have; use cubic or reno"
+
+
+def _session(mqtt: Mqtt, group: Group) -> Iterator[tuple[str, str]]:
+    """What is wrong with a group's protocol and session, by field."""
+    for field in ("client_id", "username", "password"):
+        text = getattr(mqtt, field)
+        if text is not None and "\0" in text:
+            yield field, "has the character NUL, which MQTT does not allow"
+        if text is not None and len(text.encode("utf-8", "surrogatepass")) > 65_000:
+            yield field, f"has {len(text.encode('utf-8', 'surrogatepass'))} B, but may have at most 65000 B"
+    if (problem := placeholders(mqtt.client_id, FILTER_PLACEHOLDERS)) is not None:
+        yield "client_id", problem
+    if mqtt.version == "3.1" and len(mqtt.client_id) > 23 and "{" not in mqtt.client_id:
+        yield "client_id", f"is {len(mqtt.client_id)} characters long, but MQTT 3.1 allows 23"
+    if group.count > 1 and "{client}" not in mqtt.client_id:
+        yield "client_id", (f"is {shown(mqtt.client_id)} for {group.count} clients, which would take over each other's "
+                            "sessions; add {client}")
+    if mqtt.version != "5" and mqtt.password is not None and mqtt.username is None:
+        yield "password", f"needs a `username` in MQTT {mqtt.version} (3.1.1, §3.1.2.9); add one, or use version \"5\""
 
 
 def _payload_file(index: int, group: Group) -> Iterator[Problem]:
     payload = group.publish.payload if group.publish else None
     if payload is not None and payload.path is not None:
         place = ("groups", index, "publish", "payload", "path")
-        if not payload.path.is_file():
-            yield place, f"is {str(payload.path)!r}, which is not a file"
-        elif payload.path.stat().st_size > 10_000_000:
-            yield place, f"is {payload.path.stat().st_size} B, but a payload has at most 10 MB"
+        try:
+            size = payload.path.stat().st_size if payload.path.is_file() else None
+        except (OSError, ValueError) as error:
+            yield place, f"is {shown(str(payload.path))}, which cannot be read: {error}"
+            return
+        if size is None:
+            yield place, f"is {shown(str(payload.path))}, but there is no such file"
+        elif size > 10_000_000:
+            yield place, f"is a file of {size} B, but a payload may have at most 10000000 B (10 MB)"
 
 
 def _names(scenario: Scenario) -> Iterator[Problem]:
     seen: set[str] = set()
     for index, group in enumerate(scenario.groups):
         if group.name in seen:
-            yield ("groups", index, "name"), f"is {group.name!r} again; give each group a name of its own"
+            yield ("groups", index, "name"), f"is {shown(group.name)}, as another group is called; use another name"
         seen.add(group.name)
+    for name, host in scenario.hosts.items():
+        stem, _, number = name.rpartition("-")
+        other = scenario.hosts.get(stem)
+        if other is not None and number.isdigit() and int(number) < other.count and host.count == 1:
+            yield ("hosts", name), f"is also the name of one of the {other.count} hosts `{stem}`; use another name"
+
+
+def _sizes(scenario: Scenario) -> Iterator[Problem]:
+    hosts = _host_count(scenario)
+    if hosts > HOSTS_MAX:
+        most = Counter({name: host.count for name, host in scenario.hosts.items()}).most_common(1)
+        place: Location = ("hosts", most[0][0], "count") if most else ("hosts",)
+        yield place, f"makes {hosts} hosts in all, but a run has at most {HOSTS_MAX}"
+    links_ = sum(2 * (1 if network.shared else _count(scenario, network.between)) for network in scenario.networks)
+    if links_ > LINKS_MAX:
+        yield ("networks",), (f"have {links_} links in all, but a run has at most {LINKS_MAX}; use fewer hosts, or "
+                              "leave out `shared = false`")
+    clients = sum(group.count for group in scenario.groups)
+    if clients > CLIENTS_MAX:
+        yield ("groups",), f"have {clients} clients in all, but a run has at most {CLIENTS_MAX}"
+    topics = sum(group.count * group.publish.topics for group in scenario.groups if group.publish is not None)
+    if topics > TOPICS_MAX:
+        yield ("groups",), (f"publish to {topics} topics in all (clients × `topics`), but a run has at most "
+                            f"{TOPICS_MAX}")
+
+
+def _count(scenario: Scenario, names: tuple[str, str]) -> int:
+    return max(scenario.hosts[name].count if name in scenario.hosts else 1 for name in names)
+
+
+def _host_count(scenario: Scenario) -> int:
+    names = {scenario.broker.host, *(group.host for group in scenario.groups)}
+    return sum(scenario.hosts[name].count if name in scenario.hosts else 1 for name in names)

@@ -80,19 +80,21 @@ class _Hosts:
         names += [group.host for group in scenario.groups]
         self.first: dict[str, int] = {}
         self.count: dict[str, int] = {}
-        self.entries: list[tuple[str, Host]] = []
+        self.named: dict[str, Host] = {}
+        self.entries: list[tuple[str, str]] = []
         for name in dict.fromkeys(names):
             host = scenario.hosts.get(name, Host())
+            self.named[name] = host
             self.first[name] = len(self.entries)
             self.count[name] = host.count
             labels = [name] if host.count == 1 else [f"{name}-{index}" for index in range(host.count)]
-            self.entries += [(label, host) for label in labels]
+            self.entries += [(label, name) for label in labels]
 
     def plan(self) -> list[dict[str, Any]]:
-        return [
-            {"name": name, "address": _address(index), "tcp": _tcp(host)}
-            for index, (name, host) in enumerate(self.entries)
-        ]
+        # Hosts of one name have one TCP: made once, for there may be tens of thousands.
+        tcp = {name: _tcp(host) for name, host in self.named.items()}
+        return [{"name": label, "address": _address(index), "tcp": tcp[name]}
+                for index, (label, name) in enumerate(self.entries)]
 
     def members(self, name: str) -> range:
         return range(self.first[name], self.first[name] + self.count[name])

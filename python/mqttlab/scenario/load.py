@@ -10,15 +10,36 @@ import difflib
 import re
 import tomllib
 import typing
+from collections.abc import Collection
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from mqttlab.errors import MqttlabError
+from mqttlab.quantity import shown
 from mqttlab.scenario.model import Scenario
 
 Location = tuple[int | str, ...]
+
+NAME = "1 to 40 letters, digits, `_`, `.` or `-`, the first a letter or digit"
+# What pydantic calls a mistake, and what the field must be instead.
+LIMITS = {
+    "greater_than_equal": "{} or more", "greater_than": "more than {}", "less_than_equal": "{} or less",
+    "less_than": "less than {}", "string_too_long": "at most {} characters long",
+    "string_too_short": "at least {} character long",
+}
+MUST_BE = {
+    "string_pattern_mismatch": NAME, "string_type": "text in quotes", "int_type": "a whole number",
+    "int_parsing": "a whole number", "int_from_float": "a whole number", "int_parsing_size": "a smaller number",
+    "float_type": "a number", "float_parsing": "a number", "finite_number": "a finite number",
+    "bool_type": "true or false", "bool_parsing": "true or false", "list_type": "an array, such as [...]",
+    "tuple_type": "an array, such as [...]", "dict_type": "a table, such as { ... }",
+    "model_type": "a table, such as { ... }", "model_attributes_type": "a table, such as { ... }",
+    "path_type": "a path in quotes", "string_unicode": "text without lone surrogates",
+    "too_short": "an array with more entries", "too_long": "an array with fewer entries",
+}
 
 
 class ScenarioError(MqttlabError):
@@ -53,7 +74,7 @@ def parse(text: str, name: str = "scenario", overrides: dict[str, Any] | None = 
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ScenarioError([f"{name}: is not TOML: {error}"]) from error
+        raise ScenarioError([_not_toml(name, str(error))]) from error
     except RecursionError as error:
         raise ScenarioError([f"{name}: arrays or tables lie too deep in each other; no field needs more than 6 levels"
                              ]) from error
@@ -61,11 +82,25 @@ def parse(text: str, name: str = "scenario", overrides: dict[str, Any] | None = 
         raise ScenarioError([f"{name}: is not TOML: a number has too many digits"]) from error
     for place, value in (overrides or {}).items():
         _override(values, place, value, name)
-    return parse_values(values, name, text)
+    return parse_values(values, name, text, set(overrides or {}))
 
 
-def parse_values(values: dict[str, Any], name: str = "scenario", text: str = "") -> Scenario:
-    """Read a scenario from the values of a file; ``text`` is the file's, for the lines of problems.
+def _not_toml(name: str, problem: str) -> str:
+    """What the reader of TOML has found, with the line where a problem has one."""
+    place = re.search(r" \(at line (\d+), column (\d+)\)", problem)
+    words = problem if place is None else problem.replace(place[0], "")
+    if words.startswith(("Cannot overwrite", "Cannot declare", "Cannot redefine")):
+        words = "a field or table is written twice; keep one"
+    where = name if place is None else f"{name}:{place[1]}"
+    return f"{where}: is not TOML: {words[:1].lower()}{words[1:]}" + (f" (column {place[2]})" if place else "")
+
+
+def parse_values(
+    values: dict[str, Any], name: str = "scenario", text: str = "", replaced: Collection[str] = (),
+) -> Scenario:
+    """Read a scenario from the values of a file.
+
+    ``text`` is the file's, for the lines of problems; ``replaced`` are the places that the command line has set.
 
     Raises:
         ScenarioError: as :func:`load`.
@@ -73,8 +108,10 @@ def parse_values(values: dict[str, Any], name: str = "scenario", text: str = "")
     try:
         scenario = Scenario.model_validate(values)
     except ValidationError as error:
-        raise ScenarioError([_problem(text, name, detail) for detail in error.errors()]) from error
-    problems = [_at(text, name, location) + problem for location, problem in _contradictions(scenario)]
+        raise ScenarioError([_problem(values, _Source(name, text, replaced), detail) for detail in error.errors()]
+                            ) from error
+    source = _Source(name, text, replaced)
+    problems = [source.at(location) + problem for location, problem in _contradictions(scenario)]
     if problems:
         raise ScenarioError(problems)
     return scenario
@@ -91,39 +128,96 @@ def _override(values: dict[str, Any], place: str, value: Any, name: str) -> None
         else:
             here[last] = value
     except (LookupError, ValueError, TypeError, AttributeError):
-        raise ScenarioError([f"{name}: --set {place}: there is no such place in the scenario"]) from None
+        raise ScenarioError([f"{name}: --set {place}: the scenario has no such place; write it as in "
+                             "groups[0].publish.qos"]) from None
 
 
-def _problem(text: str, name: str, detail: Any) -> str:
+@dataclass(frozen=True)
+class _Source:
+    """Where a scenario's values come from."""
+
+    name: str
+    text: str
+    replaced: Collection[str]
+
+    def at(self, location: Location) -> str:
+        """The file and line of a field, or the command line, and the field's place."""
+        place = ""
+        for part in location:
+            place += f"[{part}]" if isinstance(part, int) else (f".{part}" if place else str(part))
+        shown_place = f"`{place}` " if place else ""
+        if any(f"{place}.".startswith(f"{other}.") or place.startswith(f"{other}[") for other in self.replaced):
+            return f"{self.name}, as set on the command line: {shown_place}"
+        line = _line(self.text, location)
+        return f"{self.name}{f':{line}' if line else ''}: {shown_place}"
+
+
+def _problem(values: Any, source: _Source, detail: Any) -> str:
     location: Location = tuple(part for part in detail["loc"] if not str(part).startswith("function-"))
-    where = _at(text, name, location)
-    kind = detail["type"]
-    if kind == "extra_forbidden":
-        return where + f"unknown field{_nearest(str(location[-1]), _known(location[:-1]))}"
-    if kind == "missing":
-        return where + "is missing; add it"
-    if kind == "literal_error":
-        given = str(detail["input"])
-        expected = detail["ctx"]["expected"]
-        near = _nearest(given, re.findall(r"'([^']*)'", expected))
-        return where + f"is {detail['input']!r}, but must be {expected}{near}"
-    message = str(detail["msg"]).removeprefix("Value error, ")
-    if kind != "value_error":
-        message = f"is {_short(detail['input'])}: {message[:1].lower()}{message[1:]}"
-    return where + message
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def _at(text: str, name: str, location: Location) -> str:
-    line = _line(text, location)
-    place = ""
+    if location[-1:] == ("[key]",):
+        location = location[:-1]
+    given = values
     for part in location:
-        place += f"[{part}]" if isinstance(part, int) else (f".{part}" if place else str(part))
-    return f"{name}{f':{line}' if line else ''}: {f'`{place}` ' if place else ''}"
+        try:
+            given = given[part]
+        except (LookupError, TypeError):
+            given = detail["input"]
+            break
+    return source.at(location) + _words(location, detail, shown(given))
+
+
+def _words(location: Location, detail: Any, given: str) -> str:
+    """What is wrong at a place: value as written, limit, and the nearest right value."""
+    kind, limits = detail["type"], detail.get("ctx", {})
+    if kind == "extra_forbidden":
+        return f"is an unknown field{_nearest(str(location[-1]), _known(location[:-1]))}"
+    if kind == "missing":
+        return "is missing; add it"
+    if kind == "literal_error":
+        expected = re.findall(r"'([^']*)'", limits["expected"]) or re.findall(r"\d+", limits["expected"])
+        near = difflib.get_close_matches(str(detail["input"]), expected, n=1, cutoff=0.5)
+        hint = f"; did you mean \"{near[0]}\"?" if near else ""
+        return f"is {given}, but must be one of {', '.join(expected)}{hint}"
+    if kind in LIMITS:
+        return f"is {given}, but must be {LIMITS[kind].format(_limit(location, next(iter(limits.values()))))}"
+    if kind in MUST_BE:
+        return f"is {given}, but must be {MUST_BE[kind]}"
+    message = str(detail["msg"]).removeprefix("Value error, ")
+    return message if kind == "value_error" else f"is {given}: {message[:1].lower()}{message[1:]}"
+
+
+def _limit(location: Location, limit: Any) -> str:
+    """A limit as a scenario writes it: in the plan it has no unit."""
+    model: Any = Scenario
+    field = None
+    for part in location:
+        if isinstance(part, str):
+            field = model.model_fields.get(part)
+            # A key of a table by name is no field.
+            model = model if field is None else _model_in(field.annotation) or model
+    example = field and (_example(field.metadata) or _example([field.annotation]))
+    if not isinstance(limit, int) or not example:
+        return str(limit)
+    if example.endswith(" B"):
+        for factor, unit in ((2**20, "MiB"), (10**6, "MB")):
+            if limit % factor == 0:
+                return f"{limit // factor} {unit}"
+        return f"{limit} B"
+    for factor, unit in ((3600 * 10**9, "h"), (10**9, "s"), (10**6, "ms"), (10**3, "us")):
+        if limit >= factor and limit % factor == 0:
+            return f"{limit / factor:g} {unit}"
+    return str(limit)
+
+
+def _example(parts: typing.Iterable[Any]) -> str | None:
+    """How a quantity is written, from its annotation."""
+    for part in parts:
+        schema = getattr(part, "json_schema", None)
+        if isinstance(schema, dict):
+            return str(schema["examples"][0])
+        if (found := _example((*getattr(part, "__metadata__", ()), *typing.get_args(part)))) is not None:
+            return found
+    return None
 
 
 def _line(text: str, location: Location) -> int | None:
@@ -188,6 +282,17 @@ def _nearest(given: str, known: list[str]) -> str:
     if near:
         return f"; did you mean `{near[0]}`?"
     return f"; known here: {', '.join(known)}" if known else ""
+
+
+def unusual(
+    scenario: Scenario, name: str = "scenario", text: str = "", replaced: Collection[str] = (),
+) -> list[str]:
+    """What is unusual in a scenario, one line each, as problems are written."""
+    # Imported late, as below.
+    from mqttlab.scenario.unusual import unusual as find
+
+    source = _Source(name, text, replaced)
+    return [source.at(location) + problem for location, problem in find(scenario)]
 
 
 def _contradictions(scenario: Scenario) -> list[tuple[Location, str]]:

@@ -5,21 +5,50 @@ Every field says in its description what it does; ``docs/scenario.md`` is genera
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from mqttlab.networks.link import LinkDirection, Part
+from mqttlab.networks.link import LinkDirection, Part, Truth, Whole
 from mqttlab.networks.radio import Radio
-from mqttlab.quantity import DurationNs, IntervalNs, PositiveDurationNs, RatioPair, size_bytes
+from mqttlab.quantity import (
+    HOUR_NS,
+    DurationNs,
+    IntervalNs,
+    PositiveDurationNs,
+    RatioPair,
+    SecondsNs,
+    SizeBytes,
+    shown,
+    size_bytes,
+)
+from mqttlab.scenario.topics import MQTT_TEXT_MAX, published_topic, topic_filter, topic_suffix, will_topic
 
 S = 10**9
 MS = 10**6
-Qos = Annotated[Literal[0, 1, 2], Field(description="Quality of service: 0, 1 or 2.")]
+
+
+def quality_of_service(value: Any) -> Any:
+    """A number; `true` is none, though Python takes it for 1."""
+    if isinstance(value, (bool, float, str)):
+        raise ValueError(f"is {shown(value)}, but must be 0, 1 or 2")
+    return value
+
+
+def above_zero(value: tuple[int, int]) -> tuple[int, int]:
+    """A ratio above 0."""
+    if value[0] == 0:
+        raise ValueError("is 0 %, but must be above 0 %: no run is long enough for an exact mean; write \"1 %\"")
+    return value
+
+
+Qos = Annotated[
+    Literal[0, 1, 2], BeforeValidator(quality_of_service), Field(description="Quality of service: 0, 1 or 2.")]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=40)]
-SizeField = Annotated[int, BeforeValidator(size_bytes)]
 PAYLOAD_BYTES_MAX = 10_000_000
+BUFFER_BYTES_MAX = 2**26
 
 
 class Phases(Part):
@@ -30,61 +59,68 @@ class Phases(Part):
     warm_up: DurationNs = Field(0, description="Publishing that is not counted.")
     duration: PositiveDurationNs = Field(description="Publishing that is counted.")
     cool_down: DurationNs = Field(
-        10 * S, description="Waiting for what is under way; ends early when nothing is.")
+        10 * S, description="Waiting for messages under way; ends early when there are none.")
 
 
 class Tcp(Part):
     """A host's TCP: a profile, and what differs from it."""
 
-    profile: str = Field("linux", description="Where the fields below start from; `mqttlab networks --tcp` lists them.")
+    profile: str = Field(
+        "linux", description="Default values of the fields below; `mqttlab networks --tcp` lists the profiles.")
     congestion_control: Literal["reno", "cubic", "bbr"] | None = Field(None, description="Congestion control.")
-    sack: bool | None = Field(None, description="Selective acknowledgements.")
-    timestamps: bool | None = Field(None, description="Timestamps option.")
-    window_scaling: bool | None = Field(None, description="Window scaling.")
+    sack: Truth | None = Field(None, description="Selective acknowledgements.")
+    timestamps: Truth | None = Field(None, description="Timestamps option.")
+    window_scaling: Truth | None = Field(None, description="Window scaling.")
     rto_min: PositiveDurationNs | None = Field(
-        None, description="Minimum retransmission timeout. On Linux it caps the delayed acknowledgement too.")
-    rto_max: PositiveDurationNs | None = Field(None, description="Maximum retransmission timeout.")
-    delayed_ack: bool | None = Field(None, description="`false` acknowledges every segment at once.")
+        None, le=HOUR_NS,
+        description="Minimum retransmission timeout. On Linux it caps the delayed acknowledgement too.")
+    rto_max: PositiveDurationNs | None = Field(None, le=24 * HOUR_NS, description="Maximum retransmission timeout.")
+    delayed_ack: Truth | None = Field(None, description="`false` acknowledges every segment at once.")
     delayed_ack_max: PositiveDurationNs | None = Field(
-        None, description="Longest delay of an acknowledgement. A simulated stack that acknowledges at the beats of a "
-        "clock (netbsd-2005, microcontroller) gets this period.")
-    initial_window: int | None = Field(None, ge=1, le=100, description="Initial congestion window in segments.")
-    mss: SizeField | None = Field(None, ge=88, le=65_495, description="Maximum segment size.")
-    send_buffer: SizeField | None = Field(None, ge=2048, description="Send buffer; automatic when left out.")
-    receive_buffer: SizeField | None = Field(None, ge=2048, description="Receive buffer; automatic when left out.")
-    tail_loss_probe: bool | None = Field(None, description="Tail loss probes. They need `sack`.")
-    syn_retries: int | None = Field(None, ge=0, le=127, description="How often a SYN is repeated.")
-    syn_linear_retries: int | None = Field(
-        None, ge=0, le=127, description="How many of these come at intervals of 1 s before the interval doubles.")
+        None, le=HOUR_NS, description="Longest delay of an acknowledgement. Simulated stacks with a periodic timer for "
+        "acknowledgements (netbsd-2005, microcontroller) use it as their period.")
+    initial_window: Whole | None = Field(None, ge=1, le=100, description="Initial congestion window in segments.")
+    mss: SizeBytes | None = Field(None, ge=88, le=65_495, description="Maximum segment size.")
+    send_buffer: SizeBytes | None = Field(
+        None, ge=2048, le=BUFFER_BYTES_MAX, description="Send buffer; automatic when left out.")
+    receive_buffer: SizeBytes | None = Field(
+        None, ge=2048, le=BUFFER_BYTES_MAX, description="Receive buffer; automatic when left out.")
+    tail_loss_probe: Truth | None = Field(None, description="Tail loss probes; they need `sack`.")
+    syn_retries: Whole | None = Field(None, ge=0, le=127, description="Number of repetitions of a SYN.")
+    syn_linear_retries: Whole | None = Field(
+        None, ge=0, le=127, description="Number of these repetitions that come every 1 s, before the interval doubles.")
 
 
 class Host(Part):
     """A machine; in a live run a network namespace."""
 
-    count: int = Field(1, ge=1, le=100_000, description="So many hosts alike: `name-0`, `name-1`, ...")
+    count: Whole = Field(1, ge=1, le=100_000, description="Number of identical hosts: `name-0`, `name-1`, ...")
     tcp: Tcp = Field(Tcp(profile="linux"), description="Its TCP.")
 
 
 class NetworkBetween(Part):
-    """What lies between two hosts: a named model, or both directions in full."""
+    """A network between two hosts: a named model, or a link for each direction."""
 
-    between: tuple[Name, Name] = Field(description="The two hosts. `up` leads from the first to the second.")
+    between: tuple[Name, Name] = Field(description="The two hosts. `up` is the link from the first to the second.")
     model: str | None = Field(None, description="A named model; `mqttlab networks` lists them.")
     placement: Literal["egress-at-broker", "both", "split", "shared-medium"] | None = Field(
-        None, description="Where a model is applied; each model has a default.")
-    up: LinkDirection | None = Field(None, description="From the first host to the second.")
-    down: LinkDirection | None = Field(None, description="From the second host to the first.")
-    shared: bool = Field(
-        True, description="Hosts of one name (`count`) share the link; `false` gives each its own.")
+        None, description="Where the model is applied; each model has a default.")
+    up: LinkDirection | None = Field(
+        None, description="Link from the first host to the second; not emulated when left out.")
+    down: LinkDirection | None = Field(
+        None, description="Link from the second host to the first; not emulated when left out.")
+    shared: Truth = Field(
+        True, description="Hosts of one name (`count`) share the links; `false` gives each its own.")
 
     @model_validator(mode="after")
     def _model_or_links(self) -> Self:
         if (self.model is None) == (self.up is None and self.down is None):
-            raise ValueError("needs either `model` or `up` and `down`")
+            raise ValueError("needs either a `model`, or `up` and `down`" if self.model is None else
+                             "has a `model` and `up` or `down`; keep one")
         if self.model is None and self.placement is not None:
-            raise ValueError("`placement` goes with a `model`; `up` and `down` say it all")
+            raise ValueError("has a `placement` without a `model`; leave `placement` out, or name a model")
         if self.between[0] == self.between[1]:
-            raise ValueError("joins a host to itself; name two hosts in `between`")
+            raise ValueError(f"joins the host {shown(self.between[0])} to itself; name two hosts in `between`")
         return self
 
 
@@ -98,8 +134,8 @@ class Trunk(Part):
 class Service(Part):
     """How long the simulated broker works on a message."""
 
-    per_packet: DurationNs = Field(20_000, description="For every control packet that arrives.")
-    per_copy: DurationNs = Field(10_000, description="For every copy that it sends.")
+    per_packet: DurationNs = Field(20_000, le=HOUR_NS, description="For every control packet that arrives.")
+    per_copy: DurationNs = Field(10_000, le=HOUR_NS, description="For every copy that it sends.")
     jitter: RatioPair = Field((0, 1), description="Relative standard deviation of both.")
 
 
@@ -109,51 +145,53 @@ class Broker(Part):
     kind: str = Field("mosquitto", description="`mosquitto`, or `external` for one that is running already.")
     host: Name = Field("broker", description="The host it runs on.")
     address: str | None = Field(None, description="Address of an external broker.")
-    port: int = Field(1883, ge=1, le=65_535, description="TCP port.")
-    nagle: bool = Field(True, description="Nagle's algorithm on the broker's sockets (Mosquitto's default).")
-    max_inflight: int = Field(20, ge=0, le=65_535, description="Unacknowledged messages to a client; 0: no limit.")
-    max_queued: int = Field(1000, ge=0, description="Messages waiting behind these for a client; 0: no limit.")
-    persistence: bool = Field(False, description="Sessions and retained messages outlive the broker.")
+    port: Whole = Field(1883, ge=1, le=65_535, description="TCP port.")
+    nagle: Truth = Field(True, description="Nagle's algorithm on the broker's sockets (Mosquitto's default).")
+    max_inflight: Whole = Field(20, ge=0, le=65_535, description="Unacknowledged messages to a client; 0: no limit.")
+    max_queued: Whole = Field(
+        1000, ge=0, le=2**32 - 1, description="Messages queued for a client beyond these; 0: no limit.")
+    persistence: Truth = Field(False, description="Sessions and retained messages survive a restart of the broker.")
     service: Service = Field(Service(), description="Service time of the simulated broker.")
 
 
 class Will(Part):
-    """A message that the broker publishes when the client vanishes."""
+    """A message that the broker publishes when a client's connection is lost."""
 
-    topic: str = Field(min_length=1, description="Topic.")
-    payload: str = Field("", description="Payload as text.")
+    topic: Annotated[str, AfterValidator(will_topic)] = Field(description="Topic.")
+    payload: str = Field("", max_length=MQTT_TEXT_MAX, description="Payload as text.")
     qos: Qos = 0
-    retain: bool = Field(False, description="Retained.")
+    retain: Truth = Field(False, description="Retained.")
 
 
 class Mqtt(Part):
     """Protocol and session."""
 
     version: Literal["3.1", "3.1.1", "5"] = Field("3.1.1", description="Protocol version.")
-    keep_alive: DurationNs = Field(60 * S, le=65_535 * S, description="Keep-alive, whole seconds; `0 s`: off.")
-    clean_session: bool = Field(True, description="`false` asks the broker to keep the session.")
-    session_expiry: DurationNs = Field(3600 * S, description="How long MQTT 5 keeps a session that is not clean.")
-    max_inflight: int = Field(20, ge=1, le=65_535, description="Unacknowledged messages that a client sends ahead.")
-    max_queued: int = Field(
-        100_000, ge=0, description="Messages waiting in a client; what exceeds it counts as unsent.")
+    keep_alive: SecondsNs = Field(60 * S, le=65_535 * S, description="Keep-alive, whole seconds; `0 s`: off.")
+    clean_session: Truth = Field(True, description="`false` asks the broker to keep the session.")
+    session_expiry: SecondsNs = Field(3600 * S, description="How long MQTT 5 keeps a session that is not clean.")
+    max_inflight: Whole = Field(
+        20, ge=1, le=65_535, description="Unacknowledged messages at QoS 1 and 2 that a client may have in flight.")
+    max_queued: Whole = Field(
+        100_000, ge=0, le=2**32 - 1, description="Messages queued in a client; messages beyond count as unsent.")
     deliver_qos2_on: Literal["release", "publish"] = Field(
         "release", description="When a subscriber counts a QoS 2 message as delivered: at its PUBREL, as Paho does, "
         "or already at its PUBLISH; MQTT allows both (3.1.1, 4.3.3).")
-    receive_maximum: int = Field(65_535, ge=1, le=65_535, description="Receive maximum announced (MQTT 5).")
+    receive_maximum: Whole = Field(65_535, ge=1, le=65_535, description="Receive maximum announced (MQTT 5).")
     retry: PositiveDurationNs | None = Field(None, description="Timed repetition, as MQTT 3.1 had it.")
-    client_id: str = Field("{group}-{client}", min_length=1, description="Client identifier.")
-    username: str | None = Field(None, description="User name.")
-    password: str | None = Field(None, description="Password.")
+    client_id: str = Field("{group}-{client}", min_length=1, max_length=MQTT_TEXT_MAX, description="Client identifier.")
+    username: str | None = Field(None, max_length=MQTT_TEXT_MAX, description="User name.")
+    password: str | None = Field(None, max_length=MQTT_TEXT_MAX, description="Password.")
     will: Will | None = Field(None, description="Last will.")
 
 
 class Reconnect(Part):
     """What happens after a connection is lost."""
 
-    enabled: bool = Field(True, description="Try again at all.")
+    enabled: Truth = Field(True, description="Whether a client reconnects.")
     initial: DurationNs = Field(1 * S, description="Wait before the first attempt.")
-    maximum: PositiveDurationNs = Field(120 * S, description="Each wait is twice the last, up to this.")
-    jitter: RatioPair = Field((1, 10), description="Each wait varies by this part of itself.")
+    maximum: PositiveDurationNs = Field(120 * S, description="Each wait is twice as long as the last, up to this.")
+    jitter: RatioPair = Field((1, 10), description="Each wait varies at random by up to this share.")
     timeout: PositiveDurationNs = Field(60 * S, description="Time for an attempt, CONNACK included.")
 
 
@@ -161,36 +199,39 @@ class Payload(Part):
     """What is in a message."""
 
     kind: Literal["fixed", "random", "gps", "image", "file"] = Field("fixed", description="What is in it.")
-    size: SizeField | None = Field(None, le=PAYLOAD_BYTES_MAX, description="For `fixed` and `random`: up to 10 MB.")
+    size: SizeBytes | None = Field(None, le=PAYLOAD_BYTES_MAX, description="For `fixed` and `random`: up to 10 MB.")
     path: Path | None = Field(None, description="For `file`.")
 
     @model_validator(mode="after")
     def _fits_its_kind(self) -> Self:
         if (self.size is not None) != (self.kind in ("fixed", "random")):
-            raise ValueError(f"a `{self.kind}` payload {'needs' if self.size is None else 'has no'} `size`")
+            raise ValueError(f"is of kind \"{self.kind}\", which {'needs a' if self.size is None else 'has no'} `size`")
         if (self.path is not None) != (self.kind == "file"):
-            raise ValueError(f"a `{self.kind}` payload {'needs' if self.path is None else 'has no'} `path`")
+            raise ValueError(f"is of kind \"{self.kind}\", which {'needs a' if self.path is None else 'has no'} `path`")
         return self
 
 
 def read_payload(value: Any) -> Any:
     """A payload from ``"gps"``, ``"image"`` or a size."""
-    if not isinstance(value, str):
+    if isinstance(value, dict):
         return value
     if value in ("gps", "image"):
         return {"kind": value}
     try:
         size_bytes(value)
     except ValueError:
+        if re.match(r"[\s\d.+-]+", str(value)):
+            raise
         raise ValueError(
-            f"{value!r} is not a payload; write a size such as \"200 B\", \"gps\", \"image\", or a table") from None
+            f"is {shown(value)}, which is not a payload; write a size such as \"200 B\", \"gps\", \"image\", or a table"
+        ) from None
     return {"kind": "fixed", "size": value}
 
 
 class Burst(Part):
     """Several messages at once, then a pause."""
 
-    size: int = Field(ge=1, description="Messages in a burst.")
+    size: Whole = Field(ge=1, le=1_000_000, description="Messages in a burst.")
     every: PositiveDurationNs = Field(description="From the start of one burst to the start of the next.")
     gap: DurationNs = Field(0, description="Between the messages of a burst.")
 
@@ -198,53 +239,48 @@ class Burst(Part):
 class Publish(Part):
     """What each client of a group publishes."""
 
-    topic: str = Field(min_length=1, description="`{group}`, `{client}` and `{topic}` are filled in.")
-    topics: int = Field(1, ge=1, le=1_000_000, description="How many topics `{topic}` runs through.")
+    topic: Annotated[str, AfterValidator(published_topic)] = Field(
+        description="`{group}`, `{client}` and `{topic}` are filled in.")
+    topics: Whole = Field(1, ge=1, le=1_000_000, description="Number of topics: `{topic}` runs from 0 to one less.")
     qos: Qos = 0
-    retain: bool = Field(False, description="Retained.")
+    retain: Truth = Field(False, description="Retained.")
     payload: Annotated[Payload, BeforeValidator(read_payload)] = Field(description="What is in a message.")
-    interval: PositiveDurationNs | None = Field(None, description="Time between messages.")
+    interval: PositiveDurationNs | None = Field(None, ge=1000, description="Time between messages, from 1 us.")
     rate: IntervalNs | None = Field(None, description="Messages per time, such as `\"100 /s\"`; instead of `interval`.")
     arrival: Literal["constant", "poisson", "burst", "back-to-back"] = Field(
         "constant", description="When messages are due.")
     burst: Burst | None = Field(None, description="For `arrival = \"burst\"`.")
     start_phase: Literal["random", "even", "synchronised"] = Field(
         "random", description="When the first message is due within the first interval.")
-    messages: int | None = Field(None, ge=1, description="At most so many messages, warm-up included.")
+    messages: Whole | None = Field(
+        None, ge=1, lt=2**63, description="Maximum number of messages of a client, warm-up included.")
 
     @model_validator(mode="after")
     def _when(self) -> Self:
         given = [self.interval is not None, self.rate is not None, self.burst is not None]
         if self.arrival == "back-to-back":
             if any(given):
-                raise ValueError("back-to-back has no `interval`, `rate` or `burst`: each message follows the last")
+                raise ValueError("has `arrival = \"back-to-back\"` and an `interval`, `rate` or `burst`; leave these "
+                                 "out: each message follows the last")
         elif self.arrival == "burst":
             if given != [False, False, True]:
-                raise ValueError("`arrival = \"burst\"` needs `burst`, and no `interval` or `rate`")
+                raise ValueError("has `arrival = \"burst\"`, which needs `burst`, and no `interval` or `rate`")
+        elif given[:2] == [True, True]:
+            raise ValueError("has both `interval` and `rate`; keep one")
         elif given not in ([True, False, False], [False, True, False]):
-            raise ValueError(f"`arrival = \"{self.arrival}\"` needs either `interval` or `rate`")
-        if any(character in self.topic for character in "+#"):
-            raise ValueError(f"the topic {self.topic!r} has a wildcard; only subscriptions may have `+` and `#`")
+            raise ValueError(f"has `arrival = \"{self.arrival}\"`, which needs an `interval` or a `rate`"
+                             + ('; `burst` goes with `arrival = "burst"`' if self.burst is not None else ""))
         if self.topics > 1 and "{topic}" not in self.topic:
-            raise ValueError("`topics` is above 1, but `topic` has no `{topic}` to fill in")
+            raise ValueError(f"has `topics = {self.topics}`, but its `topic` has no `{{topic}}` to fill in")
         return self
 
 
 class Subscription(Part):
     """A subscription."""
 
-    filter: str = Field(min_length=1, description="Topic filter; `{group}` and `{client}` are filled in.")
+    filter: Annotated[str, AfterValidator(topic_filter)] = Field(
+        description="Topic filter; `{group}` and `{client}` are filled in.")
     qos: Qos = 0
-
-    @model_validator(mode="after")
-    def _valid_filter(self) -> Self:
-        levels = self.filter.removeprefix("$share/").split("/")
-        for index, level in enumerate(levels):
-            if (level != "+" and "+" in level) or (level != "#" and "#" in level):
-                raise ValueError(f"the filter {self.filter!r} is invalid; `+` and `#` stand alone in their level")
-            if level == "#" and index != len(levels) - 1:
-                raise ValueError(f"the filter {self.filter!r} is invalid; `#` is only allowed in the last level")
-        return self
 
 
 def read_subscription(value: Any) -> Any:
@@ -255,21 +291,21 @@ def read_subscription(value: Any) -> Any:
 class Relay(Part):
     """Republishes every message that the client receives."""
 
-    suffix: str = Field("_2", min_length=1, description="Appended to the topic.")
+    suffix: Annotated[str, AfterValidator(topic_suffix)] = Field("_2", description="Appended to the topic.")
     qos: Qos = 0
 
 
 class Group(Part):
-    """Clients alike."""
+    """A group of identical clients."""
 
-    name: Name = Field(description="Unique.")
-    host: Name = Field(description="Where they run. With as many hosts of this name as clients, each has its own.")
-    count: int = Field(1, ge=1, le=100_000, description="How many clients.")
-    nagle: bool = Field(True, description="Nagle's algorithm on the clients' sockets (Paho's default).")
+    name: Name = Field(description="Name, unique among the groups.")
+    host: Name = Field(description="Host they run on. Where its `count` is above 1, each client has a host of its own.")
+    count: Whole = Field(1, ge=1, le=100_000, description="Number of clients.")
+    nagle: Truth = Field(True, description="Nagle's algorithm on the clients' sockets (Paho's default).")
     mqtt: Mqtt | None = Field(None, description="Protocol and session; the scenario's `mqtt` when left out.")
     reconnect: Reconnect = Field(Reconnect(), description="What happens after a connection is lost.")
     connect_over: DurationNs | None = Field(
-        None, description="Connections are opened evenly over this time; 2 ms a client when left out.")
+        None, description="Connections are opened evenly over this time; 2 ms per client when left out.")
     publish: Publish | None = Field(None, description="What each client publishes.")
     subscribe: list[Annotated[Subscription, BeforeValidator(read_subscription)]] = Field(
         default_factory=list, description="What each client subscribes to.")
@@ -279,46 +315,48 @@ class Group(Part):
     @model_validator(mode="after")
     def _does_something(self) -> Self:
         if self.publish is None and not self.subscribe:
-            raise ValueError("neither publishes nor subscribes; add `publish` or `subscribe`")
+            raise ValueError("has neither `publish` nor `subscribe`; add one")
         if self.relay is not None and not self.subscribe:
-            raise ValueError("relays, but subscribes to nothing; add `subscribe`")
+            raise ValueError("has a `relay`, but no `subscribe`; add the topics to relay")
         return self
 
 
 class RecordingOptions(Part):
-    """What is written down beside messages, events and resources."""
+    """What is recorded besides messages, events and resources."""
 
-    packets: bool = Field(True, description="Every frame on every link, with its fate.")
-    pcapng: bool = Field(False, description="A capture for each link that Wireshark opens.")
+    packets: Truth = Field(True, description="Record every frame on every link, with its fate.")
+    pcapng: Truth = Field(False, description="Write a capture for each link, for Wireshark.")
     resource_interval: PositiveDurationNs = Field(500 * MS, description="How often CPU and memory are sampled.")
 
 
 class Live(Part):
     """How the live testbed performs the scenario."""
 
-    real_time: bool = Field(True, description="Ask for real-time priority.")
+    real_time: Truth = Field(True, description="Ask for real-time priority.")
     latency_compensation: DurationNs | None = Field(
         None, description="Subtracted from every emulated delay; calibrated at the start when left out.")
     port: Literal["auto", "tun", "packet"] = Field("auto", description="Device between namespaces and emulator.")
-    workers: int = Field(1, ge=1, le=64, description="Threads that run the clients.")
+    workers: Whole = Field(1, ge=1, le=64, description="Threads that run the clients.")
 
 
 class Stop(Part):
     """When a simulation may stop early."""
 
-    relative_accuracy: RatioPair | None = Field(
+    relative_accuracy: Annotated[RatioPair, AfterValidator(above_zero)] | None = Field(
         None, description="Half width of the mean latency's 95 % confidence interval, relative to the mean.")
-    messages_per_subscriber: int | None = Field(None, ge=1, description="Every subscriber has received so many.")
+    messages_per_subscriber: Whole | None = Field(
+        None, ge=1, lt=2**63, description="Number of messages that every subscriber has to receive.")
 
 
 class Sim(Part):
     """How the simulator performs the scenario."""
 
     stop: Stop | None = Field(None, description="Stop early.")
-    detect_transient: bool = Field(
+    detect_transient: Truth = Field(
         False, description="Find the end of the initial transient instead of trusting `warm_up`.")
     client_wake_up: DurationNs = Field(50_000, description=(
-        "From data's arrival to the moment that a client's program reads it, with whatever has come by then."))
+        "Time from the arrival of data at a client until its program reads it, together with all data that has "
+        "arrived by then."))
 
 
 class Scenario(Part):
@@ -327,22 +365,22 @@ class Scenario(Part):
     name: Name = Field(description="Names run directories and reports.")
     description: str = Field("", description="A sentence for the report.")
     backend: Literal["live", "sim"] = Field("live", description="Real brokers in real time, or virtual time.")
-    seed: int = Field(1, ge=0, lt=2**63, description="What every random stream is derived from.")
-    repetitions: int = Field(1, ge=1, le=1000, description="Runs, each with a seed of its own.")
+    seed: Whole = Field(1, ge=0, lt=2**63, description="Seed of all random numbers.")
+    repetitions: Whole = Field(1, ge=1, le=1000, description="Number of runs, each with its own seed.")
     phases: Phases = Field(description="When the run warms up, measures and cools down.")
     broker: Broker = Field(Broker(), description="The broker.")
     hosts: dict[Name, Host] = Field(
-        default_factory=dict, description="Machines by name. Those that are named elsewhere exist with defaults.")
+        default_factory=dict, description="Hosts by name. A host that is only named elsewhere has the defaults.")
     network: Literal["emulated", "direct", "loopback", "veth", "external"] = Field(
         "emulated", description="`direct` (plain veth) and `loopback` have no emulator in the path.")
-    networks: list[NetworkBetween] = Field(default_factory=list, description="What lies between hosts.")
+    networks: list[NetworkBetween] = Field(default_factory=list, description="Networks between hosts.")
     trunk: Trunk | None = Field(
-        None, description="Behind all of these: from a switch to the broker and back, shared by everybody.")
+        None, description="Behind all networks: a link from a switch to the broker and back, shared by all hosts.")
     radio: Radio | None = Field(
         None, description="An 802.11 channel that joins all hosts, instead of `networks`. Only simulated.")
-    mtu: int = Field(1500, ge=576, le=65_535, description="Largest IP packet in bytes.")
-    mqtt: Mqtt = Field(Mqtt(), description="Protocol and session of groups that say nothing else.")
-    groups: list[Group] = Field(min_length=1, description="Clients alike.")
-    recording: RecordingOptions = Field(RecordingOptions(), description="What is written down.")
+    mtu: SizeBytes = Field(1500, ge=576, le=65_535, description="Largest IP packet, from 576 B.")
+    mqtt: Mqtt = Field(Mqtt(), description="Protocol and session of groups that have no `mqtt` of their own.")
+    groups: list[Group] = Field(min_length=1, description="Groups of identical clients.")
+    recording: RecordingOptions = Field(RecordingOptions(), description="What is recorded.")
     live: Live = Field(Live(), description="How the live testbed performs it.")
     sim: Sim = Field(Sim(), description="How the simulator performs it.")

@@ -68,8 +68,8 @@ class Ethernet:
         """As a scenario file's values."""
         cable: dict[str, Any] = {"rate": "100 Mbit/s", "delay": "1 ms", "overhead": "18 B", "minimum_frame": "64 B"}
         if self.ber > 0:
-            cable["bit_errors"] = {"good_to_bad": self.ber, "bad_to_bad": self.p_bb,
-                                   "error_bad": ERROR_IN_BAD_STATE}
+            cable["bit_errors"] = {"good_to_bad": _percent(self.ber), "bad_to_bad": _percent(self.p_bb),
+                                   "error_bad": _percent(ERROR_IN_BAD_STATE)}
         tcp = _tcp(self.mss, timestamps=self.timestamps)
         rate = "200 /s" if self.clients == 2 else "40 /s"
         return {
@@ -132,6 +132,11 @@ class Wifi:
 
 
 Case = Ethernet | Wifi
+
+
+def _percent(ratio: float) -> str:
+    """A ratio as a scenario writes it."""
+    return f"{100 * ratio:.12g} %"
 
 
 def _tcp(mss: int, *, timestamps: bool) -> dict[str, Any]:

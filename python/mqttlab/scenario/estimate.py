@@ -1,0 +1,88 @@
+"""How much a run would offer and record, before it starts.
+
+A closed loop (``back-to-back``) has no rate of its own, and counts as none; what relays add is not counted. While a
+recording is finished it has spools and tables side by side; both are counted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mqttlab.scenario.model import Group, Publish, Scenario
+from mqttlab.scenario.topics import may_match
+
+RATE_SEEN = 100_000
+"""Messages a second that Mosquitto and 16 clients have carried on a machine of two cores (docs/scenario.md)."""
+# What 6,000 messages of 200 B at QoS 1 took over an emulated network, in spools and tables: 42 + 16 B for a message and
+# its acknowledgement, 28 + 16 B for a delivery, 218 + 55 B for a frame.
+MESSAGE_BYTES = 60
+DELIVERY_BYTES = 45
+FRAME_BYTES = 275
+HEADERS_BYTES = 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class Load:
+    """What a run offers, and what its recording takes."""
+
+    offered_per_s: float
+    messages: float
+    deliveries: float
+    frames: float
+    recording_bytes: float
+
+
+def estimate(scenario: Scenario) -> Load:
+    """The load of one repetition."""
+    seconds = (scenario.phases.warm_up + scenario.phases.duration) / 1e9
+    emulated = scenario.network == "emulated" and scenario.recording.packets
+    offered = messages = deliveries = frames = 0.0
+    for group in scenario.groups:
+        if group.publish is None:
+            continue
+        rate = group.count * per_second(group.publish)
+        limit = float("inf") if group.publish.messages is None else group.count * float(group.publish.messages)
+        sent = min(rate * seconds, limit)
+        received = sent * _receivers(scenario, group)
+        offered += rate
+        messages += sent
+        deliveries += received
+        if emulated:
+            # A segment and an acknowledgement for each, which carries a PUBACK along; QoS 2 takes a second exchange.
+            exchanges = 2 if group.publish.qos == 2 else 1
+            each = 2 * exchanges * -(-_payload_bytes(group.publish) // (scenario.mtu - HEADERS_BYTES))
+            frames += (sent + received) * each
+    total = messages * MESSAGE_BYTES + deliveries * DELIVERY_BYTES + frames * FRAME_BYTES
+    return Load(offered_per_s=offered, messages=messages, deliveries=deliveries, frames=frames, recording_bytes=total)
+
+
+def per_second(publish: Publish) -> float:
+    """Messages a second of one client."""
+    if publish.burst is not None:
+        return publish.burst.size / (publish.burst.every / 1e9)
+    interval = publish.interval if publish.interval is not None else publish.rate
+    return 0.0 if interval is None else 1e9 / interval
+
+
+def _receivers(scenario: Scenario, publishers: Group) -> float:
+    """Clients that receive a message of a group."""
+    assert publishers.publish is not None
+    topic = publishers.publish.topic.replace("{group}", publishers.name)
+    receivers = 0.0
+    for group in scenario.groups:
+        filters = [s.filter.replace("{group}", group.name) for s in group.subscribe]
+        matching = [pattern for pattern in filters if may_match(pattern, topic)]
+        if any(pattern.startswith("$share/") for pattern in matching):
+            receivers += 1
+        elif any("{client}" not in pattern for pattern in matching):
+            receivers += group.count
+        elif matching:
+            receivers += min(1.0, group.count / publishers.count)
+    return receivers
+
+
+def _payload_bytes(publish: Publish) -> int:
+    payload = publish.payload
+    if payload.size is not None:
+        return max(1, payload.size)
+    return max(1, payload.path.stat().st_size) if payload.path is not None else 1300

@@ -1,0 +1,123 @@
+"""What is possible, but rarely meant: ``mqttlab check`` and ``run`` warn of it and go on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mqttlab.quantity import shown
+from mqttlab.scenario.check import Problem, links
+from mqttlab.scenario.estimate import RATE_SEEN, Load, estimate, per_second
+from mqttlab.scenario.load import Location
+from mqttlab.scenario.model import Scenario
+from mqttlab.scenario.topics import may_match
+
+GIGABYTE = 10**9
+
+
+def unusual(scenario: Scenario) -> list[Problem]:
+    """Everything unusual in a scenario that can be run."""
+    checks = (_phases, _links, _bursts, _subscriptions, _load)
+    return [problem for check in checks for problem in check(scenario)]
+
+
+def _phases(scenario: Scenario) -> Iterator[Problem]:
+    phases = scenario.phases
+    if phases.warm_up > phases.duration:
+        yield ("phases", "warm_up"), (f"is {phases.warm_up / 1e9:g} s, longer than the measurement of "
+                                      f"{phases.duration / 1e9:g} s; messages of the warm-up are not counted")
+
+
+def _links(scenario: Scenario) -> Iterator[Problem]:
+    phases = scenario.phases
+    run_s = (phases.warm_up + phases.duration + phases.cool_down) / 1e9
+    for place, link in links(scenario):
+        certain = link.loss[0] == link.loss[1] or (
+            link.burst_loss is not None and link.burst_loss.loss_bad == link.burst_loss.loss_good == (1, 1))
+        if certain:
+            yield (*place, "loss"), "is 100 %: nothing can arrive, and no client can connect"
+        if link.rate is not None:
+            frame = max(scenario.mtu + link.overhead, link.minimum_frame)
+            takes_s = 8 * frame / link.rate
+            if takes_s > run_s:
+                yield (*place, "rate"), (f"is {link.rate} bit/s: one packet of {scenario.mtu} B takes {takes_s:g} s, "
+                                         f"longer than the run of {run_s:g} s")
+        if link.jitter > link.delay:
+            yield (*place, "jitter"), (f"is {link.jitter / 1e6:g} ms, more than the delay of {link.delay / 1e6:g} ms; "
+                                       "delays below 0 become 0, so that their mean is higher")
+
+
+def _bursts(scenario: Scenario) -> Iterator[Problem]:
+    for index, group in enumerate(scenario.groups):
+        burst = group.publish.burst if group.publish is not None else None
+        if burst is not None and burst.gap * (burst.size - 1) >= burst.every:
+            yield ("groups", index, "publish", "burst"), (
+                f"lasts {burst.gap * (burst.size - 1) / 1e9:g} s, but the next one begins after "
+                f"{burst.every / 1e9:g} s; bursts run into each other")
+
+
+def _subscriptions(scenario: Scenario) -> Iterator[Problem]:
+    filters: list[str] = []
+    topics = _topics(scenario)
+    for index, group in enumerate(scenario.groups):
+        mqtt = group.mqtt or scenario.mqtt
+        for number, subscription in enumerate(group.subscribe):
+            place: Location = ("groups", index, "subscribe", number)
+            pattern = subscription.filter.replace("{group}", group.name)
+            filters.append(pattern)
+            if pattern.startswith("$share/") and mqtt.version != "5":
+                yield (*place, "filter"), (f"is {shown(subscription.filter)}, but shared subscriptions are of MQTT 5, "
+                                           f"and this is {mqtt.version}; Mosquitto serves them, other brokers may not")
+            # Others may publish to an external broker, and every broker to $SYS.
+            known = scenario.broker.kind == "external" or pattern.startswith("$SYS")
+            if not known and not any(may_match(pattern, topic) for topic in topics):
+                yield (*place, "filter"), (f"is {shown(subscription.filter)}, but no topic matches it; published: "
+                                           f"{', '.join(sorted(topics)) or 'nothing'}")
+    for index, group in enumerate(scenario.groups):
+        if group.publish is not None and scenario.broker.kind != "external":
+            topic = group.publish.topic.replace("{group}", group.name)
+            if not any(may_match(pattern, topic) for pattern in filters):
+                yield ("groups", index, "publish", "topic"), (
+                    f"is {shown(group.publish.topic)}, but nothing subscribes to it; its messages have no receiver")
+
+
+def _topics(scenario: Scenario) -> set[str]:
+    """The topics that messages may have, as patterns; copies of relays included."""
+    topics = {group.publish.topic.replace("{group}", group.name)
+              for group in scenario.groups if group.publish is not None}
+    for mqtt in (scenario.mqtt, *(group.mqtt for group in scenario.groups)):
+        if mqtt is not None and mqtt.will is not None:
+            topics.add(mqtt.will.topic)
+    # A relay may hear another relay; two rounds are as many as have been seen.
+    for _ in range(2):
+        for group in scenario.groups:
+            if group.relay is not None:
+                heard = [topic for topic in topics if any(may_match(s.filter, topic) for s in group.subscribe)]
+                topics |= {topic + group.relay.suffix for topic in heard}
+    return topics
+
+
+def _load(scenario: Scenario) -> Iterator[Problem]:
+    load = estimate(scenario)
+    if load.offered_per_s > RATE_SEEN:
+        place, rate = _fastest(scenario)
+        yield place, (f"is {rate:,.0f} messages/s, {load.offered_per_s:,.0f} /s in all; a broker and clients on one "
+                      f"machine were seen to carry {RATE_SEEN:,} /s, and what cannot be sent counts as unsent")
+    if load.recording_bytes > GIGABYTE:
+        yield (), _size(load)
+
+
+def _size(load: Load) -> str:
+    return (f"the recording takes about {load.recording_bytes / GIGABYTE:,.1f} GB ({load.messages:,.0f} messages, "
+            f"{load.deliveries:,.0f} deliveries, {load.frames:,.0f} frames on links); shorten `phases.duration`, or "
+            "set `recording.packets = false`")
+
+
+def _fastest(scenario: Scenario) -> tuple[Location, float]:
+    """Where most messages come from."""
+    rates = {index: group.count * per_second(group.publish) for index, group in enumerate(scenario.groups)
+             if group.publish is not None}
+    index = max(rates, key=lambda index: rates[index])
+    publish = scenario.groups[index].publish
+    assert publish is not None
+    field = "rate" if publish.rate is not None else "burst" if publish.burst is not None else "interval"
+    return ("groups", index, "publish", field), rates[index]

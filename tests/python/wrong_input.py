@@ -1,0 +1,326 @@
+"""Wrong and unusual input, and what mqttlab says of it: the cases behind docs/messages.md.
+
+``python tests/python/wrong_input.py`` writes the page; a test holds it to what mqttlab says. Who changes a message sees
+here how it reads.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import chdir
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from mqttlab.cli import main
+from mqttlab.scenario import ScenarioError, parse
+from mqttlab.scenario.load import unusual
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "messages.md"
+
+GOOD = """
+name = "good"
+
+[phases]
+warm_up = "1 s"
+duration = "5 s"
+
+[broker]
+kind = "mosquitto"
+host = "broker"
+
+[hosts.field]
+tcp = { profile = "linux" }
+
+[[networks]]
+between = ["field", "broker"]
+up = { rate = "250 kbit/s", delay = "50 ms" }
+down = { rate = "250 kbit/s", delay = "50 ms" }
+
+[[groups]]
+name = "publishers"
+host = "field"
+count = 3
+publish = { topic = "a/{client}", qos = 1, payload = "200 B", interval = "1 s" }
+
+[[groups]]
+name = "subscribers"
+host = "field"
+subscribe = [{ filter = "a/+", qos = 1 }]
+"""
+
+# What is written in the place of which part of the scenario above.
+NAME = 'name = "good"'
+WARM_UP = 'warm_up = "1 s"'
+DURATION = 'duration = "5 s"'
+BROKER = 'kind = "mosquitto"'
+BROKER_HOST = 'host = "broker"'
+HOST = "[hosts.field]"
+TCP = 'profile = "linux"'
+BETWEEN = 'between = ["field", "broker"]'
+UP = 'up = { rate = "250 kbit/s", delay = "50 ms" }'
+LINKS = UP + '\ndown = { rate = "250 kbit/s", delay = "50 ms" }'
+NETWORK = BETWEEN + "\n" + LINKS
+COUNT = "count = 3"
+PUBLISH = 'publish = { topic = "a/{client}", qos = 1, payload = "200 B", interval = "1 s" }'
+TOPIC = 'topic = "a/{client}"'
+QOS = "qos = 1, payload"
+PAYLOAD = 'payload = "200 B"'
+INTERVAL = 'interval = "1 s"'
+SUBSCRIBE = 'subscribe = [{ filter = "a/+", qos = 1 }]'
+FILTER = 'filter = "a/+"'
+SUBSCRIBER = 'name = "subscribers"'
+
+SCENARIOS: dict[str, list[tuple[str, str]]] = {
+    "Files and fields": [
+        (NAME, "name = good"), (NAME, ""), (NAME, "name = 5"), (NAME, 'name = ""'), (NAME, 'name = "good bad"'),
+        (NAME, 'name = "../good"'), (NAME, f'name = "{"x" * 41}"'), (NAME, 'nmae = "good"'),
+        (NAME, 'name = "good"\nname = "again"'), (NAME, 'name = "good"\nbackend = "life"'),
+        (NAME, 'name = "good"\nbackend = "ns-3"'), (NAME, 'name = "good"\nbackend = true'),
+        (NAME, 'name = "good"\nseed = -1'), (NAME, 'name = "good"\nseed = 1.5'), (NAME, 'name = "good"\nseed = "one"'),
+        (NAME, 'name = "good"\nseed = 9223372036854775808'), (NAME, 'name = "good"\nrepetitions = 0'),
+        (NAME, 'name = "good"\nrepetitions = 5000'), (NAME, 'name = "good"\nrepetitions = true'),
+        (NAME, 'name = "good"\nnetwork = "direkt"'), (BROKER_HOST, 'host = "broker"\nversion = 2'),
+        (NAME, 'name = "good"\ndescription = 7'), (NAME, 'name = "good"\nlive = { workers = 0 }'),
+        (NAME, 'name = "good"\nlive = { workers = 100 }'), (NAME, 'name = "good"\nlive = { port = "tap" }'),
+        (NAME, 'name = "good"\nlive = { real_time = "yes please" }'), (NAME, 'name = "good"\nrecordings = {}'),
+        (NAME, 'name = "good"\nrecording = { packets = 3 }'),
+        (NAME, 'name = "good"\nrecording = { resource_interval = "0 s" }'),
+        (SUBSCRIBER, 'name = "publishers"'), (SUBSCRIBER, ""),
+    ],
+    "Quantities and their units": [
+        (DURATION, "duration = 5"), (DURATION, 'duration = "5"'), (DURATION, "duration = 5.5"),
+        (DURATION, 'duration = "5 kg"'), (DURATION, 'duration = "5 S"'), (DURATION, 'duration = "5 sec"'),
+        (DURATION, 'duration = "5 minutes"'), (DURATION, 'duration = "five seconds"'), (DURATION, 'duration = ""'),
+        (DURATION, "duration = true"), (DURATION, 'duration = ["5 s"]'), (DURATION, 'duration = "1,5 s"'),
+        (DURATION, 'duration = "5 s 10 ms"'), (DURATION, "duration = 10:00:00"),
+        (UP, "up = { rate = 250000 }"), (UP, 'up = { rate = "250" }'), (UP, 'up = { rate = "250 kb" }'),
+        (UP, 'up = { rate = "250 kbps" }'), (UP, 'up = { rate = "250 KBIT/S" }'), (UP, 'up = { rate = "0 bit/s" }'),
+        (UP, 'up = { rate = "900 Gbit/s" }'), (UP, 'up = { rate = "-1 Mbit/s" }'), (UP, "up = { delay = 50 }"),
+        (UP, 'up = { loss = "1" }'), (UP, "up = { loss = 1 }"), (UP, "up = { loss = 0.01 }"),
+        (UP, 'up = { loss = "0.01" }'), (UP, "up = { loss = 0 }"), (UP, 'up = { loss = "150 %" }'),
+        (UP, 'up = { loss = "-1 %" }'), (UP, 'up = { loss = "often" }'), (UP, 'up = { loss = "3/2" }'),
+        (UP, 'up = { loss = "1/0" }'), (UP, 'up = { corrupt = 0.5 }'), (UP, 'up = { duplicate = "2" }'),
+        (UP, 'up = { reorder = { probability = 0.25 } }'), (PAYLOAD, "payload = 200"), (PAYLOAD, 'payload = "200"'),
+        (PAYLOAD, 'payload = { size = "1.5 B" }'), (PAYLOAD, 'payload = { size = "1 GB" }'),
+        (NAME, 'name = "good"\nmtu = 1500'), (NAME, 'name = "good"\nmtu = "1500"'),
+        (NAME, 'name = "good"\nbackend = "sim"\nsim = { stop = { relative_accuracy = 0.01 } }'),
+        (DURATION, f'duration = "{"9" * 200} s"'),
+    ],
+    "Phases": [
+        (DURATION, ""), (DURATION, 'duratoin = "5 s"'), (DURATION, 'duration = "0 s"'), (DURATION, 'duration = "-5 s"'),
+        (DURATION, 'duration = "1e30 s"'), (DURATION, 'duration = "1000000 h"'), (WARM_UP, 'warm_up = "876000 h"'),
+        (WARM_UP, 'warm_up = "soon"'), (WARM_UP, 'warm_up = "1 s"\nconnect_timeout = "0 s"'),
+        (WARM_UP, 'warm_up = "1 s"\ncool_down = -1'),
+    ],
+    "Broker": [
+        (BROKER, 'kind = "mosquito"'), (BROKER, 'kind = "hivemq"'), (BROKER, 'kind = "external"'),
+        (BROKER, 'address = "192.0.2.1"'), (BROKER, 'kind = "external"\naddress = "broker.example"'),
+        (BROKER, "port = 70000"), (BROKER, "port = 0"), (BROKER, 'port = "1883"'), (BROKER, "max_inflight = -1"),
+        (BROKER, "max_queued = 5000000000"), (BROKER, 'nagle = "no"'), (BROKER, "service = { per_packet = 20 }"),
+        (BROKER, 'service = { jitter = "200 %" }'), (BROKER_HOST, 'host = ""'),
+        (NAME, 'name = "good"\nnetwork = "external"'), (BROKER_HOST, 'host = "broker"\nspeed = 3'),
+    ],
+    "Hosts and TCP": [
+        (HOST, "[hosts.feild]"), (HOST, '[hosts."a b"]'), (HOST, "[hosts.field]\ncount = 0"),
+        (HOST, "[hosts.field]\ncount = 1000000"), (HOST, "[hosts.field]\ncount = 100000"),
+        (HOST, "[hosts.broker]\ncount = 2\n[hosts.field]"), (TCP, 'profile = "linus"'), (TCP, 'profile = "windows"'),
+        (TCP, 'mss = "20 B"'), (TCP, "mss = 1460"), (TCP, 'mss = "70 kB"'), (TCP, 'rto_min = "0 s"'),
+        (TCP, 'rto_min = "2 h"'), (TCP, 'rto_min = "3 s", rto_max = "1 s"'), (TCP, "initial_window = 0"),
+        (TCP, "initial_window = 1000"), (TCP, 'congestion_control = "vegas"'), (TCP, 'congestion_control = "cubik"'),
+        (TCP, 'send_buffer = "1 B"'), (TCP, 'receive_buffer = "1 GiB"'), (TCP, 'sack = "on"'),
+        (TCP, "syn_retries = 200"), (TCP, 'delayed_ack_max = "200"'), (TCP, "nodelay = true"),
+    ],
+    "Networks": [
+        (BETWEEN, ""), (BETWEEN, 'between = ["field"]'), (BETWEEN, 'between = ["field", "broker", "x"]'),
+        (BETWEEN, 'between = "field"'), (BETWEEN, 'between = ["feld", "broker"]'),
+        (BETWEEN, 'between = ["field", "brokr"]'), (BETWEEN, 'between = ["broker", "broker"]'),
+        (BETWEEN, 'between = ["field", "broker"]\nmodel = "satcom"'),
+        (NETWORK, 'between = ["field", "broker"]\nmodel = "satcomm"'),
+        (NETWORK, 'between = ["field", "broker"]\nmodel = "5g"'), (NETWORK, 'between = ["field", "broker"]'),
+        (NETWORK, 'between = ["field", "broker"]\nmodel = "satcom"\nplacement = "broker"'),
+        (BETWEEN, 'between = ["field", "broker"]\nplacement = "both"'),
+        (NETWORK, NETWORK + "\n[[networks]]\n" + NETWORK), (NAME, 'name = "good"\nnetwork = "direct"'),
+        (UP, 'up = { delay = "1e300 ms" }'), (UP, 'up = { delay = "2 h" }'), (UP, 'up = { delay = "-1 ms" }'),
+        (UP, 'up = { delay = "5 ms", distribution = "normal" }'),
+        (UP, 'up = { delay = "5 ms", jitter = "1 ms", distribution = "constant" }'),
+        (UP, 'up = { delay = "5 ms", jitter = "1 ms", distribution = "gauss" }'),
+        (UP, 'up = { loss = "1 %", burst_loss = { good_to_bad = "1 %", bad_to_good = "50 %" } }'),
+        (UP, 'up = { burst_loss = { good_to_bad = "1 %" } }'), (UP, 'up = { loss_at = "start" }'),
+        (UP, 'up = { queue = "many" }'), (UP, "up = { queue = 100 }"), (UP, 'up = { queue = "0 packets" }'),
+        (UP, 'up = { queue = "10 B" }'), (UP, 'up = { queue = "1400 B" }'),
+        (UP, 'up = { queue = { bytes = "100 B" } }'), (UP, 'up = { reorder = { probability = "1 %", gap = 0 } }'),
+        (UP, 'up = { overhead = "1 MB" }'), (UP, 'up = { bandwidth = "1 Mbit/s" }'), (UP, 'up = "1 Mbit/s"'),
+        (NAME, 'name = "good"\nmtu = "100 B"'), (NAME, 'name = "good"\nmtu = "100 kB"'),
+        (NAME, 'name = "good"\nradio = {}'), (NAME, 'name = "good"\nbackend = "sim"\nradio = {}'),
+        (NAME, 'name = "good"\nbackend = "sim"\nradio = { standard = "ax" }'),
+        (NAME, 'name = "good"\nbackend = "sim"\nradio = { path_loss_exponent = "three" }'),
+        (NAME, 'name = "good"\nbackend = "sim"\nradio = { area = "150 m" }'),
+        (NAME, 'name = "good"\nbackend = "sim"\nradio = { transmit_power = "20 dB" }'),
+        (NAME, 'name = "good"\nbackend = "sim"\nradio = { mobility = { speed = ["2 m/s", "1 m/s"] } }'),
+        (NAME, 'name = "good"\nbackend = "sim"\nradio = { positions = [["1 m", "2 m"]] }'),
+        (NAME, 'name = "good"\nbackend = "sim"\nradio = { access_point = true }'),
+        (NAME, 'name = "good"\ntrunk = { up = {} }'),
+    ],
+    "MQTT": [
+        (COUNT, "count = 3\nmqtt = { version = '4' }"), (COUNT, "count = 3\nmqtt = { version = 5 }"),
+        (COUNT, "count = 3\nmqtt = { keep_alive = 60 }"), (COUNT, "count = 3\nmqtt = { keep_alive = '0.5 s' }"),
+        (COUNT, "count = 3\nmqtt = { keep_alive = '24 h' }"), (COUNT, "count = 3\nmqtt = { session_expiry = '1 ms' }"),
+        (COUNT, "count = 3\nmqtt = { clean_session = 1.5 }"), (COUNT, "count = 3\nmqtt = { max_inflight = 0 }"),
+        (COUNT, "count = 3\nmqtt = { max_inflight = 70000 }"), (COUNT, "count = 3\nmqtt = { receive_maximum = 0 }"),
+        (COUNT, "count = 3\nmqtt = { client_id = 'same' }"), (COUNT, "count = 3\nmqtt = { client_id = '' }"),
+        (COUNT, "count = 3\nmqtt = { client_id = '{clinet}' }"),
+        (COUNT, 'count = 3\nmqtt = { client_id = "a\\u0000{client}" }'),
+        (COUNT, "mqtt = { version = '3.1', client_id = 'a-client-identifier-of-31-chars' }"),
+        (COUNT, "count = 3\nmqtt = { password = 'secret' }"), (COUNT, "count = 3\nmqtt = { username = 5 }"),
+        (COUNT, "count = 3\nmqtt = { will = { payload = 'gone' } }"),
+        (COUNT, "count = 3\nmqtt = { will = { topic = 'gone/#' } }"),
+        (COUNT, "count = 3\nmqtt = { will = { topic = 'gone/{client}' } }"),
+        (COUNT, "count = 3\nmqtt = { will = { topic = 'gone', qos = 4 } }"),
+        (COUNT, "count = 3\nmqtt = { retry = '0 s' }"), (COUNT, "count = 3\nmqtt = { deliver_qos2_on = 'pubrel' }"),
+        (COUNT, "count = 3\nreconnect = { jitter = 0.1 }"), (COUNT, "count = 3\nreconnect = { maximum = '0 s' }"),
+        (NAME, 'name = "good"\nmqtt = { keepalive = "60 s" }'),
+    ],
+    "Groups, topics and messages": [
+        (COUNT, "count = 0"), (COUNT, "count = 2000000"), (COUNT, "cuont = 3"), (COUNT, "count = '3'"),
+        ('host = "field"\ncount = 3', 'host = "feild"\ncount = 3'),
+        (HOST, "[hosts.field]\ncount = 2"), (PUBLISH, ""), (SUBSCRIBE, ""), (SUBSCRIBE, "subscribe = 'a/+'"),
+        (SUBSCRIBE, 'subscribe = ["a"]\nrelay = { qos = 7 }'),
+        (SUBSCRIBE, 'subscribe = ["a"]\nrelay = { suffix = "" }'),
+        (PUBLISH, PUBLISH + "\nrelay = {}"), (PUBLISH, PUBLISH + '\nlate_after = "0 s"'), (TOPIC, 'topic = ""'),
+        (TOPIC, 'topic = "a/+"'), (TOPIC, 'topic = "a/#"'), (TOPIC, 'topic = "a/{clinet}"'),
+        (TOPIC, 'topic = "a/{x}"'), (TOPIC, 'topic = "a/{client"'), (TOPIC, 'topic = "a}/b"'),
+        (TOPIC, 'topic = "$SYS/broker/x"'), (TOPIC, 'topic = "a\\u0000b"'), (TOPIC, f'topic = "{"a" * 70_000}"'),
+        (TOPIC, 'topic = "a", topics = 10'), (TOPIC, 'topic = "a/{topic}", topics = 0'),
+        (TOPIC, 'topic = "a/{topic}", topics = 2000000'), (QOS, "qos = 3, payload"), (QOS, "qos = true, payload"),
+        (QOS, 'qos = "1", payload'), (QOS, "qos = 1.0, payload"), (QOS, "retain = 2, payload"),
+        (PAYLOAD, 'payload = "big"'), (PAYLOAD, 'payload = "20 MB"'), (PAYLOAD, 'payload = { kind = "file" }'),
+        (PAYLOAD, 'payload = { kind = "gps", size = "1 B" }'), (PAYLOAD, 'payload = { kind = "json" }'),
+        (PAYLOAD, 'payload = { kind = "file", path = "nowhere.bin" }'), (PAYLOAD, 'payload = {}'),
+        (", " + INTERVAL, ""), (INTERVAL, "interval = 1"), (INTERVAL, 'interval = "0 s"'),
+        (INTERVAL, 'interval = "1 ns"'),
+        (INTERVAL, 'interval = "1 s", rate = "1 /s"'), (INTERVAL, 'rate = "0 /s"'), (INTERVAL, 'rate = "10"'),
+        (INTERVAL, 'rate = "10 Hz"'), (INTERVAL, 'rate = "1e9 /s"'), (INTERVAL, 'interval = "1 s", arrival = "often"'),
+        (INTERVAL, 'interval = "1 s", arrival = "back-to-back"'), (INTERVAL, 'arrival = "burst"'),
+        (INTERVAL, 'arrival = "burst", burst = { size = 0, every = "1 s" }'),
+        (INTERVAL, 'burst = { size = 2, every = "1 s" }'), (INTERVAL, 'interval = "1 s", start_phase = "sometimes"'),
+        (INTERVAL, 'interval = "1 s", messages = 0'), (FILTER, 'filter = ""'), (FILTER, 'filter = "a/b+"'),
+        (FILTER, 'filter = "#/a"'), (FILTER, 'filter = "a\\u0000"'), (FILTER, 'filter = "$share/pool"'),
+        (FILTER, 'filter = "$share//a"'), (FILTER, 'filter = "$share/po+l/a"'), (FILTER, 'filter = "a/{topic}"'),
+        (SUBSCRIBE, "subscribe = [5]"),
+        (NAME, 'name = "good"\nbackend = "sim"\nsim = { stop = { relative_accuracy = "0 %" } }'),
+        (NAME, 'name = "good"\nbackend = "sim"\nsim = { stop = { messages_per_subscriber = 0 } }'),
+        (NAME, 'name = "good"\nbackend = "sim"\nsim = { client_wake_up = 50 }'),
+    ],
+}
+# Possible, but rarely meant.
+UNUSUAL: list[tuple[str, str]] = [
+    (WARM_UP, 'warm_up = "1 min"'), (UP, 'up = { loss = "100 %" }'), (UP, 'up = { rate = "1 bit/s" }'),
+    (UP, 'up = { delay = "1 ms", jitter = "5 ms" }'), (FILTER, 'filter = "$share/pool/a/+"'),
+    (FILTER, 'filter = "b/#"'),
+    (TOPIC, 'topic = "b/{client}"'), (INTERVAL, 'arrival = "burst", burst = { size = 10, every = "1 s", gap = "1 s" }'),
+    (INTERVAL, 'rate = "500000 /s"'), (INTERVAL, 'interval = "1 us"'), (DURATION, 'duration = "1000 h"'),
+]
+
+# A command line, and words of its message that differ from machine to machine, to be left out.
+COMMANDS: list[str] = [
+    "", "rnu x.toml", "check", "check nowhere.toml", "check good.toml extra", "check --fast good.toml",
+    "check .", "check binary", "check good.toml/x", "check good.toml --set", "check good.toml --set phases",
+    "check good.toml --set =5", "check good.toml --set phases.duration=5",
+    "check good.toml --set phases.duratoin='1 s'",
+    "check good.toml --set groups[7].count=1", "check good.toml --set groups[x].count=1",
+    "check good.toml --set name.x=1", "check good.toml --set seed=1 --set seed=2",
+    "check good.toml --set groups[0].count=1 --set groups.0.count=2", "check good.toml --backend ns3",
+    "check good.toml --backend sim --set backend=live", "check good.toml --set seed=[[[[[[1]]]]]]",
+    "run", "run nowhere.toml", "run good.toml --runs good.toml", "run good.toml --runs good.toml/x",
+    "run good.toml --runs /proc/x", "run good.toml --runs /dev/full", "run good.toml --htlm",
+    "report", "report nowhere", "report good.toml", "report .", "report empty --html nowhere/x.html",
+    "report empty --html .", "explain empty --slowest 0", "explain empty --slowest many", "explain nowhere",
+    "explain empty", "compare empty", "compare empty nowhere", "compare empty empty --tolerance -5",
+    "compare empty empty --tolerance nan", "compare empty empty --tolerance much", "compare empty empty",
+    "export empty", "export nowhere --csv", "export empty --xlsx nowhere/x.xlsx", "export empty --csv nowhere/x",
+    "export empty --csv good.toml", "study nowhere", "study .", "study STUDY --table 99.9", "study STUDY --jobs 0",
+    "study STUDY --table 5.4 --out nowhere/x.md", "calibrate", "calibrate nowhere", "calibrate empty",
+    "list --runs nowhere", "list --runs good.toml", "list runs", "networks satcom", "doctor --verbose", "import",
+    "import pcap x", "import capture", "import capture nowhere.pcap", "import capture good.toml",
+    "import capture good.toml --broker-port 0", "import capture good.toml --deliver-on pubrec",
+    "import capture good.toml --output /dev/full", "import log nowhere.log", "import log a.log b.csv",
+    "import log good.toml --utc-offset soon",
+]
+
+
+def scenario_message(old: str, new: str) -> list[str]:
+    """What is said of the scenario with one part replaced."""
+    assert old in GOOD, old
+    text = GOOD.replace(old, new, 1)
+    try:
+        scenario = parse(text, "good.toml")
+    except ScenarioError as error:
+        return error.problems
+    return [f"warning: {problem}" for problem in unusual(scenario, "good.toml", text)]
+
+
+def command_message(line: str) -> tuple[int, list[str]]:
+    """Exit status and standard error of a command, in a directory that holds what the commands above name."""
+    words = [word.strip("'") for word in re.findall(r"(?:[^\s']|'[^']*')+", line)]
+    words = [re.sub(r"'", "", word) for word in words]
+    words = [str(ROOT / "studies" / "perez2005") if word == "STUDY" else word for word in words]
+    result = CliRunner().invoke(main, words)
+    assert result.exception is None or isinstance(result.exception, SystemExit), (line, result.exception)
+    said = [text.replace(str(ROOT) + os.sep, "") for text in result.stderr.splitlines()]
+    return result.exit_code, said
+
+
+def prepare(directory: Path) -> None:
+    """What the commands above name."""
+    (directory / "good.toml").write_text(GOOD, encoding="utf-8")
+    (directory / "binary").write_bytes(b"\x7fELF\xff")
+    (directory / "empty").mkdir()
+    (directory / "empty" / "plan.json").write_text('{"name": "empty", "backend": "sim"}', encoding="utf-8")
+
+
+def page() -> str:
+    """The page of all messages."""
+    return "\n".join(_lines()) + "\n"
+
+
+def _lines() -> Iterator[str]:
+    yield from ("# Messages", "", "What mqttlab says of wrong and of unusual input. Generated by "
+                "`python tests/python/wrong_input.py`, and held to the program by a test.", "",
+                "A message names the place (file, line, field), the value, and the limit or the nearest right value. "
+                "Wrong input ends with exit status 2, and nothing was made; a warning stops nothing.", "",
+                "The left column stands in the place of one part of this scenario:", "", "```toml", GOOD.strip(), "```")
+    for heading, cases in SCENARIOS.items():
+        yield from ("", f"## {heading}", "", "| written | message |", "|---|---|")
+        for old, new in cases:
+            yield _row(new or f"{old}  # left out", scenario_message(old, new))
+    yield from ("", "## Warnings", "", "| written | message |", "|---|---|")
+    for old, new in UNUSUAL:
+        yield _row(new, scenario_message(old, new))
+    yield from ("", "## Command lines", "", "`empty` is a recording of a run that ended before anything was sent.", "",
+                "| command | exit status | message |", "|---|---|---|")
+    with tempfile.TemporaryDirectory() as directory, chdir(directory):
+        prepare(Path(directory))
+        for line in COMMANDS:
+            status, said = command_message(line)
+            words = [text.removeprefix("mqttlab: ") for text in said]
+            if not line or line == "import":
+                words = ["(the help)"]
+            yield f"| `mqttlab {line}` | {status} | {_cell(words)} |".replace("`mqttlab `", "`mqttlab`")
+
+
+def _row(written: str, said: list[str]) -> str:
+    shown = written if len(written) < 150 else f"{written[:60]}…{written[-10:]}"
+    return f"| {_cell(f'`{line}`' for line in shown.splitlines())} | {_cell(said)} |"
+
+
+def _cell(lines: list[str] | Iterator[str]) -> str:
+    return "<br>".join(line.replace("|", "\\|") for line in lines)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
