@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -14,7 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from mqttlab import errors
+from mqttlab import __main__, errors
 from mqttlab.calibration import CalibrationError
 from mqttlab.cli import main
 from mqttlab.errors import MqttlabError, UsageError
@@ -194,16 +192,22 @@ def test_a_full_disk_behind_the_output_is_one_line(tmp_path: Path) -> None:
     assert result.stderr.splitlines() == ["mqttlab: the output cannot be written: No space left on device"]
 
 
-def test_ctrl_c_where_no_run_goes_on_is_one_line(tmp_path: Path) -> None:
-    fifo = tmp_path / "slow.toml"
-    os.mkfifo(fifo)
-    command = subprocess.Popen([sys.executable, "-m", "mqttlab", "check", str(fifo)], stderr=subprocess.PIPE, text=True)
-    # Opening waits until the command reads, so that it is inside `check` when it is interrupted.
-    with fifo.open("w"):
-        while command.poll() is None:
-            # One that comes between opening and reading is noticed with the next.
-            command.send_signal(signal.SIGINT)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                command.wait(5)
-    _, words = command.communicate(timeout=60)
-    assert (command.returncode, words.strip()) == (1, "mqttlab: interrupted")
+def test_ctrl_c_where_no_run_goes_on_is_one_line(scenario: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    # The package's attribute of this name is the command; this is the module.
+    monkeypatch.setattr(sys.modules["mqttlab.cli.main"], "load", interrupted)
+    one_line(mqttlab("check", scenario), 1, "mqttlab: interrupted")
+
+
+def test_ctrl_c_while_modules_are_loaded_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(**_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mqttlab.cli.main", interrupted)
+    with pytest.raises(SystemExit) as ended:
+        __main__.main()
+    assert (ended.value.code, capsys.readouterr().err) == (1, "mqttlab: interrupted\n")
