@@ -9,7 +9,6 @@ Raises:
 
 from __future__ import annotations
 
-import contextlib
 import json
 import shutil
 import subprocess
