@@ -11,13 +11,16 @@ START_NS = 1_700_000_000 * 1000 * MS
 FIN, SYN, RST, PSH, ACK = 1, 2, 4, 8, 16
 
 
+RAW, ETHERNET, SLL, SLL2 = 101, 1, 113, 276
+
+
 class Wire:
-    """A pcap file under construction (nanoseconds, raw IP). Every frame takes a millisecond unless told otherwise."""
+    """A capture under construction (raw IP). Every frame takes a millisecond unless told otherwise."""
 
     def __init__(self, broker: str = "10.0.0.1", port: int = 1883) -> None:
         self.broker, self.port = IPv4Address(broker), port
         self.now_ns = START_NS
-        self._file = bytearray(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 1 << 18, 101))
+        self.frames: list[tuple[int, bytes]] = []
 
     def wait(self, ms: float) -> None:
         """Let time pass."""
@@ -25,14 +28,50 @@ class Wire:
 
     def put(self, packet: bytes) -> None:
         """Capture a frame."""
-        self._file += struct.pack("<IIII", self.now_ns // 10**9, self.now_ns % 10**9, len(packet), len(packet))
-        self._file += packet
+        self.frames.append((self.now_ns, packet))
         self.wait(1)
 
-    def save(self, path: Path) -> Path:
-        """Write the file."""
-        path.write_bytes(self._file)
+    def save(self, path: Path, *, snap: int = 1 << 18, link_type: int = RAW) -> Path:
+        """Write the file as pcap, frames cut to ``snap`` bytes."""
+        file = bytearray(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, snap, link_type))
+        for at_ns, packet in self.frames:
+            kept = packet[:snap]
+            file += struct.pack("<IIII", at_ns // 10**9, at_ns % 10**9, len(kept), len(packet)) + kept
+        path.write_bytes(file)
         return path
+
+    def save_pcapng(self, path: Path, *, timed: bool = True, dropped_before: dict[int, int] | None = None,
+                    interface_drops: int = 0) -> Path:
+        """Write the file as pcapng, with or without times, with what the capture says that it dropped."""
+        file = block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))
+        file += block(1, struct.pack("<HHI", RAW, 0, 0) + option(9, b"\x09"))
+        for number, (at_ns, packet) in enumerate(self.frames):
+            if timed:
+                drops = (dropped_before or {}).get(number, 0)
+                head = struct.pack("<IIIII", 0, at_ns >> 32, at_ns & 0xFFFFFFFF, len(packet), len(packet))
+                file += block(6, head + padded(packet) + (option(4, struct.pack("<Q", drops)) if drops else b""))
+            else:
+                file += block(3, struct.pack("<I", len(packet)) + padded(packet))
+        if interface_drops:
+            file += block(5, struct.pack("<III", 0, 0, 0) + option(5, struct.pack("<Q", interface_drops)))
+        path.write_bytes(file)
+        return path
+
+
+def block(kind: int, body: bytes) -> bytes:
+    """A block of pcapng."""
+    length = 12 + len(body)
+    return struct.pack("<II", kind, length) + body + struct.pack("<I", length)
+
+
+def option(code: int, value: bytes) -> bytes:
+    """An option of a block, and the end of its options."""
+    return struct.pack("<HH", code, len(value)) + padded(value) + struct.pack("<HH", 0, 0)
+
+
+def padded(content: bytes) -> bytes:
+    """Filled up to four bytes."""
+    return content + bytes(-len(content) % 4)
 
 
 class Client:
@@ -41,6 +80,7 @@ class Client:
     def __init__(self, wire: Wire, address: str, port: int) -> None:
         self._wire, self._address, self._port = wire, IPv4Address(address), port
         self._sent = self._received = 1
+        self._five = b""
 
     def open(self) -> None:
         """The handshake."""
@@ -65,17 +105,18 @@ class Client:
                      _tcp(wire.port, self._port, self._received, self._sent, flags, payload)))
         self._received += len(payload)
 
-    def connect(self, name: str, *, code: int = 0, clean: bool = True) -> None:
+    def connect(self, name: str, *, code: int = 0, clean: bool = True, level: int = 4) -> None:
         """Handshake, CONNECT and CONNACK."""
         self.open()
-        body = b"\0\4MQTT\4" + bytes([2 if clean else 0]) + b"\0\x3c" + _text(name)
+        self._five = b"\0" if level == 5 else b""
+        body = b"\0\4MQTT" + bytes([level, 2 if clean else 0]) + b"\0\x3c" + self._five + _text(name)
         self.up(_packet(0x10, body))
-        self.down(_packet(0x20, bytes([0, code])))
+        self.down(_packet(0x20, bytes([0, code]) + self._five))
 
     def subscribe(self, *filters: str, codes: bytes = b"") -> None:
         """SUBSCRIBE and SUBACK."""
-        self.up(_packet(0x82, b"\0\1" + b"".join(_text(name) + b"\1" for name in filters)))
-        self.down(_packet(0x90, b"\0\1" + (codes or bytes(len(filters)))))
+        self.up(_packet(0x82, b"\0\1" + self._five + b"".join(_text(name) + b"\1" for name in filters)))
+        self.down(_packet(0x90, b"\0\1" + self._five + (codes or bytes(len(filters)))))
 
     def unsubscribe(self, name: str) -> None:
         """UNSUBSCRIBE and UNSUBACK."""
@@ -100,9 +141,19 @@ def disconnect() -> bytes:
     return _packet(0xE0, b"")
 
 
+def publish_5(topic: str, payload: bytes, *, alias: int | None = None) -> bytes:
+    """A PUBLISH of MQTT 5 at QoS 0, with a topic alias."""
+    properties = b"" if alias is None else b"\x23" + struct.pack(">H", alias)
+    return _packet(0x30, _text(topic) + bytes([len(properties)]) + properties + payload)
+
+
 def _packet(first: int, body: bytes) -> bytes:
-    assert len(body) < 128
-    return bytes([first, len(body)]) + body
+    length, rest = bytearray(), len(body)
+    while True:
+        length.append(rest % 128 | (128 if rest > 127 else 0))
+        rest //= 128
+        if not rest:
+            return bytes([first]) + bytes(length) + body
 
 
 def _text(text: str) -> bytes:

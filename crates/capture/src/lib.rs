@@ -8,9 +8,10 @@
 //!
 //! Everything is read once, front to back, in bounded memory; nothing here panics or loops on what a file says.
 //!
-//! What it does not model: decryption, IP fragments, MQTT over WebSocket.
+//! What it does not model: decryption, putting IP fragments together, MQTT over WebSocket.
 
 pub mod analysis;
+mod carried;
 mod error;
 mod link;
 pub mod log;
@@ -21,10 +22,13 @@ pub mod reassembly;
 mod recorded;
 mod segment;
 
-pub use analysis::{Analyser, Analysis, Annotations, Completed, Connection, Direction, Marks, Settings};
+pub use analysis::{
+    Analyser, Analysis, Annotations, Completed, Connection, Direction, Gap, Marks, Others, Protocol, Settings,
+};
+pub use carried::{Carried, Closed};
 pub use error::Error;
 pub use link::{LinkType, Network};
-pub use reader::{Frame, Reader};
+pub use reader::{Dropped, Frame, Reader};
 pub use reassembly::{Payload, Sighting};
 pub use recorded::{FrameWitness, SegmentWitness, StreamJoin};
 pub use segment::{Bits, Datagram, Endpoint, Options, Segment, Transport, dissect};

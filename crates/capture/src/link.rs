@@ -1,4 +1,4 @@
-//! Link-layer headers: where the network packet starts in a frame.
+//! Link-layer headers: where the network packet starts in a frame, behind tags, labels and sessions.
 
 /// A link type as registered by the tcpdump group; the number in the capture file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,11 +13,19 @@ pub enum Network {
     Ipv6,
     /// Something else (ARP, LLDP, …), or a link that is not understood.
     Other,
+    /// Encrypted by MACsec (IEEE 802.1AE).
+    Macsec,
 }
 
 const ETHERTYPE_IPV4: u16 = 0x0800;
 const ETHERTYPE_IPV6: u16 = 0x86dd;
 /// 802.1Q, 802.1ad and the older stacked tags.
+const ETHERTYPE_MACSEC: u16 = 0x88e5;
+const ETHERTYPE_PPPOE_SESSION: u16 = 0x8864;
+const ETHERTYPES_MPLS: [u16; 2] = [0x8847, 0x8848];
+const PPP_IPV4: u16 = 0x0021;
+const PPP_IPV6: u16 = 0x0057;
+const PPP_MPLS: u16 = 0x0281;
 const ETHERTYPES_VLAN: [u16; 4] = [0x8100, 0x88a8, 0x9100, 0x9200];
 
 impl LinkType {
@@ -27,6 +35,14 @@ impl LinkType {
     pub const ETHERNET: LinkType = LinkType(1);
     /// Raw IP, version from the first nibble.
     pub const RAW: LinkType = LinkType(101);
+    /// PPP, with or without HDLC's address and control bytes.
+    pub const PPP: LinkType = LinkType(9);
+    /// PPP in HDLC framing.
+    pub const PPP_HDLC: LinkType = LinkType(50);
+    /// A PPPoE session without its Ethernet header.
+    pub const PPP_ETHER: LinkType = LinkType(51);
+    /// Cisco PPP with HDLC framing: an Ethernet type after two bytes.
+    pub const C_HDLC: LinkType = LinkType(104);
     /// OpenBSD loopback: the address family in network byte order.
     pub const LOOP: LinkType = LinkType(108);
     /// Linux "cooked" capture, version 1.
@@ -41,34 +57,111 @@ impl LinkType {
     /// What the frame carries, and at which byte that starts.
     pub fn network(self, frame: &[u8]) -> (Network, usize) {
         match self {
-            LinkType::ETHERNET => ethernet(frame),
+            LinkType::ETHERNET => ethernet(frame, 0),
             // Two numbers that libpcap writes for raw IP on some systems.
             LinkType::RAW | LinkType(12) | LinkType(14) => (by_nibble(frame), 0),
             LinkType::IPV4 => (Network::Ipv4, 0),
             LinkType::IPV6 => (Network::Ipv6, 0),
             LinkType::NULL | LinkType::LOOP => (by_family(frame), 4),
-            LinkType::LINUX_SLL => (by_ethertype(frame, 14), 16),
-            LinkType::LINUX_SLL2 => (by_ethertype(frame, 0), 20),
+            LinkType::LINUX_SLL => behind_ethertype(frame, 14, 16),
+            LinkType::LINUX_SLL2 => behind_ethertype(frame, 0, 20),
+            LinkType::PPP | LinkType::PPP_HDLC => ppp(frame, 0),
+            LinkType::PPP_ETHER => pppoe(frame, 0),
+            LinkType::C_HDLC => behind_ethertype(frame, 2, 4),
             _ => (Network::Other, 0),
+        }
+    }
+
+    /// Whether frames of this link can be read at all.
+    pub fn is_known(self) -> bool {
+        matches!(self.0, 0 | 1 | 9 | 12 | 14 | 50 | 51 | 101 | 104 | 108 | 113 | 228 | 229 | 276)
+    }
+
+    /// What the registry calls it, as far as captures of MQTT may come so.
+    pub fn name(self) -> &'static str {
+        let known = NAMES.iter().find(|(number, _)| *number == self.0);
+        known.map_or("not known here", |(_, name)| name)
+    }
+
+    /// Which interface and way a frame of a capture of all interfaces took: frames with equal bytes and another key
+    /// are copies that the host forwards. `None` for links that do not say.
+    pub fn place_on_host(self, frame: &[u8]) -> Option<(u32, u8)> {
+        match self {
+            // Whether it came in or went out; which interface it was is not written down.
+            LinkType::LINUX_SLL => Some((0, be16(frame, 0)? as u8)),
+            LinkType::LINUX_SLL2 => {
+                let interface = frame.get(4..8)?;
+                let number = u32::from_be_bytes([interface[0], interface[1], interface[2], interface[3]]);
+                Some((number, *frame.get(10)?))
+            }
+            _ => None,
         }
     }
 }
 
-fn ethernet(frame: &[u8]) -> (Network, usize) {
-    let mut at = 12;
-    while let Some(kind) = be16(frame, at) {
-        if !ETHERTYPES_VLAN.contains(&kind) {
-            return (by_ethertype(frame, at), at + 2);
+/// What an Ethernet frame that starts at `at` carries.
+pub(crate) fn ethernet(frame: &[u8], at: usize) -> (Network, usize) {
+    behind_ethertype(frame, at + 12, at + 14)
+}
+
+/// What lies behind the type at `kind_at`, whose own header ends at `payload_at`.
+fn behind_ethertype(frame: &[u8], kind_at: usize, payload_at: usize) -> (Network, usize) {
+    let (mut kind_at, mut payload_at) = (kind_at, payload_at);
+    while let Some(kind) = be16(frame, kind_at) {
+        if ETHERTYPES_VLAN.contains(&kind) {
+            // The tag's own type stands in front of its payload.
+            (kind_at, payload_at) = (payload_at + 2, payload_at + 4);
+        } else if ETHERTYPES_MPLS.contains(&kind) {
+            return mpls(frame, payload_at);
+        } else if kind == ETHERTYPE_PPPOE_SESSION {
+            return pppoe(frame, payload_at);
+        } else {
+            return (by_ethertype(frame, kind_at), payload_at);
         }
-        at += 4;
     }
     (Network::Other, 0)
 }
 
-fn by_ethertype(frame: &[u8], at: usize) -> Network {
+/// Labels up to the bottom of the stack (RFC 3032 §2.1), and a packet that says itself which version it is.
+fn mpls(frame: &[u8], mut at: usize) -> (Network, usize) {
+    while let Some(&low) = frame.get(at + 2) {
+        at += 4;
+        if low & 1 == 1 {
+            return (by_nibble(frame.get(at..).unwrap_or_default()), at);
+        }
+    }
+    (Network::Other, 0)
+}
+
+/// A PPPoE session's header (RFC 2516 §4) and PPP behind it.
+fn pppoe(frame: &[u8], at: usize) -> (Network, usize) {
+    ppp(frame, at + 6)
+}
+
+/// PPP's address and control, if they are there, and its protocol, of one byte or two (RFC 1661 §2, RFC 1662 §3.2).
+fn ppp(frame: &[u8], mut at: usize) -> (Network, usize) {
+    if frame.get(at..at + 2) == Some(&[0xff, 0x03]) {
+        at += 2;
+    }
+    let Some(&first) = frame.get(at) else { return (Network::Other, 0) };
+    let (protocol, payload_at) = match be16(frame, at) {
+        _ if first & 1 == 1 => (u16::from(first), at + 1),
+        Some(protocol) => (protocol, at + 2),
+        None => return (Network::Other, 0),
+    };
+    match protocol {
+        PPP_IPV4 => (Network::Ipv4, payload_at),
+        PPP_IPV6 => (Network::Ipv6, payload_at),
+        PPP_MPLS => mpls(frame, payload_at),
+        _ => (Network::Other, 0),
+    }
+}
+
+pub(crate) fn by_ethertype(frame: &[u8], at: usize) -> Network {
     match be16(frame, at) {
         Some(ETHERTYPE_IPV4) => Network::Ipv4,
         Some(ETHERTYPE_IPV6) => Network::Ipv6,
+        Some(ETHERTYPE_MACSEC) => Network::Macsec,
         _ => Network::Other,
     }
 }
@@ -96,6 +189,34 @@ fn by_family(frame: &[u8]) -> Network {
 fn be16(bytes: &[u8], at: usize) -> Option<u16> {
     bytes.get(at..at + 2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]))
 }
+
+/// Link types by number, as the tcpdump group registers them.
+const NAMES: [(u16, &str); 24] = [
+    (0, "BSD loopback"),
+    (1, "Ethernet"),
+    (6, "Token Ring"),
+    (9, "PPP"),
+    (10, "FDDI"),
+    (50, "PPP in HDLC framing"),
+    (51, "PPPoE"),
+    (101, "raw IP"),
+    (104, "Cisco HDLC"),
+    (105, "IEEE 802.11"),
+    (107, "frame relay"),
+    (113, "Linux cooked"),
+    (119, "IEEE 802.11 with Prism header"),
+    (127, "IEEE 802.11 with radiotap header"),
+    (163, "IEEE 802.11 with AVS header"),
+    (187, "Bluetooth HCI"),
+    (192, "per-packet information"),
+    (195, "IEEE 802.15.4"),
+    (220, "USB"),
+    (230, "IEEE 802.15.4 without check sequence"),
+    (239, "NFLOG"),
+    (249, "USBPcap"),
+    (252, "exported PDU of Wireshark"),
+    (276, "Linux cooked, version 2"),
+];
 
 #[cfg(test)]
 mod tests {

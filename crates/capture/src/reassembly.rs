@@ -25,6 +25,8 @@ pub const PENDING_BYTES_MAX: u64 = 4 << 20;
 pub const PENDING_MAX: usize = 4_096;
 /// How many segments an acknowledged hole outlives: captures swap frames, but not by much.
 pub const HOLE_PATIENCE: u32 = 3;
+/// The largest window there is (RFC 7323 §2.3).
+const WINDOW_MAX: u32 = 1 << 30;
 /// Ranges below the start that are remembered, to count each byte once.
 const BEFORE_MAX: usize = 256;
 
@@ -97,6 +99,8 @@ pub struct Reassembler {
     sequence: Option<u32>,
     next: u64,
     acknowledged: u64,
+    /// Behind the last byte that headers tell of, captured or not.
+    reached: u64,
     /// What waits behind holes; nothing before the first hole.
     waiting: Option<Box<Waiting>>,
     /// Ranges below the start.
@@ -161,6 +165,16 @@ impl Reassembler {
         pushed
     }
 
+    /// A segment's header says that the stream was sent up to here, whether or not its bytes were captured.
+    pub fn reached(&mut self, sequence: u32) {
+        let Some(expected) = self.sequence else { return };
+        let ahead = sequence.wrapping_sub(expected);
+        // No window is larger (RFC 7323 §2.3): such a number is not of this stream.
+        if ahead <= WINDOW_MAX {
+            self.reached = self.reached.max(self.next + u64::from(ahead));
+        }
+    }
+
     /// Whether something waits behind a hole, which an acknowledgment may give up.
     pub fn waits(&self) -> bool {
         self.waiting.is_some()
@@ -181,6 +195,11 @@ impl Reassembler {
     pub fn finish(&mut self, sink: &mut dyn FnMut(Piece<'_>)) {
         while let Some(hole) = self.hole() {
             self.skip(hole, sink);
+        }
+        // An acknowledged FIN takes one number, and no control packet is that short.
+        let end = self.reached.max(self.acknowledged.min(self.next + u64::from(WINDOW_MAX)));
+        if end > self.next + 1 {
+            self.skip(end - self.next, sink);
         }
     }
 

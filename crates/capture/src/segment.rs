@@ -8,6 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use mqttlab_units::Instant;
 
+use crate::carried::Carried;
 use crate::link::Network;
 use crate::reader::Frame;
 
@@ -135,13 +136,13 @@ struct Packet<'a> {
 
 /// Reads the headers of a frame.
 pub fn dissect<'a>(frame: &Frame<'a>) -> Transport<'a> {
-    let (network, offset) = frame.link_type.network(frame.data);
+    let Carried { network, offset, .. } = frame.carried();
     let Some(bytes) = frame.data.get(offset..) else { return Transport::Other };
     let wire_len = frame.original_len.saturating_sub(offset as u32);
     let packet = match network {
         Network::Ipv4 => ipv4(bytes, wire_len),
         Network::Ipv6 => ipv6(bytes, wire_len),
-        Network::Other => None,
+        Network::Other | Network::Macsec => None,
     };
     let Some(packet) = packet else { return Transport::Other };
     match packet.protocol {

@@ -80,7 +80,7 @@ fn mqtt_5_properties_are_told_from_the_payload() {
 fn every_section_s_interfaces_and_byte_order_count_for_that_section() {
     let (analysis, packets) = read("pcapng-simple-two-sections");
     // The second section holds another conversation, big-endian and on Ethernet.
-    assert_eq!(analysis.connections.iter().filter(|connection| connection.is_mqtt).count(), 4);
+    assert_eq!(analysis.connections.iter().filter(|connection| connection.is_broker_s).count(), 4);
     let levels: Vec<u8> =
         packets.iter().filter_map(|c| c.packet.connect.as_ref().map(|connect| connect.level)).collect();
     assert_eq!(levels, [4, 5]);

@@ -16,13 +16,11 @@ use crate::control::{Control, Schedule};
 use crate::emulator;
 use crate::histogram::Snapshot;
 use crate::interruption::Interruption;
-use crate::lateness::Contention;
 use crate::loopback;
 use crate::port::Port;
 use crate::priority::Priority;
 use crate::sampler::Sampler;
 use crate::testbed::Testbed;
-use crate::usage::Usage;
 use crate::validity::{self, Evidence};
 
 /// What was seen of a run while it was prepared and performed.
@@ -43,8 +41,6 @@ pub struct Witnessed {
     pub loopback: Option<loopback::Seen>,
     /// When clients published, once that was known.
     pub schedule: Option<Schedule>,
-    /// What the machine did to it.
-    pub contention: Contention,
     senders: Snapshot,
     cpu_pressure_percent: Option<f64>,
 }
@@ -66,7 +62,6 @@ impl Witnessed {
             ring_drops: 0,
             loopback: None,
             schedule: None,
-            contention: Contention::default(),
             senders: Snapshot::default(),
             cpu_pressure_percent: None,
         }
@@ -76,18 +71,6 @@ impl Witnessed {
     pub fn note_end(&mut self, control: &Control, sampler: Sampler) {
         self.senders = control.figures.sender_lateness.snapshot();
         self.cpu_pressure_percent = sampler.cpu_pressure_percent();
-        self.contention.steal_percent = sampler.steal_percent();
-        self.contention.throttled_periods = sampler.throttled_periods();
-    }
-
-    /// Takes what is known of the emulator's thread while there is one, `lived` after its start.
-    pub fn note_emulator(&mut self, usage: &Usage, lived: Duration) {
-        let cpu = usage.cpu_user + usage.cpu_system;
-        self.contention.run_queue = usage.run_queue;
-        self.contention.emulator_cpu_percent =
-            (!lived.is_zero()).then(|| 100.0 * cpu.as_s_f64() / lived.as_s_f64());
-        self.contention.faults_minor = Some(usage.faults_minor);
-        self.contention.faults_major = Some(usage.faults_major);
     }
 }
 
@@ -102,7 +85,6 @@ pub fn facts(plan: &Plan, witnessed: &Witnessed, warnings: &[String], recorder_s
         cpu_pressure_percent: witnessed.cpu_pressure_percent,
         real_time: witnessed.real_time,
         recorder_stalls,
-        contention: witnessed.contention.clone(),
     };
     let phases = witnessed.schedule.map(|schedule| {
         json!({

@@ -199,7 +199,8 @@ impl<'a> Out<'a> {
     fn delivered(&mut self, row: &MessageRow<'_>, delivery: &Delivery, duplicate: bool) -> Result<()> {
         let received_ns = delivery.row.received.as_ns();
         // The clock is one for all; a delivery before its intended time comes only from a foreign recording.
-        let latency_ns = row.intended_ns.and_then(|intended_ns| received_ns.checked_sub(intended_ns));
+        let latency_ns = row.intended_ns.filter(|_| !self.layout.is_untimed);
+        let latency_ns = latency_ns.and_then(|intended_ns| received_ns.checked_sub(intended_ns));
         let late =
             !duplicate && latency_ns.zip(self.layout.late_after_ns).is_some_and(|(took, most)| took > most);
         // A repeated message may come behind later ones (MQTT 5 §4.6): only its first copy keeps the order.

@@ -53,6 +53,9 @@ pub struct Layout {
     /// as dropped is then still owed.
     #[serde(default)]
     pub drops_are_complete: bool,
+    /// Whether the evidence does not say when things happened, so that nothing took any known time.
+    #[serde(default)]
+    pub is_untimed: bool,
 }
 
 /// A client. What it measures is in `clients.parquet`.

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use mqttlab_units::{Duration, Instant};
 
 use super::flags::{self, Half, Marks, Verdict};
-use super::{Annotations, Completed, Direction, RttEstimator, Settings};
+use super::protocol::{self, Protocol};
+use super::{Annotations, Completed, Direction, Gap, RttEstimator, Settings};
 use crate::metrics::{Exchange, Tally};
-use crate::mqtt::{Connect, Context, Framer, Kind, Packet, starts_as_connect};
+use crate::mqtt::{Connect, Context, Framer, Kind, Packet, Unseen, starts_as_connect};
 use crate::reassembly::{Payload, Piece, Reassembler, Sighting};
 use crate::segment::{Bits, Endpoint, Segment};
 
@@ -20,8 +21,10 @@ pub struct Connection {
     pub client: Endpoint,
     /// The other end.
     pub server: Endpoint,
-    /// Whether its streams were decoded as MQTT.
-    pub is_mqtt: bool,
+    /// What its streams carry; what is [`Protocol::Mqtt`] was decoded.
+    pub protocol: Protocol,
+    /// Whether it is a broker's: by its port, or because it carries MQTT.
+    pub is_broker_s: bool,
     /// What its CONNECT said.
     pub connect: Option<Box<Connect>>,
     /// SYN to the acknowledgment that completed the handshake.
@@ -41,15 +44,8 @@ pub(super) struct Found {
     pub(super) completed: Vec<Completed>,
     /// Packets that the decoder has handed on and that have not been counted yet.
     packets: Vec<Packet>,
-}
-
-/// Whether a connection's streams are MQTT.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Protocol {
-    Mqtt,
-    /// Not known until the client's first bytes.
-    Unknown,
-    Other,
+    /// Times in which packets may have passed unseen.
+    pub(super) gaps: Vec<Gap>,
 }
 
 /// A connection being followed.
@@ -59,6 +55,8 @@ pub(super) struct Follower {
     client: Endpoint,
     server: Endpoint,
     protocol: Protocol,
+    /// Whether the server listens on a broker's port.
+    on_broker_port: bool,
     ways: [Way; 2],
     context: Context,
     connect: Option<Box<Connect>>,
@@ -114,7 +112,8 @@ impl Follower {
             number,
             client,
             server,
-            protocol: if broker { Protocol::Mqtt } else { Protocol::Unknown },
+            protocol: Protocol::Unknown,
+            on_broker_port: broker,
             ways,
             context: Context::default(),
             connect: None,
@@ -136,6 +135,11 @@ impl Follower {
     pub(super) fn is_another(&self, syn: &Segment) -> bool {
         let base = self.ways[self.direction(syn) as usize].half.base;
         !syn.bits.has(Bits::ACK) && base.is_some_and(|base| base != syn.sequence)
+    }
+
+    /// Whether it is a broker's connection: by its port, or because it carries MQTT.
+    pub(super) fn is_broker_s(&self) -> bool {
+        self.on_broker_port || self.protocol == Protocol::Mqtt
     }
 
     pub(super) fn reused(&mut self, direction: Direction) {
@@ -241,6 +245,10 @@ impl Follower {
             way.from_start = true;
             sequence = sequence.wrapping_add(1);
         }
+        if !segment.bits.has(Bits::RST) {
+            let end = sequence.wrapping_add(segment.payload_len);
+            self.ways[direction as usize].stream.reached(end);
+        }
         let mut new_bytes = 0;
         if segment.payload_len > 0 {
             self.sniff(direction, payload);
@@ -261,15 +269,21 @@ impl Follower {
         new_bytes
     }
 
-    /// On a port that is not a broker's, the client's first bytes decide.
+    /// The first bytes decide what a connection carries; on a broker's port it is MQTT unless they say otherwise.
     fn sniff(&mut self, direction: Direction, payload: Payload<'_>) {
         if self.protocol == Protocol::Unknown {
             self.protocol = match payload {
                 Payload::Packets(_) => Protocol::Mqtt,
+                // A frame whose payload was cut away tells nothing.
+                Payload::Bytes([]) => return,
                 Payload::Bytes(bytes) if direction == Direction::ToServer && starts_as_connect(bytes) => {
                     Protocol::Mqtt
                 }
-                Payload::Bytes(_) => Protocol::Other,
+                Payload::Bytes(bytes) => match protocol::of(bytes) {
+                    Protocol::Unknown if self.on_broker_port => Protocol::Mqtt,
+                    Protocol::Unknown => Protocol::Other,
+                    known => known,
+                },
             };
         }
         let way = &mut self.ways[direction as usize];
@@ -296,11 +310,26 @@ impl Follower {
                 framer.feed(context, &piece, &mut packets);
             }
         });
+        self.note_unseen(direction, found);
         for packet in packets.drain(..) {
             self.packet(direction, packet, found);
         }
         found.packets = packets;
         result
+    }
+
+    fn note_unseen(&mut self, direction: Direction, found: &mut Found) {
+        let way = &mut self.ways[direction as usize];
+        let Some(framer) = &mut way.framer else { return };
+        while let Some(Unseen { from, until }) = framer.unseen() {
+            let last = way.tally.span.map_or(until, |(_, last)| last);
+            found.gaps.push(Gap {
+                connection: self.number,
+                direction,
+                from,
+                until: until.min(last).max(from),
+            });
+        }
     }
 
     /// Damaged packets are handed on, but the decoder counts them with those that were cut.
@@ -356,7 +385,9 @@ impl Follower {
                 framer.finish(&mut self.context, &mut packets);
                 way.tally.skipped_bytes = framer.counts().skipped_bytes;
                 way.tally.partial = framer.counts().partial;
+                way.tally.impossible = framer.counts().impossible;
             }
+            self.note_unseen(direction, found);
             for packet in packets {
                 self.packet(direction, packet, found);
             }
@@ -364,12 +395,14 @@ impl Follower {
             way.publishes_in.end(&mut way.tally.publish_per_segment);
             way.publishes_from.end(&mut way.tally.publish_starts_per_segment);
         }
+        let is_broker_s = self.is_broker_s();
         let [to_server, from_server] = self.ways;
         Connection {
             number: self.number,
             client: self.client,
             server: self.server,
-            is_mqtt: self.protocol == Protocol::Mqtt,
+            protocol: self.protocol,
+            is_broker_s,
             connect: self.connect,
             initial_rtt: self.handshake.initial_rtt,
             smoothed_rtt: [to_server.rtt.smoothed(), from_server.rtt.smoothed()],

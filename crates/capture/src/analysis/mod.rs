@@ -13,10 +13,11 @@
 
 mod connection;
 mod flags;
+mod protocol;
 mod rtt;
 mod unacknowledged;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use mqttlab_recording::FoldedHash;
 use mqttlab_units::{Duration, Instant};
@@ -30,6 +31,7 @@ use connection::{Follower, Found};
 
 pub use connection::Connection;
 pub use flags::{Marks, Verdict};
+pub use protocol::Protocol;
 pub use rtt::RttEstimator;
 
 /// Towards the server or from it.
@@ -117,15 +119,47 @@ pub struct Completed {
     pub packet: Packet,
 }
 
+/// A time in which packets may have passed that were not seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// [`Connection::number`].
+    pub connection: u64,
+    /// Which direction of it.
+    pub direction: Direction,
+    /// When the last packet before was complete; zero where the stream's start was not captured.
+    pub from: Instant,
+    /// When the next packet began, or the connection's last segment was seen.
+    pub until: Instant,
+}
+
+/// Connections that are not a broker's, and frames without TCP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Others {
+    /// How many connections.
+    pub connections: u64,
+    /// Their frames.
+    pub frames: u64,
+    /// Bytes of these on the link.
+    pub bytes: u64,
+}
+
 /// Everything that was counted.
 #[derive(Debug, Default)]
 pub struct Analysis {
-    /// All frames, TCP or not, and what both directions of all connections add up to.
+    /// What both directions of the broker's connections add up to.
     pub total: Tally,
-    /// The two directions of all connections, by [`Direction`].
+    /// The two directions of the broker's connections, by [`Direction`].
     pub directions: [Tally; 2],
-    /// Connections in order of appearance.
+    /// Connections in order of appearance, those that are not a broker's among them.
     pub connections: Vec<Connection>,
+    /// Connections that are not a broker's, by their server's port and what they carry.
+    pub others: BTreeMap<(u16, Protocol), Others>,
+    /// Connections to brokers' ports with what they carry.
+    pub on_broker_ports: BTreeMap<Protocol, u64>,
+    /// Frames that do not carry TCP.
+    pub without_tcp: Others,
+    /// All frames, the others' and those without TCP among them: their sizes, the first and the last.
+    pub everything: Tally,
     /// Connections beyond [`Limits::finished_max`], which are in the sums only.
     pub connections_unlisted: u64,
     /// UDP datagrams.
@@ -187,6 +221,13 @@ impl Analyser {
     pub fn other_frame(&mut self, time: Instant, len: u32) {
         self.frames += 1;
         self.all_frames.frame(time, len);
+        self.analysis.without_tcp.frames += 1;
+        self.analysis.without_tcp.bytes += u64::from(len);
+    }
+
+    /// The next time in which packets may have passed unseen.
+    pub fn gap(&mut self) -> Option<Gap> {
+        self.found.gaps.pop()
     }
 
     /// Takes a TCP segment.
@@ -228,10 +269,7 @@ impl Analyser {
         let [to_server, from_server] = &analysis.directions;
         analysis.total.merge(to_server);
         analysis.total.merge(from_server);
-        // The frames of both directions and all others.
-        analysis.total.span = self.all_frames.span;
-        analysis.total.frames = self.all_frames.frames;
-        analysis.total.frames_larger_than_1514 = self.all_frames.frames_larger_than_1514;
+        analysis.everything = self.all_frames;
         analysis
     }
 
@@ -293,8 +331,19 @@ impl Analyser {
 
     fn finish_connection(&mut self, follower: Box<Follower>) {
         let connection = follower.finish(&mut self.found);
-        for (sum, tally) in self.analysis.directions.iter_mut().zip(&connection.directions) {
-            sum.merge(tally);
+        if connection.is_broker_s {
+            *self.analysis.on_broker_ports.entry(connection.protocol).or_default() += 1;
+            for (sum, tally) in self.analysis.directions.iter_mut().zip(&connection.directions) {
+                sum.merge(tally);
+            }
+        } else {
+            let kind = (connection.server.port, connection.protocol);
+            let others = self.analysis.others.entry(kind).or_default();
+            others.connections += 1;
+            for tally in &connection.directions {
+                others.frames += tally.frames.count;
+                others.bytes += tally.frames.sum;
+            }
         }
         if self.analysis.connections.len() < self.settings.limits.finished_max {
             self.analysis.connections.push(connection);

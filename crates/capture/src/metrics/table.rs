@@ -139,9 +139,7 @@ const VALUES_MAX: usize = 7;
 
 /// All of them.
 pub const METRICS: &[Metric] = &[
-    count("frames", "Frames on the link, of any protocol where the scope is everything.", LINK, |t| {
-        t.frames.count
-    }),
+    count("frames", "Frames of the broker's connections on the link.", LINK, |t| t.frames.count),
     bytes("frame_bytes", "Bytes of those frames on the link, without check sequence.", LINK, |t| {
         t.frames.sum
     }),

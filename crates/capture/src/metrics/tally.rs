@@ -101,6 +101,8 @@ pub struct Tally {
     pub payload_bytes_unique: u64,
     /// Bytes of the streams that were never captured.
     pub missing_bytes: u64,
+    /// Times that what came could not be a control packet, so that the next one was searched.
+    pub impossible: u64,
     /// Segments with payload.
     pub segments_with_payload: u64,
     /// Segments with payload that end at or below the highest sequence number seen.
@@ -295,7 +297,7 @@ impl Tally {
         add!(frames_larger_than_1514 ip_bytes segments tcp_frame_bytes tcp_bytes payload_bytes);
         add!(payload_bytes_unique missing_bytes segments_with_payload segments_below_highest holes);
         add!(syn syn_ack fin rst timeout_retransmissions connections connections_with_syn handshakes);
-        add!(mqtt_bytes publish_dup skipped_bytes partial);
+        add!(mqtt_bytes publish_dup skipped_bytes partial impossible);
     }
 
     fn merge_distributions(&mut self, other: &Tally) {

@@ -1,10 +1,12 @@
 //! Packets out of one direction's stream, piece by piece.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use mqttlab_units::Instant;
+
 use super::layout::{self, Fixed, FixedRead};
-use super::resync::{self, Clues};
+use super::resync::{self, Candidates, Clues};
 use super::{Packet, PacketDescriptor, PayloadHead};
 use crate::reassembly::{Payload, Piece, Sighting};
 
@@ -28,6 +30,17 @@ pub struct FramerCounts {
     pub skipped_bytes: u64,
     /// Packets of which a part was seen, but not all.
     pub partial: u64,
+    /// Times that framing was lost because what came could not be a control packet.
+    pub impossible: u64,
+}
+
+/// A time in which packets may have passed that were not seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unseen {
+    /// When the last packet before was complete; zero where the stream's start was not captured.
+    pub from: Instant,
+    /// When the next one began; the last instant there is when none came.
+    pub until: Instant,
 }
 
 /// One direction's decoder.
@@ -37,6 +50,15 @@ pub struct Framer {
     state: State,
     described: VecDeque<Described>,
     counts: FramerCounts,
+    /// Whether framing was found again by searching, so that packets are believed as long as they are possible.
+    resynchronised: bool,
+    /// When the last packet was complete.
+    heard: Instant,
+    /// Since when framing is lost.
+    lost: Option<Instant>,
+    unseen: Vec<Unseen>,
+    /// Topics by alias (MQTT 5 §3.3.2.3.4).
+    aliases: BTreeMap<u16, Arc<str>>,
 }
 
 #[derive(Debug)]
@@ -85,13 +107,29 @@ struct Search {
     bytes: Vec<u8>,
     /// Position in `bytes` at which each piece starts, and where it was seen. The first may start before.
     pieces: Vec<(i64, Sighting)>,
+    candidates: Candidates,
 }
 
 impl Framer {
     /// A decoder for the stream towards or from the server. In mid-stream it first searches for a packet.
     pub fn new(to_server: bool, from_start: bool) -> Self {
         let state = if from_start { State::Between } else { State::Searching(Box::default()) };
-        Framer { to_server, state, described: VecDeque::new(), counts: FramerCounts::default() }
+        Framer {
+            to_server,
+            state,
+            described: VecDeque::new(),
+            counts: FramerCounts::default(),
+            resynchronised: !from_start,
+            heard: Instant::ZERO,
+            lost: (!from_start).then_some(Instant::ZERO),
+            unseen: Vec::new(),
+            aliases: BTreeMap::new(),
+        }
+    }
+
+    /// The next time in which packets may have passed unseen, once it is over.
+    pub fn unseen(&mut self) -> Option<Unseen> {
+        self.unseen.pop()
     }
 
     /// What could not be framed so far.
@@ -105,7 +143,7 @@ impl Framer {
             Piece::Missing { offset, len } => self.miss(context, offset, len, packets),
             Piece::Data { offset, payload: Payload::Bytes(bytes), seen, .. } => {
                 self.absorb(context, offset, bytes, seen, packets);
-                self.settle(context, false, packets);
+                self.settle(context, packets);
             }
             Piece::Data { offset, len, payload: Payload::Packets(descriptors), seen } => {
                 self.describe(offset, len, descriptors, seen, packets);
@@ -115,13 +153,19 @@ impl Framer {
 
     /// No more will come.
     pub fn finish(&mut self, context: &mut Context, packets: &mut Vec<Packet>) {
-        self.settle(context, true, packets);
+        self.settle(context, packets);
         if matches!(self.state, State::Header(_) | State::Inside(_)) {
             self.counts.partial += 1;
         }
         self.counts.partial += self.described.len() as u64;
         self.described.clear();
-        self.state = State::Searching(Box::default());
+        if let State::Searching(search) = &self.state {
+            self.counts.skipped_bytes += search.bytes.len() as u64;
+        }
+        if let Some(from) = self.lost.take() {
+            self.unseen.push(Unseen { from, until: Instant::from_ns(u64::MAX) });
+        }
+        self.state = State::Between;
     }
 
     fn absorb(
@@ -177,7 +221,8 @@ impl Framer {
                     }
                     None => {
                         self.counts.skipped_bytes += u64::from(partial.fixed.header_len) + partial.gone;
-                        self.state = State::Searching(Box::default());
+                        self.counts.impossible += 1;
+                        self.search();
                         0
                     }
                 }
@@ -198,6 +243,9 @@ impl Framer {
         packets: &mut Vec<Packet>,
     ) -> usize {
         match Fixed::read(bytes) {
+            FixedRead::Whole(fixed) if !resync::may_be(&fixed, self.to_server, context.level) => {
+                self.lose(before)
+            }
             FixedRead::Whole(fixed) => {
                 let Some(wanted) = fixed.wanted(&[], context.level.unwrap_or(DEFAULT_LEVEL)) else {
                     return self.lose(before);
@@ -229,23 +277,41 @@ impl Framer {
     /// Framing is lost; bytes of earlier pieces that looked like a header are gone.
     fn lose(&mut self, before: usize) -> usize {
         self.counts.skipped_bytes += before as u64;
-        self.state = State::Searching(Box::default());
+        self.counts.impossible += 1;
+        self.search();
         0
+    }
+
+    /// From here on packets are searched. What aliases stand for may change meanwhile.
+    fn search(&mut self) {
+        self.state = State::Searching(Box::default());
+        self.lost.get_or_insert(self.heard);
+        self.aliases.clear();
     }
 
     fn complete(&mut self, context: &mut Context, packets: &mut Vec<Packet>) {
         let State::Inside(partial) = std::mem::replace(&mut self.state, State::Between) else { return };
+        let clues = Clues { to_server: self.to_server, level: context.level, topic: None };
         if partial.damaged {
             self.counts.partial += 1;
             self.counts.skipped_bytes += partial.after_hole;
+        } else if self.resynchronised && !resync::body_may_be(&partial.fixed, &partial.head, &clues) {
+            self.counts.skipped_bytes += partial.fixed.total();
+            self.counts.impossible += 1;
+            return self.search();
         } else if let Some(level) = layout::proven_level(&partial.fixed, &partial.head) {
             context.level = Some(level);
         }
-        packets.push(partial.into_packet(context));
+        let packet = partial.into_packet(context, &mut self.aliases);
+        if let Some(from) = self.lost.take() {
+            self.unseen.push(Unseen { from, until: packet.first.time });
+        }
+        self.heard = packet.complete.time;
+        packets.push(packet);
     }
 
     fn miss(&mut self, context: &mut Context, offset: u64, len: u64, packets: &mut Vec<Packet>) {
-        self.settle(context, true, packets);
+        self.settle(context, packets);
         let described = self.described.len();
         self.described.retain(|described| described.descriptor.end() <= offset);
         self.counts.partial += (described - self.described.len()) as u64;
@@ -261,29 +327,33 @@ impl Framer {
             }
             State::Inside(_) | State::Header(_) => {
                 self.counts.partial += 1;
+                self.search();
+            }
+            State::Between => self.search(),
+            State::Searching(search) => {
+                // What was gathered before the hole does not go on behind it.
+                self.counts.skipped_bytes += search.bytes.len() as u64;
                 self.state = State::Searching(Box::default());
             }
-            State::Between => self.state = State::Searching(Box::default()),
-            State::Searching(_) => {}
         }
     }
 
-    /// Searches what has been gathered until a packet is found and the rest framed, or more bytes are needed.
-    /// With `last` there will be none. Each round either passes a packet or ends, so rounds are bounded by bytes.
-    fn settle(&mut self, context: &mut Context, last: bool, packets: &mut Vec<Packet>) {
+    /// Searches what has been gathered until a packet is found and the rest framed, or more bytes are needed. Each
+    /// round either passes a packet or ends, so rounds are bounded by bytes.
+    fn settle(&mut self, context: &mut Context, packets: &mut Vec<Packet>) {
         while let State::Searching(search) = &mut self.state
             && !search.bytes.is_empty()
         {
             let clues =
                 Clues { to_server: self.to_server, level: context.level, topic: context.topic.as_ref() };
-            let Some(at) = resync::find(&search.bytes, &search.starts(), last, &clues) else {
-                let keep = if last { 0 } else { resync::LOOKAHEAD };
-                self.counts.skipped_bytes += search.keep_last(keep);
+            let Some(at) = search.find(&clues) else {
+                self.counts.skipped_bytes += search.keep_needed();
                 return;
             };
             let search = std::mem::take(search);
             self.counts.skipped_bytes += at as u64;
             self.state = State::Between;
+            self.resynchronised = true;
             for (offset, bytes, seen) in search.pieces_from(at) {
                 self.absorb(context, offset, bytes, seen, packets);
             }
@@ -341,11 +411,19 @@ impl Partial {
         Some(available)
     }
 
-    fn into_packet(self, context: &mut Context) -> Packet {
+    fn into_packet(self, context: &mut Context, aliases: &mut BTreeMap<u16, Arc<str>>) -> Packet {
         let level = context.level.unwrap_or(DEFAULT_LEVEL);
         let parts = layout::parts(&self.fixed, &self.head, level);
         let publish = self.fixed.kind == super::Kind::Publish;
-        let topic = if publish { layout::topic(&self.head[parts.topic], &mut context.topic) } else { None };
+        let mut topic =
+            if publish { layout::topic(&self.head[parts.topic.clone()], &mut context.topic) } else { None };
+        let alias = if publish { layout::topic_alias(&self.head, &parts) } else { None };
+        if let Some(alias) = alias {
+            match &topic {
+                Some(topic) => drop(aliases.insert(alias, Arc::clone(topic))),
+                None => topic = aliases.get(&alias).cloned(),
+            }
+        }
         let head = if publish { &self.head[parts.payload] } else { &[][..] };
         let connect = match self.fixed.kind {
             super::Kind::Connect => layout::connect(&self.head).map(Box::new),
@@ -365,6 +443,7 @@ impl Partial {
             complete: self.start.latest,
             level,
             topic,
+            topic_alias: alias,
             payload_head: PayloadHead::new(head),
             connect,
             body,
@@ -379,20 +458,23 @@ impl Search {
         if self.bytes.is_empty() {
             self.offset = offset;
             self.pieces.clear();
+            self.candidates = Candidates::default();
         }
         self.pieces.push((self.bytes.len() as i64, seen));
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Where pieces, and so mostly segments, start.
-    fn starts(&self) -> Vec<usize> {
-        self.pieces.iter().filter(|(at, _)| *at >= 0).map(|(at, _)| *at as usize).collect()
+    fn find(&mut self, clues: &Clues<'_>) -> Option<usize> {
+        let pieces = &self.pieces;
+        let is_start = |at: usize| pieces.binary_search_by_key(&(at as i64), |(start, _)| *start).is_ok();
+        self.candidates.find(&self.bytes, is_start, clues)
     }
 
-    /// Gives up all but the last `keep` bytes; returns how many it gave up.
-    fn keep_last(&mut self, keep: usize) -> u64 {
-        let excess = self.bytes.len().saturating_sub(keep);
+    /// Gives up the bytes before the first that may still start a packet; returns how many these are.
+    fn keep_needed(&mut self) -> u64 {
+        let excess = self.candidates.needed_from(self.bytes.len());
         self.bytes.drain(..excess);
+        self.candidates.shift(excess);
         self.offset += excess as u64;
         for (at, _) in &mut self.pieces {
             *at -= excess as i64;

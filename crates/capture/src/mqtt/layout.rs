@@ -87,6 +87,7 @@ pub(super) struct Parts {
     pub(super) lengths: Lengths,
     pub(super) id: Option<u16>,
     pub(super) topic: std::ops::Range<usize>,
+    pub(super) properties: std::ops::Range<usize>,
     pub(super) payload: std::ops::Range<usize>,
 }
 
@@ -95,6 +96,7 @@ pub(super) fn parts(fixed: &Fixed, head: &[u8], level: u8) -> Parts {
     let mut lengths = Lengths { fixed_header: u32::from(fixed.header_len), ..Lengths::default() };
     let mut at = 0;
     let mut topic = 0..0;
+    let mut properties = 0..0;
     if fixed.kind == Kind::Publish
         && let Some(length) = be16(head, 0)
     {
@@ -115,12 +117,13 @@ pub(super) fn parts(fixed: &Fixed, head: &[u8], level: u8) -> Parts {
             && before + usize::from(size) + length as usize <= fixed.remaining as usize
         {
             lengths.properties = u32::from(size) + length;
+            properties = before + usize::from(size)..before + usize::from(size) + length as usize;
             at += lengths.properties as usize;
         }
     }
     lengths.payload = fixed.remaining.saturating_sub(lengths.topic + lengths.id + lengths.properties);
     let payload = at.min(head.len())..head.len();
-    Parts { lengths, id, topic, payload }
+    Parts { lengths, id, topic, properties, payload }
 }
 
 /// Where the properties of an MQTT 5 packet start, after the packet identifier at `at` if it has one.
@@ -191,6 +194,39 @@ pub(super) fn topic(bytes: &[u8], last: &mut Option<Arc<str>>) -> Option<Arc<str
     *last = Some(Arc::from(text));
     last.clone()
 }
+
+/// The alias among the properties of a PUBLISH (MQTT 5 §3.3.2.3).
+pub(super) fn topic_alias(head: &[u8], parts: &Parts) -> Option<u16> {
+    let mut rest = head.get(parts.properties.clone())?;
+    while let Some((&property, value)) = rest.split_first() {
+        let length = match property {
+            TOPIC_ALIAS => return be16(value, 0).filter(|&alias| alias > 0),
+            PAYLOAD_FORMAT => 1,
+            MESSAGE_EXPIRY => 4,
+            CONTENT_TYPE | RESPONSE_TOPIC | CORRELATION_DATA => 2 + usize::from(be16(value, 0)?),
+            SUBSCRIPTION_IDENTIFIER => match variable_length(value) {
+                Varint::Value(_, size) => usize::from(size),
+                _ => return None,
+            },
+            USER_PROPERTY => {
+                let name = 2 + usize::from(be16(value, 0)?);
+                name + 2 + usize::from(be16(value, name)?)
+            }
+            _ => return None,
+        };
+        rest = value.get(length..)?;
+    }
+    None
+}
+
+const PAYLOAD_FORMAT: u8 = 0x01;
+const MESSAGE_EXPIRY: u8 = 0x02;
+const CONTENT_TYPE: u8 = 0x03;
+const RESPONSE_TOPIC: u8 = 0x08;
+const CORRELATION_DATA: u8 = 0x09;
+const SUBSCRIPTION_IDENTIFIER: u8 = 0x0b;
+const TOPIC_ALIAS: u8 = 0x23;
+const USER_PROPERTY: u8 = 0x26;
 
 /// A variable byte integer (MQTT 5 §1.5.5): its value and how many bytes it takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

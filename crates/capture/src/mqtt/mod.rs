@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use crate::reassembly::Sighting;
 
-pub use framer::{Context, Framer, FramerCounts};
+pub use framer::{Context, Framer, FramerCounts, Unseen};
 pub(crate) use resync::starts_as_connect;
 
 /// How many bytes of a PUBLISH payload are kept.
@@ -172,6 +172,7 @@ impl PacketDescriptor {
             complete,
             level: framer::DEFAULT_LEVEL,
             topic: None,
+            topic_alias: None,
             payload_head: PayloadHead::new(&[]),
             connect: None,
             body: None,
@@ -226,8 +227,11 @@ pub struct Packet {
     pub complete: Sighting,
     /// Protocol level in force, as far as known: 3, 4 or 5.
     pub level: u8,
-    /// Topic of a PUBLISH; absent when it is empty or not UTF-8.
+    /// Topic of a PUBLISH, also where an alias stands for it; absent when it is not UTF-8, or what the alias stands
+    /// for was not captured.
     pub topic: Option<Arc<str>>,
+    /// The alias that stands for the topic, or will (MQTT 5 §3.3.2.3.4).
+    pub topic_alias: Option<u16>,
     /// First bytes of a PUBLISH payload.
     pub payload_head: PayloadHead,
     /// What a CONNECT says.

@@ -4,6 +4,8 @@
 //! with the file. A file that ends inside a block (the capturing program was killed) ends there without an
 //! error, and [`Reader::truncated`] says so.
 //!
+//! What was dropped before it reached the file is read, too: [`Reader::dropped`].
+//!
 //! What it does not do: decompress (pipe `zstd -dc` or `gzip -dc` into it), follow name resolution or decryption
 //! blocks, or read custom blocks; they are skipped.
 
@@ -27,6 +29,8 @@ const BLOCK_MAX: u32 = 64 << 20;
 pub struct Frame<'a> {
     /// When it was captured: nanoseconds since the Unix epoch, or since the start of the run for our own.
     pub time: Instant,
+    /// Whether the file says when; else `time` is that of the frame before.
+    pub is_timed: bool,
     /// Which interface of the file, counted over all its sections.
     pub interface: u32,
     /// How the first bytes of `data` are to be read.
@@ -40,6 +44,7 @@ pub struct Frame<'a> {
 /// Where a frame lies in the source's buffer, so that the borrow of `data` starts only when all is parsed.
 struct Located {
     time: Instant,
+    is_timed: bool,
     interface: u32,
     link_type: LinkType,
     original_len: u32,
@@ -102,6 +107,7 @@ impl<R: Read> Reader<R> {
         self.pending = located.block_len;
         Ok(Some(Frame {
             time: located.time,
+            is_timed: located.is_timed,
             interface: located.interface,
             link_type: located.link_type,
             original_len: located.original_len,
@@ -109,10 +115,27 @@ impl<R: Read> Reader<R> {
         }))
     }
 
+    /// Frames that the capture dropped, as far as the file says by now.
+    pub fn dropped(&self) -> Dropped {
+        match &self.format {
+            Format::Pcap(_) => Dropped::default(),
+            Format::Pcapng(sections) => sections.dropped(),
+        }
+    }
+
     /// Whether the file ended inside a block.
     pub fn truncated(&self) -> bool {
         self.truncated
     }
+}
+
+/// Frames that were seen and are not in the file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Dropped {
+    /// As the frames themselves say (`epb_dropcount`): between the last frame and the one before.
+    pub between: u64,
+    /// As the interfaces' statistics say (`isb_ifdrop`, `isb_osdrop`): anywhere in the section.
+    pub anywhere: u64,
 }
 
 /// Reads integers in the byte order of a file or section.

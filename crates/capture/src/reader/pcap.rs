@@ -67,6 +67,7 @@ impl Header {
         }
         Ok(Some(Located {
             time: Instant::from_ns(seconds * 1_000_000_000 + fraction * self.fraction_ns),
+            is_timed: true,
             interface: 0,
             link_type: self.link_type,
             original_len: original_len.max(captured),

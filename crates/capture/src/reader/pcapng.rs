@@ -5,7 +5,7 @@ use std::io::Read;
 use mqttlab_units::Instant;
 
 use super::source::Source;
-use super::{BLOCK_MAX, ByteOrder, Located};
+use super::{BLOCK_MAX, ByteOrder, Dropped, Located};
 use crate::Error;
 use crate::link::LinkType;
 
@@ -14,10 +14,14 @@ const INTERFACE_DESCRIPTION: u32 = 1;
 /// Obsolete, but still written by old tools.
 const PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
+const INTERFACE_STATISTICS: u32 = 5;
 const ENHANCED_PACKET: u32 = 6;
 
 const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
 const OPTION_END: u16 = 0;
+const OPTION_DROP_COUNT: u16 = 4;
+const OPTION_INTERFACE_DROPPED: u16 = 5;
+const OPTION_SYSTEM_DROPPED: u16 = 7;
 const OPTION_TIME_RESOLUTION: u16 = 9;
 const OPTION_TIME_OFFSET: u16 = 14;
 /// Type, length and the repeated length at the end.
@@ -32,6 +36,7 @@ pub(super) struct Sections {
     interfaces: Vec<Interface>,
     interfaces_before: u32,
     last_time: Instant,
+    dropped: Dropped,
 }
 
 #[derive(Clone, Copy)]
@@ -40,6 +45,8 @@ struct Interface {
     snap_len: u32,
     resolution: Resolution,
     offset_s: i64,
+    /// Frames that its statistics call dropped.
+    dropped: u64,
 }
 
 /// What one tick of an interface's timestamps is.
@@ -65,7 +72,12 @@ impl Sections {
             let (kind, length) = self.block_header(source)?;
             if !matches!(
                 kind,
-                SECTION_HEADER | INTERFACE_DESCRIPTION | PACKET | SIMPLE_PACKET | ENHANCED_PACKET
+                SECTION_HEADER
+                    | INTERFACE_DESCRIPTION
+                    | PACKET
+                    | SIMPLE_PACKET
+                    | INTERFACE_STATISTICS
+                    | ENHANCED_PACKET
             ) {
                 if !source.skip(u64::from(length))? {
                     *truncated = true;
@@ -126,11 +138,38 @@ impl Sections {
                 self.interfaces.push(Interface::parse(self.order, block));
                 Ok(None)
             }
+            INTERFACE_STATISTICS => {
+                self.statistics(length as usize, source);
+                Ok(None)
+            }
             _ => match self.packet(kind, block) {
                 Some(located) => Ok(Some(located)),
                 None => Err(malformed(source, "a packet block contradicts its own length or interface")),
             },
         }
+    }
+
+    /// Frames that the capture dropped, as far as it has said.
+    pub(super) fn dropped(&self) -> Dropped {
+        self.dropped
+    }
+
+    /// What an interface's statistics say that it dropped, from the start of its capture on.
+    fn statistics<R: Read>(&mut self, length: usize, source: &Source<R>) {
+        let (block, order) = (&source.bytes()[..length], self.order);
+        let Some(options) = block.get(20..length - 4) else { return };
+        let Some(interface) = self.interfaces.get_mut(order.u32(block, 8) as usize) else { return };
+        let mut dropped = 0_u64;
+        each_option(order, options, |code, value| {
+            if matches!(code, OPTION_INTERFACE_DROPPED | OPTION_SYSTEM_DROPPED) && value.len() == 8 {
+                // A capture that did not count says so by the largest number there is.
+                let count = order.u64(value, 0);
+                dropped = dropped.saturating_add(if count == u64::MAX { 0 } else { count });
+            }
+        });
+        self.dropped.anywhere =
+            self.dropped.anywhere.saturating_add(dropped.saturating_sub(interface.dropped));
+        interface.dropped = interface.dropped.max(dropped);
     }
 
     fn packet(&mut self, kind: u32, block: &[u8]) -> Option<Located> {
@@ -156,6 +195,15 @@ impl Sections {
         if data.end > body_end {
             return None;
         }
+        self.dropped.between = 0;
+        if kind == ENHANCED_PACKET {
+            let options = block.get(data.end.next_multiple_of(4)..body_end).unwrap_or_default();
+            each_option(order, options, |code, value| {
+                if code == OPTION_DROP_COUNT && value.len() == 8 {
+                    self.dropped.between = order.u64(value, 0);
+                }
+            });
+        }
         // A simple packet block has no time of its own; it gets that of the frame before it.
         if kind != SIMPLE_PACKET {
             let ticks = u64::from(order.u32(block, 12)) << 32 | u64::from(order.u32(block, 16));
@@ -163,6 +211,7 @@ impl Sections {
         }
         Some(Located {
             time: self.last_time,
+            is_timed: kind != SIMPLE_PACKET,
             interface: self.interfaces_before.saturating_add(id),
             link_type: interface.link_type,
             original_len: original_len.max(captured),
@@ -179,19 +228,13 @@ impl Interface {
             snap_len: order.u32(block, 12),
             resolution: Resolution::Decimal(6),
             offset_s: 0,
+            dropped: 0,
         };
-        let mut options = &block[16..block.len() - 4];
-        while options.len() >= 4 {
-            let (code, length) = (order.u16(options, 0), usize::from(order.u16(options, 2)));
-            let Some(value) = options.get(4..4 + length) else { break };
-            match code {
-                OPTION_END => break,
-                OPTION_TIME_RESOLUTION if length == 1 => interface.resolution = Resolution::parse(value[0]),
-                OPTION_TIME_OFFSET if length == 8 => interface.offset_s = order.u64(value, 0) as i64,
-                _ => {}
-            }
-            options = options.get(4 + length.next_multiple_of(4)..).unwrap_or_default();
-        }
+        each_option(order, &block[16..block.len() - 4], |code, value| match (code, value.len()) {
+            (OPTION_TIME_RESOLUTION, 1) => interface.resolution = Resolution::parse(value[0]),
+            (OPTION_TIME_OFFSET, 8) => interface.offset_s = order.u64(value, 0) as i64,
+            _ => {}
+        });
         interface
     }
 
@@ -218,6 +261,19 @@ impl Resolution {
             }
             Resolution::Binary(exponent) => ticks.saturating_mul(1_000_000_000) >> exponent.min(126),
         }
+    }
+}
+
+/// Calls `each` with the code and the value of every option (draft-ietf-opsawg-pcapng §3.5).
+fn each_option(order: ByteOrder, mut options: &[u8], mut each: impl FnMut(u16, &[u8])) {
+    while options.len() >= 4 {
+        let (code, length) = (order.u16(options, 0), usize::from(order.u16(options, 2)));
+        let Some(value) = options.get(4..4 + length) else { break };
+        if code == OPTION_END {
+            break;
+        }
+        each(code, value);
+        options = options.get(4 + length.next_multiple_of(4)..).unwrap_or_default();
     }
 }
 

@@ -85,6 +85,7 @@ impl FrameWitness {
         let analyser = self.analyser.as_mut()?;
         let captured = reader::Frame {
             time: frame.entered,
+            is_timed: true,
             interface: 0,
             link_type: LinkType::RAW,
             original_len: frame.frame_bytes,

@@ -20,7 +20,8 @@ pub fn capture(bytes: &[u8]) {
     }
     packets += analyser.flush().iter().filter(|completed| !completed.packet.damaged).count();
     let analysis = analyser.finish();
-    assert_eq!((analysis.total.frames.count, analysis.total.segments), (frames, segments));
+    let others: u64 = analysis.others.values().map(|others| others.frames).sum();
+    assert_eq!((analysis.everything.frames.count, analysis.total.segments + others), (frames, segments));
     assert_eq!(analysis.total.packets.iter().sum::<u64>(), packets as u64);
     for direction in Direction::BOTH {
         let tally = &analysis.directions[direction as usize];

@@ -132,19 +132,20 @@ fn mark(tally: &Tally, metric: &str) -> Option<Option<f64>> {
 
 fn frames(reading: &Reading, tally: &Tally, metric: &str) -> Option<Option<f64>> {
     let seconds = |ns: u64| ns as f64 / 1e9;
-    let total = &reading.analysis.total;
+    let everything = &reading.analysis.everything;
+    let link = if std::ptr::eq(tally, &raw const reading.analysis.total) { everything } else { tally };
     let number = match metric {
         "capture_first_epoch" => return Some(Some(seconds(reading.first_ns))),
         "capture_duration" => return Some(Some(seconds(reading.last_ns - reading.first_ns))),
-        "frame_len_mean" => return Some(tally.frames.mean()),
-        "frame_len_min" => tally.frames.min,
-        "frame_len_max" => tally.frames.max,
-        "frames_larger_than_1514" => tally.frames_larger_than_1514,
-        "packets_total" => total.frames.count,
-        "bytes_total_frames" | "bytes_ethernet" => tally.frames.sum,
-        "packets" => tally.frames.count,
+        "frame_len_mean" => return Some(link.frames.mean()),
+        "frame_len_min" => link.frames.min,
+        "frame_len_max" => link.frames.max,
+        "frames_larger_than_1514" => link.frames_larger_than_1514,
+        "packets_total" => everything.frames.count,
+        "bytes_total_frames" | "bytes_ethernet" => link.frames.sum,
+        "packets" => link.frames.count,
         "tcp_packets" => tally.segments,
-        "non_tcp_packets" => total.frames.count - total.segments,
+        "non_tcp_packets" => everything.frames.count - reading.analysis.total.segments,
         "tcp_frame_len_mean" => {
             return Some((tally.segments > 0).then(|| tally.tcp_frame_bytes as f64 / tally.segments as f64));
         }

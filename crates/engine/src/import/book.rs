@@ -12,6 +12,17 @@ use super::error::Result;
 use super::options::Order;
 use super::plan::{self, Facts};
 
+/// What is said about the evidence.
+#[derive(Default)]
+pub struct Findings {
+    /// Why evidence is missing at an end.
+    pub faults: Vec<String>,
+    /// Why the numbers are not the whole truth.
+    pub reasons: Vec<String>,
+    /// What to know besides.
+    pub warnings: Vec<String>,
+}
+
 /// A recording being written.
 pub struct Book<'a> {
     order: &'a Order,
@@ -35,14 +46,12 @@ impl<'a> Book<'a> {
         Ok(Book { order, clock, recorder })
     }
 
-    /// Ends the recording: who is who is known now. `faults` say why evidence is missing, `warnings` what to read
-    /// before the numbers.
+    /// Ends the recording: who is who is known now.
     pub fn close(
         self,
         layout: Layout,
         facts: &Facts,
-        faults: &[String],
-        warnings: Vec<String>,
+        findings: Findings,
         details: BTreeMap<String, Value>,
         announcer: &mut Announcer,
     ) -> Result<Ending> {
@@ -50,19 +59,17 @@ impl<'a> Book<'a> {
         let path = self.order.output.join("plan.json");
         fs::write(&path, written(&plan::plan(self.order, &layout, facts)))
             .map_err(|source| mqttlab_recording::Error::Disk { action: "write", path, source })?;
-        for warning in &warnings {
-            announcer.warn(warning.clone());
+        let Findings { faults, reasons, warnings } = findings;
+        for words in reasons.iter().chain(&warnings) {
+            announcer.warn(words.clone());
         }
         let said = RunFacts {
             versions: BTreeMap::from([("engine".into(), env!("CARGO_PKG_VERSION").into())]),
             warnings,
-            validity: json!({"valid": true}),
+            validity: json!({"valid": reasons.is_empty(), "reasons": reasons}),
             details,
         };
-        let ending = match faults {
-            [] => Ending::Complete,
-            faults => Ending::Incomplete(faults.join("; ")),
-        };
+        let ending = if faults.is_empty() { Ending::Complete } else { Ending::Incomplete(faults.join("; ")) };
         self.recorder.finish(Some(layout), &said, &ending)?;
         Ok(ending)
     }

@@ -11,14 +11,16 @@ use mqttlab_capture::{
 use mqttlab_live::Announcer;
 use mqttlab_recording::{
     Cause, ControlPacketKind, ControlPacketRow, Direction as Way, Ending, EventKind, Frame as FrameRow,
-    FrameFate, Headers, Layout, PacketRow,
+    FrameFate, Gap, Headers, Layout, PacketRow,
 };
-use serde_json::json;
+use mqttlab_units::Instant;
 
-use super::book::Book;
+use super::book::{Book, Findings};
 use super::clock::Clock;
 use super::conversation::Conversations;
 use super::error::Result;
+use super::evidence::Evidence;
+use super::gaps::Gaps;
 use super::headers::{self, Ip};
 use super::ledger::{Ledger, Message, Publish, Row};
 use super::options::Order;
@@ -37,6 +39,7 @@ pub fn import(order: &Order, announcer: &mut Announcer) -> Result<Ending> {
     let mut watch = Watch::new(meter);
     while let Some((link, frame)) = frames.next() {
         importer.frame(link, &frame)?;
+        importer.dropped(frames.dropped_before());
         watch.look(importer.seen.frames);
     }
     importer.finish(&frames, announcer)
@@ -52,25 +55,16 @@ struct Importer<'a> {
     passes: Passes,
     conversations: Conversations,
     ledger: Ledger,
-    seen: Seen,
+    seen: Evidence,
+    gaps: Gaps,
+    /// Gaps of connections whose client is not known yet.
+    gaps_of_strangers: Vec<mqttlab_capture::Gap>,
+    /// When the last frame was captured, and the one before it.
+    latest: [Instant; 2],
     packets: Vec<Completed>,
     words: Words,
     /// Stands for topics that are not in their packets.
     no_topic: Arc<str>,
-}
-
-/// What the evidence is like, for warnings.
-#[derive(Default)]
-struct Seen {
-    frames: u64,
-    passed_again: u64,
-    larger_than_ethernet: u64,
-    cut: u64,
-    before_start: u64,
-    control_packets: u64,
-    damaged: u64,
-    without_topic: u64,
-    last_ns: u64,
 }
 
 /// Texts of a row, kept for their memory.
@@ -102,7 +96,10 @@ impl<'a> Importer<'a> {
             passes: Passes::default(),
             conversations: Conversations::default(),
             ledger: Ledger::new(order.deliver_on_release),
-            seen: Seen::default(),
+            seen: Evidence::default(),
+            gaps: Gaps::default(),
+            gaps_of_strangers: Vec::new(),
+            latest: [Instant::ZERO; 2],
             packets: Vec::new(),
             words: Words::default(),
             no_topic: "".into(),
@@ -111,6 +108,7 @@ impl<'a> Importer<'a> {
 
     fn frame(&mut self, link: u16, frame: &Frame<'_>) -> Result<()> {
         self.seen.look(frame, self.clock);
+        self.latest = [self.clock.at(frame.time), self.latest[0]];
         if let Some((number, hop)) = self.passes.earlier(link, frame, self.seen.frames + 1) {
             self.seen.passed_again += 1;
             return self.passing(Place { link, frame: number, hop }, frame);
@@ -130,7 +128,8 @@ impl<'a> Importer<'a> {
     fn segment(&mut self, place: Place, frame: &Frame<'_>, segment: &Segment, payload: &[u8]) -> Result<()> {
         let annotations = self.analyser.segment(segment, Payload::Bytes(payload));
         let (connection, direction) = (annotations.connection, annotations.direction);
-        let verdict = annotations.verdict;
+        let mut verdict = annotations.verdict;
+        verdict.ack_rtt = verdict.ack_rtt.filter(|_| frame.is_timed);
         self.words.clear();
         for completed in annotations.packets {
             if completed.packet.complete.frame == annotations.frame {
@@ -145,7 +144,9 @@ impl<'a> Importer<'a> {
         let client_first = if direction == Direction::ToServer { ends } else { [ends[1], ends[0]] };
         let at = self.clock.at(frame.time);
         self.conversations.seen(connection as u32, client_first, at, &mut self.ledger);
+        self.note_gaps();
         self.take_packets()?;
+        self.note_gaps();
         self.conversations.closing(connection as u32, direction, segment.bits, at, &mut self.ledger);
         self.push_events()?;
         let hosts = ends.map(|end| self.people.host(end.address));
@@ -226,6 +227,10 @@ impl<'a> Importer<'a> {
             self.control_packet(&completed)?;
         }
         self.packets = packets;
+        self.take_rows()
+    }
+
+    fn take_rows(&mut self) -> Result<()> {
         while let Some(row) = self.ledger.poll() {
             match row {
                 Row::Sent(row) => self.book.recorder.sent(&row)?,
@@ -281,12 +286,13 @@ impl<'a> Importer<'a> {
         connection: u32,
         direction: Direction,
         packet: &Packet,
-        [first, complete]: [mqttlab_units::Instant; 2],
+        [first, complete]: [Instant; 2],
     ) -> Option<Message> {
         match (packet.kind, direction) {
             (Kind::Publish, _) => {
                 let topic = packet.topic.as_ref().unwrap_or(&self.no_topic);
                 self.seen.without_topic += u64::from(packet.topic.is_none());
+                self.seen.alias_unknown += u64::from(packet.topic.is_none() && packet.topic_alias.is_some());
                 let publish = Publish {
                     client,
                     connection,
@@ -303,7 +309,14 @@ impl<'a> Importer<'a> {
                 };
                 return match direction {
                     Direction::ToServer => Some(self.ledger.published(&publish)),
-                    Direction::FromServer => self.ledger.delivered(&publish),
+                    Direction::FromServer => {
+                        let message = self.ledger.delivered(&publish);
+                        // It may have been any message that was sent before.
+                        if message.is_none() && (packet.damaged || packet.topic.is_none()) {
+                            self.gaps.note(Some(client), first, complete);
+                        }
+                        message
+                    }
                 };
             }
             (Kind::Puback | Kind::Pubcomp, Direction::FromServer) => {
@@ -313,7 +326,57 @@ impl<'a> Importer<'a> {
             (Kind::Pubrel, Direction::FromServer) => self.ledger.released(client, packet.id?, complete),
             _ => {}
         }
+        // Who subscribed to what may have been in the bytes that are missing.
+        if packet.damaged {
+            self.gaps.note(Some(client), first, complete);
+        }
         None
+    }
+
+    /// Times in which packets of a client may have passed unseen.
+    fn note_gaps(&mut self) {
+        while let Some(gap) = self.analyser.gap() {
+            self.gaps_of_strangers.push(gap);
+        }
+        // A connection gets its client with its first packet.
+        for gap in std::mem::take(&mut self.gaps_of_strangers) {
+            let Some(client) = self.conversations.client(gap.connection as u32) else {
+                self.gaps_of_strangers.push(gap);
+                continue;
+            };
+            let [from, until] = [gap.from, gap.until].map(|at| self.clock.at(at));
+            self.gaps.note(Some(client), from, until);
+            if gap.from > Instant::ZERO {
+                self.ledger.distrust_order(client);
+            }
+        }
+        for client in self.ledger.guessed() {
+            // Nobody knows whether it shares its subscription with others, nor until when it holds.
+            self.gaps.note(Some(client), Instant::ZERO, Instant::from_ns(u64::MAX));
+        }
+    }
+
+    fn write_gaps(&mut self) -> Result<()> {
+        for (client, from, until) in self.gaps.all() {
+            self.book.recorder.gap(&Gap { client, from, until })?;
+        }
+        Ok(())
+    }
+
+    /// The capture dropped frames between the last one and the one before.
+    fn dropped(&mut self, frames: u64) {
+        if frames > 0 {
+            self.seen.dropped += frames;
+            self.gaps.note(None, self.latest[1], self.latest[0]);
+        }
+    }
+
+    /// The capture dropped frames, nobody knows when. It may have said of some of them when that was.
+    fn note_dropped(&mut self, anywhere: u64) {
+        if anywhere > 0 {
+            self.seen.dropped = self.seen.dropped.max(anywhere);
+            self.gaps.note(None, Instant::ZERO, self.latest[0]);
+        }
     }
 
     fn push_events(&mut self) -> Result<()> {
@@ -325,19 +388,30 @@ impl<'a> Importer<'a> {
 
     fn finish(mut self, frames: &Frames, announcer: &mut Announcer) -> Result<Ending> {
         self.packets.extend_from_slice(self.analyser.flush());
+        self.note_gaps();
         self.take_packets()?;
+        self.note_gaps();
+        self.ledger.finish();
+        self.take_rows()?;
+        self.note_dropped(frames.dropped_anywhere());
         let analyser = std::mem::replace(&mut self.analyser, Analyser::new(Settings::default()));
         let analysis = analyser.finish();
         self.note_attempts(&analysis);
         self.push_events()?;
+        self.write_gaps()?;
         let mut outcome = Ok(());
+        let untimed = self.seen.is_untimed();
         metrics::rows(&analysis, |connection| self.conversations.client(connection), &mut |row| {
-            if outcome.is_ok() {
+            // Times and rates are of no worth where some frame has no time.
+            let timed = row.metric.ends_with("_s") || row.metric.contains("_s_");
+            if outcome.is_ok() && !(untimed && timed) {
                 outcome = self.book.recorder.network_metric(row);
             }
         });
         outcome?;
-        let warnings = self.warnings(&analysis, frames.links().len());
+        let ports: Vec<String> = self.order.broker_ports.iter().map(u16::to_string).collect();
+        let reasons = self.seen.reasons(&analysis, &ports.join(", "));
+        let warnings = self.seen.warnings(&analysis, &self.ledger, frames.files());
         let broker = self.conversations.broker();
         let facts = Facts {
             length_ns: self.seen.last_ns.max(1),
@@ -354,14 +428,16 @@ impl<'a> Importer<'a> {
             clients: self.people.clients().to_vec(),
             topics,
             receivers,
+            is_untimed: untimed,
             ..Layout::default()
         };
-        self.book.close(layout, &facts, frames.faults(), warnings, details, announcer)
+        let findings = Findings { faults: frames.faults().to_vec(), reasons, warnings };
+        self.book.close(layout, &facts, findings, details, announcer)
     }
 
     /// Connections that were never answered are happenings too.
     fn note_attempts(&mut self, analysis: &Analysis) {
-        for connection in &analysis.connections {
+        for connection in analysis.connections.iter().filter(|connection| connection.is_broker_s) {
             let [up, _] = &connection.directions;
             let Some((first, _)) = up.span.filter(|_| up.syn > 0 && up.handshakes == 0) else { continue };
             let (from, to) = (written(connection.client), written(connection.server));
@@ -371,113 +447,12 @@ impl<'a> Importer<'a> {
             self.conversations.say(at, EventKind::Note, None, None, words);
         }
     }
-
-    fn warnings(&self, analysis: &Analysis, links: usize) -> Vec<String> {
-        let mut warnings = self.seen.warnings(analysis);
-        let mut warn = |applies: bool, words: String| {
-            if applies {
-                warnings.push(words);
-            }
-        };
-        let traced = self.ledger.traced();
-        let ports: Vec<String> = self.order.broker_ports.iter().map(u16::to_string).collect();
-        warn(
-            self.seen.control_packets == 0,
-            format!(
-                "No MQTT was found on port {}, nor a CONNECT on any other: say where the broker listens with \
-             --broker-port, or export decrypted TCP from an encrypted capture.",
-                ports.join(", ")
-            ),
-        );
-        warn(
-            links > 1,
-            "The clocks of all captures and interfaces are taken for one; where they are not, latencies \
-             between them are off by the difference."
-                .into(),
-        );
-        warn(
-            traced.by_order > 0,
-            format!(
-                "{} deliveries were matched to their messages by order, because several had the same content: where \
-             one of these was lost, its successors are counted for it.",
-                traced.by_order
-            ),
-        );
-        warn(
-            traced.foreign > 0,
-            format!(
-                "{} deliveries belong to no message that was captured on its way to the broker.",
-                traced.foreign
-            ),
-        );
-        warnings
-    }
 }
 
 impl Words {
     fn clear(&mut self) {
         self.mqtt.clear();
         self.marks.clear();
-    }
-}
-
-impl Seen {
-    fn look(&mut self, frame: &Frame<'_>, clock: Clock) {
-        self.larger_than_ethernet += u64::from(frame.original_len > ETHERNET_BYTES);
-        self.cut += u64::from((frame.data.len() as u64) < u64::from(frame.original_len));
-        self.before_start += u64::from(clock.is_before(frame.time));
-        self.last_ns = self.last_ns.max(clock.at(frame.time).as_ns());
-    }
-
-    fn warnings(&self, analysis: &Analysis) -> Vec<String> {
-        let mut warnings = Vec::new();
-        let mut warn = |count: u64, words: &str| {
-            if count > 0 {
-                warnings.push(words.replace("{}", &count.to_string()));
-            }
-        };
-        warn(
-            self.larger_than_ethernet,
-            "{} frames are larger than 1514 B: the capturing host's network card cuts them (segmentation offload), \
-              so that numbers and sizes of frames are not those of the wire.",
-        );
-        warn(
-            self.cut,
-            "{} frames were captured in part (snap length): what is missing in them is missing below.",
-        );
-        warn(
-            analysis.total.missing_bytes,
-            "{} bytes of TCP streams were acknowledged and not captured: packets in them are missing.",
-        );
-        warn(
-            self.damaged,
-            "{} MQTT packets have bytes that were not captured; they are in control_packets without \
-              a time of completion.",
-        );
-        warn(
-            self.without_topic,
-            "{} PUBLISH packets name their topic by an alias, or their topic was not captured; \
-              it is left empty.",
-        );
-        warn(
-            self.before_start,
-            "{} frames carry times before that of the first frame; they are put at the start.",
-        );
-        warnings
-    }
-
-    fn told(&self, analysis: &Analysis, ledger: &Ledger) -> serde_json::Value {
-        let traced = ledger.traced();
-        json!({
-            "frames": self.frames,
-            "frames_seen_on_another_link": self.passed_again,
-            "control_packets": self.control_packets,
-            "control_packets_damaged": self.damaged,
-            "tcp_missing_bytes": analysis.total.missing_bytes,
-            "connections_without_rows_of_their_own": analysis.connections_unlisted,
-            "deliveries_matched_by_order": traced.by_order,
-            "deliveries_foreign": traced.foreign,
-        })
     }
 }
 
@@ -509,6 +484,3 @@ fn reason(packet: &Packet) -> Option<u8> {
 fn word(text: &str) -> Option<&str> {
     Some(text).filter(|text| !text.is_empty())
 }
-
-/// The largest untagged Ethernet frame, without its check sequence (IEEE 802.3).
-const ETHERNET_BYTES: u32 = 1514;

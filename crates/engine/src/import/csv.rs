@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -28,9 +28,9 @@ pub fn import(order: &Order, announcer: &mut Announcer) -> Result<Ending> {
     let mut watch = Watch::new(meter.clone());
     let mut story = Story::default();
     for file in &order.files {
-        let lines = BufReader::new(open(file, &meter)?).lines();
+        let text = open(file, &meter)?;
         let mut table = Table { file, story: &mut story, known: HashMap::new(), topics: HashMap::new() };
-        table.read(lines, order.utc_offset_s, &mut watch)?;
+        table.read(text, order.utc_offset_s, &mut watch)?;
     }
     if story.offers.is_empty() {
         return Err(Error::in_file(&order.files[0], "there is no message in the table"));
@@ -55,6 +55,8 @@ pub const COLUMNS: [(&str, &str); 9] = [
 /// The columns of a table: where each stands, and in which unit times are.
 #[derive(Default)]
 struct Columns {
+    /// How many there are.
+    count: usize,
     message: Option<usize>,
     publisher: Option<usize>,
     subscriber: Option<usize>,
@@ -89,16 +91,19 @@ struct Table<'a> {
 }
 
 impl Table<'_> {
-    fn read(
-        &mut self,
-        lines: impl Iterator<Item = std::io::Result<String>>,
-        utc_offset_s: i64,
-        watch: &mut Watch,
-    ) -> Result<()> {
-        let mut columns = None;
-        for (index, line) in lines.enumerate() {
-            let wrong = |problem: String| Error::in_file(self.file, format!("line {}: {problem}", index + 1));
-            let line = line.map_err(|error| wrong(error.to_string()))?;
+    fn read(&mut self, text: impl Read, utc_offset_s: i64, watch: &mut Watch) -> Result<()> {
+        let mut text = BufReader::new(text);
+        let mut columns: Option<Columns> = None;
+        let (mut bytes, mut number, mut shortest) = (Vec::new(), 0, None);
+        loop {
+            number += 1;
+            bytes.clear();
+            let wrong = |problem: String| Error::in_file(self.file, format!("line {number}: {problem}"));
+            if text.read_until(b'\n', &mut bytes).map_err(|error| wrong(error.to_string()))? == 0 {
+                break;
+            }
+            let ended = bytes.ends_with(b"\n");
+            let line = String::from_utf8_lossy(&bytes);
             let line = line.trim_start_matches('\u{feff}').trim_end();
             if line.is_empty() {
                 continue;
@@ -108,6 +113,14 @@ impl Table<'_> {
                 columns = Some(Columns::read(&fields).map_err(wrong)?);
                 continue;
             };
+            // Without its end nobody knows whether a field is whole, nor whether more were to come.
+            if !ended && columns.may_be_cut(&fields, utc_offset_s, shortest) {
+                let label = self.file.file_name().unwrap_or(self.file.as_os_str()).to_string_lossy();
+                self.story.findings.faults.push(format!("{label} ends in the middle of line {number}"));
+                break;
+            }
+            let last = fields.last().map_or(0, |field| field.trim().len());
+            shortest = Some(last).filter(|&last| last > 0).into_iter().chain(shortest).min();
             let line = columns.line(&fields, utc_offset_s).map_err(wrong)?;
             self.tell(line).map_err(wrong)?;
             watch.look(self.story.receipts.len() as u64);
@@ -169,7 +182,7 @@ impl Columns {
         if header.len() == 1 && header[0].contains(';') {
             return Err("columns are separated by semicolons, but must be by commas".into());
         }
-        let mut columns = Columns::default();
+        let mut columns = Columns { count: header.len(), ..Columns::default() };
         for (place, written) in header.iter().enumerate() {
             let name = written.trim().to_lowercase();
             let (stem, unit) = times::unit_of(&name);
@@ -196,6 +209,16 @@ impl Columns {
             return Err("the column `sent` is missing, and `intended` too".into());
         }
         Ok(columns)
+    }
+
+    /// Whether a line without an end may lack more: fields, or the end of its last one, which is empty, cannot be read, or
+    /// is shorter than any before it.
+    fn may_be_cut(&self, fields: &[String], utc_offset_s: i64, shortest: Option<usize>) -> bool {
+        let last = fields.last().map_or(0, |field| field.trim().len());
+        fields.len() < self.count
+            || last == 0
+            || shortest.is_some_and(|shortest| last < shortest)
+            || self.line(fields, utc_offset_s).is_err()
     }
 
     fn line(&self, fields: &[String], utc_offset_s: i64) -> std::result::Result<Line, String> {
@@ -274,8 +297,7 @@ mod tests {
             known: HashMap::new(),
             topics: HashMap::new(),
         };
-        let lines = text.lines().map(|line| Ok(line.to_owned()));
-        let read = table.read(lines, 0, &mut Watch::new(Meter::of(&[])));
+        let read = table.read(text.as_bytes(), 0, &mut Watch::new(Meter::of(&[])));
         read.map(|()| story).map_err(|error| match error {
             Error::Evidence(problem) => problem,
             Error::Recording(error) => error.to_string(),
@@ -291,6 +313,18 @@ mod tests {
         let story = story.unwrap();
         assert_eq!((story.offers.len(), story.receipts.len()), (2, 2));
         assert_eq!((&*story.offers[0].topic, &story.offers[0].receivers), ("t,1", &vec![1, 2]));
+    }
+
+    #[test]
+    fn a_last_line_that_was_being_written_is_left_out_and_said() {
+        let head = "message,sent,received\n1,1.250,2.500\n";
+        for cut in ["2,2.250,", "2,2.25", "2,2.250,3.5", "2"] {
+            let story = story(&format!("{head}{cut}")).unwrap();
+            assert_eq!(story.offers.len(), 1, "{cut}");
+            assert_eq!(story.findings.faults, ["x.csv ends in the middle of line 3"], "{cut}");
+        }
+        let whole = story(&format!("{head}2,2.250,3.500")).unwrap();
+        assert_eq!((whole.offers.len(), whole.findings.faults.len()), (2, 0));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use mqttlab_capture::{Datagram, Frame, Network, Segment};
+use mqttlab_capture::{Carried, Datagram, Frame, Network, Segment};
 use mqttlab_recording::Headers;
 
 /// An IP packet's header, as far as frames without TCP and UDP need it.
@@ -20,7 +20,7 @@ pub struct Ip {
 
 /// The IP header of a frame; `None` when it carries none, or a cut one.
 pub fn ip(frame: &Frame<'_>) -> Option<Ip> {
-    let (network, offset) = frame.link_type.network(frame.data);
+    let Carried { network, offset, .. } = frame.carried();
     let packet = frame.data.get(offset..)?;
     let on_link = frame.original_len.saturating_sub(offset as u32);
     let length = |at: usize| u32::from(u16::from_be_bytes([packet[at], packet[at + 1]]));
@@ -49,7 +49,7 @@ pub fn ip(frame: &Frame<'_>) -> Option<Ip> {
                 bytes,
             })
         }
-        Network::Other => None,
+        Network::Other | Network::Macsec => None,
     }
 }
 

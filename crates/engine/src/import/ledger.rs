@@ -9,7 +9,8 @@
 //!
 //! A PUBLISH to the broker is a message, unless it repeats one: by DUP and packet identifier, or because it carries
 //! the identity of a message that was published before (a relay's copy). A PUBLISH from the broker is a delivery of
-//! the message with the same identity, else of the one with the same content ([`Waiting`]), else foreign.
+//! the message with the same identity, else of the one with the same content ([`Waiting`]), else foreign. Behind a hole
+//! in its publisher's stream a message is known only later than its delivery, which waits for it ([`Untraced`]).
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use mqttlab_units::Instant;
 
 use super::identities::{Identities, Origin};
 use super::subscriptions::Subscriptions;
-use super::waiting::Waiting;
+use super::waiting::{self, Waiting};
 
 /// A message, as this recording counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,15 +93,44 @@ pub struct Ledger {
     incoming: HashMap<(u32, u16), Delivery>,
     deliver_on_release: bool,
     traced: Traced,
-    rows: VecDeque<Row>,
+    /// Clients that were taken for subscribers because a message reached them.
+    guessed: Vec<u32>,
+    rows: VecDeque<Slot>,
+    /// How many deliveries with this content wait for their message.
+    untraced: HashMap<u64, u32>,
+    /// Whether no more packets come.
+    over: bool,
+}
+
+/// A row, or one that is not known yet. The rows behind it wait, for their order says who came first.
+enum Slot {
+    Row(Row),
+    Untraced(Received, Box<Untraced>),
 }
 
 /// A delivery at QoS 1 or 2 under way.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Delivery {
     message: Option<(Message, Identified)>,
     /// The row that waits for the PUBREL.
-    held: Option<Received>,
+    held: Option<Held>,
+}
+
+/// A delivery's row, and what it takes to trace it later.
+#[derive(Clone)]
+struct Held {
+    row: Received,
+    untraced: Option<Untraced>,
+}
+
+/// What is known of a delivery whose message was not.
+#[derive(Clone)]
+struct Untraced {
+    key: u64,
+    connection: u32,
+    topic: Arc<str>,
+    head: Box<[u8]>,
+    since: Instant,
 }
 
 impl Ledger {
@@ -115,18 +145,47 @@ impl Ledger {
             incoming: HashMap::new(),
             deliver_on_release,
             traced: Traced::default(),
+            guessed: Vec::new(),
             rows: VecDeque::new(),
+            untraced: HashMap::new(),
+            over: false,
         }
     }
 
     /// The next row.
     pub fn poll(&mut self) -> Option<Row> {
-        self.rows.pop_front()
+        match self.rows.front()? {
+            Slot::Untraced(..) if !self.over && self.rows.len() <= ROWS_WAITING_MAX => return None,
+            _ => {}
+        }
+        Some(match self.rows.pop_front()? {
+            Slot::Row(row) => row,
+            Slot::Untraced(row, untraced) => {
+                self.forget_untraced(untraced.key);
+                self.traced.foreign += 1;
+                Row::Received(row)
+            }
+        })
+    }
+
+    /// No more packets come: what has not been traced is foreign.
+    pub fn finish(&mut self) {
+        self.over = true;
     }
 
     /// How deliveries were traced so far.
     pub fn traced(&self) -> Traced {
         self.traced
+    }
+
+    /// Clients that were taken for subscribers since this was asked last.
+    pub fn guessed(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.guessed)
+    }
+
+    /// Packets of a client were not captured: which of several equal messages it had or sent cannot be counted any more.
+    pub fn distrust_order(&mut self, client: u32) {
+        self.waiting.distrust(client);
     }
 
     /// A PUBLISH was sent to the broker. Returns the message that it carries.
@@ -148,6 +207,7 @@ impl Ledger {
         };
         if let Some(intended) = intended {
             self.sent(publish, message, intended);
+            self.trace_again(publish);
         }
         if let Some(place) = place {
             self.outgoing.insert(place, message);
@@ -171,7 +231,7 @@ impl Ledger {
     }
 
     fn sent(&mut self, publish: &Publish<'_>, message: Message, intended: Instant) {
-        self.rows.push_back(Row::Sent(Sent {
+        self.rows.push_back(Slot::Row(Row::Sent(Sent {
             publisher: message.publisher,
             sequence: message.sequence,
             topic: self.subscriptions.topic(publish.topic),
@@ -181,7 +241,7 @@ impl Ledger {
             intended,
             sent: publish.first,
             written: None,
-        }));
+        })));
     }
 
     /// The last acknowledgement of a packet identifier came back to its publisher.
@@ -189,17 +249,17 @@ impl Ledger {
         if let Some(Message { publisher, sequence }) = self.outgoing.remove(&(client, id))
             && publisher == client
         {
-            self.rows.push_back(Row::Acknowledged(Acknowledged { publisher, sequence, at }));
+            self.rows.push_back(Slot::Row(Row::Acknowledged(Acknowledged { publisher, sequence, at })));
         }
     }
 
     /// A PUBLISH came from the broker. Returns the message that it carries, when that is known.
     pub fn delivered(&mut self, publish: &Publish<'_>) -> Option<Message> {
         let place = publish.id.map(|id| (publish.client, id));
-        let earlier = place.and_then(|place| self.incoming.get(&place).copied());
+        let earlier = place.and_then(|place| self.incoming.get(&place).cloned());
         let since = self.subscribed_since(publish);
         let (message, repeated) = match earlier {
-            Some(delivery) if publish.dup => (delivery.message, true),
+            Some(ref delivery) if publish.dup => (delivery.message, true),
             _ => (self.trace(publish, since), false),
         };
         // A receiver at QoS 2 drops a repetition that it has not released (MQTT 5 §4.3.3).
@@ -208,30 +268,31 @@ impl Ledger {
         }
         if let Some(held) = earlier.and_then(|delivery| delivery.held) {
             // Its identifier is in use again, so that its release was not captured.
-            self.rows.push_back(Row::Received(held));
+            self.received(held);
         }
-        let row = received(publish, message);
+        let row =
+            Held { row: received(publish, message), untraced: message.is_none().then(|| publish.into()) };
         let hold = publish.qos == 2 && self.deliver_on_release;
         if let Some(place) = place {
-            self.incoming.insert(place, Delivery { message, held: hold.then_some(row) });
+            self.incoming.insert(place, Delivery { message, held: hold.then(|| row.clone()) });
         }
         if !hold || place.is_none() {
-            self.rows.push_back(Row::Received(row));
+            self.received(row);
         }
         message.map(|(message, _)| message)
     }
 
     /// The broker released a packet identifier at QoS 2.
     pub fn released(&mut self, client: u32, id: u16, at: Instant) {
-        if let Some(row) = self.incoming.get_mut(&(client, id)).and_then(|delivery| delivery.held.take()) {
-            self.rows.push_back(Row::Received(Received { received: at, ..row }));
+        if let Some(held) = self.incoming.get_mut(&(client, id)).and_then(|delivery| delivery.held.take()) {
+            self.received(Held { row: Received { received: at, ..held.row }, ..held });
         }
     }
 
     /// The receiver's last acknowledgement of a packet identifier was sent.
     pub fn completed(&mut self, client: u32, id: u16) {
         if let Some(held) = self.incoming.remove(&(client, id)).and_then(|delivery| delivery.held) {
-            self.rows.push_back(Row::Received(held));
+            self.received(held);
         }
     }
 
@@ -248,8 +309,54 @@ impl Ledger {
         self.subscriptions.since(publish.client, publish.topic).unwrap_or_else(|| {
             self.subscriptions.ask(publish.client, publish.topic, publish.since);
             self.subscriptions.grant(publish.client, publish.topic);
+            self.guessed.push(publish.client);
             publish.since
         })
+    }
+
+    fn received(&mut self, held: Held) {
+        self.rows.push_back(match held.untraced {
+            Some(untraced) => {
+                *self.untraced.entry(untraced.key).or_default() += 1;
+                Slot::Untraced(held.row, Box::new(untraced))
+            }
+            None => Slot::Row(Row::Received(held.row)),
+        });
+    }
+
+    /// A message turns out to have been published: deliveries of it may have been seen before.
+    fn trace_again(&mut self, published: &Publish<'_>) {
+        let key = waiting::key(published);
+        if !self.untraced.contains_key(&key) {
+            return;
+        }
+        let mut rows = std::mem::take(&mut self.rows);
+        for slot in &mut rows {
+            let Slot::Untraced(row, untraced) = slot else { continue };
+            if untraced.key != key || row.received < published.first {
+                continue;
+            }
+            let copy = untraced.publish(row);
+            let Some(message) = self.trace(&copy, untraced.since) else { continue };
+            let row = Received {
+                publisher: Some(message.0.publisher),
+                sequence: message.0.sequence,
+                identified: message.1,
+                ..*row
+            };
+            self.forget_untraced(key);
+            *slot = Slot::Row(Row::Received(row));
+        }
+        self.rows = rows;
+    }
+
+    fn forget_untraced(&mut self, key: u64) {
+        if let Some(count) = self.untraced.get_mut(&key) {
+            *count -= 1;
+            if *count == 0 {
+                self.untraced.remove(&key);
+            }
+        }
     }
 
     fn trace(&mut self, publish: &Publish<'_>, since: Instant) -> Option<(Message, Identified)> {
@@ -259,12 +366,41 @@ impl Ledger {
             Some(message) => Some((message, Identified::Payload)),
             None => self.waiting.take(publish, since),
         };
-        match traced {
-            Some((_, Identified::Order)) => self.traced.by_order += 1,
-            None => self.traced.foreign += 1,
-            _ => {}
+        if let Some((_, Identified::Order)) = traced {
+            self.traced.by_order += 1;
         }
         traced
+    }
+}
+
+impl From<&Publish<'_>> for Untraced {
+    fn from(publish: &Publish<'_>) -> Untraced {
+        Untraced {
+            key: waiting::key(publish),
+            connection: publish.connection,
+            topic: Arc::clone(publish.topic),
+            head: publish.head.into(),
+            since: publish.since,
+        }
+    }
+}
+
+impl Untraced {
+    fn publish(&self, row: &Received) -> Publish<'_> {
+        Publish {
+            client: row.subscriber,
+            connection: self.connection,
+            since: self.since,
+            topic: &self.topic,
+            qos: row.qos,
+            dup: row.dup,
+            retain: row.retained,
+            id: None,
+            payload_bytes: row.payload_bytes,
+            head: &self.head,
+            first: row.received,
+            complete: row.received,
+        }
     }
 }
 
@@ -282,6 +418,8 @@ fn received(publish: &Publish<'_>, message: Option<(Message, Identified)>) -> Re
     }
 }
 
+/// Rows that wait for a delivery to be traced: a hole in a stream is given up sooner.
+const ROWS_WAITING_MAX: usize = 1024;
 /// Where the counts of messages without an identity begin when their client sends others with one.
 const FOREIGN_FROM: u32 = 1 << 31;
 
@@ -380,7 +518,21 @@ mod tests {
     fn what_nobody_published_is_foreign() {
         let mut ledger = Ledger::new(true);
         assert_eq!(ledger.delivered(&publish(5, 0, 20)), None);
+        assert_eq!(said(&mut ledger), [""; 0], "it may be published behind a hole");
+        ledger.finish();
         assert_eq!((said(&mut ledger), ledger.traced().foreign), (vec!["?.0 to 5 at 20".into()], 1));
+    }
+
+    #[test]
+    fn a_delivery_waits_for_a_message_that_is_known_late_and_keeps_its_place() {
+        let mut ledger = Ledger::new(true);
+        ledger.delivered(&publish(5, 0, 20));
+        ledger.delivered(&Publish { head: b"y", ..publish(5, 0, 21) });
+        ledger.published(&Publish { head: b"y", ..publish(0, 0, 19) });
+        ledger.published(&publish(0, 0, 10));
+        ledger.finish();
+        let said = said(&mut ledger);
+        assert_eq!(said, ["0.1 to 5 at 20", "0.0 to 5 at 21", "0.0 sent at 19", "0.1 sent at 10"]);
     }
 
     #[test]

@@ -32,11 +32,12 @@ pub fn import(order: &Order, announcer: &mut Announcer) -> Result<Ending> {
     for (file, label) in order.files.iter().zip(labels(&order.files)) {
         let mut text = Vec::new();
         open(file, &meter)?.read_to_end(&mut text).map_err(|error| Error::in_file(file, error))?;
-        let events = read(&text, order.utc_offset_s, &label, &mut story.faults)
+        let events = read(&text, order.utc_offset_s, &label, &mut story.findings.faults)
             .map_err(|problem| Error::in_file(file, problem))?;
         watch.look(events.len() as u64);
         if events.is_empty() {
             story
+                .findings
                 .warnings
                 .push(format!("{label} is empty: that client neither sent nor received, or did not log."));
         }
@@ -144,7 +145,7 @@ impl Story {
             offer.receivers.push(client);
         }
         if strangers > 0 {
-            self.warnings.push(format!(
+            self.findings.reasons.push(format!(
                 "{label} is the log of a relay, and {strangers} of its receipts belong to no message of a sender: \
                  import the sender's log beside it."));
         }
@@ -212,7 +213,7 @@ mod tests {
         story.relay("b", &relay, &sent);
         assert_eq!(traced(&story), [(0, Some(0)), (1, Some(0)), (1, None)]);
         assert_eq!(story.offers[1].receivers, [0, 1]);
-        assert!(story.warnings[0].contains("1 of its receipts"));
+        assert!(story.findings.reasons[0].contains("1 of its receipts"));
     }
 
     #[test]

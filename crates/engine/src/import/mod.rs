@@ -19,6 +19,8 @@ mod clock;
 mod conversation;
 mod csv;
 mod error;
+mod evidence;
+mod gaps;
 mod headers;
 mod identities;
 mod ledger;

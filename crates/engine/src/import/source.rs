@@ -4,7 +4,7 @@
 //! one capture keep the order that they have in it.
 
 use std::cell::Cell;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
@@ -132,13 +132,16 @@ struct Capture {
     reader: Reader<Box<dyn Read>>,
     /// The next frame, unless there is none.
     head: Option<Held>,
-    /// The link of each interface that has been seen.
-    links: Vec<Option<u16>>,
+    /// The link of each interface that has been seen, and of each interface of the host in it.
+    links: HashMap<(u32, u32), u16>,
 }
 
 /// A frame that waits for its turn.
 struct Held {
     time: Instant,
+    is_timed: bool,
+    /// Frames that the capture dropped in front of it.
+    dropped_before: u64,
     interface: u32,
     link_type: LinkType,
     original_len: u32,
@@ -150,6 +153,8 @@ impl Held {
     fn empty() -> Held {
         Held {
             time: Instant::ZERO,
+            is_timed: true,
+            dropped_before: 0,
             interface: 0,
             link_type: LinkType::RAW,
             original_len: 0,
@@ -160,6 +165,7 @@ impl Held {
     /// Takes a frame out of its reader's hands.
     fn hold(&mut self, frame: &Frame<'_>) {
         self.time = frame.time;
+        self.is_timed = frame.is_timed;
         self.interface = frame.interface;
         self.link_type = frame.link_type;
         self.original_len = frame.original_len;
@@ -179,7 +185,7 @@ impl Frames {
             Frames { captures: Vec::new(), current: Held::empty(), links: Vec::new(), faults: Vec::new() };
         for (file, label) in files.iter().zip(labels) {
             let reader = Reader::new(open(file, meter)?).map_err(|error| Error::in_file(file, error))?;
-            let mut capture = Capture { label, reader, head: Some(Held::empty()), links: Vec::new() };
+            let mut capture = Capture { label, reader, head: Some(Held::empty()), links: HashMap::new() };
             capture.advance(&mut frames.faults);
             frames.captures.push(capture);
         }
@@ -203,9 +209,24 @@ impl Frames {
         let capture = &mut self.captures[earliest];
         std::mem::swap(&mut self.current, capture.head.as_mut()?);
         capture.advance(&mut self.faults);
-        let link = capture.link(self.current.interface, &mut self.links);
-        let Held { time, interface, link_type, original_len, ref data } = self.current;
-        Some((link, Frame { time, interface, link_type, original_len, data }))
+        let link = capture.link(&self.current, &mut self.links);
+        let Held { time, is_timed, interface, link_type, original_len, ref data, .. } = self.current;
+        Some((link, Frame { time, is_timed, interface, link_type, original_len, data }))
+    }
+
+    /// Frames that its capture dropped between the last frame and the one before it.
+    pub fn dropped_before(&self) -> u64 {
+        self.current.dropped_before
+    }
+
+    /// Frames that the captures dropped, nobody knows when.
+    pub fn dropped_anywhere(&self) -> u64 {
+        self.captures.iter().map(|capture| capture.reader.dropped().anywhere).sum()
+    }
+
+    /// How many files there are: each may have a clock of its own.
+    pub fn files(&self) -> usize {
+        self.captures.len()
     }
 
     /// Names of the links that had frames.
@@ -231,6 +252,7 @@ impl Capture {
         match self.reader.next_frame() {
             Ok(Some(frame)) => {
                 held.hold(&frame);
+                held.dropped_before = self.reader.dropped().between;
                 self.head = Some(held);
                 return;
             }
@@ -245,16 +267,18 @@ impl Capture {
         }
     }
 
-    /// The number of an interface's link, which gets one when its first frame comes.
-    fn link(&mut self, interface: u32, links: &mut Vec<String>) -> u16 {
-        let place = interface.min(u32::from(u16::MAX)) as usize;
-        if place >= self.links.len() {
-            self.links.resize(place + 1, None);
-        }
-        let before = self.links.iter().flatten().count();
-        *self.links[place].get_or_insert_with(|| {
+    /// The number of an interface's link, which gets one when its first frame comes. A capture of all interfaces of a
+    /// host has a link for each that it names.
+    fn link(&mut self, held: &Held, links: &mut Vec<String>) -> u16 {
+        let on_host = held.link_type.place_on_host(&held.data).map_or(0, |(interface, _)| interface);
+        let before = self.links.len();
+        *self.links.entry((held.interface, on_host)).or_insert_with(|| {
             let number = links.len().min(usize::from(u16::MAX)) as u16;
-            let suffix = if before == 0 { String::new() } else { format!("#{}", before + 1) };
+            let suffix = match (on_host, before) {
+                (1.., _) => format!(" interface {on_host}"),
+                (_, 0) => String::new(),
+                (_, before) => format!("#{}", before + 1),
+            };
             links.push(format!("{}{suffix}", self.label));
             number
         })

@@ -8,7 +8,7 @@ use mqttlab_recording::{Ending, Identified, Layout, Received, Sent, Unsent};
 use mqttlab_units::Instant;
 use serde_json::json;
 
-use super::book::Book;
+use super::book::{Book, Findings};
 use super::clock::Clock;
 use super::error::Result;
 use super::options::Order;
@@ -25,10 +25,8 @@ pub struct Story {
     pub offers: Vec<Offer>,
     /// Deliveries, in any order.
     pub receipts: Vec<Receipt>,
-    /// Why evidence is missing.
-    pub faults: Vec<String>,
-    /// What to read before the numbers.
-    pub warnings: Vec<String>,
+    /// What is said about the evidence.
+    pub findings: Findings,
 }
 
 /// A message that was to be sent.
@@ -103,7 +101,7 @@ impl Story {
         let (topics, receivers) = subscriptions.into_layout();
         let (hosts, clients) = (self.people.hosts().to_vec(), self.people.clients().to_vec());
         let layout = Layout { hosts, clients, topics, receivers, ..Layout::default() };
-        book.close(layout, &facts, &self.faults, self.warnings, details, announcer)
+        book.close(layout, &facts, self.findings, details, announcer)
     }
 
     /// No message arrives before it is sent, unless two clocks say so.
@@ -113,7 +111,7 @@ impl Story {
         };
         let count = self.receipts.iter().filter(early).count();
         if count > 0 {
-            self.warnings.push(format!(
+            self.findings.reasons.push(format!(
                 "{count} deliveries are earlier than the sending of their messages: the clocks differ. They have no \
                  latency, and the others are off by the same difference."
             ));

@@ -4,7 +4,7 @@
 //! promises it for each publisher), so that its n-th delivery is the n-th message since it subscribed. Where contents
 //! differ every queue holds one message, and the content alone decides.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use mqttlab_recording::Identified;
@@ -18,6 +18,8 @@ pub struct Waiting {
     queues: HashMap<u64, Queue>,
     /// The queues of the messages, oldest first.
     order: VecDeque<u64>,
+    /// Clients of which packets were not captured.
+    distrusted: HashSet<u32>,
 }
 
 #[derive(Default)]
@@ -40,6 +42,11 @@ impl Waiting {
         }
     }
 
+    /// Packets of a client were not captured: its equal messages cannot be told apart by counting.
+    pub fn distrust(&mut self, client: u32) {
+        self.distrusted.insert(client);
+    }
+
     /// The message that a client publishes again.
     pub fn again(&self, publish: &Publish<'_>) -> Option<Message> {
         let (message, _) = self.queues.get(&key(publish))?.messages.back()?;
@@ -52,6 +59,12 @@ impl Waiting {
         let end = queue.gone + queue.messages.len() as u64;
         let only = end == 1;
         let identified = if only { Identified::Payload } else { Identified::Order };
+        let publisher = queue.messages.back().map(|(message, _)| message.publisher);
+        let counted = |client: &u32| !self.distrusted.contains(client);
+        let countable = only || counted(&publish.client) && publisher.iter().all(counted);
+        if !countable {
+            return None;
+        }
         // A retained message is the last of its topic, whoever has had it.
         if publish.retain {
             return queue.messages.back().map(|(message, _)| (*message, identified));
@@ -82,7 +95,7 @@ impl Waiting {
 }
 
 /// What copies of a message have in common.
-fn key(publish: &Publish<'_>) -> u64 {
+pub fn key(publish: &Publish<'_>) -> u64 {
     let mut hasher = DefaultHasher::new();
     (publish.topic, publish.payload_bytes, publish.head).hash(&mut hasher);
     hasher.finish()

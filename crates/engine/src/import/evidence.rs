@@ -1,0 +1,276 @@
+//! What a capture is like: what it does not hold and what nobody reads in it, for the verdict and the warnings.
+
+use std::collections::BTreeMap;
+
+use mqttlab_capture::{Analysis, Closed, Frame, Protocol};
+use serde_json::{Value, json};
+
+use super::clock::Clock;
+use super::ledger::Ledger;
+
+/// What the evidence is like.
+#[derive(Default)]
+pub struct Evidence {
+    /// Frames, each once.
+    pub frames: u64,
+    /// Frames that were seen again further along their path.
+    pub passed_again: u64,
+    /// Control packets.
+    pub control_packets: u64,
+    /// Of these, packets with bytes that were not captured.
+    pub damaged: u64,
+    /// PUBLISH packets whose topic is not known.
+    pub without_topic: u64,
+    /// Of these, packets whose alias was defined before it was captured.
+    pub alias_unknown: u64,
+    /// Frames that the capture dropped.
+    pub dropped: u64,
+    /// When the last frame was captured.
+    pub last_ns: u64,
+    larger_than_ethernet: u64,
+    cut: u64,
+    shortest_cut: Option<usize>,
+    before_start: u64,
+    untimed: u64,
+    fragments: u64,
+    closed: BTreeMap<Closed, u64>,
+}
+
+impl Evidence {
+    /// Takes a frame into account.
+    pub fn look(&mut self, frame: &Frame<'_>, clock: Clock) {
+        let carried = frame.carried();
+        self.fragments += u64::from(carried.is_fragment);
+        if let Some(closed) = carried.closed {
+            *self.closed.entry(closed).or_default() += 1;
+        }
+        if (frame.data.len() as u64) < u64::from(frame.original_len) {
+            self.cut += 1;
+            let captured = frame.data.len();
+            self.shortest_cut = Some(self.shortest_cut.map_or(captured, |least| least.min(captured)));
+        }
+        self.larger_than_ethernet += u64::from(frame.original_len > ETHERNET_BYTES);
+        self.untimed += u64::from(!frame.is_timed);
+        self.before_start += u64::from(clock.is_before(frame.time));
+        self.last_ns = self.last_ns.max(clock.at(frame.time).as_ns());
+    }
+
+    /// Whether there are frames without a time: then nothing can be timed.
+    pub fn is_untimed(&self) -> bool {
+        self.untimed > 0
+    }
+
+    /// Why the numbers are not the whole truth, each with what to do about it.
+    pub fn reasons(&self, analysis: &Analysis, ports: &str) -> Vec<String> {
+        let mut reasons = Vec::new();
+        self.say_unread(analysis, ports, &mut reasons);
+        let mut say = |count: u64, words: String| {
+            if count > 0 {
+                reasons.push(words);
+            }
+        };
+        let total = &analysis.total;
+        say(
+            total.missing_bytes,
+            format!(
+                "{} bytes of the broker's connections were sent and are not in the capture{}: messages in them are not \
+                 counted, and what became of messages that may have been in them is unknown.",
+                total.missing_bytes,
+                self.why_missing()
+            ),
+        );
+        say(
+            self.dropped,
+            format!(
+                "The capture dropped {} frames, as it says itself: what became of messages that may have been in them \
+                 is unknown. Capture with a larger buffer (tcpdump -B, dumpcap -B), or fewer bytes of each frame.",
+                self.dropped
+            ),
+        );
+        let joined = total.connections - total.connections_with_syn;
+        say(
+            joined,
+            format!(
+                "{joined} of {} connections to the broker were open before the capture began: their subscriptions and \
+                 what was under way are not known, and {} bytes were passed over to find their first packets.",
+                total.connections, total.skipped_bytes
+            ),
+        );
+        say(
+            total.impossible,
+            format!(
+                "{} times the next bytes of a stream could not be a control packet; the next one was searched behind \
+                 them.",
+                total.impossible
+            ),
+        );
+        say(
+            self.alias_unknown,
+            format!(
+                "{} PUBLISH packets name their topic by an alias that was defined where nothing was captured: their \
+                 topic is unknown.",
+                self.alias_unknown
+            ),
+        );
+        say(
+            self.untimed,
+            format!(
+                "{} frames carry no time (simple packet blocks): there are no latencies and no round trips.",
+                self.untimed
+            ),
+        );
+        reasons
+    }
+
+    /// What may carry MQTT and is not read.
+    fn say_unread(&self, analysis: &Analysis, ports: &str, reasons: &mut Vec<String>) {
+        for (&protocol, &count) in &analysis.on_broker_ports {
+            let remedy = match protocol {
+                Protocol::Tls => {
+                    "Capture where it is decrypted, or let the broker listen without TLS for the measurement."
+                }
+                Protocol::WebSocket => {
+                    "MQTT over WebSocket is not read: let the clients use MQTT over TCP for the measurement."
+                }
+                Protocol::Http | Protocol::Other => "Say with --broker-port where the broker listens.",
+                Protocol::Mqtt | Protocol::Unknown => continue,
+            };
+            let name = protocol.name();
+            reasons.push(format!(
+                "{count} connections to the broker's port carry {name}: their messages are not here. {remedy}"
+            ));
+        }
+        for (closed, frames) in &self.closed {
+            reasons.push(format!("{closed}: {frames} frames not read."));
+        }
+        if self.control_packets == 0 {
+            let others: Vec<String> = analysis
+                .others
+                .iter()
+                .filter(|((_, protocol), _)| *protocol != Protocol::Unknown)
+                .take(SHOWN)
+                .map(|((port, protocol), others)| {
+                    format!("{} on port {port} ({} connections)", protocol.name(), others.connections)
+                })
+                .collect();
+            let found =
+                if others.is_empty() { String::new() } else { format!(" There is {}.", others.join(", ")) };
+            reasons.push(format!(
+                "No MQTT was found on port {ports}, nor a CONNECT on any other.{found} Say where the broker listens \
+                 with --broker-port, or capture where an encrypted connection is decrypted."
+            ));
+        }
+    }
+
+    fn why_missing(&self) -> String {
+        match (self.shortest_cut, self.fragments) {
+            (Some(bytes), _) if self.cut > 0 => {
+                format!(
+                    " ({} frames are cut, the shortest to {bytes} B: capture whole frames, tcpdump -s 0)",
+                    self.cut
+                )
+            }
+            (_, 1..) => format!(" ({} frames are IP fragments, which are not put together)", self.fragments),
+            _ => String::new(),
+        }
+    }
+
+    /// What to know besides.
+    pub fn warnings(&self, analysis: &Analysis, ledger: &Ledger, files: usize) -> Vec<String> {
+        let mut warnings = Vec::new();
+        let mut warn = |count: u64, words: &str| {
+            if count > 0 {
+                warnings.push(words.replace("{}", &count.to_string()));
+            }
+        };
+        warn(
+            self.larger_than_ethernet,
+            "{} frames are larger than 1514 B: of jumbo frames, of a loopback interface, or joined by segmentation \
+             offload on the capturing host. In the last case numbers and sizes of frames are not those of the wire.",
+        );
+        if analysis.total.missing_bytes == 0 {
+            warn(
+                self.cut,
+                "{} frames were captured in part (snap length); nothing of the broker's streams is missing.",
+            );
+            warn(self.fragments, "{} frames are IP fragments, which are not put together.");
+        }
+        warn(
+            self.damaged,
+            "{} MQTT packets have bytes that were not captured; they are in control_packets without \
+              a time of completion.",
+        );
+        warn(self.without_topic - self.alias_unknown, "The topics of {} PUBLISH packets were not captured.");
+        warn(
+            self.before_start,
+            "{} frames carry times before that of the first frame; they are put at the start.",
+        );
+        if files > 1 {
+            warnings.push(
+                "The clocks of all captures are taken for one; where they are not, latencies between them are off by \
+                 the difference."
+                    .into(),
+            );
+        }
+        let traced = ledger.traced();
+        let mut warn = |count: u64, words: &str| {
+            if count > 0 {
+                warnings.push(words.replace("{}", &count.to_string()));
+            }
+        };
+        warn(
+            traced.by_order,
+            "{} deliveries were matched to their messages by order, because several had the same content: where \
+             one of these was lost, its successors are counted for it.",
+        );
+        warn(
+            traced.foreign,
+            "{} deliveries belong to no message that was captured on its way to the broker.",
+        );
+        warnings
+    }
+
+    /// The numbers behind it, for `run.json`.
+    pub fn told(&self, analysis: &Analysis, ledger: &Ledger) -> Value {
+        let traced = ledger.traced();
+        let others: Vec<Value> = analysis
+            .others
+            .iter()
+            .map(|((port, protocol), others)| {
+                json!({
+                    "port": port,
+                    "protocol": protocol.name(),
+                    "connections": others.connections,
+                    "frames": others.frames,
+                    "bytes": others.bytes,
+                })
+            })
+            .collect();
+        let without_tcp = analysis.without_tcp;
+        let closed: BTreeMap<String, u64> =
+            self.closed.iter().map(|(closed, frames)| (closed.to_string(), *frames)).collect();
+        json!({
+            "frames": self.frames,
+            "frames_seen_on_another_link": self.passed_again,
+            "frames_cut": self.cut,
+            "frames_dropped_by_capture": self.dropped,
+            "frames_without_time": self.untimed,
+            "frames_ip_fragments": self.fragments,
+            "frames_not_read": closed,
+            "frames_without_tcp": {"frames": without_tcp.frames, "bytes": without_tcp.bytes},
+            "other_connections": others,
+            "control_packets": self.control_packets,
+            "control_packets_damaged": self.damaged,
+            "tcp_missing_bytes": analysis.total.missing_bytes,
+            "mqtt_skipped_bytes": analysis.total.skipped_bytes,
+            "connections_without_rows_of_their_own": analysis.connections_unlisted,
+            "deliveries_matched_by_order": traced.by_order,
+            "deliveries_foreign": traced.foreign,
+        })
+    }
+}
+
+/// The largest untagged Ethernet frame, without its check sequence (IEEE 802.3).
+const ETHERNET_BYTES: u32 = 1514;
+/// Kinds of other connections that a sentence names.
+const SHOWN: usize = 5;
