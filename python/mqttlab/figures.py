@@ -77,7 +77,7 @@ def latency_cdf(samples: pl.DataFrame) -> go.Figure:
             )
         )
     figure.update_yaxes(range=[0, 1.01], tickformat=".0%")
-    return _log_where_wide(figure, samples, axis="x")
+    return _cut_where_empty(_log_where_wide(figure, samples, axis="x"), samples["latency_ms"].to_numpy())
 
 
 def latency_box(samples: pl.DataFrame) -> go.Figure:
@@ -260,7 +260,8 @@ def round_trip_cdf(samples: pl.DataFrame) -> go.Figure:
             )
         )
     figure.update_yaxes(range=[0, 1.01], tickformat=".0%")
-    return _log_where_wide(figure, samples, axis="x", column="rtt_ms")
+    return _cut_where_empty(
+        _log_where_wide(figure, samples, axis="x", column="rtt_ms"), samples["rtt_ms"].to_numpy())
 
 
 def overhead(table: pl.DataFrame) -> go.Figure:
@@ -295,30 +296,30 @@ def attribution_stack(means: pl.DataFrame, titles: dict[str, str]) -> go.Figure:
         titles: what each part is called. Parts below a thousandth of the tallest bar are left out.
     """
     banded = "band" in means.columns
-    figure = _figure(
-        "Where the time went, by band of the latency" if banded else "Where the time went, by QoS", "",
-        "mean time (ms)")
-    level = pl.format("QoS {}", "qos")
+    # Bands lie: there are up to twelve, whose names would overlap below upright bars.
+    figure = (_figure("Where the time went, by band of the latency", "mean time (ms)", "") if banded
+              else _figure("Where the time went, by QoS", "", "mean time (ms)"))
     keys = ["qos", "band"] if banded else ["qos"]
     bars = means.select(keys).unique(maintain_order=True)
-    levels = bars.select(level=level)["level"]
-    x = [levels.to_list(), bars["band"].to_list()] if banded else levels.to_list()
+    names = bars.select(pl.format("QoS {} {}", "qos", "band") if banded else pl.format("QoS {}", "qos")).to_series()
     tallest = float(means.group_by(keys).agg(pl.col("mean_ms").sum())["mean_ms"].max() or 0)  # type: ignore[arg-type]
     for part, title in titles.items():
         heights = bars.join(means.filter(pl.col("part") == part), on=keys, how="left", maintain_order="left")["mean_ms"]
         if float(heights.max() or 0) <= tallest / 1000:  # type: ignore[arg-type]
             continue
+        lengths = heights.fill_null(0).to_list()
+        across, value = ("y", "x") if banded else ("x", "y")
         figure.add_trace(
             go.Bar(
-                x=x, y=heights.fill_null(0).to_list(), name=title, marker={"color": PART_COLOURS[part]},
-                hovertemplate="%{x}<br>" + title + ": %{y:.3f} ms<extra></extra>",
+                **{across: names.to_list(), value: lengths}, orientation="h" if banded else "v", name=title,
+                marker={"color": PART_COLOURS[part]},
+                hovertemplate=f"%{{{across}}}<br>{title}: %{{{value}:.3f}} ms<extra></extra>",
             )
         )
-    figure.update_layout(
-        barmode="stack", hovermode="closest", showlegend=True,
-        legend={"orientation": "v", "x": 1.02, "xanchor": "left", "y": 1, "yanchor": "top", "traceorder": "reversed"},
-        height=470)
-    figure.update_yaxes(rangemode="tozero")
+    figure.update_layout(barmode="stack", hovermode="closest", showlegend=True, height=470, margin={"t": 100})
+    (figure.update_xaxes if banded else figure.update_yaxes)(rangemode="tozero")
+    if banded:
+        figure.update_yaxes(autorange="reversed", ticks="", automargin=True)
     return figure
 
 
@@ -391,6 +392,53 @@ def _log_where_wide(
     update = figure.update_xaxes if axis == "x" else figure.update_yaxes
     update(type=kind, **({"dtick": 1} if wide else {"rangemode": "tozero"}))
     return figure
+
+
+def _cut_where_empty(figure: go.Figure, values: np.ndarray[Any, Any]) -> go.Figure:
+    """A cumulative figure with its horizontal axis cut where nothing lies, if what there is lies in bands far apart:
+    on one axis each of them would be a vertical line."""
+    bands = _bands(values)
+    if len(bands) < 2:
+        return figure
+    curves, title = figure.data, figure.layout.xaxis.title.text
+    figure.data = ()
+    width = 1 / len(bands)
+    for number, (low, high) in enumerate(bands):
+        margin = max((high - low) / 20, high / 1000)
+        low, high = low - margin, high + margin
+        name = str(number + 1) if number else ""
+        shown = {**figure.layout.xaxis.to_plotly_json(), "type": "linear", "dtick": None, "nticks": 4, "title": None,
+                 "range": [low, high], "domain": [(number + 0.06 * (number > 0)) * width, (number + 0.94) * width]}
+        figure.update_layout({f"xaxis{name}": shown})
+        for curve in curves:
+            x, y = _within(np.asarray(curve.x), np.asarray(curve.y), low, high)
+            part = go.Scatter(curve).update(x=x, y=y, xaxis=f"x{name}", legendgroup=curve.name, showlegend=number == 0)
+            figure.add_trace(part)
+    words = f"{title}; the axis is cut where nothing lies"
+    figure.add_annotation(text=words, showarrow=False, xref="paper", yref="paper", x=0.5, y=-0.17)
+    return figure
+
+
+def _bands(values: np.ndarray[Any, Any]) -> list[tuple[float, float]]:
+    """The ranges that the values lie in, where there are several with much of nothing between them, and each holds more
+    than a few outliers."""
+    ordered = np.sort(values)
+    if ordered.size < 2 or ordered[-1] <= ordered[0]:
+        return []
+    ends = np.flatnonzero(np.diff(ordered) > (ordered[-1] - ordered[0]) / 4) + 1
+    parts = np.split(ordered, ends)
+    if min(part.size for part in parts) < ordered.size / 20:
+        return []
+    return [(float(part[0]), float(part[-1])) for part in parts]
+
+
+def _within(
+    x: np.ndarray[Any, Any], y: np.ndarray[Any, Any], low: float, high: float
+) -> tuple[list[float], list[float]]:
+    """The part of a cumulative curve between two values of x, from where it was before to where it is then."""
+    inside = (x >= low) & (x <= high)
+    before, after = (float(y[mask].max(initial=0)) for mask in (x < low, x <= high))
+    return [low, *x[inside].tolist(), high], [before, *y[inside].tolist(), after]
 
 
 def _span(sent: pl.DataFrame) -> tuple[float, float]:

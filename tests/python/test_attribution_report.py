@@ -9,11 +9,11 @@ from pathlib import Path
 import polars as pl
 from rich.console import Console
 
-from mqttlab import export, metrics
+from mqttlab import export, figures, metrics
 from mqttlab.cli.explain import show_explanation
 from mqttlab.recording import Recording
 from mqttlab.report import attribution, terminal, write_html
-from mqttlab.report.text import duration, moment
+from mqttlab.report.text import duration, moment, unit
 from mqttlab.runs import perform
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
@@ -84,3 +84,39 @@ def test_lengths_of_time_are_in_the_unit_in_which_one_says_them() -> None:
     assert said == ["0 s", "7 ns", "60 µs", "25 ms", "1.5 s"]
     assert moment("2026-11-21T22:02:50.064201Z") == "2026-11-21 22:02:50 UTC"
     assert moment("–") == "–"
+
+
+def test_heads_have_units_where_their_titles_do_not_tell(tmp_path: Path) -> None:
+    page = write_html(two_missing(tmp_path / "run"), tmp_path / "report.html").read_text(encoding="utf-8")
+    for head in ("p95<small>ms</small>", "wait<small>ms</small>", "RTT mean<small>ms</small>", "bytes<small>B</small>",
+                 "PUBLISH min<small>B</small>", "kbit/s<small></small>", "lost %<small></small>"):
+        assert f">{head}</th>" in page
+    assert "S, messages" in page
+    assert "as Perez 2005 defines it" in page
+    assert [unit(column) for column in ("latency_ms_mean", "messages_sent", "no_such_column")] == ["ms", "", ""]
+
+
+def test_bands_of_the_latency_are_named_apart(tmp_path: Path) -> None:
+    table = metrics.attribution(two_missing(tmp_path / "run"))
+    figure = figures.attribution_stack(metrics.attribution_by_band(table), attribution.TITLES)
+    # One line for each beside lying bars, which cannot overlap.
+    assert all(trace.orientation == "h" for trace in figure.data)
+    assert list(figure.data[0].y) == ["QoS 1 p0–50", "QoS 1 p50–90", "QoS 1 p90–99"]
+
+
+def test_a_cumulative_figure_of_two_narrow_bands_is_cut_between_them() -> None:
+    near, far = [600 + n / 100 for n in range(100)], [1700 + n / 100 for n in range(100)]
+    samples = pl.DataFrame({"qos": [0] * 100 + [2] * 100, "latency_ms": [*near, *far]})
+    figure = figures.latency_cdf(samples)
+    ranges = [figure.layout.xaxis.range, figure.layout.xaxis2.range]
+    assert ranges[0][1] < 610 < 1690 < ranges[1][0]
+    # Every curve goes from 0 to 1 over both parts of the axis, and is named once.
+    for name in ("QoS 0", "QoS 2"):
+        parts = [trace for trace in figure.data if trace.name == name]
+        assert [trace.showlegend for trace in parts] == [True, False]
+        assert (parts[0].y[0], parts[-1].y[-1]) == (0, 1)
+        assert parts[0].y[-1] == parts[1].y[0]
+    whole = figures.latency_cdf(pl.DataFrame({"qos": [0] * 100, "latency_ms": [float(n) for n in range(100)]}))
+    assert len(whole.data) == 1
+    outlier = figures.latency_cdf(pl.DataFrame({"qos": [0] * 101, "latency_ms": [*near, 1700.0]}))
+    assert len(outlier.data) == 1

@@ -208,12 +208,12 @@ TRAFFIC: tuple[Metric, ...] = (
 
 EFFICIENCY: tuple[Metric, ...] = (
     Metric(name="clients", unit="clients", title="clients", meaning="Clients of the group."),
-    _efficiency("s", "S", "Application bytes sent over link bytes sent"),
-    _efficiency("r", "R", "Application bytes received over link bytes received or overheard"),
-    _efficiency("t", "T", "Application bytes sent and received over link bytes sent, received and overheard"),
-    _efficiency("s_messages", "S m", "Messages sent over frames sent"),
-    _efficiency("r_messages", "R m", "Messages received over frames received or overheard"),
-    _efficiency("t_messages", "T m", "Messages sent and received over frames sent, received and overheard"),
+    _efficiency("s", "S, bytes", "Application bytes sent over link bytes sent"),
+    _efficiency("r", "R, bytes", "Application bytes received over link bytes received or overheard"),
+    _efficiency("t", "T, bytes", "Application bytes sent and received over link bytes sent, received and overheard"),
+    _efficiency("s_messages", "S, messages", "Messages sent over frames sent"),
+    _efficiency("r_messages", "R, messages", "Messages received over frames received or overheard"),
+    _efficiency("t_messages", "T, messages", "Messages sent and received over frames sent, received and overheard"),
     Metric(name="application_sent_bytes", unit="B", title="application sent", source="Perez 2005",
            meaning="Application bytes of the messages sent: topic, payload and one more for each."),
     Metric(name="messages_received", unit="deliveries", title="received", source="Perez 2005",

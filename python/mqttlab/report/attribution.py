@@ -70,5 +70,8 @@ def accuracy(recording: Recording, table: pl.DataFrame) -> str:
     if known.is_empty():
         return f"Where the time went is not known. {coverage(recording)}"
     worst = float(known["adjusted_ns"].quantile(0.999) or 0)
+    agree = "do not contradict each other"
+    if worst:
+        agree = f"disagree by at most {duration(worst)} in 99.9 % of these deliveries"
     return (f"{coverage(recording)} The parts of each message add up to its latency. They were read from instants that "
-            f"disagree by at most {duration(worst)} in 99.9 % of these deliveries.")
+            f"{agree}.")

@@ -16,7 +16,7 @@ from plotly.offline import get_plotlyjs
 from mqttlab import figures, metrics
 from mqttlab.recording import Recording
 from mqttlab.report import attribution, network
-from mqttlab.report.text import heading, lateness, meaning, moment, number, verdict
+from mqttlab.report.text import heading, lateness, meaning, moment, number, unit, verdict
 
 APPLICATION_COLUMNS = (
     "messages_sent", "messages_unsent", "deliveries_expected", "messages_delivered", "messages_lost",
@@ -57,7 +57,7 @@ def page(recording: Recording) -> str:
         f"<style>{STYLE}</style><script>{get_plotlyjs()}</script></head><body><main>"
         f"<header><h1>{title}</h1><p>{description}</p></header>{''.join(sections)}"
         "<footer>Made by mqttlab from the recording alone; every number is defined by the tooltip of its heading."
-        "</footer></main></body></html>"
+        f"</footer></main>{FIT}</body></html>"
     )
 
 
@@ -128,7 +128,7 @@ def _attribution_section(recording: Recording) -> str:
         + "".join(_cell(value) for value in values) + "</tr>"
         for part, *values in parts.rows()
     )
-    head = "".join(f"<th>{escape(column)}</th>" for column in parts.columns)
+    head = "".join(f'<th{"" if place else TEXT}>{escape(column)}</th>' for place, column in enumerate(parts.columns))
     shown = f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
     shown += f"<p>{escape(attribution.left_out(parts))}</p>"
     return f"<section>{words}{shown}{_grid(attribution.drawn(table), 'attribution')}</section>"
@@ -153,7 +153,8 @@ def _network_section(recording: Recording) -> str:
     if not overhead.is_empty():
         parts += ["<h2>Overhead</h2>", html_table(overhead, ("of", *network.OVERHEAD_COLUMNS))]
     efficiency = metrics.efficiency(recording)
-    parts += ["<h2>Efficiency</h2>", html_table(efficiency, network.EFFICIENCY_COLUMNS)]
+    parts += ["<h2>Efficiency</h2>", f"<p>{escape(network.EFFICIENCY_WORDS)}</p>",
+              html_table(efficiency, network.EFFICIENCY_COLUMNS)]
     parts.append(_grid(network.drawn(recording), "network"))
     return "".join(parts) + _connections(recording) + "</section>"
 
@@ -183,7 +184,8 @@ def html_table(frame: pl.DataFrame, columns: tuple[str, ...]) -> str:
     present = [column for column in columns if column in frame.columns]
     text = {name: ' class="text"' for name, kind in frame.schema.items() if kind == pl.String}
     head = "".join(
-        f'<th{text.get(c, "")} title="{escape(meaning(c))}">{escape(heading(c))}</th>' for c in present
+        f'<th{text.get(c, "")} title="{escape(meaning(c))}">{escape(heading(c))}<small>{unit(c)}</small></th>'
+        for c in present
     )
     body = "".join(
         "<tr>" + "".join(_cell(value) for value in row) + "</tr>" for row in frame.select(present).rows()
@@ -224,6 +226,10 @@ def _write_whole(out: Path, text: str) -> None:
         raise
 
 
+TEXT = ' class="text"'
+# A figure is drawn before the page around it has its final width.
+FIT = ("<script>document.querySelectorAll('.js-plotly-plot').forEach(p=>"
+       "new ResizeObserver(()=>Plotly.Plots.resize(p)).observe(p.parentElement))</script>")
 STYLE = """
 :root{font:15px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,sans-serif;color:#1c2733;background:#f4f6f8}
 body{margin:0}main{max-width:1280px;margin:0 auto;padding:24px}
@@ -235,12 +241,18 @@ section{background:#fff;border:1px solid #dfe4ea;border-radius:8px;padding:16px 
 .verdict.incomplete{border-left-color:#d55e00}.verdict p{margin:0 0 .4em}
 dl{display:flex;flex-wrap:wrap;gap:10px 32px;margin:.6em 0 0}
 dt{font-size:12px;color:#51606f}dd{margin:0;font-weight:600}
-.scroll{overflow-x:auto;margin-bottom:12px}
+.scroll{overflow-x:auto;margin-bottom:12px;scrollbar-width:thin;background:linear-gradient(90deg,#fff 40%,#fff0),
+linear-gradient(90deg,#fff0,#fff 60%) 100% 0,linear-gradient(90deg,#5b6b7c88,#fff0),
+linear-gradient(90deg,#fff0,#5b6b7c88) 100% 0;
+background-repeat:no-repeat;background-size:40px 100%,40px 100%,16px 100%,16px 100%;
+background-attachment:local,local,scroll,scroll}
 table{border-collapse:collapse;font-variant-numeric:tabular-nums;white-space:nowrap;font-size:13px}
 th,td{padding:4px 7px;text-align:right;border-bottom:1px solid #e6e8eb}
-th{font-weight:600;color:#51606f;cursor:help;border-bottom:2px solid #c9d1d9}td.text,th.text{text-align:left}
+th{font-weight:600;color:#51606f;cursor:help;border-bottom:2px solid #c9d1d9;vertical-align:bottom}
+th small{display:block;font-weight:400}td.text,th.text{text-align:left}
 tbody tr:hover{background:#f4f8fb}
 .figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(520px,1fr));gap:12px}
-.figure{min-width:0}details pre{overflow:auto;max-height:600px;font-size:12px}
+.figure{min-width:0}.figure:last-child:nth-child(odd){grid-column:1/-1}
+details pre{overflow:auto;max-height:600px;font-size:12px}
 footer{color:#51606f;font-size:13px}@media(max-width:640px){.figures{grid-template-columns:1fr}main{padding:10px}}
 """

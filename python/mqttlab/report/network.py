@@ -16,6 +16,10 @@ COLUMNS = (
     "segments_out_of_order", "zero_windows", "rtt_ms_min", "rtt_ms_max", "rto_ms_mean", "mqtt_packets",
     "publish_packets",
 )
+EFFICIENCY_WORDS = (
+    "What part of the bytes on the link is the application's (S, R, T, bytes), and how many messages there are for a "
+    "frame (S, R, T, messages): S of what the group's hosts sent, R of what they received, T of both, as Perez 2005 "
+    "defines it.")
 SHORT_COLUMNS = (
     "frames", "frame_bytes_mean", "data_rate_kbit_s", "retransmissions", "duplicate_acks", "resets", "rtt_ms_mean",
     "rtt_ms_max", "rto_ms_mean", "publish_packets", "publish_per_segment_mean",

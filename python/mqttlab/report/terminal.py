@@ -12,7 +12,7 @@ from rich.table import Table
 from mqttlab import metrics
 from mqttlab.recording import Recording, RecordingError
 from mqttlab.report import attribution, network
-from mqttlab.report.text import heading, lateness, number, verdict
+from mqttlab.report.text import heading, lateness, number, unit, verdict
 
 COLUMNS = (
     "messages_sent", "deliveries_expected", "messages_delivered", "messages_lost", "messages_under_way",
@@ -55,7 +55,7 @@ def terminal(recording: Recording, console: Console) -> None:
         keys = ("publisher_group", "subscriber_group", "qos")
         by_group = metrics.application(recording, keys)
         if by_group.height > by_qos.height:
-            console.print(_table("By group", by_group, (*keys, *GROUP_COLUMNS)))
+            console.print(_table("By group: latency in ms", by_group, (*keys, *GROUP_COLUMNS)))
     parts = attribution.by_qos(metrics.attribution(recording), attribution.SHOWN_PERCENT)
     if not parts.is_empty():
         console.print(_table("Where the time went: means", parts.with_columns(
@@ -66,11 +66,12 @@ def terminal(recording: Recording, console: Console) -> None:
         console.print(attribution.accuracy(recording, metrics.attribution(recording)), highlight=False, markup=False)
     links = metrics.links(recording)
     if not links.is_empty():
-        console.print(_table("Links", links, ("link", *(LINK_COLUMNS if wide else NARROW_LINK_COLUMNS))))
+        of_links = ("link", *(LINK_COLUMNS if wide else NARROW_LINK_COLUMNS))
+        console.print(_table("Links", links, of_links, units=wide))
     seen = network.labelled(metrics.network(recording, ("run", "direction")))
     if not seen.is_empty():
         shown = network.SHORT_COLUMNS if wide else network.NARROW_COLUMNS
-        console.print(_table("Network layer", seen, ("of", *shown)))
+        console.print(_table("Network layer", seen, ("of", *shown), units=wide))
     _print_verdict(recording, console)
 
 
@@ -111,12 +112,13 @@ def comparison(first: Path, second: Path, console: Console, tolerance_percent: f
     return agreed
 
 
-def _table(title: str, frame: pl.DataFrame, columns: tuple[str, ...]) -> Table:
+def _table(title: str, frame: pl.DataFrame, columns: tuple[str, ...], *, units: bool = False) -> Table:
     table = Table(title=escape(title), title_justify="left", title_style="bold")
     present = [column for column in columns if column in frame.columns]
     for column in present:
         text = frame.schema[column] == pl.String
-        table.add_column(heading(column), justify="left" if text else "right", no_wrap=True)
+        of = f" ({unit(column)})" if units and unit(column) else ""
+        table.add_column(f"{heading(column)}{of}", justify="left" if text else "right", no_wrap=True)
     for row in frame.select(present).rows():
         table.add_row(*(escape(number(value)) for value in row))
     return table

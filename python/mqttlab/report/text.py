@@ -7,6 +7,9 @@ from typing import Any
 from mqttlab.metrics import ALL
 from mqttlab.recording import Recording
 
+# What stands below a heading; others are counts of what the heading names.
+UNITS = ("ms", "s", "B", "B/s", "kbit/s", "%")
+
 
 def number(value: Any, digits: int = 4) -> str:
     """A cell: integers with thin groups, floats to ``digits`` significant digits, nothing as a dash."""
@@ -29,6 +32,13 @@ def heading(column: str) -> str:
     """A column's short title."""
     metric = ALL.get(column)
     return metric.title if metric else column.replace("_", " ")
+
+
+def unit(column: str) -> str:
+    """The unit of a column's numbers where its title does not tell it; empty for counts and ratios."""
+    metric = ALL.get(column)
+    told = metric is None or metric.unit in metric.title.split() or metric.unit not in UNITS
+    return "" if metric is None or told else metric.unit
 
 
 def meaning(column: str) -> str:
