@@ -87,6 +87,9 @@ impl Endpoint {
                 self.establish(segment);
             } else {
                 // The SYN-ACK was lost, or the peer is impatient.
+                if let Some(stamps) = segment.timestamps.filter(|_| self.profile.syn.echoes_latest) {
+                    self.terms.recent = stamps.value;
+                }
                 self.handshake.due = true;
             }
             return;

@@ -113,6 +113,9 @@ pub struct SynPolicy {
     /// How many repetitions of a SYN come before the interval starts to double (Linux from 6.5 on: 4; before: 0).
     /// A SYN-ACK always doubles.
     pub linear_retries: u32,
+    /// A SYN-ACK that answers a repeated SYN echoes that one's timestamp (NetBSD's SYN cache, lwIP), not the first
+    /// one's (Linux). The latter makes the client's first round trip as long as the loss, and its timeouts with it.
+    pub echoes_latest: bool,
 }
 
 /// When received data is acknowledged.
@@ -182,7 +185,7 @@ impl Profile {
                 floor: RtoFloor::Variance,
             },
             retries: 15,
-            syn: SynPolicy { retries: 6, linear_retries: 4 },
+            syn: SynPolicy { retries: 6, linear_retries: 4, echoes_latest: false },
             delayed_ack: DelayedAck::Adaptive { min: Duration::from_ms(40), max: Duration::from_ms(200) },
             nagle: Nagle::Minshall,
             gathers: true,
@@ -220,7 +223,7 @@ impl Profile {
                 floor: RtoFloor::Timeout,
             },
             retries: 12,
-            syn: SynPolicy { retries: 4, linear_retries: 0 },
+            syn: SynPolicy { retries: 4, linear_retries: 0, echoes_latest: true },
             delayed_ack: DelayedAck::EverySecond { timeout: Duration::from_ms(200) },
             nagle: Nagle::Classic,
             send_buffer: 32 * 536,
@@ -244,7 +247,7 @@ impl Profile {
                 max: Duration::from_s(64),
                 floor: RtoFloor::Timeout,
             },
-            syn: SynPolicy { retries: 6, linear_retries: 0 },
+            syn: SynPolicy { retries: 6, linear_retries: 0, echoes_latest: true },
             delayed_ack: DelayedAck::EverySecond { timeout: Duration::from_ms(250) },
             send_buffer: 2 * 536,
             receive_buffer: 4 * 536,

@@ -128,3 +128,24 @@ fn s4_1_a_retransmitted_segment_is_measured_by_its_echo() {
         "#]],
     );
 }
+
+#[test]
+fn s4_3_which_of_two_syns_is_echoed_is_the_stacks_choice() {
+    for (echoes_latest, echoed) in [(false, 1000), (true, 4000)] {
+        let mut profile = stamped();
+        profile.syn.echoes_latest = echoes_latest;
+        let mut passive = mqttlab_tcp::Endpoint::new(profile, mqttlab_tcp::Role::Passive);
+        let echo = |passive: &mut mqttlab_tcp::Endpoint, value: u32| {
+            let timestamps = Some(mqttlab_tcp::Timestamps { value, echo: 0 });
+            let syn =
+                mqttlab_tcp::Segment { flags: mqttlab_tcp::Flags::SYN, timestamps, ..Default::default() };
+            passive.receive(mqttlab_units::Instant::from_ns(u64::from(value) * 1_000_000), &syn);
+            match passive.poll() {
+                Some(mqttlab_tcp::Output::Transmit(answer)) => answer.timestamps.unwrap().echo,
+                other => panic!("no SYN-ACK, but {other:?}"),
+            }
+        };
+        assert_eq!(echo(&mut passive, 1000), 1000);
+        assert_eq!(echo(&mut passive, 4000), echoed);
+    }
+}

@@ -125,7 +125,7 @@ fn s3_7_1_without_the_option_a_peer_takes_536_bytes() {
 #[test]
 fn s3_8_1_syns_repeat_as_linux_does_since_6_5() {
     check(
-        Profile { syn: SynPolicy { retries: 6, linear_retries: 4 }, ..plain() },
+        Profile { syn: SynPolicy { retries: 6, linear_retries: 4, echoes_latest: false }, ..plain() },
         Role::Active,
         "+0 open
          +132000 wait",
@@ -162,7 +162,7 @@ fn s3_8_1_syns_repeat_as_linux_does_since_6_5() {
 #[test]
 fn s3_8_1_syns_repeat_with_doubling_intervals() {
     check(
-        Profile { syn: SynPolicy { retries: 3, linear_retries: 0 }, ..plain() },
+        Profile { syn: SynPolicy { retries: 3, linear_retries: 0, echoes_latest: false }, ..plain() },
         Role::Active,
         "+0 open
          +20000 wait",

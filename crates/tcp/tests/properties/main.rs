@@ -39,7 +39,7 @@ fn any_profile() -> impl Strategy<Value = Profile> {
             initial_window,
             receive_buffer,
             retries: 60,
-            syn: SynPolicy { retries: 30, linear_retries: 2 },
+            syn: SynPolicy { retries: 30, linear_retries: 2, echoes_latest: false },
             ..base
         }
     })
@@ -97,7 +97,7 @@ proptest! {
     fn the_same_seed_gives_the_same_run(path in any_path(), seed in any::<u64>()) {
         let load = Load { bytes: [20_000, 500], write: 700, read: 1, read_pause: Duration::ZERO };
         let run = || {
-            let profile = Profile { retries: 60, syn: SynPolicy { retries: 30, linear_retries: 0 }, ..Profile::linux() };
+            let profile = Profile { retries: 60, syn: SynPolicy { retries: 30, linear_retries: 0, echoes_latest: false }, ..Profile::linux() };
             let mut run = Run::new([profile.clone(), profile], path.clone(), load.clone(), seed);
             run.until(Instant::ZERO + Duration::from_s(1_000_000));
             (run.finished_at, run.ends[0].counters(), run.ends[1].counters())
