@@ -23,7 +23,7 @@ impl Endpoint {
             return self.challenge(segment);
         };
         if self.is_outdated(segment) || !self.is_acceptable(segment, start) {
-            return self.on_unacceptable(segment);
+            return self.on_unacceptable(segment, start);
         }
         if segment.flags.has(Flags::RST) && self.state == State::TimeWait {
             // A late reset must not cut TIME-WAIT short (RFC 1337), and there is nobody left to tell.
@@ -77,7 +77,7 @@ impl Endpoint {
         end > self.rx.next && (start < self.rx.edge || start <= self.rx.next)
     }
 
-    fn on_unacceptable(&mut self, segment: &Segment) {
+    fn on_unacceptable(&mut self, segment: &Segment, start: u64) {
         if segment.flags.has(Flags::RST) {
             return;
         }
@@ -98,6 +98,10 @@ impl Endpoint {
             self.begin_time_wait();
         }
         let old_data = segment.length > 0;
+        let ends_there = start + segment.sequence_length() == self.rx.acknowledged;
+        if self.profile.echoes_repetitions && ends_there && segment.sequence_length() > 0 {
+            self.note_timestamp(segment, start);
+        }
         self.ack.on_disorder(old_data, self.profile.delayed_ack);
         // The acknowledgement in it may be news even so (RFC 9293 §3.10.7.4, last paragraph of the first step).
         if let Some(ack) = segment.ack.position(self.tx.initial, self.tx.acknowledged)

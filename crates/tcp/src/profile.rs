@@ -18,6 +18,9 @@ pub struct Profile {
     pub timestamps: bool,
     /// One tick of the timestamp clock.
     pub timestamp_tick: Duration,
+    /// A repetition of what the last acknowledgement was about sets the timestamp to echo: Linux takes a segment that
+    /// ends there for acceptable. The sender then measures the repetition's round trip, and does not take it for needless.
+    pub echoes_repetitions: bool,
     /// Selective acknowledgements (RFC 2018) and recovery by them (RFC 6675).
     pub sack: bool,
     /// New data on the first two duplicate acknowledgements (RFC 3042).
@@ -168,6 +171,7 @@ impl Profile {
             window_scale: Some(7),
             timestamps: true,
             timestamp_tick: Duration::from_ms(1),
+            echoes_repetitions: true,
             sack: true,
             limited_transmit: true,
             rack: true,
@@ -206,6 +210,7 @@ impl Profile {
             window_scale: None,
             // A minimum RTO of 30 ms needs a clock that is finer than that release's of 500 ms.
             timestamp_tick: Duration::from_ms(1),
+            echoes_repetitions: false,
             sack: false,
             rack: false,
             tail_loss_probe: false,
