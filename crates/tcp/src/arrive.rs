@@ -1,7 +1,7 @@
 //! What an arriving segment does (RFC 9293 §3.10.7).
 
 use crate::endpoint::{Endpoint, State};
-use crate::receive::Arrival;
+use crate::receive::{Arrival, Range};
 use crate::segment::{Flags, Segment};
 
 impl Endpoint {
@@ -98,6 +98,10 @@ impl Endpoint {
             self.begin_time_wait();
         }
         let old_data = segment.length > 0;
+        if old_data && start < self.rx.next {
+            let end = (start + u64::from(segment.length)).min(self.rx.next);
+            self.rx.repeated = Some(Range { start, end });
+        }
         let ends_there = start + segment.sequence_length() == self.rx.acknowledged;
         if self.profile.echoes_repetitions && ends_there && segment.sequence_length() > 0 {
             self.note_timestamp(segment, start);

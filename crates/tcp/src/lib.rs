@@ -16,7 +16,7 @@
 //! # What it does not model
 //! Payload, checksums, urgent data, path MTU discovery, ECN, segmentation offload, buffer memory by the page, path
 //! metrics remembered between connections; congestion control other than NewReno and CUBIC (no BBR, no HyStart),
-//! F-RTO and DSACK. Window probes repeat the last acknowledged position without data, as Linux does.
+//! F-RTO, taking back by D-SACK. Window probes repeat the last acknowledged position without data, as Linux does.
 //!
 //! ```
 //! use mqttlab_tcp::{Endpoint, Event, Output, Profile, Role};

@@ -23,6 +23,8 @@ pub struct Profile {
     pub echoes_repetitions: bool,
     /// Selective acknowledgements (RFC 2018) and recovery by them (RFC 6675).
     pub sack: bool,
+    /// Says what came twice (D-SACK, RFC 2883); needs SACK.
+    pub dsack: bool,
     /// New data on the first two duplicate acknowledgements (RFC 3042).
     pub limited_transmit: bool,
     /// Loss detection by time (RFC 8985 §6); needs SACK. Otherwise by three duplicates.
@@ -173,6 +175,7 @@ impl Profile {
             timestamp_tick: Duration::from_ms(1),
             echoes_repetitions: true,
             sack: true,
+            dsack: true,
             limited_transmit: true,
             rack: true,
             tail_loss_probe: true,
@@ -212,6 +215,7 @@ impl Profile {
             timestamp_tick: Duration::from_ms(1),
             echoes_repetitions: false,
             sack: false,
+            dsack: false,
             rack: false,
             tail_loss_probe: false,
             rate_reduction: false,

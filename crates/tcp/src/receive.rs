@@ -25,6 +25,8 @@ pub(crate) struct Receiver {
     /// All before the FIN has come, and the FIN has been counted.
     pub fin_taken: bool,
     ranges: Vec<Range>,
+    /// What came again and has not been told of (RFC 2883).
+    pub repeated: Option<Range>,
 }
 
 /// What a piece of stream turned out to be.
@@ -51,6 +53,7 @@ impl Receiver {
             fin: None,
             fin_taken: false,
             ranges: Vec::new(),
+            repeated: None,
         }
     }
 
@@ -76,6 +79,9 @@ impl Receiver {
 
     /// Takes the bytes from `start` up to `end`.
     pub fn accept(&mut self, start: u64, end: u64) -> Arrival {
+        if start < self.next && start < end {
+            self.repeated = Some(Range { start, end: end.min(self.next) });
+        }
         if end <= self.next {
             return Arrival::Duplicate;
         }
@@ -102,6 +108,7 @@ impl Receiver {
     fn keep(&mut self, mut new: Range) -> Arrival {
         let touches = |a: &Range, b: &Range| a.start <= b.end && b.start <= a.end;
         if self.ranges.iter().any(|range| range.start <= new.start && new.end <= range.end) {
+            self.repeated = Some(new);
             return Arrival::OutOfOrder;
         }
         while let Some(index) = self.ranges.iter().position(|range| touches(range, &new)) {

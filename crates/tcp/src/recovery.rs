@@ -9,7 +9,7 @@
 //!       └────────────── timeout ───────────┴──────► Timeout ── up to `point` ─► Open
 //! ```
 //!
-//! What it does not model: F-RTO (RFC 5682), DSACK, the adaptive part of RACK's reordering window.
+//! What it does not model: F-RTO (RFC 5682), taking back by D-SACK, the adaptive part of RACK's reordering window.
 
 use mqttlab_units::{Duration, Instant};
 
@@ -239,8 +239,10 @@ impl Endpoint {
         if ack < end {
             return;
         }
-        let both_came = !advanced && !newly_sacked && segment.sequence_length() == 0;
-        if repeats && ack > end {
+        // A D-SACK that ends there is sent by who has seen both.
+        let told = segment.sack.iter().next().is_some_and(|(_, last)| last == self.tx.initial.at(end));
+        let both_came = told || !advanced && !newly_sacked && segment.sequence_length() == 0;
+        if repeats && ack > end && !both_came {
             // The probe itself repaired a loss, which is still congestion.
             self.congestion.reduce(self.board.outstanding());
             self.congestion.window = self.congestion.threshold;

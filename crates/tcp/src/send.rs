@@ -302,6 +302,7 @@ impl Endpoint {
         if length > self.payload_limit(&sack) {
             sack = SackBlocks::default();
         }
+        self.rx.repeated = None;
         Segment {
             seq: self.tx.initial.at(position),
             ack: self.terms.peer_initial.at(self.rx.next),
@@ -317,12 +318,13 @@ impl Endpoint {
         }
     }
 
-    /// RFC 2018 §4: as many blocks as fit 40 bytes of options, the latest first.
+    /// RFC 2018 §4: as many blocks as fit 40 bytes of options, what came twice first (RFC 2883 §4), then the latest.
     fn sack_blocks(&self) -> SackBlocks {
         let mut blocks = SackBlocks::default();
-        if self.terms.sack && self.rx.has_gap() {
+        if self.terms.sack {
             let most = if self.terms.timestamps { 3 } else { 4 };
-            for range in self.rx.ranges().iter().take(most) {
+            let repeated = self.rx.repeated.iter().filter(|_| self.profile.dsack);
+            for range in repeated.chain(self.rx.ranges()).take(most) {
                 let initial = self.terms.peer_initial;
                 blocks.push(initial.at(range.start), initial.at(range.end));
             }

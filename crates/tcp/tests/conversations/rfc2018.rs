@@ -106,7 +106,7 @@ fn s3_a_fin_that_comes_with_data_beyond_a_hole_is_in_its_block() {
             0 < FP. 101:201(100) ack 1 win 65535
                 > . 1:1(0) ack 1 win 65535 <sack 101:202>
             1 < F. 201:201(0) ack 1 win 65535
-                > . 1:1(0) ack 1 win 65535 <sack 101:202>
+                > . 1:1(0) ack 1 win 65535 <sack 201:202,sack 101:202>
             2 < P. 1:101(100) ack 1 win 65535
                 > . 1:1(0) ack 202 win 65535
                 ! Readable(200)
@@ -132,6 +132,32 @@ fn s3_a_selectively_acknowledged_fin_shows_what_was_lost_before_it() {
             60 < . 1:1(0) ack 1 win 65535 <sack 101:102>
                 > P. 1:101(100) ack 1 win 65535
             70 wait
+        "#]],
+    );
+}
+
+#[test]
+fn rfc2883_what_came_twice_is_told_once() {
+    check_established(
+        plain(),
+        "+0 < P. 1:101(100) ack 1 win 65535
+         +5 < P. 1:101(100) ack 1 win 65535
+         +1 < . 201:301(100) ack 1 win 65535
+         +1 < . 201:301(100) ack 1 win 65535
+         +1 < . 101:201(100) ack 1 win 65535",
+        expect![[r#"
+            0 < P. 1:101(100) ack 1 win 65535
+                > . 1:1(0) ack 101 win 65535
+                ! Readable(100)
+            5 < P. 1:101(100) ack 1 win 65535
+                > . 1:1(0) ack 101 win 65535 <sack 1:101>
+            6 < . 201:301(100) ack 1 win 65535
+                > . 1:1(0) ack 101 win 65535 <sack 201:301>
+            7 < . 201:301(100) ack 1 win 65535
+                > . 1:1(0) ack 101 win 65535 <sack 201:301,sack 201:301>
+            8 < . 101:201(100) ack 1 win 65535
+                > . 1:1(0) ack 301 win 65535
+                ! Readable(300)
         "#]],
     );
 }

@@ -160,17 +160,17 @@ fn s4_3_linux_echoes_a_repetition_of_what_it_acknowledged_last() {
         stamped(),
         script,
         expect![[r#"
-        0 < P. 1:101(100) ack 1 win 65535 <ts 1010 10>
-            > . 1:1(0) ack 101 win 65535 <ts 10 1010>
-            ! Readable(100)
-        300 < P. 1:101(100) ack 1 win 65535 <ts 1310 10>
-            > . 1:1(0) ack 101 win 65535 <ts 310 1310>
-        400 < P. 101:201(100) ack 1 win 65535 <ts 1410 10>
-            > . 1:1(0) ack 201 win 65535 <ts 410 1410>
-            ! Readable(200)
-        700 < P. 1:101(100) ack 1 win 65535 <ts 1710 10>
-            > . 1:1(0) ack 201 win 65535 <ts 710 1410>
-    "#]],
+            0 < P. 1:101(100) ack 1 win 65535 <ts 1010 10>
+                > . 1:1(0) ack 101 win 65535 <ts 10 1010>
+                ! Readable(100)
+            300 < P. 1:101(100) ack 1 win 65535 <ts 1310 10>
+                > . 1:1(0) ack 101 win 65535 <ts 310 1310,sack 1:101>
+            400 < P. 101:201(100) ack 1 win 65535 <ts 1410 10>
+                > . 1:1(0) ack 201 win 65535 <ts 410 1410>
+                ! Readable(200)
+            700 < P. 1:101(100) ack 1 win 65535 <ts 1710 10>
+                > . 1:1(0) ack 201 win 65535 <ts 710 1410,sack 1:101>
+        "#]],
     );
     check_established(
         Profile { echoes_repetitions: false, ..stamped() },
@@ -181,7 +181,7 @@ fn s4_3_linux_echoes_a_repetition_of_what_it_acknowledged_last() {
                 > . 1:1(0) ack 101 win 65535 <ts 10 1010>
                 ! Readable(100)
             300 < P. 1:101(100) ack 1 win 65535 <ts 1310 10>
-                > . 1:1(0) ack 101 win 65535 <ts 310 1010>
+                > . 1:1(0) ack 101 win 65535 <ts 310 1010,sack 1:101>
         "#]],
     );
 }

@@ -3,7 +3,7 @@
 use expect_test::expect;
 use mqttlab_tcp::{Nagle, Profile};
 
-use crate::script::{check_established, plain};
+use crate::script::{check_established, plain, run_established};
 
 fn timed() -> Profile {
     Profile { rack: true, tail_loss_probe: true, ..plain() }
@@ -161,4 +161,21 @@ fn s6_2_a_lost_retransmission_is_found_without_a_timeout() {
                 > P. 7001:8001(1000) ack 1 win 65535
         "#]],
     );
+}
+
+#[test]
+fn s7_4_2_a_probe_that_came_twice_is_no_loss() {
+    // The acknowledgement was lost, not the segment.
+    let threshold = |told: &str| {
+        let script = format!(
+            "+0 write 100
+             +300 < . 1:1(0) ack 101 win 65535{told}
+             +10 write 1000
+             +10 < . 1:1(0) ack 1101 win 65535"
+        );
+        let profile = Profile { rack: true, tail_loss_probe: true, ..plain() };
+        run_established(profile, &script).1.info().slow_start_threshold
+    };
+    assert!(threshold("") < u64::MAX, "the probe repaired a loss");
+    assert_eq!(threshold(" <sack 1:101>"), u64::MAX);
 }
