@@ -75,7 +75,7 @@ KINDS: dict[str, Values] = {
     **{f"QoS {qos}, Nagle on, often": scenario(qos, rate="300 /s") for qos in (0, 1, 2)},
     **{f"loss 5 %, QoS {qos}": scenario(qos, link={"loss": "5 %"}) for qos in (0, 1, 2)},
     "corruption": scenario(2, link={"corrupt": "5 %"}),
-    "bit errors": scenario(1, payload="1 kB", link={"bit_errors": {"good_to_bad": "0.00001", "bad_to_bad": "0.5"}}),
+    "bit errors": scenario(1, payload="1 kB", link={"bit_errors": {"good_to_bad": "0.001 %", "bad_to_bad": "50 %"}}),
     "duplication": scenario(2, link={"duplicate": "10 %"}),
     "jitter that reorders": scenario(1, rate="200 /s", link={"jitter": "4 ms", "keep_order": False}),
     "a slow link": scenario(1, payload="1 kB", link={"rate": "200 kbit/s"}),

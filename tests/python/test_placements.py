@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from mqttlab import metrics
 from mqttlab.recording import Recording
 from mqttlab.runs import perform
 from mqttlab.scenario import compile_plan
@@ -65,3 +66,13 @@ def test_a_client_that_sends_faster_than_the_broker_serves_is_held_by_its_window
     # 30 us of service for each; 128 kB wait in the sockets.
     assert 10_000 < sent.len() < 30_000
     assert sent.max() - sent.min() > 400_000_000  # type: ignore[operator]
+
+
+def test_frames_of_the_broker_are_not_those_of_a_client_on_its_host(tmp_path: Path) -> None:
+    recording = simulated(scenario(1, hosts=("field", "broker"), phases={"duration": "1 s"}), tmp_path / "run")
+    start, end = recording.layout["warm_up_end_ns"], recording.layout["measurement_end_ns"]
+    sent = recording.packets.filter(
+        pl.col("link") == "loopback", pl.col("direction") == "up",
+        pl.col("entered_ns").is_between(start, end, closed="left"))
+    of_groups = dict(metrics.efficiency(recording).select("group", "frames_sent").iter_rows())
+    assert of_groups["subscribers"] == sent.height

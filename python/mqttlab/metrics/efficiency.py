@@ -24,9 +24,9 @@ COUNTS = ("messages_sent", "application_sent_bytes", "messages_received", "appli
 def efficiency(recording: Recording) -> pl.DataFrame:
     """One row per group of clients: S, R and T with what they are made from.
 
-    Frames count for the group whose host sends or receives them; where groups share a host without a radio, for the
-    group of the TCP connection's client. What nothing is known of is null: frames that were not recorded, and frames
-    of groups that share a radio.
+    Frames count for the group of the TCP connection's client, at that client's end; without a radio, and where the
+    connection is not known, for the group whose host sends or receives them. What nothing is known of is null: frames
+    that were not recorded, and frames of groups that share a radio.
     """
     layout = recording.layout
     clients = pl.DataFrame(
@@ -115,7 +115,9 @@ def _links(recording: Recording, alone: pl.DataFrame) -> pl.DataFrame:
 
     def of_group(host: str, towards: str) -> pl.Expr:
         by_host = pl.col(host).replace_strict(alone["host"], alone["group"], default=None, return_dtype=pl.String)
-        return pl.coalesce(by_host, pl.when(pl.col("towards") == towards).then(pl.col("of_connection")))
+        # What the broker's host sends is not all of the clients there: the connection tells, where it is known.
+        theirs = pl.when(pl.col("towards") == towards).then(pl.col("of_connection"))
+        return pl.when(pl.col("of_connection").is_not_null()).then(theirs).otherwise(by_host)
 
     sent = packets.filter(
         pl.col("hop") == 0, pl.col("fate") != "duplicated", pl.col("entered_ns").is_between(start, end, closed="left"),

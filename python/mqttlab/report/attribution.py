@@ -47,12 +47,11 @@ def left_out(parts: pl.DataFrame, least_percent: float = 0.0) -> str:
 def coverage(recording: Recording) -> str:
     """A sentence on how many of the delivered messages are attributed, and why the others are not."""
     covered = metrics.attribution_coverage(recording)
-    words = (f"Covers {number(covered.attributed)} of {number(covered.delivered)} deliveries"
-             " of the run")
+    words = f"Covers {number(covered.attributed)} of {number(covered.delivered)} deliveries of the run."
     if covered.complete:
-        return f"{words}."
-    reasons = "; ".join(f"of {number(count)} {reason}" for reason, count in covered.reasons.items())
-    return f"{words}: {reasons}."
+        return words
+    reasons = "; ".join(f"{reason} ({number(count)})" for reason, count in covered.reasons.items())
+    return f"{words} Of the others {reasons}."
 
 
 def drawn(table: pl.DataFrame) -> list[go.Figure]:
@@ -63,9 +62,6 @@ def drawn(table: pl.DataFrame) -> list[go.Figure]:
 
 def accuracy(recording: Recording, table: pl.DataFrame) -> str:
     """A sentence on how far the parts can be trusted, or why there are none."""
-    gap = metrics.attribution_gap(recording)
-    if gap is not None:
-        return f"Where the time went is not known: {gap}."
     known = table.filter(pl.col("adjusted_ns").is_not_null())
     if known.is_empty():
         return f"Where the time went is not known. {coverage(recording)}"

@@ -28,7 +28,7 @@ __all__ = ["ADDED", "Coverage", "Evidence", "attribution", "attribution_by_band"
 
 ADDED = (*PARTS, "adjusted_ns", "legs", "unattributed")
 EARLIER_LEG = "of their way to the relay something was not recorded"
-NO_PACKETS = "packets were not recorded: the network was direct, or the scenario did not ask for them"
+NO_PACKETS = "packets were not recorded, because the network was direct or the scenario did not ask for them"
 # Percentiles of the latency, within each QoS level.
 BANDS = ((0, 50), (50, 90), (90, 99), (99, 100))
 COLUMNS = ("publisher", "sequence", "topic", "subscriber", "publisher_group", "subscriber_group", "phase", "qos",
