@@ -102,6 +102,6 @@ def test_the_network_layer_is_the_same(recordings: tuple[Recording, Recording]) 
         dict(recording.network_metrics.filter(scope="run").select("metric", "value").rows())
         for recording in recordings
     ]
-    for metric in ("frames", "frame_bytes", "segments", "retransmissions", "mqtt_packets", "mqtt_publish",
+    for metric in ("frames", "frame_bytes", "segments", "tcp_analysis_retransmissions", "mqtt_packets", "mqtt_publish",
                    "publish_overhead_bytes", "connections"):
         assert values[0][metric] == values[1][metric], metric

@@ -29,14 +29,15 @@ def rows(recording: Recording) -> dict[tuple[str, str | None, str | None], dict[
 def conversation() -> list[dict[str, Any]]:
     """Two PUBLISH packets in one segment that is lost and sent again, another one, and their acknowledgements."""
     return [
-        segment(0, frame=0, flags=SYN),
-        segment(20, frame=1, up=False, flags=SYN | ACK, ack_rtt_ns=20 * MS),
-        segment(40, frame=2, payload=200, offset=0, mqtt="PUBLISH(1,1) PUBLISH(1,2)", lost=True),
-        segment(50, frame=3, payload=100, offset=200, mqtt="PUBLISH(1,3)"),
-        segment(70, frame=4, up=False, marks="duplicate_ack"),
-        segment(90, frame=5, payload=200, offset=0, marks=BOTH),
+        segment(0, frame=0, flags=SYN, seq=100, repetition=0),
+        segment(20, frame=1, up=False, flags=SYN | ACK, ack_rtt_ns=20 * MS, seq=500, ack=101, repetition=0),
+        segment(40, frame=2, payload=200, offset=0, mqtt="PUBLISH(1,1) PUBLISH(1,2)", lost=True, seq=101, ack=501,
+                repetition=0),
+        segment(50, frame=3, payload=100, offset=200, mqtt="PUBLISH(1,3)", seq=301, ack=501, repetition=0),
+        segment(70, frame=4, up=False, marks="duplicate_ack", seq=501, ack=101, sack="301-401"),
+        segment(90, frame=5, payload=200, offset=0, marks=BOTH, seq=101, ack=501, repetition=1),
         segment(120, frame=6, up=False, payload=12, offset=0, mqtt="PUBACK(1) PUBACK(2) PUBACK(3)",
-                ack_rtt_ns=70 * MS),
+                ack_rtt_ns=70 * MS, seq=501, ack=401, repetition=0),
     ]
 
 
@@ -48,9 +49,11 @@ def test_counts_of_everything_and_of_each_direction(tmp_path: Path) -> None:
     assert everything["publish_per_segment_mean"] == 1.5
     up, down = table["direction", None, "to_broker"], table["direction", None, "to_client"]
     assert (up["frames"], down["frames"]) == (4, 3)
-    assert (up["retransmissions"], up["retransmissions_fast"], up["retransmissions_timeout"]) == (1, 1, 0)
-    assert up["retransmissions_percent"] == pytest.approx(100 / 3)
-    assert (up["duplicate_acks"], down["duplicate_acks"]) == (0, 1)
+    assert (up["retransmissions"], up["retransmissions_fast"], up["retransmissions_timer_or_probe"]) == (1, 1, 0)
+    assert (down["retransmissions"], down["retransmissions_percent"]) == (0, 0)
+    # Of the SYN and three segments with payload.
+    assert up["retransmissions_percent"] == pytest.approx(100 / 4)
+    assert (up["tcp_analysis_duplicate_acks"], down["tcp_analysis_duplicate_acks"]) == (0, 1)
     assert (up["publish_frame_bytes_min"], up["publish_frame_bytes_max"]) == (166, 266)
     assert (up["frame_bytes_min"], up["frame_bytes_max"]) == (66, 266)
 
@@ -60,13 +63,14 @@ def test_the_rate_is_that_of_the_time_from_the_first_frame_to_the_last(tmp_path:
     assert everything["data_rate_kbit_s"] == pytest.approx((7 * 66 + 512) * 8 / 0.120 / 1000)
 
 
-def test_a_retransmission_by_timeout_is_one_that_is_neither_fast_nor_spurious(tmp_path: Path) -> None:
+def test_of_a_recording_that_does_not_say_what_was_sent_again_there_are_only_wiresharks_flags(tmp_path: Path) -> None:
     marks = ["retransmission", BOTH, "retransmission,spurious_retransmission", "zero_window_probe"]
     packets = [segment(i, frame=i, payload=10, marks=mark) for i, mark in enumerate(marks)]
     everything = rows(recorded(tmp_path, packets))["run", None, None]
-    assert everything["retransmissions"] == 3
-    assert everything["retransmissions_timeout"] == 1
-    assert everything["zero_windows"] == 0
+    assert everything["tcp_analysis_retransmissions"] == 3
+    assert everything["tcp_analysis_fast_retransmissions"] == everything["tcp_analysis_spurious_retransmissions"] == 1
+    assert everything["tcp_analysis_zero_windows"] == 0
+    assert not [name for name in everything if name.startswith("retransmissions")]
 
 
 def test_a_round_trip_ends_when_the_acknowledgement_has_arrived(tmp_path: Path) -> None:
@@ -96,12 +100,14 @@ def test_the_timeout_follows_rfc_6298_with_linux_s_lower_bound(tmp_path: Path) -
 
 
 def test_the_second_link_of_a_path_is_counted_apart_and_knows_the_marks(tmp_path: Path) -> None:
-    first = segment(0, frame=0, payload=10, marks="retransmission", hops=2)
+    first = segment(0, frame=0, payload=10, marks="retransmission", hops=2, seq=1, repetition=1)
     second = {**first, "link": 1, "hop": 1, "marks": None}
     table = rows(recorded(tmp_path, [first, second]))
     assert table["run", None, None]["frames"] == 1
-    assert table["link", "up", "up"]["retransmissions"] == 1
-    assert table["link", "down", "up"]["retransmissions"] == 1
+    for metric in ("retransmissions", "retransmissions_unknown", "tcp_analysis_retransmissions"):
+        assert table["run", None, None][metric] == 1
+        assert table["link", "up", "up"][metric] == 1
+        assert table["link", "down", "up"][metric] == 1
 
 
 def test_copies_that_a_link_makes_were_not_sent(tmp_path: Path) -> None:

@@ -40,7 +40,8 @@ def test_the_page_shows_tables_and_figures_of_the_network_layer(run: Path, tmp_p
         assert words in page, words
 
 
-@pytest.mark.parametrize(("width", "columns"), [(90, ["retrans.", "RTT mean"]), (200, ["retrans.", "RTO mean"])])
+@pytest.mark.parametrize(
+    ("width", "columns"), [(90, ["retrans. (W)", "RTT mean"]), (200, ["retrans. (W)", "RTO mean"])])
 def test_the_terminal_shows_a_table_that_fits(run: Path, width: int, columns: list[str]) -> None:
     text = io.StringIO()
     terminal(Recording.open(run), Console(file=text, width=width, force_terminal=True, color_system=None))

@@ -185,10 +185,10 @@ def test_the_runs_sums_of_marks_are_those_of_the_frames(recording: Recording, fr
     run = recording.network_metrics.filter(pl.col("scope") == "run")
     sums = dict(zip(run["metric"], run["value"], strict=True))
     counts = Counter(mark for marks in frames["t_marks"] for mark in marks)
-    for metric, mark in (("retransmissions", "retransmission"), ("retransmissions_fast", "fast_retransmission"),
-                         ("retransmissions_spurious", "spurious_retransmission"), ("out_of_order", "out_of_order"),
+    for metric, mark in (("retransmissions", "retransmission"), ("fast_retransmissions", "fast_retransmission"),
+                         ("spurious_retransmissions", "spurious_retransmission"), ("out_of_order", "out_of_order"),
                          ("duplicate_acks", "duplicate_ack"), ("window_updates", "window_update")):
-        assert sums[metric] == counts[mark], metric
+        assert sums[f"tcp_analysis_{metric}"] == counts[mark], metric
     assert sums["frames"] == frames.height
     assert sums["tcp_payload_bytes"] == frames["t_payload_bytes"].sum()
 
@@ -200,9 +200,11 @@ def test_the_table_of_the_network_layer_has_the_same_sums(recording: Recording) 
         part = analysed.filter(pl.col("direction").eq_missing(pl.lit(row["direction"])))
         sums = dict(zip(part["metric"], part["value"], strict=True))
         for column, metric in {
-            "frames": "frames", "bytes": "frame_bytes", "ip_bytes": "ip_bytes", "retransmissions": "retransmissions",
-            "retransmissions_fast": "retransmissions_fast", "retransmissions_timeout": "retransmissions_timeout",
-            "duplicate_acks": "duplicate_acks", "segments_with_payload": "segments_with_payload",
+            "frames": "frames", "bytes": "frame_bytes", "ip_bytes": "ip_bytes",
+            **{name: name for name in (
+                "tcp_analysis_retransmissions", "tcp_analysis_fast_retransmissions", "tcp_analysis_out_of_order",
+                "tcp_analysis_spurious_retransmissions", "tcp_analysis_duplicate_acks", "tcp_analysis_zero_windows")},
+            "segments_with_payload": "segments_with_payload",
             "mqtt_packets": "mqtt_packets", "publish_packets": "mqtt_publish", "resets": "resets",
             "publish_per_segment_mean": "publish_per_segment_mean", "tcp_payload_bytes": "tcp_payload_bytes",
         }.items():

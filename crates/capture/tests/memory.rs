@@ -214,6 +214,7 @@ fn witness(messages: u32) -> u64 {
             delivered: Some(sent.at + Duration::from_ms(20)),
             fate: FrameFate::Delivered,
             cause: Cause::None,
+            repetition: None,
         };
         witness.frame(&frame, &sent.bytes);
         witness.control_packets(false, &mut |row| complete += u64::from(row.complete_ns.is_some()));

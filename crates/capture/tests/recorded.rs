@@ -49,6 +49,7 @@ fn frame(number: u64, up: bool, entered_ms: u64, bytes: &[u8]) -> Frame {
         delivered: Some(entered + Duration::from_ms(20)),
         fate: FrameFate::Delivered,
         cause: Cause::None,
+        repetition: None,
     }
 }
 
@@ -102,7 +103,7 @@ fn a_copy_that_the_link_made_was_not_sent_but_it_arrives() {
     // It was earlier than what it copies, at 80 ms.
     assert_eq!(completed(&mut witness), [(Some(70_000_000), 1)]);
     assert_eq!(metric(&mut witness, "frames"), 4.0);
-    assert_eq!(metric(&mut witness, "retransmissions"), 0.0);
+    assert_eq!(metric(&mut witness, "tcp_analysis_retransmissions"), 0.0);
 }
 
 #[test]
@@ -129,5 +130,5 @@ fn a_frame_that_the_sender_repeats_is_a_retransmission() {
     let again = witness.frame(&frame(4, true, 360, &bytes), &bytes);
     assert_eq!((again.marks, again.mqtt), (Some("retransmission"), None));
     assert_eq!(completed(&mut witness), [(Some(380_000_000), 2)]);
-    assert_eq!(metric(&mut witness, "retransmissions"), 1.0);
+    assert_eq!(metric(&mut witness, "tcp_analysis_retransmissions"), 1.0);
 }

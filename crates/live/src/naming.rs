@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use mqttlab_net::{FrameName, TcpFacts, TcpNames};
+use mqttlab_net::{FrameName, Named, TcpFacts, TcpNames};
 
 /// The connections that have been seen.
 #[derive(Debug, Default)]
@@ -25,11 +25,11 @@ struct Connection {
 impl Naming {
     /// The name of a frame that `host` has sent: of a segment that of its place in its connection, of anything else
     /// its number.
-    pub(crate) fn name(&mut self, host: u32, packet: &[u8], number: u64) -> FrameName {
-        self.segment(host, packet).unwrap_or(FrameName::nth(number))
+    pub(crate) fn name(&mut self, host: u32, packet: &[u8], number: u64) -> Named {
+        self.segment(host, packet).unwrap_or(FrameName::nth(number).into())
     }
 
-    fn segment(&mut self, host: u32, packet: &[u8]) -> Option<FrameName> {
+    fn segment(&mut self, host: u32, packet: &[u8]) -> Option<Named> {
         let Headers { source, destination, facts, opens } = Headers::read(packet)?;
         let key = [source.min(destination), source.max(destination)];
         let known = self.connections.get_mut(&key);
@@ -140,8 +140,12 @@ mod tests {
     fn what_is_no_segment_goes_by_its_number() {
         let mut naming = Naming::default();
         for bytes in [&[][..], &[0x45; 12], &[0x60; 60], &packet(1, 2, 100, 0, ACK, 0)[..30]] {
-            assert_eq!(naming.name(0, bytes, 9), FrameName::nth(9));
+            assert_eq!(naming.name(0, bytes, 9), FrameName::nth(9).into());
         }
-        assert_eq!(naming.name(0, &packet(1, 2, 100, 0, ACK, 5), 4), FrameName::nth(4), "nobody saw its SYN");
+        assert_eq!(
+            naming.name(0, &packet(1, 2, 100, 0, ACK, 5), 4),
+            FrameName::nth(4).into(),
+            "nobody saw its SYN"
+        );
     }
 }

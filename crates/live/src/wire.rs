@@ -14,7 +14,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::net::Ipv4Addr;
 
-use mqttlab_net::{self as net, Fate, FrameName, Link, LinkSpec};
+use mqttlab_net::{self as net, Fate, Link, LinkSpec, Named};
 use mqttlab_plan::{Hop, PathPlan, Plan};
 use mqttlab_recording::{Cause, Direction, Frame, FrameFate};
 use mqttlab_units::{Bytes, Duration, Instant, Seed};
@@ -97,7 +97,7 @@ struct Route {
 struct Flight {
     bytes: Vec<u8>,
     number: u64,
-    name: FrameName,
+    named: Named,
     from: usize,
     to: usize,
     path: usize,
@@ -143,8 +143,8 @@ impl Wire {
         let mut buffer = self.spare.pop().unwrap_or_default();
         buffer.clear();
         buffer.extend_from_slice(bytes);
-        let name = self.naming.name(from as u32, bytes, number);
-        self.proceed(Flight { bytes: buffer, number, name, from, to, path, hop: 0 }, at, witness);
+        let named = self.naming.name(from as u32, bytes, number);
+        self.proceed(Flight { bytes: buffer, number, named, from, to, path, hop: 0 }, at, witness);
     }
 
     /// The next frame that is due at its receiver; moves everything else that happens until `now` along. To be
@@ -184,7 +184,7 @@ impl Wire {
             self.record_direct(&flight, at, witness);
             return self.schedule(flight, at);
         };
-        let fate = self.links[link].offer(at, Bytes(flight.bytes.len() as u64), flight.name);
+        let fate = self.links[link].offer(at, Bytes(flight.bytes.len() as u64), flight.named.name);
         self.record(&flight, link, at, fate, witness);
         let Fate::Delivered(delivery) = fate else { return self.spare.push(flight.bytes) };
         flight.hop += 1;
@@ -192,8 +192,8 @@ impl Wire {
             flight.bytes[(bit / 8) as usize] ^= 0x80 >> (bit % 8);
         }
         if let Some(copy_at) = delivery.duplicate_at {
-            let (bytes, name) = (flight.bytes.clone(), flight.name.copy());
-            let copy = Flight { bytes, name, number: self.number(), ..flight };
+            let named = Named { name: flight.named.name.copy(), ..flight.named };
+            let copy = Flight { bytes: flight.bytes.clone(), named, number: self.number(), ..flight };
             self.schedule_arrival(copy, at, copy_at);
         }
         self.schedule_arrival(flight, at, delivery.at);
@@ -284,6 +284,7 @@ impl Wire {
             delivered: None,
             fate: FrameFate::Delivered,
             cause: Cause::None,
+            repetition: flight.named.repetition,
         }
     }
 }

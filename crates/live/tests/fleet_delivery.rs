@@ -33,7 +33,8 @@ fn every_qos_and_version_reaches_every_other_at_the_lesser_qos() {
         assert!(row["sent_ns"].as_i64() >= row["intended_ns"].as_i64());
         assert!(row["received_ns"].as_i64() > row["sent_ns"].as_i64());
     }
-    let expected = [("close", 18), ("connack", 18), ("connect", 18), ("suback", 9), ("subscribe", 9)];
+    let expected =
+        [("close", 18), ("connack", 18), ("connect", 18), ("suback", 9), ("subscribe", 9), ("tcp_info", 18)];
     assert_eq!(evidence.events(), expected.into());
 }
 

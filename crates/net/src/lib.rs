@@ -14,6 +14,6 @@ mod spec;
 
 pub use fate::{Cause, Delivery, Fate};
 pub use link::{Link, LinkCounters};
-pub use name::{FrameName, TcpFacts, TcpNames};
+pub use name::{FrameName, Named, TcpFacts, TcpNames};
 pub use network::{Network, Output, Stage};
 pub use spec::{DelayLaw, DelaySpec, LinkSpec, LossPlace, LossSpec, QueueSpec, ReorderSpec};

@@ -13,6 +13,16 @@ use mqttlab_units::Seed;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FrameName(pub(crate) u64);
 
+/// A frame's name, and whether what it carries is sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Named {
+    /// The name.
+    pub name: FrameName,
+    /// For a segment with data, SYN or FIN: 0 when it is sent for the first time, else which repetition it is among all
+    /// of its end's of the connection. `None` for everything else.
+    pub repetition: Option<u32>,
+}
+
 /// Names the frames of one TCP connection.
 ///
 /// A segment with data, SYN or FIN is named by its place in the stream; one that is sent again by how many were, too. A
@@ -77,7 +87,7 @@ impl TcpNames {
     }
 
     /// The name of the next segment, sent by the end that opened the connection (0) or by the other (1).
-    pub fn name(&mut self, from: usize, segment: &TcpFacts) -> FrameName {
+    pub fn name(&mut self, from: usize, segment: &TcpFacts) -> Named {
         let acknowledges = segment.ack.wrapping_sub(self.ends[1 - from].first.unwrap_or_default());
         let end = &mut self.ends[from];
         if segment.syn {
@@ -91,7 +101,15 @@ impl TcpNames {
             (Kind::Data, start, end.count_repetition(start, takes))
         };
         let place = u64::from(position) << 32 | u64::from(times) << 2 | kind as u64 | (from as u64) << 1;
-        FrameName(self.connection.index(place).0)
+        let repetition = (takes > 0).then_some(times);
+        Named { name: FrameName(self.connection.index(place).0), repetition }
+    }
+}
+
+impl From<FrameName> for Named {
+    /// Of a frame that is no TCP segment.
+    fn from(name: FrameName) -> Named {
+        Named { name, repetition: None }
     }
 }
 
@@ -163,6 +181,26 @@ mod tests {
         one.name(0, &data(101, 0));
         assert_eq!(one.name(0, &data(101, 50)), other.name(0, &data(101, 50)));
         assert_eq!(one.name(0, &data(151, 50)), other.name(0, &data(151, 50)));
+    }
+
+    #[test]
+    fn what_is_sent_again_is_counted_and_bare_acknowledgements_are_not() {
+        let mut names = TcpNames::new(1, 0);
+        let syn = TcpFacts { seq: 100, ack: 0, length: 0, syn: true, fin: false };
+        let fin = TcpFacts { fin: true, ..data(201, 0) };
+        let sent = [
+            syn,
+            syn,
+            data(101, 50),
+            data(101, 0),
+            data(151, 50),
+            data(101, 50),
+            data(101, 0),
+            data(151, 50),
+        ];
+        let counted = sent.map(|segment| names.name(0, &segment).repetition);
+        assert_eq!(counted, [Some(0), Some(1), Some(0), None, Some(0), Some(2), None, Some(3)]);
+        assert_eq!([fin, fin].map(|segment| names.name(0, &segment).repetition), [Some(0), Some(4)]);
     }
 
     #[test]

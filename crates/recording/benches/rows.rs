@@ -141,6 +141,7 @@ impl Traffic {
             mqtt: data.then_some("PUBLISH"),
             marks: None,
             ack_rtt_ns: None,
+            repetition: None,
         }
     }
 }
@@ -190,6 +191,7 @@ fn frame(number: u32) -> Frame {
         delivered: Some(at(1_001_000)),
         fate: FrameFate::Delivered,
         cause: mqttlab_recording::Cause::None,
+        repetition: None,
     }
 }
 

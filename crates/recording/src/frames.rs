@@ -155,6 +155,7 @@ impl<'a> PacketRow<'a> {
             mqtt: headers.mqtt,
             marks: headers.marks,
             ack_rtt_ns: headers.ack_rtt_ns,
+            repetition: frame.repetition,
         }
     }
 }

@@ -188,6 +188,9 @@ words! {
         Note = "note",
         /// A connection was closed as planned.
         Close = "close",
+        /// What the kernel had counted of a client's connection just before its socket was closed; the detail is a JSON
+        /// object: `port` (the client's), `total_retrans`, `rtt_us`, `rto_us` (`tcpi_…` of tcp(7)).
+        TcpInfo = "tcp_info",
     }
 }
 
@@ -262,6 +265,8 @@ record! {
         pub fate: FrameFate,
         /// Why, where the fate is not that it was delivered.
         pub cause: Cause,
+        /// For a segment with data, SYN or FIN: 0, or which of its sender's repetitions on this connection it is.
+        pub repetition: Option<u32>,
     }
 }
 

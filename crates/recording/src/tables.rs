@@ -137,6 +137,11 @@ table! {
         /// From the data segment that this one acknowledges until this one, both where they came to their first
         /// link; the way back is not in it. Empty where the data was sent more than once.
         pub ack_rtt_ns: Option<u64>,
+        /// For a segment with data, SYN or FIN: 0 where it is sent for the first time, else which of its sender's
+        /// repetitions on this connection it is, from 1, as read off sequence numbers where it came to its first link;
+        /// the same on every link. Empty for other frames, in imports, and in recordings of schema 1. A copy that a
+        /// link made has the number of its original: it was not sent again.
+        pub repetition: Option<u32>,
     }
 }
 

@@ -152,6 +152,7 @@ fn packet<'a>(values: &mut Values<'_>, words: &[&'a str; 4]) -> PacketRow<'a> {
         mqtt: word(values.some()),
         marks: word(values.some()),
         ack_rtt_ns: values.some(),
+        repetition: values.some().map(|value| value as u32),
     }
 }
 
@@ -193,6 +194,7 @@ fn compare(made: &PacketRow<'_>, back: &Row) {
         ("mqtt", word(made.mqtt)),
         ("marks", word(made.marks)),
         ("ack_rtt_ns", long(made.ack_rtt_ns)),
+        ("repetition", int(made.repetition)),
     ];
     assert_eq!(back.len(), expected.len());
     for (name, expected) in expected {

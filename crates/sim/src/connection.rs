@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mqttlab_net::{FrameName, TcpFacts, TcpNames};
+use mqttlab_net::{Named, TcpFacts, TcpNames};
 use mqttlab_tcp::{Endpoint, Flags, Profile, Role, Segment, Seq, State};
 use mqttlab_units::{Instant, Seed};
 
@@ -60,7 +60,7 @@ pub(crate) struct Connection {
 
 impl Connection {
     /// The name of the next segment from this side.
-    pub(crate) fn name(&mut self, from: Side, segment: &Segment) -> FrameName {
+    pub(crate) fn name(&mut self, from: Side, segment: &Segment) -> Named {
         self.names.name(
             from as usize,
             &TcpFacts {

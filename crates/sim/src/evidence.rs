@@ -264,6 +264,7 @@ fn row<'a>(
         mqtt,
         marks,
         ack_rtt_ns: None,
+        repetition: frame.repetition,
     }
 }
 

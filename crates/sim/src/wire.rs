@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use mqttlab_net::radio::{Medium, StationCounters};
-use mqttlab_net::{self as net, Fate, FrameName, Link, Network, Output, Stage};
+use mqttlab_net::{self as net, Fate, Link, Named, Network, Output, Stage};
 use mqttlab_plan::{Hop, NetworkKind, Plan};
 use mqttlab_tcp::Segment;
 use mqttlab_units::{Bytes, Instant};
@@ -47,6 +47,8 @@ pub(crate) struct Frame {
     pub(crate) segment: Segment,
     /// Position of its payload in the stream; `None` without payload.
     pub(crate) offset: Option<u64>,
+    /// As the recording counts it.
+    pub(crate) repetition: Option<u32>,
     pub(crate) hops: u8,
     /// Where nothing is in its way, the number of what stands for that.
     bare: Option<usize>,
@@ -154,7 +156,7 @@ impl Wire {
         &mut self,
         now: Instant,
         path: usize,
-        name: FrameName,
+        named: Named,
         (connection, from): (u32, Side),
         segment: &Segment,
         offset: Option<u64>,
@@ -165,6 +167,7 @@ impl Wire {
             from,
             segment: *segment,
             offset,
+            repetition: named.repetition,
             hops: self.paths[path].hops,
             bare: self.paths[path].bare,
             outstanding: 1,
@@ -180,7 +183,7 @@ impl Wire {
                 self.frames.len() as u32 - 1
             }
         };
-        self.network.handle(now, place.into(), name, path, Bytes(ip_bytes(segment).into()));
+        self.network.handle(now, place.into(), named.name, path, Bytes(ip_bytes(segment).into()));
     }
 
     /// Time has passed.

@@ -367,8 +367,8 @@ impl World {
         let offset = (segment.length > 0).then(|| end.sent_offset(segment)).flatten();
         connection.under_way += 1;
         let path = connection.paths[side as usize];
-        let name = connection.name(side, segment);
-        self.wire.send(self.now, path, name, (place, side), segment, offset);
+        let named = connection.name(side, segment);
+        self.wire.send(self.now, path, named, (place, side), segment, offset);
         self.observe();
     }
 

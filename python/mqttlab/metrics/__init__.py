@@ -34,6 +34,7 @@ from mqttlab.metrics.link import links
 from mqttlab.metrics.network import connections, network, round_trips
 from mqttlab.metrics.overhead import overhead
 from mqttlab.metrics.segments import publish_per_segment, segments_per_publish
+from mqttlab.metrics.sent_again import sent_again
 from mqttlab.metrics.statistics import batch_means_ci95
 from mqttlab.metrics.throughput import throughput
 
@@ -69,6 +70,7 @@ __all__ = [
     "publish_per_segment",
     "round_trips",
     "segments_per_publish",
+    "sent_again",
     "setup",
     "throughput",
 ]

@@ -9,13 +9,14 @@ from __future__ import annotations
 import polars as pl
 
 from mqttlab.metrics.application import application
+from mqttlab.metrics.network import network
 from mqttlab.recording import Recording
 
 KEYS = ("publisher_group", "subscriber_group", "qos")
 APPLICATION = ("latency_ms_mean", "latency_ms_p50", "latency_ms_p95", "latency_ms_p99", "messages_sent",
                "messages_delivered", "messages_lost", "messages_under_way", "messages_unknown", "disconnects")
-NETWORK = ("frames", "frame_bytes", "segments_with_payload", "retransmissions", "mqtt_packets",
-           "publish_per_segment_mean")
+NETWORK = ("frames", "bytes", "segments_with_payload", "retransmissions", "tcp_analysis_retransmissions",
+           "mqtt_packets", "publish_per_segment_mean")
 
 
 def compare(first: Recording, second: Recording) -> pl.DataFrame:
@@ -61,8 +62,7 @@ def _network(first: Recording, second: Recording) -> pl.DataFrame:
 
 
 def _of_run(recording: Recording) -> dict[str, float]:
-    table = recording.network_metrics
+    table = network(recording, ["run"])
     if table.is_empty():
         return {}
-    run = table.filter(pl.col("scope") == "run")
-    return dict(zip(run["metric"].to_list(), run["value"].to_list(), strict=True))
+    return {name: value for name, value in table.row(0, named=True).items() if name in NETWORK and value is not None}

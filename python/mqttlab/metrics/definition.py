@@ -51,6 +51,12 @@ def _efficiency(name: str, title: str, words: str) -> Metric:
 
 _WIRESHARK = "Wireshark 4.0 User's Guide, 7.5"
 
+
+def _flag(name: str, title: str, words: str) -> Metric:
+    return Metric(name=f"tcp_analysis_{name}", unit="segments", title=title, meaning=f"{words}.", source=_WIRESHARK,
+                  better="lower")
+
+
 def _part(name: str, title: str, meaning: str, source: str = "mqttlab") -> Metric:
     return Metric(name=f"{name}_ns", unit="ns", title=title, meaning=meaning, source=source, better="lower")
 
@@ -155,23 +161,33 @@ NETWORK: tuple[Metric, ...] = (
            meaning="Segments with the RST flag."),
     Metric(name="segments_with_payload", unit="segments", title="data segments", source="RFC 9293",
            meaning="TCP segments that carry payload, every copy."),
-    Metric(name="retransmissions", unit="segments", title="retrans.", better="lower", source=_WIRESHARK,
-           meaning="Segments sent again, of all kinds."),
-    Metric(name="retransmissions_percent", unit="%", title="retrans. %", better="lower",
-           meaning="Retransmissions in a hundred segments with payload."),
-    Metric(name="retransmissions_fast", unit="segments", title="fast", better="lower", source=_WIRESHARK,
-           meaning="Retransmissions that answer three equal acknowledgements within 20 ms."),
-    Metric(name="retransmissions_spurious", unit="segments", title="spurious", better="lower", source=_WIRESHARK,
-           meaning="Retransmissions of bytes whose acknowledgement had been sent before."),
-    Metric(name="retransmissions_timeout", unit="segments", title="timeout", better="lower",
-           meaning="Retransmissions that are neither fast nor spurious: a timer ran out, or a selective "
-                   "acknowledgement told the loss."),
-    Metric(name="segments_out_of_order", unit="segments", title="reordered", better="lower", source=_WIRESHARK,
-           meaning="Segments below the highest number that came too soon to be retransmissions."),
-    Metric(name="duplicate_acks", unit="segments", title="dup. ACKs", better="lower", source=_WIRESHARK,
-           meaning="Segments without data that repeat the acknowledgement before."),
-    Metric(name="zero_windows", unit="segments", title="zero window", better="lower", source=_WIRESHARK,
-           meaning="Segments that offer no receive window."),
+    Metric(name="retransmissions", unit="segments", title="sent again", better="lower", source="RFC 9293, RFC 6298",
+           meaning="Segments with data, SYN or FIN that their sender sent again, as sequence numbers on the first link "
+                   "show; of a client's connection what the kernel counts as `tcpi_total_retrans`. A link's copies are "
+                   "not among them. Not known of imports."),
+    Metric(name="retransmissions_percent", unit="%", title="sent again %", better="lower",
+           meaning="These in a hundred segments with data, SYN or FIN, every copy."),
+    Metric(name="retransmissions_fast", unit="segments", title="fast", better="lower", source="RFC 5681, 6675, 8985",
+           meaning="Of these, not spurious, those before which acknowledgements had come back that spoke for a loss: "
+                   "of something sent after the copy before, or three that repeat the segment's number."),
+    Metric(name="retransmissions_timer_or_probe", unit="segments", title="timer or probe", better="lower",
+           source="RFC 6298, RFC 8985",
+           meaning="Of these, not spurious, those for which no acknowledgement had given a reason: a retransmission "
+                   "timer or a loss probe sent them; frames do not tell which."),
+    Metric(name="retransmissions_spurious", unit="segments", title="spurious", better="lower",
+           meaning="Of these, those of which every byte had arrived undamaged at the receiver's host before they came "
+                   "to their first link."),
+    Metric(name="retransmissions_unknown", unit="segments", title="unknown", better="lower",
+           meaning="Of these, those of which the recording has no earlier copy."),
+    _flag("retransmissions", "retrans. (W)", "Segments that Wireshark calls retransmissions, of all kinds"),
+    _flag("fast_retransmissions", "fast (W)", "Of these, those that answer three equal acknowledgements within 20 ms"),
+    _flag("spurious_retransmissions", "spurious (W)",
+          "Of these, those of bytes whose acknowledgement had been sent before"),
+    _flag("out_of_order", "out of order (W)",
+          "Segments below the highest number that Wireshark takes for overtaken, because they came within the initial "
+          "round trip; many were sent again"),
+    _flag("duplicate_acks", "dup. ACKs (W)", "Segments without data that repeat the acknowledgement before"),
+    _flag("zero_windows", "zero window (W)", "Segments that offer no receive window"),
     Metric(name="rtt_ms_min", unit="ms", title="RTT min", better="lower", source="RFC 6298",
            meaning="Shortest round trip of the row's data: from a segment's coming to its first link until its "
                    "acknowledgement has arrived; segments that were sent once only."),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from mqttlab.metrics.sent_again import sent_again
 from mqttlab.recording import Recording
 
 FIN_SYN_RST = {"fin": 1, "syn": 2, "rst": 4}
@@ -21,7 +22,8 @@ def frames(recording: Recording) -> pl.DataFrame:
     """Every frame on every link of its path, without the copies that links make.
 
     Columns of ``packets``, without ``NOT_KEPT``; with ``towards`` (``to_broker`` or ``to_client``; null without TCP),
-    ``client`` and ``group`` (null where they are not known), ``marks`` as a list, on every link of the path,
+    ``client`` and ``group`` (null where they are not known), ``marks`` as a list and ``sent_again`` (of what the sender
+    sent again, why; else null), both on every link of the path,
     ``publishes`` and ``control_packets`` (how many became complete in the segment).
     """
     return recording.derived("frames", _frames)
@@ -36,6 +38,7 @@ def _frames(recording: Recording) -> pl.DataFrame:
     return (
         packets.drop(NOT_KEPT)
         .join(marks.unique("frame"), on="frame", how="left", maintain_order="left")
+        .join(sent_again(recording), on="frame", how="left", maintain_order="left")
         .join(connection_ends(recording, packets), on="connection", how="left", maintain_order="left")
         .with_columns(
             pl.col("marks").str.split(","),

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from mqttlab.metrics.frames import FIN_SYN_RST, frames, marked
+from mqttlab.metrics.sent_again import KINDS, is_counted
 from mqttlab.recording import Recording
 
 NS_PER_MS = 1e6
@@ -35,7 +36,8 @@ def network(recording: Recording, scopes: Sequence[str] = SCOPES) -> pl.DataFram
         return pl.DataFrame()
     samples = round_trips(recording)
     first = seen.filter(pl.col("hop") == 0)
-    parts = [_scope(scope, seen if scope == "link" else first, samples) for scope in scopes]
+    counts = is_counted(recording)
+    parts = [_scope(scope, seen if scope == "link" else first, samples, counts) for scope in scopes]
     return pl.concat(parts, how="diagonal")
 
 
@@ -98,7 +100,7 @@ def _timeout() -> pl.Expr:
     return smoothed + pl.max_horizontal(4 * variation, pl.col("rto_min_ms"))
 
 
-def _scope(scope: str, seen: pl.DataFrame, samples: pl.DataFrame) -> pl.DataFrame:
+def _scope(scope: str, seen: pl.DataFrame, samples: pl.DataFrame, counts_repetitions: bool) -> pl.DataFrame:
     """The rows of one scope: what the frames say, beside what the round trips say."""
     by = {
         "run": [], "direction": ["towards"], "link": ["link", "direction"], "group": ["group", "towards"],
@@ -107,7 +109,8 @@ def _scope(scope: str, seen: pl.DataFrame, samples: pl.DataFrame) -> pl.DataFram
     if scope in ("direction", "group", "connection"):
         seen = seen.filter(pl.all_horizontal(pl.col(name).is_not_null() for name in by))
     of_whom = [pl.col("client").first()] if scope == "connection" else []
-    counted = seen.group_by(by, maintain_order=True).agg(*of_whom, **_counts()) if by else seen.select(**_counts())
+    counts = _counts(counts_repetitions)
+    counted = seen.group_by(by, maintain_order=True).agg(*of_whom, **counts) if by else seen.select(**counts)
     # A link has no round trip of its own.
     if scope == "run":
         counted = counted.hstack(samples.select(**_round_trip()))
@@ -122,7 +125,7 @@ def _scope(scope: str, seen: pl.DataFrame, samples: pl.DataFrame) -> pl.DataFram
     return table.select(*keys, pl.exclude(keys)).sort(keys, nulls_last=False)
 
 
-def _counts() -> dict[str, pl.Expr]:
+def _counts(counts_repetitions: bool) -> dict[str, pl.Expr]:
     size = pl.col("frame_bytes").cast(pl.Int64)
     sent = pl.col("sent_ns").is_not_null()
     end_ns = pl.max_horizontal(pl.col("sent_ns").max(), pl.col("entered_ns").max())
@@ -142,6 +145,7 @@ def _counts() -> dict[str, pl.Expr]:
         "connections": pl.col("connection").drop_nulls().n_unique().cast(pl.Int64),
         "resets": (pl.col("flags") & FIN_SYN_RST["rst"] != 0).sum().cast(pl.Int64),
         "segments_with_payload": (pl.col("connection").is_not_null() & (pl.col("payload_bytes") > 0)).sum(),
+        **(_sent_again() if counts_repetitions else {}),
         **_marks(),
         "mqtt_packets": pl.col("control_packets").sum().cast(pl.Int64),
         "publish_packets": pl.col("publishes").sum().cast(pl.Int64),
@@ -149,19 +153,25 @@ def _counts() -> dict[str, pl.Expr]:
     }
 
 
-def _marks() -> dict[str, pl.Expr]:
-    again, fast, spurious = (
-        marked(name) for name in ("retransmission", "fast_retransmission", "spurious_retransmission"))
-    counted = {
-        "retransmissions": again,
-        "retransmissions_fast": fast,
-        "retransmissions_spurious": spurious,
-        "retransmissions_timeout": again & ~fast & ~spurious,
-        "segments_out_of_order": marked("out_of_order"),
-        "duplicate_acks": marked("duplicate_ack"),
-        "zero_windows": marked("zero_window"),
+def _sent_again() -> dict[str, pl.Expr]:
+    """What the sender sent again. There is no such thing in a recording that does not say so."""
+    kind, takes_room = pl.col("sent_again"), pl.col("repetition").is_not_null()
+    count = kind.is_not_null().sum()
+    return {
+        "retransmissions": count.cast(pl.Int64),
+        "retransmissions_percent": pl.when(takes_room.any()).then(100 * count / takes_room.sum()),
+        **{f"retransmissions_{name}": (kind == name).sum().cast(pl.Int64) for name in KINDS},
     }
-    return {name: mark.sum().cast(pl.Int64) for name, mark in counted.items()}
+
+
+def _marks() -> dict[str, pl.Expr]:
+    """Wireshark's opinion of the same frames."""
+    names = {
+        "retransmission": "retransmissions", "fast_retransmission": "fast_retransmissions",
+        "spurious_retransmission": "spurious_retransmissions", "out_of_order": "out_of_order",
+        "duplicate_ack": "duplicate_acks", "zero_window": "zero_windows",
+    }
+    return {f"tcp_analysis_{name}": marked(mark).sum().cast(pl.Int64) for mark, name in names.items()}
 
 
 def _round_trip() -> dict[str, pl.Expr]:
@@ -174,8 +184,7 @@ def _round_trip() -> dict[str, pl.Expr]:
 
 def _derived(counted: pl.DataFrame) -> pl.DataFrame:
     """What follows from the sums."""
-    data, carriers = pl.col("segments_with_payload"), pl.col("publish_segments")
+    carriers = pl.col("publish_segments")
     return counted.with_columns(
-        retransmissions_percent=pl.when(data > 0).then(100 * pl.col("retransmissions") / data),
         publish_per_segment_mean=pl.when(carriers > 0).then(pl.col("publish_packets") / carriers),
     ).drop("publish_segments")

@@ -10,26 +10,34 @@ from mqttlab.recording import Recording
 
 COLUMNS = (
     "frames", "bytes", "data_rate_kbit_s", "publish_frame_bytes_min", "publish_frame_bytes_mean",
-    "publish_frame_bytes_max", "retransmissions", "retransmissions_percent", "duplicate_acks", "rtt_ms_mean",
+    "publish_frame_bytes_max", "retransmissions", "retransmissions_percent", "retransmissions_fast",
+    "retransmissions_timer_or_probe", "retransmissions_spurious", "retransmissions_unknown", "rtt_ms_mean",
     "rtt_ms_p95", "publish_per_segment_mean", "frame_bytes_min", "frame_bytes_mean", "frame_bytes_max", "connections",
-    "resets", "segments_with_payload", "retransmissions_fast", "retransmissions_timeout", "retransmissions_spurious",
-    "segments_out_of_order", "zero_windows", "rtt_ms_min", "rtt_ms_max", "rto_ms_mean", "mqtt_packets",
-    "publish_packets",
+    "resets", "segments_with_payload", "rtt_ms_min", "rtt_ms_max", "rto_ms_mean", "mqtt_packets", "publish_packets",
+    "tcp_analysis_retransmissions", "tcp_analysis_fast_retransmissions", "tcp_analysis_spurious_retransmissions",
+    "tcp_analysis_out_of_order", "tcp_analysis_duplicate_acks", "tcp_analysis_zero_windows",
 )
 EFFICIENCY_WORDS = (
     "What part of the bytes on the link is the application's (S, R, T, bytes), and how many messages there are for a "
     "frame (S, R, T, messages): S of what the group's hosts sent, R of what they received, T of both, as Perez 2005 "
     "defines it.")
 SHORT_COLUMNS = (
-    "frames", "frame_bytes_mean", "data_rate_kbit_s", "retransmissions", "duplicate_acks", "resets", "rtt_ms_mean",
-    "rtt_ms_max", "rto_ms_mean", "publish_packets", "publish_per_segment_mean",
+    "frames", "frame_bytes_mean", "data_rate_kbit_s", "retransmissions", "tcp_analysis_duplicate_acks", "resets",
+    "rtt_ms_mean", "rtt_ms_max", "rto_ms_mean", "publish_packets", "publish_per_segment_mean",
 )
-NARROW_COLUMNS = ("frames", "retransmissions", "duplicate_acks", "rtt_ms_mean", "publish_per_segment_mean")
+NARROW_COLUMNS = ("frames", "retransmissions", "rtt_ms_mean", "publish_per_segment_mean")
 OVERHEAD_COLUMNS = ("publish_packets", *(metric.name for metric in metrics.OVERHEAD))
 EFFICIENCY_COLUMNS = ("group", *(metric.name for metric in metrics.EFFICIENCY))
 # Pages are read by people; the exports hold every connection and every link.
 CONNECTIONS_SHOWN = 100
 THROUGHPUTS_DRAWN = 4
+
+
+def columns(table: pl.DataFrame, wanted: tuple[str, ...]) -> tuple[str, ...]:
+    """The wanted columns; of a recording that does not know what was sent again, Wireshark's opinion instead."""
+    if "retransmissions" in table.columns or "tcp_analysis_retransmissions" in wanted:
+        return wanted
+    return tuple("tcp_analysis_retransmissions" if name == "retransmissions" else name for name in wanted)
 
 
 def labelled(table: pl.DataFrame) -> pl.DataFrame:

@@ -70,7 +70,7 @@ def terminal(recording: Recording, console: Console) -> None:
         console.print(_table("Links", links, of_links, units=wide))
     seen = network.labelled(metrics.network(recording, ("run", "direction")))
     if not seen.is_empty():
-        shown = network.SHORT_COLUMNS if wide else network.NARROW_COLUMNS
+        shown = network.columns(seen, network.SHORT_COLUMNS if wide else network.NARROW_COLUMNS)
         console.print(_table("Network layer", seen, ("of", *shown), units=wide))
     _print_verdict(recording, console)
 

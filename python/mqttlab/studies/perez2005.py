@@ -227,11 +227,7 @@ def _diverges(delivered: pl.DataFrame) -> bool:
 
 
 def _retransmissions(recording: Recording) -> float:
-    table = recording.network_metrics
-    if table.is_empty():
-        return 0.0
-    run = table.filter((pl.col("scope") == "run") & (pl.col("metric") == "retransmissions"))
-    return float(run["value"].sum())
+    return float(metrics.sent_again(recording).height)
 
 
 def published(directory: Path, name: str) -> pl.DataFrame:

@@ -6,7 +6,7 @@ use mqttlab_units::{Duration, Instant};
 
 use super::flags::{self, Half, Marks, Verdict};
 use super::protocol::{self, Protocol};
-use super::{Annotations, Completed, Direction, Gap, RttEstimator, Settings};
+use super::{Annotations, Completed, Direction, Gap, Settings};
 use crate::metrics::{Exchange, Tally};
 use crate::mqtt::{Connect, Context, Framer, Kind, Packet, Unseen, starts_as_connect};
 use crate::reassembly::{Payload, Piece, Reassembler, Sighting};
@@ -29,8 +29,6 @@ pub struct Connection {
     pub connect: Option<Box<Connect>>,
     /// SYN to the acknowledgment that completed the handshake.
     pub initial_rtt: Option<Duration>,
-    /// Smoothed round-trip time of each direction's sender.
-    pub smoothed_rtt: [Option<Duration>; 2],
     /// What was counted, by [`Direction`].
     pub directions: [Tally; 2],
 }
@@ -69,7 +67,6 @@ pub(super) struct Follower {
 #[derive(Debug)]
 struct Way {
     half: Half,
-    rtt: RttEstimator,
     stream: Reassembler,
     framer: Option<Framer>,
     from_start: bool,
@@ -98,7 +95,6 @@ impl Follower {
         let broker = settings.broker_ports.contains(&server.port);
         let way = || Way {
             half: Half::default(),
-            rtt: RttEstimator::new(settings.rto_min),
             stream: Reassembler::default(),
             framer: None,
             from_start: false,
@@ -167,7 +163,6 @@ impl Follower {
         self.handshake(segment);
         let seen = Sighting { time: segment.time, frame };
         let new_bytes = self.stream(direction, segment, payload, seen, found);
-        let rtt = &self.ways[direction as usize].rtt;
         Annotations {
             frame,
             connection: self.number,
@@ -175,7 +170,6 @@ impl Follower {
             verdict,
             initial_rtt: self.handshake.initial_rtt,
             new_bytes,
-            rto: rtt.smoothed().map(|_| rtt.timeout()),
             packets: &[],
         }
     }
@@ -193,14 +187,8 @@ impl Follower {
             forward.tally.in_flight_bytes.record(bytes.into());
         }
         if let Some(rtt) = verdict.ack_rtt {
-            forward.tally.ack_rtt_ns.record(rtt.as_ns());
-            if !verdict.ack_rtt_ambiguous {
-                reverse.rtt.sample(rtt);
-                reverse.tally.rto_ns.record(reverse.rtt.timeout().as_ns());
-            }
-        }
-        if verdict.marks.is_timeout_retransmission() {
-            forward.rtt.timed_out();
+            // A round trip is the data's, and counts in its direction, whoever shows it.
+            reverse.tally.ack_rtt_ns.record(rtt.as_ns());
         }
         verdict
     }
@@ -405,7 +393,6 @@ impl Follower {
             is_broker_s,
             connect: self.connect,
             initial_rtt: self.handshake.initial_rtt,
-            smoothed_rtt: [to_server.rtt.smoothed(), from_server.rtt.smoothed()],
             directions: [to_server.tally, from_server.tally],
         }
     }

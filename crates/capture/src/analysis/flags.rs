@@ -76,14 +76,6 @@ impl Marks {
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         Marks::ALL.iter().filter(move |(mark, _)| self.has(*mark)).map(|(_, name)| *name)
     }
-
-    /// Sent again because a timer ran out (retransmission timer, tail-loss probe) or in the slow start that
-    /// follows: a retransmission that is neither fast nor spurious.
-    pub const fn is_timeout_retransmission(self) -> bool {
-        self.has(Marks::RETRANSMISSION)
-            && !self.has(Marks::FAST_RETRANSMISSION)
-            && !self.has(Marks::SPURIOUS_RETRANSMISSION)
-    }
 }
 
 impl fmt::Display for Marks {

@@ -14,7 +14,6 @@
 mod connection;
 mod flags;
 mod protocol;
-mod rtt;
 mod unacknowledged;
 
 use std::collections::{BTreeMap, HashMap};
@@ -32,7 +31,6 @@ use connection::{Follower, Found};
 pub use connection::Connection;
 pub use flags::{Marks, Verdict};
 pub use protocol::Protocol;
-pub use rtt::RttEstimator;
 
 /// Towards the server or from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -61,8 +59,6 @@ impl Direction {
 pub struct Settings {
     /// Ports that brokers listen on.
     pub broker_ports: Vec<u16>,
-    /// Lower bound of the estimated retransmission timeout; Linux has 200 ms, RFC 6298 1 s.
-    pub rto_min: Duration,
     /// Bounds on memory.
     pub limits: Limits,
 }
@@ -78,11 +74,7 @@ pub struct Limits {
 
 impl Default for Settings {
     fn default() -> Self {
-        Settings {
-            broker_ports: vec![1883],
-            rto_min: Duration::from_ms(200),
-            limits: Limits { open_max: 65_536, finished_max: 10_000 },
-        }
+        Settings { broker_ports: vec![1883], limits: Limits { open_max: 65_536, finished_max: 10_000 } }
     }
 }
 
@@ -101,8 +93,6 @@ pub struct Annotations<'a> {
     pub initial_rtt: Option<Duration>,
     /// Payload bytes that had not been seen before.
     pub new_bytes: u64,
-    /// The sender's estimated retransmission timeout after this segment; `None` before a round trip was seen.
-    pub rto: Option<Duration>,
     /// MQTT packets of which the last missing byte came with this segment, in either direction: an acknowledgment
     /// can prove that bytes before them were never captured, and a SYN that an earlier connection is over.
     pub packets: &'a [Completed],

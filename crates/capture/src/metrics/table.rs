@@ -204,73 +204,79 @@ pub const METRICS: &[Metric] = &[
     count("handshakes", "Connections whose handshake was captured to its last acknowledgment.", TCP, |t| {
         t.handshakes
     }),
-    count("retransmissions", "Retransmissions of all kinds.", WIRESHARK, |t| t.marked(Marks::RETRANSMISSION)),
+    count("tcp_analysis_retransmissions", "Retransmissions of all kinds.", WIRESHARK, |t| {
+        t.marked(Marks::RETRANSMISSION)
+    }),
     count(
-        "retransmissions_fast",
+        "tcp_analysis_fast_retransmissions",
         "Those that answer three equal acknowledgments within 20 ms.",
         WIRESHARK,
         |t| t.marked(Marks::FAST_RETRANSMISSION),
     ),
-    count("retransmissions_spurious", "Those of bytes that had been acknowledged.", WIRESHARK, |t| {
-        t.marked(Marks::SPURIOUS_RETRANSMISSION)
-    }),
     count(
-        "retransmissions_timeout",
-        "Those that are neither fast nor spurious: a timer ran out.",
-        LINK,
-        |t| t.timeout_retransmissions,
+        "tcp_analysis_spurious_retransmissions",
+        "Those of bytes that had been acknowledged.",
+        WIRESHARK,
+        |t| t.marked(Marks::SPURIOUS_RETRANSMISSION),
     ),
     count(
-        "out_of_order",
+        "tcp_analysis_out_of_order",
         "Segments below the highest number that came too soon to be retransmissions.",
         WIRESHARK,
         |t| t.marked(Marks::OUT_OF_ORDER),
     ),
-    count("duplicate_acks", "Acknowledgments that repeat the one before, without data.", WIRESHARK, |t| {
-        t.marked(Marks::DUPLICATE_ACK)
+    count(
+        "tcp_analysis_duplicate_acks",
+        "Acknowledgments that repeat the one before, without data.",
+        WIRESHARK,
+        |t| t.marked(Marks::DUPLICATE_ACK),
+    ),
+    count(
+        "tcp_analysis_lost_segments",
+        "Segments before which something was not captured.",
+        WIRESHARK,
+        |t| t.marked(Marks::LOST_SEGMENT),
+    ),
+    count(
+        "tcp_analysis_ack_lost_segments",
+        "Acknowledgments of bytes that were never captured.",
+        WIRESHARK,
+        |t| t.marked(Marks::ACK_LOST_SEGMENT),
+    ),
+    count("tcp_analysis_zero_windows", "Segments that offer no window.", WIRESHARK, |t| {
+        t.marked(Marks::ZERO_WINDOW)
     }),
-    count("lost_segments", "Segments before which something was not captured.", WIRESHARK, |t| {
-        t.marked(Marks::LOST_SEGMENT)
-    }),
-    count("ack_lost_segments", "Acknowledgments of bytes that were never captured.", WIRESHARK, |t| {
-        t.marked(Marks::ACK_LOST_SEGMENT)
-    }),
-    count("zero_windows", "Segments that offer no window.", WIRESHARK, |t| t.marked(Marks::ZERO_WINDOW)),
-    count("zero_window_probes", "Single bytes sent against a closed window.", WIRESHARK, |t| {
+    count("tcp_analysis_zero_window_probes", "Single bytes sent against a closed window.", WIRESHARK, |t| {
         t.marked(Marks::ZERO_WINDOW_PROBE)
     }),
-    count("windows_full", "Segments that fill the window offered by the other side.", WIRESHARK, |t| {
-        t.marked(Marks::WINDOW_FULL)
-    }),
-    count("window_updates", "Segments that change only the window.", WIRESHARK, |t| {
+    count(
+        "tcp_analysis_windows_full",
+        "Segments that fill the window offered by the other side.",
+        WIRESHARK,
+        |t| t.marked(Marks::WINDOW_FULL),
+    ),
+    count("tcp_analysis_window_updates", "Segments that change only the window.", WIRESHARK, |t| {
         t.marked(Marks::WINDOW_UPDATE)
     }),
-    count("keep_alives", "TCP keep-alive segments.", WIRESHARK, |t| t.marked(Marks::KEEP_ALIVE)),
-    count("keep_alive_acks", "Answers to TCP keep-alive segments.", WIRESHARK, |t| {
+    count("tcp_analysis_keep_alives", "TCP keep-alive segments.", WIRESHARK, |t| t.marked(Marks::KEEP_ALIVE)),
+    count("tcp_analysis_keep_alive_acks", "Answers to TCP keep-alive segments.", WIRESHARK, |t| {
         t.marked(Marks::KEEP_ALIVE_ACK)
     }),
-    count("reused_ports", "SYNs between ends that had a connection before.", WIRESHARK, |t| {
+    count("tcp_analysis_reused_ports", "SYNs between ends that had a connection before.", WIRESHARK, |t| {
         t.marked(Marks::REUSED_PORTS)
     }),
     seconds(
-        "ack_rtt_s",
-        "From a data segment's oldest copy to its exact acknowledgment, of this direction's \
-         acknowledgments.",
+        "tcp_analysis_ack_rtt_s",
+        "From a data segment's oldest copy to its exact acknowledgment, both where they were captured; in \
+         the direction of the data, as every round trip.",
         WIRESHARK,
         |t| &t.ack_rtt_ns,
     ),
     seconds(
-        "initial_rtt_s",
+        "tcp_analysis_initial_rtt_s",
         "From the last SYN to the acknowledgment that completes the handshake.",
         WIRESHARK,
         |t| &t.initial_rtt_ns,
-    ),
-    seconds(
-        "rto_s",
-        "Retransmission timeout that this direction's sender would compute, after each round trip of a \
-         segment sent once.",
-        "RFC 6298",
-        |t| &t.rto_ns,
     ),
     Metric {
         name: "in_flight_bytes",

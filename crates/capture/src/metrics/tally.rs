@@ -119,20 +119,16 @@ pub struct Tally {
     pub rst: u64,
     /// How often each mark was set, by its bit; nothing before the first.
     marks: Option<Box<[u64; Marks::ALL.len()]>>,
-    /// Retransmissions by timeout.
-    pub timeout_retransmissions: u64,
     /// Connections (counted in the direction to the server).
     pub connections: u64,
     /// Connections whose SYN was captured (likewise).
     pub connections_with_syn: u64,
     /// Completed handshakes (likewise).
     pub handshakes: u64,
-    /// Data to its acknowledgment, ns; of this direction's acknowledgments.
+    /// Data of this direction to its acknowledgment, ns.
     pub ack_rtt_ns: Distribution,
     /// SYN to the acknowledgment that completes the handshake, ns (in the direction to the server).
     pub initial_rtt_ns: Distribution,
-    /// Estimated retransmission timeout after every sample, ns; of this direction's sender.
-    pub rto_ns: Distribution,
     /// Bytes in flight after each segment with payload.
     pub in_flight_bytes: Distribution,
     /// MQTT packets by type; index 0 is unused.
@@ -192,7 +188,6 @@ impl Tally {
         for (count, (mark, _)) in counts.iter_mut().zip(Marks::ALL) {
             *count += u64::from(marks.has(*mark));
         }
-        self.timeout_retransmissions += u64::from(marks.is_timeout_retransmission());
     }
 
     pub(crate) fn packet(&mut self, packet: &Packet) {
@@ -296,7 +291,7 @@ impl Tally {
         }
         add!(frames_larger_than_1514 ip_bytes segments tcp_frame_bytes tcp_bytes payload_bytes);
         add!(payload_bytes_unique missing_bytes segments_with_payload segments_below_highest holes);
-        add!(syn syn_ack fin rst timeout_retransmissions connections connections_with_syn handshakes);
+        add!(syn syn_ack fin rst connections connections_with_syn handshakes);
         add!(mqtt_bytes publish_dup skipped_bytes partial impossible);
     }
 
@@ -304,7 +299,7 @@ impl Tally {
         macro_rules! merge {
             ($($field:ident)*) => { $(self.$field.merge(&other.$field);)* };
         }
-        merge!(ack_rtt_ns initial_rtt_ns rto_ns in_flight_bytes publish_per_segment publish_starts_per_segment);
+        merge!(ack_rtt_ns initial_rtt_ns in_flight_bytes publish_per_segment publish_starts_per_segment);
         for (exchange, theirs) in &other.exchange_ns {
             self.exchanged_ns_mut(*exchange).merge(theirs);
         }

@@ -118,9 +118,15 @@ fn value(reading: &Reading, metric: &str, direction: &str) -> Option<Option<f64>
         "from_broker" => &analysis.directions[1],
         _ => &analysis.total,
     };
+    // The table has round trips in the direction of the acknowledgments, we have them in that of the data.
+    let acknowledged = match direction {
+        "to_broker" => &analysis.directions[1],
+        "from_broker" => &analysis.directions[0],
+        _ => &analysis.total,
+    };
     mark(tally, metric)
         .or_else(|| frames(reading, tally, metric))
-        .or_else(|| times(tally, metric))
+        .or_else(|| times(if metric.starts_with("ack_rtt") { acknowledged } else { tally }, metric))
         .or_else(|| mqtt(tally, metric))
 }
 

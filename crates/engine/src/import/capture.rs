@@ -217,6 +217,7 @@ impl<'a> Importer<'a> {
             delivered: Some(at),
             fate: FrameFate::Delivered,
             cause: Cause::None,
+            repetition: None,
         }
     }
 

@@ -427,6 +427,7 @@ impl Client {
 
     /// The connection is over.
     pub(super) fn lose(&mut self, turn: &mut Turn<'_>, loss: Loss) {
+        self.note_tcp_info(turn);
         let was = self.standing;
         let was_open = matches!(self.connection, Connection::Open { .. });
         self.stand(turn, Standing::Absent);
@@ -453,6 +454,18 @@ impl Client {
             self.give_up(turn, &loss);
         }
         self.set_timer(turn);
+    }
+
+    /// Records what the kernel has counted of the connection, while its socket is there to be asked.
+    fn note_tcp_info(&self, turn: &mut Turn<'_>) {
+        let (Connection::Opening { socket, .. } | Connection::Open { socket, .. }) = &self.connection else {
+            return;
+        };
+        // A kernel that does not say leaves no event; nothing of the run depends on it.
+        if let Ok(info) = socket::tcp_info(socket.as_fd()) {
+            turn.now = turn.shared.control.now();
+            turn.event(EventKind::TcpInfo, self.number, None, &info.to_string());
+        }
     }
 
     /// How long to wait before the next attempt, if there is to be one.

@@ -5,6 +5,8 @@ use std::mem;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
+use serde_json::{Value, json};
+
 /// Begins to connect; the socket becomes writable when it is done or has failed.
 pub(super) fn connect(socket: BorrowedFd<'_>, address: SocketAddr) -> io::Result<()> {
     // SAFETY: all-zero is a valid `sockaddr_storage`.
@@ -35,6 +37,39 @@ pub(super) fn take_error(socket: BorrowedFd<'_>) -> io::Result<()> {
         (0, error) => Err(io::Error::from_raw_os_error(error)),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// What the kernel has counted of a connection, for the recording (tcp(7), `TCP_INFO`).
+pub(super) fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<Value> {
+    // SAFETY: all-zero is a valid `tcp_info` and a valid `sockaddr_in`.
+    let (mut info, mut local): (libc::tcp_info, libc::sockaddr_in) =
+        unsafe { (mem::zeroed(), mem::zeroed()) };
+    let mut length = mem::size_of_val(&info) as libc::socklen_t;
+    let mut local_length = mem::size_of_val(&local) as libc::socklen_t;
+    let fd = socket.as_raw_fd();
+    // SAFETY: `info` and `local` are locals of the lengths that are said; the kernel writes no more than them.
+    let results = unsafe {
+        [
+            libc::getsockopt(
+                fd,
+                libc::IPPROTO_TCP,
+                libc::TCP_INFO,
+                (&raw mut info).cast::<libc::c_void>(),
+                &mut length,
+            ),
+            // The port is at the same place for IPv4 and IPv6.
+            libc::getsockname(fd, (&raw mut local).cast(), &mut local_length),
+        ]
+    };
+    if results != [0, 0] {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(json!({
+        "port": u16::from_be(local.sin_port),
+        "total_retrans": info.tcpi_total_retrans,
+        "rtt_us": info.tcpi_rtt,
+        "rto_us": info.tcpi_rto,
+    }))
 }
 
 /// Switches Nagle's algorithm off or on.

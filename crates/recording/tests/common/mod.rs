@@ -129,6 +129,7 @@ pub fn frame(number: u64, entered_ns: u64, direction: Direction) -> Frame {
         delivered: Some(at(entered_ns + 100)),
         fate: FrameFate::Delivered,
         cause: Cause::None,
+        repetition: None,
     }
 }
 
