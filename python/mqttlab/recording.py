@@ -35,6 +35,7 @@ TABLES = ("messages", "packets", "control_packets", "network_metrics", "events",
 # Columns that schema version 1 did not have: empty in its recordings. A test holds this list to docs/recording.md.
 ADDED: dict[str, dict[str, pl.DataType]] = {
     "messages": {"cause": pl.String()},
+    "packets": {"repetition": pl.UInt32()},
     "clients": {"under_way": pl.UInt64(), "unknown": pl.UInt64()},
 }
 

@@ -1,7 +1,7 @@
 //! Frames of our own recordings: what the sender did is told apart from what the links did.
 
 use mqttlab_capture::FrameWitness;
-use mqttlab_recording::{Cause, Direction, Frame, FrameAnalyser, FrameFate};
+use mqttlab_recording::{Cause, Direction, Frame, FrameAnalyser, FrameFate, Towards};
 use mqttlab_units::{Duration, Instant};
 
 const CLIENT: [u8; 4] = [10, 0, 0, 1];
@@ -116,9 +116,51 @@ fn a_copy_made_on_one_link_arrives_over_the_next() {
     witness.frame(&copy, &bytes);
     let second = Frame { hop: 1, delivered: Some(at(130)), ..original };
     let lost = Frame { fate: FrameFate::Dropped, delivered: None, ..second };
-    witness.frame(&lost, &[]);
-    witness.frame(&Frame { frame: 4, ..second }, &[]);
+    witness.frame(&lost, &bytes);
+    witness.frame(&Frame { frame: 4, ..second }, &bytes);
     assert_eq!(completed(&mut witness), [(Some(130_000_000), 1)]);
+}
+
+#[test]
+fn frames_on_later_links_keep_the_number_of_their_connection_when_its_ports_are_used_again() {
+    let mut witness = connected();
+    let data = packet(true, ACK, 1000, 5000, &PING);
+    let bare = packet(true, ACK, 1000, 5000, &[]);
+    let [first_data, first_bare] = [3, 4].map(|number| Frame { hops: 2, ..frame(number, true, 60, &data) });
+    witness.frame(&first_data, &data);
+    witness.frame(&first_bare, &bare);
+    let syn = packet(true, SYN, 77_000, 0, &[]);
+    let reused = Frame { hops: 2, ..frame(5, true, 70, &syn) };
+    assert_eq!(witness.frame(&reused, &syn).connection, Some(1));
+    let late = |frame: Frame| Frame { hop: 1, entered: at(80), ..frame };
+    let headers = witness.frame(&late(first_data), &data);
+    assert_eq!((headers.connection, headers.stream_offset), (Some(0), Some(0)));
+    let headers = witness.frame(&late(first_bare), &bare);
+    assert_eq!((headers.connection, headers.stream_offset), (Some(0), None), "a bare acknowledgement");
+    assert_eq!(witness.frame(&late(reused), &syn).connection, Some(1));
+    let next = packet(true, ACK, 77_001, 1, &PING);
+    let headers = witness.frame(&frame(6, true, 90, &next), &next);
+    assert_eq!((headers.connection, headers.stream_offset), (Some(1), Some(0)));
+}
+
+#[test]
+fn a_round_trip_counts_in_the_direction_of_the_data() {
+    let mut witness = connected();
+    let data = packet(true, ACK, 1000, 5000, &PING);
+    let ack = packet(false, ACK, 5000, 1002, &[]);
+    witness.frame(&frame(3, true, 60, &data), &data);
+    witness.frame(&frame(4, false, 90, &ack), &ack);
+    completed(&mut witness);
+    let mut seen = Vec::new();
+    witness.network_metrics(&mut |row| {
+        let trips = ["tcp_analysis_ack_rtt_s_count", "tcp_analysis_ack_rtt_s_max"].contains(&row.metric);
+        if row.scope == "direction" && trips {
+            seen.push((row.direction, (1000.0 * row.value).round()));
+        }
+    });
+    // The SYN, at 0, and the data; the broker's SYN, at 20.
+    let (to_broker, to_client) = (Some(Towards::Broker), Some(Towards::Client));
+    assert_eq!(seen, [(to_broker, 2000.0), (to_broker, 30.0), (to_client, 1000.0), (to_client, 20.0)]);
 }
 
 #[test]

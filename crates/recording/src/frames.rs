@@ -20,8 +20,7 @@ pub trait FrameAnalyser {
     /// Learns who is who, before the first frame.
     fn begin(&mut self, _layout: &Layout) {}
 
-    /// Reads one frame on one link. `bytes` is its IP packet, and empty when it was recorded on an earlier link
-    /// of the path; what is returned then is not used.
+    /// Reads one frame on one link. `bytes` is its IP packet.
     fn frame(&mut self, frame: &Frame, bytes: &[u8]) -> Headers<'_>;
 
     /// Hands out the control packets that are complete since the last call; after `end`, also those that never
@@ -178,19 +177,25 @@ struct Connection {
 
 impl FrameAnalyser for HeaderAnalyser {
     fn frame(&mut self, _: &Frame, bytes: &[u8]) -> Headers<'_> {
-        self.read(bytes).unwrap_or_default()
+        self.read(bytes, true).unwrap_or_default()
     }
 
     fn control_packets(&mut self, _: bool, _: &mut dyn FnMut(&ControlPacketRow<'_>)) {}
 }
 
 impl HeaderAnalyser {
-    /// `None` when the bytes are not an IP packet.
-    fn read(&mut self, bytes: &[u8]) -> Option<Headers<'_>> {
+    /// What the headers of a frame say by themselves: without the connection's number and the place in its stream, which
+    /// are known from where the sender put it on its first link.
+    pub fn passed_on(&mut self, bytes: &[u8]) -> Headers<'_> {
+        self.read(bytes, false).unwrap_or_default()
+    }
+
+    /// `None` when the bytes are not an IP packet. Without `follow` streams are left as they are.
+    fn read(&mut self, bytes: &[u8], follow: bool) -> Option<Headers<'_>> {
         let ip = Ip::read(bytes)?;
         let mut headers = Headers { ip_bytes: ip.bytes, protocol: ip.protocol, ..Headers::default() };
         match ip.protocol {
-            TCP => self.read_tcp(&ip, headers),
+            TCP => self.read_tcp(&ip, headers, follow),
             UDP => {
                 headers.source_port = u16_at(ip.payload, 0);
                 headers.destination_port = u16_at(ip.payload, 2);
@@ -201,26 +206,21 @@ impl HeaderAnalyser {
         }
     }
 
-    fn read_tcp<'a>(&'a mut self, ip: &Ip<'_>, headers: Headers<'a>) -> Option<Headers<'a>> {
+    fn read_tcp<'a>(&'a mut self, ip: &Ip<'_>, headers: Headers<'a>, follow: bool) -> Option<Headers<'a>> {
         let tcp = ip.payload;
         let Some(&[data_offset, flags]) = tcp.get(12..14) else { return Some(headers) };
         let header_bytes = usize::from(data_offset >> 4) * 4;
         let payload_bytes = ip.payload_bytes.saturating_sub(header_bytes as u32);
         let (source_port, destination_port) = (u16_at(tcp, 0)?, u16_at(tcp, 2)?);
         let seq = u32_at(tcp, 4)?;
-        let (connection, stream_offset) = self.place(
-            (ip.source, source_port),
-            (ip.destination, destination_port),
-            seq,
-            flags,
-            payload_bytes,
-        );
+        let ends = [(ip.source, source_port), (ip.destination, destination_port)];
+        let place = follow.then(|| self.place(ends, seq, flags, payload_bytes));
         let options = tcp.get(20..header_bytes.min(tcp.len())).unwrap_or_default();
         let timestamps = self.read_options(options);
         Some(Headers {
             source_port: Some(source_port),
             destination_port: Some(destination_port),
-            connection: Some(connection),
+            connection: place.map(|(connection, _)| connection),
             seq: Some(seq),
             ack: u32_at(tcp, 8).filter(|_| flags & ACK != 0),
             flags: Some(flags),
@@ -229,7 +229,7 @@ impl HeaderAnalyser {
             tsval: timestamps.map(|(value, _)| value),
             tsecr: timestamps.map(|(_, echo)| echo),
             sack: Some(self.sack.as_str()).filter(|sack| !sack.is_empty()),
-            stream_offset,
+            stream_offset: place.and_then(|(_, offset)| offset),
             ..headers
         })
     }
@@ -262,8 +262,7 @@ impl HeaderAnalyser {
     /// The connection's number, and where in its stream the segment's payload begins.
     fn place(
         &mut self,
-        source: ([u8; 16], u16),
-        destination: ([u8; 16], u16),
+        [source, destination]: [([u8; 16], u16); 2],
         seq: u32,
         flags: u8,
         payload_bytes: u32,
@@ -372,7 +371,7 @@ mod tests {
     }
 
     fn offset(analyser: &mut HeaderAnalyser, seq: u32, flags: u8, size: usize) -> Option<u64> {
-        analyser.read(&segment(seq, flags, &[], &vec![0; size])).unwrap().stream_offset
+        analyser.read(&segment(seq, flags, &[], &vec![0; size]), true).unwrap().stream_offset
     }
 
     #[test]
@@ -381,7 +380,7 @@ mod tests {
         options.extend([0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4]);
         let bytes = segment(5, ACK, &options, b"x");
         let mut analyser = HeaderAnalyser::default();
-        let headers = analyser.read(&bytes).unwrap();
+        let headers = analyser.read(&bytes, true).unwrap();
         assert_eq!((headers.tsval, headers.tsecr, headers.sack), (Some(7), Some(8), Some("1-2 3-4")));
         assert_eq!((headers.ack, headers.window, headers.payload_bytes), (Some(9), Some(256), 1));
     }
@@ -416,7 +415,7 @@ mod tests {
             if let Some(protocol) = bytes.get_mut(if six { 6 } else { 9 }) {
                 *protocol = TCP;
             }
-            let _ = HeaderAnalyser::default().read(&bytes);
+            let _ = HeaderAnalyser::default().read(&bytes, true);
         }
     }
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::error::{Context, Result};
-use crate::frames::{FrameAnalyser, Headers};
+use crate::frames::FrameAnalyser;
 use crate::gather::{for_each, ranges};
 use crate::layout::Layout;
 use crate::pcapng::PcapngWriter;
@@ -186,10 +186,9 @@ pub(crate) fn convert(
     }
     let mut tables = PacketTables::create(to)?;
     analyser.begin(layout);
-    let mut known = Known::default();
     for_each(from, Spool::Frames, |frame: Frame, bytes| {
         let headers = analyser.frame(&frame, bytes);
-        let row = PacketRow::new(&frame, &known.or_earlier(&frame, bytes, &headers));
+        let row = PacketRow::new(&frame, &headers);
         tables.packet(&row)?;
         hand_out(analyser, &mut tables, false)
     })?;
@@ -235,59 +234,6 @@ fn adopt(from: &Path, to: &Path, layout: &Layout) -> Result<Network> {
         fs::copy(from.join(name), to.join(name)).on("copy", &to.join(name))?;
     }
     Ok(Network { warnings: vec!["the links' counters were lost".into()], ..Network::default() })
-}
-
-/// Headers of frames that are under way, for the links on which they are recorded without bytes.
-#[derive(Default)]
-struct Known {
-    headers: BTreeMap<u64, (Headers<'static>, String, String)>,
-}
-
-impl Known {
-    /// The headers of a frame: its own when it has bytes, else those that an earlier link saw.
-    fn or_earlier<'a>(&'a mut self, frame: &Frame, bytes: &[u8], headers: &Headers<'a>) -> Headers<'a> {
-        let goes_on = frame.hop + 1 < frame.hops && frame.fate != FrameFate::Dropped;
-        if !bytes.is_empty() {
-            if goes_on {
-                self.remember(frame.frame, headers);
-            }
-            return *headers;
-        }
-        let Some((headers, sack, mqtt)) = self.headers.get(&frame.frame) else { return Headers::default() };
-        let word = |word: &'a String| Some(word.as_str()).filter(|word| !word.is_empty());
-        Headers { sack: word(sack), mqtt: word(mqtt), ..*headers }
-    }
-
-    fn remember(&mut self, frame: u64, headers: &Headers<'_>) {
-        if self.headers.len() >= KNOWN_FRAMES_MAX {
-            self.headers.pop_first();
-        }
-        let word = |word: Option<&str>| word.unwrap_or_default().to_string();
-        self.headers.insert(frame, (without_words(headers), word(headers.sack), word(headers.mqtt)));
-    }
-}
-
-/// The same headers, borrowing nothing.
-fn without_words(headers: &Headers<'_>) -> Headers<'static> {
-    Headers {
-        ip_bytes: headers.ip_bytes,
-        protocol: headers.protocol,
-        source_port: headers.source_port,
-        destination_port: headers.destination_port,
-        connection: headers.connection,
-        seq: headers.seq,
-        ack: headers.ack,
-        flags: headers.flags,
-        window: headers.window,
-        payload_bytes: headers.payload_bytes,
-        tsval: headers.tsval,
-        tsecr: headers.tsecr,
-        sack: None,
-        stream_offset: headers.stream_offset,
-        mqtt: None,
-        marks: None,
-        ack_rtt_ns: None,
-    }
 }
 
 /// One capture for each link that has frames, in the order in which they came to it.
@@ -383,8 +329,6 @@ fn plain(name: &str) -> String {
     name.chars().map(|c| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '-' }).collect()
 }
 
-/// Frames that are remembered while under way; the oldest is forgotten first.
-const KNOWN_FRAMES_MAX: usize = 1 << 18;
 /// A block is 2^24 ns, some 17 ms.
 const BLOCK_BITS: u32 = 24;
 /// Frames of a capture that are in memory at a time, without their bytes: some 100 MiB.

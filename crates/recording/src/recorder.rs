@@ -215,8 +215,7 @@ impl Sink {
         self.push(Spool::Resources, row, &[]);
     }
 
-    /// What became of a frame on one link. `bytes` is the IP packet; it may be empty for every hop but the one
-    /// that is pushed first.
+    /// What became of a frame on one link. `bytes` is the IP packet.
     pub fn frame(&mut self, row: &Frame, bytes: &[u8]) {
         self.push(Spool::Frames, row, bytes);
     }

@@ -307,20 +307,10 @@ words! {
         BurstLoss = "burst_loss",
         /// At least one of its bits was damaged.
         BitError = "bit_error",
-        /// Another station sent at the same time.
-        Collision = "collision",
         /// The last permitted retry failed.
         RetryLimit = "retry_limit",
         /// The receiver is out of reach.
         Unreachable = "unreachable",
-        /// The frame is larger than the link carries.
-        TooLarge = "too_large",
-        /// The link was down.
-        LinkDown = "link_down",
-        /// The run ended while it was under way.
-        RunEnded = "run_ended",
-        /// The receiving host did not take it.
-        HostRefused = "host_refused",
     }
 }
 

@@ -6,10 +6,10 @@ use super::{METRICS, Tally};
 use crate::analysis::{Analysis, Direction};
 
 /// Hands out every metric with a value: of the run, of its directions, and of each direction of each connection,
-/// whose client `client` tells. Zeros are left out where there are many tallies.
+/// of which `who` tells number and client by the analyser's number. Zeros are left out where there are many tallies.
 pub fn rows(
     analysis: &Analysis,
-    client: impl Fn(u32) -> Option<u32>,
+    who: impl Fn(u32) -> (u32, Option<u32>),
     emit: &mut dyn FnMut(&NetworkMetricRow<'_>),
 ) {
     let names: Vec<Vec<String>> = METRICS.iter().map(|metric| metric.names().collect()).collect();
@@ -36,12 +36,12 @@ pub fn rows(
         values(&analysis.directions[direction as usize], true, of);
     }
     for connection in &analysis.connections {
-        let number = connection.number as u32;
+        let (number, client) = who(connection.number as u32);
         for direction in Direction::BOTH {
             let of = NetworkMetricRow {
                 scope: "connection",
                 connection: Some(number),
-                client: client(number),
+                client,
                 direction: Some(towards(direction)),
                 ..run
             };

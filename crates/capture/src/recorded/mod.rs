@@ -56,7 +56,7 @@ struct Streams {
     under_way: BTreeMap<u64, Carried>,
 }
 
-/// What a frame that has more links to cross carries.
+/// What a frame that has more links to cross carries: bytes from `start` to `end` of a stream, or none.
 #[derive(Clone, Copy)]
 struct Carried {
     connection: u32,
@@ -120,9 +120,13 @@ impl FrameWitness {
             }
         }
         self.latest = carried;
-        let headers = self.headers.frame(frame, bytes);
-        let connection = carried.map(|carried| carried.connection).or(headers.connection);
-        Headers { connection, ..headers }
+        let headers = self.headers.passed_on(bytes);
+        // The numbers are those of its first link: its ports may be another connection's by now.
+        Headers {
+            connection: carried.map(|carried| carried.connection),
+            stream_offset: carried.filter(|carried| carried.end > carried.start).map(|carried| carried.start),
+            ..headers
+        }
     }
 
     /// Names the packets that the last segment completed at its sender, and waits for their arrival.
@@ -147,9 +151,11 @@ impl Streams {
         self.join.expect(connection, completed.direction, completed.packet);
     }
 
-    /// A frame with payload sets out on its first link.
+    /// A segment sets out on its first link.
     fn set_out(&mut self, frame: &Frame, carried: Carried) {
-        self.join.sent(carried.connection, carried.direction, carried.start..carried.end);
+        if carried.end > carried.start {
+            self.join.sent(carried.connection, carried.direction, carried.start..carried.end);
+        }
         self.arrive(frame, carried);
         self.send_on(frame, carried);
     }
@@ -166,7 +172,8 @@ impl Streams {
 
     /// What the frame carries has arrived, if this was its last link.
     fn arrive(&mut self, frame: &Frame, carried: Carried) {
-        let whole = matches!(frame.fate, FrameFate::Delivered | FrameFate::Duplicated);
+        let whole =
+            carried.end > carried.start && matches!(frame.fate, FrameFate::Delivered | FrameFate::Duplicated);
         if let Some(delivered) = frame.delivered.filter(|_| whole && frame.hop + 1 >= frame.hops) {
             self.join.arrived(carried.connection, carried.direction, carried.start..carried.end, delivered);
         }
@@ -195,13 +202,11 @@ impl FrameAnalyser for FrameWitness {
         let Some(seen) = self.sent(frame, bytes) else { return self.headers.frame(frame, bytes) };
         self.expect_packets();
         let headers = self.headers.frame(frame, bytes);
-        if let Some(start) = headers.stream_offset {
-            let end = start + u64::from(headers.payload_bytes);
-            let Seen { connection, direction, .. } = seen;
-            let carried = Carried { connection, direction, start, end };
-            self.latest = Some(carried);
-            self.streams.set_out(frame, carried);
-        }
+        let Seen { connection, direction, .. } = seen;
+        let (start, length) = headers.stream_offset.map_or((0, 0), |start| (start, headers.payload_bytes));
+        let carried = Carried { connection, direction, start, end: start + u64::from(length) };
+        self.latest = Some(carried);
+        self.streams.set_out(frame, carried);
         let word = |text| Some(text).filter(|text: &&str| !text.is_empty());
         Headers {
             connection: Some(seen.connection),
@@ -229,7 +234,8 @@ impl FrameAnalyser for FrameWitness {
 
     fn network_metrics(&mut self, emit: &mut dyn FnMut(&NetworkMetricRow<'_>)) {
         if let Some(analysis) = &self.analysis {
-            metrics::rows(analysis, |connection| self.streams.client_of.get(&connection).copied(), emit);
+            let client_of = &self.streams.client_of;
+            metrics::rows(analysis, |number| (number, client_of.get(&number).copied()), emit);
         }
     }
 }

@@ -14,7 +14,8 @@ use crate::segment::{Bits, Endpoint, Options, Segment};
 /// Judges segments that have no bytes.
 pub struct SegmentWitness {
     analyser: Analyser,
-    client_of: HashMap<u32, u32>,
+    /// The simulator's number and the client of each connection, by the analyser's number.
+    known: HashMap<u32, (u32, u32)>,
     packets: Vec<PacketDescriptor>,
     marks: String,
 }
@@ -24,7 +25,7 @@ impl SegmentWitness {
     pub fn new(broker_ports: Vec<u16>) -> Self {
         SegmentWitness {
             analyser: Analyser::new(Settings { broker_ports, ..Settings::default() }),
-            client_of: HashMap::new(),
+            known: HashMap::new(),
             packets: Vec::new(),
             marks: String::new(),
         }
@@ -38,7 +39,7 @@ impl SegmentAnalyser for SegmentWitness {
         let annotations = self.analyser.segment(&read(seen), Payload::Packets(&self.packets));
         let verdict = annotations.verdict;
         if Bits(seen.flags).has(Bits::SYN) {
-            self.client_of.insert(annotations.connection as u32, seen.client);
+            self.known.insert(annotations.connection as u32, (seen.connection, seen.client));
         }
         self.marks.clear();
         if verdict.marks.0 != 0 {
@@ -52,7 +53,11 @@ impl SegmentAnalyser for SegmentWitness {
 
     fn network_metrics(&mut self, emit: &mut dyn FnMut(&NetworkMetricRow<'_>)) {
         let analyser = std::mem::replace(&mut self.analyser, Analyser::new(Settings::default()));
-        metrics::rows(&analyser.finish(), |connection| self.client_of.get(&connection).copied(), emit);
+        let who = |number| match self.known.get(&number) {
+            Some(&(connection, client)) => (connection, Some(client)),
+            None => (number, None),
+        };
+        metrics::rows(&analyser.finish(), who, emit);
     }
 }
 

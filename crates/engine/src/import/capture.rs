@@ -402,7 +402,8 @@ impl<'a> Importer<'a> {
         self.write_gaps()?;
         let mut outcome = Ok(());
         let untimed = self.seen.is_untimed();
-        metrics::rows(&analysis, |connection| self.conversations.client(connection), &mut |row| {
+        let who = |number| (number, self.conversations.client(number));
+        metrics::rows(&analysis, who, &mut |row| {
             // Times and rates are of no worth where some frame has no time.
             let timed = row.metric.ends_with("_s") || row.metric.contains("_s_");
             if outcome.is_ok() && !(untimed && timed) {
