@@ -20,6 +20,7 @@ use mqttlab_units::{Duration, Instant};
 
 use crate::clock::Clock;
 use crate::namespaces::Namespace;
+use crate::naming::Naming;
 use crate::netlink;
 use crate::poller::{Poller, Waker};
 use crate::port;
@@ -79,6 +80,7 @@ impl LoopbackWitness {
             broker_port: setting.broker_port,
             pattern: pattern(setting.host, setting.link),
             latest: Instant::ZERO,
+            naming: Naming::default(),
             seen: Seen::default(),
             buffer: vec![0; FRAME_BYTES_MAX].into(),
         };
@@ -122,6 +124,8 @@ struct Reader {
     pattern: Frame,
     /// The time of the last frame.
     latest: Instant,
+    /// Which tells what is sent again.
+    naming: Naming,
     seen: Seen,
     buffer: Box<[u8]>,
 }
@@ -147,7 +151,9 @@ impl Reader {
         let now = self.clock.now();
         let at = stamp_ns.map_or(now, |stamp| self.clock.at_unix_ns(stamp)).min(now).max(self.latest);
         self.latest = at;
+        let named = self.naming.name(u32::from(self.pattern.from_host), packet, self.seen.frames);
         let frame = Frame {
+            repetition: named.repetition,
             direction: if to_broker { Direction::Up } else { Direction::Down },
             frame: NUMBERED_FROM + self.seen.frames,
             frame_bytes: length as u32,
@@ -178,6 +184,7 @@ fn pattern(host: u16, link: u16) -> Frame {
         delivered: None,
         fate: FrameFate::Delivered,
         cause: Cause::None,
+        repetition: None,
     }
 }
 
