@@ -165,9 +165,10 @@ impl Link {
     fn transmit(&mut self, now: Instant, frame: Bytes, lost: Option<Cause>, draws: Draws) -> Fate {
         let serialization = self.rate_bit_s.map_or(Duration::ZERO, |rate| rate.serialization_time(frame));
         let start = now.max(self.busy_until);
-        let sent = start + serialization;
+        // At 1 bit/s a long queue leaves after the end of time: no run lasts until then.
+        let sent = start.saturating_add(serialization);
         self.busy_until = sent;
-        self.counters.busy += serialization;
+        self.counters.busy = self.counters.busy.saturating_add(serialization);
         let at = self.arrival(sent, &draws);
         self.queue.push(if self.queue.limits.counts_delay_line { at } else { sent }, frame);
         let waiting = self.queue.frames.len() as u32;
@@ -182,7 +183,7 @@ impl Link {
                 sent,
                 at,
                 corrupted_bit: draws.corrupted_bit,
-                duplicate_at: draws.copy_delay.map(|delay| self.ordered(sent + delay).max(at)),
+                duplicate_at: draws.copy_delay.map(|delay| self.ordered(sent.saturating_add(delay)).max(at)),
             },
         )
     }
@@ -205,7 +206,7 @@ impl Link {
         if draws.overtakes {
             return sent;
         }
-        let at = self.ordered(sent + draws.delay);
+        let at = self.ordered(sent.saturating_add(draws.delay));
         self.last_arrival = self.last_arrival.max(at);
         at
     }

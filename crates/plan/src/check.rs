@@ -7,7 +7,7 @@ use std::fmt;
 
 use mqttlab_net::radio::MediumSpec;
 
-use crate::{Arrival, Backend, Group, Hop, NetworkKind, Payload, Plan, SCHEMA};
+use crate::{Backend, Group, Hop, NetworkKind, Plan, SCHEMA, bounds};
 
 /// Why a plan is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +39,7 @@ pub(crate) fn check(plan: &Plan) -> Result<(), PlanError> {
     require(!plan.hosts.is_empty(), "hosts", || "is empty, but a run needs a host".into())?;
     require(!plan.groups.is_empty(), "groups", || "is empty, but a run needs clients".into())?;
     require(!plan.phases.duration.is_zero(), "phases.duration_ns", || "is 0, but must be positive".into())?;
+    bounds::check(plan)?;
     host_exists(plan, plan.broker.host, "broker.host")?;
     check_media(plan)?;
     check_paths(plan)?;
@@ -95,8 +96,9 @@ fn check_media(plan: &Plan) -> Result<(), PlanError> {
 
 fn check_group(plan: &Plan, group: &Group, place: &str) -> Result<(), PlanError> {
     require(group.count > 0, &format!("{place}.count"), || "is 0, but must be at least 1".into())?;
-    let last = group.host + group.host_step * (group.count as usize - 1);
-    host_exists(plan, last, &format!("{place}.host"))?;
+    let last =
+        group.host_step.checked_mul(group.count as usize - 1).and_then(|all| all.checked_add(group.host));
+    host_exists(plan, last.unwrap_or(usize::MAX), &format!("{place}.host"))?;
     for host in (0..group.count as usize).map(|i| group.host + i * group.host_step) {
         check_route(plan, host, place)?;
         if group.host_step == 0 {
@@ -111,25 +113,7 @@ fn check_group(plan: &Plan, group: &Group, place: &str) -> Result<(), PlanError>
     }
     let Some(publish) = &group.publish else { return Ok(()) };
     qos(publish.qos, &format!("{place}.publish.qos"))?;
-    require(publish.topics > 0, &format!("{place}.publish.topics"), || {
-        "is 0, but must be at least 1".into()
-    })?;
-    let positive = match publish.arrival {
-        Arrival::Constant { interval_ns } | Arrival::Poisson { mean_interval_ns: interval_ns } => {
-            interval_ns > 0
-        }
-        Arrival::Burst { size, interval_ns, .. } => size > 0 && interval_ns > 0,
-        Arrival::BackToBack => true,
-    };
-    require(positive, &format!("{place}.publish.arrival"), || "has a zero interval or size".into())?;
-    // 268 435 455 is the largest remaining length (MQTT 3.1.1 §2.2.3); the lab stops at 10 MB payloads by scenario.
-    let bytes = match &publish.payload {
-        Payload::Fixed { bytes } | Payload::Random { bytes } | Payload::File { bytes, .. } => *bytes,
-        Payload::Gps | Payload::Image => 0,
-    };
-    require(bytes <= 268_000_000, &format!("{place}.publish.payload"), || {
-        format!("has {bytes} B, but MQTT carries at most 268 000 000 B")
-    })
+    require(publish.topics > 0, &format!("{place}.publish.topics"), || "is 0, but must be at least 1".into())
 }
 
 /// On an emulated network every client host needs a way to the broker and back.
@@ -156,6 +140,6 @@ fn qos(level: u8, place: &str) -> Result<(), PlanError> {
     require(level <= 2, place, || format!("is QoS {level}, but must be 0, 1 or 2"))
 }
 
-fn require(holds: bool, place: &str, problem: impl FnOnce() -> String) -> Result<(), PlanError> {
+pub(crate) fn require(holds: bool, place: &str, problem: impl FnOnce() -> String) -> Result<(), PlanError> {
     if holds { Ok(()) } else { Err(PlanError::Value { place: place.to_owned(), problem: problem() }) }
 }

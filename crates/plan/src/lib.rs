@@ -13,6 +13,7 @@
 
 mod arrivals;
 mod audience;
+mod bounds;
 mod check;
 mod group;
 mod host;

@@ -119,6 +119,9 @@ impl World {
         let group = self.group_of(number);
         let Some(relay) = &group.relay else { return };
         let copy = format!("{}{}", self.topics.name(topic), relay.topic_suffix);
+        if copy.len() > TOPIC_BYTES_MAX {
+            return;
+        }
         let copy = self.topics.number(&copy);
         let client = &mut self.clients[number as usize];
         let qos = self.groups[client.group as usize].relay_qos;
@@ -238,3 +241,6 @@ const RELAYED: u64 = 1 << 63;
 /// A back-to-back client has room for more while less than this waits for its socket, in bytes.
 const ROOM: u64 = 64 << 10;
 const MESSAGES_A_TURN: u32 = 1024;
+
+/// The longest topic (MQTT 5 §1.5.4): where copies of copies, each with a longer topic, end.
+const TOPIC_BYTES_MAX: usize = 65_535;

@@ -41,6 +41,11 @@ impl Instant {
         }
     }
 
+    /// The instant `length` later, or the end of time, which no run reaches.
+    pub const fn saturating_add(self, length: Duration) -> Instant {
+        Instant(self.0.saturating_add(length.0))
+    }
+
     /// The time since `earlier`, or `None` when `earlier` is later than `self`.
     pub const fn checked_since(self, earlier: Instant) -> Option<Duration> {
         match self.0.checked_sub(earlier.0) {
@@ -92,6 +97,11 @@ impl Duration {
     /// `self - other`, or zero when `other` is longer.
     pub const fn saturating_sub(self, other: Duration) -> Duration {
         Duration(self.0.saturating_sub(other.0))
+    }
+
+    /// `self + other`, or the longest duration there is.
+    pub const fn saturating_add(self, other: Duration) -> Duration {
+        Duration(self.0.saturating_add(other.0))
     }
 
     /// Whether this is no time at all.

@@ -130,6 +130,10 @@ impl Client {
     /// Republishes what has just arrived.
     pub(super) fn relay(&mut self, turn: &mut Turn<'_>, topic: &str, payload: &[u8]) {
         let Some(relay) = &self.plan(turn.shared).relay else { return };
+        // Copies of copies, each with a longer topic, end with the longest topic (MQTT 5 §1.5.4).
+        if topic.len() + relay.topic_suffix.len() > usize::from(u16::MAX) {
+            return;
+        }
         let qos = self.facts(turn.shared).relay_qos;
         let token = self.messages.add_relayed(topic, &relay.topic_suffix, payload);
         turn.tally.unacknowledged += i64::from(qos != Qos::AtMostOnce);

@@ -1,0 +1,305 @@
+//! The bounds of a plan: what lies beyond no experiment needs, and 64 bits of nanoseconds or a machine's memory do not
+//! hold.
+//!
+//! | what | bound |
+//! |---|---|
+//! | a length of time | 366 days |
+//! | a link's delay and jitter, a service time, a TCP timer | 1 h (the longest retransmission timeout: 24 h) |
+//! | hosts; links; media | 65,535; 65,000; 100 |
+//! | clients; topics (clients × topics); subscriptions (clients × filters) | 1,000,000; 5,000,000; 5,000,000 |
+//! | a message's payload; an MQTT string | 10 MB; 60,000 B as a pattern |
+//! | a socket's buffer | 64 MiB |
+//! | MTU | 576 to 65,535 B |
+//! | between two messages of a client | 1 us at least |
+//!
+//! Scenarios have the same bounds (`python/mqttlab/quantity.py`, `scenario/check.py`), with words for people.
+
+use std::collections::BTreeSet;
+
+use mqttlab_mqtt::topic;
+use mqttlab_net::LinkSpec;
+use mqttlab_net::radio::{MediumSpec, MobilitySpec, PlacementSpec};
+use mqttlab_units::Duration;
+
+use crate::check::{PlanError, require};
+use crate::{Arrival, Group, Hop, MqttPlan, Payload, Plan, Publish, TcpPlan};
+
+pub(crate) fn check(plan: &Plan) -> Result<(), PlanError> {
+    require(!plan.directory.as_os_str().is_empty(), "directory", || {
+        "is empty, but must name a directory".into()
+    })?;
+    let phases = &plan.phases;
+    for (name, length) in [
+        ("connect_timeout_ns", phases.connect_timeout),
+        ("warm_up_ns", phases.warm_up),
+        ("duration_ns", phases.duration),
+        ("cool_down_ns", phases.cool_down),
+    ] {
+        at_most(length, LONGEST, &format!("phases.{name}"))?;
+    }
+    within(plan.recording.resource_interval.as_ns(), MS, LONGEST.as_ns(), "recording.resource_interval_ns")?;
+    within(plan.live.workers.into(), 1, 64, "live.workers")?;
+    at_most(plan.live.latency_compensation.unwrap_or_default(), HOUR, "live.latency_compensation_ns")?;
+    at_most(plan.sim.client_wake_up, HOUR, "sim.client_wake_up_ns")?;
+    if let Some(stop) = &plan.sim.stop {
+        within(
+            stop.relative_accuracy_ppm.unwrap_or(1).into(),
+            1,
+            u64::MAX,
+            "sim.stop.relative_accuracy_ppm",
+        )?;
+        within(stop.messages_per_subscriber.unwrap_or(1), 1, u64::MAX, "sim.stop.messages_per_subscriber")?;
+    }
+    hosts(plan)?;
+    network(plan)?;
+    within(plan.broker.port.into(), 1, 65_535, "broker.port")?;
+    at_most(plan.broker.service.per_packet, HOUR, "broker.service.per_packet_ns")?;
+    at_most(plan.broker.service.per_copy, HOUR, "broker.service.per_copy_ns")?;
+    if let Some(process) = &plan.broker.process {
+        at_most(process.start_timeout, HOUR, "broker.process.start_timeout_ns")?;
+        within(process.command.len() as u64, 1, 10_000, "broker.process.command")?;
+    }
+    totals(plan)?;
+    for (index, one) in plan.groups.iter().enumerate() {
+        group(one, &format!("groups[{index}]"))?;
+    }
+    Ok(())
+}
+
+fn hosts(plan: &Plan) -> Result<(), PlanError> {
+    within(plan.hosts.len() as u64, 1, 65_535, "hosts")?;
+    let mut addresses = BTreeSet::new();
+    for (index, host) in plan.hosts.iter().enumerate() {
+        require(addresses.insert(host.address), &format!("hosts[{index}].address"), || {
+            format!("is {}, which another host has; give each its own", host.address)
+        })?;
+        tcp(&host.tcp, &format!("hosts[{index}].tcp"))?;
+    }
+    Ok(())
+}
+
+fn tcp(tcp: &TcpPlan, place: &str) -> Result<(), PlanError> {
+    within(tcp.rto_min.as_ns(), 1, HOUR.as_ns(), &format!("{place}.rto_min_ns"))?;
+    within(tcp.rto_max.as_ns(), tcp.rto_min.as_ns(), 24 * HOUR.as_ns(), &format!("{place}.rto_max_ns"))?;
+    if let Some(longest) = tcp.delayed_ack_max {
+        within(longest.as_ns(), 1, HOUR.as_ns(), &format!("{place}.delayed_ack_max_ns"))?;
+    }
+    within(tcp.initial_window_segments.into(), 1, 100, &format!("{place}.initial_window_segments"))?;
+    within(tcp.mss_bytes.unwrap_or(88).into(), 88, 65_495, &format!("{place}.mss_bytes"))?;
+    let (send, receive) = (tcp.send_buffer_bytes, tcp.receive_buffer_bytes);
+    for (name, bytes) in [("send_buffer_bytes", send), ("receive_buffer_bytes", receive)] {
+        within(bytes.unwrap_or(2048).into(), 2048, 1 << 26, &format!("{place}.{name}"))?;
+    }
+    within(tcp.syn_retries.into(), 0, 127, &format!("{place}.syn_retries"))?;
+    within(tcp.syn_linear_retries.into(), 0, 127, &format!("{place}.syn_linear_retries"))
+}
+
+fn network(plan: &Plan) -> Result<(), PlanError> {
+    let network = &plan.network;
+    within(network.mtu_bytes.into(), 576, 65_535, "network.mtu_bytes")?;
+    within(network.links.len() as u64, 0, 65_000, "network.links")?;
+    within(network.media.len() as u64, 0, 100, "network.media")?;
+    for (index, spec) in network.links.iter().enumerate() {
+        link(spec, network.mtu_bytes, &format!("network.links[{index}]"))?;
+    }
+    for (index, spec) in network.media.iter().enumerate() {
+        medium(spec, &format!("network.media[{index}]"))?;
+    }
+    for (index, path) in network.paths.iter().enumerate() {
+        within(path.hops.len() as u64, 0, 16, &format!("network.paths[{index}].hops"))?;
+        // Each stage of a path has a queue and a random stream of its own; once is enough.
+        let crossed: BTreeSet<String> = path.hops.iter().map(|hop: &Hop| format!("{hop:?}")).collect();
+        require(crossed.len() == path.hops.len(), &format!("network.paths[{index}].hops"), || {
+            "crosses one link or medium twice".into()
+        })?;
+    }
+    Ok(())
+}
+
+fn link(link: &LinkSpec, mtu_bytes: u32, place: &str) -> Result<(), PlanError> {
+    if let Some(rate) = link.rate_bit_s {
+        within(rate.as_bit_s(), 1, 100_000_000_000, &format!("{place}.rate_bit_s"))?;
+    }
+    within(link.overhead_bytes.into(), 0, 65_535, &format!("{place}.overhead_bytes"))?;
+    within(link.minimum_frame_bytes.into(), 0, 65_535, &format!("{place}.minimum_frame_bytes"))?;
+    at_most(link.delay.mean, HOUR, &format!("{place}.delay.mean_ns"))?;
+    at_most(link.delay.jitter, HOUR, &format!("{place}.delay.jitter_ns"))?;
+    within(
+        link.queue.limit_packets.unwrap_or(1).into(),
+        1,
+        u64::MAX,
+        &format!("{place}.queue.limit_packets"),
+    )?;
+    let largest = u64::from((mtu_bytes + link.overhead_bytes).max(link.minimum_frame_bytes));
+    within(
+        link.queue.limit_bytes.unwrap_or(largest),
+        largest,
+        u64::MAX,
+        &format!("{place}.queue.limit_bytes"),
+    )
+}
+
+fn medium(medium: &MediumSpec, place: &str) -> Result<(), PlanError> {
+    let phy = &medium.phy;
+    for (name, length) in [("preamble_ns", phy.preamble), ("slot_ns", phy.slot), ("sifs_ns", phy.sifs)] {
+        at_most(length, Duration::from_s(1), &format!("{place}.phy.{name}"))?;
+    }
+    if let Some(channel) = &medium.channel {
+        within(channel.mean_bad.as_ns(), 1_000, LONGEST.as_ns(), &format!("{place}.channel.mean_bad_ns"))?;
+    }
+    let field = format!("{place}.placement");
+    match &medium.placement {
+        PlacementSpec::Explicit { positions } => {
+            within(positions.len() as u64, 1, 65_535, &field)?;
+            for position in positions {
+                let far = position.x_mm.unsigned_abs().max(position.y_mm.unsigned_abs());
+                within(far, 0, FAR_MM, &field)?;
+            }
+        }
+        PlacementSpec::Grid { stations, spacing_mm } => {
+            within(u64::from(*stations), 1, 65_535, &field)?;
+            within(*spacing_mm, 0, FAR_MM, &field)?;
+        }
+        PlacementSpec::Random { stations, width_mm, height_mm } => {
+            within(u64::from(*stations), 1, 65_535, &field)?;
+            within(*width_mm.max(height_mm), 1, FAR_MM, &field)?;
+            within(*width_mm.min(height_mm), 1, FAR_MM, &field)?;
+        }
+    }
+    if let MobilitySpec::RandomWaypoint { width_mm, height_mm, speed_max_mm_s, pause, refresh, .. } =
+        &medium.mobility
+    {
+        let field = format!("{place}.mobility");
+        // In a smaller field a walk has more turns than a second has microseconds.
+        within(*width_mm, 1_000, FAR_MM, &field)?;
+        within(*height_mm, 1_000, FAR_MM, &field)?;
+        within(*speed_max_mm_s, 1, 1_000_000, &field)?;
+        at_most(*pause, LONGEST, &field)?;
+        within(refresh.as_ns(), 1_000, LONGEST.as_ns(), &field)?;
+    }
+    Ok(())
+}
+
+/// What takes memory before anything starts.
+fn totals(plan: &Plan) -> Result<(), PlanError> {
+    let (mut clients, mut topics, mut filters) = (0_u64, 0_u64, 0_u64);
+    for group in &plan.groups {
+        let count = u64::from(group.count);
+        let published = group.publish.as_ref().map_or(0, |publish| u64::from(publish.topics));
+        clients += count;
+        topics = topics.saturating_add(count * published);
+        filters = filters.saturating_add(count.saturating_mul(group.subscriptions.len() as u64));
+        // Before anything walks over the clients.
+        require(clients <= 1_000_000, "groups", || {
+            format!("have {clients} clients, but must have at most 1000000")
+        })?;
+    }
+    require(topics <= 5_000_000, "groups", || {
+        format!("publish to {topics} topics (clients × topics), but may to at most 5000000")
+    })?;
+    require(filters <= 5_000_000, "groups", || {
+        format!("have {filters} subscriptions (clients × filters), but may have at most 5000000")
+    })
+}
+
+fn group(group: &Group, place: &str) -> Result<(), PlanError> {
+    session(&group.mqtt, &format!("{place}.mqtt"))?;
+    within(group.name.len() as u64, 1, NAME_BYTES_MAX as u64, &format!("{place}.name"))?;
+    let reconnect = &group.reconnect;
+    for (name, length) in [
+        ("reconnect.initial_ns", reconnect.initial),
+        ("reconnect.maximum_ns", reconnect.maximum),
+        ("reconnect.connect_timeout_ns", reconnect.connect_timeout),
+        ("connect_over_ns", group.connect_over),
+        ("late_after_ns", group.late_after.unwrap_or_default()),
+    ] {
+        at_most(length, LONGEST, &format!("{place}.{name}"))?;
+    }
+    within(reconnect.connect_timeout.as_ns(), 1, u64::MAX, &format!("{place}.reconnect.connect_timeout_ns"))?;
+    for (index, subscription) in group.subscriptions.iter().enumerate() {
+        let place = format!("{place}.subscriptions[{index}].filter");
+        text(&subscription.filter.0, &place)?;
+        let filled = subscription.filter.fill(&group.name, 0, 0);
+        require(topic::is_filter(&filled), &place, || format!("is {filled:?}, which is not a topic filter"))?;
+    }
+    if let Some(relay) = &group.relay {
+        let place = format!("{place}.relay.topic_suffix");
+        text(&relay.topic_suffix, &place)?;
+        within(relay.topic_suffix.len() as u64, 1, 1_000, &place)?;
+        require(topic::is_name(&relay.topic_suffix), &place, || "cannot be part of a topic".into())?;
+    }
+    group.publish.as_ref().map_or(Ok(()), |publish| published(group, publish, &format!("{place}.publish")))
+}
+
+fn session(mqtt: &MqttPlan, place: &str) -> Result<(), PlanError> {
+    text(&mqtt.client_id, &format!("{place}.client_id"))?;
+    text(mqtt.username.as_deref().unwrap_or_default(), &format!("{place}.username"))?;
+    text(mqtt.password.as_deref().unwrap_or_default(), &format!("{place}.password"))?;
+    within(mqtt.max_inflight.into(), 1, 65_535, &format!("{place}.max_inflight"))?;
+    within(mqtt.receive_maximum.into(), 1, 65_535, &format!("{place}.receive_maximum"))?;
+    if let Some(retry) = &mqtt.retry {
+        within(retry.interval.as_ns(), MS, LONGEST.as_ns(), &format!("{place}.retry.interval_ns"))?;
+    }
+    let Some(will) = &mqtt.will else { return Ok(()) };
+    text(&will.topic, &format!("{place}.will.topic"))?;
+    require(topic::is_name(&will.topic), &format!("{place}.will.topic"), || {
+        format!("is {:?}, which is not a topic", will.topic)
+    })?;
+    within(will.payload.len() as u64, 0, 65_535, &format!("{place}.will.payload"))?;
+    within(will.qos.into(), 0, 2, &format!("{place}.will.qos"))
+}
+
+fn published(group: &Group, publish: &Publish, place: &str) -> Result<(), PlanError> {
+    let field = format!("{place}.topic");
+    text(&publish.topic.0, &field)?;
+    let filled = publish.topic.fill(&group.name, 0, 0);
+    require(topic::is_name(&filled), &field, || format!("is {filled:?}, which is not a topic"))?;
+    let bytes = match &publish.payload {
+        Payload::Fixed { bytes } | Payload::Random { bytes } | Payload::File { bytes, .. } => *bytes,
+        Payload::Gps | Payload::Image => 0,
+    };
+    within(bytes, 0, 10_000_000, &format!("{place}.payload.bytes"))?;
+    let field = format!("{place}.arrival");
+    match publish.arrival {
+        Arrival::Constant { interval_ns } | Arrival::Poisson { mean_interval_ns: interval_ns } => {
+            within(interval_ns, 1_000, LONGEST.as_ns(), &field)
+        }
+        Arrival::Burst { size, interval_ns, gap_ns } => {
+            within(size.into(), 1, 1_000_000, &field)?;
+            within(interval_ns, 1_000, LONGEST.as_ns(), &field)?;
+            within(u64::from(size).saturating_mul(gap_ns), 0, LONGEST.as_ns(), &field)
+        }
+        Arrival::BackToBack => Ok(()),
+    }
+}
+
+/// A string that MQTT can carry with its placeholders filled in: a group's name, a client's number, a topic's number.
+fn text(text: &str, place: &str) -> Result<(), PlanError> {
+    require(!text.contains('\0'), place, || "has the character NUL, which MQTT does not allow".into())?;
+    let filled = text.len() + NAME_BYTES_MAX * text.matches('{').count();
+    require(filled <= TEXT_BYTES_MAX, place, || {
+        format!("has {filled} B with its placeholders filled in, but may have at most {TEXT_BYTES_MAX} B")
+    })
+}
+
+fn at_most(length: Duration, longest: Duration, place: &str) -> Result<(), PlanError> {
+    require(length <= longest, place, || format!("is {length}, but must be {longest} or less"))
+}
+
+fn within(value: u64, least: u64, most: u64, place: &str) -> Result<(), PlanError> {
+    require((least..=most).contains(&value), place, || {
+        if value < least {
+            format!("is {value}, but must be {least} or more")
+        } else {
+            format!("is {value}, but must be {most} or less")
+        }
+    })
+}
+
+const MS: u64 = 1_000_000;
+const HOUR: Duration = Duration::from_s(3600);
+const LONGEST: Duration = Duration::from_s(8784 * 3600);
+const TEXT_BYTES_MAX: usize = 60_000;
+const NAME_BYTES_MAX: usize = 255;
+/// 1000 km.
+const FAR_MM: u64 = 1_000_000_000;

@@ -1,0 +1,129 @@
+//! The plan's last check: each bound, by the field that a plan beyond it is refused for.
+
+use std::path::Path;
+
+use mqttlab_plan::Plan;
+use serde_json::{Value, json};
+
+fn plan(name: &str) -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/plan").join(name);
+    serde_json::from_slice(&std::fs::read(path).expect("a corpus file")).expect("JSON")
+}
+
+/// What a plan with one field replaced is refused with.
+fn refusal(name: &str, place: &str, value: Value) -> String {
+    let mut plan = plan(name);
+    *plan.pointer_mut(place).unwrap_or_else(|| panic!("{place} is not in {name}")) = value;
+    match Plan::from_json(&plan.to_string()) {
+        Ok(_) => "accepted".into(),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn the_corpus_is_right() {
+    for name in ["pair.json", "radio.json", "shared.json", "bursts.json"] {
+        assert!(Plan::from_json(&plan(name).to_string()).is_ok(), "{name}");
+    }
+}
+
+#[test]
+fn each_field_has_a_bound_that_names_it() {
+    let year = 40_000_000_000_000_000_u64;
+    let cases = [
+        ("/directory", json!(""), "`directory` is empty"),
+        ("/schema", json!(99), "`schema` is 99"),
+        ("/phases/duration_ns", json!(0), "`phases.duration_ns` is 0"),
+        ("/phases/duration_ns", json!(u64::MAX), "`phases.duration_ns` is"),
+        ("/phases/warm_up_ns", json!(year), "`phases.warm_up_ns` is"),
+        ("/phases/cool_down_ns", json!(year), "`phases.cool_down_ns` is"),
+        ("/phases/connect_timeout_ns", json!(year), "`phases.connect_timeout_ns` is"),
+        ("/live/workers", json!(0), "`live.workers` is 0, but must be 1 or more"),
+        ("/live/workers", json!(65), "`live.workers` is 65, but must be 64 or less"),
+        ("/recording/resource_interval_ns", json!(0), "`recording.resource_interval_ns` is 0"),
+        ("/sim/client_wake_up_ns", json!(year), "`sim.client_wake_up_ns` is"),
+        ("/network/mtu_bytes", json!(100), "`network.mtu_bytes` is 100, but must be 576 or more"),
+        ("/network/links/0/delay/mean_ns", json!(u64::MAX), "`network.links[0].delay.mean_ns` is"),
+        ("/network/links/0/overhead_bytes", json!(u32::MAX), "`network.links[0].overhead_bytes` is"),
+        ("/network/links/0/queue/limit_bytes", json!(10), "`network.links[0].queue.limit_bytes` is 10"),
+        ("/network/links/0/rate_bit_s", json!(u64::MAX), "`network.links[0].rate_bit_s` is"),
+        ("/hosts/1/address", json!("10.77.0.1"), "`hosts[1].address` is 10.77.0.1, which another host has"),
+        ("/hosts/0/tcp/rto_max_ns", json!(1), "`hosts[0].tcp.rto_max_ns` is 1"),
+        ("/hosts/0/tcp/send_buffer_bytes", json!(u32::MAX), "`hosts[0].tcp.send_buffer_bytes` is"),
+        ("/hosts/0/tcp/initial_window_segments", json!(0), "`hosts[0].tcp.initial_window_segments` is 0"),
+        ("/broker/host", json!(7), "`broker.host` is host 7"),
+        ("/broker/service/per_copy_ns", json!(u64::MAX), "`broker.service.per_copy_ns` is"),
+        ("/groups/0/count", json!(0), "`groups[0].count` is 0"),
+        ("/groups/0/count", json!(10_000_000), "`groups` have 10000000 clients"),
+        ("/groups/0/count", json!(2_147_483_648_u64), "`groups` have 2147483648 clients"),
+        ("/groups/0/host_step", json!(1_u64 << 63), "`groups[0].host` is host"),
+        ("/groups/0/publish/topics", json!(u32::MAX), "`groups` publish to 8589934590 topics"),
+        ("/groups/0/publish/topic", json!("a/+"), "`groups[0].publish.topic` is \"a/+\""),
+        ("/groups/0/publish/topic", json!("x".repeat(70_000)), "`groups[0].publish.topic` has 70000 B"),
+        ("/groups/0/publish/payload/bytes", json!(300_000_000), "`groups[0].publish.payload.bytes` is"),
+        ("/groups/0/publish/arrival/interval_ns", json!(0), "`groups[0].publish.arrival` is 0"),
+        ("/groups/0/publish/qos", json!(3), "`groups[0].publish.qos` is QoS 3"),
+        ("/groups/1/subscriptions/0/filter", json!("#/a"), "`groups[1].subscriptions[0].filter` is \"#/a\""),
+        ("/groups/1/subscriptions/0/filter", json!("$share/pool"), "`groups[1].subscriptions[0].filter` is"),
+        ("/groups/0/mqtt/client_id", json!("x".repeat(70_000)), "`groups[0].mqtt.client_id` has 70000 B"),
+        ("/groups/0/mqtt/username", json!("a\0"), "`groups[0].mqtt.username` has the character NUL"),
+        ("/groups/0/mqtt/max_inflight", json!(0), "`groups[0].mqtt.max_inflight` is 0"),
+        ("/groups/0/reconnect/maximum_ns", json!(u64::MAX), "`groups[0].reconnect.maximum_ns` is"),
+    ];
+    for (place, value, expected) in cases {
+        let refused = refusal("pair.json", place, value);
+        assert!(refused.starts_with(expected), "{place}: {refused}");
+    }
+}
+
+#[test]
+fn wills_bursts_and_fields_of_stations_have_bounds() {
+    let cases = [
+        ("shared.json", "/groups/1/mqtt/will/topic", json!("w/#"), "`groups[1].mqtt.will.topic` is"),
+        (
+            "shared.json",
+            "/groups/1/mqtt/will/payload",
+            json!("x".repeat(70_000)),
+            "`groups[1].mqtt.will.payload` is",
+        ),
+        (
+            "bursts.json",
+            "/groups/0/publish/arrival/gap_ns",
+            json!(u64::MAX),
+            "`groups[0].publish.arrival` is",
+        ),
+        (
+            "radio.json",
+            "/network/media/0/placement/stations",
+            json!(u32::MAX),
+            "`network.media[0].placement` is",
+        ),
+        ("radio.json", "/network/media/0/mobility/width_mm", json!(0), "`network.media[0].mobility` is 0"),
+        (
+            "radio.json",
+            "/network/media/0/channel/mean_bad_ns",
+            json!(1),
+            "`network.media[0].channel.mean_bad_ns` is 1",
+        ),
+        (
+            "relay.json",
+            "/groups/1/relay/topic_suffix",
+            json!("#"),
+            "`groups[1].relay.topic_suffix` cannot be",
+        ),
+    ];
+    for (name, place, value, expected) in cases {
+        let refused = refusal(name, place, value);
+        assert!(refused.starts_with(expected), "{place}: {refused}");
+    }
+}
+
+#[test]
+fn an_unknown_field_and_what_is_no_json_are_syntax() {
+    let mut unknown = plan("pair.json");
+    unknown["unheard_of"] = json!(1);
+    for text in [unknown.to_string(), String::new(), "[".repeat(100_000)] {
+        let refused = Plan::from_json(&text).expect_err("wrong").to_string();
+        assert!(refused.starts_with("the plan cannot be read: "), "{refused}");
+    }
+}
