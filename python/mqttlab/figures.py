@@ -179,10 +179,15 @@ def throughput(samples: pl.DataFrame) -> go.Figure:
     """What crossed one link in one direction over time, one line for each level.
 
     Args:
-        samples: columns ``link``, ``level``, ``at_s``, ``bytes_per_s``, of a single link and direction
+        samples: columns ``link``, ``direction``, ``level``, ``at_s``, ``bytes_per_s``, of a single link and direction
             (:func:`mqttlab.metrics.throughput`).
     """
-    figure = _figure(f"Throughput of {samples['link'][0]}" if samples.height else "Throughput", "run time (s)", "B/s")
+    title = "Throughput"
+    if samples.height:
+        link, direction = samples.row(0, named=True)["link"], samples.row(0, named=True)["direction"]
+        # Some links are named after their direction; where one name stands for both, the figures must differ.
+        title += f" of {link}" + ("" if link.endswith(direction) else f", {direction}")
+    figure = _figure(title, "run time (s)", "B/s")
     for name, colour in LEVEL_COLOURS.items():
         part = samples.filter(pl.col("level") == name)
         figure.add_trace(

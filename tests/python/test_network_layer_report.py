@@ -11,7 +11,7 @@ from rich.console import Console
 
 from mqttlab import export, figures, metrics
 from mqttlab.recording import Recording
-from mqttlab.report import terminal, write_html
+from mqttlab.report import network, terminal, write_html
 from recordings import MS, Message, control_packet, segment, write
 
 
@@ -36,8 +36,22 @@ def test_the_page_shows_tables_and_figures_of_the_network_layer(run: Path, tmp_p
     for words in ("Network layer", "publishers, to the broker", "Overhead", "QoS 1 to the broker",
                   "PUBLISH packets that a segment completes", "Segments that a PUBLISH packet takes",
                   "TCP round trips, cumulative", "What MQTT adds to a message", "Throughput of up",
-                  "The connections one by one (1 of 1)"):
+                  "The connections one by one (1 of 1)", "5 frames, 1 TCP connections, 2 MQTT packets"):
         assert words in page, words
+
+
+def test_figures_of_the_two_directions_of_one_link_have_titles_of_their_own(run: Path) -> None:
+    table = metrics.throughput(Recording.open(run)).with_columns(link=pl.lit("office"))
+    titles = [
+        figures.throughput(table.filter(direction=direction)).layout.title.text for direction in ("up", "down")]
+    assert titles == ["Throughput of office, up", "Throughput of office, down"]
+
+
+def test_a_column_without_a_value_is_not_shown(run: Path) -> None:
+    table = metrics.network(Recording.open(run))
+    assert table["rto_ms_mean"].null_count() < table.height
+    shown = network.columns(table.with_columns(rto_ms_mean=None), network.COLUMNS)
+    assert "rtt_ms_mean" in shown and not {"rto_ms_mean", "retransmissions"} & set(shown)
 
 
 @pytest.mark.parametrize(

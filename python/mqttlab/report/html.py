@@ -148,13 +148,15 @@ def _network_section(recording: Recording) -> str:
     table = network.labelled(metrics.network(recording))
     if table.is_empty():
         return ""
-    parts = ["<section><h2>Network layer</h2>", html_table(table, ("of", *network.COLUMNS))]
+    parts = ["<section><h2>Network layer</h2>", f"<p>{escape(network.covered(table))}</p>",
+             html_table(table, ("of", *network.columns(table, network.COLUMNS)))]
     overhead = network.overhead(recording)
     if not overhead.is_empty():
-        parts += ["<h2>Overhead</h2>", html_table(overhead, ("of", *network.OVERHEAD_COLUMNS))]
+        columns = network.columns(overhead, network.OVERHEAD_COLUMNS)
+        parts += ["<h2>Overhead</h2>", html_table(overhead, ("of", *columns))]
     efficiency = metrics.efficiency(recording)
     parts += ["<h2>Efficiency</h2>", f"<p>{escape(network.EFFICIENCY_WORDS)}</p>",
-              html_table(efficiency, network.EFFICIENCY_COLUMNS)]
+              html_table(efficiency, network.columns(efficiency, network.EFFICIENCY_COLUMNS))]
     parts.append(_grid(network.drawn(recording), "network"))
     return "".join(parts) + _connections(recording) + "</section>"
 
@@ -163,7 +165,7 @@ def _connections(recording: Recording) -> str:
     table = network.labelled(metrics.connections(recording))
     shown = table.head(2 * network.CONNECTIONS_SHOWN)
     words = f"The connections one by one ({number(shown.height // 2)} of {number(table.height // 2)})"
-    columns = ("connection", "of", *network.COLUMNS)
+    columns = ("connection", "of", *network.columns(shown, network.COLUMNS))
     return f"<details><summary>{words}</summary>{html_table(shown, columns)}</details>"
 
 

@@ -7,6 +7,7 @@ import polars as pl
 
 from mqttlab import figures, metrics
 from mqttlab.recording import Recording
+from mqttlab.report.text import number
 
 COLUMNS = (
     "frames", "bytes", "data_rate_kbit_s", "publish_frame_bytes_min", "publish_frame_bytes_mean",
@@ -34,10 +35,21 @@ THROUGHPUTS_DRAWN = 4
 
 
 def columns(table: pl.DataFrame, wanted: tuple[str, ...]) -> tuple[str, ...]:
-    """The wanted columns; of a recording that does not know what was sent again, Wireshark's opinion instead."""
-    if "retransmissions" in table.columns or "tcp_analysis_retransmissions" in wanted:
-        return wanted
-    return tuple("tcp_analysis_retransmissions" if name == "retransmissions" else name for name in wanted)
+    """The wanted columns that have a value in some row.
+
+    Of a recording that does not know what was sent again there is Wireshark's opinion instead.
+    """
+    if "retransmissions" not in table.columns and "tcp_analysis_retransmissions" not in wanted:
+        wanted = tuple("tcp_analysis_retransmissions" if name == "retransmissions" else name for name in wanted)
+    return tuple(name for name in wanted if name in table.columns and table[name].null_count() < table.height)
+
+
+def covered(table: pl.DataFrame) -> str:
+    """What the tables of the network layer are made of, in a sentence."""
+    run = table.filter(pl.col("scope") == "run").row(0, named=True)
+    return (f"Covers the whole run, connecting and cooling down included: {number(run['frames'])} frames, "
+            f"{number(run['connections'])} TCP connections, {number(run['mqtt_packets'])} MQTT packets, of which "
+            f"{number(run['publish_packets'])} PUBLISH.")
 
 
 def labelled(table: pl.DataFrame) -> pl.DataFrame:
