@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -57,27 +58,51 @@ def has_deliveries(directory: Path) -> bool:
     return spool.is_file() and spool.stat().st_size > 10_000
 
 
+@dataclass(frozen=True)
+class GoingOn:
+    """A run that has not ended; a simulation is halted, so that it does not outgrow the machine meanwhile."""
+
+    directory: Path
+    engine: subprocess.Popen[bytes]
+
+    def writes_on(self) -> None:
+        """Wait until it has written more."""
+        spool = self.directory / "received.spool"
+        size = spool.stat().st_size
+        self.engine.send_signal(signal.SIGCONT)
+        wait_for(lambda: spool.stat().st_size > size)
+
+
 @pytest.fixture(params=BACKENDS)
-def going_on(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+def run_that_goes_on(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[GoingOn]:
     """A run that goes on until the test ends."""
     directory = tmp_path / "runs" / "long"
     engine = start(directory, backend=request.param)
     try:
         wait_for(lambda: has_deliveries(directory))
-        yield directory
+        if request.param == "sim":
+            engine.send_signal(signal.SIGSTOP)
+        yield GoingOn(directory, engine)
     finally:
         engine.kill()
         engine.wait()
 
 
-def test_a_run_that_goes_on_is_not_recovered_and_loses_nothing(going_on: Path) -> None:
+@pytest.fixture
+def going_on(run_that_goes_on: GoingOn) -> Path:
+    """Its directory."""
+    return run_that_goes_on.directory
+
+
+def test_a_run_that_goes_on_is_not_recovered_and_loses_nothing(
+    going_on: Path, run_that_goes_on: GoingOn
+) -> None:
     files = {path.name for path in going_on.iterdir()}
     with pytest.raises(EngineError, match="is being written by a run that is still going on"):
         recover(going_on)
     assert {path.name for path in going_on.iterdir()} >= files
     assert is_being_written(going_on)
-    size = (going_on / "received.spool").stat().st_size
-    wait_for(lambda: (going_on / "received.spool").stat().st_size > size)
+    run_that_goes_on.writes_on()
 
 
 def test_a_run_that_goes_on_is_opened_as_a_snapshot_that_says_so(going_on: Path) -> None:
@@ -121,11 +146,12 @@ def test_a_snapshot_is_refused_where_there_is_a_recording(going_on: Path, tmp_pa
         snapshot(going_on, tmp_path / "look")
 
 
-def test_a_second_engine_does_not_write_into_a_run_that_goes_on(going_on: Path) -> None:
+def test_a_second_engine_does_not_write_into_a_run_that_goes_on(
+    going_on: Path, run_that_goes_on: GoingOn
+) -> None:
     second = start(going_on, backend="sim")
     assert second.wait(60) == 1
-    size = (going_on / "received.spool").stat().st_size
-    wait_for(lambda: (going_on / "received.spool").stat().st_size > size)
+    run_that_goes_on.writes_on()
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -220,3 +246,37 @@ def _toml(values: dict[str, Any]) -> str:
             return "[" + ", ".join(map(written, value)) + "]"
         return json.dumps(value)
     return "\n".join(f"{key} = {written(value)}" for key, value in values.items()) + "\n"
+
+
+def test_a_killed_simulation_keeps_its_packets_and_they_are_those_of_the_whole_run(tmp_path: Path) -> None:
+    killed = tmp_path / "killed"
+    engine = start(killed, backend="sim")
+    wait_for(lambda: (killed / "packets.groups.spool").is_file()
+             and (killed / "packets.groups.spool").stat().st_size > 10_000)
+    engine.kill()
+    engine.wait()
+    recording = Recording.open(killed)
+    assert recording.run["status"] == "incomplete"
+    assert recording.packets.height >= 16_384
+    assert recording.control_packets.height > 0
+    assert not list(killed.glob("*.spool")) + list(killed.glob("*.tmp"))
+    # The whole run is longer than what was recorded of the killed one.
+    seconds = int(recording.packets["entered_ns"].to_list()[-1] / 1e9) + 2
+    whole = tmp_path / "whole"
+    assert start(whole, backend="sim", phases={"duration": f"{seconds} s"}).wait(120) == 0
+    complete = Recording.open(whole)
+    assert complete.packets.head(recording.packets.height).equals(recording.packets)
+    assert complete.control_packets.head(recording.control_packets.height).equals(recording.control_packets)
+
+
+def test_a_look_at_a_simulation_that_goes_on_has_its_packets(tmp_path: Path) -> None:
+    directory = tmp_path / "run"
+    engine = start(directory, backend="sim")
+    try:
+        wait_for(lambda: (directory / "packets.groups.spool").is_file()
+                 and (directory / "packets.groups.spool").stat().st_size > 10_000)
+        engine.send_signal(signal.SIGSTOP)
+        assert Recording.open(directory).packets.height >= 16_384
+    finally:
+        engine.kill()
+        engine.wait()

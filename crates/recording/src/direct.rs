@@ -1,7 +1,7 @@
 //! Recording without a thread: for the simulator and for imports.
 //!
-//! Frames and control packets come with their headers known and go straight to the tables' columns; the other rows
-//! go through the same spools as a live run's, from buffers of this thread.
+//! Frames and control packets come with their headers known and go straight to the tables' columns, with a journal
+//! for whoever has to finish them when this process is killed; the other rows go through the same spools as a live run's, from buffers of this thread.
 
 use std::fs::File;
 use std::io::Write;
@@ -42,7 +42,7 @@ impl DirectRecorder {
         for spool in Spool::ALL.into_iter().filter(|&spool| spool != Spool::Frames) {
             spools.push(Gathering { spool, file: spool::create(spool, dir)?, bytes: Vec::new() });
         }
-        let packets = PacketTables::create(dir)?;
+        let packets = PacketTables::recoverable(dir)?;
         claim.set_kept(true);
         Ok(DirectRecorder { claim, dir: dir.to_owned(), spools, packets })
     }
@@ -143,7 +143,8 @@ impl DirectRecorder {
         let gathering = &mut self.spools[spool as usize];
         debug_assert_eq!(gathering.spool, spool);
         spool::put(spool, row, tail, &mut gathering.bytes);
-        if gathering.bytes.len() >= GATHERED_BYTES { gathering.write(&self.dir) } else { Ok(()) }
+        // All of them, what was sent first: a delivery without its message would say nothing to whoever looks now.
+        if gathering.bytes.len() >= GATHERED_BYTES { self.write_spools() } else { Ok(()) }
     }
 }
 

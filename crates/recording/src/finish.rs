@@ -304,6 +304,7 @@ fn copy_others(from: &Path, to: &Path) -> Result<()> {
 }
 
 fn remove_spools(dir: &Path) -> Result<()> {
+    packets::remove_journals(dir);
     for spool in Spool::ALL {
         let path = spool.path(dir);
         match fs::remove_file(&path) {

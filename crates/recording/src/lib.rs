@@ -34,6 +34,7 @@ mod hash;
 pub mod identifier;
 pub mod identity;
 mod join;
+mod journal;
 mod layout;
 mod packets;
 mod pages;

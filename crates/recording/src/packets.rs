@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::error::{Context, Result};
 use crate::frames::FrameAnalyser;
 use crate::gather::{for_each, ranges};
+use crate::journal;
 use crate::layout::Layout;
 use crate::pcapng::PcapngWriter;
 use crate::record::Record;
@@ -88,6 +89,16 @@ impl PacketTables {
             packets: TableWriter::create(dir)?,
             control_packets: TableWriter::create(dir)?,
             network_metrics: TableWriter::create(dir)?,
+            counts: Vec::new(),
+        })
+    }
+
+    /// Tables of a producer that has no other place for its packets.
+    pub(crate) fn recoverable(dir: &Path) -> Result<PacketTables> {
+        Ok(PacketTables {
+            packets: TableWriter::recoverable(dir, PACKETS_AT_RISK)?,
+            control_packets: TableWriter::recoverable(dir, PACKETS_AT_RISK)?,
+            network_metrics: TableWriter::recoverable(dir, PACKETS_AT_RISK)?,
             counts: Vec::new(),
         })
     }
@@ -182,7 +193,7 @@ pub(crate) fn convert(
     captures: bool,
 ) -> Result<Network> {
     if !Spool::Frames.path(from).exists() {
-        return adopt(from, to, layout);
+        return adopt(from, to);
     }
     let mut tables = PacketTables::create(to)?;
     analyser.begin(layout);
@@ -222,19 +233,52 @@ fn hand_out_metrics(analyser: &mut dyn FrameAnalyser, tables: &mut PacketTables)
 }
 
 /// A producer that writes its packets straight into the tables leaves no frames. If it was killed before they were
-/// finished there are none to be had, and the tables are made empty so that readers find them.
-fn adopt(from: &Path, to: &Path, layout: &Layout) -> Result<Network> {
-    let names = ["packets.parquet", "control_packets.parquet", "network_metrics.parquet"];
-    if names.iter().any(|name| !from.join(name).exists()) {
-        let mut network = PacketTables::create(to)?.finish(layout)?;
-        network.warnings.push("the packets were lost: their tables were not finished".into());
-        return Ok(network);
+/// finished there are journals beside them, and what was written can be read.
+fn adopt(from: &Path, to: &Path) -> Result<Network> {
+    let mut network =
+        Network { warnings: vec!["the links' counters were lost".into()], ..Network::default() };
+    let finished = NETWORK_TABLES.iter().all(|name| from.join(name).exists());
+    let mut saved = BTreeMap::new();
+    for name in NETWORK_TABLES {
+        if from.join(name).exists() {
+            if from != to {
+                fs::copy(from.join(name), to.join(name)).on("copy", &to.join(name))?;
+            }
+        } else if let Some(size) = journal::salvage(from, to, name)? {
+            saved.insert(name.to_string(), size);
+        }
     }
-    for name in names.iter().filter(|_| from != to) {
-        fs::copy(from.join(name), to.join(name)).on("copy", &to.join(name))?;
+    let missing = NETWORK_TABLES.iter().filter(|name| !to.join(name).exists());
+    for name in missing.collect::<Vec<_>>() {
+        saved.insert((*name).to_string(), empty(name, to)?);
     }
-    Ok(Network { warnings: vec!["the links' counters were lost".into()], ..Network::default() })
+    if !finished {
+        network.warnings.push(format!(
+            "the network-layer metrics were lost, and of packets and control packets the last {PACKETS_AT_RISK} at most: \
+             a simulator that is killed has not written them"
+        ));
+    }
+    network.files = saved;
+    Ok(network)
 }
+
+/// A table without rows, so that readers find it.
+fn empty(name: &str, to: &Path) -> Result<FileSize> {
+    match name {
+        "packets.parquet" => TableWriter::<PacketColumns<'static>>::create(to)?.finish(),
+        "control_packets.parquet" => TableWriter::<ControlPacketColumns<'static>>::create(to)?.finish(),
+        _ => TableWriter::<NetworkMetricColumns<'static>>::create(to)?.finish(),
+    }
+}
+
+/// Removes the journals of tables that are finished.
+pub(crate) fn remove_journals(dir: &Path) {
+    for name in NETWORK_TABLES {
+        let _ = fs::remove_file(journal::path_of(&dir.join(name)));
+    }
+}
+
+const NETWORK_TABLES: [&str; 3] = ["packets.parquet", "control_packets.parquet", "network_metrics.parquet"];
 
 /// One capture for each link that has frames, in the order in which they came to it.
 fn write_captures(from: &Path, to: &Path, layout: &Layout) -> Result<BTreeMap<String, FileSize>> {
@@ -329,6 +373,9 @@ fn plain(name: &str) -> String {
     name.chars().map(|c| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '-' }).collect()
 }
 
+/// Rows that are gathered before they are written, and are lost when the producer is killed. A simulator does not wait:
+/// it makes as many within a fraction of a second.
+const PACKETS_AT_RISK: usize = 1 << 14;
 /// A block is 2^24 ns, some 17 ms.
 const BLOCK_BITS: u32 = 24;
 /// Frames of a capture that are in memory at a time, without their bytes: some 100 MiB.

@@ -21,6 +21,7 @@ use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 use crate::SCHEMA_VERSION;
 use crate::column::{Buffer, Integers, Plain};
 use crate::error::{Context, Error, Result};
+use crate::journal::Journal;
 use crate::pages::Zstd;
 use crate::words::Words;
 
@@ -208,6 +209,9 @@ pub(crate) struct TableWriter<C: Columns> {
     schema: SchemaDescriptor,
     columns: C,
     zstd: Zstd,
+    /// For a table that is written while the run goes on, and how many rows a group of it has.
+    journal: Option<Journal>,
+    group_rows: usize,
     /// Rows in the page that is being gathered, in the row group, and written.
     rows_in_page: usize,
     rows_in_group: usize,
@@ -232,7 +236,27 @@ impl<C: Columns> TableWriter<C> {
         let file = SerializedFileWriter::new(file, schema.clone(), properties())
             .map_err(|error| on_parquet(error, &temporary))?;
         let (schema, columns, zstd) = (SchemaDescriptor::new(schema), C::default(), Zstd::new());
-        Ok(TableWriter { path, file, schema, columns, zstd, rows_in_page: 0, rows_in_group: 0, rows: 0 })
+        let (journal, group_rows) = (None, GROUP_ROWS);
+        let (rows_in_page, rows_in_group, rows) = (0, 0, 0);
+        Ok(TableWriter {
+            path,
+            file,
+            schema,
+            columns,
+            zstd,
+            journal,
+            group_rows,
+            rows_in_page,
+            rows_in_group,
+            rows,
+        })
+    }
+
+    /// A table that can be read up to its last row group when its writer is killed; see [`crate::journal`].
+    pub(crate) fn recoverable(dir: &Path, group_rows: usize) -> Result<TableWriter<C>> {
+        let table = Self::create(dir)?;
+        let journal = Some(Journal::create(&table.path)?);
+        Ok(TableWriter { journal, group_rows, ..table })
     }
 
     /// Adds one row; `set` puts it into its place in the columns.
@@ -248,7 +272,7 @@ impl<C: Columns> TableWriter<C> {
         let ended = self.columns.end_page(rows, &mut self.zstd);
         ended.map_err(|error| on_parquet(error, &temporary(&self.path)))?;
         self.rows_in_group += rows;
-        if self.rows_in_group >= GROUP_ROWS { self.end_group() } else { Ok(()) }
+        if self.rows_in_group >= self.group_rows { self.end_group() } else { Ok(()) }
     }
 
     fn end_group(&mut self) -> Result<()> {
@@ -257,7 +281,11 @@ impl<C: Columns> TableWriter<C> {
             self.columns.write(&mut group, &self.schema, &mut self.zstd)?;
             group.close()
         };
-        write().map_err(|error| on_parquet(error, &temporary(&self.path)))?;
+        let group = write().map_err(|error| on_parquet(error, &temporary(&self.path)))?;
+        if let Some(journal) = &mut self.journal {
+            self.file.flush().on("write", &temporary(&self.path))?;
+            journal.note((*group).clone(), self.file.bytes_written() as u64)?;
+        }
         self.rows += std::mem::take(&mut self.rows_in_group) as u64;
         Ok(())
     }
@@ -275,11 +303,14 @@ impl<C: Columns> TableWriter<C> {
         file.sync_all().on("write", &temporary)?;
         let bytes = file.metadata().on("read the size of", &temporary)?.len();
         fs::rename(&temporary, &self.path).on("rename", &temporary)?;
+        if let Some(journal) = self.journal {
+            journal.remove();
+        }
         Ok(FileSize { rows: self.rows, bytes })
     }
 }
 
-fn temporary(path: &Path) -> PathBuf {
+pub(crate) fn temporary(path: &Path) -> PathBuf {
     path.with_extension("parquet.tmp")
 }
 
@@ -318,15 +349,20 @@ fn column_type(column: &Column) -> Type {
         .expect("a column's type and annotation agree")
 }
 
+/// What the footer of every table says about the schema.
+pub(crate) fn schema_version() -> KeyValue {
+    KeyValue::new("mqttlab.schema_version".into(), SCHEMA_VERSION.to_string())
+}
+
 fn properties() -> Arc<WriterProperties> {
-    let version = KeyValue::new("mqttlab.schema_version".into(), SCHEMA_VERSION.to_string());
     let properties = WriterProperties::builder()
-        .set_created_by(concat!("mqttlab ", env!("CARGO_PKG_VERSION")).into())
-        .set_key_value_metadata(Some(vec![version]))
+        .set_created_by(CREATED_BY.into())
+        .set_key_value_metadata(Some(vec![schema_version()]))
         .set_offset_index_disabled(true);
     Arc::new(properties.build())
 }
 
+pub(crate) const CREATED_BY: &str = concat!("mqttlab ", env!("CARGO_PKG_VERSION"));
 /// Rows whose values are encoded at once: those of all columns fit the processor's cache.
 pub(crate) const PAGE_ROWS: usize = 1 << 12;
 /// Rows of a row group, which are in memory in their encoded form.

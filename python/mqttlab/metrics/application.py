@@ -27,8 +27,10 @@ def deliveries(recording: Recording) -> pl.DataFrame:
         return pl.DataFrame(schema={"publisher_group": pl.String, "subscriber_group": pl.String,
                                     "qos": pl.Int64, "intended_s": pl.Float64, "latency_ms": pl.Float64})
     start_ns = messages["intended_ns"].min()
+    # A run that was killed, or goes on, may have written a delivery and not yet what was sent.
+    known = pl.col("latency_ns").is_not_null() & pl.col("qos").is_not_null()
     return (
-        messages.filter(FIRST_DELIVERY)
+        messages.filter(FIRST_DELIVERY & known)
         .sort("intended_ns", "publisher", "sequence", maintain_order=True)
         .select(
             "publisher_group",
