@@ -9,12 +9,13 @@ import sys
 import tempfile
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
 from mqttlab import __main__, errors
 from mqttlab.calibration import CalibrationError
-from mqttlab.cli import main
+from mqttlab.cli import EXIT_STATUS, main
 from mqttlab.errors import MqttlabError, UsageError
 from mqttlab.export import ExportError
 from mqttlab.recording import RecordingError
@@ -213,3 +214,19 @@ def test_ctrl_c_while_modules_are_loaded_is_one_line(
     with pytest.raises(SystemExit) as ended:
         __main__.main()
     assert (ended.value.code, capsys.readouterr().err) == (1, "mqttlab: interrupted\n")
+
+
+def commands() -> list[list[str]]:
+    imports = main.commands["import"]
+    assert isinstance(imports, click.Group)
+    return [[], *([name] for name in main.commands), *(["import", name] for name in imports.commands)]
+
+
+@pytest.mark.parametrize("words", commands(), ids=" ".join)
+def test_every_help_teaches_by_example_and_says_the_exit_statuses(words: list[str]) -> None:
+    result = mqttlab(*words, "--help")
+    assert result.exit_code == 0
+    text = " ".join(result.stdout.split())
+    assert EXIT_STATUS in text
+    # The use, and an example besides.
+    assert text.count(" ".join(["mqttlab", *words])) >= 2, text

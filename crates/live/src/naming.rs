@@ -145,7 +145,7 @@ mod tests {
         assert_eq!(
             naming.name(0, &packet(1, 2, 100, 0, ACK, 5), 4),
             FrameName::nth(4).into(),
-            "nobody saw its SYN"
+            "its SYN was not seen"
         );
     }
 }

@@ -1,11 +1,15 @@
 """The command line: ``mqttlab check | run | import | report | export | list | networks | doctor``.
 
-Exit status: 0 done; 1 failed; 2 the user's mistake, nothing was started; 3 a run ended early and what it recorded is
-kept.
+Exit status: 0 done; 1 failed; 2 wrong input, nothing was made; 3 a run ended early and what it recorded is kept.
 """
 
-# A group of commands that adds itself.
-from mqttlab.cli import imports as imports
+from mqttlab.cli import imports
 from mqttlab.cli.main import main
 
-__all__ = ["main"]
+EXIT_STATUS = ("Exit status: 0 done; 1 failed; 2 wrong input, nothing was made; 3 a run ended early, and what it "
+               "recorded is kept.")
+
+for command in (main, *main.commands.values(), *imports.import_.commands.values()):
+    command.epilog = EXIT_STATUS
+
+__all__ = ["EXIT_STATUS", "main"]

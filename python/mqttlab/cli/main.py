@@ -85,7 +85,15 @@ def main() -> None:
 @BACKEND
 @click.option("--plan", "show_plan", is_flag=True, help="Print the plan as JSON, as the engine would get it.")
 def check(scenario: Path, settings: tuple[str, ...], backend: str | None, show_plan: bool) -> None:
-    """Check SCENARIO and say what would run. Starts nothing."""
+    """Check SCENARIO and say what would run. Starts nothing.
+
+    Errors come with file, line, value and the nearest right value (exit status 2); what is unusual but possible is a
+    warning.
+
+    \b
+      mqttlab check scenarios/demo.toml
+      mqttlab check scenarios/demo.toml --set phases.duration='5 s' --backend sim
+    """
     overrides = _overrides(settings, backend)
     loaded = load(scenario, overrides)
     plan = compile_plan(loaded, Path("runs") / loaded.name)
@@ -105,7 +113,12 @@ def check(scenario: Path, settings: tuple[str, ...], backend: str | None, show_p
 @RUNS
 @click.option("--html/--no-html", default=True, show_default=True, help="Write report.html into the run directory.")
 def run(scenario: Path, settings: tuple[str, ...], backend: str | None, runs: Path, html: bool) -> None:
-    """Run SCENARIO, all its repetitions, and report each."""
+    """Run SCENARIO, all its repetitions, and report each.
+
+    \b
+      mqttlab run scenarios/demo.toml
+      mqttlab run scenarios/demo.toml --backend sim --set groups[0].count=20
+    """
     overrides = _overrides(settings, backend)
     loaded = load(scenario, overrides)
     writable_directory(runs, "--runs")
@@ -172,7 +185,12 @@ def _relative(path: Path) -> Path:
 @RUN
 @click.option("--html", "out", type=click.Path(path_type=Path), help="Where the page goes  [default: RUN/report.html]")
 def report(run: Path, out: Path | None) -> None:
-    """Print the tables of the recording RUN and write its HTML page."""
+    """Print the tables of the recording RUN and write its HTML page.
+
+    \b
+      mqttlab report runs/demo-20260101-120000
+      mqttlab report runs/demo-20260101-120000 --html demo.html
+    """
     from mqttlab.report import terminal, write_html
 
     place = run / "report.html" if out is None else writable_file(out, "--html")
@@ -194,6 +212,10 @@ def explain(run: Path, message: str | None, slowest: int) -> None:
 
     Prints its parts, the cause, and every frame that carried it or decided its fate; writes the same as a page with a
     message sequence chart to RUN/explain-PUBLISHER-SEQUENCE.html and .svg.
+
+    \b
+      mqttlab explain runs/demo-20260101-120000 --slowest 3
+      mqttlab explain runs/demo-20260101-120000 --message publishers-qos1-0:17
     """
     from mqttlab.cli.explain import show_explanation
 
@@ -225,7 +247,12 @@ def compare(first: Path, second: Path, tolerance: float) -> None:
 @click.option("--xlsx", "workbook", type=click.Path(path_type=Path), is_flag=False, flag_value=Path(),
               help="One workbook  [default: RUN/run.xlsx]")
 def export(run: Path, csv_directory: Path | None, workbook: Path | None) -> None:
-    """Export the recording RUN for spreadsheets and other programs."""
+    """Export the recording RUN for spreadsheets and other programs.
+
+    \b
+      mqttlab export runs/demo-20260101-120000 --csv
+      mqttlab export runs/demo-20260101-120000 --xlsx demo.xlsx
+    """
     from mqttlab import export as exports
 
     if csv_directory is None and workbook is None:
@@ -301,7 +328,12 @@ def calibrate(run: Path) -> None:
 @main.command(name="list")
 @RUNS
 def list_(runs: Path) -> None:
-    """List the runs that were made here."""
+    """List the recordings in a directory, oldest first.
+
+    \b
+      mqttlab list
+      mqttlab list --runs other/runs
+    """
     source = click.get_current_context().get_parameter_source("runs")
     given = source is not ParameterSource.DEFAULT
     found = list_runs(existing_directory(runs, "--runs") if given else runs)
@@ -322,7 +354,12 @@ def list_(runs: Path) -> None:
 @main.command()
 @click.option("--tcp", is_flag=True, help="List TCP profiles instead.")
 def networks(tcp: bool) -> None:
-    """List the named network models, with the delays that each placement implies, and their sources."""
+    """List the named network models, with the delays that each placement implies, and their sources.
+
+    \b
+      mqttlab networks
+      mqttlab networks --tcp
+    """
     console = Console()
     console.print(_tcp_table() if tcp else _network_table())
     if not tcp:
@@ -335,7 +372,11 @@ def networks(tcp: bool) -> None:
 
 @main.command()
 def doctor() -> None:
-    """Say what this machine can do, which brokers it has, and what each missing thing costs."""
+    """Say what this machine can do, which brokers it has, and what each missing thing costs.
+
+    \b
+      mqttlab doctor
+    """
     sys.exit(show_doctor(Console()))
 
 

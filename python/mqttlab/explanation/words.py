@@ -131,7 +131,7 @@ def _sentence(story: Story, part: str) -> str:
 
 def _frames(lost: int) -> str:
     if not lost:
-        return "it was lost where nobody recorded it"
+        return "it was lost where nothing was recorded"
     return "1 lost frame" if lost == 1 else f"{lost} lost frames"
 
 

@@ -89,7 +89,7 @@ APPLICATION: tuple[Metric, ...] = (
     Metric(name="late", unit="deliveries", title="late", better="lower",
            meaning="First deliveries later than the scenario's `late_after`."),
     Metric(name="disconnects", unit="connections", title="disconnects", better="lower",
-           meaning="Connections of the group's clients that ended although nobody had planned it."),
+           meaning="Connections of the group's clients that ended unplanned."),
     _latency("min", "min", "The minimum"),
     _latency("mean", "mean", "The mean"),
     Metric(name="latency_ms_mean_ci95", unit="ms", title="± 95 %", better="lower",
