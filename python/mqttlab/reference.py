@@ -35,8 +35,13 @@ def scenario_page() -> str:
     """Every field of a scenario, with type, default and meaning."""
     lines = [
         "# Scenario reference", "",
-        "Generated from the scenario's own definition. " + UNITS + "`k` is 1000, `Ki` is 1024. Unknown fields are "
-        "refused.", "",
+        "Generated from the scenario's own definition. " + UNITS + "`k` is 1000, `Ki` is 1024. A number without its "
+        "unit is an error, as is an unknown field. [messages.md](messages.md) shows what is said of wrong and of "
+        "unusual scenarios.", "",
+        "A length of time is at most 8784 h (366 days), a delay 1 h, a rate of messages 1000000 /s, a payload 10 MB. A "
+        "run has at most 65,535 hosts, 65,000 links, 1,000,000 clients and 5,000,000 topics (clients × `topics`). "
+        "Beyond 100,000 messages/s in all `check` warns: on a busy machine of two cores, Mosquitto and 32 clients on "
+        "loopback carried 99,032 to 100,000 /s at QoS 0 with 20 B, when 100,000 and 200,000 /s were offered.", "",
     ]
     for place_, model in _models(Scenario, ""):
         lines += [f"## {f'`{place_}`' if place_ else 'Top level'}", "", (model.__doc__ or "").strip(), "",
