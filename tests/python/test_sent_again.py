@@ -61,6 +61,15 @@ def test_after_a_selective_acknowledgement_beyond_it_a_segment_is_sent_again_fas
     assert sender.kinds(tmp_path) == {again: "fast"}
 
 
+def test_what_left_at_the_same_instant_but_behind_it_was_sent_later(sender: Sender, tmp_path: Path) -> None:
+    sender.segment(40, 1, 100, lost=True)
+    sender.segment(40, 101, 100)
+    sender.segment(40, 201, 100)
+    sender.ack(60, 1, (101, 301))
+    again = sender.segment(81, 1, 100)
+    assert sender.kinds(tmp_path) == {again: "fast"}
+
+
 def test_what_had_not_come_back_when_it_left_is_no_reason(sender: Sender, tmp_path: Path) -> None:
     sender.segment(40, 1, 100, lost=True)
     sender.segment(41, 101, 100)

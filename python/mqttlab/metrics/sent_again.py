@@ -173,17 +173,16 @@ def _judge(way: _Way, early_ns: int) -> pl.DataFrame:
     answered = _answered(way, again)
     kinds = []
     for row, at in zip(again.tolist(), left, strict=True):
-        known, arrived, before = pieces.look(row)
+        first, before, arrived = pieces.look(row)
         seen_until = at + early_ns
-        later = np.searchsorted(left, before, side="right")
-        if known >= at:
+        if first >= row:
             kind = "unknown"
         elif arrived < at:
             kind = "spurious"
         elif (
-            _sacked_by(way, seen_until) > pieces.frontier(before)
-            or answered[later] <= seen_until
-            or _duplicates(way, way.start[row], before, seen_until) >= DUPLICATES_WANTED
+            _sacked_by(way, seen_until) > pieces.highest[before]
+            or answered[np.searchsorted(again, before, side="right")] <= seen_until
+            or _duplicates(way, way.start[row], way.entered[before], seen_until) >= DUPLICATES_WANTED
         ):
             kind = "fast"
         else:
@@ -197,32 +196,29 @@ class _Pieces:
     """A stream cut wherever a segment begins or ends, so that every segment is a row of whole pieces."""
 
     def __init__(self, way: _Way) -> None:
-        self.way = way
         cuts = np.unique(np.concatenate([way.start, way.end]))
         self.spans = np.searchsorted(cuts, way.start), np.searchsorted(cuts, way.end)
-        # When a piece was sent first, when a copy of it had arrived, and when it was sent last so far.
+        # The segment that brought a piece first, and the last one so far, in the order of sending: many leave at one
+        # instant. When a copy of it had arrived.
         self.first = np.full(cuts.size, NEVER_NS)
         self.arrived = np.full(cuts.size, NEVER_NS)
-        for begin, end, at in zip(*self.spans, way.entered, strict=True):
-            self.first[begin:end] = np.minimum(self.first[begin:end], at)
+        for row, (begin, end) in enumerate(zip(*self.spans, strict=True)):
+            self.first[begin:end] = np.minimum(self.first[begin:end], row)
         arrivals = np.searchsorted(cuts, way.arrived_start), np.searchsorted(cuts, way.arrived_end), way.arrived_at
         for begin, end, at in zip(*arrivals, strict=True):
             self.arrived[begin:end] = np.minimum(self.arrived[begin:end], at)
         self.latest = self.first.copy()
+        # How far the stream had been sent with each segment.
         self.highest = np.maximum.accumulate(way.end)
 
     def look(self, row: int) -> tuple[int, int, int]:
-        """When all of the segment had been sent before, when all of it had arrived, when a part was sent last."""
+        """By which segment all of this one had been sent, which had a part of it last, and when all had arrived."""
         pieces = slice(self.spans[0][row], self.spans[1][row])
-        return int(self.first[pieces].max()), int(self.arrived[pieces].max()), int(self.latest[pieces].max())
+        return int(self.first[pieces].max()), int(self.latest[pieces].max()), int(self.arrived[pieces].max())
 
     def sent(self, row: int) -> None:
         """The segment has left once more."""
-        self.latest[self.spans[0][row]:self.spans[1][row]] = self.way.entered[row]
-
-    def frontier(self, at: int) -> int:
-        """How far the stream had been sent by then."""
-        return int(self.highest[np.searchsorted(self.way.entered, at, side="right") - 1])
+        self.latest[self.spans[0][row]:self.spans[1][row]] = row
 
 
 def _answered(way: _Way, again: npt.NDArray[np.int64]) -> Times:
