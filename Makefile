@@ -3,6 +3,7 @@
 # make lint    formatting, clippy, ruff, mypy
 # make bench   side-by-side measurements (takes minutes; wants a quiet machine)
 # make agreement  simulator beside kernel, every kind of scenario (an hour; resumable; wants a quiet machine)
+# make soak    200 runs that are killed, starved and looked at
 # make clean   remove everything that was made here, recordings excepted
 
 SHELL := /bin/bash
@@ -14,7 +15,7 @@ STAMPS := $(VENV)/stamps
 export PATH := $(CURDIR)/$(BIN):$(HOME)/.cargo/bin:$(PATH)
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 
-.PHONY: demo test lint bench agreement clean setup test-rust test-python
+.PHONY: soak demo test lint bench agreement clean setup test-rust test-python
 
 demo: setup
 	$(BIN)/mqttlab run scenarios/demo.toml
@@ -40,6 +41,9 @@ bench: setup
 
 agreement: setup
 	$(BIN)/python benches/agreement/run.py --out benches/agreement/RESULTS.md
+
+soak: setup
+	$(BIN)/python tests/soak/soak.py --runs 200 --seed 1
 
 clean:
 	rm -rf target $(VENV) .mypy_cache .ruff_cache .pytest_cache

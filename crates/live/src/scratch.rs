@@ -1,6 +1,7 @@
 //! A private directory that is gone when the run is over.
 //!
-//! It is locked while its owner lives; one whose engine was killed is unlocked, and is removed by the next run.
+//! It is locked while its owner lives; one whose engine was killed is unlocked, and is removed by the next run. It gets its
+//! name only when it is locked, so that one with the name and without a lock belongs to nobody.
 
 use std::fs;
 use std::io;
@@ -26,10 +27,12 @@ impl Scratch {
         let parent = std::env::temp_dir();
         remove_abandoned(&parent);
         let number = MADE.fetch_add(1, Ordering::Relaxed);
-        let path = parent.join(format!("{PREFIX}{}-{purpose}-{number}", std::process::id()));
-        fs::DirBuilder::new().mode(0o700).create(&path)?;
-        let lock = fs::File::open(&path)?;
+        let name = format!("{}-{purpose}-{number}", std::process::id());
+        let (unlocked, path) = (parent.join(format!("{NEW}{name}")), parent.join(format!("{PREFIX}{name}")));
+        fs::DirBuilder::new().mode(0o700).create(&unlocked)?;
+        let lock = fs::File::open(&unlocked)?;
         lock.lock()?;
+        fs::rename(&unlocked, &path)?;
         Ok(Scratch { path, _lock: lock })
     }
 
@@ -60,20 +63,25 @@ impl Drop for Scratch {
 
 fn remove_abandoned(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-        if entry.file_name().to_string_lossy().starts_with(PREFIX) && is_abandoned(&entry.path()) {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        // One without a lock yet may be just about to get it.
+        let patience = if name.starts_with(NEW) { Duration::from_secs(60) } else { Duration::ZERO };
+        if (name.starts_with(PREFIX) || name.starts_with(NEW)) && is_abandoned(&entry.path(), patience) {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
 }
 
-/// A young directory may belong to an engine that has not locked it yet.
-fn is_abandoned(path: &Path) -> bool {
+fn is_abandoned(path: &Path, patience: Duration) -> bool {
     let Ok(directory) = fs::File::open(path) else { return false };
     let age = directory.metadata().and_then(|data| data.modified()).ok().and_then(|made| made.elapsed().ok());
-    age.is_some_and(|age| age > Duration::from_secs(60)) && directory.try_lock().is_ok()
+    let old = patience.is_zero() || age.is_some_and(|age| age > patience);
+    old && directory.try_lock().is_ok()
 }
 
 const PREFIX: &str = "mqttlab-engine-";
+const NEW: &str = "mqttlab-new-";
 
 #[cfg(test)]
 mod tests {
@@ -87,5 +95,17 @@ mod tests {
         let path = scratch.path().to_owned();
         drop(scratch);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn the_directory_of_an_engine_that_was_killed_goes_at_the_next_start() {
+        let parent = std::env::temp_dir();
+        let left = parent.join(format!("{PREFIX}{}-killed", std::process::id()));
+        fs::create_dir(&left).unwrap();
+        fs::write(left.join("mosquitto.conf"), "x").unwrap();
+        let alive = Scratch::new("alive").unwrap();
+        assert!(!left.exists(), "a minute need not pass");
+        let _next = Scratch::new("next").unwrap();
+        assert!(alive.path().exists());
     }
 }

@@ -60,7 +60,8 @@ def recover(directory: Path) -> Path:
         _call("recover", str(directory))
         return directory
     except EngineError as first:
-        if os.access(directory, os.W_OK) and shutil.disk_usage(directory).free > 0:
+        full = any(words in str(first) for words in ("No space left", "Disk quota", "Read-only file system"))
+        if os.access(directory, os.W_OK) and shutil.disk_usage(directory).free > 0 and not full:
             raise
         out = Path(tempfile.mkdtemp(prefix=f"{directory.name}-"))
         try:
