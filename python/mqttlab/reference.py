@@ -84,7 +84,7 @@ def metrics_page() -> str:
              "What the analysis of captures counts is in [capture.md](capture.md).", "", FRAME_SIZES, ""]
     titles = (
         ("Messages", metrics.APPLICATION), ("Links", metrics.LINK), ("Connections", metrics.SETUP),
-        ("Network layer", metrics.NETWORK), ("Throughput and segments", metrics.TRAFFIC),
+        ("Network layer", metrics.NETWORK), ("Throughput and segments", metrics.TRAFFIC), ("MQTT", metrics.MQTT),
         ("Overhead", metrics.OVERHEAD), ("Efficiency", metrics.EFFICIENCY),
         ("Where the time of a message went", (*metrics.ATTRIBUTION, metrics.ADJUSTED)),
     )

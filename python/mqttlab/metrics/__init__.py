@@ -6,7 +6,7 @@ over messages, never over other percentiles.
 """
 
 from mqttlab.metrics.agreement import compare
-from mqttlab.metrics.application import application, clients, deliveries, setup
+from mqttlab.metrics.application import application, clients, deliveries, has_both_ways, setup
 from mqttlab.metrics.attribution import (
     attribution,
     attribution_by_band,
@@ -22,6 +22,7 @@ from mqttlab.metrics.definition import (
     ATTRIBUTION,
     EFFICIENCY,
     LINK,
+    MQTT,
     NETWORK,
     OVERHEAD,
     PARTS,
@@ -31,6 +32,7 @@ from mqttlab.metrics.definition import (
 )
 from mqttlab.metrics.efficiency import efficiency
 from mqttlab.metrics.link import links
+from mqttlab.metrics.mqtt import mqtt_connections, other_traffic, packet_types, topics
 from mqttlab.metrics.network import connections, network, round_trips
 from mqttlab.metrics.overhead import overhead
 from mqttlab.metrics.segments import publish_per_segment, segments_per_publish
@@ -45,6 +47,7 @@ __all__ = [
     "ATTRIBUTION",
     "EFFICIENCY",
     "LINK",
+    "MQTT",
     "NETWORK",
     "OVERHEAD",
     "PARTS",
@@ -64,13 +67,18 @@ __all__ = [
     "deliveries",
     "efficiency",
     "evidence",
+    "has_both_ways",
     "links",
+    "mqtt_connections",
     "network",
+    "other_traffic",
     "overhead",
+    "packet_types",
     "publish_per_segment",
     "round_trips",
     "segments_per_publish",
     "sent_again",
     "setup",
     "throughput",
+    "topics",
 ]

@@ -57,6 +57,16 @@ def application(recording: Recording, by: Sequence[str] = ("qos",)) -> pl.DataFr
     return _with_disconnects(recording, messages, table, keys).sort(keys)
 
 
+def has_both_ways(recording: Recording) -> bool:
+    """Whether some messages come back to their publisher and others reach somebody else: no mean is of both."""
+    delivered = _measured(recording.messages)
+    if delivered.is_empty():
+        return False
+    delivered = delivered.filter(FIRST_DELIVERY)
+    back = int((delivered["publisher"] == delivered["subscriber"]).sum())
+    return "sources" in recording.plan and 0 < back < delivered.height
+
+
 def clients(recording: Recording) -> pl.DataFrame:
     """One row per client: who it is, its counts and its timings, as recorded."""
     return recording.clients

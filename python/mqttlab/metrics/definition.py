@@ -312,7 +312,23 @@ ADJUSTED = Metric(
     meaning="What would have been negative between neighbouring instants of a message's chain, in all: how far the "
             "tables of the recording disagree. No part is wrong by more, and they add up whatever it is.")
 
+MQTT: tuple[Metric, ...] = (
+    Metric(name="packets", unit="packets", title="packets", meaning="MQTT control packets of this type."),
+    Metric(name="packet_bytes_mean", unit="B", title="mean size", meaning="Their mean size, fixed header included."),
+    Metric(name="publish_to_broker", unit="packets", title="PUBLISH to the broker",
+           meaning="PUBLISH packets of this topic to the broker, repetitions included."),
+    Metric(name="publish_to_client", unit="packets", title="PUBLISH to the clients",
+           meaning="PUBLISH packets of this topic from the broker, repetitions included."),
+    Metric(name="payload_bytes_mean", unit="B", title="mean payload", meaning="Mean size of their messages."),
+    Metric(name="keep_alive_s", unit="s", title="keep alive", meaning="The keep-alive interval of the CONNECT."),
+    Metric(name="connected_s", unit="s", title="connected at",
+           meaning="When the CONNECT was sent, since the start of the recording."),
+    Metric(name="ended_s", unit="s", title="ended at", meaning="When the connection ended, since the same start."),
+)
+
 ALL: dict[str, Metric] = {
     metric.name: metric
-    for metric in (*APPLICATION, *LINK, *SETUP, *NETWORK, *TRAFFIC, *OVERHEAD, *EFFICIENCY, *ATTRIBUTION, ADJUSTED)
+    for metric in (
+        *APPLICATION, *LINK, *SETUP, *NETWORK, *TRAFFIC, *MQTT, *OVERHEAD, *EFFICIENCY, *ATTRIBUTION, ADJUSTED,
+    )
 }

@@ -19,7 +19,7 @@ TOWARDS = (
 
 
 def frames(recording: Recording) -> pl.DataFrame:
-    """Every frame on every link of its path, without the copies that links make.
+    """Every frame of the broker's connections on every link of its path, without the copies that links make.
 
     Columns of ``packets``, without ``NOT_KEPT``; with ``towards`` (``to_broker`` or ``to_client``; null without TCP),
     ``client`` and ``group`` (null where they are not known), ``marks`` as a list and ``sent_again`` (of what the sender
@@ -33,7 +33,7 @@ def _frames(recording: Recording) -> pl.DataFrame:
     packets = recording.packets
     if packets.is_empty():
         return packets
-    packets = packets.filter(pl.col("fate") != "duplicated")
+    packets = _broker_s(recording, packets.filter(pl.col("fate") != "duplicated"))
     marks = packets.filter(pl.col("hop") == 0, pl.col("marks").is_not_null()).select("frame", "marks")
     return (
         packets.drop(NOT_KEPT)
@@ -48,6 +48,14 @@ def _frames(recording: Recording) -> pl.DataFrame:
         )
         .drop("client_port")
     )
+
+
+def _broker_s(recording: Recording, packets: pl.DataFrame) -> pl.DataFrame:
+    """Somebody's capture may hold anything; then the plan says which ports are brokers'."""
+    ports = (recording.plan.get("broker") or {}).get("ports")
+    if not ports:
+        return packets
+    return packets.filter(pl.col("source_port").is_in(ports) | pl.col("destination_port").is_in(ports))
 
 
 def marked(name: str) -> pl.Expr:

@@ -37,7 +37,12 @@ def network(recording: Recording, scopes: Sequence[str] = SCOPES) -> pl.DataFram
     samples = round_trips(recording)
     first = seen.filter(pl.col("hop") == 0)
     counts = is_counted(recording)
-    parts = [_scope(scope, seen if scope == "link" else first, samples, counts) for scope in scopes]
+    # Where a capture was made between the ends, round trips towards either side differ in kind: no mean is of both.
+    apart = "sources" in recording.plan
+    timed = {"run": samples.clear()} if apart else {}
+    parts = [
+        _scope(scope, seen if scope == "link" else first, timed.get(scope, samples), counts) for scope in scopes
+    ]
     return pl.concat(parts, how="diagonal")
 
 

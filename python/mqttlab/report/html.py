@@ -15,7 +15,7 @@ from plotly.offline import get_plotlyjs
 
 from mqttlab import figures, metrics
 from mqttlab.recording import Recording
-from mqttlab.report import attribution, network
+from mqttlab.report import attribution, captured, network
 from mqttlab.report.text import heading, lateness, meaning, moment, number, unit, verdict
 
 APPLICATION_COLUMNS = (
@@ -46,6 +46,7 @@ def page(recording: Recording) -> str:
         _attribution_section(recording),
         _link_section(recording),
         _network_section(recording),
+        _captured_section(recording),
         _setup_section(recording),
         _plan_section(recording),
     ]
@@ -68,10 +69,13 @@ def _verdict_section(recording: Recording) -> str:
         f"<div><dt>{escape(label)}</dt><dd>{escape(value)}</dd></div>"
         for label, value in [*_facts(recording), *lateness(recording)]
     )
+    imported = captured.is_import(recording)
     words = {
-        "valid": "The numbers can be trusted as far as the lateness below says.",
+        "valid": "The evidence has no gap that is known." if imported else
+        "The numbers can be trusted as far as the lateness below says.",
         "marked": "Read this before you trust the numbers.",
-        "incomplete": "The run ended early. What it recorded is below.",
+        "incomplete": "The evidence ends early. What there is of it is below." if imported else
+        "The run ended early. What it recorded is below.",
     }[word]
     return (
         f'<section class="verdict {word}"><h2>{word.capitalize()}</h2><p>{words}</p><ul>{listed}</ul>'
@@ -84,14 +88,15 @@ def _facts(recording: Recording) -> list[tuple[str, str]]:
     clients = sum(group["count"] for group in plan.get("groups", []))
     broker = plan.get("broker", {})
     network = plan.get("network", {})
+    how = captured.facts(recording) if captured.is_import(recording) else [
+        ("backend", str(plan.get("backend", "–"))), ("seed", str(plan.get("seed", "–")))]
     return [
         ("started", moment(recording.run.get("started_at", "–"))),
-        ("backend", str(plan.get("backend", "–"))),
+        *how,
         ("broker", f"{broker.get('name', '–')} {broker.get('version', '')}".strip()),
         ("network", str(network.get("description") or network.get("kind", "–"))),
         ("clients", number(clients)),
         ("measured", f"{plan.get('phases', {}).get('duration_ns', 0) / 1e9:g} s"),
-        ("seed", str(plan.get("seed", "–"))),
     ]
 
 
@@ -101,9 +106,13 @@ def _application_section(recording: Recording) -> str:
         return "<section><h2>Messages</h2><p>No message was measured.</p></section>"
     keys = ("publisher_group", "subscriber_group", "qos")
     by_group = metrics.application(recording, keys)
-    parts = ["<section><h2>Messages by QoS</h2>", html_table(by_qos, ("qos", *APPLICATION_COLUMNS))]
-    if by_group.height > by_qos.height:
-        parts += ["<h2>Messages by group</h2>", html_table(by_group, (*keys, *APPLICATION_COLUMNS))]
+    both_ways = metrics.has_both_ways(recording)
+    columns = captured.known(recording, by_group, APPLICATION_COLUMNS)
+    parts = ["<section>"]
+    if not both_ways:
+        parts += ["<h2>Messages by QoS</h2>", html_table(by_qos, ("qos", *columns))]
+    if both_ways or by_group.height > by_qos.height:
+        parts += ["<h2>Messages by group</h2>", html_table(by_group, (*keys, *columns))]
     return "".join(parts) + "</section>"
 
 
@@ -167,6 +176,14 @@ def _connections(recording: Recording) -> str:
     words = f"The connections one by one ({number(shown.height // 2)} of {number(table.height // 2)})"
     columns = ("connection", "of", *network.columns(shown, network.COLUMNS))
     return f"<details><summary>{words}</summary>{html_table(shown, columns)}</details>"
+
+
+def _captured_section(recording: Recording) -> str:
+    shown = [captured.cut(title, table, captured.SHOWN) for title, table in captured.tables(recording)]
+    if not shown:
+        return ""
+    parts = [f"<h2>{escape(title)}</h2>{html_table(table, tuple(table.columns))}" for title, table in shown]
+    return f"<section>{''.join(parts)}</section>"
 
 
 def _setup_section(recording: Recording) -> str:

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from mqttlab import metrics
 from mqttlab.recording import Recording, RecordingError
-from mqttlab.report import attribution, network
+from mqttlab.report import attribution, captured, network
 from mqttlab.report.text import heading, lateness, number, unit, verdict
 
 COLUMNS = (
@@ -51,10 +51,14 @@ def terminal(recording: Recording, console: Console) -> None:
         console.print("[bold red]No message was measured.[/]")
     else:
         columns = COLUMNS if wide else NARROW_COLUMNS
-        console.print(_table(f"{recording.name}: latency in ms, by QoS", by_qos, ("qos", *columns)))
+        both_ways = metrics.has_both_ways(recording)
+        if not both_ways:
+            console.print(_table(f"{recording.name}: latency in ms, by QoS", by_qos, ("qos", *columns)))
         keys = ("publisher_group", "subscriber_group", "qos")
         by_group = metrics.application(recording, keys)
-        if by_group.height > by_qos.height:
+        if both_ways:
+            console.print(_table(f"{recording.name}: latency in ms, there and back apart", by_group, (*keys, *columns)))
+        elif by_group.height > by_qos.height:
             console.print(_table("By group: latency in ms", by_group, (*keys, *GROUP_COLUMNS)))
     parts = attribution.by_qos(metrics.attribution(recording), attribution.SHOWN_PERCENT)
     if not parts.is_empty():
@@ -72,6 +76,9 @@ def terminal(recording: Recording, console: Console) -> None:
     if not seen.is_empty():
         shown = network.columns(seen, network.SHORT_COLUMNS if wide else network.NARROW_COLUMNS)
         console.print(_table("Network layer", seen, ("of", *shown), units=wide))
+    for title, table in captured.tables(recording):
+        title, rows = captured.cut(title, table, captured.SHOWN_IN_TERMINAL)
+        console.print(_table(title, rows, tuple(rows.columns)))
     _print_verdict(recording, console)
 
 

@@ -38,7 +38,13 @@ impl<'a> Book<'a> {
     /// [`Error::Recording`](super::error::Error::Recording) when the directory cannot be written, or holds one already.
     pub fn open(order: &'a Order, clock: Clock) -> Result<Book<'a>> {
         let layout = stamped(Layout::default(), clock);
-        let facts = Facts { length_ns: 0, broker: String::new(), broker_port: None, network: String::new() };
+        let facts = Facts {
+            length_ns: 0,
+            broker: String::new(),
+            broker_port: None,
+            broker_ports: Vec::new(),
+            network: String::new(),
+        };
         let plan = written(&plan::plan(order, &layout, &facts));
         let mut recorder = DirectRecorder::create(&order.output, &plan, &layout)?;
         // The evidence is still there, so that half a recording is of no use.

@@ -1,6 +1,6 @@
 //! Captures: every frame a row, every control packet a row, and the messages that they carried.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -420,9 +420,12 @@ impl<'a> Importer<'a> {
             broker: broker
                 .map_or("none captured".into(), |broker| format!("captured at {}", written(broker))),
             broker_port: broker.map(|broker| broker.port),
+            broker_ports: self.broker_ports(&analysis),
             network: format!("as captured on {}", frames.links().join(", ")),
         };
-        let details = BTreeMap::from([("import".into(), self.seen.told(&analysis, &self.ledger))]);
+        let connections = self.conversations.told(self.people.clients());
+        let told = self.seen.told(&analysis, &self.ledger);
+        let details = BTreeMap::from([("import".into(), told), ("connections".into(), connections)]);
         let (topics, receivers) = self.ledger.subscriptions.into_layout();
         let layout = Layout {
             hosts: self.people.hosts().to_vec(),
@@ -435,6 +438,13 @@ impl<'a> Importer<'a> {
         };
         let findings = Findings { faults: frames.faults().to_vec(), reasons, warnings };
         self.book.close(layout, &facts, findings, details, announcer)
+    }
+
+    /// Those that were named, and those on which MQTT was found.
+    fn broker_ports(&self, analysis: &Analysis) -> Vec<u16> {
+        let broker_s = analysis.connections.iter().filter(|connection| connection.is_broker_s);
+        let found = broker_s.map(|connection| connection.server.port);
+        found.chain(self.order.broker_ports.iter().copied()).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
     /// Connections that were never answered are happenings too.

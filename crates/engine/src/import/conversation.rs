@@ -6,10 +6,11 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use mqttlab_capture::mqtt::{Kind, Packet};
+use mqttlab_capture::mqtt::{Connect, Kind, Packet};
 use mqttlab_capture::{Bits, Direction, Endpoint};
-use mqttlab_recording::{Event, EventKind};
+use mqttlab_recording::{Client, Event, EventKind};
 use mqttlab_units::{Duration, Instant};
+use serde_json::{Value, json};
 
 use super::body;
 use super::ledger::Ledger;
@@ -45,7 +46,10 @@ struct Conversation {
     client: u32,
     clean: bool,
     goodbye: bool,
-    ended: bool,
+    /// When it ended, and how.
+    ended: Option<(Instant, String)>,
+    /// What the CONNECT says, and when it was sent.
+    connect: Option<(Instant, Connect)>,
     subscribing: HashMap<u16, (Instant, Vec<String>)>,
 }
 
@@ -89,6 +93,30 @@ impl Conversations {
         self.events.pop_front()
     }
 
+    /// Every connection that carries MQTT, by number, for `run.json`. Without its CONNECT little is known of it.
+    pub fn told(&self, clients: &[Client]) -> Value {
+        let mut numbers: Vec<u32> = self.of.keys().copied().collect();
+        numbers.sort_unstable();
+        let told = numbers.into_iter().take(CONNECTIONS_TOLD).filter_map(|number| {
+            let (conversation, ends) = (self.of.get(&number)?, self.ends.get(&number)?);
+            let connect = conversation.connect.as_ref().map(|(_, connect)| connect);
+            let client = clients.get(conversation.client as usize);
+            Some(json!({
+                "connection": number,
+                "client": client.map(|client| &client.name),
+                "from": written(ends.client),
+                "to": written(ends.broker),
+                "mqtt_version": connect.map(|connect| version(connect.level)),
+                "keep_alive_s": connect.map(|connect| connect.keep_alive_s),
+                "clean_start": connect.map(|connect| connect.flags & CLEAN != 0),
+                "connected_ns": conversation.connect.as_ref().map(|(at, _)| at.as_ns()),
+                "ended_ns": conversation.ended.as_ref().map(|(at, _)| at.as_ns()),
+                "ended_how": conversation.ended.as_ref().map(|(_, how)| how),
+            }))
+        });
+        Value::Array(told.collect())
+    }
+
     /// The client of a connection that carries MQTT.
     pub fn client(&self, connection: u32) -> Option<u32> {
         self.of.get(&connection).map(|conversation| conversation.client)
@@ -124,7 +152,8 @@ impl Conversations {
             // A client without a name cannot come back to a session.
             clean: true,
             goodbye: false,
-            ended: false,
+            ended: None,
+            connect: None,
             subscribing: HashMap::new(),
         });
         let client = conversation.client;
@@ -180,6 +209,7 @@ impl Conversations {
         let client = conversation.client;
         let Some(connect) = &packet.connect else { return };
         conversation.clean = connect.flags & CLEAN != 0;
+        conversation.connect = Some((at, (**connect).clone()));
         if conversation.clean {
             ledger.forget(client);
         }
@@ -241,9 +271,11 @@ impl Conversations {
 
     fn end(&mut self, connection: u32, at: Instant, kind: EventKind, words: String, ledger: &mut Ledger) {
         let Some(conversation) = self.of.get_mut(&connection) else { return };
-        if std::mem::replace(&mut conversation.ended, true) {
+        if conversation.ended.is_some() {
             return;
         }
+        let how = if words.is_empty() { "closed as planned".into() } else { words.clone() };
+        conversation.ended = Some((at, how));
         let client = conversation.client;
         let clean = conversation.clean;
         if kind == EventKind::Disconnect {
@@ -269,11 +301,22 @@ impl Conversations {
     }
 }
 
+/// The version as people write it.
+fn version(level: u8) -> String {
+    match level {
+        3 => "3.1".into(),
+        4 => "3.1.1".into(),
+        level => level.to_string(),
+    }
+}
+
 fn bytes(packet: &Packet) -> &[u8] {
     packet.body.as_deref().unwrap_or_default()
 }
 
 /// One and a half times the keep-alive interval that most clients have.
 const SILENCE: Duration = Duration::from_s(90);
+/// Connections that `run.json` lists.
+const CONNECTIONS_TOLD: usize = 10_000;
 /// Clean Session, or Clean Start (MQTT 5 §3.1.2.4).
 const CLEAN: u8 = 2;

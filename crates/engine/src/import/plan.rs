@@ -17,6 +17,8 @@ pub struct Facts {
     pub broker: String,
     /// The broker's port, when it is known.
     pub broker_port: Option<u16>,
+    /// All ports that brokers were found on, or may listen on.
+    pub broker_ports: Vec<u16>,
     /// What was between clients and broker, in words.
     pub network: String,
 }
@@ -42,7 +44,7 @@ pub fn plan(order: &Order, layout: &Layout, facts: &Facts) -> Value {
         "phases": {"connect_timeout_ns": 0, "warm_up_ns": 0, "duration_ns": facts.length_ns, "cool_down_ns": 0},
         "hosts": hosts,
         "network": {"kind": "imported", "description": facts.network, "links": links, "paths": []},
-        "broker": {"name": facts.broker, "version": "", "port": facts.broker_port},
+        "broker": {"name": facts.broker, "version": "", "port": facts.broker_port, "ports": facts.broker_ports},
         "groups": groups,
         "sources": order.files,
     })

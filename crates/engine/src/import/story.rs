@@ -94,6 +94,7 @@ impl Story {
             length_ns: end.as_ns().saturating_sub(start.as_ns()).max(1),
             broker: "not recorded".into(),
             broker_port: None,
+            broker_ports: Vec::new(),
             network: "not recorded".into(),
         };
         let told = json!({"messages": self.offers.len(), "deliveries": self.receipts.len()});

@@ -1,0 +1,59 @@
+"""What the reports show of an import: MQTT by type, topic and connection, and what else the capture holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from mqttlab import figures, metrics
+from mqttlab.recording import Recording
+
+# Pages are read by people; the recording holds all.
+SHOWN = 100
+SHOWN_IN_TERMINAL = 10
+
+
+def is_import(recording: Recording) -> bool:
+    """Whether the evidence came from elsewhere: then nothing is known of a schedule, a seed or the machine."""
+    return "sources" in recording.plan
+
+
+def tables(recording: Recording) -> list[tuple[str, pl.DataFrame]]:
+    """Title and table of each, without those that have nothing to show."""
+    if not is_import(recording):
+        return []
+    kinds = metrics.packet_types(recording)
+    if not kinds.is_empty():
+        kinds = kinds.with_columns(pl.col("direction").replace(figures.DIRECTIONS))
+    made = [
+        ("MQTT packets by type", kinds),
+        ("Topics", metrics.topics(recording)),
+        ("MQTT connections", metrics.mqtt_connections(recording)),
+        ("Beside the broker's connections", metrics.other_traffic(recording)),
+    ]
+    return [(title, table) for title, table in made if not table.is_empty()]
+
+
+def cut(title: str, table: pl.DataFrame, shown: int) -> tuple[str, pl.DataFrame]:
+    """The first rows, and a title that says how many there are."""
+    return (title, table) if table.height <= shown else (f"{title} ({shown} of {table.height})", table.head(shown))
+
+
+def facts(recording: Recording) -> list[tuple[str, str]]:
+    """What replaces seed and backend."""
+    sources: list[Any] = recording.plan.get("sources") or []
+    names = [str(source).rpartition("/")[2] for source in sources]
+    rest = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return [("imported from", ", ".join(names[:3]) + rest)]
+
+
+def known(recording: Recording, table: pl.DataFrame, columns: tuple[str, ...]) -> tuple[str, ...]:
+    """The columns without those of a schedule, where there was none: what was offered late, or not sent."""
+    if not is_import(recording):
+        return columns
+    return tuple(name for name in columns if name not in SCHEDULED or table[name].sum())
+
+
+# Columns that only a schedule fills.
+SCHEDULED = ("messages_unsent", "late")
