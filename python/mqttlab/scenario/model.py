@@ -372,7 +372,8 @@ class Scenario(Part):
     hosts: dict[Name, Host] = Field(
         default_factory=dict, description="Hosts by name. A host that is only named elsewhere has the defaults.")
     network: Literal["emulated", "direct", "loopback", "veth", "external"] = Field(
-        "emulated", description="`direct` (plain veth) and `loopback` have no emulator in the path.")
+        "emulated", description="`direct` (plain veth) and `loopback` have no emulator in the path; live runs record "
+        "no packets there.")
     networks: list[NetworkBetween] = Field(default_factory=list, description="Networks between hosts.")
     trunk: Trunk | None = Field(
         None, description="Behind all networks: a link from a switch to the broker and back, shared by all hosts.")
