@@ -18,7 +18,8 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 .PHONY: soak demo test lint bench agreement clean setup test-rust test-python
 
 demo: setup
-	$(BIN)/mqttlab run scenarios/demo.toml
+	# On a busy machine the run is not valid (6), and says so first.
+	$(BIN)/mqttlab run scenarios/demo.toml || [ $$? -eq 6 ]
 
 test: setup lint test-rust test-python
 

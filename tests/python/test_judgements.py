@@ -3,12 +3,56 @@
 from __future__ import annotations
 
 import importlib
+import json
+import resource
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
+from live import able
+from mqttlab import metrics
+from mqttlab.cli.status import worst
+from mqttlab.recording import Recording
 from mqttlab.runs import EngineError, Outcome
+
+REASON = able()
+LIVE = pytest.mark.skipif(REASON is not None, reason=REASON or "")
+PUBLISHER = """
+[[groups]]
+name = "publisher"
+host = "field"
+count = {publishers}
+publish = {{ topic = "t/{{client}}", qos = {qos}, payload = "{payload}", rate = "{rate}" }}
+
+[[groups]]
+name = "subscriber"
+host = "field"
+count = {subscribers}
+subscribe = [{{ filter = "t/+", qos = {qos} }}]
+"""
+
+
+def scenario(directory: Path, head: str, *, qos: int = 1, publishers: int = 1, subscribers: int = 1,
+             payload: str = "100 B", rate: str = "10 /s") -> Path:
+    path = directory / "scenario.toml"
+    groups = PUBLISHER.format(qos=qos, publishers=publishers, subscribers=subscribers, payload=payload, rate=rate)
+    path.write_text(f'name = "judged"\n{head}\n{groups}', encoding="utf-8")
+    return path
+
+
+def mqttlab(*words: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "mqttlab", *map(str, words)], capture_output=True, text=True,
+                          check=False, timeout=120, **options)
+
+
+def run(path: Path, *words: str, **options: Any) -> tuple[subprocess.CompletedProcess[str], Path]:
+    runs = path.parent / "runs"
+    done = mqttlab("run", path, "--no-html", "--runs", runs, *words, **options)
+    return done, next(iter(runs.glob("*")), runs)
 
 
 def test_a_study_takes_no_simulation_that_ended_early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,3 +68,105 @@ def test_a_study_takes_no_simulation_that_ended_early(tmp_path: Path, monkeypatc
     }
     with pytest.raises(EngineError, match="killed by SIGKILL"):
         simulations.simulate({"half": values}, lambda recording: "half a recording", jobs=1)
+
+
+def test_of_several_exit_statuses_the_first_in_their_order_counts() -> None:
+    assert worst([]) == 0
+    assert worst([0, 5, 4]) == 4
+    assert worst([4, 6, 0]) == 6
+    assert worst([6, 3]) == 3
+    assert worst([3, 1]) == 1
+    assert worst([1, 2, 6]) == 2
+
+
+def test_a_simulation_in_which_nobody_connects_is_not_valid_and_says_so_first(tmp_path: Path) -> None:
+    head = """
+    phases = { connect_timeout = "5 s", duration = "2 s", cool_down = "1 s" }
+    networks = [{ between = ["field", "broker"], up = { delay = "5 ms", loss = "99.9 %" }, down = { delay = "5 ms" } }]
+    """
+    done, directory = run(scenario(tmp_path, head), "--backend", "sim")
+    assert done.returncode == 6, done.stderr
+    assert done.stdout.startswith("not valid")
+    assert "2 of 2 clients never connected" in done.stdout.splitlines()[1]
+    text = (directory / "run.json").read_text(encoding="utf-8")
+    assert list(json.loads(text))[:3] == ["status", "reason", "validity"]
+    assert mqttlab("report", directory).stdout.startswith("not valid")
+    page = (directory / "report.html").read_text(encoding="utf-8")
+    assert page.index("2 of 2 clients never connected") < page.index("<h2>Messages")
+
+
+def test_an_overloaded_run_has_its_messages_under_way_and_is_valid(tmp_path: Path) -> None:
+    head = """
+    phases = { duration = "20 s", cool_down = "5 s" }
+    networks = [{ between = ["field", "broker"], up = { rate = "1 Mbit/s" }, down = { rate = "14 kbit/s" } }]
+    """
+    path = scenario(tmp_path, head, qos=2, subscribers=5, payload="10 kB", rate="0.2 /s")
+    done, directory = run(path, "--backend", "sim")
+    assert done.returncode == 0, done.stdout + done.stderr
+    row = metrics.application(Recording.open(directory)).row(0, named=True)
+    assert row["deliveries_expected"] == row["messages_sent"] * 5
+    assert row["messages_under_way"] > 0
+    assert row["messages_lost"] == row["messages_unknown"] == 0
+
+
+def test_repetitions_are_no_deliveries_so_that_the_cool_down_waits_for_what_is_under_way(tmp_path: Path) -> None:
+    head = """
+    phases = { duration = "60 s", cool_down = "120 s" }
+    seed = 3
+    mqtt = { clean_session = false, keep_alive = "2 s" }
+
+    [[networks]]
+    between = ["field", "broker"]
+    up = { rate = "1 Mbit/s", delay = "20 ms", burst_loss = { good_to_bad = "0.4 %", bad_to_good = "3 %" } }
+    down = { rate = "1 Mbit/s", delay = "20 ms", burst_loss = { good_to_bad = "0.4 %", bad_to_good = "3 %" } }
+    """
+    done, directory = run(scenario(tmp_path, head, publishers=10), "--backend", "sim")
+    assert done.returncode == 0, done.stdout + done.stderr
+    messages = Recording.open(directory).messages
+    assert messages.filter(pl.col("fate") == "duplicate").height > 0, "connections must break"
+    assert messages.filter(pl.col("fate").is_in(["under_way", "unknown"])).is_empty()
+    # Those who were away for long find no more than their queue holds.
+    assert set(messages.filter(pl.col("fate") == "lost")["cause"]) <= {"queue_full"}
+
+
+def test_what_was_sent_at_qos_0_into_a_connection_that_broke_is_lost_and_says_why(tmp_path: Path) -> None:
+    head = """
+    phases = { duration = "60 s", cool_down = "60 s" }
+    mqtt = { keep_alive = "2 s" }
+
+    [[networks]]
+    between = ["field", "broker"]
+    up = { rate = "1 Mbit/s", delay = "20 ms", burst_loss = { good_to_bad = "0.4 %", bad_to_good = "2 %" } }
+    down = { rate = "1 Mbit/s", delay = "20 ms", burst_loss = { good_to_bad = "0.4 %", bad_to_good = "2 %" } }
+    """
+    done, directory = run(scenario(tmp_path, head, qos=0, publishers=5), "--backend", "sim")
+    assert done.returncode in (0, 6), done.stdout + done.stderr
+    causes = set(Recording.open(directory).messages.filter(pl.col("fate") == "lost")["cause"])
+    assert None not in causes
+    assert "connection_lost" in causes
+
+
+EMULATED = """
+phases = { duration = "1 s", cool_down = "1 s" }
+networks = [{ between = ["field", "broker"], up = { delay = "1 ms" }, down = { delay = "1 ms" } }]
+"""
+
+
+def limited(soft: int, hard: int) -> Any:
+    return lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@LIVE
+def test_too_few_descriptors_are_found_before_anything_starts(tmp_path: Path) -> None:
+    path = scenario(tmp_path, EMULATED, publishers=60)
+    done, directory = run(path, preexec_fn=limited(64, 64))
+    assert done.returncode == 1, done.stdout
+    assert "61 clients" in done.stderr and "may open 64" in done.stderr and "ulimit -Hn" in done.stderr
+    assert not list(directory.glob("*.spool"))
+
+
+@LIVE
+def test_a_low_soft_limit_of_descriptors_is_raised(tmp_path: Path) -> None:
+    done, directory = run(scenario(tmp_path, EMULATED, publishers=60), preexec_fn=limited(64, 4096))
+    assert done.returncode in (0, 6), done.stderr
+    assert Recording.open(directory).clients["connect_ns"].null_count() == 0

@@ -84,6 +84,10 @@ pub struct Figures {
     pub unacknowledged: AtomicI64,
     /// Connections lost so far.
     pub disconnects: AtomicU64,
+    /// Connections that the broker's host refused, because nothing listened.
+    pub turned_away: AtomicU64,
+    /// Connections that could not be opened, because the program had no descriptor left.
+    pub no_descriptor: AtomicU64,
     /// Latency of every delivery, from the intended time.
     pub latency: Histogram,
     /// How long after the intended time each message was handed to its session.

@@ -7,6 +7,7 @@ use mqttlab_plan::PortKind;
 use serde_json::{Value, json};
 
 use crate::calibration::{Bench, constant_delay};
+use crate::limits;
 use crate::namespaces::Privilege;
 use crate::priority::{self, Priority};
 use crate::usage::Pressure;
@@ -42,6 +43,8 @@ pub fn examine() -> Value {
                 spell(priority::lock_memory(), "mlockall", "permit it with `ulimit -l unlimited`, or run as root"),
                 "a page fault may delay the emulator when memory is short",
             ),
+            entry("descriptors", Ok(limits::descriptors_in_words()), ""),
+            entry("ports", Ok(limits::ports_in_words()), ""),
             entry(
                 "pressure",
                 if Pressure::is_available() { Ok("/proc/pressure".into()) } else { Err("no /proc/pressure".into()) },

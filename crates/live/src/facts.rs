@@ -41,8 +41,12 @@ pub struct Witnessed {
     pub loopback: Option<loopback::Seen>,
     /// When clients published, once that was known.
     pub schedule: Option<Schedule>,
+    /// Clients that still had messages to offer when the run ended.
+    pub behind: u64,
     senders: Snapshot,
     cpu_pressure_percent: Option<f64>,
+    turned_away: u64,
+    no_descriptor: u64,
 }
 
 impl Witnessed {
@@ -64,12 +68,17 @@ impl Witnessed {
             schedule: None,
             senders: Snapshot::default(),
             cpu_pressure_percent: None,
+            turned_away: 0,
+            no_descriptor: 0,
+            behind: 0,
         }
     }
 
     /// Takes what can be known only at the end.
     pub fn note_end(&mut self, control: &Control, sampler: Sampler) {
         self.senders = control.figures.sender_lateness.snapshot();
+        self.turned_away = control.figures.turned_away.load(Relaxed);
+        self.no_descriptor = control.figures.no_descriptor.load(Relaxed);
         self.cpu_pressure_percent = sampler.cpu_pressure_percent();
     }
 }
@@ -85,6 +94,9 @@ pub fn facts(plan: &Plan, witnessed: &Witnessed, warnings: &[String], recorder_s
         cpu_pressure_percent: witnessed.cpu_pressure_percent,
         real_time: witnessed.real_time,
         recorder_stalls,
+        turned_away: witnessed.turned_away,
+        no_descriptor: witnessed.no_descriptor,
+        behind: witnessed.behind,
     };
     let phases = witnessed.schedule.map(|schedule| {
         json!({

@@ -26,9 +26,11 @@ use crate::clients::Fleet;
 use crate::clock::Clock;
 use crate::control::{Control, Schedule};
 use crate::directory::Directory;
+use crate::drops;
 use crate::emulator::{Emulator, Setting};
 use crate::facts::{self, Witnessed};
 use crate::interruption::{Interruption, Watch};
+use crate::limits;
 use crate::loopback::{self, LoopbackWitness};
 use crate::namespaces::Privilege;
 use crate::priority::{self, Priority};
@@ -121,7 +123,7 @@ fn prepare(plan: &Plan, clock: &Clock, announcer: &mut Announcer) -> Result<Prep
         _ => Some(Privilege::acquire().map_err(|error| error.to_string())?),
     };
     let watch = watchdog_of(plan, signals).and_then(Watch::new).map_err(cannot_wait)?;
-    raise_descriptor_limit();
+    limits::check(plan)?;
     // Without an emulator there is nothing to go before; and endpoints that use all of the processors under
     // real-time priority are stopped for 50 ms in every second (sched_rt_runtime_us).
     let is_emulated = plan.network.kind == NetworkKind::Emulated;
@@ -222,9 +224,11 @@ impl Prepared {
         stage.enter(Phase::CoolDown, phases.cool_down);
         // Messages intended just before the end may still be on their way into their sessions.
         let settled_from = schedule.measure_until + SETTLE;
-        stage.wait_until(schedule.measure_until + phases.cool_down, |control| {
-            control.now() >= settled_from && control.is_settled()
-        })
+        let settled = |control: &Control| control.now() >= settled_from && control.is_settled();
+        stage.wait_until(schedule.measure_until + phases.cool_down, settled)?;
+        stage.prepared.witnessed.behind =
+            stage.prepared.control.figures.publishing.load(Relaxed).max(0) as u64;
+        Ok(())
     }
 
     fn start_broker(&mut self, running: &mut Running, sampler: &mut Sampler) -> Result<(), Interruption> {
@@ -326,6 +330,9 @@ impl Prepared {
         if let Some(broker) = running.broker {
             let status = broker.stop();
             sampler.event(self.control.now(), EventKind::BrokerExit, &status);
+            drops::warning(&self.plan.directory.join("broker.log"))
+                .into_iter()
+                .for_each(|text| announcer.warn(text));
             if result == Err(Interruption::BrokerEnded) {
                 return Err(Interruption::Broker(format!(
                     "the broker ended during the run ({status}); see broker.log"
@@ -460,18 +467,6 @@ fn compensation(plan: &Plan, priority: Priority, announcer: &mut Announcer) -> D
         ));
         Duration::ZERO
     })
-}
-
-/// Thousands of clients need more descriptors than the usual 1024.
-fn raise_descriptor_limit() {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` is a local.
-    unsafe {
-        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 {
-            limit.rlim_cur = limit.rlim_max;
-            libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
-        }
-    }
 }
 
 /// How long the conductor sleeps at most; what ends a phase early is seen this late.

@@ -30,6 +30,12 @@ pub struct Evidence {
     pub real_time: bool,
     /// Times that a recording thread waited for the disk.
     pub recorder_stalls: u64,
+    /// Connections that the broker's host refused.
+    pub turned_away: u64,
+    /// Connections for which the program had no descriptor.
+    pub no_descriptor: u64,
+    /// Clients whose schedule held messages at the end that they had not offered.
+    pub behind: u64,
 }
 
 /// The lateness that a network bears: 100 µs, or 2 % of its shortest mean delay where that is more.
@@ -60,7 +66,7 @@ pub fn verdict(evidence: &Evidence, limit: Duration) -> Value {
 }
 
 fn reasons(evidence: &Evidence, limit: Duration) -> Vec<String> {
-    let mut reasons = Vec::new();
+    let mut reasons = unmet(evidence);
     let p99 = |snapshot: &Snapshot| snapshot.percentile(99.0).unwrap_or(Duration::ZERO);
     let remedy = if evidence.real_time || evidence.emulator.is_none() {
         "close what else runs on this machine, or use one with more processors"
@@ -80,6 +86,25 @@ fn reasons(evidence: &Evidence, limit: Duration) -> Vec<String> {
         reasons.push(format!("{count} frames were lost before the emulated links, because the emulator was not scheduled: {remedy}"));
     }
     reasons
+}
+
+/// What was asked for and could not be had.
+fn unmet(evidence: &Evidence) -> Vec<String> {
+    let Evidence { turned_away, no_descriptor, behind, .. } = *evidence;
+    let reasons = [
+        (
+            no_descriptor,
+            "connections could not be opened, because this program may open no more files: raise the limit \
+                         (`ulimit -n`), or have fewer clients",
+        ),
+        (
+            turned_away,
+            "connections were refused, because nothing listened where the broker should: look at the broker's \
+                       log, and whether it limits its connections",
+        ),
+        (behind, "clients could not offer all that was due: have fewer of them, or ask for fewer messages"),
+    ];
+    reasons.iter().filter(|(count, _)| *count > 0).map(|(count, words)| format!("{count} {words}")).collect()
 }
 
 fn summary(lateness: &Snapshot) -> Value {
@@ -115,6 +140,17 @@ mod tests {
         assert_eq!(verdict["valid"], false);
         assert!(verdict["reasons"][0].as_str().unwrap().contains("ulimit -r"));
         assert!(verdict["emulator"]["p99_ns"].as_u64().unwrap() >= 3_000_000);
+    }
+
+    #[test]
+    fn what_was_asked_for_and_could_not_be_had_marks_the_run_and_stands_first() {
+        let (turned_away, no_descriptor, behind) = (2, 22, 1);
+        let emulator = Some(late(Duration::from_ms(3)));
+        let evidence = Evidence { emulator, turned_away, no_descriptor, behind, ..Evidence::default() };
+        let verdict = verdict(&evidence, Duration::from_us(100));
+        let reasons = verdict["reasons"].as_array().unwrap();
+        assert_eq!((verdict["valid"].as_bool(), reasons.len()), (Some(false), 4));
+        assert!(reasons[0].as_str().unwrap().starts_with("22 connections could not be opened"));
     }
 
     #[test]

@@ -12,6 +12,7 @@
 //! What it does not hold: anything measured, and anything that differs between two runs of the same plan.
 
 mod arrivals;
+mod arrived;
 mod audience;
 mod bounds;
 mod check;
@@ -30,6 +31,7 @@ use mqttlab_units::{Duration, Seed};
 use serde::{Deserialize, Serialize};
 
 pub use arrivals::Arrivals;
+pub use arrived::Arrived;
 pub use audience::{Audience, Subscriptions};
 pub use check::PlanError;
 pub use group::{

@@ -57,6 +57,21 @@ impl Attendance {
         }
     }
 
+    /// Whether the broker ever accepted it.
+    pub(crate) fn ever_connected(&self) -> bool {
+        self.sessions > 0
+    }
+
+    /// Whether its present session has sent a SUBSCRIBE.
+    pub(crate) fn is_subscribing(&self) -> bool {
+        self.subscribed.is_some()
+    }
+
+    /// Whether it had lost its connection and has not come back.
+    pub(crate) fn is_away(&self) -> bool {
+        self.is_away
+    }
+
     fn broke_after(&self, at: Instant) -> bool {
         self.broke.is_some_and(|broke| broke >= at)
     }

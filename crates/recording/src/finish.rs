@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use mqttlab_units::Instant;
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::claim::{self, Claim};
 use crate::error::{Context, Error, Result};
@@ -23,6 +24,7 @@ use crate::run::{self, Ending, RunFacts, Said};
 use crate::spool::Spool;
 use crate::table::{FileSize, TableWriter};
 use crate::tables::{ClientColumns, ClientRow, EventColumns, EventRow, ResourceColumns, ResourceRow};
+use crate::validity::{self, Seen};
 
 /// What a finished recording is made of, beside its spools.
 pub struct Finish<'a> {
@@ -174,11 +176,20 @@ fn complete(
     files.insert("clients.parquet".into(), clients(to, layout, &contacts, &tallies)?);
     let summary = Summary { dir: to.to_owned(), files, messages, links: network.links };
     network.warnings.extend(run::clock_warning(layout));
-    run::write(to, layout, &summary, said, &network.warnings)?;
+    let facts = RunFacts { validity: validity(layout, &contacts, said), ..said.facts.clone() };
+    let said = Said { facts: &facts, ..*said };
+    run::write(to, layout, &summary, &said, &network.warnings)?;
     if from == to {
         remove_spools(from)?;
     }
     Ok(summary)
+}
+
+/// What is to be said of the run's validity: of one that came to its end, for others say why they did not.
+fn validity(layout: &Layout, contacts: &[Contact], said: &Said<'_>) -> Value {
+    let known = layout.clients.iter().zip(contacts).filter(|(client, _)| client.session.is_some());
+    let known = known.map(|(_, contact)| (&contact.attendance, contact.suback_ns.is_some()));
+    validity::judged(&said.facts.validity, &Seen::of(known, said.strain.rows_lost))
 }
 
 /// What the events say about a client.

@@ -46,6 +46,7 @@ mod run;
 mod spool;
 mod table;
 mod tables;
+mod validity;
 mod words;
 
 pub use claim::{Claim, discard};

@@ -49,6 +49,16 @@ pub(crate) struct Said<'a> {
     pub running: bool,
 }
 
+/// `run.json`: how far to believe it first.
+#[derive(Serialize)]
+struct Told<'a> {
+    status: &'a str,
+    reason: Value,
+    validity: &'a Value,
+    #[serde(flatten)]
+    rest: Value,
+}
+
 /// Writes `run.json`, or `incomplete.json`: under another name first, so that it is there whole or not at all.
 pub(crate) fn write(
     dir: &Path,
@@ -65,10 +75,8 @@ pub(crate) fn write(
     };
     let plan = dir.join("plan.json");
     let plan_sha256 = sha256(&fs::read(&plan).on("read", &plan)?);
-    let said = json!({
+    let rest = json!({
         "schema_version": SCHEMA_VERSION,
-        "status": status,
-        "reason": reason,
         "run_id": Some(&layout.run_id).filter(|id| !id.is_empty()),
         "producer": layout.producer,
         "seed": layout.seed,
@@ -77,14 +85,14 @@ pub(crate) fn write(
         "machine": layout.machine,
         "versions": facts.versions,
         "warnings": facts.warnings.iter().chain(warnings).collect::<Vec<_>>(),
-        "validity": facts.validity,
         "details": facts.details,
         "recorder": strain,
         "messages": summary.messages,
         "links": summary.links,
         "files": summary.files,
     });
-    let text = serde_json::to_string_pretty(&said).expect("a JSON value can be written") + "\n";
+    let told = Told { status, reason, validity: &facts.validity, rest };
+    let text = serde_json::to_string_pretty(&told).expect("a JSON value can be written") + "\n";
     write_whole(dir, name, text.as_bytes())
 }
 

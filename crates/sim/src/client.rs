@@ -1,12 +1,12 @@
 //! A client: its connection, its session, its schedule. The same machine and the same books as in a live run.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use mqttlab_mqtt::client::{Client as Session, ClientOptions, Input, Output, Reason};
 use mqttlab_mqtt::encode::{self, ConnectFields};
 use mqttlab_mqtt::{Kind, Qos, Version};
-use mqttlab_plan::{Arrival, Arrivals, Group, qos};
+use mqttlab_plan::{Arrival, Arrivals, Arrived, Group, qos};
 use mqttlab_recording::{EventKind, Sent};
 use mqttlab_tcp::Profile;
 use mqttlab_units::{Dice, Duration, Instant, Seed};
@@ -30,7 +30,9 @@ pub(crate) struct Client {
     /// Messages in the stream that the socket has not taken.
     pub(crate) unwritten: VecDeque<Unwritten>,
     /// Messages to be republished, by token.
-    pub(crate) relayed: Vec<(u64, u32)>,
+    pub(crate) relayed: Relayed,
+    /// Of each publisher, what has arrived.
+    pub(crate) arrived: BTreeMap<u32, Arrived>,
     /// QoS 2 messages that wait for their PUBREL.
     pub(crate) held: Vec<Arriving>,
     /// The message that the session is being asked about.
@@ -47,6 +49,33 @@ pub(crate) struct Client {
     subscribed: bool,
     subscribe_sent: Instant,
     dice: Dice,
+}
+
+/// Messages to be republished: the message and the topic of its copy. Places are used again once the session has done
+/// with what was in them.
+#[derive(Default)]
+pub(crate) struct Relayed {
+    places: Vec<(u64, u32)>,
+    free: Vec<u32>,
+}
+
+impl Relayed {
+    pub(crate) fn add(&mut self, message: u64, topic: u32) -> u64 {
+        let Some(place) = self.free.pop() else {
+            self.places.push((message, topic));
+            return self.places.len() as u64 - 1;
+        };
+        self.places[place as usize] = (message, topic);
+        place.into()
+    }
+
+    pub(crate) fn get(&self, place: u64) -> (u64, u32) {
+        self.places[place as usize]
+    }
+
+    pub(crate) fn remove(&mut self, place: u64) {
+        self.free.push(place as u32);
+    }
 }
 
 /// A message that the session has and has not sent.
@@ -160,7 +189,8 @@ impl Client {
             arrivals: None,
             outgoing: VecDeque::new(),
             unwritten: VecDeque::new(),
-            relayed: Vec::new(),
+            relayed: Relayed::default(),
+            arrived: BTreeMap::new(),
             held: Vec::new(),
             arriving: None,
             intended: VecDeque::new(),
@@ -484,5 +514,22 @@ impl World {
             client.alarm = Some(next);
             self.agenda.add(next, Event::Client(number));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_relay_remembers_no_more_messages_than_its_session_holds() {
+        let mut relayed = Relayed::default();
+        let first = relayed.add(7, 1);
+        for message in 0..1_000 {
+            let place = relayed.add(message, 2);
+            assert_eq!((relayed.get(place), relayed.get(first)), ((message, 2), (7, 1)));
+            relayed.remove(place);
+        }
+        assert_eq!(relayed.places.len(), 2);
     }
 }

@@ -125,8 +125,7 @@ impl World {
         let copy = self.topics.number(&copy);
         let client = &mut self.clients[number as usize];
         let qos = self.groups[client.group as usize].relay_qos;
-        client.relayed.push((message, copy));
-        let token = RELAYED | (client.relayed.len() as u64 - 1);
+        let token = RELAYED | client.relayed.add(message, copy);
         self.tally.unacknowledged += i64::from(qos != Qos::AtMostOnce);
         self.tell(number, Input::Publish { token, qos });
     }
@@ -136,7 +135,7 @@ impl World {
         let client = &self.clients[number as usize];
         let facts = &self.groups[client.group as usize];
         let (message, topic, retain) = if token & RELAYED != 0 {
-            let (message, topic) = client.relayed[(token & !RELAYED) as usize];
+            let (message, topic) = client.relayed.get(token & !RELAYED);
             (message, topic, false)
         } else {
             let sequence = token as u32;
@@ -150,6 +149,8 @@ impl World {
         let end = self.connections.get(connection).streams[Side::Client as usize].append(packet, length);
         if token & RELAYED == 0 {
             self.note_dispatched(number, token as u32, end);
+        } else if qos == Qos::AtMostOnce {
+            self.clients[number as usize].relayed.remove(token & !RELAYED);
         }
     }
 
@@ -206,12 +207,17 @@ impl World {
         if token & RELAYED == 0 {
             let row = Acknowledged { publisher: number, sequence: token as u32, at: self.now };
             self.evidence.message(|recorder| recorder.acknowledged(&row));
+        } else {
+            self.clients[number as usize].relayed.remove(token & !RELAYED);
         }
         self.tally.unacknowledged -= 1;
     }
 
     /// The broker will not have it.
-    pub(crate) fn refused(&mut self, number: u32, _token: u64) {
+    pub(crate) fn refused(&mut self, number: u32, token: u64) {
+        if token & RELAYED != 0 {
+            self.clients[number as usize].relayed.remove(token & !RELAYED);
+        }
         self.evidence.event(self.now, EventKind::Refused, Some(number), None, "PUBLISH");
         self.tally.unacknowledged -= 1;
     }
@@ -221,6 +227,7 @@ impl World {
         if token & RELAYED != 0 {
             let qos = self.groups[self.clients[number as usize].group as usize].relay_qos;
             self.tally.unacknowledged -= i64::from(qos != Qos::AtMostOnce);
+            self.clients[number as usize].relayed.remove(token & !RELAYED);
             return;
         }
         let outgoing = &mut self.clients[number as usize].outgoing;

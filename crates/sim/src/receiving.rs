@@ -95,12 +95,19 @@ impl World {
             identified,
         };
         self.evidence.message(|recorder| recorder.received(&row));
-        self.tally.delivered += u64::from(!arriving.dup);
-        self.conductor.count(number);
-        if let Some((publisher, sequence)) = origin {
+        // Repetitions, stored messages that come again and wills are nothing that anybody waits for.
+        if let Some((publisher, sequence)) = origin.filter(|&origin| self.is_first(number, origin, arriving))
+        {
+            self.tally.delivered += 1;
+            self.conductor.count(number);
             self.measure(publisher, sequence);
         }
         self.relay(number, arriving.message, arriving.topic);
+    }
+
+    fn is_first(&mut self, number: u32, (publisher, sequence): (u32, u32), arriving: &Arriving) -> bool {
+        let arrived = self.clients[number as usize].arrived.entry(publisher).or_default();
+        arrived.note(sequence, arriving.dup || arriving.retained)
     }
 
     /// Takes the latency of a delivery into the figures, while its message's time is still known.

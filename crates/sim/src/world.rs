@@ -206,7 +206,7 @@ impl World {
             Phase::Measurement => self.conductor.wants_to_stop(),
             Phase::CoolDown => self.now >= self.conductor.settled_from() && self.is_settled(),
             Phase::Farewell => {
-                self.clients.iter().all(Client::is_gone) && self.wire.next_deadline().is_none()
+                self.tally.gone as usize >= self.clients.len() && self.wire.next_deadline().is_none()
             }
             Phase::Notice | Phase::WarmUp | Phase::Over => false,
         };
@@ -482,7 +482,8 @@ impl World {
             match side {
                 Side::Broker => self.request(place, packet),
                 Side::Client if self.is_linked(client, place) => self.take_packet(client, &packet),
-                Side::Client => {}
+                // Its program has left.
+                Side::Client => self.dropped_with_connection(place, from, &packet),
             }
         }
         if side == Side::Client && self.is_linked(client, place) {
@@ -551,18 +552,22 @@ impl World {
 
     fn retire(&mut self, place: u32) {
         if self.connections.is_over(place) {
-            self.note_unread(place);
+            for (from, packet) in self.note_unread(place) {
+                self.dropped_with_connection(place, from, &packet);
+            }
             self.connections.retire(place);
         }
     }
 
     /// Writes down the packets that were sent and never read.
-    fn note_unread(&mut self, place: u32) {
+    fn note_unread(&mut self, place: u32) -> Vec<(Side, Packet)> {
+        let mut unread = Vec::new();
         for from in [Side::Client, Side::Broker] {
-            let unread: Vec<_> =
-                self.connections.peek(place).streams[from as usize].unread().copied().collect();
-            unread.iter().for_each(|packet| self.note_packet(place, from, packet));
+            let packets = self.connections.peek(place).streams[from as usize].unread();
+            unread.extend(packets.map(|packet| (from, *packet)));
         }
+        unread.iter().for_each(|(from, packet)| self.note_packet(place, *from, packet));
+        unread
     }
 
     /// Ends everything, for the recording.

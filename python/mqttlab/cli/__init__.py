@@ -1,6 +1,6 @@
 """The command line: ``mqttlab check | run | import | report | export | list | networks | doctor``.
 
-Exit status: 0 done; 1 failed; 2 wrong input, nothing was made; 3 a run ended early and what it recorded is kept.
+Exit statuses are those of :mod:`mqttlab.cli.status`.
 """
 
 from mqttlab.cli import imports

@@ -14,7 +14,7 @@ COSTS = {
     "namespaces": "no emulated or veth networks; only brokers on loopback or elsewhere",
     "tun": "AF_PACKET on veth carries the frames instead, a little slower",
     "packet": "no way around where TUN cannot be opened",
-    "real_time_priority": "delays are late by milliseconds at p99 when the machine is busy; runs will be marked",
+    "real_time_priority": "delays are late by milliseconds at p99 when the machine is busy; runs will not be valid",
     "locked_memory": "a page fault may delay a frame",
     "pressure": "runs cannot tell how contended the processor was",
 }

@@ -13,8 +13,9 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
-from mqttlab.cli.main import EXIT, RUNS, _report_run, main
+from mqttlab.cli.main import RUNS, _report_run, main
 from mqttlab.cli.problems import Commands, writable_directory
+from mqttlab.cli.status import ENDED
 from mqttlab.imports import Evidence, directory_for, evidence_of, import_evidence
 
 FILES = click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
@@ -146,4 +147,4 @@ def _import(
                 path.rmdir()
         raise
     _report_run(outcome, html)
-    sys.exit(EXIT[outcome.verdict])
+    sys.exit(ENDED[outcome.verdict])

@@ -23,14 +23,13 @@ from mqttlab.brokers import ADAPTERS
 from mqttlab.cli.doctor import show_doctor
 from mqttlab.cli.problems import Commands, existing_directory, writable_directory, writable_file
 from mqttlab.cli.progress import RunProgress
+from mqttlab.cli.status import status_of, worst
 from mqttlab.errors import UsageError
 from mqttlab.networks import MODELS, PLACEMENTS, PROFILES, implied, place
 from mqttlab.networks.link import LinkDirection
 from mqttlab.recording import Recording
 from mqttlab.runs import Outcome, list_runs, perform, take_directory
 from mqttlab.scenario import Scenario, ScenarioError, compile_plan, load, unusual
-
-EXIT = {"complete": 0, "failed": 1, "incomplete": 3}
 
 
 class Percent(click.ParamType[float]):
@@ -118,13 +117,23 @@ def run(scenario: Path, settings: tuple[str, ...], backend: str | None, runs: Pa
     \b
       mqttlab run scenarios/demo.toml
       mqttlab run scenarios/demo.toml --backend sim --set groups[0].count=20
+
+    \b
+    Exit status, of several the first in the order 2, 1, 3, 6, 4, 5:
+      0  done
+      1  failed: nothing was measured
+      2  wrong input: nothing was started
+      3  incomplete: it ended early; what it recorded is kept
+      4  a threshold was broken
+      5  undecided
+      6  not valid: it ran to its end and did not measure what the scenario asks for; the report begins with the reason
     """
     overrides = _overrides(settings, backend)
     loaded = load(scenario, overrides)
     writable_directory(runs, "--runs")
     _need_a_broker(loaded)
     _warn(loaded, scenario, overrides)
-    worst = 0
+    statuses = []
     for repetition in range(loaded.repetitions):
         directory = take_directory(loaded.name, repetition, loaded.repetitions, runs).absolute()
         try:
@@ -134,10 +143,10 @@ def run(scenario: Path, settings: tuple[str, ...], backend: str | None, runs: Pa
             with contextlib.suppress(OSError):
                 directory.rmdir()
         _report_run(outcome, html)
-        worst = max(worst, EXIT[outcome.verdict])
+        statuses.append(status_of(outcome))
         if outcome.verdict != "complete":
             break
-    sys.exit(worst)
+    sys.exit(worst(statuses))
 
 
 def _one_run(loaded: Scenario, directory: Path, repetition: int) -> Outcome:

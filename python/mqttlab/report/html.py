@@ -73,12 +73,13 @@ def _verdict_section(recording: Recording) -> str:
     words = {
         "valid": "The evidence has no gap that is known." if imported else
         "The numbers can be trusted as far as the lateness below says.",
-        "marked": "Read this before you trust the numbers.",
+        "not valid": "Read this before you trust the numbers." if imported else
+        "The run did not measure what its scenario asks for. Read why before you use a number.",
         "incomplete": "The evidence ends early. What there is of it is below." if imported else
         "The run ended early. What it recorded is below.",
     }[word]
     return (
-        f'<section class="verdict {word}"><h2>{word.capitalize()}</h2><p>{words}</p><ul>{listed}</ul>'
+        f'<section class="verdict {word.replace(" ", "-")}"><h2>{word.capitalize()}</h2><p>{words}</p><ul>{listed}</ul>'
         f"<dl>{facts}</dl></section>"
     )
 
@@ -256,7 +257,7 @@ h1{margin:.2em 0 0;font-size:28px}h2{font-size:19px;margin:.2em 0 .6em}
 h3{font-size:15px;margin:.8em 0 .2em}
 header p{margin:.2em 0 1em;color:#51606f;max-width:75ch}
 section{background:#fff;border:1px solid #dfe4ea;border-radius:8px;padding:16px 20px;margin:0 0 18px}
-.verdict{border-left:6px solid #009e73}.verdict.marked{border-left-color:#e69f00}
+.verdict{border-left:6px solid #009e73}.verdict.not-valid{border-left-color:#e69f00}
 .verdict.incomplete{border-left-color:#d55e00}.verdict p{margin:0 0 .4em}
 dl{display:flex;flex-wrap:wrap;gap:10px 32px;margin:.6em 0 0}
 dt{font-size:12px;color:#51606f}dd{margin:0;font-weight:600}

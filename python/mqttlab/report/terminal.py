@@ -33,11 +33,11 @@ LINK_COLUMNS = (
     "frames", "bytes", "frames_dropped", "drops_by_cause", "data_rate_kbit_s", "utilisation_percent",
     "queue_wait_ms_mean", "queue_wait_ms_max",
 )
-STYLES = {"valid": "green", "marked": "bold yellow", "incomplete": "bold red"}
+STYLES = {"valid": "green", "not valid": "bold red", "incomplete": "bold red"}
 
 
 def terminal(recording: Recording, console: Console) -> None:
-    """Print a run's tables and its validity.
+    """Print a run's tables and its validity: first what is wrong with it, if anything.
 
     Raises:
         RecordingError: a table cannot be read.
@@ -47,6 +47,8 @@ def terminal(recording: Recording, console: Console) -> None:
     wide = not console.is_terminal or console.width >= WIDE
     if not console.is_terminal:
         console.width = max(console.width, WIDE + 40)
+    if verdict(recording)[0] != "valid":
+        _print_verdict(recording, console)
     if by_qos.is_empty():
         console.print("[bold red]No message was measured.[/]")
     else:
@@ -79,7 +81,11 @@ def terminal(recording: Recording, console: Console) -> None:
     for title, table in captured.tables(recording):
         title, rows = captured.cut(title, table, captured.SHOWN_IN_TERMINAL)
         console.print(_table(title, rows, tuple(rows.columns)))
-    _print_verdict(recording, console)
+    word, _ = verdict(recording)
+    if word == "valid":
+        _print_verdict(recording, console)
+    else:
+        console.print(f"[{STYLES[word]}]{word}[/]: the reasons stand above the tables", highlight=False)
 
 
 def comparison(first: Path, second: Path, console: Console, tolerance_percent: float) -> bool:

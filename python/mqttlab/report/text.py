@@ -48,17 +48,19 @@ def meaning(column: str) -> str:
 
 
 def verdict(recording: Recording) -> tuple[str, list[str]]:
-    """How far the numbers can be trusted: ``valid``, ``marked`` or ``incomplete``, and sentences that say why."""
+    """How far the numbers can be trusted: ``valid``, ``not valid`` or ``incomplete``, and sentences that say why."""
     run = recording.run
     validity = run.get("validity") or {}
     reasons = [str(text) for text in run.get("warnings", [])]
+    if run.get("schema_version") == 1:
+        reasons.append("Recorded with schema version 1, which counts what was under way at the end as lost.")
     if not recording.complete:
         reason = run.get("reason") or "the run ended before it was complete"
-        return "incomplete", [str(reason), *reasons]
+        return "incomplete", [str(reason), *map(str, validity.get("reasons", [])), *reasons]
     remarks = [str(text) for text in validity.get("reasons", []) or validity.get("remarks", [])]
     if validity.get("valid", True) and not remarks:
         return "valid", reasons
-    return ("valid" if validity.get("valid", True) else "marked"), [*remarks, *reasons]
+    return ("valid" if validity.get("valid", True) else "not valid"), [*remarks, *reasons]
 
 
 def lateness(recording: Recording) -> list[tuple[str, str]]:

@@ -17,11 +17,10 @@ use std::os::fd::{AsFd, OwnedFd};
 use mqttlab_mqtt::client::{Client as Session, Input, Output, Reason};
 use mqttlab_mqtt::encode::{self, ConnectFields};
 use mqttlab_mqtt::{Kind, Qos};
-use mqttlab_plan::{Arrivals, Group, qos};
+use mqttlab_plan::{Arrivals, Arrived, Group, qos};
 use mqttlab_recording::{EventKind, Sent};
 use mqttlab_units::{Dice, Duration, Instant};
 
-use super::duplicates::Arrived;
 use super::epoll::Ready;
 use super::incoming::Incoming;
 use super::messages::Messages;
@@ -238,7 +237,11 @@ impl Client {
                 self.connection = Connection::Opening { socket, since: turn.now };
                 self.set_timer(turn);
             }
-            Err(error) => self.lose(turn, Loss::Broken(format!("cannot connect: {error}"))),
+            Err(error) => {
+                let no_descriptor = matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE));
+                turn.tally.no_descriptor += u64::from(no_descriptor);
+                self.lose(turn, Loss::Broken(format!("cannot connect: {error}")));
+            }
         }
     }
 
@@ -259,7 +262,10 @@ impl Client {
         self.connection = Connection::Open { socket, since };
         match result {
             Ok(()) => self.handle(turn, Input::Opened),
-            Err(error) => self.lose(turn, Loss::Broken(format!("cannot connect: {error}"))),
+            Err(error) => {
+                turn.tally.turned_away += u64::from(error.kind() == io::ErrorKind::ConnectionRefused);
+                self.lose(turn, Loss::Broken(format!("cannot connect: {error}")));
+            }
         }
     }
 

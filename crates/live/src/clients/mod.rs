@@ -23,7 +23,6 @@
 //! are limited by the kernel's ephemeral ports (28 232 by default, more in the engine's namespaces).
 
 mod client;
-mod duplicates;
 mod epoll;
 mod incoming;
 mod messages;

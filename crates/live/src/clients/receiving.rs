@@ -138,8 +138,11 @@ impl Client {
     fn deliver(&mut self, turn: &mut Turn<'_>, message: Message) {
         let Message { row, intended } = message;
         let first = match row.publisher {
-            Some(publisher) => self.arrived.entry(publisher).or_default().note(row.sequence, row.dup),
-            None => true,
+            Some(publisher) => {
+                self.arrived.entry(publisher).or_default().note(row.sequence, row.dup || row.retained)
+            }
+            // A will, or a message from elsewhere: nobody waits for it.
+            None => false,
         };
         turn.tally.delivered += u64::from(first);
         if let Some(latency) = intended.and_then(|intended| turn.now.checked_since(intended)) {

@@ -176,7 +176,7 @@ impl Broker {
     fn deliver_at_once(&mut self, number: u32, Delivery { topic, message, retain }: Delivery) {
         let queue = self.options.queue();
         let session = self.session(number);
-        let Some(connection) = session.connection else { return };
+        let Some(connection) = session.connection else { return self.drop(number, message, Cause::Away) };
         if session.backlog >= queue {
             return self.drop(number, message, Cause::SocketFull);
         }
@@ -184,7 +184,7 @@ impl Broker {
         self.ready.push_back(Output::Publish { connection, topic, message, qos, id: 0, dup: false, retain });
     }
 
-    fn drop(&mut self, number: u32, message: u64, cause: Cause) {
+    pub(super) fn drop(&mut self, number: u32, message: u64, cause: Cause) {
         self.ready.push_back(Output::Dropped { session: SessionId(number), message, cause });
     }
 

@@ -197,4 +197,8 @@ pub enum Cause {
     QueueFull,
     /// QoS 0: as many packets wait at the socket ([`super::Broker::set_backlog`]).
     SocketFull,
+    /// QoS 0, and the client is away.
+    Away,
+    /// The session ended, and what it held with it.
+    SessionEnded,
 }

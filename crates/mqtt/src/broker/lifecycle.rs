@@ -5,7 +5,7 @@ use std::sync::Arc;
 use mqttlab_units::Instant;
 
 use super::session::{Publication, Session};
-use super::{Broker, ConnectionId, Input, Output, Will};
+use super::{Broker, Cause, ConnectionId, Input, Output, Will};
 use crate::kind::Version;
 
 impl Broker {
@@ -146,7 +146,10 @@ impl Broker {
         self.vacant.push(number);
         let Some(exchanges) = &mut session.exchanges else { return };
         let sent = exchanges.outbox.drain().map(|delivery| delivery.message);
-        sent.for_each(|message| self.let_go(message));
+        sent.for_each(|message| {
+            self.drop(number, message, Cause::SessionEnded);
+            self.let_go(message);
+        });
         let held = exchanges.inbox.drain().map(|publication| publication.message);
         held.for_each(|message| self.let_go(message));
     }

@@ -176,6 +176,7 @@ fn mqtt_4_4_0_1_what_is_unacknowledged_is_repeated_with_dup_in_order_and_before_
             4 1 publish t 4 q1 #4
                 1 < PUBACK #4
             4 1 publish t 5 q0
+                5 dropped for ben: Away
                 5 released
             5 3 connect ben kept
                 3 < CONNACK accepted session present
@@ -395,6 +396,7 @@ fn qos0_messages_are_dropped_when_too_much_waits_at_the_socket() {
                 1 < PUBLISH t 3 q1 #1
                 1 < PUBACK #1
             3 1 closed
+                3 dropped for nobody: SessionEnded
                 3 released
             4 1 connect anna clean
                 1 < CONNACK accepted
@@ -480,6 +482,7 @@ fn an_acknowledgement_of_the_wrong_kind_closes_the_connection() {
             2 1 pubrec #1
                 1 closed
             3 1 connect anna clean
+                1 dropped for anna: SessionEnded
                 1 released
                 1 < CONNACK accepted
             3 1 subscribe #1 t:2
@@ -490,6 +493,7 @@ fn an_acknowledgement_of_the_wrong_kind_closes_the_connection() {
                 1 < PUBLISH t 2 q2 #1
                 1 < PUBCOMP #1
             5 1 puback #1
+                2 dropped for nobody: SessionEnded
                 2 released
                 1 closed
         "#]],

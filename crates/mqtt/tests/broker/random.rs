@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use mqttlab_mqtt::broker::{Broker, BrokerOptions, ConnectionId, Input, Output, TopicId};
+use mqttlab_mqtt::broker::{Broker, BrokerOptions, Cause, ConnectionId, Input, Output, TopicId};
 use mqttlab_mqtt::topic::matches;
 use mqttlab_mqtt::{Qos, Version};
 use mqttlab_units::{Duration, Instant};
@@ -219,6 +219,8 @@ impl World {
                     assert!(self.released.insert(message), "{message} is released twice");
                     continue;
                 }
+                // QoS 0 for who is away, and what a session held that ends.
+                Output::Dropped { cause: Cause::Away | Cause::SessionEnded, .. } => continue,
                 Output::Connack { connection, .. }
                 | Output::Suback { connection, .. }
                 | Output::Unsuback { connection, .. }

@@ -253,7 +253,9 @@ fn mqtt_3_1_2_23_a_session_expires_and_lets_go_of_what_it_holds() {
                 2 < PUBACK #2
             1099 tick
             1100 tick
+                7 dropped for nobody: SessionEnded
                 7 released
+                8 dropped for nobody: SessionEnded
                 8 released
             1200 1 connect anna v5 expiry=1000
                 1 < CONNACK accepted

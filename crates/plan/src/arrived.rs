@@ -2,11 +2,14 @@
 //!
 //! A window of the last 128 numbers, because a repeated message follows close behind its first copy: it was in
 //! flight when the connection broke. What is older than the window is a repetition only if its DUP flag says so.
-//! The recording, which has every delivery, decides with certainty; this is for the live figures.
+//! The recording, which has every delivery, decides with certainty; this is for the figures of a run that goes on, and
+//! for when it has settled.
+//!
+//! A stored message that comes again is told from a fresh one by its RETAIN flag, which counts as a DUP flag here.
 
 /// The messages of one publisher that have arrived at one subscriber.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Arrived {
+pub struct Arrived {
     /// One past the highest number seen.
     end: u64,
     /// Bit `i` stands for the number `end - 1 - i`.
@@ -15,7 +18,7 @@ pub(super) struct Arrived {
 
 impl Arrived {
     /// Notes a message and says whether it is the first copy.
-    pub(super) fn note(&mut self, sequence: u32, dup: bool) -> bool {
+    pub fn note(&mut self, sequence: u32, dup: bool) -> bool {
         let sequence = u64::from(sequence);
         if sequence >= self.end {
             let ahead = sequence + 1 - self.end;
