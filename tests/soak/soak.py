@@ -146,6 +146,9 @@ def _strike(case: Case, place: Path, runs: Path, capture: Path) -> None:
         for pid in [pid for pid in _processes(place) if _name(pid).startswith(wanted[:15])]:
             with suppress(ProcessLookupError):
                 os.kill(pid, case.signal)
+        if case.victim == "broker" and case.signal == signal.SIGHUP:
+            # Mosquitto reads its configuration again, and goes on.
+            program.send_signal(signal.SIGTERM)
     elif case.victim == "command line":
         program.send_signal(case.signal)
     try:
