@@ -23,6 +23,7 @@ from mqttlab.brokers import ADAPTERS
 from mqttlab.cli.doctor import show_doctor
 from mqttlab.cli.problems import Commands, existing_directory, writable_directory, writable_file
 from mqttlab.cli.progress import RunProgress
+from mqttlab.cli.space import need_room
 from mqttlab.cli.status import status_of, worst
 from mqttlab.errors import UsageError
 from mqttlab.networks import MODELS, PLACEMENTS, PROFILES, implied, place
@@ -111,7 +112,9 @@ def check(scenario: Path, settings: tuple[str, ...], backend: str | None, show_p
 @BACKEND
 @RUNS
 @click.option("--html/--no-html", default=True, show_default=True, help="Write report.html into the run directory.")
-def run(scenario: Path, settings: tuple[str, ...], backend: str | None, runs: Path, html: bool) -> None:
+@click.option("--ignore-disk", is_flag=True, help="Start although the disk seems too small for the recording.")
+def run(scenario: Path, settings: tuple[str, ...], backend: str | None, runs: Path, html: bool,
+        ignore_disk: bool) -> None:
     """Run SCENARIO, all its repetitions, and report each.
 
     \b
@@ -132,6 +135,8 @@ def run(scenario: Path, settings: tuple[str, ...], backend: str | None, runs: Pa
     loaded = load(scenario, overrides)
     writable_directory(runs, "--runs")
     _need_a_broker(loaded)
+    if not ignore_disk:
+        need_room(loaded, runs)
     _warn(loaded, scenario, overrides)
     statuses = []
     for repetition in range(loaded.repetitions):

@@ -1,0 +1,74 @@
+"""A run that the disk has no room for is refused; one that fills its disk ends with what it has."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mqttlab.recording import Recording
+
+SCENARIO = """
+name = "large"
+backend = "sim"
+phases = { duration = "DURATION", cool_down = "1 s" }
+networks = [{ between = ["field", "broker"], up = { delay = "1 ms" }, down = { delay = "1 ms" } }]
+
+[[groups]]
+name = "sensors"
+host = "field"
+publish = { topic = "t", qos = 1, payload = "100 B", rate = "100 /s" }
+
+[[groups]]
+name = "desk"
+host = "field"
+subscribe = ["t"]
+"""
+
+
+def mqttlab(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "mqttlab", *map(str, arguments)], capture_output=True, text=True,
+                          check=False, timeout=120)
+
+
+def scenario(directory: Path, duration: str) -> Path:
+    path = directory / "large.toml"
+    path.write_text(SCENARIO.replace("DURATION", duration), encoding="utf-8")
+    return path
+
+
+@contextlib.contextmanager
+def small_disk(place: Path, size: str) -> Iterator[Path]:
+    place.mkdir()
+    if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "none", place],
+                                           capture_output=True, check=False).returncode != 0:
+        pytest.skip("a small file system can only be mounted by root")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "-l", place], check=False)
+
+
+def test_a_run_that_no_disk_can_hold_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
+    done = mqttlab("run", scenario(tmp_path, "8000 h"), "--runs", tmp_path / "runs")
+    assert done.returncode == 2, done.stderr
+    assert "the recording would take about" in done.stderr
+    assert "`--ignore-disk`" in done.stderr
+    assert not list((tmp_path / "runs").glob("*"))
+
+
+def test_a_small_disk_is_refused_and_whoever_insists_keeps_what_it_holds(tmp_path: Path) -> None:
+    path = scenario(tmp_path, "10 min")
+    with small_disk(tmp_path / "disk", "1m") as disk:
+        assert mqttlab("run", path, "--runs", disk).returncode == 2
+        assert not list(disk.glob("*"))
+        done = mqttlab("run", path, "--runs", disk, "--ignore-disk", "--no-html")
+        assert done.returncode == 3, done.stdout + done.stderr
+        recording = Recording.open(next(disk.glob("large-*")))
+        assert not recording.complete
+        assert len(recording.messages) > 0
