@@ -37,6 +37,8 @@ ADDED: dict[str, dict[str, pl.DataType]] = {
     "messages": {"cause": pl.String()},
     "packets": {"repetition": pl.UInt32()},
     "clients": {"under_way": pl.UInt64(), "unknown": pl.UInt64()},
+    "resources": {"run_queue_s": pl.Float64(), "faults_minor": pl.Int64(), "faults_major": pl.Int64(),
+                  "steal_s": pl.Float64()},
 }
 
 

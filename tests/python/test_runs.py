@@ -16,6 +16,7 @@ import pytest
 from live import able
 from mqttlab import metrics
 from mqttlab.recording import Recording
+from mqttlab.report.text import lateness
 from mqttlab.runs import EngineError, is_being_written, list_runs, recover
 
 SCENARIO = """
@@ -126,6 +127,23 @@ def test_frames_are_recorded_with_their_fate_and_agree_with_the_links_counters(f
 def test_the_tcp_of_the_plan_was_in_force(finished: tuple[Path, str]) -> None:
     tcp = Recording.open(finished[0]).run["details"]["tcp"]
     assert "cubic" in tcp["field"]["route"]
+
+
+def test_a_run_says_what_the_machine_did_to_it(finished: tuple[Path, str]) -> None:
+    recording = Recording.open(finished[0])
+    validity = recording.run["validity"]
+    # A timer every millisecond, for 3 s and more; where the machine is busy it misses some.
+    assert validity["control_timer"]["count"] > 100
+    assert 0 <= validity["machine"]["steal_percent"] <= 100
+    assert validity["machine"]["emulator_cpu_percent"] > 0
+    assert validity["machine"]["emulator_faults_minor"] > 0
+    samples = recording.resources
+    machine = samples.filter(samples["process"] == "machine")
+    assert machine["steal_s"].null_count() == 0
+    assert samples.filter(samples["process"] == "emulator")["steal_s"].null_count() > 0
+    labels = dict(lateness(recording))
+    assert "control timer lateness" in labels
+    assert "steal (processor time given to other machines)" in labels
 
 
 def test_a_finished_run_is_listed_and_leaves_no_program(finished: tuple[Path, str]) -> None:

@@ -16,11 +16,13 @@ use crate::control::{Control, Schedule};
 use crate::emulator;
 use crate::histogram::Snapshot;
 use crate::interruption::Interruption;
+use crate::lateness::Contention;
 use crate::loopback;
 use crate::port::Port;
 use crate::priority::Priority;
 use crate::sampler::Sampler;
 use crate::testbed::Testbed;
+use crate::usage::Usage;
 use crate::validity::{self, Evidence};
 
 /// What was seen of a run while it was prepared and performed.
@@ -43,6 +45,8 @@ pub struct Witnessed {
     pub schedule: Option<Schedule>,
     /// Clients that still had messages to offer when the run ended.
     pub behind: u64,
+    /// What the machine did to it.
+    pub contention: Contention,
     senders: Snapshot,
     cpu_pressure_percent: Option<f64>,
     turned_away: u64,
@@ -66,6 +70,7 @@ impl Witnessed {
             ring_drops: 0,
             loopback: None,
             schedule: None,
+            contention: Contention::default(),
             senders: Snapshot::default(),
             cpu_pressure_percent: None,
             turned_away: 0,
@@ -80,6 +85,18 @@ impl Witnessed {
         self.turned_away = control.figures.turned_away.load(Relaxed);
         self.no_descriptor = control.figures.no_descriptor.load(Relaxed);
         self.cpu_pressure_percent = sampler.cpu_pressure_percent();
+        self.contention.steal_percent = sampler.steal_percent();
+        self.contention.throttled_periods = sampler.throttled_periods();
+    }
+
+    /// Takes what is known of the emulator's thread while there is one, `lived` after its start.
+    pub fn note_emulator(&mut self, usage: &Usage, lived: Duration) {
+        let cpu = usage.cpu_user + usage.cpu_system;
+        self.contention.run_queue = usage.run_queue;
+        self.contention.emulator_cpu_percent =
+            (!lived.is_zero()).then(|| 100.0 * cpu.as_s_f64() / lived.as_s_f64());
+        self.contention.faults_minor = Some(usage.faults_minor);
+        self.contention.faults_major = Some(usage.faults_major);
     }
 }
 
@@ -97,6 +114,7 @@ pub fn facts(plan: &Plan, witnessed: &Witnessed, warnings: &[String], recorder_s
         turned_away: witnessed.turned_away,
         no_descriptor: witnessed.no_descriptor,
         behind: witnessed.behind,
+        contention: witnessed.contention.clone(),
     };
     let phases = witnessed.schedule.map(|schedule| {
         json!({

@@ -6,7 +6,7 @@
 //! What it does not do: pin threads to processors, or isolate processors from interrupts.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 
 /// How the kernel schedules a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +51,25 @@ impl Priority {
             }
         }
         Ok(())
+    }
+}
+
+/// Keeps every processor out of sleep states that take long to leave, as long as it lives.
+#[derive(Debug)]
+pub struct CpuAwake {
+    /// The request lasts as long as the file is open (Documentation/power/pm_qos_interface.rst).
+    _request: fs::File,
+}
+
+impl CpuAwake {
+    /// Asks for it.
+    ///
+    /// # Errors
+    /// Only an administrator may, and not every kernel knows it.
+    pub fn hold() -> io::Result<CpuAwake> {
+        let mut request = fs::OpenOptions::new().write(true).open("/dev/cpu_dma_latency")?;
+        request.write_all(&0i32.to_ne_bytes())?;
+        Ok(CpuAwake { _request: request })
     }
 }
 

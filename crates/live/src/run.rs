@@ -25,6 +25,7 @@ use crate::calibration;
 use crate::clients::Fleet;
 use crate::clock::Clock;
 use crate::control::{Control, Schedule};
+use crate::control_timer::ControlTimer;
 use crate::directory::Directory;
 use crate::drops;
 use crate::emulator::{Emulator, Setting};
@@ -33,10 +34,11 @@ use crate::interruption::{Interruption, Watch};
 use crate::limits;
 use crate::loopback::{self, LoopbackWitness};
 use crate::namespaces::Privilege;
-use crate::priority::{self, Priority};
+use crate::priority::{self, CpuAwake, Priority};
 use crate::sampler::Sampler;
 use crate::signals::Signals;
 use crate::testbed::Testbed;
+use crate::usage::Usage;
 use crate::watchdog::{GRACE, Watchdog, say_at_last};
 use crate::wire::Wiring;
 
@@ -95,6 +97,8 @@ struct Prepared {
     recorder: Recorder,
     witnessed: Witnessed,
     watch: Watch,
+    /// Keeps the processors from sleeping deeply while it is held.
+    _awake: Option<CpuAwake>,
 }
 
 /// What came of it.
@@ -111,6 +115,9 @@ struct Running {
     broker: Option<BrokerHandle>,
     emulator: Option<Emulator>,
     loopback: Option<LoopbackWitness>,
+    timer: Option<ControlTimer>,
+    /// When emulator and timer were started.
+    since: Instant,
     fleet: Option<Fleet>,
 }
 
@@ -129,6 +136,7 @@ fn prepare(plan: &Plan, clock: &Clock, announcer: &mut Announcer) -> Result<Prep
     let is_emulated = plan.network.kind == NetworkKind::Emulated;
     let real_time = plan.live.real_time && is_emulated && real_time(announcer);
     lock_memory(privilege, announcer);
+    let awake = if is_emulated { CpuAwake::hold().ok() } else { None };
     let testbed = Testbed::build(plan).map_err(|error| error.to_string())?;
     testbed.warnings().iter().for_each(|warning| announcer.warn(warning.clone()));
     let emulator_priority = if real_time { Priority::EMULATOR } else { Priority::Normal };
@@ -139,14 +147,17 @@ fn prepare(plan: &Plan, clock: &Clock, announcer: &mut Announcer) -> Result<Prep
     recorder.provisional();
     let endpoint = if real_time { Priority::ENDPOINT } else { Priority::Normal };
     let tcp = testbed.tcp_in_force(plan);
+    let mut witnessed = Witnessed::new(real_time, compensation, emulator_priority, tcp);
+    witnessed.contention.cpu_kept_awake = awake.is_some();
     Ok(Prepared {
         plan: Arc::new(plan.clone()),
         control: Arc::new(Control::new(*clock, endpoint)),
         testbed,
         directory,
         recorder,
-        witnessed: Witnessed::new(real_time, compensation, emulator_priority, tcp),
+        witnessed,
         watch,
+        _awake: awake,
     })
 }
 
@@ -189,6 +200,9 @@ impl Prepared {
         announcer: &mut Announcer,
     ) -> Result<(), Interruption> {
         self.start_broker(running, sampler)?;
+        running.since = self.control.now();
+        // Where there can be no further thread the run fails soon enough.
+        running.timer = ControlTimer::start(self.control.clock, self.witnessed.emulator_priority).ok();
         self.start_emulator(running)?;
         running.loopback = self.watch_loopback(announcer);
         let fleet = Fleet::start(
@@ -308,7 +322,10 @@ impl Prepared {
         self.control.stop();
         let fleet = running.fleet.map_or(Ok(()), Fleet::join);
         let result = result.and(fleet.map_err(|error| Interruption::fault("a client worker ended", &error)));
+        self.witnessed.contention.control = running.timer.map(|timer| timer.lateness());
         if let Some(emulator) = running.emulator {
+            let thread = emulator.shared().thread.load(Relaxed);
+            self.witnessed.note_emulator(&Usage::of_thread(thread), self.control.now().since(running.since));
             let ports = emulator.stop();
             let ports = ports.map_err(|error| Interruption::fault("the emulator ended", &error));
             if let Ok(ports) = &ports {

@@ -5,7 +5,7 @@ use mqttlab_recording::{Event, EventKind, Process, Sink};
 use mqttlab_units::{Duration, Instant};
 
 use crate::broker::BrokerHandle;
-use crate::usage::{self, Pressure, Usage};
+use crate::usage::{self, Pressure, ProcessorTime, Usage};
 
 /// The conductor's notebook.
 pub struct Sampler {
@@ -15,6 +15,8 @@ pub struct Sampler {
     next_tick: Instant,
     broker: Option<libc::pid_t>,
     measured: [Option<(std::time::Instant, Pressure)>; 2],
+    /// The machine's processor time and throttled periods at the beginning.
+    before: (Option<ProcessorTime>, Option<u64>),
 }
 
 impl Sampler {
@@ -27,6 +29,7 @@ impl Sampler {
             next_tick: Instant::ZERO,
             broker: None,
             measured: [None, None],
+            before: (ProcessorTime::now(), usage::throttled_periods()),
         }
     }
 
@@ -84,6 +87,18 @@ impl Sampler {
         let [Some((began, before)), Some((ended, after))] = self.measured else { return None };
         let waited = after.cpu.saturating_sub(before.cpu).as_s_f64();
         Pressure::is_available().then(|| 100.0 * waited / (ended - began).as_secs_f64())
+    }
+}
+
+impl Sampler {
+    /// The part of the processors' time that the hypervisor gave to others since the beginning.
+    pub fn steal_percent(&self) -> Option<f64> {
+        Some(ProcessorTime::now()?.steal_percent_since(self.before.0?))
+    }
+
+    /// Periods since the beginning in which the control group had used up its processor time.
+    pub fn throttled_periods(&self) -> Option<u64> {
+        Some(usage::throttled_periods()?.saturating_sub(self.before.1?))
     }
 }
 

@@ -23,6 +23,24 @@ pub struct Usage {
     pub switches_voluntary: u64,
     /// Times the processor was taken from it.
     pub switches_involuntary: u64,
+    /// How long its threads could have run and had no processor. Of a thread that has ended nothing is known; `None`
+    /// where the kernel does not count it.
+    pub run_queue: Option<Duration>,
+    /// Page faults that needed no disk.
+    pub faults_minor: u64,
+    /// Page faults that waited for a disk.
+    pub faults_major: u64,
+    /// Processor time that the hypervisor gave to others; of the machine only.
+    pub steal: Option<Duration>,
+}
+
+/// The machine's processor time since it started, over all processors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProcessorTime {
+    /// What the hypervisor gave to others.
+    pub steal: Duration,
+    /// All of it, idle or not.
+    pub total: Duration,
 }
 
 /// How long some task has waited for something that another had, since the machine started.
@@ -46,6 +64,10 @@ impl Usage {
             rss_bytes: sum.rss_bytes + one.rss_bytes,
             switches_voluntary: sum.switches_voluntary + one.switches_voluntary,
             switches_involuntary: sum.switches_involuntary + one.switches_involuntary,
+            run_queue: added(sum.run_queue, one.run_queue),
+            faults_minor: sum.faults_minor + one.faults_minor,
+            faults_major: sum.faults_major + one.faults_major,
+            steal: None,
         })
     }
 
@@ -58,7 +80,11 @@ impl Usage {
     pub fn of_machine() -> Usage {
         let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
         let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-        machine(&stat, &memory).unwrap_or_default()
+        let faults = fs::read_to_string("/proc/vmstat").unwrap_or_default();
+        let waits = fs::read_to_string("/proc/schedstat").ok();
+        let usage = machine(&stat, &memory).unwrap_or_default();
+        let (faults_minor, faults_major) = faults_of_machine(&faults);
+        Usage { run_queue: waits.map(|text| waits_of_machine(&text)), faults_minor, faults_major, ..usage }
     }
 
     /// As a row of the recording.
@@ -74,8 +100,65 @@ impl Usage {
             pressure_cpu: pressure.cpu,
             pressure_memory: pressure.memory,
             pressure_io: pressure.io,
+            run_queue: self.run_queue,
+            faults_minor: Some(self.faults_minor),
+            faults_major: Some(self.faults_major),
+            steal: self.steal,
         }
     }
+}
+
+impl ProcessorTime {
+    /// Now; `None` where the kernel does not say.
+    pub fn now() -> Option<ProcessorTime> {
+        ProcessorTime::of(&fs::read_to_string("/proc/stat").ok()?)
+    }
+
+    fn of(stat: &str) -> Option<ProcessorTime> {
+        let ticks = ticks(stat)?;
+        // Time of guests is in that of users.
+        let total: u64 = ticks.iter().take(STAT_STEAL + 1).sum();
+        let time = |ticks: u64| Duration::from_ns(ticks * tick_ns());
+        Some(ProcessorTime { steal: time(*ticks.get(STAT_STEAL)?), total: time(total) })
+    }
+
+    /// The part that the hypervisor gave to others since an earlier moment, in percent.
+    pub fn steal_percent_since(self, earlier: ProcessorTime) -> f64 {
+        let total = self.total.saturating_sub(earlier.total).as_s_f64();
+        let steal = self.steal.saturating_sub(earlier.steal).as_s_f64();
+        if total > 0.0 { 100.0 * steal / total } else { 0.0 }
+    }
+}
+
+/// Periods in which the control groups of this process, or those above them, had used up their processor time; `None`
+/// where nothing is limited.
+pub fn throttled_periods() -> Option<u64> {
+    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let of_file = |path: PathBuf| throttled(&fs::read_to_string(path).ok()?);
+    let counts = groups.lines().filter_map(cpu_group).flat_map(|(root, group)| {
+        let ancestors: Vec<PathBuf> = Path::new(group).ancestors().map(Path::to_owned).collect();
+        ancestors.into_iter().filter_map(move |group| {
+            of_file(root.join(group.strip_prefix("/").unwrap_or(&group)).join("cpu.stat"))
+        })
+    });
+    counts.reduce(|sum, one| sum + one)
+}
+
+/// `hierarchy:controllers:path`: where the one that limits processor time is mounted, and the path in it.
+fn cpu_group(line: &str) -> Option<(PathBuf, &str)> {
+    let mut parts = line.splitn(3, ':').skip(1);
+    let (controllers, path) = (parts.next()?, parts.next()?);
+    match controllers {
+        "" => Some(("/sys/fs/cgroup".into(), path)),
+        listed if listed.split(',').any(|name| name == "cpu") => {
+            Some((Path::new("/sys/fs/cgroup").join(listed), path))
+        }
+        _ => None,
+    }
+}
+
+fn throttled(stat: &str) -> Option<u64> {
+    stat.lines().find_map(|line| line.strip_prefix("nr_throttled ")?.trim().parse().ok())
 }
 
 impl Pressure {
@@ -118,25 +201,30 @@ fn one(directory: &Path) -> Option<Usage> {
     let ticks =
         |index: usize| fields.get(index)?.parse().ok().map(|ticks: u64| Duration::from_ns(ticks * tick_ns()));
     let pages: u64 = fields.get(STAT_RSS)?.parse().ok()?;
-    let (switches_voluntary, switches_involuntary) = switches(directory);
+    let count = |index: usize| -> Option<u64> { fields.get(index)?.parse().ok() };
+    let (switches_voluntary, switches_involuntary, run_queue) = scheduled(directory);
     Some(Usage {
         cpu_user: ticks(STAT_USER)?,
         cpu_system: ticks(STAT_SYSTEM)?,
         rss_bytes: pages * page_bytes(),
         switches_voluntary,
         switches_involuntary,
+        run_queue,
+        faults_minor: count(STAT_FAULTS_MINOR)?,
+        faults_major: count(STAT_FAULTS_MAJOR)?,
+        steal: None,
     })
 }
 
-/// Of all its threads: `/proc/PID/status` speaks of the first one only.
-fn switches(directory: &Path) -> (u64, u64) {
+/// Switches of all its threads, and what they waited: `/proc/PID/status` speaks of the first one only.
+fn scheduled(directory: &Path) -> (u64, u64, Option<Duration>) {
     let threads =
         fs::read_dir(directory.join("task")).into_iter().flatten().flatten().map(|thread| thread.path());
     let mut threads: Vec<PathBuf> = threads.collect();
     if threads.is_empty() {
         threads.push(directory.to_owned());
     }
-    let mut sum = (0, 0);
+    let mut sum = (0, 0, None);
     for thread in threads {
         let status = fs::read_to_string(thread.join("status")).unwrap_or_default();
         let value = |name: &str| -> u64 {
@@ -144,14 +232,44 @@ fn switches(directory: &Path) -> (u64, u64) {
         };
         sum.0 += value("voluntary_ctxt_switches:");
         sum.1 += value("nonvoluntary_ctxt_switches:");
+        sum.2 = added(sum.2, fs::read_to_string(thread.join("schedstat")).ok().map(|text| waited(&text)));
     }
     sum
 }
 
-/// `cpu  user nice system idle iowait irq softirq steal ...` in ticks, and `ctxt` switches.
+fn added(sum: Option<Duration>, one: Option<Duration>) -> Option<Duration> {
+    one.map_or(sum, |one| Some(sum.unwrap_or(Duration::ZERO) + one))
+}
+
+/// `/proc/PID/schedstat`: time on a processor, time waiting for one, in nanoseconds, and turns.
+fn waited(schedstat: &str) -> Duration {
+    Duration::from_ns(schedstat.split_whitespace().nth(1).and_then(|ns| ns.parse().ok()).unwrap_or(0))
+}
+
+/// `/proc/schedstat`: of each processor the time that its threads waited is the second field from the end.
+fn waits_of_machine(schedstat: &str) -> Duration {
+    let of_processor =
+        |line: &str| -> Option<u64> { line.split_whitespace().rev().nth(1).and_then(|ns| ns.parse().ok()) };
+    Duration::from_ns(schedstat.lines().filter(|line| line.starts_with("cpu")).filter_map(of_processor).sum())
+}
+
+/// `/proc/vmstat` counts major faults among all of them.
+fn faults_of_machine(vmstat: &str) -> (u64, u64) {
+    let value = |name: &str| -> u64 {
+        vmstat.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok()).unwrap_or(0)
+    };
+    let major = value("pgmajfault ");
+    (value("pgfault ").saturating_sub(major), major)
+}
+
+/// `cpu  user nice system idle iowait irq softirq steal ...`.
+fn ticks(stat: &str) -> Option<Vec<u64>> {
+    Some(stat.lines().next()?.split_whitespace().skip(1).map_while(|tick| tick.parse().ok()).collect())
+}
+
+/// The processors' ticks, and `ctxt` switches.
 fn machine(stat: &str, memory: &str) -> Option<Usage> {
-    let ticks: Vec<u64> =
-        stat.lines().next()?.split_whitespace().skip(1).map_while(|tick| tick.parse().ok()).collect();
+    let ticks = ticks(stat)?;
     let of = |indices: &[usize]| {
         let sum: u64 = indices.iter().filter_map(|index| ticks.get(*index)).sum();
         Duration::from_ns(sum * tick_ns())
@@ -168,6 +286,8 @@ fn machine(stat: &str, memory: &str) -> Option<Usage> {
         rss_bytes: used * 1024,
         switches_voluntary: switches.unwrap_or(0),
         switches_involuntary: 0,
+        steal: ticks.get(STAT_STEAL).map(|ticks| Duration::from_ns(ticks * tick_ns())),
+        ..Usage::default()
     })
 }
 
@@ -194,13 +314,42 @@ fn page_bytes() -> u64 {
 
 // proc_pid_stat(5), counted from the field after the name.
 const STAT_PARENT: usize = 1;
+const STAT_FAULTS_MINOR: usize = 7;
+const STAT_FAULTS_MAJOR: usize = 9;
 const STAT_USER: usize = 11;
 const STAT_SYSTEM: usize = 12;
 const STAT_RSS: usize = 21;
 
+// proc_stat(5), counted from the field after `cpu`.
+const STAT_STEAL: usize = 7;
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn steal_is_a_part_of_all_processor_time_without_counting_guests_twice() {
+        let before = ProcessorTime::of("cpu  100 0 50 840 10 0 0 0 70 0\n").unwrap();
+        let after = ProcessorTime::of("cpu  160 0 60 860 10 0 0 10 90 0\n").unwrap();
+        assert_eq!(after.steal_percent_since(before), 10.0);
+        assert_eq!(after.steal_percent_since(after), 0.0);
+    }
+
+    #[test]
+    fn waits_and_faults_are_read_where_the_kernel_writes_them() {
+        assert_eq!(waited("1000 2120984 7\n"), Duration::from_ns(2_120_984));
+        let machine = "version 15\ncpu0 0 0 0 0 0 0 900 100 5\ndomain0 03 1 2\ncpu1 0 0 0 0 0 0 900 50 5\n";
+        assert_eq!(waits_of_machine(machine), Duration::from_ns(150));
+        assert_eq!(faults_of_machine("pgfault 100\npgmajfault 3\n"), (97, 3));
+    }
+
+    #[test]
+    fn the_group_that_limits_processors_is_found_in_both_versions() {
+        assert_eq!(cpu_group("0::/a/b"), Some(("/sys/fs/cgroup".into(), "/a/b")));
+        assert_eq!(cpu_group("4:cpu,cpuacct:/a"), Some(("/sys/fs/cgroup/cpu,cpuacct".into(), "/a")));
+        assert_eq!(cpu_group("4:cpuset:/a"), None);
+        assert_eq!(throttled("nr_periods 9\nnr_throttled 4\nthrottled_time 1\n"), Some(4));
+    }
 
     #[test]
     fn a_name_with_brackets_does_not_shift_the_fields() {

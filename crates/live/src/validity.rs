@@ -11,6 +11,7 @@ use mqttlab_units::Duration;
 use serde_json::{Value, json};
 
 use crate::histogram::Snapshot;
+use crate::lateness::{Contention, Late};
 
 /// What was observed of the run itself.
 #[derive(Clone, Debug, Default)]
@@ -36,6 +37,8 @@ pub struct Evidence {
     pub no_descriptor: u64,
     /// Clients whose schedule held messages at the end that they had not offered.
     pub behind: u64,
+    /// What the machine did to the run.
+    pub contention: Contention,
 }
 
 /// The lateness that a network bears: 100 µs, or 2 % of its shortest mean delay where that is more.
@@ -62,28 +65,38 @@ pub fn verdict(evidence: &Evidence, limit: Duration) -> Value {
     if let Some(emulator) = &evidence.emulator {
         verdict["emulator"] = summary(emulator);
     }
+    if let Some(control) = &evidence.contention.control {
+        verdict["control_timer"] = summary(control);
+    }
+    verdict["machine"] = evidence.contention.facts();
     verdict
 }
 
 fn reasons(evidence: &Evidence, limit: Duration) -> Vec<String> {
     let mut reasons = unmet(evidence);
     let p99 = |snapshot: &Snapshot| snapshot.percentile(99.0).unwrap_or(Duration::ZERO);
-    let remedy = if evidence.real_time || evidence.emulator.is_none() {
-        "close what else runs on this machine, or use one with more processors"
-    } else {
-        "run as root, or permit real-time priority (ulimit -r 10), and close what else runs on this machine"
-    };
-    if let Some(late) = evidence.emulator.as_ref().map(p99).filter(|late| *late > limit) {
-        reasons.push(format!("the emulator was {late} late at the 99th percentile, above {limit}: {remedy}"));
+    // Without an emulator nothing asks for real-time priority, and it would not help.
+    let real_time = evidence.real_time || evidence.emulator.is_none();
+    let emulator = evidence.emulator.as_ref().map(|late| Late {
+        run_queue: evidence.contention.run_queue,
+        cpu_percent: evidence.contention.emulator_cpu_percent,
+        faults_major: evidence.contention.faults_major,
+        ..evidence.contention.late(late, real_time)
+    });
+    if let Some(late) = emulator.filter(|late| late.p99 > limit) {
+        let (p99, words) = (late.p99, late.words());
+        reasons.push(format!("the emulator was {p99} late at the 99th percentile, above {limit}: {words}"));
     }
     let late = p99(&evidence.senders);
     if late > SENDER_LIMIT.max(limit) {
         let bound = SENDER_LIMIT.max(limit);
-        reasons.push(format!("the senders were {late} late at the 99th percentile, above {bound}: {remedy}"));
+        let words = evidence.contention.late(&evidence.senders, real_time).words();
+        reasons.push(format!("the senders were {late} late at the 99th percentile, above {bound}: {words}"));
     }
     if evidence.ring_drops > 0 {
         let count = evidence.ring_drops;
-        reasons.push(format!("{count} frames were lost before the emulated links, because the emulator was not scheduled: {remedy}"));
+        let words = emulator.map_or(String::new(), |late| format!(": {}", late.words()));
+        reasons.push(format!("{count} frames were lost before the emulated links, because the emulator was not scheduled{words}"));
     }
     reasons
 }

@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use mqttlab_units::Duration;
 use mqttlab_units::Instant;
 use serde::Serialize;
 use serde_json::Value;
@@ -263,6 +264,10 @@ fn resources(from: &Path, to: &Path) -> Result<FileSize> {
             pressure_cpu_us: resource.pressure_cpu.as_ns() / 1000,
             pressure_memory_us: resource.pressure_memory.as_ns() / 1000,
             pressure_io_us: resource.pressure_io.as_ns() / 1000,
+            run_queue_s: resource.run_queue.map(Duration::as_s_f64),
+            faults_minor: resource.faults_minor,
+            faults_major: resource.faults_major,
+            steal_s: resource.steal.map(Duration::as_s_f64),
         };
         table.push(|columns, place| columns.set(place, &row))
     })?;

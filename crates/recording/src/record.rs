@@ -116,6 +116,19 @@ impl Field for Option<Duration> {
     }
 }
 
+impl Field for Option<u64> {
+    const SIZE: usize = 8;
+    fn put(&self, out: &mut Vec<u8>) {
+        self.unwrap_or(u64::MAX).put(out);
+    }
+    fn take(bytes: &[u8]) -> Self {
+        Some(u64::take(bytes)).filter(|&count| count != u64::MAX)
+    }
+    fn absent() -> Self {
+        None
+    }
+}
+
 impl Field for Option<u32> {
     const SIZE: usize = 4;
     fn put(&self, out: &mut Vec<u8>) {

@@ -217,6 +217,14 @@ record! {
         pub pressure_memory: Duration,
         /// The machine's time with some task waiting for a disk.
         pub pressure_io: Duration,
+        /// How long its threads could have run and had no processor.
+        pub run_queue: Option<Duration>,
+        /// Page faults that needed no disk.
+        pub faults_minor: Option<u64>,
+        /// Page faults that waited for a disk.
+        pub faults_major: Option<u64>,
+        /// Processor time that the hypervisor gave to others; of the machine only.
+        pub steal: Option<Duration>,
     }
 }
 

@@ -253,6 +253,15 @@ table! {
         pub pressure_memory_us: u64,
         /// The machine's time with some task waiting for a disk.
         pub pressure_io_us: u64,
+        /// How long its threads could have run and had no processor; null in recordings of schema version 1.
+        pub run_queue_s: Option<f64>,
+        /// Page faults that needed no disk; null in recordings of schema version 1.
+        pub faults_minor: Option<u64>,
+        /// Page faults that waited for a disk; null in recordings of schema version 1.
+        pub faults_major: Option<u64>,
+        /// Processor time that the hypervisor gave to others, of the machine; null for others, and in recordings of
+        /// schema version 1.
+        pub steal_s: Option<f64>,
     }
 }
 

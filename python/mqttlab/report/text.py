@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from mqttlab.metrics import ALL
@@ -67,14 +68,16 @@ def lateness(recording: Recording) -> list[tuple[str, str]]:
     """The lateness of emulator and senders and the other evidence of validity, as label and value."""
     validity = recording.run.get("validity") or {}
     rows: list[tuple[str, str]] = []
-    for who in ("emulator", "sender", "senders"):
+    for who in ("emulator", "control_timer", "sender", "senders"):
         figures = validity.get(f"{who}_lateness") or validity.get(who)
         if isinstance(figures, dict):
             parts = [
                 f"{name} {duration(figures.get(f'{name}_ns'))}" for name in ("p50", "p99", "max")
                 if figures.get(f"{name}_ns") is not None
             ]
-            rows.append((f"{who.removesuffix('s')} lateness", ", ".join(parts)))
+            rows.append((f"{who.removesuffix('s').replace('_', ' ')} lateness", ", ".join(parts)))
+    machine = validity.get("machine") or {}
+    rows += [(label, say(machine[key])) for key, label, say in MACHINE if machine.get(key) is not None]
     for key, value in validity.items():
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             label = key.removesuffix("_ns").replace("_", " ")
@@ -96,3 +99,18 @@ def moment(text: Any) -> str:
     """A point in time as people write it: to the second, in UTC."""
     date, separator, rest = str(text).partition("T")
     return f"{date} {rest[:8]} UTC" if separator and str(text).endswith("Z") else str(text)
+
+
+def _percent(share: Any) -> str:
+    return f"{number(share, 3)} %"
+
+
+# What of the machine's own doing is shown, in this order.
+MACHINE: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
+    ("steal_percent", "steal (processor time given to other machines)", _percent),
+    ("throttled_periods", "periods in which the container's quota was used up", number),
+    ("emulator_cpu_percent", "the emulator's share of a processor", _percent),
+    ("emulator_run_queue_ns", "the emulator waited for a processor", duration),
+    ("emulator_faults_major", "the emulator's page faults from disk", number),
+    ("cpu_kept_awake", "processors kept from deep sleep", lambda held: "yes" if held else "no"),
+)

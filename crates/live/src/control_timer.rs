@@ -1,0 +1,100 @@
+//! How late this machine wakes a thread that does nothing: a timer every millisecond, as `cyclictest` has it.
+//!
+//! It runs beside the emulator with the same priority. Where both are late the machine is the reason; where only the
+//! emulator is, the run is. It wakes a thousand times a second and takes about 5 µs each time.
+//!
+//! What it does not know: which processor the emulator was on.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::{self, JoinHandle};
+
+use mqttlab_units::{Duration, Instant};
+
+use crate::clock::Clock;
+use crate::histogram::{Histogram, Snapshot};
+use crate::priority::Priority;
+
+/// A running timer. Ends when dropped.
+pub struct ControlTimer {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    lateness: Histogram,
+    stop: AtomicBool,
+}
+
+impl ControlTimer {
+    /// Starts it. Without the right to the priority it runs without, as the emulator then does.
+    ///
+    /// # Errors
+    /// Too many threads.
+    pub fn start(clock: Clock, priority: Priority) -> io::Result<ControlTimer> {
+        let shared = Arc::new(Shared::default());
+        let own = Arc::clone(&shared);
+        let thread = thread::Builder::new().name("control-timer".into()).spawn(move || {
+            let _ = priority.apply();
+            own.run(&clock);
+        })?;
+        Ok(ControlTimer { shared, thread: Some(thread) })
+    }
+
+    /// How late it was woken so far.
+    pub fn lateness(&self) -> Snapshot {
+        self.shared.lateness.snapshot()
+    }
+}
+
+impl Drop for ControlTimer {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.join().expect("the control timer does not panic");
+        }
+    }
+}
+
+impl Shared {
+    fn run(&self, clock: &Clock) {
+        let mut due = clock.now();
+        while !self.stop.load(Relaxed) {
+            due += PERIOD;
+            sleep_until(clock, due);
+            let now = clock.now();
+            self.lateness.count(now.checked_since(due).unwrap_or(Duration::ZERO));
+            // What it missed is one lateness, not many.
+            due = due.max(now.max(Instant::from_ns(PERIOD.as_ns())) - PERIOD);
+        }
+    }
+}
+
+fn sleep_until(clock: &Clock, due: Instant) {
+    let until = clock.timespec(due);
+    // SAFETY: `until` is a local; with an absolute time nothing is written back. A signal ends the sleep, which is then
+    // counted as being in time.
+    unsafe {
+        libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &until, std::ptr::null_mut());
+    }
+}
+
+const PERIOD: Duration = Duration::from_ms(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_counts_one_lateness_a_millisecond_at_most() {
+        let clock = Clock::start();
+        let timer = ControlTimer::start(clock, Priority::Normal).unwrap();
+        while timer.lateness().len() < 20 {
+            thread::sleep(std::time::Duration::from_millis(1));
+        }
+        let counted = timer.lateness().len();
+        assert!(counted <= clock.now().as_ns() / 1_000_000, "{counted} at {}", clock.now());
+    }
+}

@@ -1,0 +1,303 @@
+//! Why something was late: what was seen of the machine, in; the cause and its remedy in words, out.
+//!
+//! ```text
+//!   control timer as late? ──yes──► quota used up │ steal │ no real-time priority │ the machine
+//!          └──no──► waited for the disk │ for memory │ too much work │ for a processor │ unknown
+//! ```
+//!
+//! What it does not know: which of several causes made one frame late. It names what explains the 99th percentile.
+
+use mqttlab_units::Duration;
+use serde_json::{Value, json};
+
+use crate::histogram::Snapshot;
+
+/// What was seen of the machine during a run. `None` where the kernel does not say.
+#[derive(Clone, Debug, Default)]
+pub struct Contention {
+    /// How late a timer of the same priority was.
+    pub control: Option<Snapshot>,
+    /// The part of its processors' time that the hypervisor gave to others, in percent.
+    pub steal_percent: Option<f64>,
+    /// Periods in which the control group had used up its quota of processor time.
+    pub throttled_periods: Option<u64>,
+    /// How long the emulator's thread could have run and did not get a processor.
+    pub run_queue: Option<Duration>,
+    /// The part of the run in which the emulator's thread had a processor, in percent.
+    pub emulator_cpu_percent: Option<f64>,
+    /// Its page faults that needed no disk.
+    pub faults_minor: Option<u64>,
+    /// Its page faults that waited for a disk.
+    pub faults_major: Option<u64>,
+    /// Whether processors were kept from sleeping deeply (`/dev/cpu_dma_latency`).
+    pub cpu_kept_awake: bool,
+}
+
+/// What was late, and what is known of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Late {
+    /// At the 99th percentile.
+    pub p99: Duration,
+    /// How many frames or messages there were.
+    pub count: u64,
+    /// How late the control timer was at the 99th percentile.
+    pub control_p99: Option<Duration>,
+    /// See [`Contention`].
+    pub steal_percent: Option<f64>,
+    /// See [`Contention`].
+    pub throttled_periods: Option<u64>,
+    /// How long the late thread waited for a processor.
+    pub run_queue: Option<Duration>,
+    /// The part of the run in which the late thread had a processor.
+    pub cpu_percent: Option<f64>,
+    /// The late thread's page faults that waited for a disk.
+    pub faults_major: Option<u64>,
+    /// How long the late thread waited for the recorder.
+    pub recorder: Duration,
+    /// Whether threads had real-time priority.
+    pub real_time: bool,
+}
+
+/// Why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The control group's quota of processor time was used up.
+    Quota,
+    /// The hypervisor gave the processors to others.
+    Steal,
+    /// Other programs went before threads without real-time priority.
+    Priority,
+    /// The machine wakes threads late, and does not say why.
+    Machine,
+    /// The recording waited for the disk.
+    Disk,
+    /// Memory had to be read from a disk.
+    Memory,
+    /// There was more to do than one thread can.
+    Load,
+    /// Threads of the same or a higher priority went before.
+    RunQueue,
+    /// None of these.
+    Unknown,
+}
+
+impl Contention {
+    /// What is known of something that was late.
+    pub fn late(&self, lateness: &Snapshot, real_time: bool) -> Late {
+        let p99 = |snapshot: &Snapshot| snapshot.percentile(99.0);
+        Late {
+            p99: p99(lateness).unwrap_or(Duration::ZERO),
+            count: lateness.len(),
+            control_p99: self.control.as_ref().and_then(p99),
+            steal_percent: self.steal_percent,
+            throttled_periods: self.throttled_periods,
+            real_time,
+            ..Late::default()
+        }
+    }
+
+    /// As `run.json` holds it.
+    pub fn facts(&self) -> Value {
+        json!({
+            "steal_percent": self.steal_percent,
+            "throttled_periods": self.throttled_periods,
+            "emulator_run_queue_ns": self.run_queue,
+            "emulator_cpu_percent": self.emulator_cpu_percent,
+            "emulator_faults_minor": self.faults_minor,
+            "emulator_faults_major": self.faults_major,
+            "cpu_kept_awake": self.cpu_kept_awake,
+        })
+    }
+}
+
+impl Late {
+    /// The cause that explains it.
+    pub fn cause(&self) -> Cause {
+        if self.control_p99.is_some_and(|control| control.as_ns() * 2 >= self.p99.as_ns()) {
+            return self.cause_of_machine();
+        }
+        // One in a hundred was at least this late: whatever explains the percentile took half of that at least.
+        let explains = Duration::from_ns((self.p99.as_ns() / 200).saturating_mul(self.count));
+        let waited = |time: Duration| !time.is_zero() && time >= explains;
+        if waited(self.recorder) {
+            Cause::Disk
+        } else if self.faults_major.is_some_and(|faults| faults > 0 && faults >= self.count / 200) {
+            Cause::Memory
+        } else if self.cpu_percent.is_some_and(|percent| percent >= BUSY_PERCENT) {
+            Cause::Load
+        } else if self.run_queue.is_some_and(waited) {
+            if self.real_time { Cause::RunQueue } else { Cause::Priority }
+        } else if self.real_time {
+            Cause::Unknown
+        } else {
+            Cause::Priority
+        }
+    }
+
+    /// A thread that does nothing was as late.
+    fn cause_of_machine(&self) -> Cause {
+        if self.throttled_periods.is_some_and(|periods| periods > 0) {
+            Cause::Quota
+        } else if self.steal_percent.is_some_and(|percent| percent >= STEAL_PERCENT) {
+            Cause::Steal
+        } else if self.real_time {
+            Cause::Machine
+        } else {
+            Cause::Priority
+        }
+    }
+
+    /// The cause and its remedy, as a part of a sentence.
+    pub fn words(&self) -> String {
+        let beside = self.control_p99.map_or(String::new(), |control| {
+            format!("a control timer was as late: p99 {} beside {}", ms(control), ms(self.p99))
+        });
+        match self.cause() {
+            Cause::Quota => format!(
+                "the processor quota of this container was used up in {} periods ({beside}); give it more processor time",
+                self.throttled_periods.unwrap_or(0)
+            ),
+            Cause::Steal => format!(
+                "the virtual machine was held up (steal {:.1} %; {beside}); use a machine whose processors are not shared, \
+                 or repeat the run when its host is quiet",
+                self.steal_percent.unwrap_or(0.0)
+            ),
+            Cause::Machine => format!(
+                "this machine wakes even a thread that does nothing late ({beside}), and reports no steal; use another one"
+            ),
+            Cause::Priority => {
+                "other programs went first; run as root, or permit real-time priority (ulimit -r 10), and \
+                                close what else runs on this machine"
+                    .into()
+            }
+            Cause::Disk => format!(
+                "it waited {} for the disk that is recorded to; record to a faster one",
+                ms(self.recorder)
+            ),
+            Cause::Memory => format!(
+                "it waited for memory that had to be read from a disk ({} page faults); close what uses memory, or permit \
+                 locked memory (ulimit -l unlimited)",
+                self.faults_major.unwrap_or(0)
+            ),
+            Cause::Load => format!(
+                "its thread had no time left (it used {:.0} % of a processor); offer less, or use a faster machine",
+                self.cpu_percent.unwrap_or(0.0)
+            ),
+            Cause::RunQueue => format!(
+                "it waited {} for a processor behind the run's other real-time threads; use a machine with more processors, \
+                 or offer less",
+                self.run_queue.map_or(String::new(), ms)
+            ),
+            Cause::Unknown => {
+                "a control timer was in time and no cause was seen; close what else runs on this machine, or \
+                               use one with more processors"
+                    .into()
+            }
+        }
+    }
+}
+
+/// As people read it beside other latencies.
+fn ms(time: Duration) -> String {
+    format!("{:.2} ms", time.as_ns() as f64 / 1e6)
+}
+
+/// Below a thousandth of the processors' time steal does not reach the 99th percentile.
+const STEAL_PERCENT: f64 = 0.1;
+/// A thread that is this busy has queues.
+const BUSY_PERCENT: f64 = 80.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOTHING: Late = Late {
+        p99: Duration::from_us(1960),
+        count: 10_000,
+        control_p99: Some(Duration::from_us(20)),
+        steal_percent: Some(0.0),
+        throttled_periods: Some(0),
+        run_queue: Some(Duration::ZERO),
+        cpu_percent: Some(10.0),
+        faults_major: Some(0),
+        recorder: Duration::ZERO,
+        real_time: true,
+    };
+    /// A control timer that was late, too.
+    const MACHINE: Late = Late { control_p99: Some(Duration::from_us(1100)), ..NOTHING };
+    /// A hundredth of the frames, each late by the 99th percentile.
+    const LATE: Duration = Duration::from_us(196_000);
+
+    #[test]
+    fn what_was_seen_decides_the_cause() {
+        let table: [(&str, Late, Cause); 16] = [
+            ("steal, and the timer late", Late { steal_percent: Some(1.2), ..MACHINE }, Cause::Steal),
+            ("a little steal", Late { steal_percent: Some(0.05), ..MACHINE }, Cause::Machine),
+            ("steal that is not reported", Late { steal_percent: None, ..MACHINE }, Cause::Machine),
+            ("steal, but the timer in time", Late { steal_percent: Some(1.2), ..NOTHING }, Cause::Unknown),
+            (
+                "a quota goes before steal",
+                Late { throttled_periods: Some(3), steal_percent: Some(9.0), ..MACHINE },
+                Cause::Quota,
+            ),
+            (
+                "a quota, but the timer in time",
+                Late { throttled_periods: Some(3), ..NOTHING },
+                Cause::Unknown,
+            ),
+            ("the timer late without priority", Late { real_time: false, ..MACHINE }, Cause::Priority),
+            (
+                "steal without priority",
+                Late { real_time: false, steal_percent: Some(3.0), ..MACHINE },
+                Cause::Steal,
+            ),
+            ("a disk", Late { recorder: LATE, ..NOTHING }, Cause::Disk),
+            (
+                "a disk that was waited for a little",
+                Late { recorder: Duration::from_us(90), ..NOTHING },
+                Cause::Unknown,
+            ),
+            ("page faults", Late { faults_major: Some(200), ..NOTHING }, Cause::Memory),
+            (
+                "one page fault in ten thousand frames",
+                Late { faults_major: Some(1), ..NOTHING },
+                Cause::Unknown,
+            ),
+            ("a busy thread", Late { cpu_percent: Some(93.0), ..NOTHING }, Cause::Load),
+            ("behind others", Late { run_queue: Some(LATE), ..NOTHING }, Cause::RunQueue),
+            (
+                "behind others without priority",
+                Late { run_queue: Some(LATE), real_time: false, ..NOTHING },
+                Cause::Priority,
+            ),
+            (
+                "no control timer",
+                Late { control_p99: None, steal_percent: Some(5.0), ..NOTHING },
+                Cause::Unknown,
+            ),
+        ];
+        for (case, late, cause) in table {
+            assert_eq!(late.cause(), cause, "{case}");
+        }
+    }
+
+    #[test]
+    fn a_virtual_machine_that_was_held_up_is_named() {
+        let late = Late { steal_percent: Some(1.24), ..MACHINE };
+        let expected = "the virtual machine was held up (steal 1.2 %; a control timer was as late: p99 1.10 ms beside 1.96 ms)";
+        assert!(late.words().starts_with(expected), "{}", late.words());
+        assert!(!late.words().contains("close what else runs"));
+    }
+
+    #[test]
+    fn every_cause_has_words_and_a_remedy() {
+        for late in [
+            NOTHING,
+            MACHINE,
+            Late { recorder: LATE, ..NOTHING },
+            Late { cpu_percent: Some(93.0), ..NOTHING },
+        ] {
+            assert!(late.words().contains("; "), "{}", late.words());
+        }
+    }
+}
