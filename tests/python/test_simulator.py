@@ -320,10 +320,11 @@ def test_an_interrupted_simulation_keeps_what_it_has_and_says_so(tmp_path: Path)
         if json.loads(line).get("sent", 0) > 1000:
             break
     engine.send_signal(signal.SIGINT)
-    engine.stdout.read()
+    last = json.loads(engine.stdout.read().splitlines()[-1])
     assert engine.wait(120) == 3
+    assert "SIGINT" in last["reason"]
     recording = Recording.open(tmp_path / "run")
-    assert not recording.complete and recording.run["reason"] == "interrupted"
+    assert not recording.complete
     assert recording.messages.height > 1000 and recording.table("packets").height > 1000
 
 

@@ -27,6 +27,8 @@ pub enum Command {
         /// Where the snapshot goes.
         out: PathBuf,
     },
+    /// Measure the paths of the plan on standard input, each for so many seconds.
+    Probe(u64),
     /// Make a recording from captures, logs or tables that somebody else made.
     Import(Order),
     /// Say which version this is.
@@ -45,6 +47,12 @@ pub fn parse(arguments: &[String]) -> Result<Command, String> {
         ["run"] => Ok(Command::Run),
         ["check"] => Ok(Command::Check),
         ["doctor"] => Ok(Command::Doctor),
+        ["probe"] => Ok(Command::Probe(PROBE_S)),
+        ["probe", "--seconds", seconds] => match seconds.parse() {
+            Ok(seconds @ 1..=3600) => Ok(Command::Probe(seconds)),
+            _ => Err(format!("--seconds {seconds}: write a whole number of seconds from 1 to 3600")),
+        },
+        ["probe", ..] => Err("probe takes no more than its time: mqttlab-engine probe [--seconds N]".into()),
         ["recover", directory] => Ok(Command::Recover { directory: directory.into(), out: None }),
         ["recover", directory, "--out", out] | ["recover", "--out", out, directory] => {
             Ok(Command::Recover { directory: directory.into(), out: Some(out.into()) })
@@ -65,6 +73,9 @@ pub fn parse(arguments: &[String]) -> Result<Command, String> {
     }
 }
 
+/// How long each path is measured when nobody says.
+const PROBE_S: u64 = 10;
+
 /// How it is used.
 pub const HELP: &str = "\
 mqttlab-engine performs MQTT experiments: real brokers and real TCP over emulated networks, or a simulation.
@@ -72,6 +83,8 @@ It is the inner half of `mqttlab`, which turns scenarios into plans; most people
 
   mqttlab-engine run     < plan.json   perform the plan; progress on standard output, one JSON object a line
   mqttlab-engine check   < plan.json   say whether the plan could be performed, and start nothing
+  mqttlab-engine probe [--seconds N] < plan.json
+                                       measure delay, jitter, loss and rate of the plan's emulated paths
   mqttlab-engine doctor                say what this machine can do, as JSON
   mqttlab-engine recover DIR [--out DIR]
                                        make the tables of a recording whose engine was killed
@@ -126,7 +139,9 @@ mod tests {
 
     #[test]
     fn the_help_names_every_command() {
-        for command in ["run", "check", "doctor", "recover", "snapshot", "import", "--version", "--help"] {
+        for command in
+            ["run", "check", "probe", "doctor", "recover", "snapshot", "import", "--version", "--help"]
+        {
             assert!(HELP.contains(&format!("mqttlab-engine {command}")), "{command}");
         }
     }

@@ -11,6 +11,7 @@
 
 mod arguments;
 mod import;
+mod probe;
 mod simulation;
 
 use std::io::{self, Read};
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
     match arguments::parse(&arguments) {
         Ok(Command::Run) => with_plan(run),
         Ok(Command::Check) => with_plan(|_| ExitCode::SUCCESS),
+        Ok(Command::Probe(seconds)) => with_plan(|plan| probe::run(&plan, seconds)),
         Ok(Command::Doctor) => doctor(),
         Ok(Command::Recover { directory, out }) => {
             told(recover(&directory, out.as_deref(), &mut witness_of(&directory)))

@@ -170,7 +170,11 @@ pub fn unix_ns() -> u64 {
     Clock::start().started_unix_ns()
 }
 
-fn stamp(socket: &UdpSocket) -> io::Result<()> {
+/// Lets the kernel stamp what this socket receives.
+///
+/// # Errors
+/// What the kernel said.
+pub fn stamp(socket: &UdpSocket) -> io::Result<()> {
     let on: libc::c_int = 1;
     // SAFETY: `on` is a local of the size given.
     let result = unsafe {

@@ -72,7 +72,8 @@ impl Shared {
     }
 }
 
-fn sleep_until(clock: &Clock, due: Instant) {
+/// Sleeps until a moment of this clock, or until a signal.
+pub fn sleep_until(clock: &Clock, due: Instant) {
     let until = clock.timespec(due);
     // SAFETY: `until` is a local; with an absolute time nothing is written back. A signal ends the sleep, which is then
     // counted as being in time.

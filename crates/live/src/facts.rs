@@ -45,6 +45,8 @@ pub struct Witnessed {
     pub schedule: Option<Schedule>,
     /// Clients that still had messages to offer when the run ended.
     pub behind: u64,
+    /// What the emulated paths did when they were probed.
+    pub probe: Option<Value>,
     /// What the machine did to it.
     pub contention: Contention,
     senders: Snapshot,
@@ -70,6 +72,7 @@ impl Witnessed {
             ring_drops: 0,
             loopback: None,
             schedule: None,
+            probe: None,
             contention: Contention::default(),
             senders: Snapshot::default(),
             cpu_pressure_percent: None,
@@ -140,6 +143,7 @@ pub fn facts(plan: &Plan, witnessed: &Witnessed, warnings: &[String], recorder_s
         ("loopback", json!(loopback)),
         ("tcp", witnessed.tcp.clone()),
         ("network", json!(plan.network.description)),
+        ("probe", json!(witnessed.probe)),
     ];
     RunFacts {
         versions: versions(plan),

@@ -38,6 +38,7 @@ mod netlink;
 mod poller;
 pub mod port;
 pub mod priority;
+pub mod probe;
 mod run;
 mod sampler;
 mod scratch;

@@ -35,6 +35,7 @@ use crate::limits;
 use crate::loopback::{self, LoopbackWitness};
 use crate::namespaces::Privilege;
 use crate::priority::{self, CpuAwake, Priority};
+use crate::probe;
 use crate::sampler::Sampler;
 use crate::signals::Signals;
 use crate::testbed::Testbed;
@@ -149,6 +150,13 @@ fn prepare(plan: &Plan, clock: &Clock, announcer: &mut Announcer) -> Result<Prep
     let tcp = testbed.tcp_in_force(plan);
     let mut witnessed = Witnessed::new(real_time, compensation, emulator_priority, tcp);
     witnessed.contention.cpu_kept_awake = awake.is_some();
+    if let Some(length) = plan.live.probe.filter(|_| is_emulated) {
+        announcer.phase(Phase::Setup, clock.now(), length);
+        match probe::probe(plan, length, &mut |_, _| {}) {
+            Ok(found) => witnessed.probe = Some(found),
+            Err(error) => announcer.warn(format!("the network could not be probed: {error}")),
+        }
+    }
     Ok(Prepared {
         plan: Arc::new(plan.clone()),
         control: Arc::new(Control::new(*clock, endpoint)),

@@ -139,6 +139,9 @@ pub struct LivePlan {
     /// Subtracted from every emulated delay; `null` calibrates at the start of the run.
     #[serde(rename = "latency_compensation_ns")]
     pub latency_compensation: Option<Duration>,
+    /// Measure each emulated path for this long before the run, if at all.
+    #[serde(rename = "probe_ns", default)]
+    pub probe: Option<Duration>,
     /// Which device carries frames between namespaces and emulator.
     pub port: PortKind,
     /// Threads that run the clients.

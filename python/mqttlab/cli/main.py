@@ -113,8 +113,12 @@ def check(scenario: Path, settings: tuple[str, ...], backend: str | None, show_p
 @RUNS
 @click.option("--html/--no-html", default=True, show_default=True, help="Write report.html into the run directory.")
 @click.option("--ignore-disk", is_flag=True, help="Start although the disk seems too small for the recording.")
-def run(scenario: Path, settings: tuple[str, ...], backend: str | None, runs: Path, html: bool,
-        ignore_disk: bool) -> None:
+@click.option("--probe", is_flag=True,
+              help="Measure the emulated paths for 10 s each before a live run, and keep that in the recording.")
+def run(
+    scenario: Path, settings: tuple[str, ...], backend: str | None, runs: Path, html: bool, ignore_disk: bool,
+    probe: bool,
+) -> None:
     """Run SCENARIO, all its repetitions, and report each.
 
     \b
@@ -131,7 +135,7 @@ def run(scenario: Path, settings: tuple[str, ...], backend: str | None, runs: Pa
       5  undecided
       6  not valid: it ran to its end and did not measure what the scenario asks for; the report begins with the reason
     """
-    overrides = _overrides(settings, backend)
+    overrides = _overrides(settings, backend) | ({"live.probe": "10 s"} if probe else {})
     loaded = load(scenario, overrides)
     writable_directory(runs, "--runs")
     _need_a_broker(loaded)
@@ -367,13 +371,30 @@ def list_(runs: Path) -> None:
 
 @main.command()
 @click.option("--tcp", is_flag=True, help="List TCP profiles instead.")
-def networks(tcp: bool) -> None:
+@click.option("--probe", "target", metavar="MODEL|SCENARIO",
+              help="Measure this model, or the networks of this scenario file, in the live emulator instead.")
+@click.option("--seconds", type=click.IntRange(1, 3600), default=10, show_default=True,
+              help="How long --probe measures each path.")
+@click.option("--json", "as_json", is_flag=True, help="Print what --probe found as JSON.")
+def networks(tcp: bool, target: str | None, seconds: int, as_json: bool) -> None:
     """List the named network models, with the delays that each placement implies, and their sources.
+
+    With --probe, send datagrams and TCP through the emulated path, and print rate, delay, jitter and loss beside what
+    the model says.
 
     \b
       mqttlab networks
       mqttlab networks --tcp
+      mqttlab networks --probe satcom
+      mqttlab networks --probe scenarios/demo.toml --json
     """
+    if target is not None:
+        from mqttlab.cli.probe import show_probe
+
+        show_probe(target, seconds, as_json)
+        return
+    if as_json:
+        raise UsageError("--json goes with --probe")
     console = Console()
     console.print(_tcp_table() if tcp else _network_table())
     if not tcp:

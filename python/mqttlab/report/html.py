@@ -15,7 +15,7 @@ from plotly.offline import get_plotlyjs
 
 from mqttlab import figures, metrics
 from mqttlab.recording import Recording
-from mqttlab.report import attribution, captured, network
+from mqttlab.report import attribution, captured, network, probe
 from mqttlab.report.text import heading, lateness, meaning, moment, number, unit, verdict
 
 APPLICATION_COLUMNS = (
@@ -151,7 +151,16 @@ def _link_section(recording: Recording) -> str:
     columns = ("link", *(metric.name for metric in metrics.LINK))
     drawn = [figures.link_utilisation(recording.packets), figures.link_throughput(recording.packets)]
     known = [figure for figure in drawn if figure.data]
-    return f"<section><h2>Links</h2>{html_table(table, columns)}{_grid(known, 'link')}</section>"
+    return f"<section><h2>Links</h2>{html_table(table, columns)}{_grid(known, 'link')}{_probe(recording)}</section>"
+
+
+def _probe(recording: Recording) -> str:
+    found = (recording.run.get("details") or {}).get("probe")
+    if not found:
+        return ""
+    remarks = "".join(f"<p>{escape(text)}</p>" for text in probe.remarks(found))
+    words = "<h2>The emulated network, measured before the run</h2>"
+    return f"{words}{html_table(probe.table(found), probe.COLUMNS)}{remarks}"
 
 
 def _network_section(recording: Recording) -> str:

@@ -6,7 +6,7 @@ Exceptions:
 """
 
 from mqttlab.runs.directory import RunSummary, list_runs, take_directory
-from mqttlab.runs.engine import EngineError, doctor, engine_path, is_being_written, recover, snapshot
+from mqttlab.runs.engine import EngineError, doctor, engine_path, is_being_written, probe, recover, snapshot
 from mqttlab.runs.interruption import Interrupted, Interruption
 from mqttlab.runs.perform import Outcome, perform
 
@@ -21,6 +21,7 @@ __all__ = [
     "is_being_written",
     "list_runs",
     "perform",
+    "probe",
     "recover",
     "snapshot",
     "take_directory",

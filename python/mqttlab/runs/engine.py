@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -9,10 +10,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from mqttlab.errors import MqttlabError
+from mqttlab.runs.interruption import Interrupted, Interruption
 
 PROGRAM = "mqttlab-engine"
 
@@ -46,6 +49,53 @@ def doctor() -> dict[str, Any]:
     findings = json.loads(answer)
     assert isinstance(findings, dict)
     return findings
+
+
+def probe(plan: dict[str, Any], seconds: int, observe: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+    """Measure the emulated paths of a plan.
+
+    Args:
+        plan: as :func:`mqttlab.scenario.compile_plan` makes it.
+        seconds: for each path, about.
+        observe: called with each line of progress: ``done``, a part of 1, and ``what``.
+
+    Returns:
+        What a live run keeps as ``details.probe``.
+
+    Raises:
+        EngineError: namespaces or devices cannot be made here.
+        Interrupted: Ctrl-C, SIGTERM or SIGHUP.
+    """
+    return _watched(["probe", "--seconds", str(seconds)], json.dumps(plan), observe)
+
+
+def _watched(arguments: list[str], text: str, observe: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+    """Run a command of the engine that says how far it is, and return what its last line has found."""
+    interruption = Interruption()
+    found: dict[str, Any] | None = None
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as complaints, interruption.heard():
+        engine = subprocess.Popen([engine_path(), *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                  stderr=complaints, text=True, start_new_session=True)
+        with interruption.telling(engine):
+            assert engine.stdin is not None
+            assert engine.stdout is not None
+            with contextlib.suppress(BrokenPipeError):
+                engine.stdin.write(text)
+                engine.stdin.close()
+            for line in engine.stdout:
+                said = json.loads(line)
+                if "found" in said:
+                    found = said["found"]
+                else:
+                    observe(said)
+            code = engine.wait()
+        complaints.seek(0)
+        words = complaints.read().strip().removeprefix(f"{PROGRAM}: ")
+    if interruption.asked is not None:
+        raise Interrupted(f"stopped by {interruption.asked.name}")
+    if found is None:
+        raise EngineError(words or f"{PROGRAM} {arguments[0]} ended with {code}")
+    return found
 
 
 def recover(directory: Path) -> Path:

@@ -58,6 +58,7 @@ def compile_plan(scenario: Scenario, directory: Path, repetition: int = 0) -> di
         "live": {
             "real_time": scenario.live.real_time,
             "latency_compensation_ns": scenario.live.latency_compensation,
+            "probe_ns": scenario.live.probe,
             "port": scenario.live.port,
             "workers": scenario.live.workers,
         },

@@ -335,6 +335,8 @@ class Live(Part):
     real_time: Truth = Field(True, description="Ask for real-time priority.")
     latency_compensation: DurationNs | None = Field(
         None, description="Subtracted from every emulated delay; calibrated at the start when left out.")
+    probe: PositiveDurationNs | None = Field(
+        None, description="Measure each emulated path for this long before the run, and keep it beside its model.")
     port: Literal["auto", "tun", "packet"] = Field("auto", description="Device between namespaces and emulator.")
     workers: Whole = Field(1, ge=1, le=64, description="Threads that run the clients.")
 
