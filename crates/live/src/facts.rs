@@ -94,7 +94,8 @@ impl Witnessed {
 
     /// Takes what is known of the emulator's thread while there is one, `lived` after its start.
     pub fn note_emulator(&mut self, usage: &Usage, lived: Duration) {
-        let cpu = usage.cpu_user + usage.cpu_system;
+        // Ticks miss a thread that runs for microseconds at a time.
+        let cpu = usage.on_processor.unwrap_or(usage.cpu_user + usage.cpu_system);
         self.contention.run_queue = usage.run_queue;
         self.contention.emulator_cpu_percent =
             (!lived.is_zero()).then(|| 100.0 * cpu.as_s_f64() / lived.as_s_f64());

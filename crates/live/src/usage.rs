@@ -23,6 +23,8 @@ pub struct Usage {
     pub switches_voluntary: u64,
     /// Times the processor was taken from it.
     pub switches_involuntary: u64,
+    /// Processor time to the nanosecond, of a thread; `None` of others and where the kernel does not count it.
+    pub on_processor: Option<Duration>,
     /// How long its threads could have run and had no processor. Of a thread that has ended nothing is known; `None`
     /// where the kernel does not count it.
     pub run_queue: Option<Duration>,
@@ -68,12 +70,16 @@ impl Usage {
             faults_minor: sum.faults_minor + one.faults_minor,
             faults_major: sum.faults_major + one.faults_major,
             steal: None,
+            on_processor: None,
         })
     }
 
     /// Of one thread of this process; its memory is the process's.
     pub fn of_thread(thread: libc::pid_t) -> Usage {
-        one(Path::new(&format!("/proc/self/task/{thread}"))).unwrap_or_default()
+        let directory = format!("/proc/self/task/{thread}");
+        let counted = fs::read_to_string(format!("{directory}/schedstat")).ok();
+        let usage = one(Path::new(&directory)).unwrap_or_default();
+        Usage { on_processor: counted.map(|text| schedstat(&text, 0)), ..usage }
     }
 
     /// Of the whole machine since it started.
@@ -213,6 +219,7 @@ fn one(directory: &Path) -> Option<Usage> {
         faults_minor: count(STAT_FAULTS_MINOR)?,
         faults_major: count(STAT_FAULTS_MAJOR)?,
         steal: None,
+        on_processor: None,
     })
 }
 
@@ -232,7 +239,8 @@ fn scheduled(directory: &Path) -> (u64, u64, Option<Duration>) {
         };
         sum.0 += value("voluntary_ctxt_switches:");
         sum.1 += value("nonvoluntary_ctxt_switches:");
-        sum.2 = added(sum.2, fs::read_to_string(thread.join("schedstat")).ok().map(|text| waited(&text)));
+        sum.2 =
+            added(sum.2, fs::read_to_string(thread.join("schedstat")).ok().map(|text| schedstat(&text, 1)));
     }
     sum
 }
@@ -242,8 +250,8 @@ fn added(sum: Option<Duration>, one: Option<Duration>) -> Option<Duration> {
 }
 
 /// `/proc/PID/schedstat`: time on a processor, time waiting for one, in nanoseconds, and turns.
-fn waited(schedstat: &str) -> Duration {
-    Duration::from_ns(schedstat.split_whitespace().nth(1).and_then(|ns| ns.parse().ok()).unwrap_or(0))
+fn schedstat(text: &str, field: usize) -> Duration {
+    Duration::from_ns(text.split_whitespace().nth(field).and_then(|ns| ns.parse().ok()).unwrap_or(0))
 }
 
 /// `/proc/schedstat`: of each processor the time that its threads waited is the second field from the end.
@@ -337,7 +345,7 @@ mod tests {
 
     #[test]
     fn waits_and_faults_are_read_where_the_kernel_writes_them() {
-        assert_eq!(waited("1000 2120984 7\n"), Duration::from_ns(2_120_984));
+        assert_eq!(schedstat("1000 2120984 7\n", 1), Duration::from_ns(2_120_984));
         let machine = "version 15\ncpu0 0 0 0 0 0 0 900 100 5\ndomain0 03 1 2\ncpu1 0 0 0 0 0 0 900 50 5\n";
         assert_eq!(waits_of_machine(machine), Duration::from_ns(150));
         assert_eq!(faults_of_machine("pgfault 100\npgmajfault 3\n"), (97, 3));
