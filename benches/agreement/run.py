@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import concurrent.futures
+import functools
 import hashlib
 import json
 import shutil
@@ -30,7 +31,7 @@ from judgement import SEEDS_MIN, Difference, bounds, difference
 from kinds import SAMPLE, Kind, kinds
 
 from mqttlab.recording import Recording
-from mqttlab.runs import perform
+from mqttlab.runs import engine_path, perform
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
 
@@ -61,9 +62,17 @@ class Trial:
 
     def key(self) -> str:
         """Names the run and all that decides it: a changed kind is run again."""
-        plan = json.dumps(self.plan(Path("-")), sort_keys=True)
-        digest = hashlib.sha256(plan.encode()).hexdigest()[:12]
-        return f"{self.kind.name}/{self.seed}/{self.backend}{'-again' if self.again else ''}/{digest}"
+        digest = hashlib.sha256(json.dumps(self.plan(Path("-")), sort_keys=True).encode())
+        # The simulator is what is tried: another engine simulates anew. What the kernel did stays true.
+        if self.backend == "sim":
+            digest.update(engine_digest())
+        return f"{self.kind.name}/{self.seed}/{self.backend}{'-again' if self.again else ''}/{digest.hexdigest()[:12]}"
+
+
+@functools.cache
+def engine_digest() -> bytes:
+    """Names the engine's program."""
+    return hashlib.sha256(engine_path().read_bytes()).digest()
 
 
 class Results:
