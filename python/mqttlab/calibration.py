@@ -65,8 +65,8 @@ class Calibration:
         low, first, median, third, high = self.residual_us
         lines = [
             f"# From {self.messages} messages and their {self.copies} copies; left out:",
-            f"# {self.messages_busy} that met a busy broker, {self.messages_held} with a copy behind data not yet "
-            "acknowledged.",
+            f"# {self.messages_busy} for which the broker was busy, {self.messages_held} with a copy behind data not "
+            "yet acknowledged.",
             f"# Measured less modelled time of a copy: median {median:.1f} us,",
             f"# half of them {first:.1f} to {third:.1f} us, 98 % {low:.1f} to {high:.1f} us.",
         ]
@@ -100,7 +100,7 @@ def calibrate(recording: Recording) -> Calibration:
     messages = used.select(MESSAGE).n_unique()
     if messages < MESSAGES_MIN:
         raise CalibrationError(
-            f"{recording.name}: {messages} messages at QoS 0 or 1 were served while nothing waited, but {MESSAGES_MIN} "
+            f"{recording.name}: {messages} messages at QoS 0 or 1 were served by an idle broker, but {MESSAGES_MIN} "
             "are needed; publish more of them, more slowly")
     return _fit(used, messages, busy=copies.select(MESSAGE).n_unique() - idle.height,
                 held=held.select(MESSAGE).n_unique())

@@ -65,7 +65,7 @@ def latency_cdf(samples: pl.DataFrame) -> go.Figure:
     Args:
         samples: columns ``qos``, ``latency_ms``.
     """
-    figure = _figure("Latency, cumulative", "latency (ms)", "part of the deliveries")
+    figure = _figure("Latency, cumulative", "latency (ms)", "share of the deliveries")
     for qos, part in _by_qos(samples):
         probability = np.linspace(0, 1, min(CDF_POINTS, max(part.height, 2)))
         latency = np.quantile(part["latency_ms"].to_numpy(), probability)
@@ -108,7 +108,7 @@ def link_utilisation(packets: pl.DataFrame, bins: int = 120) -> go.Figure:
         packets: ``packets.parquet``: columns ``link``, ``start_ns``, ``sent_ns``, ``fate``.
         bins: number of time slices.
     """
-    figure = _figure("Links: part of the time that the transmitter is busy", "run time (s)", "busy (%)")
+    figure = _figure("Links: share of the time that the transmitter is busy", "run time (s)", "busy (%)")
     sent = packets.filter(
         pl.col("start_ns").is_not_null() & pl.col("sent_ns").is_not_null() & (pl.col("fate") != "duplicated"))
     if sent.is_empty():
@@ -254,7 +254,7 @@ def round_trip_cdf(samples: pl.DataFrame) -> go.Figure:
     Args:
         samples: columns ``towards``, ``rtt_ms``.
     """
-    figure = _figure("TCP round trips, cumulative", "round trip (ms)", "part of the round trips")
+    figure = _figure("TCP round trips, cumulative", "round trip (ms)", "share of the round trips")
     for index, (direction, part) in enumerate(_by_direction(samples, "towards")):
         probability = np.linspace(0, 1, min(CDF_POINTS, max(part.height, 2)))
         figure.add_trace(
@@ -419,7 +419,7 @@ def _cut_where_empty(figure: go.Figure, values: np.ndarray[Any, Any]) -> go.Figu
             x, y = _within(np.asarray(curve.x), np.asarray(curve.y), low, high)
             part = go.Scatter(curve).update(x=x, y=y, xaxis=f"x{name}", legendgroup=curve.name, showlegend=number == 0)
             figure.add_trace(part)
-    words = f"{title}; the axis is cut where nothing lies"
+    words = f"{title}; the axis skips a range without values"
     figure.add_annotation(text=words, showarrow=False, xref="paper", yref="paper", x=0.5, y=-0.17)
     return figure
 

@@ -74,7 +74,7 @@ def import_evidence(
         Interrupted: Ctrl-C, SIGTERM or SIGHUP; nothing was kept.
     """
     if (directory / "plan.json").exists():
-        raise EngineError(f"{directory} holds a recording already; choose another directory")
+        raise EngineError(f"{directory} already holds a recording; choose another directory")
     fresh = not directory.exists() or not any(directory.iterdir())
     directory.parent.mkdir(parents=True, exist_ok=True)
     arguments = ["import", evidence, "--output", str(directory), *options, *map(str, files)]

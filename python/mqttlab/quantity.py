@@ -11,8 +11,9 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, WithJsonSchema
@@ -145,14 +146,14 @@ RATIO = Kind(name="a ratio", units=PERCENT, usual="%", example="1 %", least=0, l
              most_text="100 %")
 
 
-def duration_ns(value: Any) -> int:
-    """Nanoseconds of a length of time, zero or more."""
-    return round(DURATION.read(value))
+def duration_ns(value: Any, usual: str = "s") -> int:
+    """Nanoseconds of a length of time, zero or more; ``usual`` is the unit that a bare number is proposed with."""
+    return round(replace(DURATION, usual=usual).read(value))
 
 
-def positive_duration_ns(value: Any) -> int:
+def positive_duration_ns(value: Any, usual: str = "s") -> int:
     """Nanoseconds of a length of time above zero."""
-    result = duration_ns(value)
+    result = duration_ns(value, usual)
     if result == 0:
         raise ValueError(f"is {shown(value)}, but must be longer than 0 s")
     return result
@@ -258,6 +259,9 @@ def _quantity(read: Callable[[Any], Any], example: str) -> Any:
 
 DurationNs = Annotated[int, *_quantity(duration_ns, "550 ms")]
 PositiveDurationNs = Annotated[int, *_quantity(positive_duration_ns, "10 s")]
+ShortDurationNs = Annotated[int, *_quantity(partial(duration_ns, usual="ms"), "50 ms")]
+PositiveShortDurationNs = Annotated[int, *_quantity(partial(positive_duration_ns, usual="ms"), "50 ms")]
+MicroDurationNs = Annotated[int, *_quantity(partial(duration_ns, usual="us"), "50 us")]
 SecondsNs = Annotated[int, *_quantity(seconds_ns, "60 s")]
 DelayNs = Annotated[int, *_quantity(delay_ns, "50 ms")]
 RateBitS = Annotated[int, *_quantity(rate_bit_s, "250 kbit/s")]

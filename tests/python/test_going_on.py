@@ -98,7 +98,7 @@ def test_a_run_that_goes_on_is_not_recovered_and_loses_nothing(
     going_on: Path, run_that_goes_on: GoingOn
 ) -> None:
     files = {path.name for path in going_on.iterdir()}
-    with pytest.raises(EngineError, match="is being written by a run that is still going on"):
+    with pytest.raises(EngineError, match="is being written by a run in progress"):
         recover(going_on)
     assert {path.name for path in going_on.iterdir()} >= files
     assert is_being_written(going_on)
@@ -109,7 +109,7 @@ def test_a_run_that_goes_on_is_opened_as_a_snapshot_that_says_so(going_on: Path)
     before = {path.name for path in going_on.iterdir()}
     recording = Recording.open(going_on)
     assert recording.going_on is not None
-    assert re.match(r"the run is still going on; this is what it had written at 2\d{3}-", recording.going_on)
+    assert re.match(r"the run is still in progress; this is what it had written at 2\d{3}-", recording.going_on)
     assert not recording.complete
     assert recording.source == going_on
     assert recording.messages["received_ns"].count() > 100
@@ -131,7 +131,7 @@ def test_every_command_says_that_a_run_is_still_going_on(going_on: Path, tmp_pat
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout + done.stderr
 
-    words = "the run is still going on"
+    words = "the run is still in progress"
     assert words in said("report", going_on, "--html", tmp_path / "report.html")
     assert words in (tmp_path / "report.html").read_text(encoding="utf-8")
     assert words in said("compare", going_on, going_on)
@@ -142,7 +142,7 @@ def test_every_command_says_that_a_run_is_still_going_on(going_on: Path, tmp_pat
 
 def test_a_snapshot_is_refused_where_there_is_a_recording(going_on: Path, tmp_path: Path) -> None:
     snapshot(going_on, tmp_path / "look")
-    with pytest.raises(EngineError, match="holds a recording already"):
+    with pytest.raises(EngineError, match="already holds a recording"):
         snapshot(going_on, tmp_path / "look")
 
 

@@ -101,8 +101,8 @@ def test_a_cut_compressed_capture_is_imported_as_far_as_it_goes(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(("content", "problem"), [
-    (b"hello, this is not a capture at all", "neither pcapng nor pcap"),
-    (b"", "neither pcapng nor pcap"),
+    (b"hello, this is not a capture at all", "not a pcapng or pcap file"),
+    (b"", "not a pcapng or pcap file"),
     (bytes.fromhex("d4c3b2a1020004000000000000000000ffff000001000000"), "there is no frame to import"),
 ])
 def test_what_is_no_capture_is_refused_and_nothing_is_written(content: bytes, problem: str, tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
     imported(tmp_path, CAPTURE)
     occupied = mqttlab("import", "capture", CAPTURE, "--output", tmp_path / "recording")
     assert occupied.returncode == 2
-    assert "holds a recording already" in occupied.stderr
+    assert "already holds a recording" in occupied.stderr
     both = mqttlab("import", "log", "a.csv", "b.log", "--output", tmp_path / "other")
     assert both.returncode == 2
     assert "cannot be imported together" in both.stderr
@@ -178,7 +178,7 @@ def test_every_figure_and_table_of_the_page_is_made_from_an_import(tmp_path: Pat
     for words in ("Links: data rate", "Messages by QoS", "Network layer", "captured at 10.0.0.2:1883"):
         assert words in page, words
     # Nobody knows when a transmission began, and so not how long the transmitter was busy.
-    assert "Links: part of the time that the transmitter is busy" not in page
+    assert "Links: share of the time that the transmitter is busy" not in page
     assert metrics.links(recording)["utilisation_percent"].to_list() == [None]
 
 

@@ -118,7 +118,7 @@ def test_frames_that_the_capture_says_it_dropped_make_messages_unknown(said: str
     file = wire.save_pcapng(tmp_path / "made.pcapng", dropped_before=drops, interface_drops=0 if drops else 5)
     recording = read(file, tmp_path)
     assert fates(recording) == {"delivered": 9, "unknown": 1}
-    assert "The capture dropped 5 frames, as it says itself" in reasons(recording)
+    assert "The capture reports 5 dropped frames" in reasons(recording)
 
 
 def test_a_capture_that_starts_inside_a_large_random_payload_invents_nothing(tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_a_control_packet_that_cannot_be_one_ends_the_trust(tmp_path: Path) -> N
     publisher.up(publish("plant/hall/temperature", b"1"))
     recording = read(wire.save(tmp_path / "made.pcap"), tmp_path)
     assert recording.control_packets.filter(direction="to_broker")["kind"].to_list() == ["CONNECT", "PUBLISH"]
-    assert "could not be a control packet" in reasons(recording)
+    assert "were not a control packet" in reasons(recording)
 
 
 @pytest.mark.parametrize(("hello", "name"), [
@@ -169,7 +169,7 @@ def test_what_hides_mqtt_on_the_broker_s_port_is_said(hello: bytes, name: str, t
     client.down(b"\x16\x03\x03\x00\x7a" + bytes(100))
     recording = read(wire.save(tmp_path / "made.pcap"), tmp_path)
     assert recording.control_packets.is_empty()
-    assert f"1 connections to the broker's port carry {name}: their messages are not here." in reasons(recording)
+    assert f"1 connections to the broker's port carry {name}: their messages are not imported." in reasons(recording)
 
 
 def test_topic_aliases_are_followed_in_each_direction_of_each_connection(tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_a_capture_without_times_has_no_latencies(tmp_path: Path) -> None:
     assert recording.messages["latency_ns"].null_count() == 5
     assert recording.packets["ack_rtt_ns"].null_count() == recording.packets.height
     assert recording.network_metrics.filter(pl.col("metric").str.ends_with("_s")).is_empty()
-    assert "carry no time (simple packet blocks): there are no latencies" in reasons(recording)
+    assert "have no time (simple packet blocks): there are no latencies" in reasons(recording)
     assert metrics.application(recording)["messages_delivered"].to_list() == [5]
     assert metrics.application(recording)["latency_ms_mean"].to_list() == [None]
 

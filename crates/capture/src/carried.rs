@@ -51,7 +51,7 @@ impl Frame<'_> {
                 Next::Here { is_fragment } => return Carried { network, offset, is_fragment, closed: None },
             }
         }
-        closed(network, offset, Closed::Tunnel("a tunnel in many tunnels"))
+        closed(network, offset, Closed::Tunnel("tunnels nested too deep"))
     }
 }
 

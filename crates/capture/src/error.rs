@@ -34,7 +34,7 @@ impl fmt::Display for Error {
         match self {
             Error::Io(error) => write!(f, "cannot read: {error}"),
             Error::NotACapture { magic } => {
-                write!(f, "neither pcapng nor pcap: the file starts with the bytes {magic:02x?}")
+                write!(f, "not a pcapng or pcap file: it starts with the bytes {magic:02x?}")
             }
             Error::Malformed { offset, problem } => write!(f, "at byte {offset}: {problem}"),
             Error::Log { line, problem } => write!(f, "line {line}: {problem}"),

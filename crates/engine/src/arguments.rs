@@ -52,7 +52,7 @@ pub fn parse(arguments: &[String]) -> Result<Command, String> {
             Ok(seconds @ 1..=3600) => Ok(Command::Probe(seconds)),
             _ => Err(format!("--seconds {seconds}: write a whole number of seconds from 1 to 3600")),
         },
-        ["probe", ..] => Err("probe takes no more than its time: mqttlab-engine probe [--seconds N]".into()),
+        ["probe", ..] => Err("probe takes only --seconds: mqttlab-engine probe [--seconds N]".into()),
         ["recover", directory] => Ok(Command::Recover { directory: directory.into(), out: None }),
         ["recover", directory, "--out", out] | ["recover", "--out", out, directory] => {
             Ok(Command::Recover { directory: directory.into(), out: Some(out.into()) })
@@ -79,21 +79,21 @@ const PROBE_S: u64 = 10;
 /// How it is used.
 pub const HELP: &str = "\
 mqttlab-engine performs MQTT experiments: real brokers and real TCP over emulated networks, or a simulation.
-It is the inner half of `mqttlab`, which turns scenarios into plans; most people never call it themselves.
+`mqttlab` turns scenarios into plans and calls it; it is rarely called directly.
 
   mqttlab-engine run     < plan.json   perform the plan; progress on standard output, one JSON object a line
-  mqttlab-engine check   < plan.json   say whether the plan could be performed, and start nothing
+  mqttlab-engine check   < plan.json   check whether the plan can be performed, and start nothing
   mqttlab-engine probe [--seconds N] < plan.json
                                        measure delay, jitter, loss and rate of the plan's emulated paths
-  mqttlab-engine doctor                say what this machine can do, as JSON
+  mqttlab-engine doctor                report what this machine can do, as JSON
   mqttlab-engine recover DIR [--out DIR]
                                        make the tables of a recording whose engine was killed
   mqttlab-engine snapshot DIR --out DIR
-                                       make a recording of what a run that is going on has written; only reads DIR
+                                       copy what a run in progress has recorded so far; only reads DIR
   mqttlab-engine import capture --output DIR [--name NAME] [--broker-port PORT]... [--deliver-on publish|release] FILE...
   mqttlab-engine import log     --output DIR [--name NAME] [--utc-offset +HH:MM] FILE...
   mqttlab-engine import csv     --output DIR [--name NAME] [--utc-offset +HH:MM] FILE...
-                                       make a recording from evidence of somebody else; see docs/import.md
+                                       make a recording from captures, logs or tables; see docs/import.md
   mqttlab-engine --version
   mqttlab-engine --help
 
@@ -102,9 +102,9 @@ The recording is written to the plan's `directory`; `run.json` in it means that 
 
 Exit status: 0 done, 1 failed, 2 the command line or the plan is wrong, 3 the run ended early and what was
 recorded is kept (`incomplete.json`). Ctrl-C, SIGTERM, SIGHUP and closing its standard output all end a run that way,
-within two seconds: where the tables take longer, the rows stay in their spools until somebody opens the recording. A
+within two seconds: where the tables take longer, the rows stay in their spools until the recording is opened. A
 second signal ends it at once. An import that is stopped leaves nothing.
-Nothing it starts outlives it, not even after kill -9.
+Every process that it starts ends with it, even after kill -9.
 ";
 
 #[cfg(test)]

@@ -291,6 +291,8 @@ fn a_wrong_plan_starts_nothing() {
     let output = engine.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(output.stdout.is_empty());
-    assert!(String::from_utf8(output.stderr).unwrap().contains("`broker.host` is host 7, but there are 2"));
+    assert!(
+        String::from_utf8(output.stderr).unwrap().contains("`broker.host` is host 7, but there are 2 hosts")
+    );
     assert!(!directory.exists());
 }

@@ -30,9 +30,9 @@ pub fn examine() -> Value {
         "processors": std::thread::available_parallelism().map_or(1, usize::from),
         "congestion_control": congestion.split_whitespace().collect::<Vec<_>>(),
         "capabilities": [
-            entry("namespaces", namespaces, "only an external network can be run, without emulation"),
+            entry("namespaces", namespaces, "only runs on external networks, without emulation"),
             entry("tun", port(PortKind::Tun), "packet sockets on veth carry the frames instead, at the same accuracy"),
-            entry("packet", port(PortKind::Packet), "there is nothing to fall back on where TUN is missing"),
+            entry("packet", port(PortKind::Packet), "there is no fallback where TUN is missing"),
             entry(
                 "real_time_priority",
                 spell(priority::real_time_permitted(), "SCHED_FIFO", "permit it with `ulimit -r 10`, or run as root"),
@@ -48,7 +48,7 @@ pub fn examine() -> Value {
             entry(
                 "pressure",
                 if Pressure::is_available() { Ok("/proc/pressure".into()) } else { Err("no /proc/pressure".into()) },
-                "the validity verdict does not know how contended the processors were",
+                "the validity verdict does not include how contended the processors were",
             ),
         ],
     })
@@ -76,7 +76,7 @@ fn try_port(kind: PortKind) -> Result<String, String> {
     match tried {
         Ok(()) => Ok("a frame went through".into()),
         Err(error) if kind == PortKind::Tun => {
-            Err(format!("{error}; is /dev/net/tun there, and may you open it?"))
+            Err(format!("{error}; check that /dev/net/tun exists and that you may open it"))
         }
         Err(error) => Err(error.to_string()),
     }

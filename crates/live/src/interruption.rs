@@ -37,7 +37,7 @@ impl fmt::Display for Interruption {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Interruption::Signal(name) => write!(f, "the run was stopped by {name}"),
-            Interruption::Abandoned => write!(f, "the program that started the engine is gone"),
+            Interruption::Abandoned => write!(f, "the program that started the engine has ended"),
             Interruption::BrokerEnded => write!(f, "the broker ended during the run"),
             Interruption::Broker(what) | Interruption::Disk(what) | Interruption::Fault(what) => {
                 write!(f, "{what}")

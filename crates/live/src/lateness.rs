@@ -158,12 +158,12 @@ impl Late {
                 self.throttled_periods.unwrap_or(0)
             ),
             Cause::Steal => format!(
-                "the virtual machine was held up (steal {:.1} %; {beside}); use a machine whose processors are not shared, \
-                 or repeat the run when its host is quiet",
+                "the host delayed this virtual machine (steal {:.1} %; {beside}); use a machine whose processors are \
+                 not shared, or repeat the run when its host is quiet",
                 self.steal_percent.unwrap_or(0.0)
             ),
             Cause::Machine => format!(
-                "this machine wakes even a thread that does nothing late ({beside}), and reports no steal; use another one"
+                "this machine wakes even an idle thread late ({beside}), and reports no steal; use another machine"
             ),
             Cause::Priority => {
                 "other programs went first; run as root, or permit real-time priority (ulimit -r 10), and \
@@ -284,7 +284,8 @@ mod tests {
     #[test]
     fn a_virtual_machine_that_was_held_up_is_named() {
         let late = Late { steal_percent: Some(1.24), ..MACHINE };
-        let expected = "the virtual machine was held up (steal 1.2 %; a control timer was as late: p99 1.10 ms beside 1.96 ms)";
+        let expected = "the host delayed this virtual machine (steal 1.2 %; a control timer was as late: p99 1.10 ms \
+                        beside 1.96 ms)";
         assert!(late.words().starts_with(expected), "{}", late.words());
         assert!(!late.words().contains("close what else runs"));
     }

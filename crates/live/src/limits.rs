@@ -17,7 +17,7 @@ pub(crate) fn check(plan: &Plan) -> Result<(), String> {
     if needed > limit {
         return Err(format!(
             "this plan needs about {needed} open files ({} clients and what runs beside them), but this program may open \
-             {limit}: raise the limit (`ulimit -Hn {needed}`, or LimitNOFILE of the service), or have fewer clients",
+             {limit}: raise the limit (`ulimit -Hn {needed}`, or LimitNOFILE of the service), or use fewer clients",
             clients(plan)
         ));
     }

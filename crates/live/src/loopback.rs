@@ -108,7 +108,7 @@ impl Seen {
         (dropped > 0).then(|| {
             format!(
                 "{dropped} of {} frames of clients on the broker's host were not captured, because the machine was too \
-                 busy to read them: packets, and where the time of those messages went, have gaps",
+                 busy to read them: the recorded packets and the attribution of those messages' latency have gaps",
                 frames + dropped
             )
         })

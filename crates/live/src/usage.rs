@@ -19,9 +19,9 @@ pub struct Usage {
     pub cpu_system: Duration,
     /// Memory resident.
     pub rss_bytes: u64,
-    /// Times it gave the processor up.
+    /// Voluntary context switches.
     pub switches_voluntary: u64,
-    /// Times the processor was taken from it.
+    /// Involuntary context switches.
     pub switches_involuntary: u64,
     /// Processor time to the nanosecond, of a thread; `None` of others and where the kernel does not count it.
     pub on_processor: Option<Duration>,

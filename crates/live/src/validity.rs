@@ -108,14 +108,17 @@ fn unmet(evidence: &Evidence) -> Vec<String> {
         (
             no_descriptor,
             "connections could not be opened, because this program may open no more files: raise the limit \
-                         (`ulimit -n`), or have fewer clients",
+                         (`ulimit -n`), or use fewer clients",
         ),
         (
             turned_away,
-            "connections were refused, because nothing listened where the broker should: look at the broker's \
-                       log, and whether it limits its connections",
+            "connections were refused, because nothing listened on the broker's port: see the broker's log, and \
+                       whether the broker limits its connections",
         ),
-        (behind, "clients could not offer all that was due: have fewer of them, or ask for fewer messages"),
+        (
+            behind,
+            "clients could not offer all messages that were due: use fewer clients, or a lower message rate",
+        ),
     ];
     reasons.iter().filter(|(count, _)| *count > 0).map(|(count, words)| format!("{count} {words}")).collect()
 }

@@ -381,4 +381,4 @@ fn end(rest: &[u8]) -> Result<(), Malformed> {
     if rest.is_empty() { Ok(()) } else { Err(LONG) }
 }
 
-const LONG: Malformed = Malformed("bytes behind the last field");
+const LONG: Malformed = Malformed("bytes after the last field");

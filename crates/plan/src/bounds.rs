@@ -71,7 +71,7 @@ fn hosts(plan: &Plan) -> Result<(), PlanError> {
     let mut addresses = BTreeSet::new();
     for (index, host) in plan.hosts.iter().enumerate() {
         require(addresses.insert(host.address), &format!("hosts[{index}].address"), || {
-            format!("is {}, which another host has; give each its own", host.address)
+            format!("is {}, which is another host's address; use another address", host.address)
         })?;
         tcp(&host.tcp, &format!("hosts[{index}].tcp"))?;
     }
@@ -195,7 +195,7 @@ fn totals(plan: &Plan) -> Result<(), PlanError> {
         })?;
     }
     require(topics <= 5_000_000, "groups", || {
-        format!("publish to {topics} topics (clients × topics), but may to at most 5000000")
+        format!("publish to {topics} topics (clients × topics), but may publish to at most 5000000")
     })?;
     require(filters <= 5_000_000, "groups", || {
         format!("have {filters} subscriptions (clients × filters), but may have at most 5000000")

@@ -64,11 +64,11 @@ fn check_paths(plan: &Plan) -> Result<(), PlanError> {
 fn check_hop(plan: &Plan, hop: Hop, place: &str) -> Result<(), PlanError> {
     match hop {
         Hop::Link(link) => require(link < plan.network.links.len(), place, || {
-            format!("names link {link}, which is not there")
+            format!("names link {link}, which does not exist")
         }),
         Hop::Radio { medium, from, to } => {
             let stations = plan.network.media.get(medium).map(MediumSpec::stations);
-            require(stations.is_some(), place, || format!("names medium {medium}, which is not there"))?;
+            require(stations.is_some(), place, || format!("names medium {medium}, which does not exist"))?;
             require(stations.is_some_and(|stations| from.max(to) < stations), place, || {
                 format!(
                     "goes from station {from} to {to} of medium {medium}, which has {}",
@@ -128,12 +128,14 @@ fn check_route(plan: &Plan, host: usize, place: &str) -> Result<(), PlanError> {
         return Ok(());
     }
     require(known(host, broker) && known(broker, host), &format!("{place}.host"), || {
-        format!("is `{}`, which no path joins to the broker's host", plan.hosts[host].name)
+        format!("is `{}`, which has no path to the broker's host", plan.hosts[host].name)
     })
 }
 
 fn host_exists(plan: &Plan, host: usize, place: &str) -> Result<(), PlanError> {
-    require(host < plan.hosts.len(), place, || format!("is host {host}, but there are {}", plan.hosts.len()))
+    require(host < plan.hosts.len(), place, || {
+        format!("is host {host}, but there are {} hosts", plan.hosts.len())
+    })
 }
 
 fn qos(level: u8, place: &str) -> Result<(), PlanError> {

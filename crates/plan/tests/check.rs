@@ -47,7 +47,11 @@ fn each_field_has_a_bound_that_names_it() {
         ("/network/links/0/overhead_bytes", json!(u32::MAX), "`network.links[0].overhead_bytes` is"),
         ("/network/links/0/queue/limit_bytes", json!(10), "`network.links[0].queue.limit_bytes` is 10"),
         ("/network/links/0/rate_bit_s", json!(u64::MAX), "`network.links[0].rate_bit_s` is"),
-        ("/hosts/1/address", json!("10.77.0.1"), "`hosts[1].address` is 10.77.0.1, which another host has"),
+        (
+            "/hosts/1/address",
+            json!("10.77.0.1"),
+            "`hosts[1].address` is 10.77.0.1, which is another host's address",
+        ),
         ("/hosts/0/tcp/rto_max_ns", json!(1), "`hosts[0].tcp.rto_max_ns` is 1"),
         ("/hosts/0/tcp/send_buffer_bytes", json!(u32::MAX), "`hosts[0].tcp.send_buffer_bytes` is"),
         ("/hosts/0/tcp/initial_window_segments", json!(0), "`hosts[0].tcp.initial_window_segments` is 0"),

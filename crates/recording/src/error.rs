@@ -50,11 +50,10 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Disk { action, path, source } => write!(f, "cannot {action} {}: {source}", path.display()),
-            Error::Occupied(path) => write!(f, "{} holds a recording already", path.display()),
+            Error::Occupied(path) => write!(f, "{} already holds a recording", path.display()),
             Error::BeingWritten(path) => write!(
                 f,
-                "{} is being written by a run that is still going on; look at it with \
-                 `mqttlab-engine snapshot DIR --out OTHER`",
+                "{} is being written by a run in progress; copy it with `mqttlab-engine snapshot DIR --out OTHER`",
                 path.display()
             ),
             Error::Finished(path) => write!(f, "the recording in {} is finished already", path.display()),

@@ -120,7 +120,7 @@ fn copy_and_complete(dir: &Path, out: &Path, analyser: &mut dyn FrameAnalyser) -
     let network = packets::convert(dir, out, &layout, analyser, false)?;
     let now = identifier::unix_now_ns().map_or_else(|| "an unknown time".into(), run::rfc3339);
     let ending = Ending::Incomplete(if running {
-        format!("the run is still going on; this is what it had written at {now}")
+        format!("the run is still in progress; this is what it had written at {now}")
     } else {
         UNFINISHED.into()
     });

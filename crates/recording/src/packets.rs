@@ -254,8 +254,8 @@ fn adopt(from: &Path, to: &Path) -> Result<Network> {
     }
     if !finished {
         network.warnings.push(format!(
-            "the network-layer metrics were lost, and of packets and control packets the last {PACKETS_AT_RISK} at most: \
-             a simulator that is killed has not written them"
+            "the network-layer metrics and at most the last {PACKETS_AT_RISK} packets and control packets were \
+             lost: the simulator was killed before it wrote them"
         ));
     }
     network.files = saved;

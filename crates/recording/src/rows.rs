@@ -86,7 +86,7 @@ record! {
         pub subscriber: u32,
         /// The publishing client; `None` when the payload does not say and the order does not tell.
         pub publisher: Option<u32>,
-        /// Which of the publisher's messages. Ignored when the publisher is unknown.
+        /// The message's number at its publisher, as in `messages`. Ignored when the publisher is unknown.
         pub sequence: u32,
         /// Quality of service of the delivery.
         pub qos: u8,
@@ -207,15 +207,15 @@ record! {
         pub cpu_system: Duration,
         /// Memory resident.
         pub rss_bytes: u64,
-        /// Times it gave the processor up.
+        /// Voluntary context switches.
         pub switches_voluntary: u64,
-        /// Times the processor was taken from it.
+        /// Involuntary context switches.
         pub switches_involuntary: u64,
         /// The machine's time with some task waiting for a processor (`/proc/pressure/cpu`, some, total).
         pub pressure_cpu: Duration,
-        /// The machine's time with some task waiting for memory.
+        /// Time in which at least one task of the machine waited for memory.
         pub pressure_memory: Duration,
-        /// The machine's time with some task waiting for a disk.
+        /// Time in which at least one task of the machine waited for a disk.
         pub pressure_io: Duration,
         /// How long its threads could have run and had no processor.
         pub run_queue: Option<Duration>,

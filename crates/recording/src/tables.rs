@@ -9,8 +9,8 @@ use crate::rows::{
 use crate::table::{Columns, Description, table};
 
 table! {
-    /// One row per message and receiver: what was delivered, duplicates too, what was lost on the way to
-    /// whom, and what was offered and not sent.
+    /// One row per message and receiver: what was delivered, duplicates included, what was lost on the way to
+    /// each receiver, and what was offered and not sent.
     pub struct MessageRow<'a> in "messages", columns MessageColumns {
         /// The publishing client; empty when a delivery cannot be traced to one.
         pub publisher: Option<u32>,
@@ -22,13 +22,14 @@ table! {
         /// subscription's member is not known because none received it.
         pub subscriber: Option<u32>,
         /// `delivered`; `duplicate`: delivered before; `lost`: this receiver will not get it; `under_way`: it had
-        /// neither arrived nor been lost when the recording ended; `unknown`: the evidence does not show what became
-        /// of it; `unsent`: offered and not sent; `no_receiver`: sent, and nobody subscribes; `foreign`: delivered,
-        /// and nobody is known to have sent it.
+        /// neither arrived nor been lost when the recording ended; `unknown`: the evidence does not show whether
+        /// it arrived; `unsent`: offered and not sent; `no_receiver`: sent, but no client subscribes to its
+        /// topic; `foreign`: delivered, but it matches no message that a client of the run sent.
         pub fate: MessageFate,
         /// Why it is lost: `queue_full` at the broker; `socket_full`: the broker's socket to the receiver had no room
-        /// (QoS 0); `session_ended`: the receiver's session at the broker; `not_subscribed`: the receiver was not, when
-        /// the broker had the message; `connection_lost`, and nobody repeats what it carried; `overtaken`: a later
+        /// (QoS 0); `session_ended`: the receiver's session at the broker ended; `not_subscribed`: the receiver
+        /// had not subscribed when the broker had the message; `connection_lost`: a connection broke, and what it
+        /// carried is not sent again; `overtaken`: a later
         /// message of the same publisher, topic and QoS arrived. Empty in recordings of schema version 1.
         pub cause: Option<LossCause>,
         /// By its intended time: `warm_up`, `measurement` or `cool_down`. Foreign messages by the time they
@@ -52,7 +53,7 @@ table! {
         pub late: bool,
         /// How the delivery was matched to the message: `payload`, `order` or `unknown`.
         pub identified: Option<Identified>,
-        /// When the schedule wanted it sent. Latency counts from here.
+        /// When it was due by the schedule. Latency counts from here.
         pub intended_ns: Option<u64>,
         /// When it was handed to the publisher's session.
         pub sent_ns: Option<u64>,
@@ -169,7 +170,7 @@ table! {
         pub topic: Option<&'a str>,
         /// The client that published the message, for a PUBLISH whose payload or order tells.
         pub publisher: Option<u32>,
-        /// Which of the publisher's messages.
+        /// The message's number at its publisher, as in `messages`.
         pub sequence: Option<u32>,
         /// Position of its first byte in the connection's stream of this direction.
         pub stream_start: u64,
@@ -214,18 +215,18 @@ table! {
 }
 
 table! {
-    /// One row per happening: connects, disconnects, phases, warnings.
+    /// One row per event: connects, disconnects, phases, warnings.
     pub struct EventRow<'a> in "events", columns EventColumns {
         /// When.
         pub at_ns: u64,
-        /// What: `connect`, `connack`, `disconnect`, `reconnect`, `subscribe`, `suback`, `refused`, `phase`,
+        /// Its type: `connect`, `connack`, `disconnect`, `reconnect`, `subscribe`, `suback`, `refused`, `phase`,
         /// `broker_start`, `broker_exit`, `warning`, `note` or `close`.
         pub kind: EventKind,
-        /// To which client; empty when it is the run's or the broker's.
+        /// The client; empty for events of the run or the broker.
         pub client: Option<u32>,
         /// How long it took, for answers: from the request.
         pub took_ns: Option<u64>,
-        /// In words.
+        /// Description.
         pub detail: Option<&'a str>,
     }
 }
@@ -243,24 +244,24 @@ table! {
         pub cpu_system_s: f64,
         /// Memory resident.
         pub rss_bytes: u64,
-        /// Times it gave the processor up.
+        /// Voluntary context switches.
         pub switches_voluntary: u64,
-        /// Times the processor was taken from it.
+        /// Involuntary context switches.
         pub switches_involuntary: u64,
-        /// The machine's time with some task waiting for a processor.
+        /// Time in which at least one task of the machine waited for a processor (pressure stall information).
         pub pressure_cpu_us: u64,
-        /// The machine's time with some task waiting for memory.
+        /// Time in which at least one task of the machine waited for memory.
         pub pressure_memory_us: u64,
-        /// The machine's time with some task waiting for a disk.
+        /// Time in which at least one task of the machine waited for a disk.
         pub pressure_io_us: u64,
-        /// How long its threads could have run and had no processor; null in recordings of schema version 1.
+        /// Time that its threads were ready to run and waited for a processor; empty in recordings of schema version 1.
         pub run_queue_s: Option<f64>,
-        /// Page faults that needed no disk; null in recordings of schema version 1.
+        /// Page faults that needed no disk; empty in recordings of schema version 1.
         pub faults_minor: Option<u64>,
-        /// Page faults that waited for a disk; null in recordings of schema version 1.
+        /// Page faults that waited for a disk; empty in recordings of schema version 1.
         pub faults_major: Option<u64>,
-        /// Processor time that the hypervisor gave to others, of the machine; null for others, and in recordings of
-        /// schema version 1.
+        /// Of the machine: processor time that the hypervisor gave to other machines; empty for processes, and in
+        /// recordings of schema version 1.
         pub steal_s: Option<f64>,
     }
 }
@@ -274,7 +275,7 @@ table! {
         pub name: &'a str,
         /// The scenario's group that it belongs to.
         pub group: &'a str,
-        /// The host it lives on.
+        /// The host it runs on.
         pub host: &'a str,
         /// From the start of its first connection to the CONNACK.
         pub connect_ns: Option<u64>,
@@ -282,11 +283,11 @@ table! {
         pub suback_ns: Option<u64>,
         /// Messages it sent.
         pub sent: u64,
-        /// Messages it was to send and did not.
+        /// Messages that were due and not sent.
         pub unsent: u64,
-        /// Messages of its own that were acknowledged.
+        /// Messages it sent that were acknowledged.
         pub acknowledged: u64,
-        /// From sent to the last acknowledgement, mean over the acknowledged messages.
+        /// From sent to the last acknowledgement, mean of the acknowledged messages.
         pub acknowledged_mean_ns: Option<f64>,
         /// Messages delivered to it, without duplicates.
         pub delivered: u64,
@@ -295,7 +296,8 @@ table! {
         /// Messages that were under way to it when the recording ended. Empty in recordings of schema version 1, which
         /// count them as lost.
         pub under_way: u64,
-        /// Messages for it of which the evidence does not show what became. Empty in recordings of schema version 1.
+        /// Messages for it of which the evidence does not show whether they arrived. Empty in recordings of schema
+        /// version 1.
         pub unknown: u64,
         /// Deliveries of a message that it had already.
         pub duplicates: u64,
@@ -303,11 +305,11 @@ table! {
         pub out_of_order: u64,
         /// Deliveries later than the scenario allows.
         pub late: u64,
-        /// Deliveries that nobody is known to have sent.
+        /// Deliveries that match no message that a client of the run sent.
         pub foreign: u64,
-        /// Connections that ended and should not have.
+        /// Connections that ended unplanned.
         pub disconnects: u64,
-        /// Times it set out to connect again.
+        /// Attempts to connect again.
         pub reconnects: u64,
     }
 }

@@ -46,21 +46,21 @@ impl Seen {
         }
         if never_connected > 0 {
             reasons.push(format!(
-                "{never_connected} of {clients} clients never connected: events.parquet has what each met; look at the \
-                 broker's log and at `mqttlab doctor`, or give them more time (phases.connect_timeout)"
+                "{never_connected} of {clients} clients never connected: see events.parquet for each client's \
+                 errors, the broker's log and `mqttlab doctor`, or give them more time (phases.connect_timeout)"
             ));
         }
         if never_subscribed > 0 {
             reasons.push(format!(
-                "{never_subscribed} of {clients} clients connected, and their subscriptions were never accepted: look at \
-                 the broker's log, or give them more time (phases.connect_timeout)"
+                "{never_subscribed} of {clients} clients connected, but their subscriptions were never accepted: \
+                 see the broker's log, or give them more time (phases.connect_timeout)"
             ));
         }
         // One client that is away may be the network's doing; all of them at once are not.
         if away > 0 && away + never_connected == clients {
             reasons.push(
-                "when the run ended every client had lost its connection and none had come back: look at the \
-                 broker's log, and at what the network loses"
+                "when the run ended no client was connected any more: see the broker's log, and how much the \
+                 network loses"
                     .into(),
             );
         }
@@ -103,9 +103,9 @@ mod tests {
         check(Seen { never_subscribed: 1, ..everybody }, &["1 of 61 clients connected"]);
         check(Seen { rows_lost: 7, ..everybody }, &["7 rows could not be written"]);
         check(Seen { away: 60, ..everybody }, &[]);
-        check(Seen { away: 61, ..everybody }, &["when the run ended every client"]);
+        check(Seen { away: 61, ..everybody }, &["when the run ended no client"]);
         let few = Seen { away: 1, never_connected: 60, ..everybody };
-        check(few, &["60 of 61 clients never connected", "when the run ended every client"]);
+        check(few, &["60 of 61 clients never connected", "when the run ended no client"]);
     }
 
     #[test]

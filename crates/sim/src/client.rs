@@ -418,7 +418,7 @@ impl World {
             Reason::Refused => Loss::Refused,
             Reason::ConnectTimeout => Loss::Broken("no CONNACK in time"),
             Reason::KeepAliveTimeout => Loss::Broken("no PINGRESP in time"),
-            Reason::ProtocolError => Loss::Broken("a packet that has no place here"),
+            Reason::ProtocolError => Loss::Broken("a packet that is not allowed here"),
         };
         self.lose(number, loss);
     }

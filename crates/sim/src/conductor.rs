@@ -85,7 +85,7 @@ impl Conductor {
             && let Some(estimate) = self.steady.estimate(self.plan.detect_transient)
             && estimate.relative_accuracy * 1e6 <= f64::from(ppm)
         {
-            self.stopped = Some("the mean latency is known as well as was asked for");
+            self.stopped = Some("the mean latency has the accuracy that was asked for");
         }
     }
 
@@ -98,7 +98,8 @@ impl Conductor {
         if *received == wanted {
             self.hungry -= 1;
             if self.hungry == 0 {
-                self.stopped = Some("every subscriber has as many messages as were asked for");
+                self.stopped =
+                    Some("every subscriber has received the number of messages that was asked for");
             }
         }
     }

@@ -72,7 +72,8 @@ pub fn run(plan: Plan, analyser: Box<dyn SegmentAnalyser>, audience: &mut dyn Au
 fn prepare(plan: Plan, analyser: Box<dyn SegmentAnalyser>) -> Result<World, String> {
     if plan.network.kind == NetworkKind::External {
         return Err(
-            "the network is external, but a simulated broker is nowhere else; choose another network".into(),
+            "the network is external, but the simulator has no external broker; choose another network"
+                .into(),
         );
     }
     let roster = Roster::of(&plan);

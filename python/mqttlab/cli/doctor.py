@@ -13,10 +13,10 @@ from mqttlab.runs import doctor, engine_path
 COSTS = {
     "namespaces": "no emulated or veth networks; only brokers on loopback or elsewhere",
     "tun": "AF_PACKET on veth carries the frames instead, a little slower",
-    "packet": "no way around where TUN cannot be opened",
+    "packet": "no fallback where TUN cannot be opened",
     "real_time_priority": "delays are late by milliseconds at p99 when the machine is busy; runs will not be valid",
     "locked_memory": "a page fault may delay a frame",
-    "pressure": "runs cannot tell how contended the processor was",
+    "pressure": "runs do not record how contended the processors were",
 }
 TOOLS = {
     "tshark": "no comparison with Wireshark's analysis in the tests",
@@ -28,7 +28,7 @@ def show_doctor(console: Console) -> int:
     """Print the findings; 1 when live runs over an emulated network are impossible here, 0 otherwise."""
     findings = doctor()
     table = Table(title=f"Engine {findings['engine']} ({engine_path()})", title_justify="left")
-    for column in ("what", "here", "detail", "what its absence costs"):
+    for column in ("what", "here", "detail", "effect if missing"):
         table.add_column(column, overflow="fold")
     able: dict[str, bool] = {}
     for capability in findings["capabilities"]:

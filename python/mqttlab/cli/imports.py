@@ -20,8 +20,8 @@ from mqttlab.imports import Evidence, directory_for, evidence_of, import_evidenc
 
 FILES = click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
 OUTPUT = click.option("--output", type=click.Path(path_type=Path), metavar="DIR",
-                      help="Where the recording goes  [default: a new directory among the runs]")
-NAME = click.option("--name", help="What reports call it  [default: the first file's name]")
+                      help="Directory of the recording  [default: a new directory among the runs]")
+NAME = click.option("--name", help="Name shown in reports  [default: the first file's name]")
 HTML = click.option("--html/--no-html", default=True, show_default=True, help="Write report.html beside it.")
 
 
@@ -74,7 +74,7 @@ def import_() -> None:
 @RUNS
 @NAME
 @click.option("--broker-port", "ports", type=click.IntRange(1, 65535), multiple=True, metavar="PORT",
-              help="Where brokers listen; may be given several times. Connections to other ports are recognised by "
+              help="Port on which brokers listen; repeatable. Connections to other ports are recognised by "
                    "their CONNECT.  [default: 1883]")
 @click.option("--deliver-on", type=click.Choice(["release", "publish"]), default="release", show_default=True,
               help="Whether a message at QoS 2 is delivered at its PUBREL, as Paho does, or already at its PUBLISH.")
@@ -106,7 +106,7 @@ def capture(
 @RUNS
 @NAME
 @click.option("--utc-offset", default="Z", metavar="+HH:MM",
-              help="How far times without a zone are ahead of UTC  [default: not at all]")
+              help="UTC offset of times without a zone  [default: +00:00]")
 @HTML
 def log(
     files: tuple[Path, ...], output: Path | None, runs: Path, name: str | None, utc_offset: str, html: bool

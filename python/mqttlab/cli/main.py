@@ -45,7 +45,7 @@ class Percent(click.ParamType[float]):
         except ValueError:
             percent = math.nan
         if not 0 <= percent < math.inf:
-            self.fail(f"{value!r} is not a percentage; write a number from 0 on, such as 5", param, ctx)
+            self.fail(f"{value!r} is not a percentage; write a number of 0 or more, such as 5", param, ctx)
         return percent
 
 
@@ -54,7 +54,7 @@ RUN = click.argument("run", type=click.Path(path_type=Path))
 SET = click.option("--set", "settings", multiple=True, metavar="PLACE=VALUE",
                    help="Replace a field, such as phases.duration='5 s' or groups[0].publish.qos=1.")
 RUNS = click.option("--runs", type=click.Path(path_type=Path), default=Path("runs"), show_default=True,
-                    help="Where run directories are kept.")
+                    help="Directory that contains the runs.")
 BACKEND = click.option("--backend", type=click.Choice(["live", "sim"]), help="Replace the scenario's backend.")
 
 
@@ -112,7 +112,7 @@ def check(scenario: Path, settings: tuple[str, ...], backend: str | None, show_p
 @BACKEND
 @RUNS
 @click.option("--html/--no-html", default=True, show_default=True, help="Write report.html into the run directory.")
-@click.option("--ignore-disk", is_flag=True, help="Start although the disk seems too small for the recording.")
+@click.option("--ignore-disk", is_flag=True, help="Start even if the disk seems too small for the recording.")
 @click.option("--probe", is_flag=True,
               help="Measure the emulated paths for 10 s each before a live run, and keep that in the recording.")
 def run(
@@ -201,7 +201,7 @@ def _relative(path: Path) -> Path:
 
 @main.command()
 @RUN
-@click.option("--html", "out", type=click.Path(path_type=Path), help="Where the page goes  [default: RUN/report.html]")
+@click.option("--html", "out", type=click.Path(path_type=Path), help="File for the page  [default: RUN/report.html]")
 def report(run: Path, out: Path | None) -> None:
     """Print the tables of the recording RUN and write its HTML page.
 
@@ -224,7 +224,7 @@ def report(run: Path, out: Path | None) -> None:
 @click.option("--message", metavar="PUBLISHER:SEQUENCE[@SUBSCRIBER]",
               help="The message; clients by number or name. Of several deliveries, the slowest.")
 @click.option("--slowest", type=click.IntRange(min=1), default=1, show_default=True, metavar="N",
-              help="The slowest deliveries, where no message is named.")
+              help="Number of slowest deliveries to explain if no message is named.")
 def explain(run: Path, message: str | None, slowest: int) -> None:
     """Explain where the time of a message of the recording RUN went, and what held it.
 
@@ -244,7 +244,7 @@ def explain(run: Path, message: str | None, slowest: int) -> None:
 @click.argument("first", type=click.Path(path_type=Path))
 @click.argument("second", type=click.Path(path_type=Path))
 @click.option("--tolerance", type=Percent(), default=5.0, show_default=True, metavar="PERCENT",
-              help="Differences beyond this are marked.")
+              help="Mark differences larger than this.")
 def compare(first: Path, second: Path, tolerance: float) -> None:
     """Compare the recordings FIRST and SECOND, such as a live run and a simulation of the same scenario.
 
@@ -261,9 +261,9 @@ def compare(first: Path, second: Path, tolerance: float) -> None:
 @main.command()
 @RUN
 @click.option("--csv", "csv_directory", type=click.Path(path_type=Path), is_flag=False, flag_value=Path(),
-              help="One CSV file a table into this directory  [default: RUN/csv]")
+              help="Write one CSV file per table into this directory  [default: RUN/csv]")
 @click.option("--xlsx", "workbook", type=click.Path(path_type=Path), is_flag=False, flag_value=Path(),
-              help="One workbook  [default: RUN/run.xlsx]")
+              help="Write one workbook  [default: RUN/run.xlsx]")
 def export(run: Path, csv_directory: Path | None, workbook: Path | None) -> None:
     """Export the recording RUN for spreadsheets and other programs.
 
@@ -292,10 +292,11 @@ def export(run: Path, csv_directory: Path | None, workbook: Path | None) -> None
 
 @main.command()
 @click.argument("study", type=click.Path(path_type=Path))
-@click.option("--quick", is_flag=True, help="Fewer messages: seconds instead of minutes, and coarser means.")
+@click.option("--quick", is_flag=True,
+              help="Simulate fewer messages: seconds instead of minutes, with less accurate means.")
 @click.option("--table", "tables", multiple=True, metavar="TABLE", help="Only this table, such as 5.4; repeatable.")
-@click.option("--jobs", type=click.IntRange(1), help="Simulations at once  [default: one for each processor]")
-@click.option("--out", type=click.Path(path_type=Path), help="Write tables and claims there, as Markdown.")
+@click.option("--jobs", type=click.IntRange(1), help="Number of simulations at once  [default: one per processor]")
+@click.option("--out", type=click.Path(path_type=Path), help="Write tables and claims into this file, as Markdown.")
 def study(study: Path, quick: bool, tables: tuple[str, ...], jobs: int | None, out: Path | None) -> None:
     """Rerun the published experiment STUDY and put its values and claims beside ours.
 
@@ -469,7 +470,7 @@ def _overrides(settings: tuple[str, ...], backend: str | None) -> dict[str, Any]
         place_ = re.sub(r"\.(\d+)(?=\.|$)", r"[\1]", place_)
         if place_ in overrides:
             once = "--backend" if place_ == "backend" and backend is not None else "--set"
-            raise UsageError(f"--set {setting}: {once} has given `{place_}` a value already; give it one")
+            raise UsageError(f"--set {setting}: `{place_}` already has a value from {once}; give one value")
         overrides[place_] = _value(value)
     return overrides
 

@@ -30,7 +30,7 @@ def show_probe(target: str, seconds: int, as_json: bool) -> None:
     """
     plan = _plan(target)
     if not plan["network"]["links"]:
-        raise UsageError(f"--probe {target}: nothing there is emulated by links, so that there is nothing to probe")
+        raise UsageError(f"--probe {target}: it has no emulated links to probe")
     with Progress(TextColumn("{task.description}"), BarColumn(), console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("probing", total=1.0)
         found = probe(plan, seconds, lambda line: bar.update(task, completed=line["done"], description=line["what"]))

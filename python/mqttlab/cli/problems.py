@@ -134,7 +134,7 @@ def _usage(error: click.UsageError) -> list[str]:
     elif isinstance(error, click.BadParameter) and error.param is not None:
         words = f"{error.param.opts[-1]}: {error.message.rstrip('.')}"
     if extra := re.fullmatch(r"Got unexpected extra arguments? \((.*)\)", words):
-        words = f"{extra[1]} is one argument too many"
+        words = f"unexpected argument {extra[1]}"
     words = re.sub(r"(\d+) is not in the range x>=(\d+)", r"\1 must be \2 or more", words)
     words = re.sub(r"(\d+) is not in the range (\d+)<=x<=(\d+)", r"\1 must be from \2 to \3", words)
     words = words.replace("is not a valid integer range", "is not a whole number")

@@ -28,8 +28,8 @@ def write(story: Story, directory: Path, name: str) -> tuple[Path, Path]:
 def html(story: Story, picture: str) -> str:
     """The page."""
     text = escape("\n".join(ladder(story)))
-    adjusted = (f"Neighbouring instants disagree by {ms(story.adjusted_ns)} in all; no part is wrong by more."
-                if story.adjusted_ns else "All instants stand in order.")
+    adjusted = (f"Neighbouring instants disagree by {ms(story.adjusted_ns)} in all; no part's error is larger."
+                if story.adjusted_ns else "All instants are in order.")
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(head(story))}</title>'
         f"<style>{STYLE}</style></head><body><main><h1>{escape(head(story))}</h1>"

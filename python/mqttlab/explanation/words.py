@@ -103,7 +103,7 @@ def _sentence(story: Story, part: str) -> str:
     sentences = {
         "schedule_ns": f"Sent {took} after its time: the publisher was late; the machine is too busy.",
         "session_ns": f"Waited {took} in the session of {names['publisher']} or of a relay: its in-flight window was "
-                      f"full, its socket took nothing, or it was not connected.{resent if broken else ''}",
+                      f"full, its socket was full, or it was not connected.{resent if broken else ''}",
         "sender_socket_ns": f"Waited {took} in the sender's socket for room in the congestion or receive window.",
         "queue_to_broker_ns": f"Waited {took} in link queues on the way to the broker: more was sent than the link "
                               "carries.",
@@ -112,7 +112,7 @@ def _sentence(story: Story, part: str) -> str:
                                        f"({_frames(lost)}).{resent}",
         "handshake_ns": f"Waited {took} at the broker for its PUBREL, one more round trip: the broker hands a QoS 2 "
                         "message on when the PUBREL has come.",
-        "broker_ns": f"Stayed {took} inside the broker: it was busy, or the subscriber was not connected.",
+        "broker_ns": f"Spent {took} inside the broker: it was busy, or the subscriber was not connected.",
         "broker_window_ns": f"Waited {took} in the broker for room in the in-flight window towards "
                             f"{names['subscriber']} (`broker.max_inflight`).",
         "broker_socket_ns": f"Waited {took} in the broker's socket for room in the congestion or receive window.",
@@ -123,7 +123,7 @@ def _sentence(story: Story, part: str) -> str:
                                            f"lost ({_frames(lost)}).{resent}",
         "release_ns": f"Waited {took} at {names['subscriber']} for its PUBREL: the client hands a QoS 2 message on "
                       "when the PUBREL has come (`mqtt.deliver_qos2_on`).",
-        "delivery_ns": f"Lay {took} at the host of {names['subscriber']} until the application read it: the machine "
+        "delivery_ns": f"Waited {took} at the host of {names['subscriber']} until the application read it: the machine "
                        "is too busy.",
     }
     return sentences[part]

@@ -67,21 +67,22 @@ APPLICATION: tuple[Metric, ...] = (
     Metric(name="messages_sent", unit="messages", title="sent", better="higher",
            meaning="Offered messages that were handed to the publisher's session."),
     Metric(name="messages_unsent", unit="messages", title="unsent", better="lower",
-           meaning="Offered messages that never were: no connection, or the client's queue was full."),
+           meaning="Offered messages that were not: no connection, or the client's queue was full."),
     Metric(name="deliveries_expected", unit="deliveries", title="expected",
-           meaning="Sent messages times the subscribers whose filters match; a shared subscription is one."),
+           meaning="Sent messages times the subscribers whose filters match; a shared subscription counts as one."),
     Metric(name="messages_delivered", unit="deliveries", title="delivered", better="higher",
            meaning="Expected deliveries that happened at least once before the recording ended."),
     Metric(name="messages_lost", unit="deliveries", title="lost", better="lower",
-           meaning="Expected deliveries that will not happen: the message was dropped, or the session that owed it "
-                   "ended, or a later one of the same publisher, topic and QoS arrived. `messages.cause` says which.",
+           meaning="Expected deliveries that will not happen: the message was dropped, or the session that had to "
+                   "deliver it ended, or a later one of the same publisher, topic and QoS arrived. "
+                   "`messages.cause` says which.",
            source="MQTT 5, 4.6"),
     Metric(name="messages_under_way", unit="deliveries", title="under way", better="lower",
            meaning="Expected deliveries that had neither happened nor been lost when the recording ended."),
     Metric(name="messages_unknown", unit="deliveries", title="unknown", better="lower",
-           meaning="Expected deliveries of which the evidence does not show what became."),
+           meaning="Expected deliveries of which the evidence does not show whether they happened."),
     Metric(name="messages_lost_percent", unit="%", title="lost %", better="lower",
-           meaning="Lost deliveries in a hundred expected ones."),
+           meaning="Lost deliveries as a percentage of the expected ones."),
     Metric(name="duplicates", unit="deliveries", title="dup", better="lower",
            meaning="Deliveries of a message to a subscriber that had received it already."),
     Metric(name="out_of_order", unit="deliveries", title="out of order", better="lower",
@@ -119,11 +120,11 @@ LINK: tuple[Metric, ...] = (
     Metric(name="data_rate_kbit_s", unit="kbit/s", title="kbit/s",
            meaning="Bits of the frames that were sent, divided by the time from the first frame to the last."),
     Metric(name="utilisation_percent", unit="%", title="used %",
-           meaning="Part of the time from the first frame to the last that the transmitter was busy."),
+           meaning="Share of the time from the first frame to the last that the transmitter was busy."),
     Metric(name="queue_wait_ms_mean", unit="ms", title="wait", better="lower",
            meaning="Mean time between a frame's arrival at the queue and its first bit going out."),
     Metric(name="queue_wait_ms_max", unit="ms", title="wait max", better="lower",
-           meaning="Longest such time."),
+           meaning="Longest time in the queue."),
     Metric(name="frame_bytes_mean", unit="B", title="size", meaning="Mean frame size."),
 )
 
@@ -164,11 +165,11 @@ NETWORK: tuple[Metric, ...] = (
     Metric(name="retransmissions", unit="segments", title="sent again", better="lower", source="RFC 9293, RFC 6298",
            meaning="Segments with data, SYN or FIN that their sender sent again, as sequence numbers on the first link "
                    "show; of a client's connection what the kernel counts as `tcpi_total_retrans`. A link's copies are "
-                   "not among them. Not known of imports."),
+                   "not among them. Not available in imports."),
     Metric(name="retransmissions_percent", unit="%", title="sent again %", better="lower",
-           meaning="These in a hundred segments with data, SYN or FIN, every copy."),
+           meaning="These as a percentage of the segments with data, SYN or FIN, every copy."),
     Metric(name="retransmissions_fast", unit="segments", title="fast", better="lower", source="RFC 5681, 6675, 8985",
-           meaning="Of these, not spurious, those before which acknowledgements had come back that spoke for a loss: "
+           meaning="Of these, not spurious, those before which acknowledgements had come back that indicated a loss: "
                    "of something sent after the copy before, or three that repeat the segment's number."),
     Metric(name="retransmissions_timer_or_probe", unit="segments", title="timer or probe", better="lower",
            source="RFC 6298, RFC 8985",
@@ -184,7 +185,7 @@ NETWORK: tuple[Metric, ...] = (
     _flag("spurious_retransmissions", "spurious (W)",
           "Of these, those of bytes whose acknowledgement had been sent before"),
     _flag("out_of_order", "out of order (W)",
-          "Segments below the highest number that Wireshark takes for overtaken, because they came within the initial "
+          "Segments below the highest number that Wireshark takes for reordered, because they came within the initial "
           "round trip; many were sent again"),
     _flag("duplicate_acks", "dup. ACKs (W)", "Segments without data that repeat the acknowledgement before"),
     _flag("zero_windows", "zero window (W)", "Segments that offer no receive window"),
@@ -199,7 +200,7 @@ NETWORK: tuple[Metric, ...] = (
            meaning="Longest of these round trips."),
     Metric(name="rto_ms_mean", unit="ms", title="RTO mean", better="lower", source="RFC 6298, section 2",
            meaning="Mean retransmission timeout that the senders would compute after each of these round trips, "
-                   "before any backing off, with the scenario's lower bound on four variations, as Linux has it."),
+                   "before any back-off, with the scenario's lower bound on four variations, as in Linux."),
     Metric(name="mqtt_packets", unit="packets", title="MQTT packets", source="MQTT 5, section 2.1",
            meaning="MQTT control packets that became complete."),
     Metric(name="publish_packets", unit="packets", title="PUBLISH", source="MQTT 5, section 3.3",
@@ -213,13 +214,15 @@ TRAFFIC: tuple[Metric, ...] = (
            meaning="Bytes that crossed a link in one direction within a time slice, divided by its length: of frames, "
                    "IP packets, TCP payload (every copy) or MQTT application payload (once)."),
     Metric(name="segments", unit="segments", title="segments", source="Borsatti 2020",
-           meaning="TCP segments with which so many PUBLISH packets became complete, or that carried a byte of one."),
+           meaning="Either the segments that complete so many PUBLISH packets, or the segments that carried a byte "
+                   "of one PUBLISH packet until it was complete."),
     Metric(name="segments_percent", unit="%", title="segments %",
-           meaning="These segments in a hundred of their direction with any PUBLISH."),
+           meaning="These as a percentage of the direction's segments with any PUBLISH."),
     Metric(name="packets", unit="packets", title="PUBLISH",
-           meaning="PUBLISH packets that became complete in one segment, or that took so many segments."),
+           meaning="Either the PUBLISH packets that a segment completes, or the PUBLISH packets that took so "
+                   "many segments."),
     Metric(name="packets_percent", unit="%", title="PUBLISH %",
-           meaning="These PUBLISH packets in a hundred of their direction."),
+           meaning="These as a percentage of the direction's PUBLISH packets."),
 )
 
 EFFICIENCY: tuple[Metric, ...] = (
@@ -259,7 +262,7 @@ OVERHEAD: tuple[Metric, ...] = (
     Metric(name="overhead_bytes", unit="B", title="overhead", better="lower", source="Schuhmacher 2018",
            meaning="Sum of these parts: all bytes that MQTT adds to a message on one connection."),
     Metric(name="overhead_percent", unit="%", title="overhead %", better="lower", source="Schuhmacher 2018",
-           meaning="Overhead in a hundred bytes of payload and overhead."),
+           meaning="Overhead as a percentage of payload and overhead."),
 )
 
 ATTRIBUTION: tuple[Metric, ...] = (
@@ -309,8 +312,8 @@ PARTS: tuple[str, ...] = tuple(metric.name for metric in ATTRIBUTION)
 
 ADJUSTED = Metric(
     name="adjusted_ns", unit="ns", title="adjusted", better="lower",
-    meaning="What would have been negative between neighbouring instants of a message's chain, in all: how far the "
-            "tables of the recording disagree. No part is wrong by more, and they add up whatever it is.")
+    meaning="Sum of the negative differences between neighbouring instants of a message's chain: how far the "
+            "tables of the recording disagree. No part's error is larger, and the parts add up in any case.")
 
 MQTT: tuple[Metric, ...] = (
     Metric(name="packets", unit="packets", title="packets", meaning="MQTT control packets of this type."),

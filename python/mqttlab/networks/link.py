@@ -24,17 +24,17 @@ class Part(BaseModel):
 class GilbertElliott(Part):
     """Loss in bursts: Gilbert and Elliott's two-state chain, one step a frame."""
 
-    good_to_bad: RatioPair = Field(description="Chance to turn bad at a frame.")
-    bad_to_good: RatioPair = Field(description="Chance to turn good again at a frame.")
-    loss_good: RatioPair = Field(ZERO, description="Chance that a frame is lost in the good state.")
-    loss_bad: RatioPair = Field((1, 1), description="Chance that a frame is lost in the bad state.")
+    good_to_bad: RatioPair = Field(description="Probability per frame of a change from good to bad.")
+    bad_to_good: RatioPair = Field(description="Probability per frame of a change from bad to good.")
+    loss_good: RatioPair = Field(ZERO, description="Probability that a frame is lost in the good state.")
+    loss_bad: RatioPair = Field((1, 1), description="Probability that a frame is lost in the bad state.")
 
 
 class BitGilbertElliott(Part):
     """Bit errors in bursts: the same chain with one step a bit, so that long frames die more often."""
 
-    good_to_bad: RatioPair = Field(description="Chance to turn bad at a bit.")
-    bad_to_bad: RatioPair = Field(description="Chance to stay bad at a bit.")
+    good_to_bad: RatioPair = Field(description="Probability per bit of a change from good to bad.")
+    bad_to_bad: RatioPair = Field(description="Probability per bit of staying in the bad state.")
     error_good: RatioPair = Field(ZERO, description="Bit error ratio in the good state.")
     error_bad: RatioPair = Field((1, 2), description="Bit error ratio in the bad state.")
 
@@ -65,7 +65,7 @@ def read_queue(value: Any) -> Any:
 class Reorder(Part):
     """Reordering, as netem does it: a frame skips the delay and overtakes those before it."""
 
-    probability: RatioPair = Field(description="Chance that a frame is reordered.")
+    probability: RatioPair = Field(description="Probability that a frame is reordered.")
     gap: Whole = Field(
         1, ge=1, le=1_000_000, description="Reorder every Nth frame at most; 1: any frame may be reordered.")
 
@@ -73,27 +73,28 @@ class Reorder(Part):
 class LinkDirection(Part):
     """One direction: a queue, a transmitter, a channel."""
 
-    rate: RateBitS | None = Field(None, description="Data rate; leave it out for a link that takes no time to send.")
+    rate: RateBitS | None = Field(None, description="Data rate; leave it out for a link without transmission time.")
     delay: DelayNs = Field(0, description="Propagation delay; its mean where it varies.")
     jitter: DelayNs = Field(0, description="Standard deviation of the delay; half its width when uniform.")
     distribution: Literal["constant", "uniform", "normal", "pareto", "paretonormal"] | None = Field(
-        None, description="Law of the delay; `normal` where there is a jitter, `constant` where there is none.")
+        None, description="Distribution of the delay; default `normal` with a jitter, `constant` without.")
     correlation: RatioPair = Field(ZERO, description="Correlation of a frame's delay with the last one's.")
     keep_order: Truth = Field(True, description="Frames arrive in order even where their delays vary.")
-    loss: RatioPair = Field(ZERO, description="Chance that a frame is lost, independently of others.")
+    loss: RatioPair = Field(ZERO, description="Probability that a frame is lost, independently of others.")
     burst_loss: GilbertElliott | None = Field(None, description="Loss in bursts of frames; instead of `loss`.")
     bit_errors: BitGilbertElliott | None = Field(None, description="Loss by bit errors; instead of `loss`.")
     loss_at: Literal["entry", "exit"] = Field(
         "exit", description="`exit`: a lost frame uses the link's time; `entry`: it does not, as in netem.")
-    duplicate: RatioPair = Field(ZERO, description="Chance that a frame arrives twice.")
-    corrupt: RatioPair = Field(ZERO, description="Chance that one bit of a frame is flipped.")
+    duplicate: RatioPair = Field(ZERO, description="Probability that a frame arrives twice.")
+    corrupt: RatioPair = Field(ZERO, description="Probability that one bit of a frame is flipped.")
     reorder: Reorder | None = Field(None, description="Reordering of frames.")
     queue: Annotated[Queue, BeforeValidator(read_queue)] = Field(
         Queue(packets=1000, bytes=None), description="What may wait: `\"1000 packets\"` or `\"64 kB\"`.")
     queue_counts_delay_line: Truth = Field(False, description="Frames that propagate count as waiting, as in netem.")
     overhead: SizeBytes = Field(
         0, le=65_535,
-        description="Added to each IP packet: 14 B for an Ethernet header, 38 B for all that Ethernet adds.")
+        description="Added to each IP packet: 14 B for an Ethernet header, 38 B with Ethernet's check sequence, "
+                    "preamble and gap.")
     minimum_frame: SizeBytes = Field(
         0, le=65_535, description="Shorter frames are padded to this.")
 

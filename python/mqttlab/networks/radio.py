@@ -16,7 +16,7 @@ from mqttlab.quantity import (
     DurationNs,
     GainMdb,
     LengthMm,
-    PositiveDurationNs,
+    PositiveShortDurationNs,
     PowerMdbm,
     RateBitS,
     RatioPair,
@@ -63,7 +63,7 @@ STANDARDS: dict[str, Standard] = {
         data_rate_bit_s=11_000_000, control_rate_bit_s=2_000_000, preamble_us=192, slot_us=20, cw_min_slots=31,
         snir_control_mdb=4_000, snir_data_mdb=10_000, carrier_sense_mdbm=-85_000),
     "g-54": Standard(
-        meaning="802.11g among its own kind: data at 54 Mbit/s, control at 24 Mbit/s", modulation="erp_ofdm",
+        meaning="802.11g without 802.11b stations: data at 54 Mbit/s, control at 24 Mbit/s", modulation="erp_ofdm",
         data_rate_bit_s=54_000_000, control_rate_bit_s=24_000_000, preamble_us=20, slot_us=9, cw_min_slots=15,
         snir_control_mdb=12_000, snir_data_mdb=21_000, carrier_sense_mdbm=-62_000),
 }
@@ -80,23 +80,24 @@ ENERGY: dict[str, tuple[int, int, int, int]] = {
 class Channel(Part):
     """Errors in bursts at every receiver: good and bad states of exponential length."""
 
-    mean_bad: PositiveDurationNs = Field(description="Mean length of a bad state.")
-    bad: RatioPair = Field((1, 10), description="Share of the time that is bad.")
-    loss_bad: RatioPair = Field((1, 2), description="Chance that a frame is lost in the bad state.")
+    mean_bad: PositiveShortDurationNs = Field(description="Mean length of a bad state.")
+    bad: RatioPair = Field((1, 10), description="Share of the time in the bad state.")
+    loss_bad: RatioPair = Field((1, 2), description="Probability that a frame is lost in the bad state.")
 
 
 class Mobility(Part):
     """Random waypoint: to a point of the area, a pause, and on."""
 
-    speed: tuple[SpeedMmS, SpeedMmS] = Field(description="Least and greatest speed.")
-    pause: DurationNs = Field(0, description="How long a station rests at each point.")
-    refresh: PositiveDurationNs = Field(100_000_000, description="How long path losses are taken for constant.")
+    speed: tuple[SpeedMmS, SpeedMmS] = Field(description="Lowest and highest speed.")
+    pause: DurationNs = Field(0, description="Pause at each waypoint.")
+    refresh: PositiveShortDurationNs = Field(
+        100_000_000, description="Time for which path losses are treated as constant.")
 
     @model_validator(mode="after")
     def _speeds_in_order(self) -> Self:
         if not 0 < self.speed[0] <= self.speed[1]:
-            raise ValueError("has a `speed` that is not a lowest one above 0 m/s and a highest one not below it, "
-                             "such as [\"0.5 m/s\", \"1.5 m/s\"]")
+            raise ValueError("has a `speed` that is not a lowest speed above 0 m/s and a highest speed, in this "
+                             "order, such as [\"0.5 m/s\", \"1.5 m/s\"]")
         return self
 
 
@@ -105,30 +106,31 @@ class Radio(Part):
 
     standard: Literal["dsss-2", "b-11", "g-54"] = Field("b-11", description="Rates and times of the standard.")
     rts_threshold: SizeBytes | None = Field(
-        None, description="Data frames above this are announced by RTS/CTS; `0 B` for all, left out for none.")
+        None, description="Data frames larger than this use RTS/CTS; `0 B` for all, left out for none.")
     short_retries: Whole = Field(
-        7, ge=1, le=255, description="Transmissions of a frame that is not announced, or of its RTS.")
-    long_retries: Whole = Field(4, ge=1, le=255, description="Transmissions of an announced frame.")
+        7, ge=1, le=255, description="Maximum number of transmissions of a frame without RTS/CTS, or of an RTS.")
+    long_retries: Whole = Field(4, ge=1, le=255, description="Maximum number of transmissions of a frame with RTS/CTS.")
     ack_rate: RateBitS | None = Field(
         None, description="Rate of acknowledgements; the standard's control rate when left out (ns-3: the data rate).")
     difs_from_queueing: Truth = Field(
         False, description="A frame that comes to an idle station waits one DIFS from then on, as in ns-3; otherwise "
         "it is sent at once where the medium has been idle that long.")
-    queue: Whole | None = Field(50, ge=1, description="Frames that wait at a station.")
-    area: AreaMm = Field((150_000, 150_000), description="Where stations are placed, and move.")
+    queue: Whole | None = Field(50, ge=1, description="Frames that may wait at a station.")
+    area: AreaMm = Field((150_000, 150_000), description="Where stations are placed and move.")
     placement: Literal["random", "grid"] = Field("random", description="How they are placed.")
-    spacing: LengthMm = Field(10_000, description="From one station to the next on a grid.")
+    spacing: LengthMm = Field(10_000, description="Distance between neighbouring stations on a grid.")
     positions: list[PAIR_OF_LENGTHS] | None = Field(
-        None, description="Where each host stands, in the order of the plan (the broker first); instead of the above.")
+        None, description="Position of each host, in the order of the plan (the broker first); instead of the above.")
     mobility: Mobility | None = Field(None, description="How they move.")
     channel: Channel | None = Field(None, description="Errors in bursts.")
     path_loss_exponent: float = Field(3.0, ge=1.0, le=6.0, description="2 is free space.")
     transmit_power: PowerMdbm = Field(20_000, description="Radiated power.")
-    sensitivity: PowerMdbm = Field(-91_000, description="The weakest frame that is received.")
+    sensitivity: PowerMdbm = Field(-91_000, description="Receiver sensitivity: the weakest frame that is received.")
     noise: PowerMdbm = Field(-95_000, description="Noise floor.")
-    snir_data: GainMdb | None = Field(None, description="Signal to noise and interference that data frames need.")
-    capture: GainMdb | None = Field(10_000, description="A frame so much stronger takes the receiver over.")
-    energy: Literal["mica2", "esp8266", "esp32", "wavelan"] = Field("wavelan", description="What radios draw.")
+    snir_data: GainMdb | None = Field(None, description="Signal to noise and interference ratio that data frames need.")
+    capture: GainMdb | None = Field(
+        10_000, description="Capture threshold: a frame that is stronger by this captures the receiver.")
+    energy: Literal["mica2", "esp8266", "esp32", "wavelan"] = Field("wavelan", description="Power that radios draw.")
     access_point: Truth = Field(
         False, description="The broker's station is an access point, and the trunk leads from it to the broker.")
 

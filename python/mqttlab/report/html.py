@@ -71,12 +71,12 @@ def _verdict_section(recording: Recording) -> str:
     )
     imported = captured.is_import(recording)
     words = {
-        "valid": "The evidence has no gap that is known." if imported else
+        "valid": "The evidence has no known gap." if imported else
         "The numbers can be trusted as far as the lateness below says.",
         "not valid": "Read this before you trust the numbers." if imported else
         "The run did not measure what its scenario asks for. Read why before you use a number.",
-        "incomplete": "The evidence ends early. What there is of it is below." if imported else
-        "The run ended early. What it recorded is below.",
+        "incomplete": "The evidence ends early. The results below cover what there is." if imported else
+        "The run ended early. The results below cover what it recorded.",
     }[word]
     return (
         f'<section class="verdict {word.replace(" ", "-")}"><h2>{word.capitalize()}</h2><p>{words}</p><ul>{listed}</ul>'

@@ -19,8 +19,8 @@ COLUMNS = (
     "tcp_analysis_out_of_order", "tcp_analysis_duplicate_acks", "tcp_analysis_zero_windows",
 )
 EFFICIENCY_WORDS = (
-    "What part of the bytes on the link is the application's (S, R, T, bytes), and how many messages there are for a "
-    "frame (S, R, T, messages): S of what the group's hosts sent, R of what they received, T of both, as Perez 2005 "
+    "Share of application data in the bytes on the link (S, R, T, bytes), and messages per frame (S, R, T, "
+    "messages): S of what the group's hosts sent, R of what they received, T of both, as Perez 2005 "
     "defines it.")
 SHORT_COLUMNS = (
     "frames", "frame_bytes_mean", "data_rate_kbit_s", "retransmissions", "tcp_analysis_duplicate_acks", "resets",

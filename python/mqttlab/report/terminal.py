@@ -85,7 +85,7 @@ def terminal(recording: Recording, console: Console) -> None:
     if word == "valid":
         _print_verdict(recording, console)
     else:
-        console.print(f"[{STYLES[word]}]{word}[/]: the reasons stand above the tables", highlight=False)
+        console.print(f"[{STYLES[word]}]{word}[/]: the reasons are above the tables", highlight=False)
 
 
 def comparison(first: Path, second: Path, console: Console, tolerance_percent: float) -> bool:
@@ -100,7 +100,7 @@ def comparison(first: Path, second: Path, console: Console, tolerance_percent: f
             console.print(f"[bold yellow]{directory}: {recording.going_on}[/]", highlight=False, soft_wrap=True)
     table = metrics.compare(*recordings)
     if table.is_empty():
-        raise RecordingError(f"{first} and {second} have no metric in common: one of them holds no delivered message")
+        raise RecordingError(f"{first} and {second} have no metric in common: one of them has no delivered message")
     shown = Table(title=escape(recordings[0].name), title_justify="left", title_style="bold")
     for column in ("scope", "metric"):
         shown.add_column(column, no_wrap=True)

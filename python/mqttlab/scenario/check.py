@@ -109,7 +109,8 @@ def _networks(scenario: Scenario) -> Iterator[Problem]:
             yield ("networks", index, "model"), problem
         if broker not in network.between:
             yield ("networks", index, "between"), (
-                f"is {list(network.between)}, but must contain the broker's host `{broker}`: all traffic passes it")
+                f"is {shown(list(network.between))}, but must contain the broker's host `{broker}`: all "
+                f"traffic passes through it")
         pair = frozenset(network.between)
         if pair in joined:
             yield ("networks", index, "between"), f"joins {' and '.join(sorted(pair))} again; keep one of the two"
@@ -119,10 +120,10 @@ def _networks(scenario: Scenario) -> Iterator[Problem]:
     elif scenario.network == "emulated":
         for index, group in enumerate(scenario.groups):
             if group.host != broker and frozenset((group.host, broker)) not in joined:
-                hosts = {name for pair in joined for name in pair}
+                others = {name for pair in joined for name in pair if name != group.host} | {broker}
                 yield ("groups", index, "host"), (
                     f"is `{group.host}`, but no network joins it to the broker's host `{broker}`; add [[networks]] "
-                    f"with between = [\"{group.host}\", \"{broker}\"], or {near(group.host, hosts | {broker})}")
+                    f"with between = [\"{group.host}\", \"{broker}\"]; {near(group.host, others)}")
 
 
 def _queues(scenario: Scenario) -> Iterator[Problem]:
@@ -201,7 +202,8 @@ def _names(scenario: Scenario) -> Iterator[Problem]:
     seen: set[str] = set()
     for index, group in enumerate(scenario.groups):
         if group.name in seen:
-            yield ("groups", index, "name"), f"is {shown(group.name)}, as another group is called; use another name"
+            yield ("groups", index, "name"), (
+                f"is {shown(group.name)}, which is the name of another group; use another name")
         seen.add(group.name)
     for name, host in scenario.hosts.items():
         stem, _, number = name.rpartition("-")

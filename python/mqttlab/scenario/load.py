@@ -76,7 +76,7 @@ def parse(text: str, name: str = "scenario", overrides: dict[str, Any] | None = 
     except tomllib.TOMLDecodeError as error:
         raise ScenarioError([_not_toml(name, str(error))]) from error
     except RecursionError as error:
-        raise ScenarioError([f"{name}: arrays or tables lie too deep in each other; no field needs more than 6 levels"
+        raise ScenarioError([f"{name}: arrays or tables are nested too deeply; no field needs more than 6 levels"
                              ]) from error
     except ValueError as error:
         raise ScenarioError([f"{name}: is not TOML: a number has too many digits"]) from error

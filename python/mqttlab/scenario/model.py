@@ -17,9 +17,12 @@ from mqttlab.quantity import (
     HOUR_NS,
     DurationNs,
     IntervalNs,
+    MicroDurationNs,
     PositiveDurationNs,
+    PositiveShortDurationNs,
     RatioPair,
     SecondsNs,
+    ShortDurationNs,
     SizeBytes,
     shown,
     size_bytes,
@@ -71,12 +74,12 @@ class Tcp(Part):
     sack: Truth | None = Field(None, description="Selective acknowledgements.")
     timestamps: Truth | None = Field(None, description="Timestamps option.")
     window_scaling: Truth | None = Field(None, description="Window scaling.")
-    rto_min: PositiveDurationNs | None = Field(
+    rto_min: PositiveShortDurationNs | None = Field(
         None, le=HOUR_NS,
         description="Minimum retransmission timeout. On Linux it caps the delayed acknowledgement too.")
     rto_max: PositiveDurationNs | None = Field(None, le=24 * HOUR_NS, description="Maximum retransmission timeout.")
     delayed_ack: Truth | None = Field(None, description="`false` acknowledges every segment at once.")
-    delayed_ack_max: PositiveDurationNs | None = Field(
+    delayed_ack_max: PositiveShortDurationNs | None = Field(
         None, le=HOUR_NS, description="Longest delay of an acknowledgement. Simulated stacks with a periodic timer for "
         "acknowledgements (netbsd-2005, microcontroller) use it as their period.")
     initial_window: Whole | None = Field(None, ge=1, le=100, description="Initial congestion window in segments.")
@@ -134,8 +137,8 @@ class Trunk(Part):
 class Service(Part):
     """How long the simulated broker works on a message."""
 
-    per_packet: DurationNs = Field(20_000, le=HOUR_NS, description="For every control packet that arrives.")
-    per_copy: DurationNs = Field(10_000, le=HOUR_NS, description="For every copy that it sends.")
+    per_packet: MicroDurationNs = Field(20_000, le=HOUR_NS, description="For every control packet that arrives.")
+    per_copy: MicroDurationNs = Field(10_000, le=HOUR_NS, description="For every copy that it sends.")
     jitter: RatioPair = Field((0, 1), description="Relative standard deviation of both.")
 
 
@@ -178,7 +181,7 @@ class Mqtt(Part):
         "release", description="When a subscriber counts a QoS 2 message as delivered: at its PUBREL, as Paho does, "
         "or already at its PUBLISH; MQTT allows both (3.1.1, 4.3.3).")
     receive_maximum: Whole = Field(65_535, ge=1, le=65_535, description="Receive maximum announced (MQTT 5).")
-    retry: PositiveDurationNs | None = Field(None, description="Timed repetition, as MQTT 3.1 had it.")
+    retry: PositiveDurationNs | None = Field(None, description="Interval of timed retransmission, as in MQTT 3.1.")
     client_id: str = Field("{group}-{client}", min_length=1, max_length=MQTT_TEXT_MAX, description="Client identifier.")
     username: str | None = Field(None, max_length=MQTT_TEXT_MAX, description="User name.")
     password: str | None = Field(None, max_length=MQTT_TEXT_MAX, description="Password.")
@@ -196,9 +199,9 @@ class Reconnect(Part):
 
 
 class Payload(Part):
-    """What is in a message."""
+    """Content of a message."""
 
-    kind: Literal["fixed", "random", "gps", "image", "file"] = Field("fixed", description="What is in it.")
+    kind: Literal["fixed", "random", "gps", "image", "file"] = Field("fixed", description="Kind of content.")
     size: SizeBytes | None = Field(None, le=PAYLOAD_BYTES_MAX, description="For `fixed` and `random`: up to 10 MB.")
     path: Path | None = Field(None, description="For `file`.")
 
@@ -233,7 +236,7 @@ class Burst(Part):
 
     size: Whole = Field(ge=1, le=1_000_000, description="Messages in a burst.")
     every: PositiveDurationNs = Field(description="From the start of one burst to the start of the next.")
-    gap: DurationNs = Field(0, description="Between the messages of a burst.")
+    gap: ShortDurationNs = Field(0, description="Between the messages of a burst.")
 
 
 class Publish(Part):
@@ -244,7 +247,7 @@ class Publish(Part):
     topics: Whole = Field(1, ge=1, le=1_000_000, description="Number of topics: `{topic}` runs from 0 to one less.")
     qos: Qos = 0
     retain: Truth = Field(False, description="Retained.")
-    payload: Annotated[Payload, BeforeValidator(read_payload)] = Field(description="What is in a message.")
+    payload: Annotated[Payload, BeforeValidator(read_payload)] = Field(description="Content of a message.")
     interval: PositiveDurationNs | None = Field(None, ge=1000, description="Time between messages, from 1 us.")
     rate: IntervalNs | None = Field(None, description="Messages per time, such as `\"100 /s\"`; instead of `interval`.")
     arrival: Literal["constant", "poisson", "burst", "back-to-back"] = Field(
@@ -306,9 +309,9 @@ class Group(Part):
     reconnect: Reconnect = Field(Reconnect(), description="What happens after a connection is lost.")
     connect_over: DurationNs | None = Field(
         None, description="Connections are opened evenly over this time; 2 ms per client when left out.")
-    publish: Publish | None = Field(None, description="What each client publishes.")
+    publish: Publish | None = Field(None, description="Messages that each client publishes.")
     subscribe: list[Annotated[Subscription, BeforeValidator(read_subscription)]] = Field(
-        default_factory=list, description="What each client subscribes to.")
+        default_factory=list, description="Topic filters that each client subscribes to.")
     relay: Relay | None = Field(None, description="Republish what is received.")
     late_after: PositiveDurationNs | None = Field(None, description="Deliveries later than this count as late.")
 
@@ -326,14 +329,14 @@ class RecordingOptions(Part):
 
     packets: Truth = Field(True, description="Record every frame on every link, with its fate.")
     pcapng: Truth = Field(False, description="Write a capture for each link, for Wireshark.")
-    resource_interval: PositiveDurationNs = Field(500 * MS, description="How often CPU and memory are sampled.")
+    resource_interval: PositiveShortDurationNs = Field(500 * MS, description="How often CPU and memory are sampled.")
 
 
 class Live(Part):
     """How the live testbed performs the scenario."""
 
     real_time: Truth = Field(True, description="Ask for real-time priority.")
-    latency_compensation: DurationNs | None = Field(
+    latency_compensation: MicroDurationNs | None = Field(
         None, description="Subtracted from every emulated delay; calibrated at the start when left out.")
     probe: PositiveDurationNs | None = Field(
         None, description="Measure each emulated path for this long before the run, and keep it beside its model.")
@@ -347,7 +350,7 @@ class Stop(Part):
     relative_accuracy: Annotated[RatioPair, AfterValidator(above_zero)] | None = Field(
         None, description="Half width of the mean latency's 95 % confidence interval, relative to the mean.")
     messages_per_subscriber: Whole | None = Field(
-        None, ge=1, lt=2**63, description="Number of messages that every subscriber has to receive.")
+        None, ge=1, lt=2**63, description="Stop when every subscriber has received this many messages.")
 
 
 class Sim(Part):
@@ -355,8 +358,8 @@ class Sim(Part):
 
     stop: Stop | None = Field(None, description="Stop early.")
     detect_transient: Truth = Field(
-        False, description="Find the end of the initial transient instead of trusting `warm_up`.")
-    client_wake_up: DurationNs = Field(50_000, description=(
+        False, description="Detect the end of the initial transient instead of using `warm_up`.")
+    client_wake_up: MicroDurationNs = Field(50_000, description=(
         "Time from the arrival of data at a client until its program reads it, together with all data that has "
         "arrived by then."))
 
@@ -366,7 +369,8 @@ class Scenario(Part):
 
     name: Name = Field(description="Names run directories and reports.")
     description: str = Field("", description="A sentence for the report.")
-    backend: Literal["live", "sim"] = Field("live", description="Real brokers in real time, or virtual time.")
+    backend: Literal["live", "sim"] = Field(
+        "live", description="`live`: real brokers in real time; `sim`: simulation in virtual time.")
     seed: Whole = Field(1, ge=0, lt=2**63, description="Seed of all random numbers.")
     repetitions: Whole = Field(1, ge=1, le=1000, description="Number of runs, each with its own seed.")
     phases: Phases = Field(description="When the run warms up, measures and cools down.")
@@ -378,12 +382,12 @@ class Scenario(Part):
         "no packets there.")
     networks: list[NetworkBetween] = Field(default_factory=list, description="Networks between hosts.")
     trunk: Trunk | None = Field(
-        None, description="Behind all networks: a link from a switch to the broker and back, shared by all hosts.")
+        None, description="A link behind all networks, from a switch to the broker and back, shared by all hosts.")
     radio: Radio | None = Field(
         None, description="An 802.11 channel that joins all hosts, instead of `networks`. Only simulated.")
     mtu: SizeBytes = Field(1500, ge=576, le=65_535, description="Largest IP packet, from 576 B.")
     mqtt: Mqtt = Field(Mqtt(), description="Protocol and session of groups that have no `mqtt` of their own.")
     groups: list[Group] = Field(min_length=1, description="Groups of identical clients.")
     recording: RecordingOptions = Field(RecordingOptions(), description="What is recorded.")
-    live: Live = Field(Live(), description="How the live testbed performs it.")
-    sim: Sim = Field(Sim(), description="How the simulator performs it.")
+    live: Live = Field(Live(), description="Settings of the live testbed.")
+    sim: Sim = Field(Sim(), description="Settings of the simulator.")

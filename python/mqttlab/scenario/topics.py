@@ -106,7 +106,7 @@ def placeholders(text: str, known: Sequence[str]) -> str | None:
                 f"did you mean {close[0]}?" if close else words)
         rest = rest.replace(placeholder, "", 1)
     if "{" in rest or "}" in rest:
-        return f"is {shown(text)}, in which a brace has no partner; " + (
+        return f"is {shown(text)}, which has an unmatched brace; " + (
             f"placeholders are {', '.join(known)}" if known else "braces cannot be used here")
     return None
 

@@ -52,7 +52,7 @@ def _bursts(scenario: Scenario) -> Iterator[Problem]:
         if burst is not None and burst.gap * (burst.size - 1) >= burst.every:
             yield ("groups", index, "publish", "burst"), (
                 f"lasts {burst.gap * (burst.size - 1) / 1e9:g} s, but the next one begins after "
-                f"{burst.every / 1e9:g} s; bursts run into each other")
+                f"{burst.every / 1e9:g} s; bursts overlap")
 
 
 def _subscriptions(scenario: Scenario) -> Iterator[Problem]:
@@ -65,8 +65,9 @@ def _subscriptions(scenario: Scenario) -> Iterator[Problem]:
             pattern = subscription.filter.replace("{group}", group.name)
             filters.append(pattern)
             if pattern.startswith("$share/") and mqtt.version != "5":
-                yield (*place, "filter"), (f"is {shown(subscription.filter)}, but shared subscriptions are of MQTT 5, "
-                                           f"and this is {mqtt.version}; Mosquitto serves them, other brokers may not")
+                yield (*place, "filter"), (f"is {shown(subscription.filter)}, but shared subscriptions are part of "
+                                           f"MQTT 5, and this group uses {mqtt.version}; Mosquitto supports them, "
+                                           f"other brokers may not")
             # Others may publish to an external broker, and every broker to $SYS.
             known = scenario.broker.kind == "external" or pattern.startswith("$SYS")
             if not known and not any(may_match(pattern, topic) for topic in topics):
@@ -101,7 +102,7 @@ def _load(scenario: Scenario) -> Iterator[Problem]:
     if load.offered_per_s > RATE_SEEN:
         place, rate = _fastest(scenario)
         yield place, (f"is {rate:,.0f} messages/s, {load.offered_per_s:,.0f} /s in all; a broker and clients on one "
-                      f"machine were seen to carry {RATE_SEEN:,} /s, and what cannot be sent counts as unsent")
+                      f"machine have been measured to carry {RATE_SEEN:,} /s, and what cannot be sent counts as unsent")
     if load.recording_bytes > GIGABYTE:
         yield (), _size(load)
 

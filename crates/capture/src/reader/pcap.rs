@@ -57,7 +57,7 @@ impl Header {
         let captured = self.order.u32(header, 8);
         let original_len = self.order.u32(header, 12);
         if captured > BLOCK_MAX {
-            let problem = "a record claims more bytes than any link carries";
+            let problem = "a record is longer than any link's frame";
             return Err(Error::Malformed { offset: source.offset(), problem });
         }
         let block_len = RECORD_HEADER_LEN + captured as usize;

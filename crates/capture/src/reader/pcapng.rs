@@ -86,7 +86,7 @@ impl Sections {
                 continue;
             }
             if length > BLOCK_MAX {
-                return Err(malformed(source, "a block claims more bytes than any link carries"));
+                return Err(malformed(source, "a block is longer than any link's frame"));
             }
             if !source.fill(length as usize)? {
                 *truncated = true;
@@ -133,7 +133,10 @@ impl Sections {
             }
             INTERFACE_DESCRIPTION => {
                 if block.len() < 20 || self.interfaces.len() >= INTERFACES_MAX {
-                    return Err(malformed(source, "an interface description is too short, or one too many"));
+                    return Err(malformed(
+                        source,
+                        "an interface description is too short, or there are too many",
+                    ));
                 }
                 self.interfaces.push(Interface::parse(self.order, block));
                 Ok(None)

@@ -42,12 +42,12 @@ pub fn import(order: &Order, announcer: &mut Announcer) -> Result<Ending> {
 /// name ends with.
 pub const COLUMNS: [(&str, &str); 9] = [
     ("message", "identifies the message of its publisher, the same in all its deliveries; also called `id`"),
-    ("publisher", "who sent it"),
-    ("subscriber", "who received it, or should have"),
+    ("publisher", "the client that sent it"),
+    ("subscriber", "the client that received it, or should have"),
     ("topic", "its topic"),
     ("qos", "its quality of service"),
     ("payload_bytes", "the size of its payload"),
-    ("intended", "when it was wanted sent"),
+    ("intended", "when it was due"),
     ("sent", "when it was sent"),
     ("received", "when it was received; empty when it was lost"),
 ];
@@ -180,7 +180,7 @@ impl Table<'_> {
 impl Columns {
     fn read(header: &[String]) -> std::result::Result<Columns, String> {
         if header.len() == 1 && header[0].contains(';') {
-            return Err("columns are separated by semicolons, but must be by commas".into());
+            return Err("columns are separated by semicolons, but must be separated by commas".into());
         }
         let mut columns = Columns { count: header.len(), ..Columns::default() };
         for (place, written) in header.iter().enumerate() {
@@ -199,7 +199,7 @@ impl Columns {
                 _ => return Err(unknown(written)),
             };
             if taken {
-                return Err(format!("the column `{written}` is there twice"));
+                return Err(format!("the column `{written}` appears twice"));
             }
         }
         if columns.received.is_none() {
@@ -349,10 +349,13 @@ mod tests {
                 "sent,recieved\n",
                 "line 1: the column `recieved` is not known (did you mean `received`?); a table may",
             ),
-            ("sent;received\n", "line 1: columns are separated by semicolons, but must be by commas"),
+            (
+                "sent;received\n",
+                "line 1: columns are separated by semicolons, but must be separated by commas",
+            ),
             ("sent\n", "line 1: the column `received` is missing"),
             ("qos,received\n", "line 1: the column `sent` is missing, and `intended` too"),
-            ("sent,sent_ns,received\n", "line 1: the column `sent_ns` is there twice"),
+            ("sent,sent_ns,received\n", "line 1: the column `sent_ns` appears twice"),
             ("qos,sent,received\n3,1,2\n", "line 2: qos is `3`, but must be a whole number up to 2"),
             ("sent,received\n1,2\nsoon,2\n", "line 3: sent is `soon`, but must be"),
         ] {

@@ -82,7 +82,7 @@ impl Evidence {
         say(
             self.dropped,
             format!(
-                "The capture dropped {} frames, as it says itself: what became of messages that may have been in them \
+                "The capture reports {} dropped frames: what became of messages that may have been in them \
                  is unknown. Capture with a larger buffer (tcpdump -B, dumpcap -B), or fewer bytes of each frame.",
                 self.dropped
             ),
@@ -91,16 +91,16 @@ impl Evidence {
         say(
             joined,
             format!(
-                "{joined} of {} connections to the broker were open before the capture began: their subscriptions and \
-                 what was under way are not known, and {} bytes were passed over to find their first packets.",
+                "{joined} of {} connections to the broker were open before the capture began: their subscriptions \
+                 and messages in flight are not known, and {} bytes were skipped to find their first packets.",
                 total.connections, total.skipped_bytes
             ),
         );
         say(
             total.impossible,
             format!(
-                "{} times the next bytes of a stream could not be a control packet; the next one was searched behind \
-                 them.",
+                "{} times the next bytes of a stream were not a control packet; they were skipped to find the next \
+                 one.",
                 total.impossible
             ),
         );
@@ -115,7 +115,7 @@ impl Evidence {
         say(
             self.untimed,
             format!(
-                "{} frames carry no time (simple packet blocks): there are no latencies and no round trips.",
+                "{} frames have no time (simple packet blocks): there are no latencies and no round trips.",
                 self.untimed
             ),
         );
@@ -137,7 +137,7 @@ impl Evidence {
             };
             let name = protocol.name();
             reasons.push(format!(
-                "{count} connections to the broker's port carry {name}: their messages are not here. {remedy}"
+                "{count} connections to the broker's port carry {name}: their messages are not imported. {remedy}"
             ));
         }
         for (closed, frames) in &self.closed {
@@ -185,8 +185,9 @@ impl Evidence {
         };
         warn(
             self.larger_than_ethernet,
-            "{} frames are larger than 1514 B: of jumbo frames, of a loopback interface, or joined by segmentation \
-             offload on the capturing host. In the last case numbers and sizes of frames are not those of the wire.",
+            "{} frames are larger than 1514 B: jumbo frames, frames of a loopback interface, or frames that \
+             segmentation offload joined on the capturing host. In the last case numbers and sizes of frames are \
+             not those on the wire.",
         );
         if analysis.total.missing_bytes == 0 {
             warn(
@@ -203,12 +204,12 @@ impl Evidence {
         warn(self.without_topic - self.alias_unknown, "The topics of {} PUBLISH packets were not captured.");
         warn(
             self.before_start,
-            "{} frames carry times before that of the first frame; they are put at the start.",
+            "{} frames have times before that of the first frame; they are put at the start.",
         );
         if files > 1 {
             warnings.push(
-                "The clocks of all captures are taken for one; where they are not, latencies between them are off by \
-                 the difference."
+                "The clocks of the captures are assumed to agree; where they do not, latencies between captures \
+                 are off by the difference."
                     .into(),
             );
         }

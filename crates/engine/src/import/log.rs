@@ -147,7 +147,7 @@ impl Story {
         if strangers > 0 {
             self.findings.reasons.push(format!(
                 "{label} is the log of a relay, and {strangers} of its receipts belong to no message of a sender: \
-                 import the sender's log beside it."));
+                 import the sender's log together with it."));
         }
     }
 

@@ -41,8 +41,8 @@ pub fn parse(words: &[&str]) -> Result<Order, String> {
         Some((&"capture", rest)) => (Evidence::Capture, rest.iter()),
         Some((&"log", rest)) => (Evidence::Log, rest.iter()),
         Some((&"csv", rest)) => (Evidence::Csv, rest.iter()),
-        Some((other, _)) => return Err(format!("cannot import `{other}`, only capture, log and csv")),
-        None => return Err("import needs to know what: capture, log or csv".into()),
+        Some((other, _)) => return Err(format!("unknown kind of input `{other}`; known: capture, log, csv")),
+        None => return Err("import needs a kind of input: capture, log or csv".into()),
     };
     let mut order = Order {
         evidence,
@@ -61,7 +61,7 @@ pub fn parse(words: &[&str]) -> Result<Order, String> {
             "--broker-port" => order.broker_ports.push(port(value()?)?),
             "--deliver-on" => order.deliver_on_release = release(value()?)?,
             "--utc-offset" => order.utc_offset_s = offset_s(value()?)?,
-            option if option.starts_with("--") => return Err(format!("import does not know {option}")),
+            option if option.starts_with("--") => return Err(format!("import has no option {option}")),
             file => order.files.push(file.into()),
         }
     }
@@ -137,14 +137,14 @@ mod tests {
     #[test]
     fn what_is_missing_or_wrong_is_named() {
         for (line, problem) in [
-            ("", "import needs to know what: capture, log or csv"),
-            ("pictures a", "cannot import `pictures`, only capture, log and csv"),
+            ("", "import needs a kind of input: capture, log or csv"),
+            ("pictures a", "unknown kind of input `pictures`; known: capture, log, csv"),
             ("capture --output o", "import needs a file"),
             ("capture a", "import needs --output DIR"),
             ("capture a --output", "--output needs a value"),
             ("capture a --output o --broker-port 0", "--broker-port is `0`, but must be between 1 and 65535"),
             ("log a --output o --utc-offset 2", "the offset from UTC is `2`, but must be like +02:00"),
-            ("log a --output o --fast", "import does not know --fast"),
+            ("log a --output o --fast", "import has no option --fast"),
         ] {
             assert_eq!(parsed(line), Err(problem.into()), "{line}");
         }

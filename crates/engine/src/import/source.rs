@@ -85,7 +85,7 @@ pub fn open(file: &Path, meter: &Meter) -> Result<Box<dyn Read>> {
 fn said(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "there is no such file".into(),
-        io::ErrorKind::PermissionDenied => "may not be read by this user".into(),
+        io::ErrorKind::PermissionDenied => "cannot be read: permission denied".into(),
         _ => format!("cannot be opened: {error}"),
     }
 }

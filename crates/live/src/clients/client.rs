@@ -401,7 +401,7 @@ impl Client {
             Reason::Asked | Reason::Refused => return,
             Reason::ConnectTimeout => "no CONNACK in time",
             Reason::KeepAliveTimeout => "no PINGRESP in time",
-            Reason::ProtocolError => "a packet that has no place here",
+            Reason::ProtocolError => "a packet that is not allowed here",
         };
         self.doomed = Some(Loss::Broken(how.into()));
     }

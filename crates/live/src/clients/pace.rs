@@ -29,7 +29,9 @@ impl Pace {
     /// What to tell the reader of the recording.
     pub(super) fn note(&self) -> Option<String> {
         self.pause.map(|_| {
-            format!("throughput test: clients look at their sockets every {LONGEST} or more often, and latencies contain that")
+            format!(
+                "throughput test: clients poll their sockets every {LONGEST} or more often, and latencies include that"
+            )
         })
     }
 

@@ -63,7 +63,7 @@ impl Client {
                 Packet::Pingresp => Input::Pingresp,
                 Packet::Disconnect(farewell) => {
                     let code = farewell.reason;
-                    return Err(Loss::Broken(format!("the broker said DISCONNECT, code 0x{code:02x}")));
+                    return Err(Loss::Broken(format!("the broker sent DISCONNECT, code 0x{code:02x}")));
                 }
                 _ => return Err(Loss::Broken(format!("the broker sent a {}", raw.header.kind))),
             },

@@ -27,7 +27,7 @@ __all__ = ["ADDED", "Coverage", "Evidence", "attribution", "attribution_by_band"
            "attribution_coverage", "attribution_gap", "evidence", "intervals"]
 
 ADDED = (*PARTS, "adjusted_ns", "legs", "unattributed")
-EARLIER_LEG = "of their way to the relay something was not recorded"
+EARLIER_LEG = "a part of their way to the relay was not recorded"
 NO_PACKETS = "packets were not recorded, because the network was direct or the scenario did not ask for them"
 # Percentiles of the latency, within each QoS level.
 BANDS = ((0, 50), (50, 90), (90, 99), (99, 100))
@@ -84,7 +84,7 @@ def attribution_coverage(recording: Recording) -> Coverage:
     reasons = dict(table.filter(pl.col("unattributed").is_not_null()).group_by("unattributed").len()
                    .sort("len", "unattributed", descending=[True, False]).iter_rows())
     if arrived > table.height:
-        reasons["it is not known when they were to be sent"] = arrived - table.height
+        reasons["their intended time is not known"] = arrived - table.height
     return Coverage(arrived, table.height - table["unattributed"].count(), reasons)
 
 

@@ -193,7 +193,7 @@ def _missing() -> pl.Expr:
         .when(pl.col("up_packet").is_null()).then(pl.lit("their PUBLISH to the broker was not recorded"))
         .when(pl.col("down_frame").is_null() | pl.col("up_frame").is_null())
         .then(pl.lit("the frame that completed their PUBLISH was not recorded"))
-        .otherwise(pl.lit("it is not known when their relay had received them"))
+        .otherwise(pl.lit("the time at which their relay received them is not known"))
     )
 
 
