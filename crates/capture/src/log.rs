@@ -265,8 +265,8 @@ impl Messages {
 /// | `topic` | topic |
 /// | `qos` | 0, 1 or 2 |
 /// | `payload_bytes` | payload size in bytes |
-/// | `publisher` | who sent it; optional |
-/// | `subscriber` | who received it; optional |
+/// | `publisher` | the client that sent it; optional |
+/// | `subscriber` | the client that received it; optional |
 ///
 /// The columns may stand in any order; others are ignored. A message that several subscribers receive has a line for
 /// each. Fields may be quoted.

@@ -41,7 +41,7 @@ def _application(first: Recording, second: Recording) -> pl.DataFrame:
 def _long(table: pl.DataFrame) -> pl.DataFrame:
     if table.is_empty():
         return pl.DataFrame(schema={"scope": pl.String, "metric": pl.String, "value": pl.Float64})
-    words = pl.format("{} to {} at QoS {}", *(pl.col(key).cast(pl.String).fill_null("nobody") for key in KEYS))
+    words = pl.format("{} to {} at QoS {}", *(pl.col(key).cast(pl.String).fill_null("none") for key in KEYS))
     present = [metric for metric in APPLICATION if metric in table.columns]
     return (
         table.select(words.alias("scope"), pl.col(present).cast(pl.Float64))

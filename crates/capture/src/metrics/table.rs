@@ -306,7 +306,7 @@ pub const METRICS: &[Metric] = &[
     count("mqtt_publish_qos2", "PUBLISH packets at QoS 2.", MQTT, |t| t.published(2).count),
     count("mqtt_publish_dup", "PUBLISH packets with the DUP flag.", MQTT, |t| t.publish_dup),
     count("mqtt_partial", "MQTT packets of which only a part was captured.", LINK, |t| t.partial),
-    bytes("mqtt_skipped_bytes", "Bytes passed over to find the next MQTT packet.", LINK, |t| t.skipped_bytes),
+    bytes("mqtt_skipped_bytes", "Bytes skipped to find the next MQTT packet.", LINK, |t| t.skipped_bytes),
     bytes("mqtt_bytes", "Bytes of MQTT packets that were captured whole.", MQTT, |t| t.mqtt_bytes),
     quotient("mqtt_rate_bit_s", Unit::BitsPerSecond, "Bits of MQTT packets over time.", MQTT, |t| {
         rate(t, t.mqtt_bytes)
