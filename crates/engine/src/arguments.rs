@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use mqttlab_units::Duration;
+
 use crate::import::{self, Order};
 
 /// What the engine is asked to do.
@@ -13,6 +15,8 @@ pub enum Command {
     Check,
     /// Say what this machine can do.
     Doctor,
+    /// Try for so long what can be measured on this machine.
+    Measure(Duration),
     /// Make the tables of a recording whose engine was killed.
     Recover {
         /// The recording.
@@ -47,6 +51,13 @@ pub fn parse(arguments: &[String]) -> Result<Command, String> {
         ["run"] => Ok(Command::Run),
         ["check"] => Ok(Command::Check),
         ["doctor"] => Ok(Command::Doctor),
+        ["measure", "--seconds", seconds] => match seconds.parse::<f64>() {
+            Ok(length) if (1.0..=300.0).contains(&length) => {
+                Ok(Command::Measure(Duration::from_s_f64(length)))
+            }
+            _ => Err(format!("--seconds {seconds}: write a number of seconds from 1 to 300")),
+        },
+        ["measure", ..] => Err("measure needs its time: mqttlab-engine measure --seconds N".into()),
         ["probe"] => Ok(Command::Probe(PROBE_S)),
         ["probe", "--seconds", seconds] => match seconds.parse() {
             Ok(seconds @ 1..=3600) => Ok(Command::Probe(seconds)),
@@ -86,6 +97,7 @@ mqttlab-engine performs MQTT experiments: real brokers and real TCP over emulate
   mqttlab-engine probe [--seconds N] < plan.json
                                        measure delay, jitter, loss and rate of the plan's emulated paths
   mqttlab-engine doctor                report what this machine can do, as JSON
+  mqttlab-engine measure --seconds N   measure how exactly this machine emulates, and what runs can measure on it
   mqttlab-engine recover DIR [--out DIR]
                                        make the tables of a recording whose engine was killed
   mqttlab-engine snapshot DIR --out DIR
@@ -134,14 +146,24 @@ mod tests {
     fn what_is_not_known_is_named() {
         assert_eq!(parsed("runn"), Err("there is no command `runn`".into()));
         assert_eq!(parsed("run plan.json"), Err("`plan.json` is not expected here".into()));
+        assert!(parsed("measure --seconds 0.5").unwrap_err().contains("from 1 to 300"));
         assert!(parsed("").is_err() && parsed("recover").is_err());
     }
 
     #[test]
     fn the_help_names_every_command() {
-        for command in
-            ["run", "check", "probe", "doctor", "recover", "snapshot", "import", "--version", "--help"]
-        {
+        for command in [
+            "run",
+            "check",
+            "probe",
+            "doctor",
+            "measure",
+            "recover",
+            "snapshot",
+            "import",
+            "--version",
+            "--help",
+        ] {
             assert!(HELP.contains(&format!("mqttlab-engine {command}")), "{command}");
         }
     }

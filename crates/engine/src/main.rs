@@ -31,6 +31,7 @@ fn main() -> ExitCode {
         Ok(Command::Check) => with_plan(|_| ExitCode::SUCCESS),
         Ok(Command::Probe(seconds)) => with_plan(|plan| probe::run(&plan, seconds)),
         Ok(Command::Doctor) => doctor(),
+        Ok(Command::Measure(length)) => probe::measure(length),
         Ok(Command::Recover { directory, out }) => {
             told(recover(&directory, out.as_deref(), &mut witness_of(&directory)))
         }

@@ -20,6 +20,18 @@ pub fn run(plan: &Plan, seconds: u64) -> ExitCode {
     })
 }
 
+/// Tries the machine.
+pub fn measure(length: mqttlab_units::Duration) -> ExitCode {
+    with_watchdog(|| {
+        let mut say =
+            |done: f64, what: &str| print(&json!({ "event": "measure", "done": done, "what": what }));
+        let found = mqttlab_live::measure::measure(length, &mut say);
+        let found = found.map_err(|error| format!("this machine cannot be measured: {error}"))?;
+        print(&json!({ "event": "measured", "found": found }));
+        Ok(())
+    })
+}
+
 /// Gets the right to make namespaces, and works until it is done or somebody asks for the end; nothing is left then.
 pub fn with_watchdog(work: impl FnOnce() -> Result<(), String>) -> ExitCode {
     let cannot_wait = |error: io::Error| format!("cannot wait for signals: {error}");

@@ -32,6 +32,7 @@ mod interruption;
 mod lateness;
 mod limits;
 mod loopback;
+pub mod measure;
 pub mod namespaces;
 mod naming;
 mod netlink;

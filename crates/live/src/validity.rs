@@ -45,7 +45,17 @@ pub struct Evidence {
 pub fn limit(links: &[LinkSpec]) -> Duration {
     let shortest = links.iter().map(|link| link.delay.mean).filter(|delay| !delay.is_zero()).min();
     let share = Duration::from_ns(shortest.unwrap_or(Duration::ZERO).as_ns() / 50);
-    share.max(Duration::from_us(100))
+    share.max(LATENESS)
+}
+
+/// The shortest mean delay of a network that bears such lateness, in tenths of a millisecond; zero where any does.
+pub fn shortest_delay(late: Duration) -> Duration {
+    if late <= LATENESS { Duration::ZERO } else { delay_of_share(late) }
+}
+
+/// The delay of which it is 2 %, in tenths of a millisecond, and not less.
+pub fn delay_of_share(late: Duration) -> Duration {
+    Duration::from_us(late.as_ns().saturating_mul(50).div_ceil(100_000) * 100)
 }
 
 /// The verdict as `run.json` holds it.
@@ -135,6 +145,8 @@ fn summary(lateness: &Snapshot) -> Value {
     })
 }
 
+/// Every network bears this much.
+pub const LATENESS: Duration = Duration::from_us(100);
 /// Latency counts from the intended time, so that a late sender's lateness is in it; below this it does not matter.
 const SENDER_LIMIT: Duration = Duration::from_ms(1);
 
@@ -167,6 +179,17 @@ mod tests {
         let reasons = verdict["reasons"].as_array().unwrap();
         assert_eq!((verdict["valid"].as_bool(), reasons.len()), (Some(false), 4));
         assert!(reasons[0].as_str().unwrap().starts_with("22 connections could not be opened"));
+    }
+
+    #[test]
+    fn the_shortest_delay_is_the_least_that_bears_the_lateness() {
+        let bears = |delay, late| limit(&[crate::calibration::constant_delay(delay)]) >= late;
+        for late in [0, 1, 99, 100, 101, 240, 1_960, 150_000].map(Duration::from_us) {
+            let delay = shortest_delay(late);
+            assert!(bears(delay, late), "{delay} for {late}");
+            let less = delay.saturating_sub(Duration::from_us(101));
+            assert!(delay.is_zero() || !bears(less, late), "{less} for {late}");
+        }
     }
 
     #[test]

@@ -407,12 +407,32 @@ def networks(tcp: bool, target: str | None, seconds: int, as_json: bool) -> None
 
 
 @main.command()
-def doctor() -> None:
+@click.option("--measure", "seconds", is_flag=False, flag_value=10.0, type=click.FloatRange(1, 300),
+              metavar="[SECONDS]",
+              help="Try for this long (10 s) how exactly this machine emulates, and say what can be measured on it.")
+@click.option("--runs", type=click.Path(path_type=Path), metavar="PATH",
+              help="Where --measure tries how fast the disk is.  [default: runs]")
+@click.option("--json", "as_json", is_flag=True, help="Print what --measure found as JSON.")
+def doctor(seconds: float | None, runs: Path | None, as_json: bool) -> None:
     """Say what this machine can do, which brokers it has, and what each missing thing costs.
+
+    With --measure, send frames through the live emulator at several rates, beside a control timer, write to the disk of
+    --runs (64 MB at most, removed again), and say which delays a live run may emulate here at how many frames a second.
+    Exit status 0, or 1 where nothing can be emulated here.
 
     \b
       mqttlab doctor
+      mqttlab doctor --measure
+      mqttlab doctor --measure 30 --runs /data/runs --json
     """
+    if seconds is not None:
+        from mqttlab.cli.measure import show_measure
+
+        show_measure(seconds, runs or Path("runs"), as_json)
+        return
+    for given, option in ((runs, "--runs"), (as_json, "--json")):
+        if given:
+            raise UsageError(f"{option} goes with --measure")
     sys.exit(show_doctor(Console()))
 
 

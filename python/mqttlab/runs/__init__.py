@@ -6,7 +6,7 @@ Exceptions:
 """
 
 from mqttlab.runs.directory import RunSummary, list_runs, take_directory
-from mqttlab.runs.engine import EngineError, doctor, engine_path, is_being_written, probe, recover, snapshot
+from mqttlab.runs.engine import EngineError, doctor, engine_path, is_being_written, measure, probe, recover, snapshot
 from mqttlab.runs.interruption import Interrupted, Interruption
 from mqttlab.runs.perform import Outcome, perform
 
@@ -20,6 +20,7 @@ __all__ = [
     "engine_path",
     "is_being_written",
     "list_runs",
+    "measure",
     "perform",
     "probe",
     "recover",

@@ -69,6 +69,23 @@ def probe(plan: dict[str, Any], seconds: int, observe: Callable[[dict[str, Any]]
     return _watched(["probe", "--seconds", str(seconds)], json.dumps(plan), observe)
 
 
+def measure(seconds: float, observe: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+    """Try how exactly this machine emulates.
+
+    Args:
+        seconds: how long, about.
+        observe: called with each line of progress: ``done``, a part of 1, and ``what``.
+
+    Returns:
+        Lateness and losses at several rates of frames, ``ranges`` of what can be measured, and the same in ``words``.
+
+    Raises:
+        EngineError: namespaces or devices cannot be made here.
+        Interrupted: Ctrl-C, SIGTERM or SIGHUP.
+    """
+    return _watched(["measure", "--seconds", str(seconds)], "", observe)
+
+
 def _watched(arguments: list[str], text: str, observe: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
     """Run a command of the engine that says how far it is, and return what its last line has found."""
     interruption = Interruption()

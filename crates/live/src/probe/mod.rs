@@ -12,7 +12,7 @@
 
 mod expected;
 mod tcp;
-mod udp;
+pub(crate) mod udp;
 
 use std::collections::BTreeSet;
 use std::io;
@@ -213,7 +213,7 @@ impl Setup<'_> {
                 let interval = interval(&expected[way], &self.path.links[way], length, part);
                 let count = (length.as_nanos() as u64 / interval.as_ns()).max(1);
                 let (socket, clock) = (&sockets[way], &pair.clock);
-                scope.spawn(move || udp::send_paced(socket, clock, count, interval))
+                scope.spawn(move || udp::send_paced(socket, clock, count, interval, None))
             });
             let sent = senders.map(|sender| sender.join().expect("a sender does not panic"));
             // What is on the links still arrives.

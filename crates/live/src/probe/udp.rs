@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time;
 
-use mqttlab_units::Duration;
+use mqttlab_units::{Duration, Instant};
 use serde::Serialize;
 
 use crate::calibration::{receive, unix_ns};
@@ -64,12 +64,21 @@ pub struct Trains {
     pub rate_bit_s: f64,
 }
 
-/// Sends `count` probes, one each `interval`; returns when.
-pub fn send_paced(socket: &UdpSocket, clock: &Clock, count: u64, interval: Duration) -> io::Result<Vec<u64>> {
+/// Sends `count` probes, one each `interval`, but none after `latest`; returns when.
+pub fn send_paced(
+    socket: &UdpSocket,
+    clock: &Clock,
+    count: u64,
+    interval: Duration,
+    latest: Option<Instant>,
+) -> io::Result<Vec<u64>> {
     let begin = clock.now();
     let mut sent = Vec::with_capacity(count as usize);
     let mut payload = [0; PROBE_BYTES];
     for number in 0..count {
+        if latest.is_some_and(|latest| clock.now() > latest) {
+            break;
+        }
         sleep_until(clock, begin + interval * number);
         payload[..8].copy_from_slice(&number.to_le_bytes());
         sent.push(unix_ns());
