@@ -161,7 +161,7 @@ mod tests {
                 &[(5_000, 12_000)],
                 "Nothing below 12 ms",
             ),
-            ("held up", vec![held_up(step(1_000, 1_100))], &[(1_000, 55_000)], "was held up (steal 1.2 %"),
+            ("held up", vec![held_up(step(1_000, 1_100))], &[(1_000, 55_000)], "(steal 1.2 %"),
             (
                 "too few frames sent",
                 vec![step(5_000, 40), slow],
