@@ -1,7 +1,8 @@
 //! What became of a message that did not arrive: lost, under way, or unknown.
 //!
 //! ```text
-//!   dropped? ─► lost    gap? ─► unknown    overtaken? ─► lost    session over? ─► lost    otherwise ─► under way
+//!   dropped? ─► lost    gap, or a delivery that nothing traces? ─► unknown    overtaken? ─► lost
+//!   session over? ─► lost    otherwise ─► under way
 //! ```
 //!
 //! That a message has not arrived does not mean that it is lost: the recording may end before it comes. It is lost
@@ -91,6 +92,8 @@ pub(crate) struct Absent {
     pub dropped: Option<LossCause>,
     /// Whether a later message of the same publisher, topic and QoS reached the receiver.
     pub overtaken: bool,
+    /// Whether the receiver had a delivery of its size since then that nothing traces to a message: it may be this one.
+    pub untraced: bool,
 }
 
 /// What the clients' connections say of a message.
@@ -127,7 +130,7 @@ impl<'a> Judge<'a> {
         if let Some(cause) = absent.dropped {
             return lost(cause);
         }
-        if self.missing.rows || self.has_gap(absent) {
+        if self.missing.rows || absent.untraced || self.has_gap(absent) {
             return unknown;
         }
         if absent.overtaken {

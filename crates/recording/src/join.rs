@@ -51,6 +51,7 @@ pub(crate) fn messages(
         layout,
         judge,
         dropped: dropped(from)?,
+        untraced: if survey.foreign { untraced(from)? } else { UntracedRows::new() },
         latest: None,
         table: TableWriter::create(to)?,
         tallies: vec![Tally::default(); layout.clients.len()],
@@ -94,10 +95,26 @@ fn dropped(from: &Path) -> Result<DroppedRows> {
     Ok(dropped)
 }
 
+/// When a receiver last had a delivery of a size that nothing traces to a message, by receiver and size.
+type UntracedRows = BTreeMap<(u32, u32), Instant>;
+
+fn untraced(from: &Path) -> Result<UntracedRows> {
+    let mut untraced = UntracedRows::new();
+    for_each(from, Spool::Received, |row: Received, _| {
+        if row.publisher.is_none() {
+            let last = untraced.entry((row.subscriber, row.payload_bytes)).or_default();
+            *last = row.received.max(*last);
+        }
+        Ok(())
+    })?;
+    Ok(untraced)
+}
+
 struct Out<'a> {
     layout: &'a Layout,
     judge: &'a Judge<'a>,
     dropped: DroppedRows,
+    untraced: UntracedRows,
     /// `None` as long as every message has arrived.
     latest: Option<Latest>,
     table: TableWriter<MessageColumns<'static>>,
@@ -154,8 +171,10 @@ impl<'a> Out<'a> {
             rows.iter().find(|(whom, _)| concerns(*whom)).map(|(_, cause)| *cause)
         });
         let overtaken = self.latest.as_ref().is_some_and(|latest| latest.overtakes(sent, subscriber));
-        let absent =
-            Absent { subscriber: Some(subscriber), dropped, overtaken, ..absent(sent, message.acknowledged) };
+        let untraced =
+            self.untraced.get(&(subscriber, sent.payload_bytes)).is_some_and(|last| *last >= sent.sent);
+        let known = absent(sent, message.acknowledged);
+        let absent = Absent { subscriber: Some(subscriber), dropped, overtaken, untraced, ..known };
         self.judged(row, &absent, Some(subscriber))
     }
 
@@ -295,6 +314,7 @@ fn absent(sent: &Sent, acknowledged: Option<Instant>) -> Absent {
         acknowledged,
         dropped: None,
         overtaken: false,
+        untraced: false,
     }
 }
 
@@ -368,7 +388,7 @@ mod tests {
             (std::fs::read(to.join("messages.parquet")).unwrap(), format!("{tallies:?}"), fates)
         };
         let whole = table(RANGE_ROWS);
-        assert_eq!(whole.2.keys().count(), 6, "no_receiver and unknown were not met: {:?}", whole.2);
+        assert_eq!(whole.2.keys().count(), 7, "all but no_receiver are met: {:?}", whole.2);
         assert!(table(1) == whole && table(500) == whole);
         std::fs::remove_dir_all(&root).unwrap();
     }

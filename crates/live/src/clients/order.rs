@@ -7,7 +7,7 @@
 //! What it cannot see: a lost QoS 0 message. From then on that subscriber's messages are matched to earlier ones,
 //! and the loss shows at the end. A topic with several publishers is not told apart at all.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Mutex;
 
 use mqttlab_mqtt::topic::matches;
@@ -30,6 +30,8 @@ pub(super) struct SentInOrder {
     /// By topic name, those of relays' copies included.
     topics: BTreeMap<String, Told>,
     logs: Vec<Mutex<Vec<(u32, Instant)>>>,
+    /// Topics of small messages with several publishers.
+    shared: BTreeSet<String>,
 }
 
 /// Where the messages of a topic are told apart.
@@ -67,17 +69,23 @@ impl SentInOrder {
         }
         small.sort_unstable();
         small.dedup();
-        let alone = small.into_iter().filter_map(|topic| match publishers[&topic][..] {
-            [publisher] => Some((directory.layout().topic_name(topic).to_owned(), publisher)),
-            _ => None,
-        });
+        let (alone, several): (Vec<u32>, Vec<u32>) =
+            small.into_iter().partition(|topic| publishers[topic].len() == 1);
+        let name = |topic: u32| directory.layout().topic_name(topic).to_owned();
+        let shared = several.into_iter().map(name).collect();
+        let alone = alone.into_iter().map(|topic| (name(topic), publishers[&topic][0]));
         let mut topics: BTreeMap<String, Told> = alone
             .enumerate()
             .map(|(log, (name, publisher))| (name, Told { publisher, log, count: log }))
             .collect();
         let logs = topics.values().map(|_| Mutex::default()).collect();
         add_copies(plan, &mut topics);
-        SentInOrder { topics, logs }
+        SentInOrder { topics, logs, shared }
+    }
+
+    /// Whether a small message on a topic comes from one of several publishers, and cannot be told from theirs.
+    pub(super) fn is_shared(&self, topic: &str) -> bool {
+        self.shared.contains(topic)
     }
 
     /// Notes that the topic's publisher has handed a message to its session.

@@ -16,6 +16,8 @@ use super::turn::{Reception, Turn};
 pub(super) struct Message {
     row: Received,
     intended: Option<Instant>,
+    /// Whether a client published it, although nothing tells which one.
+    is_a_clients: bool,
 }
 
 /// A QoS 2 message that waits for its PUBREL.
@@ -136,13 +138,13 @@ impl Client {
     }
 
     fn deliver(&mut self, turn: &mut Turn<'_>, message: Message) {
-        let Message { row, intended } = message;
+        let Message { row, intended, .. } = message;
         let first = match row.publisher {
             Some(publisher) => {
                 self.arrived.entry(publisher).or_default().note(row.sequence, row.dup || row.retained)
             }
-            // A will, or a message from elsewhere: nobody waits for it.
-            None => false,
+            // Where it is no message of a client's, but a will or from elsewhere, nothing waits for it.
+            None => message.is_a_clients,
         };
         turn.tally.delivered += u64::from(first);
         if let Some(latency) = intended.and_then(|intended| turn.now.checked_since(intended)) {
@@ -170,7 +172,12 @@ impl Client {
             received: turn.now,
             identified: origin.identified,
         };
-        Message { row, intended: origin.intended }
+        let small = payload.len() < identity::BYTES_MIN;
+        Message {
+            row,
+            intended: origin.intended,
+            is_a_clients: small && turn.shared.order.is_shared(publish.topic),
+        }
     }
 
     fn origin(&mut self, turn: &Turn<'_>, publish: &Publish<'_>, payload: &[u8]) -> Origin {
