@@ -80,6 +80,8 @@ pub struct Figures {
     pub expected: AtomicU64,
     /// Deliveries so far, duplicates not counted.
     pub delivered: AtomicU64,
+    /// Deliveries so far of what no client published: wills, and messages from elsewhere.
+    pub foreign: AtomicU64,
     /// QoS 1 and 2 messages handed to sessions whose last acknowledgement is missing.
     pub unacknowledged: AtomicI64,
     /// Connections lost so far.

@@ -138,15 +138,16 @@ impl Client {
     }
 
     fn deliver(&mut self, turn: &mut Turn<'_>, message: Message) {
-        let Message { row, intended, .. } = message;
+        let Message { row, intended, is_a_clients } = message;
         let first = match row.publisher {
             Some(publisher) => {
                 self.arrived.entry(publisher).or_default().note(row.sequence, row.dup || row.retained)
             }
             // Where it is no message of a client's, but a will or from elsewhere, nothing waits for it.
-            None => message.is_a_clients,
+            None => is_a_clients,
         };
         turn.tally.delivered += u64::from(first);
+        turn.tally.foreign += u64::from(row.publisher.is_none() && !is_a_clients);
         if let Some(latency) = intended.and_then(|intended| turn.now.checked_since(intended)) {
             turn.shared.control.figures.latency.count(latency);
         }

@@ -55,6 +55,7 @@ pub(super) struct Tally {
     pub(super) delivered: u64,
     pub(super) unacknowledged: i64,
     pub(super) disconnects: u64,
+    pub(super) foreign: u64,
     pub(super) turned_away: u64,
     pub(super) no_descriptor: u64,
 }
@@ -78,6 +79,7 @@ impl Tally {
         add(&figures.sent, self.sent);
         add(&figures.delivered, self.delivered);
         add(&figures.disconnects, self.disconnects);
+        add(&figures.foreign, self.foreign);
         add(&figures.turned_away, self.turned_away);
         add(&figures.no_descriptor, self.no_descriptor);
         if self.publishing != 0 {
