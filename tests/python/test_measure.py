@@ -12,6 +12,8 @@ import pytest
 
 from live import able
 from mqttlab.cli.measure import CHUNK_BYTES, DISK_BYTES, write_rate
+from mqttlab.runs import EngineError
+from mqttlab.runs.engine import measure
 
 REASON = able()
 live = pytest.mark.skipif(REASON is not None, reason=REASON or "")
@@ -81,3 +83,16 @@ def test_a_disk_that_cannot_be_written_to_is_said() -> None:
 def test_options_that_do_not_fit_are_refused(arguments: list[str], words: str) -> None:
     result = subprocess.run([*DOCTOR, *arguments], capture_output=True, text=True, check=False, timeout=60)
     assert result.returncode == 2 and words in result.stderr
+
+
+def test_a_machine_that_cannot_be_measured_is_a_failure_and_no_wrong_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # What a machine without namespaces does cannot be had on demand.
+    stub = tmp_path / "mqttlab-engine"
+    stub.write_text("#!/bin/sh\necho 'cannot make a user namespace' >&2\nexit 1\n", encoding="utf-8")
+    stub.chmod(0o755)
+    monkeypatch.setattr("mqttlab.runs.engine.engine_path", lambda: stub)
+    with pytest.raises(EngineError, match="cannot make a user namespace") as caught:
+        measure(1.0, lambda _: None)
+    assert caught.value.exit_status == 1

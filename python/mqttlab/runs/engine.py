@@ -12,7 +12,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from mqttlab.errors import MqttlabError
 from mqttlab.runs.interruption import Interrupted, Interruption
@@ -22,6 +22,12 @@ PROGRAM = "mqttlab-engine"
 
 class EngineError(MqttlabError):
     """The engine is not there, or could not do what it was asked."""
+
+
+class MachineError(EngineError):
+    """The machine cannot do what was asked, although it was asked rightly."""
+
+    exit_status: ClassVar[int] = 1
 
 
 def engine_path() -> Path:
@@ -111,7 +117,8 @@ def _watched(arguments: list[str], text: str, observe: Callable[[dict[str, Any]]
     if interruption.asked is not None:
         raise Interrupted(f"stopped by {interruption.asked.name}")
     if found is None:
-        raise EngineError(words or f"{PROGRAM} {arguments[0]} ended with {code}")
+        # 2: the engine refused what it was given.
+        raise (EngineError if code == 2 else MachineError)(words or f"{PROGRAM} {arguments[0]} ended with {code}")
     return found
 
 

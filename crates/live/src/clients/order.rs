@@ -169,7 +169,7 @@ mod tests {
     fn sent() -> SentInOrder {
         let told = Told { publisher: 7, log: 0, count: 0 };
         let topics = BTreeMap::from([("a".to_owned(), told)]);
-        let sent = SentInOrder { topics, logs: vec![Mutex::default()] };
+        let sent = SentInOrder { topics, logs: vec![Mutex::default()], shared: BTreeSet::new() };
         sent.sent("a", 10, Instant::from_ns(1));
         sent.sent("a", 12, Instant::from_ns(2));
         sent.sent("b", 13, Instant::from_ns(3));
