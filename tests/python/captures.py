@@ -105,13 +105,15 @@ class Client:
                      _tcp(wire.port, self._port, self._received, self._sent, flags, payload)))
         self._received += len(payload)
 
-    def connect(self, name: str, *, code: int = 0, clean: bool = True, level: int = 4) -> None:
+    def connect(self, name: str, *, code: int = 0, clean: bool = True, level: int = 4, present: bool = False,
+                expiry_s: int | None = None) -> None:
         """Handshake, CONNECT and CONNACK."""
         self.open()
         self._five = b"\0" if level == 5 else b""
-        body = b"\0\4MQTT" + bytes([level, 2 if clean else 0]) + b"\0\x3c" + self._five + _text(name)
+        properties = self._five if expiry_s is None else b"\5\x11" + struct.pack(">I", expiry_s)
+        body = b"\0\4MQTT" + bytes([level, 2 if clean else 0]) + b"\0\x3c" + properties + _text(name)
         self.up(_packet(0x10, body))
-        self.down(_packet(0x20, bytes([0, code]) + self._five))
+        self.down(_packet(0x20, bytes([1 if present else 0, code]) + self._five))
 
     def subscribe(self, *filters: str, codes: bytes = b"") -> None:
         """SUBSCRIBE and SUBACK."""
@@ -120,7 +122,7 @@ class Client:
 
     def unsubscribe(self, name: str) -> None:
         """UNSUBSCRIBE and UNSUBACK."""
-        self.up(_packet(0xA2, b"\0\2" + _text(name)))
+        self.up(_packet(0xA2, b"\0\2" + self._five + _text(name)))
         self.down(_packet(0xB0, b"\0\2"))
 
 

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import random
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
 import polars as pl
 import pytest
 
 from mqttlab.imports import import_evidence
 from mqttlab.recording import Recording
+from mqttlab.report.text import verdict
 from mqttlab.runs import perform
 from mqttlab.scenario import compile_plan, load
 from test_runs import REASON
@@ -60,6 +68,29 @@ def by_name(recording: Recording) -> pl.DataFrame:
         *KEYS, "qos", "identified", "intended_ns", "sent_ns", "received_ns")
 
 
+def captures_of(directory: Path) -> list[Path]:
+    """What the run captured, a file for each link."""
+    return sorted(directory.glob("capture-*.pcapng"))
+
+
+def editcap(*arguments: object) -> None:
+    subprocess.run(["editcap", *map(str, arguments)], check=True, capture_output=True, timeout=60)
+
+
+def cut(capture: Path, to: Path) -> None:
+    """Frames as a snap length of 96 B leaves them."""
+    editcap("-s", 96, capture, to)
+
+
+def thinned(capture: Path, to: Path) -> None:
+    """One frame in twenty is gone."""
+    frames = subprocess.run(["tshark", "-r", capture, "-T", "fields", "-e", "frame.number"], check=True, timeout=60,
+                            capture_output=True, text=True).stdout.split()
+    # editcap takes 512 numbers at a time.
+    gone = random.Random(5).sample(frames, min(len(frames) // 20, 500))
+    editcap(capture, to, *gone)
+
+
 @pytest.fixture(scope="module")
 def recordings(tmp_path_factory: pytest.TempPathFactory) -> tuple[Recording, Recording]:
     directory = tmp_path_factory.mktemp("agreement")
@@ -67,8 +98,7 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> tuple[Recording, Rec
     scenario.write_text(SCENARIO, encoding="utf-8")
     run = perform(compile_plan(load(scenario, {}), directory / "run"), lambda line: None)
     assert run.verdict == "complete", run.reason
-    captures = sorted(run.directory.glob("capture-*.pcapng"))
-    outcome = import_evidence("capture", captures, directory / "imported", lambda line: None)
+    outcome = import_evidence("capture", captures_of(run.directory), directory / "imported", lambda line: None)
     return Recording.open(run.directory), Recording.open(outcome.directory)
 
 
@@ -105,3 +135,25 @@ def test_the_network_layer_is_the_same(recordings: tuple[Recording, Recording]) 
     for metric in ("frames", "frame_bytes", "segments", "tcp_analysis_retransmissions", "mqtt_packets", "mqtt_publish",
                    "publish_overhead_bytes", "connections"):
         assert values[0][metric] == values[1][metric], metric
+
+
+@pytest.mark.skipif(shutil.which("editcap") is None or shutil.which("tshark") is None, reason="needs editcap, tshark")
+@pytest.mark.parametrize("spoil", [cut, thinned])
+def test_a_capture_that_misses_something_says_what_the_clients_counted_or_unknown(
+    spoil: Callable[[Path, Path], None], recordings: tuple[Recording, Recording], tmp_path: Path
+) -> None:
+    run = recordings[0]
+    files = [tmp_path / capture.name for capture in captures_of(run.directory)]
+    for capture, file in zip(captures_of(run.directory), files, strict=True):
+        spoil(capture, file)
+    outcome = import_evidence("capture", files, tmp_path / "imported", lambda line: None)
+    imported = Recording.open(outcome.directory)
+    assert verdict(imported)[0] == "not valid"
+    counted, found = (Counter(recording.messages["fate"].to_list()) for recording in (run, imported))
+    assert set(counted) == {"delivered"}, counted
+    assert found["lost"] == found["under_way"] == 0, found
+    assert found["unknown"] > 0
+    assert found["delivered"] + found["foreign"] <= counted["delivered"]
+    # Clients whose CONNECT is not there are called by their addresses; 4 B have no room for an identity.
+    known = by_name(imported).filter(~pl.any_horizontal(pl.col("publisher", "subscriber").str.contains(":")), qos=2)
+    assert known.join(by_name(run), on=KEYS, how="anti").is_empty()

@@ -13,11 +13,16 @@
 //! What it does not know: when the broker had a message. At QoS 1 and 2 it had it by the acknowledgement; at QoS 0
 //! nobody says, so that what was sent at QoS 0 before a connection broke is unknown until a later message arrives, unless
 //! the producer writes down everything that is dropped ([`Layout::drops_are_complete`]).
+//!
+//! A subscription that was given up owes no message at QoS 0 any more; what the broker holds at QoS 1 and 2 it may still
+//! deliver (MQTT 5 §3.10.4), so that this is unknown.
+
+use std::collections::HashMap;
 
 use mqttlab_units::Instant;
 
 use crate::layout::Layout;
-use crate::rows::{Event, EventKind, Gap, LossCause, MessageFate};
+use crate::rows::{Event, EventKind, Gap, LossCause, MessageFate, Sent};
 
 /// Which rows may be missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,6 +44,10 @@ pub(crate) struct Attendance {
     broke: Option<Instant>,
     /// Whether it was connected after that.
     is_away: bool,
+    /// When a connection last ended, as planned or not.
+    parted: Option<Instant>,
+    /// When a session last ended, as its evidence says.
+    session_ended: Option<Instant>,
 }
 
 impl Attendance {
@@ -53,7 +62,11 @@ impl Attendance {
                 }
             }
             EventKind::Subscribe => self.subscribed = self.subscribed.or(Some(event.at)),
-            EventKind::Disconnect => (self.broke, self.is_away) = (Some(event.at), true),
+            EventKind::Disconnect => {
+                (self.broke, self.is_away, self.parted) = (Some(event.at), true, Some(event.at));
+            }
+            EventKind::Close => self.parted = Some(event.at),
+            EventKind::SessionEnd => (self.session_ended, self.subscribed) = (Some(event.at), None),
             _ => {}
         }
     }
@@ -110,6 +123,8 @@ pub(crate) struct Judge<'a> {
     missing: Missing,
     /// When the recording ended.
     end: Instant,
+    /// When subscriptions were given up, by topic and client.
+    given_up: HashMap<(u32, u32), Instant>,
 }
 
 impl<'a> Judge<'a> {
@@ -120,7 +135,16 @@ impl<'a> Judge<'a> {
         missing: Missing,
         end: Instant,
     ) -> Judge<'a> {
-        Judge { layout, attendances, gaps, missing, end }
+        let given_up = layout.given_up.iter();
+        let given_up = given_up.map(|row| ((row.topic, row.client), Instant::from_ns(row.at_ns))).collect();
+        Judge { layout, attendances, gaps, missing, end, given_up }
+    }
+
+    /// Whether a message that nobody is known to receive has no receiver for certain.
+    pub(crate) fn knows_receivers(&self, sent: &Sent) -> bool {
+        let layout = self.layout;
+        let has_topic = !layout.topics_may_be_missing || !layout.topic_name(sent.topic).is_empty();
+        has_topic && layout.receivers_known_until_ns.is_none_or(|until_ns| sent.sent.as_ns() < until_ns)
     }
 
     /// What became of it, and why.
@@ -157,29 +181,38 @@ impl<'a> Judge<'a> {
             return Some(Verdict::Unknown);
         }
         let subscriber = absent.subscriber?;
-        let attendance = self.attendance(subscriber)?;
+        let Some(attendance) = self.attendance(subscriber) else { return self.by_end(absent, subscriber) };
         // A copy may still wait at a relay, whatever the publisher has heard from the broker.
         if self.layout.is_relayed(absent.topic) {
             return broke(Some(attendance)).then_some(Verdict::Unknown);
         }
         let cause = if attendance.sessions > 1 { LossCause::SessionEnded } else { LossCause::NotSubscribed };
         match attendance.subscribed {
-            None => self.without_session(absent, cause),
-            Some(since) if absent.sent < since => match absent.acknowledged {
-                Some(at) if at <= since => Some(Verdict::Lost(cause)),
-                None if absent.qos > 0 => None,
-                _ => Some(Verdict::Unknown),
-            },
+            None => without_session(absent, cause),
+            Some(since) if absent.sent < since => before_subscription(absent, since, cause),
             Some(_) if self.has_no_session(subscriber, attendance) => {
-                self.without_session(absent, LossCause::SessionEnded)
+                without_session(absent, LossCause::SessionEnded)
             }
             Some(_) => (absent.qos == 0 && broke(Some(attendance))).then_some(Verdict::Unknown),
         }
     }
 
-    /// The receiver has no session when the recording ends. What its publisher still has may yet reach a new one.
-    fn without_session(&self, absent: &Absent, cause: LossCause) -> Option<Verdict> {
-        (absent.qos == 0 || absent.acknowledged.is_some()).then_some(Verdict::Lost(cause))
+    /// What foreign evidence says of sessions and subscriptions that ended after the message was sent.
+    fn by_end(&self, absent: &Absent, subscriber: u32) -> Option<Verdict> {
+        let attendance = self.attendances.get(subscriber as usize)?;
+        let after = |at: &Instant| *at >= absent.sent;
+        if attendance.session_ended.as_ref().is_some_and(after) {
+            return match attendance.subscribed {
+                None => without_session(absent, LossCause::SessionEnded),
+                Some(since) => before_subscription(absent, since, LossCause::SessionEnded),
+            };
+        }
+        if self.given_up.get(&(absent.topic, subscriber)).is_some_and(after) {
+            let lost = Verdict::Lost(LossCause::NotSubscribed);
+            return Some(if absent.qos == 0 { lost } else { Verdict::Unknown });
+        }
+        // Nobody promises a message at QoS 0 to a session without a connection.
+        (absent.qos == 0 && attendance.parted.as_ref().is_some_and(after)).then_some(Verdict::Unknown)
     }
 
     /// Whether a client is away for longer than its session lasts.
@@ -194,6 +227,20 @@ impl<'a> Judge<'a> {
     fn attendance(&self, client: u32) -> Option<&Attendance> {
         self.layout.clients.get(client as usize)?.session?;
         self.attendances.get(client as usize)
+    }
+}
+
+/// The receiver has no session when the recording ends. What its publisher still has may yet reach a new one.
+fn without_session(absent: &Absent, cause: LossCause) -> Option<Verdict> {
+    (absent.qos == 0 || absent.acknowledged.is_some()).then_some(Verdict::Lost(cause))
+}
+
+/// The receiver subscribed after the message was sent: it gets what the broker had only then.
+fn before_subscription(absent: &Absent, since: Instant, cause: LossCause) -> Option<Verdict> {
+    match absent.acknowledged {
+        Some(at) if at <= since => Some(Verdict::Lost(cause)),
+        None if absent.qos > 0 => None,
+        _ => Some(Verdict::Unknown),
     }
 }
 

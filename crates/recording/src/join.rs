@@ -136,7 +136,8 @@ impl<'a> Out<'a> {
         let expected = message.sent.map_or(&[][..], |sent| self.layout.receivers_of(sent.topic));
         let shares = message.sent.map_or(0, |sent| self.layout.shares_of(sent.topic));
         if expected.is_empty() && shares == 0 && message.deliveries.is_empty() {
-            row.fate = MessageFate::NoReceiver;
+            let is_known = message.sent.is_none_or(|sent| self.judge.knows_receivers(sent));
+            row.fate = if is_known { MessageFate::NoReceiver } else { MessageFate::Unknown };
             return self.row(&row);
         }
         let others = self.receivers(&row, expected, message)?;

@@ -56,6 +56,28 @@ pub struct Layout {
     /// Whether the evidence does not say when things happened, so that nothing took any known time.
     #[serde(default)]
     pub is_untimed: bool,
+    /// Who subscribes to what is not known of everybody from here on: a message without a known receiver may have some.
+    /// Nanoseconds since the start of the run; `None`: it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receivers_known_until_ns: Option<u64>,
+    /// Whether a message without a topic had one that the evidence does not hold, so that its receivers are not known.
+    #[serde(default)]
+    pub topics_may_be_missing: bool,
+    /// Subscriptions that were given up while their sessions went on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub given_up: Vec<GivenUp>,
+}
+
+/// A client has given up its last subscription to a topic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GivenUp {
+    /// Index into [`Layout::topics`].
+    pub topic: u32,
+    /// Index into [`Layout::clients`].
+    pub client: u32,
+    /// When, the last time. Nanoseconds since the start of the run.
+    pub at_ns: u64,
 }
 
 /// A client. What it measures is in `clients.parquet`.

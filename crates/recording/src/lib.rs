@@ -57,7 +57,7 @@ pub use frames::{
     FrameAnalyser, HeaderAnalyser, Headers, Judgement, SeenPacket, SeenSegment, SegmentAnalyser,
 };
 pub use hash::{Folded, FoldedHash};
-pub use layout::{Client, Layout, Session, Topic};
+pub use layout::{Client, GivenUp, Layout, Session, Topic};
 pub use packets::LinkTally;
 pub use recorder::{Closed, Recorder, Sink, Strain};
 pub use rows::{

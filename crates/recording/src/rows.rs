@@ -191,6 +191,8 @@ words! {
         /// What the kernel had counted of a client's connection just before its socket was closed; the detail is a JSON
         /// object: `port` (the client's), `total_retrans`, `rtt_us`, `rto_us` (`tcpi_…` of tcp(7)).
         TcpInfo = "tcp_info",
+        /// A client's session ended, and its subscriptions with it.
+        SessionEnd = "session_end",
     }
 }
 

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, Te
 
 from mqttlab.cli.main import RUNS, _report_run, main
 from mqttlab.cli.problems import Commands, writable_directory
-from mqttlab.cli.status import ENDED
+from mqttlab.cli.status import status_of
 from mqttlab.imports import Evidence, directory_for, evidence_of, import_evidence
 
 FILES = click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
@@ -65,6 +65,14 @@ def import_() -> None:
       mqttlab report runs/broker-...
 
     Files may be compressed (gzip, Zstandard). `-` is standard input. docs/import.md says what is taken from what.
+
+    \b
+    Exit status, of several the first in the order 2, 1, 3, 6:
+      0  done
+      1  failed: the recording cannot be written
+      2  wrong input: nothing was written
+      3  incomplete: a file ends early or is damaged; what there is of it is imported
+      6  not valid: the evidence is not whole; the recording is there, and its report begins with what is missing
     """
 
 
@@ -147,4 +155,4 @@ def _import(
                 path.rmdir()
         raise
     _report_run(outcome, html)
-    sys.exit(ENDED[outcome.verdict])
+    sys.exit(status_of(outcome))

@@ -205,6 +205,8 @@ def _relative(path: Path) -> Path:
 def report(run: Path, out: Path | None) -> None:
     """Print the tables of the recording RUN and write its HTML page.
 
+    Exit status 0, too, where the recording is incomplete or not valid: the report begins with that.
+
     \b
       mqttlab report runs/demo-20260101-120000
       mqttlab report runs/demo-20260101-120000 --html demo.html
@@ -247,6 +249,8 @@ def explain(run: Path, message: str | None, slowest: int) -> None:
               help="Mark differences larger than this.")
 def compare(first: Path, second: Path, tolerance: float) -> None:
     """Compare the recordings FIRST and SECOND, such as a live run and a simulation of the same scenario.
+
+    Exit status 0, too, where one of them is incomplete or not valid.
 
     \b
       mqttlab run scenario.toml --backend live --runs runs

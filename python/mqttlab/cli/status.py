@@ -9,10 +9,11 @@ status  meaning
 3       incomplete: it ended early; what it recorded is kept
 4       a threshold was broken
 5       undecided
-6       not valid: a run came to its end and did not measure what its scenario asks for
+6       not valid: a run came to its end and did not measure what its scenario asks for; imported evidence is not whole
 ======  ============================================================================================================
 
-Of several the first in the order 2, 1, 3, 6, 4, 5 counts.
+Of several the first in the order 2, 1, 3, 6, 4, 5 counts. Commands that read a recording (``report``, ``compare``) end
+with 0 whatever its verdict is: they did what they were asked to do, and print it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ PRECEDENCE = (WRONG, FAILED, INCOMPLETE, NOT_VALID, BROKEN, UNDECIDED, DONE)
 
 
 def status_of(outcome: Outcome) -> int:
-    """The exit status of a run. An import asks for nothing that it could miss, and has that of its verdict alone."""
+    """The exit status of a run or an import."""
     if outcome.verdict == "complete" and not is_valid(Recording.open(outcome.directory)):
         return NOT_VALID
     return ENDED[outcome.verdict]

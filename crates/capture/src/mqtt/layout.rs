@@ -168,10 +168,13 @@ pub(super) fn connect(head: &[u8]) -> Option<Connect> {
     // The highest bit marks a bridge, an extension that brokers use among themselves.
     let level = fields[0] & 0x7f;
     let mut at = name_end + 4;
+    let mut session_expiry_s = None;
     if level >= 5
         && let Varint::Value(length, size) = variable_length(head.get(at..)?)
     {
-        at += usize::from(size) + length as usize;
+        let end = at + usize::from(size) + length as usize;
+        session_expiry_s = Some(session_expiry(&head[at..head.len().min(end)]).unwrap_or(0));
+        at = end;
     }
     let id_len = be16(head, at).map_or(0, usize::from);
     let id = head.get(at + 2..head.len().min(at + 2 + id_len)).unwrap_or_default();
@@ -180,7 +183,36 @@ pub(super) fn connect(head: &[u8]) -> Option<Connect> {
         flags: fields[1],
         keep_alive_s: u16::from_be_bytes([fields[2], fields[3]]),
         client_id: String::from_utf8_lossy(id).into_owned(),
+        session_expiry_s,
     })
+}
+
+/// The session expiry interval among the properties of a CONNECT, CONNACK or DISCONNECT, which begin with their length
+/// (MQTT 5 §2.2.2).
+pub fn session_expiry(properties: &[u8]) -> Option<u32> {
+    let Varint::Value(length, size) = variable_length(properties) else { return None };
+    let properties = properties.get(usize::from(size)..)?;
+    let mut rest = &properties[..properties.len().min(length as usize)];
+    while let Some((&property, value)) = rest.split_first() {
+        let text = |at: usize| Some(2 + usize::from(be16(value, at)?));
+        let length = match property {
+            SESSION_EXPIRY => return Some(u32::from_be_bytes(value.get(..4)?.try_into().ok()?)),
+            // Requests for information, the highest QoS, and what of retained messages and filters is there.
+            0x17 | 0x19 | 0x24 | 0x25 | 0x28..=0x2A => 1,
+            // Keep-alive, receive maximum, topic alias maximum.
+            0x13 | 0x21 | 0x22 => 2,
+            MAXIMUM_PACKET_SIZE => 4,
+            // Identifiers, authentication, response information, server reference, reason.
+            0x12 | 0x15 | 0x16 | 0x1A | 0x1C | 0x1F => text(0)?,
+            USER_PROPERTY => {
+                let name = text(0)?;
+                name + text(name)?
+            }
+            _ => return None,
+        };
+        rest = value.get(length..)?;
+    }
+    None
 }
 
 /// The topic as a string, the one before if it has not changed.
@@ -227,6 +259,8 @@ const CORRELATION_DATA: u8 = 0x09;
 const SUBSCRIPTION_IDENTIFIER: u8 = 0x0b;
 const TOPIC_ALIAS: u8 = 0x23;
 const USER_PROPERTY: u8 = 0x26;
+const SESSION_EXPIRY: u8 = 0x11;
+const MAXIMUM_PACKET_SIZE: u8 = 0x27;
 
 /// A variable byte integer (MQTT 5 §1.5.5): its value and how many bytes it takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

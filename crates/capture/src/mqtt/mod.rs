@@ -16,6 +16,7 @@ use std::sync::Arc;
 use crate::reassembly::Sighting;
 
 pub use framer::{Context, Framer, FramerCounts, Unseen};
+pub use layout::session_expiry;
 pub(crate) use resync::starts_as_connect;
 
 /// How many bytes of a PUBLISH payload are kept.
@@ -193,6 +194,8 @@ pub struct Connect {
     pub keep_alive_s: u16,
     /// Client identifier; bytes that are not UTF-8 are replaced.
     pub client_id: String,
+    /// How long the session is to outlive its connection, in seconds; 0 where MQTT 5 does not say, `None` before MQTT 5.
+    pub session_expiry_s: Option<u32>,
 }
 
 /// The first bytes of a payload.

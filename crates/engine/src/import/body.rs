@@ -25,6 +25,16 @@ pub fn connack_code(body: &[u8]) -> Option<u8> {
     body.get(1).copied()
 }
 
+/// Whether the broker still had the session, as a CONNACK says (MQTT 5 §3.2.2.1).
+pub fn session_present(body: &[u8]) -> bool {
+    body.first().is_some_and(|flags| flags & 1 != 0)
+}
+
+/// How long the session is to last, in seconds, as a CONNACK or a DISCONNECT of MQTT 5 says behind its first bytes.
+pub fn session_expiry(body: &[u8], before: usize) -> Option<u32> {
+    mqttlab_capture::mqtt::session_expiry(body.get(before..)?)
+}
+
 /// What follows the packet identifier and, in MQTT 5, the properties.
 fn after_properties(body: &[u8], level: u8) -> &[u8] {
     let rest = body.get(2..).unwrap_or_default();
@@ -56,6 +66,20 @@ mod tests {
         let five = [0, 1, 2, 11, 5, 0, 3, b'a', b'/', b'#', 1];
         assert_eq!(filters(&five, 5, true), ["a/#"]);
         assert_eq!(filters(&[0, 1, 0, 1, b'a', 0, 1, b'b'], 4, false), ["a", "b"]);
+    }
+
+    #[test]
+    fn a_session_s_length_is_found_among_other_properties() {
+        let connack = [1, 0, 11, 0x21, 0, 20, 0x1f, 0, 0, 0x11, 0, 0, 1, 44];
+        assert_eq!(session_expiry(&connack, 2), Some(300));
+        assert_eq!(session_expiry(&connack[..13], 2), None);
+        assert!(session_present(&connack) && !session_present(&[0, 0]) && !session_present(&[]));
+        let pair = [0, 12, 0x26, 0, 1, b'a', 0, 1, b'b', 0x11, 0xff, 0xff, 0xff, 0xff];
+        assert_eq!(session_expiry(&pair, 1), Some(u32::MAX));
+        assert_eq!(
+            (session_expiry(&[], 1), session_expiry(&[0], 1), session_expiry(&[0, 0], 1)),
+            (None, None, None)
+        );
     }
 
     #[test]

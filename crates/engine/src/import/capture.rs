@@ -17,9 +17,9 @@ use mqttlab_units::Instant;
 
 use super::book::{Book, Findings};
 use super::clock::Clock;
-use super::conversation::Conversations;
+use super::conversation::{Conversations, SILENCE};
 use super::error::Result;
-use super::evidence::Evidence;
+use super::evidence::{self, Evidence};
 use super::gaps::Gaps;
 use super::headers::{self, Ip};
 use super::ledger::{Ledger, Message, Publish, Row};
@@ -59,6 +59,8 @@ struct Importer<'a> {
     gaps: Gaps,
     /// Gaps of connections whose client is not known yet.
     gaps_of_strangers: Vec<mqttlab_capture::Gap>,
+    /// Since when a subscription may have passed unseen.
+    subscriptions_unknown_from: Option<Instant>,
     /// When the last frame was captured, and the one before it.
     latest: [Instant; 2],
     packets: Vec<Completed>,
@@ -99,6 +101,7 @@ impl<'a> Importer<'a> {
             seen: Evidence::default(),
             gaps: Gaps::default(),
             gaps_of_strangers: Vec::new(),
+            subscriptions_unknown_from: None,
             latest: [Instant::ZERO; 2],
             packets: Vec::new(),
             words: Words::default(),
@@ -143,7 +146,7 @@ impl<'a> Importer<'a> {
         let ends = [segment.source, segment.destination];
         let client_first = if direction == Direction::ToServer { ends } else { [ends[1], ends[0]] };
         let at = self.clock.at(frame.time);
-        self.conversations.seen(connection as u32, client_first, at, &mut self.ledger);
+        self.conversations.seen(connection as u32, direction, client_first, at, &mut self.ledger);
         self.note_gaps();
         self.take_packets()?;
         self.note_gaps();
@@ -330,6 +333,7 @@ impl<'a> Importer<'a> {
         // Who subscribed to what may have been in the bytes that are missing.
         if packet.damaged {
             self.gaps.note(Some(client), first, complete);
+            self.subscriptions_unknown(first);
         }
         None
     }
@@ -347,6 +351,10 @@ impl<'a> Importer<'a> {
             };
             let [from, until] = [gap.from, gap.until].map(|at| self.clock.at(at));
             self.gaps.note(Some(client), from, until);
+            // A SUBSCRIBE may have been in it.
+            if gap.from > Instant::ZERO && gap.direction == Direction::ToServer {
+                self.subscriptions_unknown(from);
+            }
             if gap.from > Instant::ZERO {
                 self.ledger.distrust_order(client);
             }
@@ -355,6 +363,12 @@ impl<'a> Importer<'a> {
             // Nobody knows whether it shares its subscription with others, nor until when it holds.
             self.gaps.note(Some(client), Instant::ZERO, Instant::from_ns(u64::MAX));
         }
+    }
+
+    /// Somebody may have subscribed from here on without being seen.
+    fn subscriptions_unknown(&mut self, from: Instant) {
+        let earliest = self.subscriptions_unknown_from.map_or(from, |known| known.min(from));
+        self.subscriptions_unknown_from = Some(earliest);
     }
 
     fn write_gaps(&mut self) -> Result<()> {
@@ -369,6 +383,7 @@ impl<'a> Importer<'a> {
         if frames > 0 {
             self.seen.dropped += frames;
             self.gaps.note(None, self.latest[1], self.latest[0]);
+            self.subscriptions_unknown(self.latest[1]);
         }
     }
 
@@ -377,6 +392,7 @@ impl<'a> Importer<'a> {
         if anywhere > 0 {
             self.seen.dropped = self.seen.dropped.max(anywhere);
             self.gaps.note(None, Instant::ZERO, self.latest[0]);
+            self.subscriptions_unknown(Instant::ZERO);
         }
     }
 
@@ -398,6 +414,8 @@ impl<'a> Importer<'a> {
         let analyser = std::mem::replace(&mut self.analyser, Analyser::new(Settings::default()));
         let analysis = analyser.finish();
         self.note_attempts(&analysis);
+        let receivers_known_until_ns = self.note_missing_directions(&analysis);
+        self.conversations.expire(self.latest[0], &mut self.ledger);
         self.push_events()?;
         self.write_gaps()?;
         let mut outcome = Ok(());
@@ -426,6 +444,7 @@ impl<'a> Importer<'a> {
         let connections = self.conversations.told(self.people.clients());
         let told = self.seen.told(&analysis, &self.ledger);
         let details = BTreeMap::from([("import".into(), told), ("connections".into(), connections)]);
+        let given_up = self.ledger.subscriptions.given_up();
         let (topics, receivers) = self.ledger.subscriptions.into_layout();
         let layout = Layout {
             hosts: self.people.hosts().to_vec(),
@@ -434,6 +453,9 @@ impl<'a> Importer<'a> {
             topics,
             receivers,
             is_untimed: untimed,
+            receivers_known_until_ns,
+            topics_may_be_missing: true,
+            given_up,
             ..Layout::default()
         };
         let findings = Findings { faults: frames.faults().to_vec(), reasons, warnings };
@@ -445,6 +467,26 @@ impl<'a> Importer<'a> {
         let broker_s = analysis.connections.iter().filter(|connection| connection.is_broker_s);
         let found = broker_s.map(|connection| connection.server.port);
         found.chain(self.order.broker_ports.iter().copied()).collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    /// What one end of a connection sent was not captured: what became of its client's messages is unknown. Answers
+    /// since when subscriptions may have passed unseen.
+    fn note_missing_directions(&mut self, analysis: &Analysis) -> Option<u64> {
+        let asked = self.ledger.subscriptions.unanswered();
+        let unseen = [self.subscriptions_unknown_from, asked].into_iter().flatten().min();
+        let mut unknown_from = unseen.map(Instant::as_ns);
+        for connection in &analysis.connections {
+            let Some(missing) = evidence::missing_direction(connection) else { continue };
+            if let Some(client) = self.conversations.client(connection.number as u32) {
+                self.gaps.note(Some(client), Instant::ZERO, Instant::from_ns(u64::MAX));
+            }
+            let [_, down] = &connection.directions;
+            if let Some((first, _)) = down.span.filter(|_| missing == Direction::ToServer) {
+                let from = self.clock.at(first).as_ns().saturating_sub(SILENCE.as_ns());
+                unknown_from = Some(unknown_from.map_or(from, |until| until.min(from)));
+            }
+        }
+        unknown_from
     }
 
     /// Connections that were never answered are happenings too.

@@ -4,7 +4,7 @@
 //! and lost otherwise. Of a connection whose CONNECT was not captured nobody knows the keep-alive interval; when it has
 //! been silent for a while nothing is expected of it any more.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use mqttlab_capture::mqtt::{Connect, Kind, Packet};
 use mqttlab_capture::{Bits, Direction, Endpoint};
@@ -28,6 +28,8 @@ pub struct Conversations {
     /// Connections without a CONNECT.
     unknown: HashSet<u32>,
     swept: Instant,
+    /// Connections of which only the session is left, by when it ends.
+    expiring: BTreeMap<Instant, Vec<u32>>,
     events: VecDeque<(Event, String)>,
 }
 
@@ -37,6 +39,8 @@ struct Ends {
     client: Endpoint,
     broker: Endpoint,
     opened: Instant,
+    /// Whether a segment of the broker's was seen.
+    answered: bool,
     /// When it was heard last, and since when there was no long silence.
     heard: Instant,
     lively_since: Instant,
@@ -44,7 +48,8 @@ struct Ends {
 
 struct Conversation {
     client: u32,
-    clean: bool,
+    /// How long its session outlives it; `None`: for ever.
+    keeps: Option<Duration>,
     goodbye: bool,
     /// When it ended, and how.
     ended: Option<(Instant, String)>,
@@ -58,12 +63,15 @@ impl Conversations {
     pub fn seen(
         &mut self,
         connection: u32,
+        direction: Direction,
         [client, broker]: [Endpoint; 2],
         at: Instant,
         ledger: &mut Ledger,
     ) {
-        let ends = Ends { client, broker, opened: at, heard: at, lively_since: at };
+        self.expire(at, ledger);
+        let ends = Ends { client, broker, opened: at, answered: false, heard: at, lively_since: at };
         let ends = self.ends.entry(connection).or_insert(ends);
+        ends.answered |= direction == Direction::FromServer;
         if at.checked_since(ends.heard).is_some_and(|passed| passed >= SILENCE) {
             ends.lively_since = at;
         }
@@ -83,6 +91,7 @@ impl Conversations {
             let silent = now.checked_since(ends.heard).is_some_and(|passed| passed >= SILENCE);
             if silent {
                 ledger.forget(conversation.client);
+                ledger.subscriptions.forget(conversation.client, LAST);
             }
             !silent
         });
@@ -150,7 +159,7 @@ impl Conversations {
         let conversation = self.of.entry(connection).or_insert_with(|| Conversation {
             client: people.client(id, ends.client, ends.broker),
             // A client without a name cannot come back to a session.
-            clean: true,
+            keeps: Some(Duration::ZERO),
             goodbye: false,
             ended: None,
             connect: None,
@@ -162,15 +171,23 @@ impl Conversations {
         }
         match (packet.kind, direction) {
             (Kind::Connect, Direction::ToServer) => self.connect(connection, ends, packet, times[0], ledger),
-            (Kind::Connack, Direction::FromServer) => self.connack(client, ends.opened, packet, times[1]),
+            (Kind::Connack, Direction::FromServer) => {
+                self.connack(connection, ends.opened, packet, times[1], ledger);
+            }
             (Kind::Subscribe, Direction::ToServer) => self.subscribe(connection, packet, times, ledger),
             (Kind::Suback, Direction::FromServer) => self.suback(connection, packet, times[1], ledger),
             (Kind::Unsubscribe, Direction::ToServer) => {
                 for filter in body::filters(bytes(packet), packet.level, false) {
-                    ledger.subscriptions.unsubscribe(client, &filter);
+                    ledger.subscriptions.unsubscribe(client, &filter, times[1]);
                 }
             }
-            (Kind::Disconnect, Direction::ToServer) => conversation.goodbye = true,
+            (Kind::Disconnect, Direction::ToServer) => {
+                conversation.goodbye = true;
+                if let Some(expiry_s) = body::session_expiry(bytes(packet), 1) {
+                    conversation.keeps = kept(expiry_s);
+                }
+                self.leave(connection, times[1], ledger);
+            }
             (Kind::Disconnect, Direction::FromServer) => {
                 let code = bytes(packet).first().copied().unwrap_or_default();
                 let words = format!("DISCONNECT with code 0x{code:02x} from the broker");
@@ -208,10 +225,15 @@ impl Conversations {
         let Some(conversation) = self.of.get_mut(&connection) else { return };
         let client = conversation.client;
         let Some(connect) = &packet.connect else { return };
-        conversation.clean = connect.flags & CLEAN != 0;
+        let clean = connect.flags & CLEAN != 0;
+        conversation.keeps = match connect.session_expiry_s {
+            Some(expiry_s) => kept(expiry_s),
+            None => clean.then_some(Duration::ZERO),
+        };
         conversation.connect = Some((at, (**connect).clone()));
-        if conversation.clean {
+        if clean {
             ledger.forget(client);
+            self.session_over(client, LAST, at, ledger);
         }
         self.current.insert(client, connection);
         if self.lost.remove(&client) {
@@ -220,10 +242,28 @@ impl Conversations {
         self.say(at, EventKind::Connect, Some(client), None, format!("from {}", written(ends.client)));
     }
 
-    fn connack(&mut self, client: u32, opened: Instant, packet: &Packet, at: Instant) {
+    fn connack(
+        &mut self,
+        connection: u32,
+        opened: Instant,
+        packet: &Packet,
+        at: Instant,
+        ledger: &mut Ledger,
+    ) {
+        let Some(conversation) = self.of.get_mut(&connection) else { return };
+        let client = conversation.client;
         match body::connack_code(bytes(packet)) {
             Some(0) => {
-                self.say(at, EventKind::Connack, Some(client), at.checked_since(opened), String::new())
+                if let Some(expiry_s) = body::session_expiry(bytes(packet), 2).filter(|_| packet.level >= 5) {
+                    conversation.keeps = kept(expiry_s);
+                }
+                let present = body::session_present(bytes(packet));
+                let anew = |(_, connect): &&(Instant, Connect)| !present && connect.flags & CLEAN == 0;
+                if let Some(&(asked, _)) = conversation.connect.as_ref().filter(anew) {
+                    self.session_over(client, asked, asked, ledger);
+                }
+                let words = if present { "session present".into() } else { String::new() };
+                self.say(at, EventKind::Connack, Some(client), at.checked_since(opened), words);
             }
             Some(code) => {
                 let words = format!("CONNACK with code 0x{code:02x}");
@@ -237,8 +277,13 @@ impl Conversations {
         let Some(conversation) = self.of.get_mut(&connection) else { return };
         let client = conversation.client;
         let filters = body::filters(bytes(packet), packet.level, true);
+        let answered = self.ends.get(&connection).is_some_and(|ends| ends.answered);
         for filter in &filters {
             ledger.subscriptions.ask(client, filter, times[0]);
+            // Where nothing of the broker's is captured no SUBACK will be.
+            if !answered {
+                ledger.subscriptions.grant(client, filter);
+            }
         }
         let words = filters.join(" ");
         if let Some(id) = packet.id {
@@ -259,7 +304,7 @@ impl Conversations {
             if code < body::REFUSED {
                 ledger.subscriptions.grant(client, filter);
             } else {
-                ledger.subscriptions.unsubscribe(client, filter);
+                ledger.subscriptions.unsubscribe(client, filter, at);
                 refused.push(format!("{filter} with code 0x{code:02x}"));
             }
         }
@@ -277,15 +322,51 @@ impl Conversations {
         let how = if words.is_empty() { "closed as planned".into() } else { words.clone() };
         conversation.ended = Some((at, how));
         let client = conversation.client;
-        let clean = conversation.clean;
         if kind == EventKind::Disconnect {
             self.lost.insert(client);
         }
-        // Another connection of the client may have taken its session over.
-        if clean && self.current.get(&client) == Some(&connection) {
+        let is_over = conversation.keeps == Some(Duration::ZERO);
+        if is_over && self.current.get(&client) == Some(&connection) {
             ledger.forget(client);
         }
         self.say(at, kind, Some(client), None, words);
+        self.leave(connection, at, ledger);
+    }
+
+    /// A connection is over: its session ends now, later, or never. Another connection of the client may have taken it
+    /// over.
+    fn leave(&mut self, connection: u32, at: Instant, ledger: &mut Ledger) {
+        ledger.part(connection);
+        let Some(conversation) = self.of.get(&connection) else { return };
+        let (client, keeps) = (conversation.client, conversation.keeps);
+        if self.current.get(&client) != Some(&connection) {
+            return;
+        }
+        match keeps {
+            Some(Duration::ZERO) => self.session_over(client, LAST, at, ledger),
+            Some(keeps) => self.expiring.entry(at + keeps).or_default().push(connection),
+            None => {}
+        }
+    }
+
+    /// Sessions that nobody came back to in time are over.
+    pub fn expire(&mut self, now: Instant, ledger: &mut Ledger) {
+        while let Some(entry) = self.expiring.first_entry().filter(|entry| *entry.key() <= now) {
+            let (at, connections) = entry.remove_entry();
+            for connection in connections {
+                let Some(client) = self.client(connection) else { continue };
+                if self.current.get(&client) == Some(&connection) {
+                    self.session_over(client, LAST, at, ledger);
+                }
+            }
+        }
+    }
+
+    /// A client's session is over, with the subscriptions that it asked for before a time.
+    fn session_over(&mut self, client: u32, before: Instant, at: Instant, ledger: &mut Ledger) {
+        if ledger.subscriptions.forget(client, before) {
+            self.say(at, EventKind::SessionEnd, Some(client), None, String::new());
+        }
     }
 
     /// Adds an event.
@@ -299,6 +380,11 @@ impl Conversations {
     ) {
         self.events.push_back((Event { at, kind, client, took }, words));
     }
+}
+
+/// How long a session lasts that MQTT 5 gives so many seconds; `None`: for ever (MQTT 5 §3.1.2.11.2).
+fn kept(expiry_s: u32) -> Option<Duration> {
+    (expiry_s < u32::MAX).then(|| Duration::from_s(expiry_s.into()))
 }
 
 /// The version as people write it.
@@ -315,7 +401,9 @@ fn bytes(packet: &Packet) -> &[u8] {
 }
 
 /// One and a half times the keep-alive interval that most clients have.
-const SILENCE: Duration = Duration::from_s(90);
+pub const SILENCE: Duration = Duration::from_s(90);
+/// Later than everything.
+const LAST: Instant = Instant::from_ns(u64::MAX);
 /// Connections that `run.json` lists.
 const CONNECTIONS_TOLD: usize = 10_000;
 /// Clean Session, or Clean Start (MQTT 5 §3.1.2.4).

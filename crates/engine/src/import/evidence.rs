@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use mqttlab_capture::{Analysis, Closed, Frame, Protocol};
+use mqttlab_capture::{Analysis, Closed, Connection, Direction, Frame, Protocol};
 use serde_json::{Value, json};
 
 use super::clock::Clock;
@@ -64,6 +64,7 @@ impl Evidence {
     pub fn reasons(&self, analysis: &Analysis, ports: &str) -> Vec<String> {
         let mut reasons = Vec::new();
         self.say_unread(analysis, ports, &mut reasons);
+        say_missing_directions(analysis, &mut reasons);
         let mut say = |count: u64, words: String| {
             if count > 0 {
                 reasons.push(words);
@@ -268,6 +269,41 @@ impl Evidence {
             "deliveries_matched_by_order": traced.by_order,
             "deliveries_foreign": traced.foreign,
         })
+    }
+}
+
+/// Directions of connections of which nothing was captured.
+fn say_missing_directions(analysis: &Analysis, reasons: &mut Vec<String>) {
+    for missing in Direction::BOTH {
+        let broker_s = || analysis.connections.iter().filter(|connection| connection.is_broker_s);
+        let count = broker_s().filter(|connection| missing_direction(connection) == Some(missing)).count();
+        let [what, unknown] = match missing {
+            Direction::ToServer => [
+                "what clients sent to the broker is",
+                "what they published and subscribed to is not known, and messages from the broker may be theirs",
+            ],
+            Direction::FromServer => {
+                ["what the broker sent is", "what it acknowledged, granted and delivered there is not known"]
+            }
+        };
+        if count > 0 {
+            reasons.push(format!(
+                "One direction is missing: {what} not in the capture of {count} of {} connections to the broker; \
+                 {unknown}. Capture both directions.",
+                broker_s().count()
+            ));
+        }
+    }
+}
+
+/// The direction of which nothing was captured although the other one shows that it was there.
+pub fn missing_direction(connection: &Connection) -> Option<Direction> {
+    let [up, down] = &connection.directions;
+    match (up.segments, down.segments) {
+        // Who was never answered has sent nothing but SYNs.
+        (1.., 0) if connection.is_broker_s && up.segments > up.syn => Some(Direction::FromServer),
+        (0, 1..) if connection.is_broker_s && down.segments > down.rst => Some(Direction::ToServer),
+        _ => None,
     }
 }
 

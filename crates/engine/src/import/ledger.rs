@@ -12,7 +12,7 @@
 //! the message with the same identity, else of the one with the same content ([`Waiting`]), else foreign. Behind a hole
 //! in its publisher's stream a message is known only later than its delivery, which waits for it ([`Untraced`]).
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use mqttlab_recording::{Acknowledged, Identified, Received, Sent, identity};
@@ -95,6 +95,8 @@ pub struct Ledger {
     traced: Traced,
     /// Clients that were taken for subscribers because a message reached them.
     guessed: Vec<u32>,
+    /// Connections that are over.
+    parted: HashSet<u32>,
     rows: VecDeque<Slot>,
     /// How many deliveries with this content wait for their message.
     untraced: HashMap<u64, u32>,
@@ -146,6 +148,7 @@ impl Ledger {
             deliver_on_release,
             traced: Traced::default(),
             guessed: Vec::new(),
+            parted: HashSet::new(),
             rows: VecDeque::new(),
             untraced: HashMap::new(),
             over: false,
@@ -296,17 +299,24 @@ impl Ledger {
         }
     }
 
-    /// A client's session is over: its subscriptions and what was under way.
+    /// A client's session is over: what was under way will not be acknowledged.
     pub fn forget(&mut self, client: u32) {
-        self.subscriptions.forget(client);
         self.outgoing.retain(|&(owner, _), _| owner != client);
         self.incoming.retain(|&(owner, _), _| owner != client);
+    }
+
+    /// A connection is over: what may still come on it makes nobody a subscriber.
+    pub fn part(&mut self, connection: u32) {
+        self.parted.insert(connection);
     }
 
     /// Since when the receiver subscribes to the topic; if its SUBSCRIBE was not captured it has as long as there is
     /// its connection, and is expected to receive from now on.
     fn subscribed_since(&mut self, publish: &Publish<'_>) -> Instant {
         self.subscriptions.since(publish.client, publish.topic).unwrap_or_else(|| {
+            if self.parted.contains(&publish.connection) {
+                return publish.since;
+            }
             self.subscriptions.ask(publish.client, publish.topic, publish.since);
             self.subscriptions.grant(publish.client, publish.topic);
             self.guessed.push(publish.client);

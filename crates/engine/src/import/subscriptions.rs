@@ -4,12 +4,12 @@
 //! shared subscription (MQTT 5 §4.8.2) nothing is expected of anybody in particular. A client whose SUBSCRIBE was not
 //! captured is taken for a subscriber to a topic from the first message of it that it receives.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use mqttlab_mqtt::TopicTree;
 use mqttlab_mqtt::topic::{is_filter, matches, share};
-use mqttlab_recording::Topic;
+use mqttlab_recording::{GivenUp, Topic};
 use mqttlab_units::Instant;
 
 /// Everybody's subscriptions, and the topics that messages were published to.
@@ -23,6 +23,8 @@ pub struct Subscriptions {
     /// What holds until somebody subscribes or leaves.
     current: HashMap<Arc<str>, u32>,
     covered: HashMap<(u32, Arc<str>), Option<Instant>>,
+    /// When subscriptions to a topic were given up, by topic and client.
+    given_up: BTreeMap<(u32, u32), Instant>,
 }
 
 struct Held {
@@ -55,29 +57,68 @@ impl Subscriptions {
         self.changed();
     }
 
-    /// A client gives a subscription up.
-    pub fn unsubscribe(&mut self, client: u32, filter: &str) {
+    /// A client gives a subscription up, or does not get it.
+    pub fn unsubscribe(&mut self, client: u32, filter: &str, at: Instant) {
         if let Some(held) = self.of_client.get_mut(&client) {
             held.retain(|known| known.filter != filter);
             self.tree.remove(filter, |&holder| holder == client);
             self.changed();
+            self.give_up(client, filter, at);
         }
     }
 
-    /// A client's session is over, and its subscriptions with it.
-    pub fn forget(&mut self, client: u32) {
-        for held in self.of_client.remove(&client).unwrap_or_default() {
+    /// Notes the topics that a client has heard of by this filter and by no other.
+    fn give_up(&mut self, client: u32, filter: &str, at: Instant) {
+        let expecting: HashSet<u32> = self
+            .sets
+            .iter()
+            .filter(|(set, _)| set.binary_search(&client).is_ok())
+            .map(|(_, &set)| set)
+            .collect();
+        let held = self.of_client.get(&client).map_or(&[][..], Vec::as_slice);
+        for (number, topic) in self.topics.iter().enumerate() {
+            let elsewhere = || held.iter().any(|held| held.granted && matches(&held.filter, &topic.name));
+            if expecting.contains(&topic.receivers) && matches(filter, &topic.name) && !elsewhere() {
+                self.given_up.insert((number as u32, client), at);
+            }
+        }
+    }
+
+    /// A client's session is over, and with it the subscriptions that it asked for before a time. Says whether there
+    /// were any.
+    pub fn forget(&mut self, client: u32, before: Instant) -> bool {
+        let Some(held) = self.of_client.get_mut(&client) else { return false };
+        let over: Vec<Held> = held.extract_if(.., |held| held.since < before).collect();
+        for held in &over {
             self.tree.remove(&held.filter, |&holder| holder == client);
+        }
+        if !over.is_empty() {
             self.changed();
+        }
+        !over.is_empty()
+    }
+
+    /// A message reached a client, so that what it asked for and fits was granted.
+    pub fn prove(&mut self, client: u32, topic: &str) {
+        let asked = self.of_client.get(&client).into_iter().flatten();
+        let proved: Vec<String> = asked
+            .filter(|held| !held.granted && matches(inner(&held.filter), topic))
+            .map(|held| held.filter.clone())
+            .collect();
+        for filter in proved {
+            self.grant(client, &filter);
         }
     }
 
     /// Since when a client is subscribed to a topic; `None` when it is not.
     pub fn since(&mut self, client: u32, topic: &Arc<str>) -> Option<Instant> {
+        let key = (client, Arc::clone(topic));
+        if !self.covered.contains_key(&key) {
+            self.prove(client, topic);
+        }
         let held = self.of_client.get(&client)?;
-        *self.covered.entry((client, Arc::clone(topic))).or_insert_with(|| {
-            let covers =
-                |held: &&Held| matches(share(&held.filter).map_or(&*held.filter, |(_, inner)| inner), topic);
+        *self.covered.entry(key).or_insert_with(|| {
+            let covers = |held: &&Held| matches(inner(&held.filter), topic);
             held.iter().filter(covers).map(|held| held.since).min()
         })
     }
@@ -107,6 +148,17 @@ impl Subscriptions {
         })
     }
 
+    /// When somebody first asked for a subscription of which nobody knows whether it was granted.
+    pub fn unanswered(&self) -> Option<Instant> {
+        self.of_client.values().flatten().filter(|held| !held.granted).map(|held| held.since).min()
+    }
+
+    /// What was given up by UNSUBSCRIBE.
+    pub fn given_up(&self) -> Vec<GivenUp> {
+        let rows = self.given_up.iter();
+        rows.map(|(&(topic, client), at)| GivenUp { topic, client, at_ns: at.as_ns() }).collect()
+    }
+
     /// Topics and sets of receivers, by number.
     pub fn into_layout(self) -> (Vec<Topic>, Vec<Vec<u32>>) {
         let mut receivers = vec![Vec::new(); self.sets.len()];
@@ -120,6 +172,11 @@ impl Subscriptions {
         self.current.clear();
         self.covered.clear();
     }
+}
+
+/// The filter of a shared subscription without its share's name.
+fn inner(filter: &str) -> &str {
+    share(filter).map_or(filter, |(_, inner)| inner)
 }
 
 #[cfg(test)]
@@ -144,9 +201,10 @@ mod tests {
         }
         assert_eq!(receivers(&mut subscriptions, "a/b"), [1, 3]);
         assert_eq!(subscriptions.since(1, &"a/b".into()), Some(at(2)));
-        subscriptions.unsubscribe(3, "a/+");
+        subscriptions.unsubscribe(3, "a/+", at(5));
         assert_eq!(receivers(&mut subscriptions, "a/b"), [1]);
-        subscriptions.forget(1);
+        assert!(subscriptions.forget(1, at(9)) && !subscriptions.forget(1, at(9)));
+        assert_eq!(subscriptions.given_up(), [GivenUp { topic: 0, client: 3, at_ns: 5 }]);
         assert_eq!(receivers(&mut subscriptions, "a/b"), [0_u32; 0]);
         assert_eq!(subscriptions.topics.len(), 3, "one for each set of receivers");
     }
