@@ -1,7 +1,7 @@
 //! What became of a message that did not arrive: lost, under way, or unknown.
 //!
 //! ```text
-//!   dropped? ─► lost    gap, or a delivery that nothing traces? ─► unknown    overtaken? ─► lost
+//!   dropped? ─► lost    gap? ─► unknown    overtaken? ─► lost    a delivery that nothing traces? ─► unknown
 //!   session over? ─► lost    otherwise ─► under way
 //! ```
 //!
@@ -154,11 +154,14 @@ impl<'a> Judge<'a> {
         if let Some(cause) = absent.dropped {
             return lost(cause);
         }
-        if self.missing.rows || absent.untraced || self.has_gap(absent) {
+        if self.missing.rows || self.has_gap(absent) {
             return unknown;
         }
         if absent.overtaken {
             return lost(LossCause::Overtaken);
+        }
+        if absent.untraced {
+            return unknown;
         }
         let verdict = if self.layout.drops_are_complete { None } else { self.by_connections(absent) };
         match verdict {

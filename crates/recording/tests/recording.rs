@@ -26,7 +26,7 @@ fn every_message_gets_its_fate_at_every_receiver() {
         0 3 a/b null unsent measurement false false false
         1 0 nobody null no_receiver measurement false false false
         1 1 a/b 2 under_way cool_down false false false
-        1 1 a/b 3 under_way cool_down false false false
+        1 1 a/b 3 unknown cool_down false false false
         null null null 3 foreign cool_down false false false
     "#]]
     .assert_eq(&table(scratch.path(), "messages", &columns));
