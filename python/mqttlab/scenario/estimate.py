@@ -31,6 +31,10 @@ class Load:
     frames: float
     recording_bytes: float
 
+    def words(self) -> str:
+        """What the recording's size comes from."""
+        return f"{self.messages:,.0f} messages, {self.deliveries:,.0f} deliveries, {self.frames:,.0f} frames on links"
+
 
 def estimate(scenario: Scenario) -> Load:
     """The load of one repetition."""

@@ -108,9 +108,8 @@ def _load(scenario: Scenario) -> Iterator[Problem]:
 
 
 def _size(load: Load) -> str:
-    return (f"the recording takes about {load.recording_bytes / GIGABYTE:,.1f} GB ({load.messages:,.0f} messages, "
-            f"{load.deliveries:,.0f} deliveries, {load.frames:,.0f} frames on links); shorten `phases.duration`, or "
-            "set `recording.packets = false`")
+    return (f"the recording takes about {load.recording_bytes / GIGABYTE:,.1f} GB ({load.words()}); "
+            "shorten `phases.duration`, or set `recording.packets = false`")
 
 
 def _fastest(scenario: Scenario) -> tuple[Location, float]:
