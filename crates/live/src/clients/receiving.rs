@@ -173,12 +173,10 @@ impl Client {
             received: turn.now,
             identified: origin.identified,
         };
-        let small = payload.len() < identity::BYTES_MIN;
-        Message {
-            row,
-            intended: origin.intended,
-            is_a_clients: small && turn.shared.order.is_shared(publish.topic),
-        }
+        // The topic is looked up only where nothing else traces the message: every delivery comes this way.
+        let untraced = origin.publisher.is_none() && payload.len() < identity::BYTES_MIN;
+        let is_a_clients = untraced && turn.shared.order.is_shared(publish.topic);
+        Message { row, intended: origin.intended, is_a_clients }
     }
 
     fn origin(&mut self, turn: &Turn<'_>, publish: &Publish<'_>, payload: &[u8]) -> Origin {
