@@ -14,7 +14,6 @@ ones, so that one sees how far the kernel agrees with itself. Prints, and writes
 from __future__ import annotations
 
 import argparse
-import concurrent.futures
 import functools
 import hashlib
 import json
@@ -31,7 +30,8 @@ from judgement import SEEDS_MIN, Difference, bounds, difference
 from kinds import SAMPLE, Kind, kinds
 
 from mqttlab.recording import Recording
-from mqttlab.runs import engine_path, perform
+from mqttlab.runs import Job, LocalPool, Outcome, engine_path
+from mqttlab.runs.job import ulid
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
 
@@ -49,7 +49,7 @@ class Trial:
     backend: str
     again: bool = False
 
-    def plan(self, directory: Path) -> dict[str, Any]:
+    def plan(self) -> dict[str, Any]:
         """What is run."""
         values = {
             "name": self.kind.name.replace("'", ""),
@@ -58,11 +58,11 @@ class Trial:
             "phases": {"warm_up": WARM_UP, "duration": f"{self.kind.seconds} s", "cool_down": COOL_DOWN},
             **self.kind.values,
         }
-        return compile_plan(parse_values(values, self.kind.name), directory)
+        return compile_plan(parse_values(values, self.kind.name))
 
     def key(self) -> str:
         """Names the run and all that decides it: a changed kind is run again."""
-        digest = hashlib.sha256(json.dumps(self.plan(Path("-")), sort_keys=True).encode())
+        digest = hashlib.sha256(json.dumps({**self.plan(), "directory": "-"}, sort_keys=True).encode())
         # The simulator is what is tried: another engine simulates anew. What the kernel did stays true.
         if self.backend == "sim":
             digest.update(engine_digest())
@@ -91,20 +91,14 @@ class Results:
             self.rows[row["run"]] = row
 
 
-def measure(trial: Trial) -> dict[str, Any]:
-    """Make one run and take its metrics; a live run that is not valid is made again, ``ATTEMPTS`` times at most."""
-    for attempt in range(1, ATTEMPTS + 1):
-        with tempfile.TemporaryDirectory() as scratch:
-            outcome = perform(trial.plan(Path(scratch, "run")), lambda _: None)
-            if outcome.verdict != "complete":
-                row = {"failed": f"{outcome.verdict}: {outcome.reason}"}
-            else:
-                row = metrics_of(Recording.open(outcome.directory))
-            shutil.rmtree(scratch, ignore_errors=True)
-        row |= {"run": trial.key(), "attempts": attempt}
-        if row.get("valid"):
-            break
-    return row
+def row_of(_: Job, outcome: Outcome) -> dict[str, Any]:
+    """What is kept of a run, whose recording goes."""
+    try:
+        if outcome.verdict != "complete":
+            return {"failed": f"{outcome.verdict}: {outcome.reason}"}
+        return metrics_of(Recording.open(outcome.directory))
+    finally:
+        shutil.rmtree(outcome.directory, ignore_errors=True)
 
 
 def metrics_of(recording: Recording) -> dict[str, Any]:
@@ -123,23 +117,37 @@ def metrics_of(recording: Recording) -> dict[str, Any]:
 
 
 def perform_all(trials: Iterable[Trial], results: Results, jobs: int) -> None:
-    """Make the runs that are missing, ``jobs`` at once."""
+    """Make the runs that are missing, ``jobs`` at once.
+
+    One that is not valid is made again, ``ATTEMPTS`` times at most.
+    """
     missing = [trial for trial in trials if trial.key() not in results.rows]
+    waiting: dict[str, tuple[Trial, int]] = {}
     done = 0
-    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        try:
-            running = [pool.submit(measure, trial) for trial in missing]
-            for finished in concurrent.futures.as_completed(running):
-                row = finished.result()
-                results.add(row)
-                done += 1
-                note = row.get("failed") or (
-                    "" if row.get("valid") else "not valid: " + "; ".join(map(str, row["reasons"]))
-                )
-                print(f"[{done}/{len(missing)}] {row['run']} {note}", flush=True)
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
+    with tempfile.TemporaryDirectory() as scratch, LocalPool(row_of, jobs=jobs) as pool:
+
+        def begin(trial: Trial, attempt: int) -> None:
+            identifier = ulid()
+            waiting[identifier] = (trial, attempt)
+            pool.submit(Job(trial.plan(), Path(scratch, identifier), identifier))
+
+        for trial in missing:
+            begin(trial, 1)
+        for finished in pool.results():
+            row = finished.result()
+            if pool.asked is not None:
+                raise SystemExit(f"stopped by {pool.asked.name}")
+            trial, attempt = waiting.pop(finished.job.identifier)
+            if not row.get("valid") and attempt < ATTEMPTS:
+                begin(trial, attempt + 1)
+                continue
+            row |= {"run": trial.key(), "attempts": attempt}
+            results.add(row)
+            done += 1
+            note = row.get("failed") or (
+                "" if row.get("valid") else "not valid: " + "; ".join(map(str, row["reasons"]))
+            )
+            print(f"[{done}/{len(missing)}] {row['run']} {note}", flush=True)
 
 
 def compare(kind: Kind, seeds: list[int], results: Results, second: str) -> dict[str, Difference]:

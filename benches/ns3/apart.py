@@ -25,10 +25,10 @@ from run import build, line, missing, read_the_standard_like_ns3
 
 from mqttlab import metrics
 from mqttlab.recording import Recording
-from mqttlab.runs import perform
+from mqttlab.runs import Job, perform
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
-from mqttlab.studies.perez2005 import Effort, Ethernet, Wifi
+from mqttlab.studies.perez2005.experiment import Effort, Ethernet, Wifi
 
 CONNECTED_BY_S = 60
 MSS_1024 = {f"ns3::TcpSocket::{name}": size for name, size in (
@@ -121,11 +121,11 @@ def run_mqttlab(case: Apart, seed: int, sums: Sums) -> None:
         "phases": {"warm_up": "2 s", "duration": f"{case.duration_s:g} s", "cool_down": "1 s"},
     }
     with tempfile.TemporaryDirectory() as scratch:
-        plan = compile_plan(parse_values(values, case.words), Path(scratch, "run"))
+        plan = compile_plan(parse_values(values, case.words))
         for medium in plan["network"]["media"]:
             if medium.get("mac"):
                 read_the_standard_like_ns3(medium)
-        recording = Recording.open(perform(plan, lambda _: None).directory)
+        recording = Recording.open(perform(Job(plan, Path(scratch, "run")), lambda _: None).directory)
         latency = metrics.deliveries(recording)["latency_ms"]
         network = recording.network_metrics
         segments = network.filter((pl.col("scope") == "run") & (pl.col("metric") == "segments_with_payload"))["value"]

@@ -416,7 +416,7 @@ class Experiment
     uint64_t m_segments = 0;
 };
 
-/// NetBSD's TCP of 2005 as the study has it (python/mqttlab/studies/perez2005.py), but with SACK: without, ns-3 3.37
+/// NetBSD's TCP of 2005 as the study has it (python/mqttlab/studies/perez2005/experiment.py), but with SACK: without, ns-3 3.37
 /// counts segments with data among the duplicate acknowledgements, against RFC 5681 section 2, and where both ends
 /// send, it retransmits what was never lost. Nothing is lost here, so SACK changes nothing else.
 void ConfigureTcp()

@@ -30,10 +30,10 @@ from typing import Any
 
 from mqttlab import metrics
 from mqttlab.recording import Recording
-from mqttlab.runs.engine import engine_path
+from mqttlab.runs import Job, engine_path
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
-from mqttlab.studies.perez2005 import Effort, Ethernet, Wifi
+from mqttlab.studies.perez2005.experiment import Effort, Ethernet, Wifi
 
 SOURCE = Path(__file__).with_name("mqtt.cc")
 MODULES = ("core", "network", "internet", "point-to-point", "traffic-control", "mobility", "propagation", "wifi")
@@ -56,7 +56,7 @@ class Case:
     def is_radio(self) -> bool:
         return isinstance(self.study, Wifi)
 
-    def plan(self, seed: int, directory: Path, *, packets: bool, like_ns3: bool = True) -> dict[str, Any]:
+    def job(self, seed: int, directory: Path, *, packets: bool, like_ns3: bool = True) -> Job:
         """What mqttlab's engine is given."""
         values = self.study.scenario(Effort())
         values |= {
@@ -64,10 +64,10 @@ class Case:
             "phases": {"warm_up": f"{self.warm_up_s:g} s", "duration": f"{self.duration_s:g} s",
                        "cool_down": f"{COOL_DOWN_S} s"},
         }
-        plan = compile_plan(parse_values(values, self.words), directory)
+        plan = compile_plan(parse_values(values, self.words))
         if self.is_radio and like_ns3:
             read_the_standard_like_ns3(plan["network"]["media"][0])
-        return plan
+        return Job(plan, directory)
 
 
 def read_the_standard_like_ns3(medium: dict[str, Any]) -> None:
@@ -161,11 +161,11 @@ def run_ns3(program: Path, case: Case, seed: int, tally: Tally, pcap: str = "") 
     tally.add(said["delay_ms"], said["messages"], said["simulated_s"], said["cpu_s"])
 
 
-def run_mqttlab(engine: Path, plan: dict[str, Any], tally: Tally) -> None:
+def run_mqttlab(engine: Path, job: Job, tally: Tally) -> None:
     """One round of mqttlab; its recording is read and thrown away."""
-    directory = Path(plan["directory"])
+    plan, directory = job.plan, job.directory
     with tempfile.TemporaryFile("w+") as stdin, tempfile.TemporaryFile("w+") as stderr:
-        json.dump(plan, stdin)
+        stdin.write(job.text)
         stdin.seek(0)
         process = subprocess.Popen([engine, "run"], stdin=stdin, stdout=subprocess.DEVNULL, stderr=stderr)
         _, status, usage = os.wait4(process.pid, 0)
@@ -199,11 +199,11 @@ class Row:
         run_ns3(program, self.case, seed, self.ns3)
         with tempfile.TemporaryDirectory(dir=scratch) as captures:
             run_ns3(program, self.case, seed, self.captured, str(Path(captures) / "device"))
-        run_mqttlab(engine, self.case.plan(seed, scratch / "packets", packets=True), self.packets)
-        run_mqttlab(engine, self.case.plan(seed, scratch / "messages", packets=False), self.messages)
+        run_mqttlab(engine, self.case.job(seed, scratch / "packets", packets=True), self.packets)
+        run_mqttlab(engine, self.case.job(seed, scratch / "messages", packets=False), self.messages)
         if self.case.is_radio:
-            plan = self.case.plan(seed, scratch / "standard", packets=False, like_ns3=False)
-            run_mqttlab(engine, plan, self.standard)
+            standard = self.case.job(seed, scratch / "standard", packets=False, like_ns3=False)
+            run_mqttlab(engine, standard, self.standard)
 
     @property
     def difference_percent(self) -> float:

@@ -17,18 +17,17 @@ import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import Any
 
-from mqttlab.runs import engine_path
+from mqttlab.runs import Job, engine_path
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
 
 
-def plan(clients: int, seconds: float, packets: bool, directory: Path) -> dict[str, Any]:
+def job(clients: int, seconds: float, packets: bool, directory: Path) -> Job:
     """Clients on cables of their own to a switch, and the switch's to the broker."""
     cable = {"rate": "100 Mbit/s", "delay": "1 ms", "overhead": "38 B"}
     trunk = {"rate": "10 Gbit/s", "delay": "1 ms", "overhead": "38 B"}
-    return compile_plan(parse_values({
+    return Job(compile_plan(parse_values({
         "name": "scale", "backend": "sim", "phases": {"duration": f"{seconds} s", "cool_down": "1 s"},
         "hosts": {"clients": {"count": clients}},
         "sim": {"client_wake_up": "0 s"},
@@ -39,13 +38,13 @@ def plan(clients: int, seconds: float, packets: bool, directory: Path) -> dict[s
                     "publish": {"topic": "t/{client}", "payload": "64 B", "rate": "1 /s"},
                     "subscribe": ["t/{client}"]}],
         "recording": {"packets": packets},
-    }), directory)
+    })), directory)
 
 
 def measure(clients: int, seconds: float, packets: bool) -> dict[str, float]:
     """Run the engine, and watch its memory and its processor time."""
     with tempfile.TemporaryDirectory() as scratch:
-        text = json.dumps(plan(clients, seconds, packets, Path(scratch) / "run"))
+        text = job(clients, seconds, packets, Path(scratch) / "run").text
         engine = subprocess.Popen([engine_path(), "run"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         phase = ["setup"]
         reader = threading.Thread(target=_follow, args=(engine, phase), daemon=True)

@@ -5,8 +5,8 @@
     MqttlabError
      ├── UsageError          the command line asks for something that cannot be done
      ├── ScenarioError       the scenario cannot be run (mqttlab.scenario)
-     ├── EngineError         the engine is missing, or refused its plan (mqttlab.runs)
-     ├── Interrupted         Ctrl-C before there was anything to keep (mqttlab.runs)
+     ├── EngineError         the engine is missing, or refused its plan (mqttlab.engine)
+     ├── Interrupted         Ctrl-C before there was anything to keep (mqttlab.engine)
      ├── RecordingError      a directory is not a recording, or a part of it cannot be read (mqttlab.recording)
      ├── ExportError         a recording cannot be exported in the form asked for (mqttlab.export)
      └── CalibrationError    a recording shows no service time (mqttlab.calibration)

@@ -25,6 +25,7 @@ from typing import Any
 import polars as pl
 import polars.selectors as cs
 
+from mqttlab.engine import EngineError, is_being_written, recover, snapshot
 from mqttlab.errors import MqttlabError
 
 SCHEMA_VERSION = 2
@@ -192,9 +193,6 @@ class Recording:
 
 def _finished(directory: Path) -> Recording:
     """A recording with spools: of a run that is going on, or was killed, or is just being finished by somebody."""
-    # Imported late: only a recording that is not finished needs the engine.
-    from mqttlab.runs import EngineError, is_being_written, recover, snapshot
-
     deadline = time.monotonic() + FINISHED_WITHIN_S
     while True:
         going_on = is_being_written(directory)

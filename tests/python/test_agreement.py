@@ -15,7 +15,7 @@ from live import able, valid
 from mqttlab import metrics
 from mqttlab.cli.main import main
 from mqttlab.recording import Recording
-from mqttlab.runs import perform
+from mqttlab.runs import Job, perform
 from mqttlab.scenario import compile_plan, parse
 
 REASON = able()
@@ -68,8 +68,8 @@ NAGLE_MEAN_MS = (50.0, 130.0)
 def test_a_live_run_and_its_simulation_agree(name: str, tmp_path: Path) -> None:
     fields, tolerance = CASES[name]
     for backend in ("live", "sim"):
-        plan = compile_plan(parse(SCENARIO.format(**fields), name, {"backend": backend}), tmp_path / backend)
-        assert perform(plan, lambda event: None).verdict == "complete"
+        plan = compile_plan(parse(SCENARIO.format(**fields), name, {"backend": backend}))
+        assert perform(Job(plan, tmp_path / backend), lambda event: None).verdict == "complete"
     live, sim = (Recording.open(tmp_path / backend) for backend in ("live", "sim"))
     table = metrics.compare(live, sim)
 
@@ -114,8 +114,8 @@ def test_a_live_run_and_its_simulation_lose_the_same_segments(tmp_path: Path) ->
     fields = {"qos": 1, "nagle": "false", "link": LOSS, "payload": "100 B", "rate": "20 /s", "inflight": 100}
     sent = []
     for backend in ("live", "sim"):
-        plan = compile_plan(parse(SCENARIO.format(**fields), "loss", {"backend": backend}), tmp_path / backend)
-        assert perform(plan, lambda event: None).verdict == "complete"
+        plan = compile_plan(parse(SCENARIO.format(**fields), "loss", {"backend": backend}))
+        assert perform(Job(plan, tmp_path / backend), lambda event: None).verdict == "complete"
         sent.append(first_sendings(Recording.open(tmp_path / backend)))
     # After a loss, what is sent at once may be cut differently; what is cut alike must meet the same fate.
     alike = sent[0].join(sent[1], on=sent[0].columns[:-1], suffix="_simulated")

@@ -82,7 +82,7 @@ def test_there_are_sixty_kinds_and_ten_of_them_are_the_sample() -> None:
 def test_a_kind_is_a_scenario_for_both_backends(kind: Kind) -> None:
     for backend in ("live", "sim"):
         values = {"name": "kind", "backend": backend, "phases": {"duration": "1 s"}, **kind.values}
-        assert compile_plan(parse_values(values, kind.name), Path("-"))["backend"] == backend
+        assert compile_plan(parse_values(values, kind.name))["backend"] == backend
 
 
 def test_every_field_of_a_scenario_is_turned_by_some_kind() -> None:

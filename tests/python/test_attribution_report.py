@@ -14,7 +14,7 @@ from mqttlab.cli.explain import show_explanation
 from mqttlab.recording import Recording
 from mqttlab.report import attribution, terminal, write_html
 from mqttlab.report.text import duration, moment, unit
-from mqttlab.runs import perform
+from mqttlab.runs import Job, perform
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
 from recordings import Message, write
@@ -25,7 +25,7 @@ WHY = "their PUBLISH to the subscriber was not recorded (2)"
 
 def two_missing(directory: Path) -> Recording:
     """A run in which of two messages the packets to the subscriber are not recorded."""
-    outcome = perform(compile_plan(parse_values(scenario(1)), directory), lambda event: None)
+    outcome = perform(Job(compile_plan(parse_values(scenario(1))), directory), lambda event: None)
     assert outcome.verdict == "complete"
     path = directory / "control_packets.parquet"
     missing = (pl.col("direction") == "to_client") & pl.col("sequence").is_in([20, 30])

@@ -13,7 +13,7 @@ import live
 from mqttlab.calibration import Calibration, CalibrationError, calibrate
 from mqttlab.cli.main import main
 from mqttlab.recording import Recording
-from mqttlab.runs import perform
+from mqttlab.runs import Job, perform
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
 
@@ -54,7 +54,7 @@ def simulated(directory: Path, *, subscribers: int = 20, nagle: bool = False, **
     values["broker"]["nagle"] = nagle
     values["groups"][0]["publish"] |= publish
     values["groups"][1]["count"] = subscribers
-    outcome = perform(compile_plan(parse_values(values, "fan-out"), directory / "run"), lambda event: None)
+    outcome = perform(Job(compile_plan(parse_values(values, "fan-out")), directory / "run"), lambda event: None)
     assert outcome.verdict == "complete"
     return outcome.directory
 

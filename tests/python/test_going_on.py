@@ -18,7 +18,7 @@ import pytest
 
 from live import able
 from mqttlab.recording import Recording
-from mqttlab.runs import EngineError, engine_path, is_being_written, list_runs, recover, snapshot, take_directory
+from mqttlab.runs import EngineError, Job, engine_path, is_being_written, list_runs, recover, snapshot, take_directory
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
 
@@ -37,11 +37,11 @@ SCENARIO: dict[str, Any] = {
 
 
 def start(directory: Path, **changes: Any) -> subprocess.Popen[bytes]:
-    plan = compile_plan(parse_values({**SCENARIO, **changes}, "long"), directory)
+    job = Job(compile_plan(parse_values({**SCENARIO, **changes}, "long")), directory)
     engine = subprocess.Popen([engine_path(), "run"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL)
     assert engine.stdin is not None
-    engine.stdin.write(json.dumps(plan).encode())
+    engine.stdin.write(job.text.encode())
     engine.stdin.close()
     return engine
 
@@ -208,12 +208,13 @@ def test_several_runs_that_start_at_once_have_directories_of_their_own(tmp_path:
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_run_that_fails_before_it_starts_leaves_nothing(backend: str, tmp_path: Path) -> None:
     directory = tmp_path / "runs" / "fails"
-    plan = compile_plan(parse_values({**SCENARIO, "backend": backend}, "long"), directory)
+    plan = compile_plan(parse_values({**SCENARIO, "backend": backend}, "long"))
     if backend == "live":
         plan["broker"]["process"]["command"] = ["/bin/false"]
     else:
         plan["network"] = {**plan["network"], "kind": "external"}
-    done = subprocess.run([engine_path(), "run"], input=json.dumps(plan), capture_output=True, text=True, check=False)
+    done = subprocess.run([engine_path(), "run"], input=Job(plan, directory).text, capture_output=True, text=True,
+                          check=False)
     assert done.returncode in (1, 2), done.stdout + done.stderr
     assert not directory.exists() or not list(directory.iterdir())
 

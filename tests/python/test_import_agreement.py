@@ -15,7 +15,7 @@ import pytest
 from mqttlab.imports import import_evidence
 from mqttlab.recording import Recording
 from mqttlab.report.text import verdict
-from mqttlab.runs import perform
+from mqttlab.runs import Job, perform
 from mqttlab.scenario import compile_plan, load
 from test_runs import REASON
 
@@ -96,7 +96,7 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> tuple[Recording, Rec
     directory = tmp_path_factory.mktemp("agreement")
     scenario = directory / "captured.toml"
     scenario.write_text(SCENARIO, encoding="utf-8")
-    run = perform(compile_plan(load(scenario, {}), directory / "run"), lambda line: None)
+    run = perform(Job(compile_plan(load(scenario, {})), directory / "run"), lambda line: None)
     assert run.verdict == "complete", run.reason
     outcome = import_evidence("capture", captures_of(run.directory), directory / "imported", lambda line: None)
     return Recording.open(run.directory), Recording.open(outcome.directory)

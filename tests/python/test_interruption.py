@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from mqttlab.recording import Recording
-from mqttlab.runs import Interrupted, Interruption, engine_path, perform
+from mqttlab.runs import Interrupted, Interruption, Job, engine_path, perform
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
 
@@ -43,7 +43,7 @@ def endless(subscribers: int = 1) -> dict[str, Any]:
 
 
 def plan_of(values: dict[str, Any], directory: Path) -> str:
-    return json.dumps(compile_plan(parse_values(values), directory))
+    return Job(compile_plan(parse_values(values)), directory).text
 
 
 def simulating(values: dict[str, Any], directory: Path) -> subprocess.Popen[str]:
@@ -101,10 +101,10 @@ def test_a_simulation_whose_events_take_long_ends_when_its_reader_is_gone(tmp_pa
 
 def test_a_killed_command_line_takes_a_busy_simulation_with_it(tmp_path: Path) -> None:
     script = tmp_path / "scenario.json"
-    script.write_text(plan_of(endless(subscribers=3_000), tmp_path / "run"), encoding="utf-8")
-    code = ("import json, sys; from mqttlab.runs import perform; "
-            "perform(json.load(open(sys.argv[1])), lambda line: None)")
-    parent = subprocess.Popen([sys.executable, "-c", code, str(script)])
+    script.write_text(json.dumps(compile_plan(parse_values(endless(subscribers=3_000)))), encoding="utf-8")
+    code = ("import json, sys; from pathlib import Path; from mqttlab.runs import Job, perform; "
+            "perform(Job(json.load(open(sys.argv[1])), Path(sys.argv[2])), lambda line: None)")
+    parent = subprocess.Popen([sys.executable, "-c", code, str(script), str(tmp_path / "run")])
     wait_for(lambda: (tmp_path / "run" / "plan.json").exists())
     engine, = engines_of(parent.pid)
     parent.kill()
@@ -189,7 +189,7 @@ def test_nothing_is_begun_once_the_end_was_asked_for(tmp_path: Path) -> None:
     interruption = Interruption()
     interruption.end(signal.SIGTERM)
     with pytest.raises(Interrupted):
-        perform(compile_plan(parse_values(endless()), tmp_path / "run"), lambda line: None, interruption)
+        perform(Job(compile_plan(parse_values(endless())), tmp_path / "run"), lambda line: None, interruption)
     assert not (tmp_path / "run").exists()
 
 

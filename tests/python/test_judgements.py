@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import resource
 import subprocess
@@ -17,7 +16,8 @@ from live import able
 from mqttlab import metrics
 from mqttlab.cli.status import worst
 from mqttlab.recording import Recording
-from mqttlab.runs import EngineError, Outcome
+from mqttlab.runs import EngineError, Job, Outcome
+from mqttlab.studies import simulate
 
 REASON = able()
 LIVE = pytest.mark.skipif(REASON is not None, reason=REASON or "")
@@ -56,18 +56,17 @@ def run(path: Path, *words: str, **options: Any) -> tuple[subprocess.CompletedPr
 
 
 def test_a_study_takes_no_simulation_that_ended_early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(plan: dict[str, Any], *others: object) -> Outcome:
+    def interrupted(job: Job, *others: object) -> Outcome:
         return Outcome(verdict="incomplete", reason="killed by SIGKILL", directory=tmp_path)
 
-    simulations = importlib.import_module("mqttlab.studies.simulate")
-    monkeypatch.setattr(simulations, "perform", interrupted)
+    monkeypatch.setattr("mqttlab.runs.executor.perform", interrupted)
     values = {
         "name": "t", "phases": {"duration": "1 s"}, "networks": [{"between": ["field", "broker"], "up": {}}],
         "groups": [{"name": "p", "host": "field", "count": 1,
                     "publish": {"topic": "t", "qos": 0, "payload": "100 B", "rate": "1 /s"}}],
     }
     with pytest.raises(EngineError, match="killed by SIGKILL"):
-        simulations.simulate({"half": values}, lambda recording: "half a recording", jobs=1)
+        simulate({"half": values}, lambda recording: "half a recording", jobs=1)
 
 
 def test_of_several_exit_statuses_the_first_in_their_order_counts() -> None:

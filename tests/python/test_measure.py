@@ -12,8 +12,8 @@ import pytest
 
 from live import able
 from mqttlab.cli.measure import CHUNK_BYTES, DISK_BYTES, write_rate
+from mqttlab.engine import measure
 from mqttlab.runs import EngineError
-from mqttlab.runs.engine import measure
 
 REASON = able()
 live = pytest.mark.skipif(REASON is not None, reason=REASON or "")
@@ -92,7 +92,7 @@ def test_a_machine_that_cannot_be_measured_is_a_failure_and_no_wrong_input(
     stub = tmp_path / "mqttlab-engine"
     stub.write_text("#!/bin/sh\necho 'cannot make a user namespace' >&2\nexit 1\n", encoding="utf-8")
     stub.chmod(0o755)
-    monkeypatch.setattr("mqttlab.runs.engine.engine_path", lambda: stub)
+    monkeypatch.setattr("mqttlab.engine.program.engine_path", lambda: stub)
     with pytest.raises(EngineError, match="cannot make a user namespace") as caught:
         measure(1.0, lambda _: None)
     assert caught.value.exit_status == 1

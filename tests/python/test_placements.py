@@ -10,14 +10,14 @@ import pytest
 
 from mqttlab import metrics
 from mqttlab.recording import Recording
-from mqttlab.runs import perform
+from mqttlab.runs import Job, perform
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
 from short_scenarios import PLACEMENTS, scenario
 
 
 def simulated(values: dict[str, Any], directory: Path) -> Recording:
-    outcome = perform(compile_plan(parse_values(values), directory), lambda event: None)
+    outcome = perform(Job(compile_plan(parse_values(values)), directory), lambda event: None)
     assert outcome.verdict == "complete", outcome.reason
     return Recording.open(directory)
 

@@ -14,7 +14,7 @@ from live import able
 from mqttlab import metrics
 from mqttlab.metrics import PARTS
 from mqttlab.recording import Recording
-from mqttlab.runs import perform
+from mqttlab.runs import Job, perform
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
 from short_scenarios import KINDS, PLACEMENTS, relay, scenario
@@ -43,8 +43,8 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Recor
 
     def run(name: str, backend: str) -> Recording:
         where = directory / backend / name.replace(" ", "-")
-        plan = compile_plan(parse_values({**SCENARIOS[name], "backend": backend}), where)
-        outcome = perform(plan, lambda event: None)
+        plan = compile_plan(parse_values({**SCENARIOS[name], "backend": backend}))
+        outcome = perform(Job(plan, where), lambda event: None)
         assert outcome.verdict == "complete", (name, outcome.reason)
         return Recording.open(where)
 
@@ -103,7 +103,7 @@ def test_tcp_settings_of_the_brokers_host_hold_on_its_loopback_device(tmp_path: 
     values["hosts"] = {"broker": {"tcp": {"profile": "linux", "mss": "1000 B"}}}
     sizes = []
     for backend in ("live", "sim"):
-        outcome = perform(compile_plan(parse_values({**values, "backend": backend}), tmp_path / backend),
+        outcome = perform(Job(compile_plan(parse_values({**values, "backend": backend})), tmp_path / backend),
                           lambda event: None)
         assert outcome.verdict == "complete"
         sizes.append(Recording.open(tmp_path / backend).packets["ip_bytes"].max())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -12,13 +11,14 @@ import pytest
 from mqttlab.brokers import BrokerPlace
 from mqttlab.brokers.mosquitto import configuration
 from mqttlab.networks import MODELS, PLACEMENTS, PROFILES, implied, place
-from mqttlab.runs import engine_path
+from mqttlab.runs import Job, engine_path
 from mqttlab.scenario import compile_plan, load, parse
 from mqttlab.scenario.compile import repetition_seed
 from mqttlab.scenario.model import Broker
 
 ROOT = Path(__file__).resolve().parents[2]
-SCENARIOS = sorted((ROOT / "scenarios").rglob("*.toml"))
+PLACES = (ROOT / "scenarios", ROOT / "python" / "mqttlab" / "studies")
+SCENARIOS = sorted({path for place in PLACES for path in place.rglob("*.toml") if path.parent.name != "published"})
 GROUPS = """
 [[groups]]
 name = "p"
@@ -33,7 +33,7 @@ subscribe = ["t/+"]
 
 
 def plan_of(head: str, groups: str = GROUPS) -> dict[str, Any]:
-    return compile_plan(parse(f'name = "x"\n[phases]\nduration = "1 s"\n{head}{groups}'), Path("runs/x"))
+    return compile_plan(parse(f'name = "x"\n[phases]\nduration = "1 s"\n{head}{groups}'))
 
 
 def between(text: str) -> str:
@@ -42,13 +42,14 @@ def between(text: str) -> str:
 
 def engine_accepts(plan: dict[str, Any]) -> None:
     result = subprocess.run(
-        [engine_path(), "check"], input=json.dumps(plan), capture_output=True, text=True, check=False, timeout=60)
+        [engine_path(), "check"], input=Job(plan, Path("runs/x")).text, capture_output=True, text=True, check=False,
+        timeout=60)
     assert result.returncode == 0, result.stderr
 
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
 def test_the_engine_accepts_every_scenario_of_the_project(path: Path) -> None:
-    engine_accepts(compile_plan(load(path), Path("runs") / path.stem))
+    engine_accepts(compile_plan(load(path)))
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -65,7 +66,8 @@ def test_the_engine_accepts_every_tcp_profile(profile: str) -> None:
 def test_the_engine_refuses_a_field_that_it_does_not_know() -> None:
     plan = plan_of(between('model = "dsl"')) | {"colour": "blue"}
     result = subprocess.run(
-        [engine_path(), "check"], input=json.dumps(plan), capture_output=True, text=True, check=False, timeout=60)
+        [engine_path(), "check"], input=Job(plan, Path("runs/x")).text, capture_output=True, text=True, check=False,
+        timeout=60)
     assert result.returncode == 2
     assert "colour" in result.stderr
 

@@ -33,7 +33,7 @@ def scenario(up: dict[str, Any], down: dict[str, Any]) -> dict[str, Any]:
 def test_a_path_is_measured_as_its_model_says() -> None:
     values = scenario({"delay": "20 ms", "rate": "5 Mbit/s", "loss": "5 %"}, {"delay": "10 ms", "rate": "1 Mbit/s"})
     heard: list[float] = []
-    found = probe(compile_plan(parse_values(values), Path("probe")), 4, lambda line: heard.append(line["done"]))
+    found = probe(compile_plan(parse_values(values)), 4, lambda line: heard.append(line["done"]))
     assert heard == sorted(heard) and heard[-1] == 1
     path, = found["paths"]
     up, down = path["up"], path["down"]
@@ -58,10 +58,10 @@ def test_a_path_is_measured_as_its_model_says() -> None:
 def test_the_numbers_stand_in_the_recording_and_its_report(tmp_path: Path) -> None:
     path = tmp_path / "s.json"
     path.write_text(json.dumps(scenario({"delay": "5 ms", "loss": "2 %"}, {"delay": "5 ms"})), encoding="utf-8")
-    code = ("import json, sys; from mqttlab.runs import perform; from mqttlab.scenario import compile_plan; "
+    code = ("import json, sys; from mqttlab.runs import Job, perform; from mqttlab.scenario import compile_plan; "
             "from mqttlab.scenario.load import parse_values; from pathlib import Path; "
             "values = json.load(open(sys.argv[1])); values['live'] = {'probe': '1 s'}; "
-            "perform(compile_plan(parse_values(values), Path(sys.argv[2])), lambda line: None)")
+            "perform(Job(compile_plan(parse_values(values)), Path(sys.argv[2])), lambda line: None)")
     subprocess.run([sys.executable, "-c", code, str(path), str(tmp_path / "run")], check=True, timeout=120)
     run = json.loads((tmp_path / "run" / "run.json").read_text(encoding="utf-8"))
     found, = run["details"]["probe"]["paths"]

@@ -141,8 +141,8 @@ def test_a_tolerance_is_a_percentage(scenario: Path, tolerance: str) -> None:
 
 
 def test_a_table_that_a_study_does_not_have_is_named_with_those_that_it_has() -> None:
-    one_line(mqttlab("study", ROOT / "studies/perez2005", "--table", "99.9"), 2, "99.9", "known: 5.2, 5.3, 5.4")
-    one_line(mqttlab("study", ROOT / "studies/andersen2021", "--table", "9.9"), 2, "9.9", "known: 5.1, 5.2")
+    one_line(mqttlab("study", "perez2005", "--table", "99.9"), 2, "99.9", "known: 5.2, 5.3, 5.4")
+    one_line(mqttlab("study", "andersen2021", "--table", "9.9"), 2, "9.9", "known: 5.1, 5.2")
 
 
 def test_list_needs_a_directory(scenario: Path) -> None:
@@ -155,7 +155,7 @@ def test_list_needs_a_directory(scenario: Path) -> None:
 def test_outputs_do_not_make_directories_that_nobody_asked_for(scenario: Path) -> None:
     (scenario.parent / "plan.json").write_text("{}", encoding="utf-8")
     for command in (["report", ".", "--html", "none/x.html"], ["export", ".", "--xlsx", "none/x.xlsx"],
-                    ["export", ".", "--csv", "none/x"], ["study", str(ROOT / "studies/perez2005"), "--out", "none/x"]):
+                    ["export", ".", "--csv", "none/x"], ["study", "perez2005", "--out", "none/x"]):
         one_line(mqttlab(*command), 2, "there is no directory none")
     assert not (scenario.parent / "none").exists()
 

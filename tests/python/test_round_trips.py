@@ -8,7 +8,7 @@ import pytest
 
 from mqttlab import metrics
 from mqttlab.recording import Recording
-from mqttlab.runs import perform
+from mqttlab.runs import Job, perform
 from mqttlab.scenario import compile_plan, parse
 
 SCENARIO = """
@@ -37,8 +37,8 @@ subscribe = [{{ filter = "t" }}]
 
 
 def run(profile: str, directory: Path) -> Recording:
-    plan = compile_plan(parse(SCENARIO.format(profile=profile), "round trips"), directory)
-    assert perform(plan, lambda event: None).verdict == "complete"
+    plan = compile_plan(parse(SCENARIO.format(profile=profile), "round trips"))
+    assert perform(Job(plan, directory), lambda event: None).verdict == "complete"
     return Recording.open(directory)
 
 

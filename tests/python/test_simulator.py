@@ -16,7 +16,7 @@ import pytest
 
 from mqttlab import metrics
 from mqttlab.recording import Recording
-from mqttlab.runs import Outcome, perform
+from mqttlab.runs import Job, Outcome, perform
 from mqttlab.scenario import ScenarioError, compile_plan
 from mqttlab.scenario.load import parse_values
 from mqttlab.scenario.model import Tcp
@@ -49,7 +49,7 @@ def scenario(
 
 
 def run(values: dict[str, Any], directory: Path) -> tuple[Outcome, Recording]:
-    outcome = perform(compile_plan(parse_values(values), directory), lambda event: None)
+    outcome = perform(Job(compile_plan(parse_values(values)), directory), lambda event: None)
     return outcome, Recording.open(directory)
 
 
@@ -309,7 +309,7 @@ def test_what_only_the_kernel_knows_is_refused() -> None:
 
 def test_an_interrupted_simulation_keeps_what_it_has_and_says_so(tmp_path: Path) -> None:
     values = scenario(qos=1, phases={"duration": "500000 s", "cool_down": "1 s"})
-    text = json.dumps(compile_plan(parse_values(values), tmp_path / "run"))
+    text = Job(compile_plan(parse_values(values)), tmp_path / "run").text
     from mqttlab.runs import engine_path
 
     engine = subprocess.Popen([engine_path(), "run"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

@@ -3,35 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 
-from mqttlab.studies import perez2005, perez2005_claims, simulate
-from mqttlab.studies.perez2005 import Ethernet, Measured
+from mqttlab.studies import simulate
+from mqttlab.studies.perez2005 import STUDY, experiment, judges
+from mqttlab.studies.perez2005.experiment import Ethernet, Measured
 from mqttlab.studies.table import INFINITE, Cell, fits
 
-PUBLISHED = Path(__file__).resolve().parents[2] / "studies" / "perez2005" / "published"
+PUBLISHED = STUDY.published
 
 
 @pytest.fixture(scope="module")
 def error_free() -> Mapping[str, Measured]:
     """Every scenario on Ethernet without bit errors, in short."""
-    cases = [case for case in perez2005_claims.cases(PUBLISHED, []) if isinstance(case, Ethernet) and case.ber == 0]
+    cases = [case for case in judges.cases(PUBLISHED, []) if isinstance(case, Ethernet) and case.ber == 0]
     assert {case.qos for case in cases} == {0, 1, 2}
-    return simulate({case.name: case.scenario(perez2005.QUICK) for case in cases}, perez2005.measure)
+    return simulate({case.name: case.scenario(experiment.QUICK) for case in cases}, experiment.measure)
 
 
 def test_delays_without_errors_are_those_of_four_cables(error_free: Mapping[str, Measured]) -> None:
     # Client, switch, broker, switch, client at 1 ms each; QoS 2 passes them three times.
-    cells = perez2005.compare_delays(PUBLISHED, error_free)
+    cells = experiment.compare_delays(PUBLISHED, error_free)
     assert len(cells) > 10
     for cell in cells:
         assert cell.simulated == pytest.approx(cell.published, rel=0.05), cell.place
 
 
 def test_efficiencies_without_errors_are_the_printed_ones(error_free: Mapping[str, Measured]) -> None:
-    cells = perez2005.compare_efficiencies(PUBLISHED, error_free)
+    cells = experiment.compare_efficiencies(PUBLISHED, error_free)
     assert {cell.table for cell in cells} == {"5.6-5.9", "5.10-5.11"}
     for cell in cells:
         assert cell.simulated == pytest.approx(cell.published, abs=0.02), f"{cell.place} {cell.metric}"

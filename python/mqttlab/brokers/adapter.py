@@ -3,10 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from mqttlab.scenario.model import Broker
+
+class BrokerSettings(Protocol):
+    """What a scenario says of its broker, as far as programs can be told."""
+
+    @property
+    def nagle(self) -> bool:
+        """Whether Nagle's algorithm is on."""
+
+    @property
+    def max_inflight(self) -> int:
+        """Messages under way to a client; 0: no limit."""
+
+    @property
+    def max_queued(self) -> int:
+        """Messages that wait for a client; 0: no limit."""
+
+    @property
+    def persistence(self) -> bool:
+        """Whether sessions outlive the program."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +43,7 @@ class Adapter(Protocol):
     def found(self) -> str | None:
         """The program's path; ``None`` when it is not installed or there is none to install."""
 
-    def process(self, broker: Broker, place: BrokerPlace) -> dict[str, Any] | None:
+    def process(self, broker: BrokerSettings, place: BrokerPlace) -> dict[str, Any] | None:
         """What to start, as the plan's ``BrokerProcess``; ``None`` for a broker that runs already.
 
         ``{directory}`` in commands and texts stands for the broker's private directory.

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from mqttlab.brokers.adapter import BrokerPlace
-
-if TYPE_CHECKING:
-    from mqttlab.scenario.model import Broker
+from mqttlab.brokers.adapter import BrokerPlace, BrokerSettings
 
 
 class External:
@@ -19,5 +16,5 @@ class External:
     def found(self) -> str | None:
         return None
 
-    def process(self, broker: Broker, place: BrokerPlace) -> dict[str, Any] | None:
+    def process(self, broker: BrokerSettings, place: BrokerPlace) -> dict[str, Any] | None:
         return None

@@ -6,12 +6,9 @@ import re
 import shutil
 import subprocess
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from mqttlab.brokers.adapter import BrokerPlace
-
-if TYPE_CHECKING:
-    from mqttlab.scenario.model import Broker
+from mqttlab.brokers.adapter import BrokerPlace, BrokerSettings
 
 S = 10**9
 # Debian puts daemons where a user's PATH does not look.
@@ -28,7 +25,7 @@ class Mosquitto:
         program = self.found()
         return "" if program is None else _version(program)
 
-    def process(self, broker: Broker, place: BrokerPlace) -> dict[str, Any] | None:
+    def process(self, broker: BrokerSettings, place: BrokerPlace) -> dict[str, Any] | None:
         return {
             "command": [self.found() or "mosquitto", "-c", "{directory}/mosquitto.conf"],
             "files": [{"name": "mosquitto.conf", "text": configuration(broker, place)}],
@@ -36,7 +33,7 @@ class Mosquitto:
         }
 
 
-def configuration(broker: Broker, place: BrokerPlace) -> str:
+def configuration(broker: BrokerSettings, place: BrokerPlace) -> str:
     """The text of ``mosquitto.conf``."""
     lines = [
         "per_listener_settings false",

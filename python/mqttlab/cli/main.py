@@ -21,7 +21,7 @@ from rich.table import Table
 from mqttlab import __version__
 from mqttlab.brokers import ADAPTERS
 from mqttlab.cli.doctor import show_doctor
-from mqttlab.cli.problems import Commands, existing_directory, writable_directory, writable_file
+from mqttlab.cli.problems import Commands, existing_directory, nearest, writable_directory, writable_file
 from mqttlab.cli.progress import RunProgress
 from mqttlab.cli.space import need_room
 from mqttlab.cli.status import status_of, worst
@@ -29,7 +29,7 @@ from mqttlab.errors import UsageError
 from mqttlab.networks import MODELS, PLACEMENTS, PROFILES, implied, place
 from mqttlab.networks.link import LinkDirection
 from mqttlab.recording import Recording
-from mqttlab.runs import Outcome, list_runs, perform, take_directory
+from mqttlab.runs import Job, LocalPool, Outcome, list_runs, take_directory
 from mqttlab.scenario import Scenario, ScenarioError, compile_plan, load, unusual
 
 
@@ -73,7 +73,7 @@ def main() -> None:
       mqttlab report runs/demo-...          table and HTML page from a recording
       mqttlab explain runs/demo-...         where the slowest message's time went, frame by frame
       mqttlab compare runs/a runs/b         two runs side by side
-      mqttlab study studies/perez2005       a published experiment, rerun
+      mqttlab study perez2005               a published experiment, rerun
       mqttlab calibrate runs/demo-...       the broker's service time, for the simulator
       mqttlab doctor                        what this machine can do
     """
@@ -96,7 +96,7 @@ def check(scenario: Path, settings: tuple[str, ...], backend: str | None, show_p
     """
     overrides = _overrides(settings, backend)
     loaded = load(scenario, overrides)
-    plan = compile_plan(loaded, Path("runs") / loaded.name)
+    plan = compile_plan(loaded)
     if show_plan:
         click.echo(json.dumps(plan, indent=2))
         return
@@ -162,7 +162,11 @@ def _one_run(loaded: Scenario, directory: Path, repetition: int) -> Outcome:
     console = Console(stderr=True)
     title = loaded.name if loaded.repetitions == 1 else f"{loaded.name} {repetition + 1}/{loaded.repetitions}"
     with RunProgress(console, title) as progress:
-        return perform(compile_plan(loaded, directory, repetition), progress.observe)
+        job = Job(compile_plan(loaded, repetition), directory)
+        with LocalPool(lambda _, outcome: outcome, jobs=1, observe=lambda _, line: progress.observe(line)) as pool:
+            pool.submit(job)
+            [finished] = pool.results()
+    return finished.result()
 
 
 def _report_run(outcome: Outcome, html: bool) -> None:
@@ -295,35 +299,38 @@ def export(run: Path, csv_directory: Path | None, workbook: Path | None) -> None
 
 
 @main.command()
-@click.argument("study", type=click.Path(path_type=Path))
+@click.argument("study")
 @click.option("--quick", is_flag=True,
               help="Simulate fewer messages: seconds instead of minutes, with less accurate means.")
 @click.option("--table", "tables", multiple=True, metavar="TABLE", help="Only this table, such as 5.4; repeatable.")
 @click.option("--jobs", type=click.IntRange(1), help="Number of simulations at once  [default: one per processor]")
 @click.option("--out", type=click.Path(path_type=Path), help="Write tables and claims into this file, as Markdown.")
-def study(study: Path, quick: bool, tables: tuple[str, ...], jobs: int | None, out: Path | None) -> None:
-    """Rerun the published experiment STUDY and put its values and claims beside ours.
+def study(study: str, quick: bool, tables: tuple[str, ...], jobs: int | None, out: Path | None) -> None:
+    """Rerun the published experiment STUDY and put its values and claims beside ours; list says which there are.
 
     \b
-      mqttlab study studies/perez2005 --quick
-      mqttlab study studies/perez2005 --table 5.17 --table 5.18
-      mqttlab study studies/andersen2021 --out andersen2021.md
+      mqttlab study list
+      mqttlab study perez2005 --quick
+      mqttlab study perez2005 --table 5.17 --table 5.18
+      mqttlab study andersen2021 --out andersen2021.md
     """
-    from mqttlab.cli.study import run_study
-    from mqttlab.studies.catalogue import STUDIES
+    from mqttlab.cli.study import list_studies, run_study
+    from mqttlab.studies.catalogue import known
 
-    published = study / "published"
-    name = study.resolve().name
-    if not (published / "claims.toml").is_file():
-        raise UsageError(f"{study} is not a study: it has no published/claims.toml; try studies/perez2005")
-    if name not in STUDIES:
-        raise UsageError(f"{study} cannot be rerun; known: {', '.join(STUDIES)}")
+    studies = known()
+    if study == "list":
+        Console().print(list_studies(studies.values()))
+        return
+    # `studies/perez2005`, as it was written when studies were directories, still names one.
+    found = studies.get(Path(study).name)
+    if found is None:
+        raise UsageError(f"unknown study {study!r}; {nearest(study, list(studies))}")
     if out is not None:
         writable_file(out, "--out")
     console = Console()
     if not console.is_terminal:
         console.width = max(console.width, 160)
-    text = run_study(STUDIES[name], published, console, quick=quick, tables=tables, jobs=jobs)
+    text = run_study(found, console, quick=quick, tables=tables, jobs=jobs)
     if out is not None:
         out.write_text(text, encoding="utf-8")
 

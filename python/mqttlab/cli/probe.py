@@ -63,8 +63,8 @@ def _plan(target: str) -> dict[str, Any]:
             "networks": [{"between": ["client", "broker"], "model": target}],
             "groups": [{"name": "client", "host": "client", "subscribe": [{"filter": "t"}]}],
         }
-        return compile_plan(parse_values(values), Path("probe"))
+        return compile_plan(parse_values(values))
     if Path(target).suffix == ".toml" or Path(target).exists():
-        return compile_plan(load(Path(target), {"backend": "live"}), Path("probe"))
+        return compile_plan(load(Path(target), {"backend": "live"}))
     raise UsageError(f"--probe {target}: there is no such network model or scenario file; "
                      f"{nearest(target, list(MODELS))}")

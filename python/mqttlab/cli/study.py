@@ -4,36 +4,52 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from mqttlab.errors import UsageError
 from mqttlab.studies import Cell, Comparison, Study, simulate
+from mqttlab.studies.claims import claims_of
 from mqttlab.studies.table import INFINITE, fits
 
 VERDICTS = {True: "[green]holds[/]", False: "[bold yellow]does not hold[/]", None: "not decided"}
 FIT_COLUMNS = ("table", "values", "median ratio", "within 10 %", "within 25 %")
 
 
-def run_study(study: Study, directory: Path, console: Console, *, quick: bool, tables: Sequence[str],
-              jobs: int | None) -> str:
+def list_studies(studies: Iterable[Study]) -> Table:
+    """The studies, a row each."""
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("name", no_wrap=True)
+    for column in ("scenarios", "claims"):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("published as", overflow="fold")
+    for study in studies:
+        scenarios = {case.name for case in study.cases(study.published, ())}
+        table.add_row(study.name, str(len(scenarios)), str(len(claims_of(study.published))), study.title)
+    return table
+
+
+def run_study(study: Study, console: Console, *, quick: bool, tables: Sequence[str], jobs: int | None) -> str:
     """Rerun a study, print its tables and claims, and return them as Markdown.
 
     Args:
         study: what to rerun.
-        directory: where its published values are (``studies/<name>/published``).
         quick: the study's shorter effort.
         tables: only these tables, such as ``5.4``; all, and the claims, when empty.
         jobs: simulations at once.
     """
+    directory = study.published
+    if not study.cases(directory, ()):
+        raise UsageError(f"{study.name} has no scenarios yet; its published values are in {directory}")
     for table in tables:
         if not study.cases(directory, [table]):
             known = [name for name in _numbers(directory) if study.cases(directory, [name])]
-            raise UsageError(f"--table {table}: {directory.parent.name} has no such table; known: {', '.join(known)}")
+            raise UsageError(f"--table {table}: {study.name} has no such table; known: {', '.join(known)}")
     effort = study.quick if quick else study.thorough
     scenarios = {case.name: case.scenario(effort) for case in study.cases(directory, tables)}
     began = time.monotonic()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from mqttlab.runs.engine import is_being_written
+from mqttlab.engine import is_being_written
 
 
 @dataclass(frozen=True, kw_only=True)

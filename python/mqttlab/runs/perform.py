@@ -1,7 +1,7 @@
 """One run of the engine: the plan goes in, progress comes out, and it ends whatever happens.
 
 The engine ends itself when nobody reads its standard output any more, so that killing this program leaves nothing
-behind. Signals are passed on (:mod:`mqttlab.runs.interruption`); what was recorded is kept.
+behind. Signals are passed on (:mod:`mqttlab.engine.interruption`); what was recorded is kept.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mqttlab.runs.engine import EngineError, engine_path, recover
-from mqttlab.runs.interruption import Interrupted, Interruption
+from mqttlab.engine import EngineError, Interrupted, Interruption, engine_path, recover
+from mqttlab.runs.job import Job
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,12 +31,12 @@ class Outcome:
 
 
 def perform(
-    plan: dict[str, Any], observe: Callable[[dict[str, Any]], None], interruption: Interruption | None = None
+    job: Job, observe: Callable[[dict[str, Any]], None], interruption: Interruption | None = None
 ) -> Outcome:
-    """Run a plan and wait for its end.
+    """Perform a job and wait for its end.
 
     Args:
-        plan: as :func:`mqttlab.scenario.compile_plan` makes it.
+        job: what to run, and where.
         observe: called with each of the engine's progress lines (the engine's ``Progress``).
         interruption: what ends this run; signals alone when left out. Several runs may share one.
 
@@ -48,13 +48,11 @@ def perform(
     with interruption.heard():
         if interruption.asked is not None:
             raise Interrupted(f"stopped by {interruption.asked.name}")
-        return _perform(plan, observe, interruption)
+        return _perform(job, observe, interruption)
 
 
-def _perform(
-    plan: dict[str, Any], observe: Callable[[dict[str, Any]], None], interruption: Interruption
-) -> Outcome:
-    directory = Path(plan["directory"])
+def _perform(job: Job, observe: Callable[[dict[str, Any]], None], interruption: Interruption) -> Outcome:
+    directory = job.directory
     directory.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile("w+", encoding="utf-8") as complaints:
         engine = subprocess.Popen(
@@ -63,7 +61,7 @@ def _perform(
             start_new_session=True,
         )
         with interruption.telling(engine):
-            last, warnings = _follow(engine, json.dumps(plan), observe)
+            last, warnings = _follow(engine, job.text, observe)
             code = engine.wait()
         complaints.seek(0)
         words = complaints.read().strip()
@@ -75,12 +73,12 @@ def _perform(
 
 
 def _follow(
-    engine: subprocess.Popen[str], plan: str, observe: Callable[[dict[str, Any]], None]
+    engine: subprocess.Popen[str], text: str, observe: Callable[[dict[str, Any]], None]
 ) -> tuple[dict[str, Any] | None, list[str]]:
     assert engine.stdin is not None
     assert engine.stdout is not None
     with contextlib.suppress(BrokenPipeError):
-        engine.stdin.write(plan)
+        engine.stdin.write(text)
         engine.stdin.close()
     last: dict[str, Any] | None = None
     warnings: list[str] = []

@@ -11,11 +11,9 @@ from mqttlab.brokers import ADAPTERS
 from mqttlab.networks import MODELS, PROFILES
 from mqttlab.networks.link import LinkDirection
 from mqttlab.quantity import shown
-from mqttlab.scenario.load import Location
+from mqttlab.scenario.location import Location, Problem
 from mqttlab.scenario.model import Group, Mqtt, Scenario
 from mqttlab.scenario.topics import FILTER_PLACEHOLDERS, placeholders
-
-Problem = tuple[Location, str]
 
 # The engine has the same bounds (crates/plan, bounds.rs): recordings number hosts in 16 bits, and each client and each
 # topic takes memory before the run starts.

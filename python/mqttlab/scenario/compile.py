@@ -7,7 +7,6 @@ is made here.
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path
 from typing import Any
 
 from mqttlab.brokers import ADAPTERS, BrokerPlace
@@ -23,12 +22,11 @@ KIND_OF_NETWORK = {"emulated": "emulated", "direct": "veth", "veth": "veth", "lo
 FIRST_ADDRESS = (10 << 24) + (77 << 16) + 1
 
 
-def compile_plan(scenario: Scenario, directory: Path, repetition: int = 0) -> dict[str, Any]:
+def compile_plan(scenario: Scenario, repetition: int = 0) -> dict[str, Any]:
     """The plan of one repetition, as the JSON object that the engine reads.
 
     Args:
         scenario: as loaded and checked.
-        directory: where the recording will be written.
         repetition: from 0; each has a seed of its own.
     """
     hosts = _Hosts(scenario)
@@ -39,7 +37,6 @@ def compile_plan(scenario: Scenario, directory: Path, repetition: int = 0) -> di
         "backend": scenario.backend,
         "seed": repetition_seed(scenario.seed, repetition),
         "repetition": repetition,
-        "directory": str(directory),
         "phases": {
             "connect_timeout_ns": scenario.phases.connect_timeout,
             "warm_up_ns": scenario.phases.warm_up,

@@ -19,9 +19,10 @@ from pydantic import BaseModel, ValidationError
 
 from mqttlab.errors import MqttlabError
 from mqttlab.quantity import shown
+from mqttlab.scenario.check import contradictions
+from mqttlab.scenario.location import Location
 from mqttlab.scenario.model import Scenario
-
-Location = tuple[int | str, ...]
+from mqttlab.scenario.unusual import unusual as find_unusual
 
 NAME = "1 to 40 letters, digits, `_`, `.` or `-`, the first a letter or digit"
 # What pydantic calls a mistake, and what the field must be instead.
@@ -111,7 +112,7 @@ def parse_values(
         raise ScenarioError([_problem(values, _Source(name, text, replaced), detail) for detail in error.errors()]
                             ) from error
     source = _Source(name, text, replaced)
-    problems = [source.at(location) + problem for location, problem in _contradictions(scenario)]
+    problems = [source.at(location) + problem for location, problem in contradictions(scenario)]
     if problems:
         raise ScenarioError(problems)
     return scenario
@@ -288,15 +289,5 @@ def unusual(
     scenario: Scenario, name: str = "scenario", text: str = "", replaced: Collection[str] = (),
 ) -> list[str]:
     """What is unusual in a scenario, one line each, as problems are written."""
-    # Imported late, as below.
-    from mqttlab.scenario.unusual import unusual as find
-
     source = _Source(name, text, replaced)
-    return [source.at(location) + problem for location, problem in find(scenario)]
-
-
-def _contradictions(scenario: Scenario) -> list[tuple[Location, str]]:
-    # Imported late: the checks look up named models, which are made of this package's links.
-    from mqttlab.scenario.check import contradictions
-
-    return contradictions(scenario)
+    return [source.at(location) + problem for location, problem in find_unusual(scenario)]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mqttlab.quantity import shown
-from mqttlab.scenario.check import Problem, links
+from mqttlab.scenario.check import links
 from mqttlab.scenario.estimate import RATE_SEEN, Load, estimate, per_second
-from mqttlab.scenario.load import Location
+from mqttlab.scenario.location import Location, Problem
 from mqttlab.scenario.model import Scenario
 from mqttlab.scenario.topics import may_match
 

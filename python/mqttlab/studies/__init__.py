@@ -1,7 +1,14 @@
-"""Published experiments that can be rerun: their scenarios, their published values, their claims.
+"""Published experiments that can be rerun, each a package of this one, with its data.
 
 A study turns each printed cell into a scenario, simulates every scenario once, and puts published and simulated values
-side by side. The published values are files in ``studies/<name>/published``.
+side by side. Its package has
+
+- ``STUDY``, a :class:`Study`, in ``__init__.py``;
+- ``experiment.py``, the scenarios and what is measured of them, and ``judges.py``, which decide its claims;
+- ``published/``, the printed values and ``claims.toml``;
+- ``scenarios/``, where its scenarios are files; ``README.md``, the readings chosen; ``results.md``, both sides.
+
+A new study is a new package; :mod:`mqttlab.studies.catalogue` finds it.
 """
 
 from mqttlab.studies.simulate import Simulations, simulate

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import signal
 import tempfile
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, TypeVar
 
 from mqttlab.recording import Recording
-from mqttlab.runs import EngineError, Interrupted, Interruption, perform
+from mqttlab.runs import EngineError, Interrupted, Job, LocalPool, Outcome
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
 
@@ -40,39 +37,34 @@ def simulate(
         EngineError: a simulation did not complete; those that run are ended, those that wait are not begun.
         Interrupted: Ctrl-C, SIGTERM or SIGHUP; likewise.
     """
-    interruption = Interruption()
-    results: dict[str, T] = {}
-    with tempfile.TemporaryDirectory(prefix="mqttlab-study-") as scratch, interruption.heard(), \
-            ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
-        pending = {
-            pool.submit(_one, values, Path(scratch) / str(number), measure, interruption): name
-            for number, (name, values) in enumerate(scenarios.items())
-        }
+
+    def keep(job: Job, outcome: Outcome) -> T:
         try:
-            for done in as_completed(pending):
-                name = pending[done]
-                results[name] = done.result()
+            if outcome.verdict != "complete":
+                raise EngineError(f"{job.plan['name']} could not be simulated to its end: {outcome.reason}")
+            return measure(Recording.open(outcome.directory))
+        finally:
+            shutil.rmtree(outcome.directory, ignore_errors=True)
+
+    results: dict[str, T] = {}
+    names: dict[str, str] = {}
+    with tempfile.TemporaryDirectory(prefix="mqttlab-study-") as scratch, LocalPool(keep, jobs=jobs) as pool:
+        for name, values in scenarios.items():
+            job = Job(_plan(values), Path(scratch, str(len(names))))
+            names[job.identifier] = name
+            pool.submit(job)
+        try:
+            for finished in pool.results():
+                name = names[finished.job.identifier]
+                results[name] = finished.result()
                 progress(name)
-        except BaseException:
-            # Leaving the pool waits for its threads, and they wait for their engines, whose recordings nobody wants.
-            asked = interruption.asked
-            pool.shutdown(wait=False, cancel_futures=True)
-            interruption.end(signal.SIGTERM)
-            if asked is not None:
-                raise Interrupted(f"the study was stopped by {asked.name} when {len(results)} of {len(scenarios)} "
+        except Exception:
+            if pool.asked is not None:
+                raise Interrupted(f"the study was stopped by {pool.asked.name} when {len(results)} of {len(scenarios)} "
                                   "simulations were done") from None
             raise
     return {name: results[name] for name in scenarios}
 
 
-def _one(
-    values: dict[str, Any], directory: Path, measure: Callable[[Recording], T], interruption: Interruption
-) -> T:
-    scenario = parse_values({**values, "backend": "sim"}, json.dumps(values.get("name", "scenario")))
-    outcome = perform(compile_plan(scenario, directory), lambda event: None, interruption)
-    if outcome.verdict != "complete":
-        raise EngineError(f"{scenario.name} could not be simulated to its end: {outcome.reason}")
-    try:
-        return measure(Recording.open(directory))
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
+def _plan(values: dict[str, Any]) -> dict[str, Any]:
+    return compile_plan(parse_values({**values, "backend": "sim"}, json.dumps(values.get("name", "scenario"))))

@@ -28,9 +28,13 @@ class Case(Protocol):
 class Study:
     """A published experiment.
 
-    The directory that its functions take is where its published values are: ``studies/<name>/published``.
+    The directory that its functions take is where its published values are: :attr:`published`.
     """
 
+    title: str
+    """Who published what, and when."""
+    directory: Path
+    """Its package, which has its data."""
     thorough: Any
     """How long to simulate, in the study's own words."""
     quick: Any
@@ -43,3 +47,13 @@ class Study:
     """Published and simulated values, of those scenarios that have a result."""
     claims: Callable[[Path, Mapping[str, Any]], Sequence[Comparison]]
     """Every claim with its verdict, when every scenario has a result."""
+
+    @property
+    def name(self) -> str:
+        """As the command line has it."""
+        return self.directory.name
+
+    @property
+    def published(self) -> Path:
+        """Where the printed values and ``claims.toml`` are."""
+        return self.directory / "published"

@@ -1,6 +1,6 @@
 """E. P. Andersen, Creating an Analysis Tool for Testing and Evaluating the MQTT Protocol, 2021: its ten scenarios.
 
-What is simulated are the files in ``scenarios/andersen2021``, at full length. Readings chosen where the study leaves
+What is simulated are the files in ``scenarios``, at full length. Readings chosen where the study leaves
 something open:
 
 - Its clients publish in step, QoS 0 first and QoS 2 last: on NATO Narrowband that makes mean delays of 2.0, 4.2 and
@@ -102,7 +102,7 @@ def cases(directory: Path, tables: Sequence[str]) -> list[Case]:
     printed = pl.concat([_published(directory, name).select("table", "network", "payload")
                          for name in (NETWORK_TABLES, APPLICATION_TABLES)])
     wanted = printed.filter(pl.col("table").is_in(list(tables))) if tables else printed
-    scenarios = directory.resolve().parents[2] / "scenarios" / directory.resolve().parent.name
+    scenarios = directory.parent / "scenarios"
     names = dict.fromkeys(case_name(row["network"], row["payload"]) for row in wanted.iter_rows(named=True))
     return [Case(file=scenarios / f"{name}.toml") for name in names]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from mqttlab.studies.claims import Verdict, judged
-from mqttlab.studies.perez2005 import (
+from mqttlab.studies.perez2005.experiment import (
     BURSTY,
     Case,
     Ethernet,

@@ -35,6 +35,7 @@ class Interruption:
 
     def __init__(self) -> None:
         self._engines: set[subprocess.Popen[str]] = set()
+        self._others: set[Interruption] = set()
         self._asked: signal.Signals | None = None
 
     @property
@@ -76,11 +77,24 @@ class Interruption:
                     engine.kill()
                     engine.wait()
 
+    @contextlib.contextmanager
+    def passing_on(self, other: Interruption) -> Iterator[None]:
+        """Pass the request for the end on to ``other`` meanwhile, which ends engines of its own, or none."""
+        self._others.add(other)
+        if self._asked is not None and other.asked is None:
+            other.end(self._asked)
+        try:
+            yield
+        finally:
+            self._others.discard(other)
+
     def end(self, number: signal.Signals) -> None:
-        """Ask for the end; for the second time, insist on it."""
+        """Ask for the end; for the second time, insist on it. From any thread."""
         first, self._asked = self._asked is None, self._asked or number
         for engine in list(self._engines):
             _send(engine, number if first else signal.SIGKILL)
+        for other in list(self._others):
+            other.end(number)
         if first:
             reminder = threading.Timer(GRACE_S, self.end, [number])
             reminder.daemon = True

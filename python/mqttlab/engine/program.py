@@ -14,8 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
+from mqttlab.engine.interruption import Interrupted, Interruption
 from mqttlab.errors import MqttlabError
-from mqttlab.runs.interruption import Interrupted, Interruption
 
 PROGRAM = "mqttlab-engine"
 
@@ -72,7 +72,9 @@ def probe(plan: dict[str, Any], seconds: int, observe: Callable[[dict[str, Any]]
         EngineError: namespaces or devices cannot be made here.
         Interrupted: Ctrl-C, SIGTERM or SIGHUP.
     """
-    return _watched(["probe", "--seconds", str(seconds)], json.dumps(plan), observe)
+    # A plan that is only looked at needs a directory as well.
+    text = json.dumps({**plan, "directory": "probe"})
+    return _watched(["probe", "--seconds", str(seconds)], text, observe)
 
 
 def measure(seconds: float, observe: Callable[[dict[str, Any]], None]) -> dict[str, Any]:

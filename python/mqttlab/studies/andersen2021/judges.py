@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
-from mqttlab.studies.andersen2021 import (
+from mqttlab.studies.andersen2021.experiment import (
     PAYLOADS,
     Application,
     Measured,

@@ -1,0 +1,36 @@
+"""The engine's program: where it is, its small commands, and how engines that run are told to end.
+
+Runs of plans are in :mod:`mqttlab.runs`; this package is below it and below :mod:`mqttlab.recording`, which lets the
+engine finish what a killed run has left.
+
+Exceptions:
+    EngineError: the engine is not there, or refused what it was given.
+    Interrupted: the end was asked for before there was anything to keep.
+"""
+
+from mqttlab.engine.interruption import Interrupted, Interruption
+from mqttlab.engine.program import (
+    EngineError,
+    MachineError,
+    doctor,
+    engine_path,
+    is_being_written,
+    measure,
+    probe,
+    recover,
+    snapshot,
+)
+
+__all__ = [
+    "EngineError",
+    "Interrupted",
+    "Interruption",
+    "MachineError",
+    "doctor",
+    "engine_path",
+    "is_being_written",
+    "measure",
+    "probe",
+    "recover",
+    "snapshot",
+]

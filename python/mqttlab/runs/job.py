@@ -1,0 +1,40 @@
+"""A job: one run that is to be made.
+
+The plan says what is run and nothing of where; the same plan in another directory leaves the same recording. The
+identifier names the job from before it is begun, for whoever queues, watches or cancels it.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+# Crockford's base 32: no I, L, O or U.
+LETTERS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+
+def ulid() -> str:
+    """A new identifier: 48 bits of milliseconds since 1970, then 80 random bits, as 26 letters that sort by time."""
+    value = (time.time_ns() // 1_000_000) << 80 | secrets.randbits(80)
+    return "".join(LETTERS[value >> shift & 31] for shift in range(125, -1, -5))
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run to be made: what, where, and under which name."""
+
+    plan: dict[str, Any]
+    """As :func:`mqttlab.scenario.compile_plan` makes it."""
+    directory: Path
+    """Where the recording will be written."""
+    identifier: str = field(default_factory=ulid)
+    """A ULID."""
+
+    @property
+    def text(self) -> str:
+        """What the engine reads on its standard input."""
+        return json.dumps({**self.plan, "directory": str(self.directory)})

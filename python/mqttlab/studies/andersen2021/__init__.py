@@ -1,0 +1,22 @@
+"""E. P. Andersen, Creating an Analysis Tool for Testing and Evaluating the MQTT Protocol, 2021.
+
+Rerun, with tables and claims beside ours.
+"""
+
+from pathlib import Path
+
+from mqttlab.studies.andersen2021 import experiment, judges
+from mqttlab.studies.study import Study
+
+STUDY = Study(
+    title="E. P. Andersen, Creating an Analysis Tool for Testing and Evaluating the MQTT Protocol, 2021",
+    directory=Path(__file__).parent,
+    thorough=experiment.THOROUGH,
+    quick=experiment.QUICK,
+    cases=experiment.cases,
+    measure=experiment.measure,
+    compare=experiment.compare,
+    claims=judges.evaluate,
+)
+
+__all__ = ["STUDY"]

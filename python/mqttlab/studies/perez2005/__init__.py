@@ -1,0 +1,22 @@
+"""J. Perez, MQTT Performance Analysis with OMNeT++, 2005.
+
+Rerun, with tables and claims beside ours.
+"""
+
+from pathlib import Path
+
+from mqttlab.studies.perez2005 import experiment, judges
+from mqttlab.studies.study import Study
+
+STUDY = Study(
+    title="J. Perez, MQTT Performance Analysis with OMNeT++, 2005",
+    directory=Path(__file__).parent,
+    thorough=experiment.THOROUGH,
+    quick=experiment.QUICK,
+    cases=judges.cases,
+    measure=experiment.measure,
+    compare=experiment.compare,
+    claims=judges.evaluate,
+)
+
+__all__ = ["STUDY"]
