@@ -24,12 +24,13 @@ KINDS = kinds()
 # What no pair of a live and a simulated run can turn, and why.
 LEFT_OUT = {
     "name": "every kind has its own",
+    "hosts.forwards": "what takes time are its networks' links; tests/python/test_radio_live.py compares them",
     "description": "words",
     "seed": "every run has one",
     "backend": "that is what is compared",
     "repetitions": "the seeds are",
     "phases": "the same for all",
-    "radio": "only simulated",
+    "radio": "one machine in both; tests/python/test_radio_live.py compares it",
     "recording": "not what is measured",
     "live": "how a live run is performed",
     "sim": "how a simulation is performed",

@@ -18,7 +18,7 @@ CRATES = {
     "net": {"units"},
     "tcp": {"units"},
     "plan": {"units", "net", "mqtt", "tcp"},
-    "recording": {"units"},
+    "recording": {"units", "net"},
     "capture": {"units", "mqtt", "recording"},
     "live": {"units", "mqtt", "net", "plan", "recording"},
     "sim": {"units", "mqtt", "net", "tcp", "plan", "recording"},

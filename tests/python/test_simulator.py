@@ -288,7 +288,7 @@ def test_attribution_and_reports_read_a_simulated_run_like_any_other(tmp_path: P
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"backend": "live", "networks": [], "radio": {}}, "can only be simulated"),
+        ({"hosts": {"broker": {"forwards": True}}}, "cannot run on a router"),
         ({"radio": {}}, "cannot be used together"),
         ({"networks": [], "radio": {"access_point": True}}, "needs a [trunk]"),
         ({"networks": [], "radio": {"positions": [["0 m", "0 m"]]}}, "but there are 3 hosts"),

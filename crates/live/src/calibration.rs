@@ -57,13 +57,8 @@ impl Bench {
         sender.connect(receiver.local_addr()?)?;
         stamp(&receiver)?;
         receiver.set_read_timeout(Some(time::Duration::from_secs(5)))?;
-        let wiring = Wiring {
-            addresses: ADDRESSES.to_vec(),
-            broker_host: 1,
-            links: vec![link],
-            paths: vec![PathPlan { from: 0, to: 1, hops: vec![Hop::Link(0)] }],
-            seed: Seed(0),
-        };
+        let paths = vec![PathPlan { from: 0, to: 1, hops: vec![Hop::Link(0)] }];
+        let wiring = Wiring::of_pair(ADDRESSES, vec![link], paths, Seed(0));
         let clock = Clock::start();
         let emulator = Emulator::start(Setting { ports, wiring, compensation, clock, priority, sink: None })?;
         Ok(Bench { emulator, sender, receiver })

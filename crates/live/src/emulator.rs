@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 
+use mqttlab_net::radio::StationReport;
 use mqttlab_recording::{Frame, Sink};
 use mqttlab_units::{Duration, Instant};
 
@@ -46,7 +47,15 @@ pub struct Setting {
 pub struct Emulator {
     shared: Arc<Shared>,
     waker: Waker,
-    thread: JoinHandle<io::Result<Vec<Port>>>,
+    thread: JoinHandle<io::Result<Stopped>>,
+}
+
+/// What is left of an emulator.
+pub struct Stopped {
+    /// Each host's port.
+    pub ports: Vec<Port>,
+    /// What each radio has done.
+    pub stations: Vec<StationReport>,
 }
 
 /// What the emulator counts.
@@ -84,7 +93,7 @@ impl Emulator {
             // SAFETY: gettid takes nothing.
             driver.shared.thread.store(unsafe { libc::gettid() }, Relaxed);
             let _ = driver.priority.apply();
-            driver.run().map(|()| driver.ports)
+            driver.run().map(|()| driver.end())
         })?;
         Ok(Emulator { shared, waker, thread })
     }
@@ -99,14 +108,14 @@ impl Emulator {
         self.thread.is_finished()
     }
 
-    /// Stops it and gives the ports back. Frames under way are gone.
+    /// Stops it. Frames under way are gone.
     ///
     /// # Errors
     /// The error that it ended with.
     ///
     /// # Panics
     /// When its thread did.
-    pub fn stop(self) -> io::Result<Vec<Port>> {
+    pub fn stop(self) -> io::Result<Stopped> {
         self.waker.wake();
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
@@ -139,7 +148,7 @@ impl Witness for Recording {
 impl Driver {
     fn new(setting: Setting, shared: Arc<Shared>, poller: Poller) -> Driver {
         Driver {
-            wire: Wire::new(&setting.wiring, setting.compensation),
+            wire: Wire::new(setting.wiring, setting.compensation),
             ports: setting.ports,
             clock: setting.clock,
             priority: setting.priority,
@@ -175,6 +184,10 @@ impl Driver {
         }
     }
 
+    fn end(self) -> Stopped {
+        Stopped { stations: self.wire.stations(self.clock.now()), ports: self.ports }
+    }
+
     fn time_to_sleep(&self, now: Instant) -> Duration {
         let next = self.wire.next_deadline().map(|due| due.checked_since(now).unwrap_or(Duration::ZERO));
         next.map_or(IDLE, |length| length.saturating_sub(self.margin)).min(IDLE)
@@ -194,7 +207,7 @@ impl Driver {
             let now = self.clock.now();
             // What is due before this frame comes to the links before it.
             self.deliver(now);
-            self.wire.arrive(now, from, &self.buffer[..length], &mut self.recorder);
+            self.wire.arrive(now, from, &self.buffer[..length]);
         }
         Ok(())
     }

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use mqttlab_net::radio::StationReport;
 use mqttlab_plan::{Plan, Progress, Verdict};
 use mqttlab_recording::{Layout, RunFacts};
 use mqttlab_units::Duration;
@@ -39,6 +40,8 @@ pub struct Witnessed {
     pub emulator: Option<Arc<emulator::Shared>>,
     /// Frames that never reached the emulated links.
     pub ring_drops: u64,
+    /// What each radio did; empty without a radio channel.
+    pub stations: Vec<StationReport>,
     /// What was seen of clients on the broker's host, where somebody looked.
     pub loopback: Option<loopback::Seen>,
     /// When clients published, once that was known.
@@ -70,6 +73,7 @@ impl Witnessed {
             tcp,
             emulator: None,
             ring_drops: 0,
+            stations: Vec::new(),
             loopback: None,
             schedule: None,
             probe: None,
@@ -146,11 +150,12 @@ pub fn facts(plan: &Plan, witnessed: &Witnessed, warnings: &[String], recorder_s
         ("network", json!(plan.network.description)),
         ("probe", json!(witnessed.probe)),
     ];
+    let stations = (!witnessed.stations.is_empty()).then(|| ("stations", json!(witnessed.stations)));
     RunFacts {
         versions: versions(plan),
         warnings: warnings.to_vec(),
         validity: validity::verdict(&evidence, validity::limit(&plan.network.links)),
-        details: details.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+        details: details.into_iter().chain(stations).map(|(name, value)| (name.to_owned(), value)).collect(),
     }
 }
 

@@ -28,7 +28,7 @@ use crate::control::{Control, Schedule};
 use crate::control_timer::ControlTimer;
 use crate::directory::Directory;
 use crate::drops;
-use crate::emulator::{Emulator, Setting};
+use crate::emulator::{Emulator, Setting, Stopped};
 use crate::facts::{self, Witnessed};
 use crate::interruption::{Interruption, Watch};
 use crate::limits;
@@ -334,12 +334,15 @@ impl Prepared {
         if let Some(emulator) = running.emulator {
             let thread = emulator.shared().thread.load(Relaxed);
             self.witnessed.note_emulator(&Usage::of_thread(thread), self.control.now().since(running.since));
-            let ports = emulator.stop();
-            let ports = ports.map_err(|error| Interruption::fault("the emulator ended", &error));
-            if let Ok(ports) = &ports {
-                self.witnessed.ring_drops = facts::ring_drops(ports, &self.testbed);
+            match emulator.stop() {
+                Ok(Stopped { ports, stations }) => {
+                    self.witnessed.ring_drops = facts::ring_drops(&ports, &self.testbed);
+                    self.witnessed.stations = stations;
+                }
+                Err(error) => {
+                    announcer.warn(Interruption::fault("the emulator ended", &error).to_string());
+                }
             }
-            ports.map(drop).unwrap_or_else(|fault| announcer.warn(fault.to_string()));
         }
         if let Some(witness) = running.loopback {
             match witness.stop() {

@@ -1,21 +1,23 @@
-//! Frames between hosts: which links they cross, and when they arrive.
+//! Frames between hosts, as bytes: whose frame it is, what crosses what, and what is written down of it.
 //!
 //! ```text
-//!   arrive(at, host, frame) ──► link ──► link ──► … ──► next_deadline() ──► poll(now) ──► the receiving host
+//!   arrive(at, host, bytes) ──► net::Network ──► next_deadline() ──► poll(now) ──► the receiving host
+//!                                    └────────── what became of it on each link or medium ──► rows
 //! ```
 //!
-//! A machine without a clock. A frame's time is taken once, when it arrives; what it meets at every later stage
-//! is worked out from the stage before, not from when somebody looked, so that an emulator that is late does not
-//! stretch the emulated time. Only the last step, the delivery, needs the real clock.
+//! A machine without a clock. What happens to a frame is the [`Network`]'s, which the simulator drives too; this keeps the
+//! frame's bytes meanwhile, and does to them what the network says: flips a bit, copies, drops. A frame's time is taken
+//! once, when it arrives; an emulator that is late does not stretch the emulated time. Only the last step, the delivery,
+//! needs the real clock.
 //!
 //! What it does not model: hosts, and anything but IPv4 from one of the hosts to another.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::net::Ipv4Addr;
 
-use mqttlab_net::{self as net, Fate, Link, LinkSpec, Named};
-use mqttlab_plan::{Hop, PathPlan, Plan};
+use mqttlab_net::radio::{Medium, MediumSpec, StationReport};
+use mqttlab_net::{Delivery as Crossing, Fate, Link, LinkSpec, Network, Output, copy_made_at};
+use mqttlab_plan::{PathPlan, Plan};
 use mqttlab_recording::{Cause, Direction, Frame, FrameFate};
 use mqttlab_units::{Bytes, Duration, Instant, Seed};
 
@@ -30,9 +32,13 @@ pub struct Wiring {
     pub broker_host: usize,
     /// The links.
     pub links: Vec<LinkSpec>,
-    /// The links from one host to another.
+    /// The radio channels.
+    pub media: Vec<MediumSpec>,
+    /// The links and channels from one host to another.
     pub paths: Vec<PathPlan>,
-    /// What the links' random streams are derived from.
+    /// The host of each station, by medium and number.
+    pub stations: BTreeMap<(usize, usize), usize>,
+    /// What the random streams of links and channels are derived from.
     pub seed: Seed,
 }
 
@@ -43,9 +49,17 @@ impl Wiring {
             addresses: plan.hosts.iter().map(|host| host.address).collect(),
             broker_host: plan.broker.host,
             links: plan.network.links.clone(),
+            media: plan.network.media.clone(),
             paths: plan.network.paths.clone(),
+            stations: plan.network.stations(),
             seed: plan.seed,
         }
+    }
+
+    /// Two hosts, the second of them the broker's, with links between them.
+    pub fn of_pair(addresses: [Ipv4Addr; 2], links: Vec<LinkSpec>, paths: Vec<PathPlan>, seed: Seed) -> Wiring {
+        let (media, stations) = Default::default();
+        Wiring { addresses: addresses.to_vec(), broker_host: 1, links, media, paths, stations, seed }
     }
 }
 
@@ -54,7 +68,7 @@ impl Wiring {
 pub struct Delivery {
     /// The receiving host.
     pub host: usize,
-    /// When it should be handed over: its arrival by the links, less the compensation.
+    /// When it should be handed over: its arrival by the network, less the compensation.
     pub due: Instant,
     /// The IP packet.
     pub bytes: Vec<u8>,
@@ -62,110 +76,130 @@ pub struct Delivery {
 
 /// Who is told what became of each frame on each link.
 pub trait Witness {
-    /// A frame has entered a link and its fate there is known.
+    /// A frame has entered a link and its fate there is known; or its fate on a medium is.
     fn frame(&mut self, frame: &Frame, bytes: &[u8]);
 }
 
-/// The links, and the frames on them.
+/// The network, and the bytes of the frames on it.
 pub struct Wire {
-    links: Vec<Link>,
-    paths: Vec<Vec<usize>>,
+    network: Network,
+    paths: Vec<Path>,
     /// Path by sending host and destination address.
-    routes: HashMap<(usize, u32), Route>,
+    routes: HashMap<(usize, u32), usize>,
     broker_host: usize,
-    compensation: Duration,
-    /// When something is to be done with which flight; equal times in the order in which they were made.
-    agenda: BinaryHeap<Reverse<(Instant, u64, usize)>>,
-    flights: Vec<Option<Flight>>,
+    stations: BTreeMap<(usize, usize), usize>,
+    flights: Vec<Flight>,
     free: Vec<usize>,
     /// The memory of frames that are gone.
     spare: Vec<Vec<u8>>,
     naming: Naming,
-    made: u64,
     numbered: u64,
     unrouted: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Route {
-    path: usize,
-    to: usize,
-}
-
-/// A frame under way.
-#[derive(Clone, Debug)]
-struct Flight {
-    bytes: Vec<u8>,
-    number: u64,
-    named: Named,
+struct Path {
     from: usize,
     to: usize,
+    /// Links and media on it.
+    stages: u8,
+}
+
+/// A frame under way, and the copies that links have made of it. Its place is the network's token.
+#[derive(Debug, Default)]
+struct Flight {
     path: usize,
-    /// How many links it has crossed.
-    hop: usize,
+    repetition: Option<u32>,
+    itself: Piece,
+    copies: Vec<Piece>,
+    /// How many of these are under way.
+    outstanding: usize,
+}
+
+/// A frame, or a copy of one.
+#[derive(Debug, Default)]
+struct Piece {
+    /// As the network numbers a frame's copies.
+    copy: u16,
+    /// As the recording numbers frames.
+    number: u64,
+    bytes: Vec<u8>,
 }
 
 impl Wire {
-    /// Links at rest. Deliveries are due `compensation` before their time, because handing a frame over takes
+    /// A network at rest. Deliveries are due `compensation` before their time, because handing a frame over takes
     /// that long.
-    pub fn new(wiring: &Wiring, compensation: Duration) -> Wire {
+    pub fn new(wiring: Wiring, compensation: Duration) -> Wire {
         let seed = wiring.seed.derive("network");
-        let mut routes = HashMap::new();
-        for (path, plan) in wiring.paths.iter().enumerate() {
-            let address = u32::from(wiring.addresses[plan.to]);
-            routes.insert((plan.from, address), Route { path, to: plan.to });
-        }
+        let address = |path: &PathPlan| u32::from(wiring.addresses[path.to]);
+        let routes = wiring.paths.iter().enumerate();
+        let routes = routes.map(|(number, path)| ((path.from, address(path)), number)).collect();
+        let path = |path: &PathPlan| Path { from: path.from, to: path.to, stages: path.hops.len() as u8 };
+        let paths = wiring.paths.iter().map(path).collect();
+        let stages = wiring.paths.iter().map(|path| path.hops.iter().map(|hop| (*hop).into()).collect());
+        let network = Network::with_media(
+            wiring.links.into_iter().map(|spec| Link::new(spec, seed)).collect(),
+            wiring.media.into_iter().map(|spec| Medium::new(spec, seed)).collect(),
+            stages.collect(),
+        );
         Wire {
-            links: wiring.links.iter().map(|spec| Link::new(spec.clone(), seed)).collect(),
-            paths: wiring.paths.iter().map(|path| path.hops.iter().map(link_of).collect()).collect(),
+            network: network.with_handover(compensation),
+            paths,
             routes,
             broker_host: wiring.broker_host,
-            compensation,
-            agenda: BinaryHeap::new(),
+            stations: wiring.stations,
             flights: Vec::new(),
             free: Vec::new(),
             spare: Vec::new(),
             naming: Naming::default(),
-            made: 0,
             numbered: 0,
             unrouted: 0,
         }
     }
 
-    /// A host has sent a frame. `at` must not lie before the `now` of an earlier call of anything.
-    pub fn arrive(&mut self, at: Instant, from: usize, bytes: &[u8], witness: &mut impl Witness) {
-        let route = destination(bytes).and_then(|address| self.routes.get(&(from, address)));
-        let Some(&Route { path, to }) = route else {
+    /// A host has sent a frame. `at` must not lie before the `now` of an earlier call of anything; what became of it is
+    /// told by [`Wire::poll`].
+    pub fn arrive(&mut self, at: Instant, from: usize, bytes: &[u8]) {
+        let path = destination(bytes).and_then(|address| self.routes.get(&(from, address)));
+        let Some(&path) = path else {
             self.unrouted += 1;
             return;
         };
         let number = self.number();
+        let named = self.naming.name(from as u32, bytes, number);
         let mut buffer = self.spare.pop().unwrap_or_default();
         buffer.clear();
         buffer.extend_from_slice(bytes);
-        let named = self.naming.name(from as u32, bytes, number);
-        self.proceed(Flight { bytes: buffer, number, named, from, to, path, hop: 0 }, at, witness);
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.flights.push(Flight::default());
+            self.flights.len() - 1
+        });
+        let flight = &mut self.flights[place];
+        (flight.path, flight.repetition, flight.outstanding) = (path, named.repetition, 1);
+        flight.itself = Piece { copy: 0, number, bytes: buffer };
+        self.network.handle(at, place as u64, named.name, path, Bytes(bytes.len() as u64));
     }
 
     /// The next frame that is due at its receiver; moves everything else that happens until `now` along. To be
     /// asked until it says `None`.
     pub fn poll(&mut self, now: Instant, witness: &mut impl Witness) -> Option<Delivery> {
-        while self.next_deadline().is_some_and(|due| due <= now) {
-            let Reverse((due, _, place)) = self.agenda.pop().expect("it was there a moment ago");
-            let flight = self.flights[place].take().expect("a flight is on the agenda once");
-            self.free.push(place);
-            if flight.hop < self.paths[flight.path].len() {
-                self.proceed(flight, due, witness);
-                continue;
+        loop {
+            match self.network.poll() {
+                Some(Output::Crossed { frame, copy, link, hop, entered, fate }) => {
+                    self.cross((frame as usize, copy), (link, hop), entered, fate, witness);
+                }
+                Some(Output::Arrived { frame, copy, at, .. }) => {
+                    return Some(self.hand_over(frame as usize, copy, at, witness));
+                }
+                None if self.next_deadline().is_some_and(|due| due <= now) => self.network.tick(now),
+                None => return None,
             }
-            return Some(Delivery { host: flight.to, due, bytes: flight.bytes });
         }
-        None
     }
 
-    /// When [`Wire::poll`] has something to do next.
+    /// When [`Wire::poll`], which has said `None`, has something to do next.
     pub fn next_deadline(&self) -> Option<Instant> {
-        self.agenda.peek().map(|next| next.0.0)
+        self.network.next_deadline()
     }
 
     /// Gives the memory of a delivered frame back.
@@ -178,122 +212,145 @@ impl Wire {
         self.unrouted
     }
 
-    /// Sends a flight over its next link; without one, it is handed over at once.
-    fn proceed(&mut self, mut flight: Flight, at: Instant, witness: &mut impl Witness) {
-        let Some(&link) = self.paths[flight.path].get(flight.hop) else {
-            self.record_direct(&flight, at, witness);
-            return self.schedule(flight, at);
+    /// What each radio has done until `now`, which must not lie before that of an earlier call. Frames under way are gone.
+    pub fn stations(mut self, now: Instant) -> Vec<StationReport> {
+        self.network.tick(now);
+        StationReport::all(self.network.media(), &self.stations)
+    }
+
+    /// A piece has met a link or a medium.
+    fn cross(
+        &mut self,
+        (place, copy): (usize, u16),
+        (link, hop): (usize, u16),
+        entered: Instant,
+        fate: Fate,
+        witness: &mut impl Witness,
+    ) {
+        let flight = &self.flights[place];
+        let piece = flight.piece(copy);
+        let size = Bytes(piece.bytes.len() as u64);
+        let mut row = Frame {
+            link: link as u16,
+            hop: hop as u8,
+            hops: self.paths[flight.path].stages,
+            frame_bytes: self.network.frame_size(link, size).0 as u32,
+            ..self.row(flight, piece, entered)
         };
-        let fate = self.links[link].offer(at, Bytes(flight.bytes.len() as u64), flight.named.name);
-        self.record(&flight, link, at, fate, witness);
-        let Fate::Delivered(delivery) = fate else { return self.spare.push(flight.bytes) };
-        flight.hop += 1;
-        if let Some(bit) = delivery.corrupted_bit {
-            flight.bytes[(bit / 8) as usize] ^= 0x80 >> (bit % 8);
+        match fate {
+            Fate::Delivered(crossing) => {
+                row.start = Some(crossing.start);
+                row.sent = Some(crossing.sent);
+                row.delivered = Some(crossing.at);
+                if crossing.corrupted_bit.is_some() {
+                    (row.fate, row.cause) = (FrameFate::Corrupted, Cause::BitError);
+                }
+                witness.frame(&row, &piece.bytes);
+                self.pass_on((place, copy), crossing, row, witness);
+            }
+            Fate::Dropped { cause, air } => {
+                (row.start, row.sent) = air.unzip();
+                (row.fate, row.cause) = (FrameFate::Dropped, cause.into());
+                witness.frame(&row, &piece.bytes);
+                let bytes = self.take(place, copy);
+                self.recycle(bytes);
+            }
         }
-        if let Some(copy_at) = delivery.duplicate_at {
-            let named = Named { name: flight.named.name.copy(), ..flight.named };
-            let copy = Flight { bytes: flight.bytes.clone(), named, number: self.number(), ..flight };
-            self.schedule_arrival(copy, at, copy_at);
-        }
-        self.schedule_arrival(flight, at, delivery.at);
     }
 
-    /// Puts a flight on the agenda for its arrival: at the next link then, at its receiver a little earlier.
-    fn schedule_arrival(&mut self, flight: Flight, now: Instant, at: Instant) {
-        let is_last = flight.hop == self.paths[flight.path].len();
-        let length = at.since(now);
-        let due = if is_last { now + length.saturating_sub(self.compensation) } else { at };
-        self.schedule(flight, due);
+    /// Does to a piece what the link did: flips a bit, and makes a copy of what is left.
+    fn pass_on(
+        &mut self,
+        (place, copy): (usize, u16),
+        crossing: Crossing,
+        row: Frame,
+        witness: &mut impl Witness,
+    ) {
+        let number = self.numbered;
+        let flight = &mut self.flights[place];
+        let piece = flight.piece_mut(copy);
+        if let Some(copy_at) = crossing.duplicate_at {
+            let (delivered, fate, cause) = (Some(copy_at), FrameFate::Duplicated, Cause::None);
+            witness.frame(&Frame { frame: number, delivered, fate, cause, ..row }, &piece.bytes);
+        }
+        if let Some(bit) = crossing.corrupted_bit {
+            piece.bytes[(bit / 8) as usize] ^= 0x80 >> (bit % 8);
+        }
+        if crossing.duplicate_at.is_some() {
+            let bytes = piece.bytes.clone();
+            flight.copies.push(Piece { copy: copy_made_at(copy, row.hop.into()), number, bytes });
+            flight.outstanding += 1;
+            self.numbered += 1;
+        }
     }
 
-    fn schedule(&mut self, flight: Flight, due: Instant) {
-        let place = self.free.pop().unwrap_or_else(|| {
-            self.flights.push(None);
-            self.flights.len() - 1
-        });
-        self.flights[place] = Some(flight);
-        self.agenda.push(Reverse((due, self.made, place)));
-        self.made += 1;
+    /// A piece is at the end of its path.
+    fn hand_over(&mut self, place: usize, copy: u16, due: Instant, witness: &mut impl Witness) -> Delivery {
+        let flight = &self.flights[place];
+        let Path { to, stages, .. } = self.paths[flight.path];
+        if stages == 0 {
+            // A direction without links has one row all the same, so that a capture shows both directions.
+            let (piece, at) = (flight.piece(copy), Some(due));
+            let row = Frame { start: at, sent: at, delivered: at, ..self.row(flight, piece, due) };
+            witness.frame(&row, &piece.bytes);
+        }
+        Delivery { host: to, due, bytes: self.take(place, copy) }
+    }
+
+    /// What all rows of a piece have in common; on the link that stands for none.
+    fn row(&self, flight: &Flight, piece: &Piece, entered: Instant) -> Frame {
+        let Path { from, to, .. } = self.paths[flight.path];
+        Frame {
+            link: (self.network.links().len() + self.network.media().len()) as u16,
+            direction: if to == self.broker_host { Direction::Up } else { Direction::Down },
+            hop: 0,
+            hops: 1,
+            frame: piece.number,
+            from_host: from as u16,
+            to_host: to as u16,
+            frame_bytes: piece.bytes.len() as u32,
+            entered,
+            start: None,
+            sent: None,
+            delivered: None,
+            fate: FrameFate::Delivered,
+            cause: Cause::None,
+            repetition: flight.repetition,
+        }
+    }
+
+    /// The bytes of a piece that is not under way any more.
+    fn take(&mut self, place: usize, copy: u16) -> Vec<u8> {
+        let flight = &mut self.flights[place];
+        flight.outstanding -= 1;
+        let bytes = std::mem::take(&mut flight.piece_mut(copy).bytes);
+        if flight.outstanding == 0 {
+            // The token of a frame whose copies are under way is theirs, too.
+            flight.copies.clear();
+            self.free.push(place);
+        }
+        bytes
     }
 
     fn number(&mut self) -> u64 {
         self.numbered += 1;
         self.numbered - 1
     }
-
-    fn record(&self, flight: &Flight, link: usize, at: Instant, fate: Fate, witness: &mut impl Witness) {
-        let hops = self.paths[flight.path].len() as u8;
-        let mut frame = Frame {
-            link: link as u16,
-            hop: flight.hop as u8,
-            hops,
-            frame_bytes: self.links[link].frame_size(Bytes(flight.bytes.len() as u64)).0 as u32,
-            ..self.frame(flight, at)
-        };
-        match fate {
-            Fate::Delivered(delivery) => {
-                frame.start = Some(delivery.start);
-                frame.sent = Some(delivery.sent);
-                frame.delivered = Some(delivery.at);
-                if delivery.corrupted_bit.is_some() {
-                    (frame.fate, frame.cause) = (FrameFate::Corrupted, Cause::BitError);
-                }
-            }
-            Fate::Dropped { cause, air } => {
-                (frame.start, frame.sent) = (air.map(|air| air.0), air.map(|air| air.1));
-                (frame.fate, frame.cause) = (FrameFate::Dropped, recorded(cause));
-            }
-        }
-        witness.frame(&frame, &flight.bytes);
-        if let Fate::Delivered(net::Delivery { duplicate_at: Some(copy_at), .. }) = fate {
-            // The copy's own row; it is numbered next.
-            let copy = Frame {
-                frame: self.numbered,
-                delivered: Some(copy_at),
-                fate: FrameFate::Duplicated,
-                cause: Cause::None,
-                ..frame
-            };
-            witness.frame(&copy, &flight.bytes);
-        }
-    }
-
-    /// A direction without links has one row all the same, so that a capture shows both directions.
-    fn record_direct(&self, flight: &Flight, at: Instant, witness: &mut impl Witness) {
-        let arrived = Some(at);
-        let frame = Frame { start: arrived, sent: arrived, delivered: arrived, ..self.frame(flight, at) };
-        witness.frame(&frame, &flight.bytes);
-    }
-
-    /// What all rows of a flight have in common; on the link after the last one.
-    fn frame(&self, flight: &Flight, at: Instant) -> Frame {
-        let up = flight.to == self.broker_host;
-        Frame {
-            link: self.links.len() as u16,
-            direction: if up { Direction::Up } else { Direction::Down },
-            hop: 0,
-            hops: 1,
-            frame: flight.number,
-            from_host: flight.from as u16,
-            to_host: flight.to as u16,
-            frame_bytes: flight.bytes.len() as u32,
-            entered: at,
-            start: None,
-            sent: None,
-            delivered: None,
-            fate: FrameFate::Delivered,
-            cause: Cause::None,
-            repetition: flight.named.repetition,
-        }
-    }
 }
 
-/// The plan's check lets no radio channel into a live run.
-fn link_of(hop: &Hop) -> usize {
-    match hop {
-        Hop::Link(link) => *link,
-        Hop::Radio { .. } => panic!("a radio channel is in the path of a live run"),
+impl Flight {
+    fn piece(&self, copy: u16) -> &Piece {
+        if copy == 0 {
+            return &self.itself;
+        }
+        self.copies.iter().find(|piece| piece.copy == copy).expect("a copy is told of when it is made")
+    }
+
+    fn piece_mut(&mut self, copy: u16) -> &mut Piece {
+        if copy == 0 {
+            return &mut self.itself;
+        }
+        self.copies.iter_mut().find(|piece| piece.copy == copy).expect("a copy is told of when it is made")
     }
 }
 
@@ -304,19 +361,11 @@ fn destination(packet: &[u8]) -> Option<u32> {
     is_ipv4.then(|| u32::from_be_bytes(address))
 }
 
-fn recorded(cause: net::Cause) -> Cause {
-    match cause {
-        net::Cause::QueueFull => Cause::QueueFull,
-        net::Cause::RandomLoss => Cause::RandomLoss,
-        net::Cause::BurstLoss => Cause::BurstLoss,
-        net::Cause::BitError => Cause::BitError,
-        net::Cause::RetryLimit => Cause::RetryLimit,
-        net::Cause::Unreachable => Cause::Unreachable,
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use mqttlab_net::radio::{EnergyProfile, MacSpec, MobilitySpec, PhySpec, PlacementSpec, Position, RadioSpec};
+    use mqttlab_plan::Hop;
+
     use super::*;
     use crate::calibration::constant_delay;
 
@@ -336,16 +385,11 @@ mod tests {
     /// 10.0.0.1 sends over two links of 5 ms to 10.0.0.2, which answers over none.
     fn wiring() -> Wiring {
         let link = |name: &str| LinkSpec { name: name.into(), ..constant_delay(Duration::from_ms(5)) };
-        Wiring {
-            addresses: vec![A, B],
-            broker_host: 1,
-            links: vec![link("one"), link("two")],
-            paths: vec![
-                PathPlan { from: 0, to: 1, hops: vec![Hop::Link(0), Hop::Link(1)] },
-                PathPlan { from: 1, to: 0, hops: vec![] },
-            ],
-            seed: Seed(1),
-        }
+        let paths = vec![
+            PathPlan { from: 0, to: 1, hops: vec![Hop::Link(0), Hop::Link(1)] },
+            PathPlan { from: 1, to: 0, hops: vec![] },
+        ];
+        Wiring::of_pair([A, B], vec![link("one"), link("two")], paths, Seed(1))
     }
 
     fn packet(to: Ipv4Addr) -> Vec<u8> {
@@ -356,8 +400,8 @@ mod tests {
 
     #[test]
     fn a_late_look_does_not_stretch_the_time_on_the_links() {
-        let (mut wire, mut rows) = (Wire::new(&wiring(), Duration::ZERO), Rows::default());
-        wire.arrive(Instant::from_ns(1_000), 0, &packet(B), &mut rows);
+        let (mut wire, mut rows) = (Wire::new(wiring(), Duration::ZERO), Rows::default());
+        wire.arrive(Instant::from_ns(1_000), 0, &packet(B));
         let late = Instant::from_ns(50_000_000);
         let delivery = wire.poll(late, &mut rows).unwrap();
         assert_eq!((delivery.host, delivery.due), (1, Instant::from_ns(10_001_000)));
@@ -370,8 +414,8 @@ mod tests {
     #[test]
     fn compensation_brings_a_delivery_forward_but_not_before_its_last_link() {
         for (compensation, due) in [(Duration::from_us(60), 9_940_000), (Duration::from_ms(7), 5_000_000)] {
-            let (mut wire, mut rows) = (Wire::new(&wiring(), compensation), Rows::default());
-            wire.arrive(Instant::ZERO, 0, &packet(B), &mut rows);
+            let (mut wire, mut rows) = (Wire::new(wiring(), compensation), Rows::default());
+            wire.arrive(Instant::ZERO, 0, &packet(B));
             let delivery = wire.poll(Instant::from_ns(20_000_000), &mut rows).unwrap();
             assert_eq!(delivery.due, Instant::from_ns(due));
             assert_eq!(
@@ -384,18 +428,18 @@ mod tests {
 
     #[test]
     fn a_direction_without_links_is_immediate_and_recorded_all_the_same() {
-        let (mut wire, mut rows) = (Wire::new(&wiring(), Duration::from_us(60)), Rows::default());
-        wire.arrive(Instant::from_ns(5), 1, &packet(A), &mut rows);
+        let (mut wire, mut rows) = (Wire::new(wiring(), Duration::from_us(60)), Rows::default());
+        wire.arrive(Instant::from_ns(5), 1, &packet(A));
         assert_eq!(wire.poll(Instant::from_ns(5), &mut rows).unwrap().host, 0);
         assert_eq!((rows.0[0].link, rows.0[0].direction), (2, Direction::Down));
     }
 
     #[test]
     fn a_frame_to_nobody_is_counted_and_gone() {
-        let (mut wire, mut rows) = (Wire::new(&wiring(), Duration::ZERO), Rows::default());
-        wire.arrive(Instant::ZERO, 0, &packet(A), &mut rows);
-        wire.arrive(Instant::ZERO, 0, &[0x60; 40], &mut rows);
-        wire.arrive(Instant::ZERO, 0, &[], &mut rows);
+        let mut wire = Wire::new(wiring(), Duration::ZERO);
+        wire.arrive(Instant::ZERO, 0, &packet(A));
+        wire.arrive(Instant::ZERO, 0, &[0x60; 40]);
+        wire.arrive(Instant::ZERO, 0, &[]);
         assert_eq!((wire.unrouted(), wire.next_deadline()), (3, None));
     }
 
@@ -405,8 +449,8 @@ mod tests {
         wiring.paths[0].hops = vec![Hop::Link(0)];
         wiring.links[0].corruption = mqttlab_units::Ratio::ONE;
         wiring.links[0].duplication = mqttlab_units::Ratio::ONE;
-        let (mut wire, mut rows) = (Wire::new(&wiring, Duration::ZERO), Rows::default());
-        wire.arrive(Instant::ZERO, 0, &packet(B), &mut rows);
+        let (mut wire, mut rows) = (Wire::new(wiring, Duration::ZERO), Rows::default());
+        wire.arrive(Instant::ZERO, 0, &packet(B));
         let later = Instant::from_ns(1_000_000_000);
         for _ in 0..2 {
             let delivery = wire.poll(later, &mut rows).unwrap();
@@ -415,5 +459,98 @@ mod tests {
         }
         let fates: Vec<_> = rows.0.iter().map(|row| (row.frame, row.fate)).collect();
         assert_eq!(fates, [(0, FrameFate::Corrupted), (1, FrameFate::Duplicated)]);
+    }
+
+    #[test]
+    fn copies_of_copies_have_numbers_and_bytes_of_their_own() {
+        let mut wiring = wiring();
+        for link in &mut wiring.links {
+            link.duplication = mqttlab_units::Ratio::ONE;
+            link.corruption = mqttlab_units::Ratio::ONE;
+        }
+        let (mut wire, mut rows) = (Wire::new(wiring, Duration::ZERO), Rows::default());
+        let later = Instant::from_ns(1_000_000_000);
+        for round in 0..2 {
+            rows.0.clear();
+            wire.arrive(Instant::from_ns(round * 100_000_000), 0, &packet(B));
+            let arrived: Vec<Vec<u8>> = std::iter::from_fn(|| wire.poll(Instant::from_ns(round * 100_000_000 + 50_000_000), &mut rows))
+                .map(|delivery| delivery.bytes)
+                .collect();
+            let differing = |bytes: &Vec<u8>| bytes.iter().zip(packet(B)).map(|(a, b)| (a ^ b).count_ones()).sum::<u32>();
+            // The frame and its copy by the first link, and a copy of each by the second; two flips each, which may meet.
+            assert_eq!(arrived.len(), 4);
+            assert!(arrived.iter().all(|bytes| [0, 2].contains(&differing(bytes))), "{arrived:?}");
+            assert_ne!(arrived[0], arrived[2], "the second link flips another bit of the copy");
+            let first = round * 4;
+            let told: Vec<_> = rows.0.iter().map(|row| (row.hop, row.frame - first, row.fate)).collect();
+            let expected = [
+                (0, 0, FrameFate::Corrupted),
+                (0, 1, FrameFate::Duplicated),
+                (1, 0, FrameFate::Corrupted),
+                (1, 2, FrameFate::Duplicated),
+                (1, 1, FrameFate::Corrupted),
+                (1, 3, FrameFate::Duplicated),
+            ];
+            assert_eq!(told, expected);
+        }
+        assert_eq!((wire.poll(later, &mut rows), wire.flights.len()), (None, 1), "a flight's memory is used again");
+    }
+
+    /// The hosts' stations 10 m apart, and a cable between the broker's station and the broker.
+    fn radio(distance_m: i64) -> Wiring {
+        let medium = MediumSpec {
+            name: "air".into(),
+            phy: PhySpec::preset("b-11").unwrap(),
+            mac: MacSpec::standard(),
+            radio: RadioSpec::preset("b-11").unwrap(),
+            channel: None,
+            placement: PlacementSpec::Explicit {
+                positions: [0, distance_m].map(|metres| Position { x_mm: metres * 1000, y_mm: 0 }).to_vec(),
+            },
+            mobility: MobilitySpec::None,
+            energy: EnergyProfile::preset("mica2").unwrap(),
+        };
+        let mut wiring = wiring();
+        wiring.media = vec![medium];
+        wiring.paths = vec![
+            PathPlan { from: 0, to: 1, hops: vec![Hop::Radio { medium: 0, from: 0, to: 1 }, Hop::Link(0)] },
+            PathPlan { from: 1, to: 0, hops: vec![Hop::Link(1), Hop::Radio { medium: 0, from: 1, to: 0 }] },
+        ];
+        wiring.stations = BTreeMap::from([((0, 0), 0), ((0, 1), 1)]);
+        wiring
+    }
+
+    #[test]
+    fn a_frame_crosses_air_and_cable_and_only_the_cable_is_foretold() {
+        let compensation = Duration::from_us(60);
+        let (mut wire, mut rows) = (Wire::new(radio(10), compensation), Rows::default());
+        let start = Instant::from_ns(1_000_000);
+        wire.arrive(start, 0, &packet(B));
+        assert_eq!(wire.poll(start, &mut rows), None, "what becomes of it on the air is not known yet");
+        assert!(rows.0.is_empty());
+        // Preamble 192 us, and 20 B of IP and 36 B of MAC at 11 Mbit/s.
+        let air = Duration::from_ns(192_000 + (56_u64 * 8 * 1_000_000_000).div_ceil(11_000_000));
+        let due = wire.poll(Instant::from_ns(20_000_000), &mut rows).unwrap().due;
+        let delivered = rows.0[0].delivered.unwrap();
+        assert!(delivered.since(start + air) < Duration::from_us(1), "{delivered}");
+        assert_eq!(due, delivered + Duration::from_ms(5).saturating_sub(compensation));
+        // Media are numbered after the links.
+        let told: Vec<_> = rows.0.iter().map(|row| (row.link, row.hop, row.hops, row.frame_bytes)).collect();
+        assert_eq!(told, [(2, 0, 2, 56), (0, 1, 2, 20)]);
+        wire.arrive(Instant::from_ns(20_000_000), 1, &packet(A));
+        let back = wire.poll(Instant::from_ns(40_000_000), &mut rows).unwrap();
+        assert_eq!((back.host, Some(back.due)), (0, rows.0[3].delivered), "the air's end is not known before");
+        let stations = wire.stations(Instant::from_ns(50_000_000));
+        let sent: Vec<_> = stations.iter().map(|station| (station.host, station.data_sent, station.ack_sent)).collect();
+        assert_eq!(sent, [(0, 1, 1), (1, 1, 1)]);
+    }
+
+    #[test]
+    fn a_station_out_of_reach_drops_a_frame_and_says_why() {
+        let (mut wire, mut rows) = (Wire::new(radio(5_000), Duration::ZERO), Rows::default());
+        wire.arrive(Instant::ZERO, 0, &packet(B));
+        assert_eq!(wire.poll(Instant::from_ns(1_000_000_000), &mut rows), None);
+        assert_eq!((rows.0[0].fate, rows.0[0].cause), (FrameFate::Dropped, Cause::Unreachable));
+        assert_eq!((wire.free.len(), wire.next_deadline()), (1, None));
     }
 }

@@ -15,5 +15,5 @@ mod spec;
 pub use fate::{Cause, Delivery, Fate};
 pub use link::{Link, LinkCounters};
 pub use name::{FrameName, Named, TcpFacts, TcpNames};
-pub use network::{Network, Output, Stage};
+pub use network::{Network, Output, STAGES_MAX, Stage, copy_made_at};
 pub use spec::{DelayLaw, DelaySpec, LinkSpec, LossPlace, LossSpec, QueueSpec, ReorderSpec};

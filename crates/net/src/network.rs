@@ -7,12 +7,16 @@
 //!
 //! Contract: `handle` with times that never run back, drain `poll` until `None`, call again at `next_deadline`.
 //!
+//! A shell in real time needs some time to hand a frame over. It is told in [`Network::with_handover`], and frames come
+//! out that much before they arrive, where that can be foretold: a link knows a frame's arrival when it comes, a medium
+//! only when the frame is over.
+//!
 //! Cost: a heap of the frames under way, and for each call a look at each medium; media are few.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use mqttlab_units::{Bytes, Instant};
+use mqttlab_units::{Bytes, Duration, Instant};
 
 use crate::fate::{Delivery, Fate};
 use crate::link::Link;
@@ -30,6 +34,7 @@ pub struct Network {
     transits: Vec<Transit>,
     free: Vec<u32>,
     in_transit: usize,
+    handover: Duration,
     ready: VecDeque<Output>,
     now: Instant,
 }
@@ -58,10 +63,12 @@ pub enum Output {
     Crossed {
         /// The caller's token.
         frame: u64,
+        /// Which copy of the frame; 0 for the frame itself. See [`copy_made_at`].
+        copy: u16,
         /// The link; media are counted on after the last link.
         link: usize,
         /// Which stage of the path, from 0.
-        hop: usize,
+        hop: u16,
         /// When it came to the link, or to the sending station.
         entered: Instant,
         /// What becomes of it. On a medium, `start` is the begin of the first attempt.
@@ -71,13 +78,20 @@ pub enum Output {
     Arrived {
         /// The caller's token.
         frame: u64,
-        /// When; never later than the `now` of the call that made it ready.
+        /// When it is to be handed over: its arrival, less the time that handing it over takes. Never later than the
+        /// `now` of the call that made it ready.
         at: Instant,
         /// The bit that a link flipped, if one did; the last one where several did.
         corrupted_bit: Option<u64>,
-        /// Whether this is a copy that a link made.
-        copy: bool,
+        /// Which copy of the frame; 0 for the frame itself. See [`copy_made_at`].
+        copy: u16,
     },
+}
+
+/// The number of the copy that the stage `hop` makes of `copy`, which may be the frame itself (0). A stage makes one copy
+/// of a frame at most, so that the stages which made a copy tell it from all others: one bit for each.
+pub fn copy_made_at(copy: u16, hop: u16) -> u16 {
+    copy | 1 << hop
 }
 
 /// A frame on its way.
@@ -87,9 +101,9 @@ struct Transit {
     name: FrameName,
     size: Bytes,
     path: u32,
-    hop: u32,
+    hop: u16,
+    copy: u16,
     corrupted_bit: Option<u64>,
-    copy: bool,
 }
 
 impl Network {
@@ -105,7 +119,8 @@ impl Network {
     /// A network of these links and media.
     ///
     /// # Panics
-    /// When a path names a link, a medium or a station that is not there, or a station twice in one stage.
+    /// When a path names a link, a medium or a station that is not there, a station twice in one stage, or more stages than
+    /// [`STAGES_MAX`].
     pub fn with_media(links: Vec<Link>, media: Vec<Medium>, paths: Vec<Vec<Stage>>) -> Self {
         let known = |stage: &Stage| match *stage {
             Stage::Link(link) => link < links.len(),
@@ -114,6 +129,7 @@ impl Network {
             }
         };
         assert!(paths.iter().flatten().all(known), "a path names a link or a station that is not there");
+        assert!(paths.iter().all(|path| path.len() <= STAGES_MAX), "a path has more than {STAGES_MAX} stages");
         Network {
             links,
             media,
@@ -123,9 +139,17 @@ impl Network {
             transits: Vec::new(),
             free: Vec::new(),
             in_transit: 0,
+            handover: Duration::ZERO,
             ready: VecDeque::new(),
             now: Instant::ZERO,
         }
+    }
+
+    /// Lets frames out this much before they arrive, because it takes so long to hand one over; but not before they come
+    /// to their last link. What a medium carries last is handed over when it arrives: nothing knows before.
+    #[must_use]
+    pub fn with_handover(self, handover: Duration) -> Self {
+        Network { handover, ..self }
     }
 
     /// The links, for their counters.
@@ -155,7 +179,7 @@ impl Network {
         self.in_transit += 1;
         self.advance(
             now,
-            Transit { frame, name, size, path: path as u32, hop: 0, corrupted_bit: None, copy: false },
+            Transit { frame, name, size, path: path as u32, hop: 0, copy: 0, corrupted_bit: None },
         );
     }
 
@@ -232,19 +256,20 @@ impl Network {
     }
 
     fn offer(&mut self, at: Instant, link: usize, transit: Transit) {
-        let Transit { frame, corrupted_bit, .. } = transit;
+        let Transit { frame, copy, hop, corrupted_bit, .. } = transit;
         let fate = self.links[link].offer(at, transit.size, transit.name);
-        self.ready.push_back(Output::Crossed { frame, link, hop: transit.hop as usize, entered: at, fate });
+        self.ready.push_back(Output::Crossed { frame, copy, link, hop, entered: at, fate });
         let Fate::Delivered(delivery) = fate else {
             self.in_transit -= 1;
             return;
         };
         let corrupted_bit = delivery.corrupted_bit.or(corrupted_bit);
-        let onward = Transit { hop: transit.hop + 1, corrupted_bit, ..transit };
-        self.schedule(delivery.at, onward);
+        let onward = Transit { hop: hop + 1, corrupted_bit, ..transit };
+        self.schedule(at, delivery.at, onward);
         if let Some(copy_at) = delivery.duplicate_at {
             self.in_transit += 1;
-            self.schedule(copy_at, Transit { copy: true, name: onward.name.copy(), ..onward });
+            let copy = copy_made_at(copy, hop);
+            self.schedule(at, copy_at, Transit { copy, name: onward.name.copy(), ..onward });
         }
     }
 
@@ -272,13 +297,18 @@ impl Network {
 
     fn crossed(&mut self, medium: usize, transit: Transit, entered: Instant, fate: Fate) {
         let link = self.links.len() + medium;
-        let (frame, hop) = (transit.frame, transit.hop as usize);
-        self.ready.push_back(Output::Crossed { frame, link, hop, entered, fate });
+        let Transit { frame, copy, hop, .. } = transit;
+        self.ready.push_back(Output::Crossed { frame, copy, link, hop, entered, fate });
     }
 
-    fn schedule(&mut self, at: Instant, transit: Transit) {
+    /// A frame that came to a link at `entered` is at its end at `at`: at the next stage then, at its receiver a little
+    /// earlier.
+    fn schedule(&mut self, entered: Instant, at: Instant, transit: Transit) {
+        let is_last = usize::from(transit.hop) == self.paths[transit.path as usize].len();
+        // Not before it came to the link: the machine's time does not run back.
+        let due = if is_last { entered + at.since(entered).saturating_sub(self.handover) } else { at };
         let place = self.keep(transit);
-        self.waiting.push(Reverse((at, self.next_number, place)));
+        self.waiting.push(Reverse((due, self.next_number, place)));
         self.next_number += 1;
     }
 
@@ -296,3 +326,6 @@ impl Network {
         self.transits[place as usize]
     }
 }
+
+/// Stages of a path at most; [`copy_made_at`] has a bit for each.
+pub const STAGES_MAX: usize = 16;

@@ -2,7 +2,7 @@
 
 use mqttlab_net::{
     Cause, DelayLaw, DelaySpec, Fate, FrameName, Link, LinkSpec, LossPlace, LossSpec, Network, Output,
-    QueueSpec, ReorderSpec,
+    QueueSpec, ReorderSpec, copy_made_at,
 };
 use mqttlab_units::{BitRate, Bytes, Duration, Instant, Ratio, Seed};
 
@@ -241,7 +241,7 @@ fn a_frame_enters_the_next_link_at_its_ideal_time_however_late_the_shell_calls()
     assert_eq!(network.next_deadline(), Some(at(105)));
     network.tick(at(5000));
     let last = crossings(&mut network).pop().unwrap();
-    assert_eq!(last, Output::Arrived { frame: 7, at: at(210), corrupted_bit: None, copy: false });
+    assert_eq!(last, Output::Arrived { frame: 7, at: at(210), corrupted_bit: None, copy: 0 });
     assert_eq!(network.next_deadline(), None);
 }
 
@@ -270,8 +270,42 @@ fn a_path_without_links_arrives_at_once() {
     network.handle(at(3), 1, any(), 0, Bytes(10));
     assert_eq!(
         crossings(&mut network),
-        vec![Output::Arrived { frame: 1, at: at(3), corrupted_bit: None, copy: false }]
+        vec![Output::Arrived { frame: 1, at: at(3), corrupted_bit: None, copy: 0 }]
     );
+}
+
+#[test]
+fn hand_over_brings_frames_forward_but_not_before_their_last_link() {
+    for (handover, due) in [(0, 210), (3, 207), (500, 105)] {
+        let links = vec![Link::new(link(8_000, 5), Seed(1)), Link::new(link(8_000, 5), Seed(2))];
+        let mut network = Network::new(links, vec![vec![0, 1]]).with_handover(Duration::from_ms(handover));
+        network.handle(at(0), 7, any(), 0, Bytes(100));
+        network.tick(at(5000));
+        let outputs = crossings(&mut network);
+        assert_eq!(outputs.last(), Some(&Output::Arrived { frame: 7, at: at(due), corrupted_bit: None, copy: 0 }));
+        let Some(Output::Crossed { fate, .. }) = outputs.get(1) else { panic!("{outputs:?}") };
+        assert_eq!(fate.delivered_at(), Some(at(210)), "what is recorded is the link's own time");
+    }
+}
+
+#[test]
+fn every_copy_of_a_frame_has_a_number_that_says_which_links_made_it() {
+    let doubling = LinkSpec { duplication: Ratio::ONE, ..link(8_000, 5) };
+    let links = vec![Link::new(doubling.clone(), Seed(1)), Link::new(doubling, Seed(2))];
+    let mut network = Network::new(links, vec![vec![0, 1]]);
+    network.handle(at(0), 7, any(), 0, Bytes(100));
+    network.tick(at(5000));
+    let (mut crossed, mut arrived) = (Vec::new(), Vec::new());
+    for output in crossings(&mut network) {
+        match output {
+            Output::Crossed { frame: 7, copy, hop, .. } => crossed.push((hop, copy)),
+            Output::Arrived { frame: 7, copy, .. } => arrived.push(copy),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(crossed, [(0, 0), (1, 0), (1, copy_made_at(0, 0))]);
+    arrived.sort_unstable();
+    assert_eq!(arrived, [0, copy_made_at(0, 0), copy_made_at(0, 1), copy_made_at(copy_made_at(0, 0), 1)]);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! What lies between the hosts.
 
+use std::collections::BTreeMap;
+
 use mqttlab_net::radio::MediumSpec;
 use mqttlab_net::{LinkSpec, Stage};
 use serde::{Deserialize, Serialize};
@@ -16,7 +18,7 @@ pub struct Network {
     pub mtu_bytes: u32,
     /// The links. A link that several paths name is shared by them.
     pub links: Vec<LinkSpec>,
-    /// Radio channels with their stations; for the simulator only.
+    /// Radio channels with their stations.
     #[serde(default)]
     pub media: Vec<MediumSpec>,
     /// One for each ordered pair of hosts that talk; empty on a direct network.
@@ -64,6 +66,22 @@ pub enum Hop {
         /// Number of the receiving station.
         to: usize,
     },
+}
+
+impl Network {
+    /// The host of each station, by medium and number. An access point in front of a host counts as that host's.
+    pub fn stations(&self) -> BTreeMap<(usize, usize), usize> {
+        let mut stations = BTreeMap::new();
+        for path in &self.paths {
+            for hop in &path.hops {
+                if let Hop::Radio { medium, from, to } = *hop {
+                    stations.insert((medium, from), path.from);
+                    stations.insert((medium, to), path.to);
+                }
+            }
+        }
+        stations
+    }
 }
 
 impl From<Hop> for Stage {

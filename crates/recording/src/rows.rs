@@ -324,6 +324,19 @@ words! {
     }
 }
 
+impl From<mqttlab_net::Cause> for Cause {
+    fn from(cause: mqttlab_net::Cause) -> Cause {
+        match cause {
+            mqttlab_net::Cause::QueueFull => Cause::QueueFull,
+            mqttlab_net::Cause::RandomLoss => Cause::RandomLoss,
+            mqttlab_net::Cause::BurstLoss => Cause::BurstLoss,
+            mqttlab_net::Cause::BitError => Cause::BitError,
+            mqttlab_net::Cause::RetryLimit => Cause::RetryLimit,
+            mqttlab_net::Cause::Unreachable => Cause::Unreachable,
+        }
+    }
+}
+
 words! {
     /// What became of a message at one receiver.
     pub enum MessageFate {

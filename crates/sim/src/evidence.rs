@@ -117,7 +117,7 @@ impl Evidence {
             Fate::Dropped { cause, air } => {
                 row.start_ns = air.map(|air| air.0.as_ns());
                 row.sent_ns = air.map(|air| air.1.as_ns());
-                (row.fate, row.cause) = (FrameFate::Dropped, Some(recorded(cause)));
+                (row.fate, row.cause) = (FrameFate::Dropped, Some(cause.into()));
             }
         }
         let mut outcome = self.recorder.packet(&row);
@@ -340,17 +340,6 @@ impl Parts {
         let publish = packet.kind == Kind::Publish;
         let payload = if publish { packet.payload_bytes } else { total - fixed_header - id };
         Parts { fixed_header, id, payload }
-    }
-}
-
-fn recorded(cause: net::Cause) -> Cause {
-    match cause {
-        net::Cause::QueueFull => Cause::QueueFull,
-        net::Cause::RandomLoss => Cause::RandomLoss,
-        net::Cause::BurstLoss => Cause::BurstLoss,
-        net::Cause::BitError => Cause::BitError,
-        net::Cause::RetryLimit => Cause::RetryLimit,
-        net::Cause::Unreachable => Cause::Unreachable,
     }
 }
 

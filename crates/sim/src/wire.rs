@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use mqttlab_net::radio::{Medium, StationCounters};
+use mqttlab_net::radio::{Medium, StationReport};
 use mqttlab_net::{self as net, Fate, Link, Named, Network, Output, Stage};
-use mqttlab_plan::{Hop, NetworkKind, Plan};
+use mqttlab_plan::{NetworkKind, Plan};
 use mqttlab_tcp::Segment;
 use mqttlab_units::{Bytes, Instant};
 use serde_json::{Value, json};
@@ -75,18 +75,12 @@ impl Wire {
         let mut made = Vec::with_capacity(links.len());
         made.extend(links.into_iter().map(|spec| Link::new(spec, seed)));
         let media = plan.network.media.iter().map(|spec| Medium::new(spec.clone(), seed)).collect();
+        let stations = plan.network.stations();
         let planned = std::mem::take(&mut plan.network.paths);
         let mut paths: Vec<Vec<Stage>> = Vec::with_capacity(planned.len() + 1);
-        let (mut routes, mut stations) = (HashMap::with_capacity(planned.len()), BTreeMap::new());
+        let mut routes = HashMap::with_capacity(planned.len());
         for path in planned {
             routes.insert((path.from, path.to), paths.len());
-            for hop in &path.hops {
-                if let Hop::Radio { medium, from, to } = *hop {
-                    // The access point in front of the broker counts as the broker's host.
-                    stations.insert((medium, from), path.from);
-                    stations.insert((medium, to), path.to);
-                }
-            }
             paths.push(path.hops.iter().map(|hop| (*hop).into()).collect());
         }
         let facts = |path: &Vec<Stage>| PathFacts {
@@ -144,11 +138,7 @@ impl Wire {
         if self.network.media().is_empty() {
             return Value::Null;
         }
-        let station = |(&(medium, station), &host): (&(usize, usize), &usize)| {
-            let medium = &self.network.media()[medium];
-            report(&medium.counters(station), medium.energy_j(station), host)
-        };
-        self.stations.iter().map(station).collect()
+        json!(StationReport::all(self.network.media(), &self.stations))
     }
 
     /// A segment sets out on a path.
@@ -205,8 +195,9 @@ impl Wire {
     pub(crate) fn poll(&mut self) -> Option<Happened> {
         loop {
             match self.network.poll()? {
-                Output::Crossed { frame, link, hop, entered, fate } => {
-                    return Some(Happened::Crossed { frame: frame as u32, link, hop, entered, fate });
+                Output::Crossed { frame, link, hop, entered, fate, .. } => {
+                    let (frame, hop) = (frame as u32, hop.into());
+                    return Some(Happened::Crossed { frame, link, hop, entered, fate });
                 }
                 Output::Arrived { frame, at, corrupted_bit, .. } => {
                     let frame = frame as u32;
@@ -252,35 +243,6 @@ impl Wire {
             self.free.push(place);
         }
     }
-}
-
-/// A station's counters as the recording has them. Bytes are those of MAC frames of all kinds.
-fn report(counters: &StationCounters, energy_j: f64, host: usize) -> Value {
-    let (sent, received, overheard) =
-        (counters.sent.total(), counters.received.total(), counters.overheard.total());
-    json!({
-        "host": host,
-        "frames_sent": sent.frames,
-        "bytes_sent": sent.bytes,
-        "frames_received": received.frames,
-        "bytes_received": received.bytes,
-        "frames_overheard": overheard.frames,
-        "bytes_overheard": overheard.bytes,
-        "data_sent": counters.sent.data.frames,
-        "rts_sent": counters.sent.rts.frames,
-        "cts_sent": counters.sent.cts.frames,
-        "ack_sent": counters.sent.ack.frames,
-        "collisions": counters.collisions,
-        "channel_errors": counters.channel_errors,
-        "retries": counters.retries,
-        "dropped_retry_limit": counters.dropped_retry_limit,
-        "dropped_unreachable": counters.dropped_unreachable,
-        "dropped_queue": counters.dropped_queue,
-        "transmit_s": counters.time.transmit.as_s_f64(),
-        "receive_s": counters.time.receive.as_s_f64(),
-        "idle_s": counters.time.idle.as_s_f64(),
-        "energy_j": energy_j,
-    })
 }
 
 /// Size of the IP packet that carries a segment: IPv4 without options.

@@ -1,4 +1,4 @@
-"""An IEEE 802.11 channel, as a scenario writes it. Only the simulator has one.
+"""An IEEE 802.11 channel, as a scenario writes it.
 
 Every host is a station, in the order of the plan; the broker's host is one of them, or the access point in front of it.
 """

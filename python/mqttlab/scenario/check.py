@@ -13,6 +13,7 @@ from mqttlab.networks.link import LinkDirection
 from mqttlab.quantity import shown
 from mqttlab.scenario.location import Location, Problem
 from mqttlab.scenario.model import Group, Mqtt, Scenario
+from mqttlab.scenario.routes import STAGES_MAX, lengths
 from mqttlab.scenario.topics import FILTER_PLACEHOLDERS, placeholders
 
 # The engine has the same bounds (crates/plan, bounds.rs): recordings number hosts in 16 bits, and each client and each
@@ -89,9 +90,21 @@ def _hosts(scenario: Scenario) -> Iterator[Problem]:
         control = host.tcp.congestion_control or profile.congestion_control
         if scenario.backend == "sim" and control == "bbr":
             yield ("hosts", name, "tcp"), "uses bbr, which only live runs have; use cubic or reno"
+        if host.forwards:
+            yield from _forwards(scenario, name)
     if scenario.broker.host in scenario.hosts and scenario.hosts[scenario.broker.host].count > 1:
         count = scenario.hosts[scenario.broker.host].count
         yield ("hosts", scenario.broker.host, "count"), f"is {count}, but must be 1: the broker runs on one host"
+
+
+def _forwards(scenario: Scenario, name: str) -> Iterator[Problem]:
+    place: Location = ("hosts", name, "forwards")
+    clients = [group.name for group in scenario.groups if group.host == name]
+    if name == scenario.broker.host or clients:
+        runs = "the broker" if name == scenario.broker.host else f"the clients of group `{clients[0]}`"
+        yield place, f"is true, but {runs} cannot run on a router or switch; use another host"
+    if scenario.hosts[name].count > 1:
+        yield ("hosts", name, "count"), f"is {scenario.hosts[name].count}, but must be 1 for a host that forwards"
 
 
 def _networks(scenario: Scenario) -> Iterator[Problem]:
@@ -100,15 +113,16 @@ def _networks(scenario: Scenario) -> Iterator[Problem]:
         yield ("networks",), f"cannot be used with `network = \"{scenario.network}\"`; leave one of them out"
     if scenario.network != "emulated" and scenario.trunk is not None:
         yield ("trunk",), f"cannot be used with `network = \"{scenario.network}\"`; leave one of them out"
+    forwarding = {name for name, host in scenario.hosts.items() if host.forwards}
     joined: set[frozenset[str]] = set()
     for index, network in enumerate(scenario.networks):
         if network.model is not None and network.model not in MODELS:
             problem = f"is an unknown network model {shown(network.model)}; {near(network.model, MODELS)}"
             yield ("networks", index, "model"), problem
-        if broker not in network.between:
+        if broker not in network.between and not forwarding & set(network.between):
             yield ("networks", index, "between"), (
-                f"is {shown(list(network.between))}, but must contain the broker's host `{broker}`: all "
-                f"traffic passes through it")
+                f"is {shown(list(network.between))}, but must contain the broker's host `{broker}`, which all traffic "
+                f"passes, or a host with `forwards = true`")
         pair = frozenset(network.between)
         if pair in joined:
             yield ("networks", index, "between"), f"joins {' and '.join(sorted(pair))} again; keep one of the two"
@@ -116,8 +130,13 @@ def _networks(scenario: Scenario) -> Iterator[Problem]:
     if scenario.radio is not None:
         yield from _radio(scenario)
     elif scenario.network == "emulated":
+        ways = lengths(scenario, broker)
         for index, group in enumerate(scenario.groups):
-            if group.host != broker and frozenset((group.host, broker)) not in joined:
+            if ways.get(group.host, 0) > STAGES_MAX:
+                yield ("groups", index, "host"), (
+                    f"is `{group.host}`, which is {ways[group.host]} networks away from the broker's host, but at most "
+                    f"{STAGES_MAX} are possible; leave some out")
+            if group.host not in ways:
                 others = {name for pair in joined for name in pair if name != group.host} | {broker}
                 yield ("groups", index, "host"), (
                     f"is `{group.host}`, but no network joins it to the broker's host `{broker}`; add [[networks]] "
@@ -134,8 +153,6 @@ def _queues(scenario: Scenario) -> Iterator[Problem]:
 
 
 def _radio(scenario: Scenario) -> Iterator[Problem]:
-    if scenario.backend == "live":
-        yield ("radio",), "can only be simulated; set `backend = \"sim\"`, or use [[networks]]"
     if scenario.networks:
         yield ("networks",), "and `radio` cannot be used together: the radio channel joins all hosts"
     if scenario.network != "emulated":

@@ -10,14 +10,12 @@ import hashlib
 from typing import Any
 
 from mqttlab.brokers import ADAPTERS, BrokerPlace
-from mqttlab.networks import MODELS, PROFILES, place
-from mqttlab.networks.placement import Placed
-from mqttlab.scenario.model import Group, Host, Mqtt, NetworkBetween, Publish, Scenario
+from mqttlab.networks import PROFILES
+from mqttlab.scenario.model import Group, Host, Mqtt, Publish, Scenario
+from mqttlab.scenario.routes import network
 
 SCHEMA = 1
 S = 10**9
-KIND_OF_NETWORK = {"emulated": "emulated", "direct": "veth", "veth": "veth", "loopback": "loopback",
-                   "external": "external"}
 # Addresses exist only inside the namespaces that the run makes.
 FIRST_ADDRESS = (10 << 24) + (77 << 16) + 1
 
@@ -44,7 +42,7 @@ def compile_plan(scenario: Scenario, repetition: int = 0) -> dict[str, Any]:
             "cool_down_ns": scenario.phases.cool_down,
         },
         "hosts": hosts.plan(),
-        "network": _network(scenario, hosts),
+        "network": network(scenario, hosts, [scenario.broker.host]),
         "broker": _broker(scenario, hosts),
         "groups": [_group(scenario, group, hosts) for group in scenario.groups],
         "recording": {
@@ -114,92 +112,6 @@ def _tcp(host: Host) -> dict[str, Any]:
         "receive_buffer": "receive_buffer_bytes",
     }
     return PROFILES[host.tcp.profile].plan({renamed.get(name, name): value for name, value in given.items()})
-
-
-def _network(scenario: Scenario, hosts: _Hosts) -> dict[str, Any]:
-    links: list[dict[str, Any]] = []
-    paths: list[dict[str, Any]] = []
-    described: list[str] = []
-    broker = hosts.first[scenario.broker.host]
-    trunk_up, trunk_down = _trunk(scenario, links)
-    media = []
-    if scenario.radio is not None:
-        media.append(scenario.radio.plan(len(hosts.entries)))
-        described.append(f"802.11 ({scenario.radio.standard})")
-        paths += _radio_paths(len(hosts.entries), broker, trunk_up, trunk_down)
-    for network in scenario.networks:
-        other = next(name for name in network.between if name != scenario.broker.host)
-        if other not in hosts.first:
-            continue
-        placed, words = _placed(network, towards_broker=network.between[1] == scenario.broker.host)
-        described.append(words)
-        for up, down, member in _links_of(network, placed, other, hosts, links):
-            paths.append({"from": member, "to": broker, "hops": [{"link": link} for link in up + trunk_up]})
-            paths.append({"from": broker, "to": member, "hops": [{"link": link} for link in trunk_down + down]})
-    return {
-        "kind": KIND_OF_NETWORK[scenario.network],
-        "description": "; ".join(described) or scenario.network,
-        "mtu_bytes": scenario.mtu,
-        "links": links,
-        "media": media,
-        "paths": paths,
-    }
-
-
-def _radio_paths(stations: int, broker: int, trunk_up: list[int], trunk_down: list[int]) -> list[dict[str, Any]]:
-    """From every station to the broker's and back, and over the trunk behind it where there is one."""
-    paths: list[dict[str, Any]] = []
-    for station in range(stations):
-        if station == broker:
-            continue
-        there = {"radio": {"medium": 0, "from": station, "to": broker}}
-        back = {"radio": {"medium": 0, "from": broker, "to": station}}
-        paths.append({"from": station, "to": broker, "hops": [there, *({"link": link} for link in trunk_up)]})
-        paths.append({"from": broker, "to": station, "hops": [*({"link": link} for link in trunk_down), back]})
-    return paths
-
-
-def _trunk(scenario: Scenario, links: list[dict[str, Any]]) -> tuple[list[int], list[int]]:
-    """The indices of the links between a switch and the broker, up and down."""
-    if scenario.trunk is None:
-        return [], []
-    links.append(scenario.trunk.up.plan("trunk/up"))
-    links.append(scenario.trunk.down.plan("trunk/down"))
-    return [len(links) - 2], [len(links) - 1]
-
-
-def _placed(network: NetworkBetween, *, towards_broker: bool) -> tuple[Placed, str]:
-    """Links towards the broker (``up``) and away from it (``down``), and words for the report."""
-    if network.model is not None:
-        model = MODELS[network.model]
-        placement = network.placement or model.placement
-        return place(model, placement), f"{model.title}, {placement}"
-    up, down = (network.up, network.down) if towards_broker else (network.down, network.up)
-    return Placed(up, down), " – ".join(network.between)
-
-
-def _links_of(
-    network: NetworkBetween, placed: Placed, other: str, hosts: _Hosts, links: list[dict[str, Any]]
-) -> list[tuple[list[int], list[int], int]]:
-    """For each host of this name: the indices of the links up and down, made as they are needed."""
-
-    def make(label: str) -> tuple[list[int], list[int]]:
-        if placed.shared and placed.down is not None:
-            links.append(placed.down.plan(label))
-            return [len(links) - 1], [len(links) - 1]
-        made: list[list[int]] = []
-        for direction, link in (("up", placed.up), ("down", placed.down)):
-            made.append([])
-            if link is not None:
-                made[-1].append(len(links))
-                links.append(link.plan(f"{label}/{direction}"))
-        return made[0], made[1]
-
-    members = hosts.members(other)
-    if network.shared:
-        up, down = make(other)
-        return [(up, down, member) for member in members]
-    return [(*make(hosts.label(member)), member) for member in members]
 
 
 def _broker(scenario: Scenario, hosts: _Hosts) -> dict[str, Any]:

@@ -95,16 +95,21 @@ class Tcp(Part):
 
 
 class Host(Part):
-    """A machine; in a live run a network namespace."""
+    """A machine, in a live run a network namespace; or, where it forwards, a router or switch that joins networks."""
 
     count: Whole = Field(1, ge=1, le=100_000, description="Number of identical hosts: `name-0`, `name-1`, ...")
     tcp: Tcp = Field(Tcp(profile="linux"), description="Its TCP.")
+    forwards: Truth = Field(
+        False, description="A router or switch: frames between other hosts cross it. It runs neither clients nor the "
+        "broker, and takes no time; what takes time are the links of its networks.")
 
 
 class NetworkBetween(Part):
     """A network between two hosts: a named model, or a link for each direction."""
 
-    between: tuple[Name, Name] = Field(description="The two hosts. `up` is the link from the first to the second.")
+    between: tuple[Name, Name] = Field(
+        description="The two hosts, one of them the broker's or one that forwards. `up` is the link from the first to "
+        "the second.")
     model: str | None = Field(None, description="A named model; `mqttlab networks` lists them.")
     placement: Literal["egress-at-broker", "both", "split", "shared-medium"] | None = Field(
         None, description="Where the model is applied; each model has a default.")
@@ -384,7 +389,7 @@ class Scenario(Part):
     trunk: Trunk | None = Field(
         None, description="A link behind all networks, from a switch to the broker and back, shared by all hosts.")
     radio: Radio | None = Field(
-        None, description="An 802.11 channel that joins all hosts, instead of `networks`. Only simulated.")
+        None, description="An 802.11 channel that joins all hosts, instead of `networks`.")
     mtu: SizeBytes = Field(1500, ge=576, le=65_535, description="Largest IP packet, from 576 B.")
     mqtt: Mqtt = Field(Mqtt(), description="Protocol and session of groups that have no `mqtt` of their own.")
     groups: list[Group] = Field(min_length=1, description="Groups of identical clients.")

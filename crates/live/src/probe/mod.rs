@@ -7,8 +7,8 @@
 //! ```
 //!
 //! The path has the plan's links, dice of its own, and nobody else on it. Both ends are on this machine and read one
-//! clock. What it does not measure: what the links do when others use them, too; and radio channels, which only the
-//! simulator has.
+//! clock. What it does not measure: what the links do when others use them, too; and paths over a radio channel, whose
+//! delay depends on who else sends.
 
 mod expected;
 mod tcp;
@@ -182,16 +182,12 @@ impl Setup<'_> {
         }
         // The plan's links under their own names and numbers, so that what is shared is.
         let hops = |way: usize| self.path.numbers[way].iter().copied().map(Hop::Link).collect();
-        let wiring = Wiring {
-            addresses: ADDRESSES.to_vec(),
-            broker_host: 1,
-            links: self.plan.network.links.clone(),
-            paths: vec![
-                PathPlan { from: 0, to: 1, hops: hops(0) },
-                PathPlan { from: 1, to: 0, hops: hops(1) },
-            ],
-            seed: self.plan.seed.derive("probe"),
-        };
+        let paths = vec![
+            PathPlan { from: 0, to: 1, hops: hops(0) },
+            PathPlan { from: 1, to: 0, hops: hops(1) },
+        ];
+        let links = self.plan.network.links.clone();
+        let wiring = Wiring::of_pair(ADDRESSES, links, paths, self.plan.seed.derive("probe"));
         let clock = Clock::start();
         let (compensation, priority) = (self.compensation, self.priority);
         let emulator = Emulator::start(Setting { ports, wiring, compensation, clock, priority, sink: None })?;

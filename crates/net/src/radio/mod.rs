@@ -35,6 +35,7 @@ mod level;
 mod medium;
 mod preset;
 mod receiver;
+mod report;
 mod spec;
 mod station;
 mod timing;
@@ -45,6 +46,7 @@ pub use energy::EnergyProfile;
 pub use event::{Finished, Input, Outcome, Output};
 pub use medium::Medium;
 pub use preset::{ENERGY_PRESETS, PRESETS};
+pub use report::StationReport;
 pub use spec::{
     ChannelSpec, MacSpec, MediumError, MediumSpec, MobilitySpec, Modulation, PhySpec, PlacementSpec,
     Position, RadioSpec,

@@ -54,14 +54,14 @@ fn a_frame_crosses_air_and_wire_at_the_sum_of_their_times() {
     let delivery = |start, sent, at| {
         Fate::Delivered(Delivery { start, sent, at, corrupted_bit: None, duplicate_at: None })
     };
-    let crossed = |link, hop, entered, fate| net::Output::Crossed { frame: 5, link, hop, entered, fate };
+    let crossed = |link, hop, entered, fate| net::Output::Crossed { frame: 5, copy: 0, link, hop, entered, fate };
     assert_eq!(
         settle_network(&mut network),
         [
             // Media are counted on after the links: this is medium 0 of a network with one link.
             crossed(1, 0, us(1000), delivery(us(1000), air, air)),
             crossed(0, 1, air, delivery(air, us(1000 + 1136 + 16), wire)),
-            net::Output::Arrived { frame: 5, at: wire, corrupted_bit: None, copy: false },
+            net::Output::Arrived { frame: 5, at: wire, corrupted_bit: None, copy: 0 },
         ]
     );
     assert_eq!(network.in_transit(), 0);
@@ -80,7 +80,7 @@ fn a_frame_from_a_wire_enters_the_air_when_it_arrives() {
     let at = us(1016 + 1136);
     assert_eq!(
         outputs.last(),
-        Some(&net::Output::Arrived { frame: 5, at, corrupted_bit: None, copy: false })
+        Some(&net::Output::Arrived { frame: 5, at, corrupted_bit: None, copy: 0 })
     );
 }
 
@@ -91,7 +91,7 @@ fn a_frame_lost_on_the_air_is_told_with_its_cause_and_time() {
     network.handle(us(1000), 5, FrameName::nth(0), 0, Bytes(200));
     assert_eq!(network.in_transit(), 1);
     let outputs = settle_network(&mut network);
-    let [net::Output::Crossed { frame: 5, link: 0, hop: 0, entered, fate }] = outputs[..] else {
+    let [net::Output::Crossed { frame: 5, link: 0, hop: 0, entered, fate, .. }] = outputs[..] else {
         panic!("{outputs:?}");
     };
     assert_eq!(entered, us(1000));

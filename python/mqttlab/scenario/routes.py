@@ -1,0 +1,218 @@
+"""What lies between the hosts of a plan: links, radio channels, and which of them each frame crosses.
+
+Networks join hosts two by two. Frames cross hosts that forward (``forwards = true``: routers, switches) on their way,
+over as few networks as possible; of ways of the same length, the first in the file. A ``trunk`` is one such switch: it
+stands in front of the broker's host, and the networks that lead there lead to it instead. A host that forwards has no
+TCP, no clients and no server: nothing of it is in the plan but its links.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from mqttlab.networks import MODELS, place
+from mqttlab.networks.link import LinkDirection
+from mqttlab.networks.placement import Placed
+from mqttlab.scenario.model import NetworkBetween, Scenario
+
+KIND_OF_NETWORK = {"emulated": "emulated", "direct": "veth", "veth": "veth", "loopback": "loopback",
+                   "external": "external"}
+# The engine's paths have as many stages at most.
+STAGES_MAX = 16
+# No host has a name with a blank.
+SWITCH = "switch of the trunk"
+# The number of the first network on the way from each node; none from where the way leads to.
+Way = dict[str, int | None]
+
+
+class Hosts(Protocol):
+    """The plan's hosts: the number of each name's first one, and all of them in order."""
+
+    first: dict[str, int]
+    entries: list[tuple[str, str]]
+
+    def members(self, name: str) -> range:
+        """The numbers of the hosts of a name."""
+
+    def label(self, index: int) -> str:
+        """What a host is called."""
+
+
+@dataclass
+class _Joint:
+    """Two nodes and the links between them, for each host of the far end, or one for all."""
+
+    far: str
+    near: str
+    flipped: bool = False
+    up: list[list[int]] = field(default_factory=list)
+    down: list[list[int]] = field(default_factory=list)
+
+    def crossed_from(self, name: str, member: int) -> list[int]:
+        """The links from one of the ends to the other; ``member`` counts the hosts of the far end."""
+        links = self.up if name == self.far else self.down
+        return links[member if len(links) > 1 else 0]
+
+
+def network(scenario: Scenario, hosts: Hosts, servers: Sequence[str]) -> dict[str, Any]:
+    """The plan's network, with paths between each of these servers' hosts and every other host."""
+    links: list[dict[str, Any]] = []
+    media: list[dict[str, Any]] = []
+    described: list[str] = []
+    joints = _joints(scenario, servers[0])
+    ways = {server: _towards(server, joints, _forwarding(scenario)) for server in dict.fromkeys(servers)}
+    used = _used(hosts, joints, ways)
+    paths: list[dict[str, Any]] = []
+    if scenario.trunk is not None:
+        _lay(joints[0], ["trunk"], Placed(scenario.trunk.up, scenario.trunk.down), links)
+    if scenario.radio is not None:
+        media.append(scenario.radio.plan(len(hosts.entries)))
+        described.append(f"802.11 ({scenario.radio.standard})")
+        paths += _radio_paths(hosts, ways, joints[0] if scenario.trunk is not None else None)
+    networks_of = Counter(joints[number].far for number in used)
+    for number, between in enumerate(scenario.networks, len(joints) - len(scenario.networks)):
+        if number not in used:
+            continue
+        joint = joints[number]
+        placed, words = _placed(between, upwards=not joint.flipped)
+        described.append(words)
+        members = [hosts.label(member) for member in hosts.members(joint.far)] if joint.far in hosts.first else []
+        # Names are what random streams are derived from: two networks of one host need two.
+        other = "" if networks_of[joint.far] == 1 else "-" + joint.near.replace(SWITCH, scenario.broker.host)
+        labels = members if members and not between.shared else [joint.far]
+        _lay(joint, [label + other for label in labels], placed, links)
+    paths += [path for name in dict.fromkeys(joint.far for joint in joints if joint.far in hosts.first)
+              for path in _paths_of(name, hosts, joints, ways)]
+    return {
+        "kind": KIND_OF_NETWORK[scenario.network],
+        "description": "; ".join(described) or scenario.network,
+        "mtu_bytes": scenario.mtu,
+        "links": links,
+        "media": media,
+        "paths": paths,
+    }
+
+
+def lengths(scenario: Scenario, server: str) -> dict[str, int]:
+    """How many networks there are on the way from each host to a server's; hosts without a way are left out."""
+    joints = _joints(scenario, server)
+    way = _towards(server, joints, _forwarding(scenario))
+    return {name: sum(1 for _ in _steps(name, server, joints, way)) for name in way}
+
+
+def _forwarding(scenario: Scenario) -> set[str]:
+    return {SWITCH, *(name for name, host in scenario.hosts.items() if host.forwards)}
+
+
+def _joints(scenario: Scenario, server: str) -> list[_Joint]:
+    """The trunk, if there is one, and all networks, each with the end first that is farther from the server."""
+    ends = [network.between for network in scenario.networks]
+    if scenario.trunk is not None:
+        behind = {scenario.broker.host: SWITCH}
+        ends = [(SWITCH, scenario.broker.host), *((behind.get(a, a), behind.get(b, b)) for a, b in ends)]
+    joints = [_Joint(*pair) for pair in ends]
+    way = _towards(server, joints, _forwarding(scenario))
+    depth = {name: sum(1 for _ in _steps(name, server, joints, way)) for name in way}
+    for joint in joints:
+        # The trunk's directions are the scenario's.
+        if joint.far != SWITCH and depth.get(joint.far, len(joints)) < depth.get(joint.near, len(joints)):
+            joint.far, joint.near, joint.flipped = joint.near, joint.far, True
+    return joints
+
+
+def _towards(server: str, joints: list[_Joint], forwarding: set[str]) -> Way:
+    """For each node with a way to the server: the number of the first network on it."""
+    joined = defaultdict(list)
+    for number, joint in enumerate(joints):
+        joined[joint.far].append((number, joint.near))
+        joined[joint.near].append((number, joint.far))
+    found: Way = {server: None}
+    queue = deque([server])
+    while queue:
+        name = queue.popleft()
+        if name != server and name not in forwarding:
+            continue
+        for number, other in joined[name]:
+            if other not in found:
+                found[other] = number
+                queue.append(other)
+    return found
+
+
+def _steps(name: str, server: str, joints: list[_Joint], way: Way) -> Iterator[tuple[str, _Joint]]:
+    """The nodes on the way from a node to the server, each with the network that it leaves by."""
+    while name != server and (number := way[name]) is not None:
+        joint = joints[number]
+        yield name, joint
+        name = joint.near if name == joint.far else joint.far
+
+
+def _used(hosts: Hosts, joints: list[_Joint], ways: dict[str, Way]) -> set[int]:
+    """The numbers of the networks that frames cross."""
+    place = {id(joint): number for number, joint in enumerate(joints)}
+    return {place[id(joint)] for server, way in ways.items() for name in hosts.first if name in way
+            for _, joint in _steps(name, server, joints, way)}
+
+
+def _paths_of(name: str, hosts: Hosts, joints: list[_Joint], ways: dict[str, Way]) -> Iterator[dict[str, Any]]:
+    """From every host of this name to each server and back; between two servers only once."""
+    order = list(ways)
+    for number, member in enumerate(hosts.members(name)):
+        for server in order:
+            if name not in ways[server] or name == server or name in order[:order.index(server)]:
+                continue
+            steps = list(_steps(name, server, joints, ways[server]))
+            back = [(joint.far if node == joint.near else joint.near, joint) for node, joint in reversed(steps)]
+            for nodes, ends in ((steps, (member, hosts.first[server])), (back, (hosts.first[server], member))):
+                hops = [{"link": link} for node, joint in nodes for link in joint.crossed_from(node, number)]
+                yield {"from": ends[0], "to": ends[1], "hops": hops}
+
+
+def _radio_paths(hosts: Hosts, ways: dict[str, Way], trunk: _Joint | None) -> list[dict[str, Any]]:
+    """Between every station and the servers', and over the trunk behind the broker's where there is one."""
+    stations = len(hosts.entries)
+    servers = [hosts.first[server] for server in ways]
+    paths: list[dict[str, Any]] = []
+    for number, server in enumerate(servers):
+        for station in range(stations):
+            if station == server or station in servers[:number]:
+                continue
+            for start, end in ((station, server), (server, station)):
+                air: dict[str, Any] = {"radio": {"medium": 0, "from": start, "to": end}}
+                behind = None if trunk is None else hosts.first[trunk.near]
+                before = trunk.down[0] if trunk is not None and start == behind else []
+                after = trunk.up[0] if trunk is not None and end == behind else []
+                hops = [*({"link": link} for link in before), air, *({"link": link} for link in after)]
+                paths.append({"from": start, "to": end, "hops": hops})
+    return paths
+
+
+def _placed(network: NetworkBetween, *, upwards: bool) -> tuple[Placed, str]:
+    """Links towards the server (``up``) and away from it (``down``), and words for the report."""
+    if network.model is not None:
+        model = MODELS[network.model]
+        placement = network.placement or model.placement
+        return place(model, placement), f"{model.title}, {placement}"
+    up, down = (network.up, network.down) if upwards else (network.down, network.up)
+    return Placed(up, down), " – ".join(network.between)
+
+
+def _lay(joint: _Joint, labels: list[str], placed: Placed, links: list[dict[str, Any]]) -> None:
+    """Makes the links of a network, once for each of these names."""
+
+    def add(label: str, link: LinkDirection | None) -> list[int]:
+        if link is None:
+            return []
+        links.append(link.plan(label))
+        return [len(links) - 1]
+
+    for label in labels:
+        if placed.shared and placed.down is not None:
+            joint.up.append(add(label, placed.down))
+            joint.down.append(joint.up[-1])
+            continue
+        joint.up.append(add(f"{label}/up", placed.up))
+        joint.down.append(add(f"{label}/down", placed.down))
