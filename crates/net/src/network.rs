@@ -129,7 +129,10 @@ impl Network {
             }
         };
         assert!(paths.iter().flatten().all(known), "a path names a link or a station that is not there");
-        assert!(paths.iter().all(|path| path.len() <= STAGES_MAX), "a path has more than {STAGES_MAX} stages");
+        assert!(
+            paths.iter().all(|path| path.len() <= STAGES_MAX),
+            "a path has more than {STAGES_MAX} stages"
+        );
         Network {
             links,
             media,

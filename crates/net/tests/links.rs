@@ -282,7 +282,10 @@ fn hand_over_brings_frames_forward_but_not_before_their_last_link() {
         network.handle(at(0), 7, any(), 0, Bytes(100));
         network.tick(at(5000));
         let outputs = crossings(&mut network);
-        assert_eq!(outputs.last(), Some(&Output::Arrived { frame: 7, at: at(due), corrupted_bit: None, copy: 0 }));
+        assert_eq!(
+            outputs.last(),
+            Some(&Output::Arrived { frame: 7, at: at(due), corrupted_bit: None, copy: 0 })
+        );
         let Some(Output::Crossed { fate, .. }) = outputs.get(1) else { panic!("{outputs:?}") };
         assert_eq!(fate.delivered_at(), Some(at(210)), "what is recorded is the link's own time");
     }

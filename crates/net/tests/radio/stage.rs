@@ -54,7 +54,8 @@ fn a_frame_crosses_air_and_wire_at_the_sum_of_their_times() {
     let delivery = |start, sent, at| {
         Fate::Delivered(Delivery { start, sent, at, corrupted_bit: None, duplicate_at: None })
     };
-    let crossed = |link, hop, entered, fate| net::Output::Crossed { frame: 5, copy: 0, link, hop, entered, fate };
+    let crossed =
+        |link, hop, entered, fate| net::Output::Crossed { frame: 5, copy: 0, link, hop, entered, fate };
     assert_eq!(
         settle_network(&mut network),
         [
@@ -78,10 +79,7 @@ fn a_frame_from_a_wire_enters_the_air_when_it_arrives() {
     network.handle(us(0), 5, FrameName::nth(0), 0, Bytes(200));
     let outputs = settle_network(&mut network);
     let at = us(1016 + 1136);
-    assert_eq!(
-        outputs.last(),
-        Some(&net::Output::Arrived { frame: 5, at, corrupted_bit: None, copy: 0 })
-    );
+    assert_eq!(outputs.last(), Some(&net::Output::Arrived { frame: 5, at, corrupted_bit: None, copy: 0 }));
 }
 
 #[test]
