@@ -15,7 +15,7 @@
 
 use std::collections::VecDeque;
 
-use mqttlab_units::Instant;
+use mqttlab_units::{Instant, RangeSet};
 
 use crate::mqtt::PacketDescriptor;
 
@@ -103,13 +103,15 @@ pub struct Reassembler {
     reached: u64,
     /// What waits behind holes; nothing before the first hole.
     waiting: Option<Box<Waiting>>,
-    /// Ranges below the start.
-    before: Vec<(u64, u64)>,
+    /// What lies below the start, as distances from it.
+    before: RangeSet,
 }
 
 /// What waits behind holes; there is something.
 #[derive(Debug, Default)]
 struct Waiting {
+    /// What the pieces cover together.
+    covered: RangeSet,
     pending: VecDeque<Pending>,
     bytes: u64,
     /// Segments since the last hole was filled or given up.
@@ -227,26 +229,16 @@ impl Reassembler {
 
     /// Keeps those parts that no pending piece has yet.
     fn store(&mut self, start: u64, len: u64, payload: Payload<'_>, seen: Sighting) -> u64 {
-        let (mut at, end, mut added) = (start, start + len, 0);
         let waiting = self.waiting.get_or_insert_default();
-        let pending = &mut waiting.pending;
-        let mut index = pending.partition_point(|pending| pending.offset + pending.len <= start);
-        while at < end {
-            let occupied = pending.get(index).map(|pending| (pending.offset, pending.offset + pending.len));
-            let free_until = occupied.map_or(end, |(from, _)| from.min(end));
-            if at < free_until {
-                let data = slice(payload, at - start, free_until - at).to_owned();
-                let piece = Pending { offset: at, len: free_until - at, seen, data };
-                added += piece.len;
-                pending.insert(index, piece);
-                index += 1;
-            }
-            match occupied {
-                Some((_, until)) => at = at.max(until),
-                None => break,
-            }
-            index += 1;
+        let mut added = 0;
+        for gap in waiting.covered.gaps(start..start + len) {
+            let len = gap.end - gap.start;
+            let data = slice(payload, gap.start - start, len).to_owned();
+            let index = waiting.pending.partition_point(|pending| pending.offset < gap.start);
+            waiting.pending.insert(index, Pending { offset: gap.start, len, seen, data });
+            added += len;
         }
+        waiting.covered.insert(start..start + len);
         waiting.bytes += added;
         added
     }
@@ -258,6 +250,7 @@ impl Reassembler {
             }
             let Some(piece) = waiting.pending.pop_front() else { break };
             waiting.bytes -= piece.len;
+            waiting.covered.take_from(piece.offset);
             let payload = match &piece.data {
                 Owned::Bytes(bytes) => Payload::Bytes(bytes),
                 Owned::Packets(packets) => Payload::Packets(packets),
@@ -303,22 +296,11 @@ impl Reassembler {
 
     /// Counts what lies `back` bytes before the start of the stream, each byte once.
     fn count_before(&mut self, back: u64, len: u64) -> u64 {
-        // Distances below the start: the range is (low, back].
-        let low = back.saturating_sub(len);
-        let mut fresh = back - low;
-        for &(from, to) in &self.before {
-            fresh = fresh.saturating_sub(back.min(to).saturating_sub(low.max(from)));
-        }
+        // A distance counts from the start downwards: the first byte before it has distance 0.
+        let bytes = back.saturating_sub(len)..back;
+        let fresh = self.before.gaps(bytes.clone()).map(|gap| gap.end - gap.start).sum();
         if fresh > 0 && self.before.len() < BEFORE_MAX {
-            let (mut from, mut to) = (low, back);
-            self.before.retain(|&(other_from, other_to)| {
-                let apart = other_to < from || to < other_from;
-                if !apart {
-                    (from, to) = (from.min(other_from), to.max(other_to));
-                }
-                apart
-            });
-            self.before.push((from, to));
+            self.before.insert(bytes);
         }
         fresh
     }

@@ -37,11 +37,11 @@ pub(crate) fn profile(plan: &TcpPlan, mtu_bytes: u32) -> Result<Arc<Profile>, St
         profile.receive_buffer = bytes;
     }
     profile.delayed_ack = delayed_ack(plan, profile.delayed_ack);
-    if let (Some(longest), Granularity::Heartbeat { ack, .. }) =
+    if let (Some(longest), Granularity::FastSlow { fast, .. }) =
         (plan.delayed_ack_max, &mut profile.granularity)
     {
         // Such a stack has no timer for an acknowledgement, only a clock: the longest delay is its period.
-        *ack = longest;
+        *fast = longest;
     }
     Ok(Arc::new(profile))
 }

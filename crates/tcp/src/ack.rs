@@ -1,8 +1,21 @@
 //! When received data is acknowledged (RFC 1122 §4.2.3.2, RFC 5681 §4.2; Linux `tcp_input.c`, `tcp_timer.c`).
 //!
-//! Linux has three modes, and MQTT meets all of them: *quick* (every segment at once, for the first segments and
-//! after losses), *one-way* (small segments are acknowledged when the application reads them), and *ping-pong*
-//! (the application answers what it receives, so that the acknowledgement can ride on the answer; it waits 40 ms).
+//! Linux has three modes, and MQTT meets all of them:
+//!
+//! | mode | begins | an in-order segment is acknowledged |
+//! |---|---|---|
+//! | *quick* | with the first data, after a pause of an RTO, after old data | at once, up to 16 times |
+//! | *one-way* | when the quick ones are used up | small: when the application reads it; else every second one |
+//! | *ping-pong* | when data is sent within the timeout after data came | on the answer, or after 40 ms; back to one-way then |
+//!
+//! | event | `EverySecond` (RFC 1122, the BSDs, lwIP) | `Adaptive` (Linux) |
+//! |---|---|---|
+//! | in-order segment | owed; the second at once | as the mode says; two full segments at once if the window can open |
+//! | beyond a gap (RFC 5681 §4.2) | at once | the first three at once, then together after ≤ 1 ms (SACK) |
+//! | a gap ends, old data (RFC 5681 §4.2) | at once | at once; old data makes it quick |
+//! | the application reads | at once if the window opens by two segments or half the buffer | small data is acknowledged; at once if the window doubles |
+//! | timer | at once | at once; the timeout doubles, or ping-pong ends |
+//! | a segment leaves | it carries the acknowledgement: nothing is owed | the same |
 
 use mqttlab_units::{Duration, Instant};
 
@@ -11,9 +24,9 @@ use crate::profile::DelayedAck;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Acknowledger {
     /// Data has come that is not acknowledged.
-    pub owed: bool,
+    owed: bool,
     /// It must be at once.
-    pub urgent: bool,
+    urgent: bool,
     /// Quick acknowledgements left.
     quick: u8,
     /// The application answers what it receives.
@@ -69,6 +82,7 @@ impl Acknowledger {
     ) -> Option<Duration> {
         self.owed = true;
         self.segments = self.segments.saturating_add(1);
+        // Linux counts what is smaller than the largest seen as pushed by its sender (`tcp_measure_rcv_mss`).
         if length >= self.segment_bytes {
             self.segment_bytes = length;
             self.pushed = self.pushed.max(u8::from(push));
@@ -82,7 +96,9 @@ impl Acknowledger {
                 return Some(timeout);
             }
             DelayedAck::Adaptive { min, max } => {
+                // Before the decision: a pause makes it quick, and this segment is the first to profit.
                 self.adapt(min, at);
+                // More than a full segment, and the right edge would move (`__tcp_ack_snd_check`).
                 let two_segments = at.unacknowledged > u64::from(self.segment_bytes);
                 self.urgent |= self.is_quick() || two_segments && at.window_now >= at.advertised;
                 return Some(self.delay(min, max, at));
@@ -121,9 +137,24 @@ impl Acknowledger {
         self.urgent |= self.compressed > 0;
     }
 
+    /// Whether an acknowledgement must leave now, by itself if need be.
+    pub fn is_due(&self) -> bool {
+        self.urgent
+    }
+
+    /// The peer must hear at once what is expected.
+    pub fn at_once(&mut self) {
+        (self.owed, self.urgent) = (true, true);
+    }
+
+    /// The connection is at its end.
+    pub fn stop(&mut self) {
+        (self.owed, self.urgent) = (false, false);
+    }
+
     /// Something came that the sender should hear of at once: the end of a gap, or old data (RFC 5681 §4.2).
     pub fn on_disorder(&mut self, duplicate: bool, policy: DelayedAck) {
-        (self.owed, self.urgent) = (true, true);
+        self.at_once();
         if let (true, DelayedAck::Adaptive { min, .. }) = (duplicate, policy) {
             // The acknowledgement may have been lost: Linux becomes quick again.
             self.ping_pong = false;
@@ -136,6 +167,7 @@ impl Acknowledger {
     pub fn on_read(&mut self, policy: DelayedAck, at: &Circumstances) {
         let adaptive = matches!(policy, DelayedAck::Adaptive { .. });
         if adaptive && self.owed {
+            // `tcp_cleanup_rbuf`: nothing is left to read, so that no answer is to be expected from what is.
             let read_all = at.unread == 0;
             let small = self.pushed == 2 || self.pushed == 1 && !self.ping_pong;
             self.urgent |= read_all && small || at.unacknowledged > u64::from(self.segment_bytes);
@@ -155,6 +187,7 @@ impl Acknowledger {
         }
         self.urgent = true;
         if let DelayedAck::Adaptive { min, .. } = policy {
+            // `tcp_delack_timer_handler`: the answer did not come, so the application is not interactive after all.
             if self.ping_pong {
                 self.ping_pong = false;
                 self.timeout = min;
@@ -166,6 +199,7 @@ impl Acknowledger {
 
     /// An acknowledgement has left, by itself or on data.
     pub fn on_acknowledged(&mut self, policy: DelayedAck) {
+        // Any segment uses up a quick acknowledgement (`tcp_dec_quickack_mode`).
         if self.owed && self.quick > 0 {
             self.quick -= 1;
             if let (0, DelayedAck::Adaptive { min, .. }) = (self.quick, policy) {
@@ -205,6 +239,7 @@ impl Acknowledger {
     }
 
     fn become_quick(&mut self, at: &Circumstances) {
+        // Half a window's worth of them: enough to get the sender's slow start going (`tcp_incr_quickack`).
         let half_a_window = at.window / (2 * u64::from(self.segment_bytes));
         let quick = if half_a_window == 0 { 2 } else { half_a_window.min(u64::from(QUICK_MAX)) as u8 };
         self.quick = self.quick.max(quick);

@@ -1,22 +1,24 @@
-//! The endpoint: its state, the application's verbs, the clock, and the drain.
+//! The endpoint: the application's verbs, what an arriving segment does (RFC 9293 §3.10.7), the clock, and the drain.
+//!
+//! It owns the state of the connection and composes the parts; what happens within a half is the half's business.
 
 use std::sync::Arc;
 
 use mqttlab_units::{Duration, Instant};
 
-use crate::ack::{Acknowledger, Circumstances};
-use crate::close::Reset;
-use crate::congestion::Congestion;
-use crate::handshake::{Handshake, Terms};
+use crate::context::{Context, Counters, Effects};
+use crate::handshake::Handshake;
 use crate::output::{Event, Events, Output};
 use crate::profile::{Nagle, Profile};
 use crate::receive::Receiver;
-use crate::recovery::{Phase, Recovery};
-use crate::rto::RttEstimator;
-use crate::scoreboard::Scoreboard;
-use crate::send::Sender;
-use crate::timers::{Purpose, Timers};
-use crate::{Segment, Seq};
+use crate::recovery::Phase;
+use crate::reset::Reset;
+use crate::segment::{Flags, Segment};
+use crate::send::{Outgoing, Sender};
+use crate::sequence::Seq;
+use crate::state::State;
+use crate::terms::Terms;
+use crate::timers::Purpose;
 
 /// Who begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,43 +29,7 @@ pub enum Role {
     Passive,
 }
 
-/// Connection states (RFC 9293 §3.3.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(missing_docs)]
-pub enum State {
-    Closed,
-    Listen,
-    SynSent,
-    SynReceived,
-    Established,
-    FinWait1,
-    FinWait2,
-    CloseWait,
-    Closing,
-    LastAck,
-    TimeWait,
-}
-
-/// What has happened so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Segments sent, of all kinds.
-    pub segments: u64,
-    /// Segments with payload sent for the first time.
-    pub data_segments: u64,
-    /// Segments sent again, SYNs and probes included.
-    pub retransmissions: u64,
-    /// Retransmission timeouts after the handshake.
-    pub timeouts: u32,
-    /// Fast recoveries begun.
-    pub fast_recoveries: u32,
-    /// Tail loss probes sent.
-    pub tail_probes: u32,
-    /// Window reductions taken back.
-    pub undone: u32,
-}
-
-/// A look inside, for reports and tests.
+/// A look inside, for tests: amounts are in the unit of the congestion window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Info {
     /// Connection state.
@@ -86,38 +52,35 @@ pub struct Info {
     pub payload_max: u16,
 }
 
+/// What the sending half knows of itself at a moment, in bytes, as the kernel says it of a socket (`TCP_INFO`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TcpState {
+    /// Retransmission timeout, backed off.
+    pub rto: Duration,
+    /// Smoothed round-trip time, once measured.
+    pub srtt: Option<Duration>,
+    /// Congestion window; where the profile counts segments, so many full ones.
+    pub congestion_window_bytes: u64,
+    /// Slow start threshold; `None` before the first loss.
+    pub slow_start_threshold_bytes: Option<u64>,
+    /// Bytes written and not sent.
+    pub unsent_bytes: u64,
+    /// Bytes sent and not acknowledged.
+    pub unacknowledged_bytes: u64,
+}
+
 /// One end of a connection. See the crate's documentation for the contract.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
-    pub(crate) profile: Arc<Profile>,
-    pub(crate) now: Instant,
-    pub(crate) state: State,
-    pub(crate) nagle: Nagle,
-    pub(crate) handshake: Handshake,
-    pub(crate) terms: Terms,
-    pub(crate) tx: Sender,
-    pub(crate) board: Scoreboard,
-    pub(crate) recovery: Recovery,
-    pub(crate) congestion: Congestion,
-    pub(crate) rtt: RttEstimator,
-    pub(crate) rx: Receiver,
-    pub(crate) ack: Acknowledger,
-    pub(crate) timers: Timers,
-    pub(crate) events: Events,
-    pub(crate) counters: Counters,
-    pub(crate) reset_due: Option<Reset>,
-    pub(crate) tail_probe_due: bool,
-    pub(crate) window_probe_due: bool,
+    cx: Context,
+    fx: Effects,
+    state: State,
+    handshake: Handshake,
+    tx: Sender,
+    rx: Receiver,
+    reset_due: Option<Reset>,
     /// Something has happened since there was nothing to send.
-    stirred: bool,
-    /// The application reads no more.
-    pub(crate) reader_gone: bool,
-    /// A write was cut short.
-    pub(crate) writer_waits: bool,
-    /// Probes of a closed window or a silent peer without an answer.
-    pub(crate) probes: u8,
-    /// Retransmission timeouts without an answer.
-    pub(crate) retries: u8,
+    needs_poll: bool,
 }
 
 impl Endpoint {
@@ -129,84 +92,93 @@ impl Endpoint {
     /// As [`new`](Endpoint::new), with the initial sequence number of its own stream.
     pub fn with_initial_sequence(profile: impl Into<Arc<Profile>>, role: Role, initial: Seq) -> Endpoint {
         let profile = profile.into();
-        let state = if role == Role::Active { State::Closed } else { State::Listen };
         Endpoint {
-            now: Instant::ZERO,
-            state,
-            nagle: profile.nagle,
+            fx: Effects::default(),
+            state: if role == Role::Active { State::Closed } else { State::Listen },
             handshake: Handshake::default(),
-            terms: Terms::default(),
-            tx: Sender::new(initial),
-            board: Scoreboard::new(profile.window_unit),
-            recovery: Recovery::new(),
-            congestion: Congestion::new(&profile, profile.mss),
-            rtt: RttEstimator::new(),
-            rx: Receiver::new(),
-            ack: Acknowledger::new(profile.mss, u64::from(profile.receive_buffer)),
-            timers: Timers::default(),
-            events: Events::default(),
-            counters: Counters::default(),
+            tx: Sender::new(&profile, initial),
+            rx: Receiver::new(&profile),
             reset_due: None,
-            tail_probe_due: false,
-            window_probe_due: false,
-            stirred: false,
-            reader_gone: false,
-            writer_waits: false,
-            probes: 0,
-            retries: 0,
-            profile,
+            needs_poll: false,
+            cx: Context { now: Instant::ZERO, profile, terms: Terms::default() },
+        }
+    }
+
+    /// Sends the SYN. Nothing happens unless the endpoint is active and closed.
+    pub fn open(&mut self, now: Instant) {
+        self.advance_clock(now);
+        if self.state == State::Closed && self.tx.recovery.flight.next == 0 {
+            self.state = State::SynSent;
+            self.handshake = Handshake::begin(now, false);
         }
     }
 
     /// Takes up to `bytes` from the application into the send buffer and says how many. When that is not all,
     /// [`Event::Writable`] follows once there is room. Bytes may be written before the connection stands.
     pub fn write(&mut self, now: Instant, bytes: u64) -> u64 {
-        self.take_from_application(now, bytes, false)
+        self.write_as(now, bytes, false)
     }
 
     /// As [`write`](Endpoint::write), by a program that has written to another socket since it wrote to this one.
     pub fn write_apart(&mut self, now: Instant, bytes: u64) -> u64 {
-        self.take_from_application(now, bytes, true)
-    }
-
-    fn take_from_application(&mut self, now: Instant, bytes: u64, apart: bool) -> u64 {
-        self.advance_clock(now);
-        if self.tx.fin || self.reader_gone || self.state == State::Closed || self.state == State::TimeWait {
-            return 0;
-        }
-        let accepted = bytes.min(self.send_space());
-        if self.profile.gathers {
-            let full = u64::from(self.payload_max());
-            self.tx.gathering.write(self.tx.next, self.tx.end, accepted, apart, full);
-        }
-        self.tx.end += accepted;
-        self.writer_waits |= accepted < bytes;
-        accepted
+        self.write_as(now, bytes, true)
     }
 
     /// The application takes up to `bytes` of what is readable; says how many there were.
     pub fn read(&mut self, now: Instant, bytes: u64) -> u64 {
         self.advance_clock(now);
-        let taken = bytes.min(self.rx.unread());
-        self.rx.read += taken;
-        // After its FIN the peer has no use for a window.
-        let peer_sends = matches!(self.state, State::Established | State::FinWait1 | State::FinWait2);
-        if taken > 0 && peer_sends {
-            let circumstances = self.circumstances();
-            self.ack.on_read(self.profile.delayed_ack, &circumstances);
+        let taken = self.rx.read(bytes);
+        if taken > 0 && self.state.peer_may_send() {
+            self.rx.after_read(&self.cx, self.tx.round_trip(&self.cx));
         }
         taken
     }
 
+    /// The application will write no more; it may go on reading (`shutdown(SHUT_WR)`).
+    pub fn shutdown(&mut self, now: Instant) {
+        self.advance_clock(now);
+        let Some(next) = self.state.on_shutdown() else { return };
+        if self.state == State::SynSent {
+            return self.enter(State::Closed);
+        }
+        self.state = next;
+        if next != State::Closed {
+            self.tx.finish();
+        }
+    }
+
+    /// The application wants no more of the connection (`close`). What it has written is still delivered; but
+    /// data that it has not read, or that comes later, resets the connection (RFC 1122 §4.2.2.13).
+    pub fn close(&mut self, now: Instant) {
+        self.advance_clock(now);
+        if self.state.is_synchronised() && self.rx.unread() > 0 {
+            return self.abort(now);
+        }
+        self.rx.abandoned = true;
+        self.shutdown(now);
+        if self.state == State::FinWait2 {
+            self.fx.arm_last_wait(&self.cx);
+        }
+    }
+
+    /// Ends the connection at once with a reset (RFC 9293 §3.10.5).
+    pub fn abort(&mut self, now: Instant) {
+        self.advance_clock(now);
+        match self.state {
+            State::Closed | State::TimeWait => {}
+            State::Listen | State::SynSent => self.enter(State::Closed),
+            _ => self.end_with_reset(),
+        }
+    }
+
     /// Nagle's algorithm off (`TCP_NODELAY`) or as the profile has it.
     pub fn set_nodelay(&mut self, nodelay: bool) {
-        self.nagle = if nodelay { Nagle::Off } else { self.profile.nagle };
+        self.tx.set_nagle(if nodelay { Nagle::Off } else { self.cx.profile.nagle });
     }
 
     /// How many bytes [`write`](Endpoint::write) would accept.
     pub fn send_space(&self) -> u64 {
-        let buffered = self.tx.end - self.tx.acknowledged.clamp(1, self.tx.end);
-        self.send_capacity().saturating_sub(buffered)
+        self.tx.space(&self.cx)
     }
 
     /// How many bytes [`read`](Endpoint::read) would return.
@@ -221,148 +193,414 @@ impl Endpoint {
 
     /// What has happened so far.
     pub fn counters(&self) -> Counters {
-        self.counters
+        self.fx.counters
     }
 
     /// The offset in the own stream that a segment *from this endpoint* begins at, `None` for a SYN.
     pub fn sent_offset(&self, segment: &Segment) -> Option<u64> {
-        segment.seq.position(self.tx.initial, self.tx.next)?.checked_sub(1)
+        let flight = &self.tx.recovery.flight;
+        segment.seq.position(flight.initial, flight.next)?.checked_sub(1)
     }
 
     /// A look inside.
     pub fn info(&self) -> Info {
+        let recovery = &self.tx.recovery;
         Info {
             state: self.state,
-            phase: self.recovery.phase,
-            congestion_window: self.congestion.window,
-            slow_start_threshold: self.congestion.threshold,
-            in_flight: self.board.in_flight(),
-            unacknowledged_bytes: self.tx.next - self.tx.acknowledged,
-            srtt: self.rtt.srtt(),
-            rto: self.rtt.timeout(&self.profile.rto),
-            payload_max: self.payload_max(),
+            phase: recovery.phase(),
+            congestion_window: recovery.congestion.window.cwnd,
+            slow_start_threshold: recovery.congestion.window.ssthresh,
+            in_flight: recovery.flight.in_flight(),
+            unacknowledged_bytes: self.tx.unacknowledged(),
+            srtt: recovery.rtt.srtt(),
+            rto: recovery.rto(&self.cx),
+            payload_max: self.cx.payload_max(),
+        }
+    }
+
+    /// What a recording keeps of the endpoint over time.
+    pub fn tcp_state(&self) -> TcpState {
+        let recovery = &self.tx.recovery;
+        let window = recovery.congestion.window;
+        let bytes = |units: u64| units / window.smss * u64::from(self.cx.payload_max());
+        TcpState {
+            rto: recovery.rto(&self.cx),
+            srtt: recovery.rtt.srtt(),
+            congestion_window_bytes: bytes(window.cwnd),
+            slow_start_threshold_bytes: (window.ssthresh < u64::MAX).then(|| bytes(window.ssthresh)),
+            unsent_bytes: self.tx.unsent(),
+            unacknowledged_bytes: self.tx.unacknowledged(),
         }
     }
 
     /// When [`tick`](Endpoint::tick) is due next. A peek: asking changes nothing.
     pub fn next_deadline(&self) -> Option<Instant> {
-        self.timers.next()
+        self.fx.timers.next()
     }
 
     /// Lets every timer fire that is due.
     pub fn tick(&mut self, now: Instant) {
         self.advance_clock(now);
-        if self.timers.ack.is_some_and(|at| at <= now) {
-            self.timers.ack = None;
-            let circumstances = self.circumstances();
-            self.ack.on_timer(self.profile.delayed_ack, &circumstances);
-        }
-        if self.timers.compression.is_some_and(|at| at <= now) {
-            self.timers.compression = None;
-            self.ack.on_compression_timer();
-        }
-        if let Some((purpose, at)) = self.timers.retransmission
+        self.rx.tick(&self.cx, &mut self.fx, self.tx.round_trip(&self.cx));
+        if let Some((purpose, at)) = self.fx.timers.retransmission
             && at <= now
         {
-            self.timers.retransmission = None;
-            match purpose {
-                Purpose::Handshake => self.on_handshake_timeout(),
-                Purpose::Timeout => self.on_retransmission_timeout(),
-                Purpose::TailProbe => self.on_tail_probe(),
-                Purpose::Reordering => self.on_reordering_timeout(),
-                Purpose::WindowProbe => self.on_window_probe(),
+            self.fx.timers.retransmission = None;
+            let goes_on = match purpose {
+                Purpose::Handshake => self.handshake.on_timeout(&self.cx, &mut self.fx),
+                _ => self.tx.on_timer(&self.cx, &mut self.fx, purpose),
+            };
+            if !goes_on {
+                self.fx.events.timed_out = true;
+                self.end();
             }
         }
-        if self.timers.keep_alive.is_some_and(|at| at <= now) {
-            self.on_keep_alive();
+        if self.fx.timers.keep_alive.is_some_and(|at| at <= now) {
+            self.on_keep_alive_timer();
         }
-        if self.timers.time_wait.is_some_and(|at| at <= now) {
-            self.events.closed |= self.state != State::TimeWait;
-            self.timers.stop_all();
+        if self.fx.timers.time_wait.is_some_and(|at| at <= now) {
+            // FIN-WAIT-2 after a full close ends here, too; TIME-WAIT has told of its end before.
+            self.fx.events.closed |= self.state != State::TimeWait;
+            self.fx.timers.stop_all();
             self.state = State::Closed;
+        }
+    }
+
+    /// A segment has arrived.
+    pub fn receive(&mut self, now: Instant, segment: &Segment) {
+        self.advance_clock(now);
+        match self.state {
+            State::Closed if segment.flags.has(Flags::RST) => {}
+            State::Closed => self.reset_due = Some(Reset::answer(segment)),
+            State::Listen => self.receive_in_listen(segment),
+            State::SynSent => self.receive_in_syn_sent(segment),
+            _ => self.receive_synchronised(segment),
         }
     }
 
     /// The next thing to carry out; drain until `None`. Segments come first.
     pub fn poll(&mut self) -> Option<Output> {
-        if self.stirred {
-            if let Some(segment) = self.next_segment() {
-                self.counters.segments += 1;
-                return Some(Output::Transmit(segment));
-            }
-            self.stirred = false;
+        self.poll_transmit().map(Output::Transmit).or_else(|| self.next_event().map(Output::Event))
+    }
+
+    /// The next segment to hand to the network; events stay for [`poll`](Endpoint::poll).
+    pub fn poll_transmit(&mut self) -> Option<Segment> {
+        if !self.needs_poll {
+            return None;
         }
-        self.next_event().map(Output::Event)
+        let segment = self.next_segment();
+        self.needs_poll = segment.is_some();
+        self.fx.counters.segments += u64::from(self.needs_poll);
+        segment
     }
 
     /// To be called before anything happens to the endpoint.
-    pub(crate) fn advance_clock(&mut self, now: Instant) {
-        assert!(now >= self.now, "time ran back from {} to {now}", self.now);
-        self.now = now;
-        self.stirred = true;
+    fn advance_clock(&mut self, now: Instant) {
+        assert!(now >= self.cx.now, "time ran back from {} to {now}", self.cx.now);
+        self.cx.now = now;
+        self.needs_poll = true;
     }
 
-    /// Whether both sides know each other's sequence numbers.
-    pub(crate) fn is_synchronised(&self) -> bool {
-        self.state >= State::Established
-    }
-
-    /// The timestamp clock.
-    pub(crate) fn timestamp(&self) -> u32 {
-        (self.now.as_ns() / self.profile.timestamp_tick.as_ns().max(1)) as u32
-    }
-
-    pub(crate) fn circumstances(&self) -> Circumstances {
-        let buffer = u64::from(self.profile.receive_buffer);
-        Circumstances {
-            now: self.now,
-            rto: self.rtt.timeout(&self.profile.rto),
-            rto_min: self.profile.rto.min,
-            srtt: self.rtt.srtt(),
-            unacknowledged: self.rx.next - self.rx.acknowledged,
-            unread: self.rx.unread(),
-            advertised: self.rx.edge.saturating_sub(self.rx.acknowledged),
-            window: self.rx.window(),
-            window_now: self.rx.offer(buffer, u64::from(self.payload_max())) - self.rx.next,
-            buffer,
+    fn write_as(&mut self, now: Instant, bytes: u64, apart: bool) -> u64 {
+        self.advance_clock(now);
+        let is_over = matches!(self.state, State::Closed | State::TimeWait);
+        if self.tx.is_finished() || self.rx.abandoned || is_over {
+            return 0;
         }
+        self.tx.write(&self.cx, bytes, apart)
     }
 
-    fn send_capacity(&self) -> u64 {
-        let fixed = u64::from(self.profile.send_buffer);
-        let Some(most) = self.profile.send_buffer_max else { return fixed };
-        // Linux (`tcp_sndbuf_expand`) keeps room for twice the congestion window.
-        let windows = 2 * self.congestion.window / self.congestion.smss() * u64::from(self.payload_max());
-        windows.clamp(fixed, u64::from(most).max(fixed))
+    /// The next segment, if any must leave now. A reset goes first, for nothing may follow it; then data, which carries an
+    /// acknowledgement that is due; then, if there was none, what has no data.
+    fn next_segment(&mut self) -> Option<Segment> {
+        if let Some(reset) = self.reset_due.take() {
+            return Some(reset.segment());
+        }
+        match self.state {
+            State::Closed | State::Listen => return None,
+            State::SynSent | State::SynReceived => return self.next_syn(),
+            State::TimeWait | State::FinWait2 => {}
+            _ => {
+                let limit = self.cx.payload_max() - self.rx.sack_option_bytes(&self.cx);
+                if let Some(outgoing) = self.tx.next(&self.cx, &mut self.fx, limit) {
+                    return Some(self.emit(outgoing));
+                }
+            }
+        }
+        if let Some(probe) = self.tx.take_probe(&mut self.fx) {
+            return Some(self.emit(probe));
+        }
+        if self.rx.ack.is_due() {
+            return Some(self.emit(Outgoing::bare(self.tx.recovery.flight.next)));
+        }
+        self.tx.on_drained(&self.cx, &mut self.fx, self.state.is_synchronised());
+        None
+    }
+
+    /// The SYN or SYN-ACK, when one is due.
+    fn next_syn(&mut self) -> Option<Segment> {
+        let wait = self.handshake.take_due(&self.cx)?;
+        self.fx.arm(&self.cx, Purpose::Handshake, wait);
+        let flight = &mut self.tx.recovery.flight;
+        flight.next = flight.next.max(1);
+        let mut segment = Segment { seq: flight.initial, ..self.handshake.segment(&self.cx) };
+        self.rx.acknowledge_in_syn(&mut segment);
+        Some(segment)
+    }
+
+    /// Makes a segment. Whatever leaves carries the acknowledgement.
+    fn emit(&mut self, outgoing: Outgoing) -> Segment {
+        if outgoing.is_new {
+            // Before the acknowledgement is counted as sent: data soon after data makes the connection interactive.
+            self.rx.ack.on_data_sent(self.cx.now);
+        }
+        let Outgoing { position, length, flags, .. } = outgoing;
+        let mut segment = Segment { seq: self.tx.seq(position), length, flags, ..Segment::default() };
+        self.rx.acknowledge(&self.cx, &mut self.fx, &mut segment);
+        segment
     }
 
     fn next_event(&mut self) -> Option<Event> {
-        let events = &mut self.events;
+        let events = &mut self.fx.events;
         if Events::take(&mut events.connected) {
             return Some(Event::Connected);
         }
         if Events::take(&mut events.acknowledged) {
-            events.writable |= self.writer_waits;
-            return Some(Event::Acknowledged(self.tx.acknowledged.clamp(1, self.tx.end) - 1));
+            events.writable |= self.tx.writer_waits();
+            return Some(Event::Acknowledged(self.tx.acknowledged_offset()));
         }
-        if Events::take(&mut events.writable) {
-            // Half a buffer at least, so that a writer is not woken for every byte; Linux takes a third.
-            let space = self.send_space();
-            if 3 * space >= self.send_capacity() {
-                self.writer_waits = false;
-                return Some(Event::Writable(space));
+        if Events::take(&mut events.writable)
+            && let Some(space) = self.tx.take_writable(&self.cx)
+        {
+            return Some(Event::Writable(space));
+        }
+        if Events::take(&mut events.readable) {
+            return Some(Event::Readable(self.rx.readable_offset()));
+        }
+        events.next_last()
+    }
+
+    /// LISTEN (RFC 9293 §3.10.7.2).
+    fn receive_in_listen(&mut self, segment: &Segment) {
+        if segment.flags.has(Flags::RST) {
+            return;
+        }
+        if segment.flags.has(Flags::ACK) {
+            self.reset_due = Some(Reset::answer(segment));
+        } else if segment.flags.has(Flags::SYN) {
+            self.cx.terms = Terms::agree(&self.cx.profile, segment);
+            self.rx.on_syn(&self.cx, segment);
+            self.state = State::SynReceived;
+            self.handshake = Handshake::begin(self.cx.now, true);
+        }
+    }
+
+    /// SYN-SENT (RFC 9293 §3.10.7.3).
+    fn receive_in_syn_sent(&mut self, segment: &Segment) {
+        let acknowledges = segment.flags.has(Flags::ACK);
+        if acknowledges && segment.ack != self.tx.seq(1) {
+            if !segment.flags.has(Flags::RST) {
+                self.reset_due = Some(Reset::answer(segment));
+            }
+            return;
+        }
+        if segment.flags.has(Flags::RST) {
+            // Nobody listens there; a reset that acknowledges nothing may be anybody's.
+            if acknowledges {
+                self.fx.events.reset = true;
+                self.end();
+            }
+            return;
+        }
+        if !segment.flags.has(Flags::SYN) {
+            return;
+        }
+        self.cx.terms = Terms::agree(&self.cx.profile, segment);
+        self.rx.on_syn(&self.cx, segment);
+        if acknowledges {
+            self.establish(segment);
+            self.rx.ack.at_once();
+        } else {
+            // Both have opened at once (RFC 9293 figure 7).
+            self.state = State::SynReceived;
+            self.handshake = Handshake::begin(self.cx.now, true);
+        }
+    }
+
+    /// All states from SYN-RECEIVED on (RFC 9293 §3.10.7.4): sequence number, RST, SYN, ACK, data, FIN, in this order.
+    fn receive_synchronised(&mut self, segment: &Segment) {
+        let Some(start) = self.rx.position(segment) else {
+            return self.challenge(segment);
+        };
+        if self.rx.is_outdated(&self.cx, segment) || !self.rx.is_acceptable(segment, start) {
+            return self.on_unacceptable(segment, start);
+        }
+        if segment.flags.has(Flags::RST) && self.state == State::TimeWait {
+            // A late reset must not cut TIME-WAIT short (RFC 1337), and there is nobody left to tell.
+            return;
+        }
+        if segment.flags.has(Flags::RST) {
+            // Only an exact hit resets; anything else might be forged (RFC 5961 §3.2).
+            if !self.rx.expects(start) {
+                return self.challenge(segment);
+            }
+            self.fx.events.reset = true;
+            return self.end();
+        }
+        if segment.flags.has(Flags::SYN) {
+            return self.challenge(segment);
+        }
+        if !segment.flags.has(Flags::ACK) {
+            return;
+        }
+        let Some(ack) = self.tx.acked_position(segment) else { return };
+        if self.state == State::SynReceived {
+            if ack != 1 {
+                self.reset_due = Some(Reset::answer(segment));
+                return;
+            }
+            self.establish(segment);
+        }
+        if ack > self.tx.recovery.flight.next {
+            // It acknowledges what was never sent (RFC 5961 §5.2).
+            return self.challenge(segment);
+        }
+        // Before the acknowledgement is taken: what leaves because of it echoes this segment's timestamp.
+        self.rx.note_timestamp(&self.cx, segment, start);
+        self.tx.on_heard();
+        if self.state != State::TimeWait {
+            self.fx.touch_keep_alive(&self.cx);
+        }
+        self.take_acknowledgement(segment, ack);
+        if segment.sequence_length() > 0 && self.state != State::Closed {
+            self.take_data(segment, start);
+        }
+    }
+
+    /// A segment outside the window, or an outdated one (RFC 9293 §3.10.7.4, first check).
+    fn on_unacceptable(&mut self, segment: &Segment, start: u64) {
+        if segment.flags.has(Flags::RST) {
+            return;
+        }
+        if self.state == State::SynReceived && segment.flags.has(Flags::SYN) {
+            if segment.flags.has(Flags::ACK) && segment.ack == self.tx.seq(1) {
+                // Both had opened at once (RFC 9293 figure 7).
+                self.establish(segment);
+            } else {
+                // The SYN-ACK was lost, or the peer is impatient.
+                if self.cx.profile.syn.echoes_latest {
+                    self.rx.on_repeated_syn(segment);
+                }
+                self.handshake.repeat();
+            }
+            return;
+        }
+        if self.state == State::TimeWait {
+            // The peer has not got our last acknowledgement: 2 MSL begin anew (RFC 9293 §3.10.7.4).
+            self.enter(State::TimeWait);
+        }
+        self.rx.on_unacceptable(&self.cx, segment, start);
+        // The acknowledgement in it may be news even so (RFC 9293 §3.10.7.4, last paragraph of the first step).
+        if let Some(ack) = self.tx.acked_position(segment)
+            && segment.flags.has(Flags::ACK)
+            && self.state.is_synchronised()
+            && ack <= self.tx.recovery.flight.next
+            && segment.length > 0
+        {
+            self.take_acknowledgement(segment, ack);
+        }
+    }
+
+    fn take_acknowledgement(&mut self, segment: &Segment, ack: u64) {
+        if ack < self.tx.recovery.flight.una {
+            return;
+        }
+        self.tx.on_ack(&self.cx, &mut self.fx, segment, ack);
+        if self.tx.fin_is_acknowledged() {
+            let next = self.state.on_fin_acknowledged();
+            if next != self.state {
+                self.enter(next);
             }
         }
-        let events = &mut self.events;
-        if Events::take(&mut events.readable) {
-            return Some(Event::Readable(self.rx.read + self.rx.unread() - 1));
+    }
+
+    fn take_data(&mut self, segment: &Segment, start: u64) {
+        if self.rx.refuses(segment, start) {
+            self.fx.events.reset = true;
+            return self.end_with_reset();
         }
-        let rest = [
-            (&mut events.peer_closed, Event::PeerClosed),
-            (&mut events.closed, Event::Closed),
-            (&mut events.reset, Event::Reset),
-            (&mut events.timed_out, Event::TimedOut),
-        ];
-        rest.into_iter().find_map(|(flag, event)| Events::take(flag).then_some(event))
+        let path = self.tx.round_trip(&self.cx);
+        if self.rx.take(&self.cx, &mut self.fx, path, segment, start) {
+            let next = self.state.on_peer_fin();
+            if next != self.state {
+                self.enter(next);
+            }
+        }
+    }
+
+    /// The peer has acknowledged the SYN.
+    fn establish(&mut self, segment: &Segment) {
+        // A FIN that was asked for meanwhile follows at once.
+        self.state = if self.tx.is_finished() { State::FinWait1 } else { State::Established };
+        self.fx.events.connected = true;
+        self.fx.timers.retransmission = None;
+        let measured = self.handshake.round_trip(&self.cx, segment);
+        self.tx.recovery.establish(&self.cx, measured, self.handshake.path_is_lossy());
+        let scale = if segment.flags.has(Flags::SYN) { 0 } else { self.cx.terms.peer_scale };
+        self.tx.window.begin(segment, scale);
+        self.fx.touch_keep_alive(&self.cx);
+    }
+
+    /// The peer has been silent for long (RFC 9293 §3.8.4).
+    fn on_keep_alive_timer(&mut self) {
+        let Some(policy) = self.cx.profile.keep_alive else { return };
+        self.fx.timers.keep_alive = Some(self.cx.deadline(policy.interval));
+        if !self.tx.keep_alive(policy.probes) {
+            // The peer may live, but not with this connection (RFC 1122 §4.2.3.6).
+            self.fx.events.timed_out = true;
+            self.end_with_reset();
+        }
+    }
+
+    /// Tells the peer what is expected (RFC 5961 "challenge ACK").
+    fn challenge(&mut self, segment: &Segment) {
+        let late_reset = segment.flags.has(Flags::RST) && self.state == State::TimeWait;
+        if self.state.is_synchronised() && !late_reset {
+            self.rx.ack.at_once();
+        }
+    }
+
+    /// Enters a state that follows a FIN, or the end.
+    fn enter(&mut self, state: State) {
+        match state {
+            State::TimeWait => {
+                // From its beginning (RFC 9293 §3.6.1), which the application is told of as the end.
+                self.fx.events.closed |= self.state != State::TimeWait;
+                self.fx.timers.stop_all();
+                self.fx.arm_last_wait(&self.cx);
+            }
+            // Nobody reads any more: the peer's FIN is not waited for forever (Linux `tcp_fin_timeout`).
+            State::FinWait2 if self.rx.abandoned => self.fx.arm_last_wait(&self.cx),
+            State::Closed => {
+                self.fx.events.closed = true;
+                self.end();
+            }
+            _ => {}
+        }
+        self.state = state;
+    }
+
+    /// We reset the connection.
+    fn end_with_reset(&mut self) {
+        self.reset_due = Some(Reset::at(self.tx.seq(self.tx.recovery.flight.next)));
+        self.end();
+    }
+
+    fn end(&mut self) {
+        self.state = State::Closed;
+        self.fx.timers.stop_all();
+        self.rx.ack.stop();
+        self.handshake.stop();
+        self.tx.stop();
     }
 }

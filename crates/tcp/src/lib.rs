@@ -13,6 +13,23 @@
 //!   once the drain has ended.
 //! - Time never runs back.
 //!
+//! # Parts
+//! ```text
+//!                                   Endpoint: application's verbs, states, drain
+//!        ┌───────────────┬──────────────┴─┬────────────────┬───────────────┐
+//!    Handshake         Sender          Receiver          State           Reset
+//!    SYN, SYN-ACK      buffer, Nagle,  reassembly,       RFC 9293        RST
+//!                      peer's window   window, SACK
+//!                        │               │
+//!                      Recovery        Acknowledger
+//!                      RACK, TLP, PRR, delayed, quick
+//!                      RTO, undo
+//!           ┌────────────┼─────────────┐
+//!       Scoreboard   RttEstimator   Congestion ── trait Controller: NewReno, Cubic
+//! ```
+//! Each part owns its state. All may look at the `Context` (time, profile, what the SYNs agreed on) and act on the
+//! `Effects` (timers, events, counters); none knows the endpoint.
+//!
 //! # What it does not model
 //! Payload, checksums, urgent data, path MTU discovery, ECN, segmentation offload, buffer memory by the page, path
 //! metrics remembered between connections; congestion control other than NewReno and CUBIC (no BBR, no HyStart),
@@ -47,29 +64,31 @@
 //! ```
 
 mod ack;
-mod arrive;
-mod close;
+mod coalescing;
 mod congestion;
+mod context;
 mod endpoint;
-mod gathering;
 mod handshake;
 mod output;
 mod profile;
 mod receive;
 mod recovery;
-mod rto;
-mod scoreboard;
+mod reset;
 mod segment;
 mod send;
 mod sequence;
+mod state;
+mod terms;
 mod timers;
+mod window;
 
-pub use endpoint::{Counters, Endpoint, Info, Role, State};
+pub use congestion::{CongestionControl, WindowUnit};
+pub use context::Counters;
+pub use endpoint::{Endpoint, Info, Role, TcpState};
 pub use output::{Event, Output};
-pub use profile::{
-    CongestionControl, DelayedAck, KeepAlive, Nagle, Profile, RtoFloor, RtoPolicy, SynPolicy, WindowUnit,
-};
+pub use profile::{DelayedAck, KeepAlive, Nagle, Profile, RtoFloor, RtoPolicy, SynPolicy};
 pub use recovery::Phase;
 pub use segment::{Flags, SackBlocks, Segment, Timestamps};
 pub use sequence::Seq;
+pub use state::State;
 pub use timers::Granularity;

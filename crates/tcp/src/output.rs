@@ -50,4 +50,15 @@ impl Events {
     pub fn take(flag: &mut bool) -> bool {
         std::mem::take(flag)
     }
+
+    /// The next of those that need no more to be told than that they are: those after which little or nothing follows.
+    pub fn next_last(&mut self) -> Option<Event> {
+        let last = [
+            (&mut self.peer_closed, Event::PeerClosed),
+            (&mut self.closed, Event::Closed),
+            (&mut self.reset, Event::Reset),
+            (&mut self.timed_out, Event::TimedOut),
+        ];
+        last.into_iter().find_map(|(flag, event)| Events::take(flag).then_some(event))
+    }
 }

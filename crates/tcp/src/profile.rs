@@ -5,6 +5,7 @@
 
 use mqttlab_units::Duration;
 
+use crate::congestion::{CongestionControl, WindowUnit};
 use crate::timers::Granularity;
 
 /// All knobs of an endpoint. Share one among many endpoints by `Arc`.
@@ -53,8 +54,8 @@ pub struct Profile {
     pub delayed_ack: DelayedAck,
     /// Nagle's algorithm.
     pub nagle: Nagle,
-    /// Writes are gathered as in Linux's buffers, which limits what Nagle's algorithm holds back.
-    pub gathers: bool,
+    /// Writes are coalesced into skbs as in Linux, which limits what Nagle's algorithm holds back.
+    pub skb_coalescing: bool,
     /// Send buffer in bytes of payload.
     pub send_buffer: u32,
     /// The send buffer grows with the congestion window, to twice its bytes, up to this many; `None`: it is fixed.
@@ -67,24 +68,6 @@ pub struct Profile {
     pub time_wait: Duration,
     /// When timers can fire.
     pub granularity: Granularity,
-}
-
-/// Congestion control algorithm.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CongestionControl {
-    /// RFC 5681 with NewReno (RFC 6582).
-    NewReno,
-    /// RFC 9438.
-    Cubic,
-}
-
-/// What the congestion window counts: a small segment fills a window of segments as much as a large one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WindowUnit {
-    /// Segments, whatever their size (Linux).
-    Segments,
-    /// Bytes (RFC 5681, the BSDs, lwIP).
-    Bytes,
 }
 
 /// The retransmission timeout (RFC 6298).
@@ -130,7 +113,7 @@ pub enum DelayedAck {
     Off,
     /// Every second segment, or this long after the first (RFC 1122 §4.2.3.2, the BSDs, lwIP).
     EverySecond {
-        /// The longest delay; with [`Granularity::Heartbeat`] the acknowledgement leaves at the next beat.
+        /// The longest delay; with [`Granularity::FastSlow`] the acknowledgement leaves at the next tick of the fast timer.
         timeout: Duration,
     },
     /// Linux: quick acknowledgements at the start, on the application's read in one-way streams, and delayed by an
@@ -195,7 +178,7 @@ impl Profile {
             syn: SynPolicy { retries: 6, linear_retries: 4, echoes_latest: false },
             delayed_ack: DelayedAck::Adaptive { min: Duration::from_ms(40), max: Duration::from_ms(200) },
             nagle: Nagle::Minshall,
-            gathers: true,
+            skb_coalescing: true,
             send_buffer: 46_080,
             send_buffer_max: Some(4 << 20),
             receive_buffer: 3 << 20,
@@ -206,7 +189,7 @@ impl Profile {
     }
 
     /// NetBSD as perez2005 ran it: NewReno without SACK, MSS 536, buffers of 32 segments, minimum RTO 30 ms,
-    /// acknowledgements delayed to the next beat of a 200 ms clock. Timestamps are on; the study has both.
+    /// acknowledgements delayed to the next tick of a 200 ms timer. Timestamps are on; the study has both.
     pub fn netbsd_2005() -> Profile {
         Profile {
             mss: 536,
@@ -220,7 +203,7 @@ impl Profile {
             tail_loss_probe: false,
             rate_reduction: false,
             undo: false,
-            gathers: false,
+            skb_coalescing: false,
             limited_transmit: false,
             congestion_control: CongestionControl::NewReno,
             window_unit: WindowUnit::Bytes,
@@ -238,13 +221,13 @@ impl Profile {
             send_buffer: 32 * 536,
             send_buffer_max: None,
             receive_buffer: 32 * 536,
-            granularity: Granularity::Heartbeat { ack: Duration::from_ms(200), other: Duration::ZERO },
+            granularity: Granularity::FastSlow { fast: Duration::from_ms(200), slow: Duration::ZERO },
             ..Profile::linux()
         }
     }
 
     /// A microcontroller's stack after lwIP's defaults for the ESP8266: MSS 536, send buffer 2 MSS, window 4 MSS,
-    /// timers on 250 ms and 500 ms beats, no SACK and no timestamps.
+    /// timers on 250 ms and 500 ms ticks, no SACK and no timestamps.
     pub fn microcontroller() -> Profile {
         Profile {
             timestamps: false,
@@ -261,10 +244,7 @@ impl Profile {
             send_buffer: 2 * 536,
             receive_buffer: 4 * 536,
             time_wait: Duration::from_s(120),
-            granularity: Granularity::Heartbeat {
-                ack: Duration::from_ms(250),
-                other: Duration::from_ms(500),
-            },
+            granularity: Granularity::FastSlow { fast: Duration::from_ms(250), slow: Duration::from_ms(500) },
             ..Profile::netbsd_2005()
         }
     }

@@ -1,37 +1,58 @@
-//! The receiving half's memory: what has come, in order and not, and the window that it offers.
+//! The receiving half: what has come, in order and not, the window that is offered, and what is said about both.
 //!
-//! Reassembly keeps ranges, not bytes. The ranges are ordered by when they last grew, latest first, because that
-//! is the order in which SACK blocks report them (RFC 2018 §4).
+//! Reassembly keeps ranges, not bytes. Beside the ranges it remembers in which order they last grew, latest first, because
+//! that is the order in which SACK blocks report them (RFC 2018 §4).
 
-/// Bytes beyond a gap.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Range {
-    pub start: u64,
-    pub end: u64,
-}
+use std::ops::Range;
+
+use mqttlab_units::{Duration, RangeSet};
+
+use crate::ack::{Acknowledger, Circumstances};
+use crate::context::{Context, Effects};
+use crate::profile::Profile;
+use crate::segment::{Flags, SackBlocks, Segment, Timestamps};
+use crate::sequence::Seq;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Receiver {
+    /// IRS: the peer's initial sequence number.
+    initial: Seq,
     /// RCV.NXT: the next position expected.
-    pub next: u64,
+    next: u64,
     /// Where the application has read to.
-    pub read: u64,
+    read: u64,
     /// The right edge of the window as last advertised.
-    pub edge: u64,
-    /// RCV.NXT when an acknowledgement was last sent.
-    pub acknowledged: u64,
+    edge: u64,
+    /// RCV.NXT when an acknowledgement was last sent (RFC 7323 `Last.ACK.sent`).
+    last_acked: u64,
+    /// The timestamp to be echoed (RFC 7323 `TS.Recent`).
+    ts_recent: u32,
     /// Where the peer's FIN is, once known.
-    pub fin: Option<u64>,
+    fin: Option<u64>,
     /// All before the FIN has come, and the FIN has been counted.
-    pub fin_taken: bool,
-    ranges: Vec<Range>,
-    /// What came again and has not been told of (RFC 2883).
-    pub repeated: Option<Range>,
+    fin_taken: bool,
+    /// What has come beyond a gap.
+    beyond: RangeSet,
+    /// Where its ranges begin, in the order in which they last grew.
+    recent: Vec<u64>,
+    /// What came again and has not been told of (D-SACK, RFC 2883).
+    repeated: Option<Range<u64>>,
+    /// When to acknowledge.
+    pub ack: Acknowledger,
+    /// The application reads no more.
+    pub abandoned: bool,
+}
+
+/// What of the sending half the timing of acknowledgements depends on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RoundTrip {
+    pub rto: Duration,
+    pub srtt: Option<Duration>,
 }
 
 /// What a piece of stream turned out to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Arrival {
+enum Arrival {
     /// It moved RCV.NXT, possibly over data that had come before.
     InOrder {
         /// Whether data beyond a gap was waiting: then the sender should know at once (RFC 5681 §4.2).
@@ -44,79 +65,318 @@ pub(crate) enum Arrival {
 }
 
 impl Receiver {
-    pub fn new() -> Receiver {
+    pub fn new(profile: &Profile) -> Receiver {
         Receiver {
+            initial: Seq(0),
             next: 0,
             read: 1,
             edge: 0,
-            acknowledged: 0,
+            last_acked: 0,
+            ts_recent: 0,
             fin: None,
             fin_taken: false,
-            ranges: Vec::new(),
+            beyond: RangeSet::new(),
+            recent: Vec::new(),
             repeated: None,
+            ack: Acknowledger::new(profile.mss, u64::from(profile.receive_buffer)),
+            abandoned: false,
         }
+    }
+
+    /// The peer's SYN.
+    pub fn on_syn(&mut self, cx: &Context, syn: &Segment) {
+        let stamps = syn.timestamps.filter(|_| cx.terms.timestamps);
+        self.ts_recent = stamps.map_or(0, |stamps| stamps.value);
+        self.initial = syn.seq;
+        (self.next, self.last_acked) = (1, 0);
+        // Windows in SYNs are never scaled (RFC 7323 §2.2).
+        self.edge = self.edge.max(1 + u64::from(cx.profile.receive_buffer.min(65_535)));
+    }
+
+    /// The peer's SYN came again, and this stack echoes the latest one's timestamp.
+    pub fn on_repeated_syn(&mut self, syn: &Segment) {
+        self.ts_recent = syn.timestamps.map_or(self.ts_recent, |stamps| stamps.value);
+    }
+
+    /// Where a segment begins in the peer's stream.
+    pub fn position(&self, segment: &Segment) -> Option<u64> {
+        segment.seq.position(self.initial, self.next)
+    }
+
+    /// Whether it begins exactly where the next byte is expected.
+    pub fn expects(&self, start: u64) -> bool {
+        start == self.next
     }
 
     /// In-order bytes that the application has not read.
     pub fn unread(&self) -> u64 {
+        // The FIN takes a position, but is no byte.
         let data_end = if self.fin.is_some_and(|fin| self.next > fin) { self.next - 1 } else { self.next };
         data_end.saturating_sub(self.read)
     }
 
-    pub fn has_gap(&self) -> bool {
-        !self.ranges.is_empty()
+    /// How much of the stream can be read or has been, as an offset.
+    pub fn readable_offset(&self) -> u64 {
+        self.read + self.unread() - 1
     }
 
-    /// The ranges beyond the gap, latest first.
-    pub fn ranges(&self) -> &[Range] {
-        &self.ranges
+    /// The application takes up to `bytes`; says how many there were.
+    pub fn read(&mut self, bytes: u64) -> u64 {
+        let taken = bytes.min(self.unread());
+        self.read += taken;
+        taken
     }
 
-    /// The peer's window as advertised: how much it may still send.
-    pub fn window(&self) -> u64 {
-        self.edge.saturating_sub(self.next)
+    /// The application has read something, which may be worth a window update or a delayed acknowledgement.
+    pub fn after_read(&mut self, cx: &Context, path: RoundTrip) {
+        let circumstances = self.circumstances(cx, path);
+        self.ack.on_read(cx.profile.delayed_ack, &circumstances);
     }
 
-    /// Takes the bytes from `start` up to `end`.
-    pub fn accept(&mut self, start: u64, end: u64) -> Arrival {
-        if start < self.next && start < end {
-            self.repeated = Some(Range { start, end: end.min(self.next) });
+    /// The timers of acknowledgements that are due.
+    pub fn tick(&mut self, cx: &Context, fx: &mut Effects, path: RoundTrip) {
+        if fx.timers.ack.is_some_and(|at| at <= cx.now) {
+            fx.timers.ack = None;
+            let circumstances = self.circumstances(cx, path);
+            self.ack.on_timer(cx.profile.delayed_ack, &circumstances);
         }
-        if end <= self.next {
+        if fx.timers.compression.is_some_and(|at| at <= cx.now) {
+            fx.timers.compression = None;
+            self.ack.on_compression_timer();
+        }
+    }
+
+    /// PAWS (RFC 7323 §5), for segments that carry something: acknowledgements alone may be reordered freely.
+    pub fn is_outdated(&self, cx: &Context, segment: &Segment) -> bool {
+        let Some(stamps) = segment.timestamps.filter(|_| cx.terms.timestamps) else { return false };
+        let older = stamps.value.wrapping_sub(self.ts_recent) > 1 << 31;
+        older && segment.sequence_length() > 0 && !segment.flags.has(Flags::RST)
+    }
+
+    /// Whether any of the segment lies in the window (RFC 9293 §3.10.7.4, first check). A late acknowledgement of before
+    /// the last one sent is let through, as Linux does, so that reordering does not make acknowledgements answer each other.
+    pub fn is_acceptable(&self, segment: &Segment, start: u64) -> bool {
+        let end = start + segment.sequence_length();
+        if segment.sequence_length() == 0 {
+            return end >= self.last_acked && start <= self.edge.max(self.next);
+        }
+        end > self.next && (start < self.edge || start <= self.next)
+    }
+
+    /// RFC 7323 §4.3: the timestamp to echo is that of the segment that the last acknowledgement was about, so that a
+    /// delayed acknowledgement measures the delay, too.
+    pub fn note_timestamp(&mut self, cx: &Context, segment: &Segment, start: u64) {
+        let Some(stamps) = segment.timestamps.filter(|_| cx.terms.timestamps) else { return };
+        let newer = stamps.value.wrapping_sub(self.ts_recent) < 1 << 31;
+        if newer && start <= self.last_acked {
+            self.ts_recent = stamps.value;
+        }
+    }
+
+    /// A segment outside the window, or an outdated one: the peer is told what is expected.
+    pub fn on_unacceptable(&mut self, cx: &Context, segment: &Segment, start: u64) {
+        let old_data = segment.length > 0;
+        if old_data && start < self.next {
+            let end = (start + u64::from(segment.length)).min(self.next);
+            self.repeated = Some(start..end);
+        }
+        let ends_there = start + segment.sequence_length() == self.last_acked;
+        if cx.profile.echoes_repetitions && ends_there && segment.sequence_length() > 0 {
+            self.note_timestamp(cx, segment, start);
+        }
+        self.ack.on_disorder(old_data, cx.profile.delayed_ack);
+    }
+
+    /// Whether a segment brings data that nobody will ever read (RFC 1122 §4.2.2.13).
+    pub fn refuses(&self, segment: &Segment, start: u64) -> bool {
+        self.abandoned && segment.length > 0 && start + u64::from(segment.length) > self.next
+    }
+
+    /// Takes data and FIN of an acceptable segment. Says whether the peer's FIN is reached with it.
+    pub fn take(
+        &mut self,
+        cx: &Context,
+        fx: &mut Effects,
+        path: RoundTrip,
+        segment: &Segment,
+        start: u64,
+    ) -> bool {
+        let whole = start + u64::from(segment.length);
+        // What lies behind the window is cut off, and a FIN with it.
+        let end = whole.min(self.edge).max(start);
+        let ends = segment.flags.has(Flags::FIN) && end == whole;
+        if ends {
+            self.fin = Some(end);
+        }
+        // Beyond a gap a FIN is kept and selectively acknowledged like a byte; in order it is counted apart, below.
+        let beyond = ends && start > self.next;
+        if (segment.length > 0 || beyond) && self.fin.is_none_or(|fin| end <= fin) {
+            self.take_bytes(cx, fx, path, segment, start..end + u64::from(beyond));
+        }
+        self.take_fin(fx)
+    }
+
+    /// Puts the acknowledgement on a segment that leaves: whatever leaves carries it.
+    pub fn acknowledge(&mut self, cx: &Context, fx: &mut Effects, segment: &mut Segment) {
+        self.edge = self.offer(u64::from(cx.profile.receive_buffer), u64::from(cx.payload_max()));
+        self.last_acked = self.next;
+        self.ack.on_acknowledged(cx.profile.delayed_ack);
+        (fx.timers.ack, fx.timers.compression) = (None, None);
+        segment.ack = self.initial.at(self.next);
+        segment.window = (self.window() >> cx.terms.own_scale).min(65_535) as u16;
+        let stamps = || Timestamps { value: cx.timestamp(), echo: self.ts_recent };
+        segment.timestamps = cx.terms.timestamps.then(stamps);
+        // Data that was cut for fewer blocks goes out without any.
+        if segment.length <= cx.payload_max() - self.sack_option_bytes(cx) {
+            segment.sack = self.sack_blocks(cx);
+        }
+        self.repeated = None;
+    }
+
+    /// As [`acknowledge`](Receiver::acknowledge), of a SYN or SYN-ACK.
+    pub fn acknowledge_in_syn(&mut self, segment: &mut Segment) {
+        if segment.flags.has(Flags::ACK) {
+            segment.ack = self.initial.at(self.next);
+        }
+        if let Some(stamps) = &mut segment.timestamps {
+            stamps.echo = self.ts_recent;
+        }
+        self.edge = self.next + u64::from(segment.window);
+        self.last_acked = self.next;
+    }
+
+    /// What SACK blocks take of a segment's payload now.
+    pub fn sack_option_bytes(&self, cx: &Context) -> u16 {
+        if !cx.terms.sack || self.beyond.is_empty() && self.repeated.is_none() {
+            return 0;
+        }
+        self.sack_blocks(cx).option_bytes()
+    }
+
+    /// RFC 2018 §4: as many blocks as fit 40 bytes of options, what came twice first (RFC 2883 §4), then the latest.
+    fn sack_blocks(&self, cx: &Context) -> SackBlocks {
+        let mut blocks = SackBlocks::default();
+        if cx.terms.sack {
+            let most = if cx.terms.timestamps { 3 } else { 4 };
+            let repeated = self.repeated.iter().filter(|_| cx.profile.dsack).cloned();
+            let kept = self.recent.iter().filter_map(|&start| self.beyond.range_at(start));
+            for range in repeated.chain(kept).take(most) {
+                blocks.push(self.initial.at(range.start), self.initial.at(range.end));
+            }
+        }
+        blocks
+    }
+
+    fn take_bytes(
+        &mut self,
+        cx: &Context,
+        fx: &mut Effects,
+        path: RoundTrip,
+        segment: &Segment,
+        bytes: Range<u64>,
+    ) {
+        let policy = cx.profile.delayed_ack;
+        match self.accept(bytes) {
+            Arrival::InOrder { filled } => {
+                fx.events.readable = true;
+                let circumstances = self.circumstances(cx, path);
+                let push = segment.flags.has(Flags::PSH);
+                let delay = self.ack.on_data(segment.length, push, policy, &circumstances);
+                if filled && self.beyond.is_empty() {
+                    self.ack.on_disorder(false, policy);
+                } else if filled {
+                    self.on_gap(cx, fx, path);
+                }
+                // The first segment that may wait starts the timer; later ones do not put it off.
+                if let (Some(delay), None) = (delay, fx.timers.ack) {
+                    fx.timers.ack = Some(cx.profile.granularity.ack_deadline(cx.now, delay));
+                }
+            }
+            Arrival::OutOfOrder => self.on_gap(cx, fx, path),
+            Arrival::Duplicate => self.ack.on_disorder(true, policy),
+        }
+    }
+
+    /// Something has come beyond a gap, or before one.
+    fn on_gap(&mut self, cx: &Context, fx: &mut Effects, path: RoundTrip) {
+        let circumstances = self.circumstances(cx, path);
+        let policy = cx.profile.delayed_ack;
+        if let Some(wait) = self.ack.on_gap(self.next, cx.terms.sack, policy, &circumstances) {
+            fx.timers.compression = Some(cx.now + wait);
+        }
+    }
+
+    /// Counts the peer's FIN, once all before it has come.
+    fn take_fin(&mut self, fx: &mut Effects) -> bool {
+        let Some(fin) = self.fin.filter(|fin| *fin <= self.next && !self.fin_taken) else { return false };
+        self.next = fin + 1;
+        self.fin_taken = true;
+        self.ack.at_once();
+        fx.events.peer_closed = true;
+        true
+    }
+
+    /// Takes the bytes of a range.
+    fn accept(&mut self, bytes: Range<u64>) -> Arrival {
+        if bytes.start < self.next && !bytes.is_empty() {
+            self.repeated = Some(bytes.start..bytes.end.min(self.next));
+        }
+        if bytes.end <= self.next {
             return Arrival::Duplicate;
         }
-        if start > self.next {
-            return self.keep(Range { start, end });
+        if bytes.start > self.next {
+            self.keep(bytes);
+            return Arrival::OutOfOrder;
         }
-        self.next = end;
-        let filled = self.has_gap();
-        while let Some(index) = self.ranges.iter().position(|range| range.start <= self.next) {
-            let range = self.ranges.swap_remove(index);
-            self.next = self.next.max(range.end);
+        self.next = bytes.end;
+        let filled = !self.beyond.is_empty();
+        // An acknowledgement that advances may list its blocks in any order (RFC 2018 §4 binds those that do not).
+        while let Some(index) = self.recent.iter().position(|&start| start <= self.next) {
+            let range = self.beyond.range_at(self.recent.swap_remove(index));
+            self.next = range.map_or(self.next, |range| self.next.max(range.end));
         }
+        self.beyond.take_from(self.next);
         Arrival::InOrder { filled }
+    }
+
+    /// Keeps what lies beyond a gap; its range is the one that grew last.
+    fn keep(&mut self, new: Range<u64>) {
+        if self.beyond.contains(&new) {
+            self.repeated = Some(new);
+            return;
+        }
+        let merged = self.beyond.insert(new);
+        self.recent.retain(|start| !merged.contains(start));
+        self.recent.insert(0, merged.start);
+    }
+
+    /// How much the peer may still send, as it was told.
+    fn window(&self) -> u64 {
+        self.edge.saturating_sub(self.next)
     }
 
     /// The right edge to advertise. It never moves left (RFC 9293 §3.8.6), and right only in steps worth a
     /// segment (RFC 1122 §4.2.3.3).
-    pub fn offer(&self, buffer: u64, mss: u64) -> u64 {
+    fn offer(&self, buffer: u64, mss: u64) -> u64 {
         let edge = self.next + buffer.saturating_sub(self.unread());
         let step = mss.min(buffer / 2).max(1);
         if edge >= self.edge + step { edge } else { self.edge.max(self.next) }
     }
 
-    fn keep(&mut self, mut new: Range) -> Arrival {
-        let touches = |a: &Range, b: &Range| a.start <= b.end && b.start <= a.end;
-        if self.ranges.iter().any(|range| range.start <= new.start && new.end <= range.end) {
-            self.repeated = Some(new);
-            return Arrival::OutOfOrder;
+    fn circumstances(&self, cx: &Context, path: RoundTrip) -> Circumstances {
+        let buffer = u64::from(cx.profile.receive_buffer);
+        Circumstances {
+            now: cx.now,
+            rto: path.rto,
+            rto_min: cx.profile.rto.min,
+            srtt: path.srtt,
+            unacknowledged: self.next - self.last_acked,
+            unread: self.unread(),
+            advertised: self.edge.saturating_sub(self.last_acked),
+            window: self.window(),
+            window_now: self.offer(buffer, u64::from(cx.payload_max())) - self.next,
+            buffer,
         }
-        while let Some(index) = self.ranges.iter().position(|range| touches(range, &new)) {
-            let old = self.ranges.remove(index);
-            new = Range { start: old.start.min(new.start), end: old.end.max(new.end) };
-        }
-        self.ranges.insert(0, new);
-        Arrival::OutOfOrder
     }
 }
 
@@ -125,27 +385,27 @@ mod tests {
     use super::*;
 
     fn receiver() -> Receiver {
-        Receiver { next: 1, edge: 1001, ..Receiver::new() }
+        Receiver { next: 1, edge: 1001, ..Receiver::new(&Profile::linux()) }
     }
 
     #[test]
     fn rfc2018_4_the_range_that_grew_last_comes_first() {
         let mut rx = receiver();
-        for (start, end) in [(101, 201), (301, 401), (501, 601), (201, 251)] {
-            assert_eq!(rx.accept(start, end), Arrival::OutOfOrder);
+        for range in [101..201, 301..401, 501..601, 201..251] {
+            assert_eq!(rx.accept(range), Arrival::OutOfOrder);
         }
-        let starts: Vec<u64> = rx.ranges().iter().map(|range| range.start).collect();
-        assert_eq!(starts, [101, 501, 301]);
-        assert_eq!(rx.accept(510, 520), Arrival::OutOfOrder);
-        assert_eq!(rx.accept(0, 1), Arrival::Duplicate);
-        assert_eq!(rx.accept(1, 101), Arrival::InOrder { filled: true });
-        assert_eq!((rx.next, rx.ranges().len()), (251, 2));
+        assert_eq!(rx.recent, [101, 501, 301]);
+        assert_eq!(rx.accept(510..520), Arrival::OutOfOrder);
+        assert_eq!(rx.repeated, Some(510..520));
+        assert_eq!(rx.accept(0..1), Arrival::Duplicate);
+        assert_eq!(rx.accept(1..101), Arrival::InOrder { filled: true });
+        assert_eq!((rx.next, rx.recent.len(), rx.beyond.len()), (251, 2, 2));
     }
 
     #[test]
     fn rfc1122_4_2_3_3_the_window_opens_in_segments_only() {
         let mut rx = receiver();
-        rx.accept(1, 1001);
+        rx.accept(1..1001);
         rx.read = 201;
         assert_eq!(rx.offer(1000, 500), 1001, "200 bytes are not worth an update");
         rx.read = 501;

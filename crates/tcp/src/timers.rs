@@ -7,13 +7,12 @@ use mqttlab_units::{Duration, Instant};
 pub enum Granularity {
     /// Exactly when due.
     Exact,
-    /// At beats of two clocks that all timers of the host share (BSD's and lwIP's fast and slow timers); a period
-    /// of zero is exact.
-    Heartbeat {
-        /// Period of the clock of delayed acknowledgements.
-        ack: Duration,
-        /// Period of the clock of all others.
-        other: Duration,
+    /// At ticks of two clocks that all timers of the host share, as in the BSDs and lwIP; a period of zero is exact.
+    FastSlow {
+        /// Period of the fast timer, which sends delayed acknowledgements.
+        fast: Duration,
+        /// Period of the slow timer, for everything else.
+        slow: Duration,
     },
     /// Linux's timer wheel: ticks, of which long timers use only every 8th, 64th, … (each level of the wheel
     /// reaches 63 of its own ticks; measured: 490 ms becomes 512, 1960 becomes 1984 with 4 ms ticks).
@@ -56,8 +55,14 @@ impl Timers {
         others.into_iter().chain([retransmission]).flatten().min()
     }
 
-    pub fn is_running_for(&self, purpose: Purpose) -> bool {
+    /// Whether the retransmission timer is running for this purpose.
+    pub fn runs_for(&self, purpose: Purpose) -> bool {
         self.retransmission.is_some_and(|(running, _)| running == purpose)
+    }
+
+    /// Whether the retransmission timer is running for nothing, or for what `purpose` gives way to.
+    pub fn is_free_or(&self, purpose: Purpose) -> bool {
+        self.retransmission.is_none_or(|(running, _)| running == purpose)
     }
 
     pub fn stop_all(&mut self) {
@@ -69,8 +74,8 @@ impl Granularity {
     /// When a delayed acknowledgement that may wait for `delay` leaves.
     pub(crate) fn ack_deadline(self, now: Instant, delay: Duration) -> Instant {
         match self {
-            // The clock beats whether or not somebody waits: the delay is up to one period, not a period and more.
-            Granularity::Heartbeat { ack, .. } if !ack.is_zero() => next_multiple(now, ack),
+            // The fast timer ticks whether or not somebody waits: the delay is up to one period, not a period and more.
+            Granularity::FastSlow { fast, .. } if !fast.is_zero() => next_multiple(now, fast),
             _ => self.deadline(now, delay),
         }
     }
@@ -78,7 +83,7 @@ impl Granularity {
     /// When a timer set for `delay` fires.
     pub(crate) fn deadline(self, now: Instant, delay: Duration) -> Instant {
         match self {
-            Granularity::Heartbeat { other, .. } if !other.is_zero() => round_up(now + delay, other),
+            Granularity::FastSlow { slow, .. } if !slow.is_zero() => round_up(now + delay, slow),
             Granularity::Wheel { tick } => {
                 // Counted in whole ticks, from the last one on (Linux `kernel/time/timer.c`).
                 let delay = Duration::from_ns(delay.as_ns().next_multiple_of(tick.as_ns()));
@@ -113,10 +118,10 @@ mod tests {
     }
 
     #[test]
-    fn a_heartbeat_cuts_an_acknowledgements_delay_short() {
-        let beats = Granularity::Heartbeat { ack: Duration::from_ms(200), other: Duration::ZERO };
+    fn the_fast_timer_cuts_an_acknowledgements_delay_short() {
+        let ticks = Granularity::FastSlow { fast: Duration::from_ms(200), slow: Duration::ZERO };
         let now = Instant::from_ns(390_000_000);
-        assert_eq!(beats.ack_deadline(now, Duration::from_ms(200)), Instant::from_ns(400_000_000));
-        assert_eq!(beats.ack_deadline(Instant::ZERO, Duration::from_ms(200)), Instant::from_ns(200_000_000));
+        assert_eq!(ticks.ack_deadline(now, Duration::from_ms(200)), Instant::from_ns(400_000_000));
+        assert_eq!(ticks.ack_deadline(Instant::ZERO, Duration::from_ms(200)), Instant::from_ns(200_000_000));
     }
 }

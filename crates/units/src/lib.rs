@@ -1,4 +1,4 @@
-//! Quantities: instants, durations, bytes, bit rates, ratios, and random streams derived by name.
+//! Quantities: instants, durations, bytes, bit rates, ratios, sets of positions, and random streams derived by name.
 //!
 //! Every other crate speaks in these types, so that a length of time can never be added to a size, and a
 //! probability is a fraction of integers that two languages print alike. `k` is 1000 everywhere.
@@ -8,10 +8,12 @@
 
 mod dice;
 mod quantity;
+mod range_set;
 mod ratio;
 mod time;
 
 pub use dice::{Dice, Seed};
 pub use quantity::{BitRate, Bytes};
+pub use range_set::RangeSet;
 pub use ratio::{Ratio, RatioError};
 pub use time::{Duration, Instant};

@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::ops::Range;
 
-use mqttlab_units::Instant;
+use mqttlab_units::{Instant, RangeSet};
 
 use crate::analysis::Direction;
 use crate::mqtt::Packet;
@@ -53,8 +53,8 @@ struct Arrival {
 struct Way {
     /// Everything before it has arrived.
     frontier: u64,
-    /// What has arrived beyond it, in order and disjoint.
-    beyond: VecDeque<Range<u64>>,
+    /// What has arrived beyond it.
+    beyond: RangeSet,
     /// Packets that are not complete, in the order of the stream.
     awaited: VecDeque<Packet>,
     /// Behind the last packet that is known.
@@ -126,24 +126,10 @@ impl StreamJoin {
 impl Way {
     fn take(&mut self, bytes: Range<u64>) {
         if bytes.start > self.frontier {
-            return self.put_beyond(bytes);
+            self.beyond.insert(bytes);
+        } else {
+            self.frontier = self.beyond.take_from(self.frontier.max(bytes.end));
         }
-        self.frontier = self.frontier.max(bytes.end);
-        while let Some(next) = self.beyond.front().filter(|next| next.start <= self.frontier) {
-            self.frontier = self.frontier.max(next.end);
-            self.beyond.pop_front();
-        }
-    }
-
-    fn put_beyond(&mut self, bytes: Range<u64>) {
-        let from = self.beyond.partition_point(|known| known.end < bytes.start);
-        let to = self.beyond.partition_point(|known| known.start <= bytes.end);
-        let merged = self
-            .beyond
-            .range(from..to.max(from))
-            .fold(bytes, |merged, known| merged.start.min(known.start)..merged.end.max(known.end));
-        self.beyond.drain(from..to.max(from));
-        self.beyond.insert(from, merged);
     }
 
     fn complete(

@@ -8,133 +8,158 @@
 
 use mqttlab_units::{Duration, Instant};
 
+use super::{Acked, Controller, Window};
+
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cubic {
     /// W_max: the window at the last loss.
-    window_max: u64,
-    stretch: Option<Stretch>,
-    /// Segments acknowledged that have not yet grown the window.
-    credit: u64,
+    w_max: u64,
+    epoch: Option<Epoch>,
+    /// Segments acknowledged that have not yet grown the window (Linux `snd_cwnd_cnt`).
+    ack_count: u64,
 }
 
-/// A stretch of congestion avoidance, from one loss to the next.
+/// Congestion avoidance from one loss to the next (RFC 9438 §4.2: it begins at `epoch_start`).
 #[derive(Clone, Debug)]
-struct Stretch {
-    began: Instant,
-    /// The window at the flat part of the curve, and K: seconds until it is reached.
-    origin: u64,
-    inflection_s: f64,
-    /// The window that Reno would have (§4.3), and the acknowledged segments that have not yet grown it.
-    reno: u64,
-    reno_credit: u64,
-    /// So many segments acknowledged grow the window by one.
-    interval: u64,
+struct Epoch {
+    start: Instant,
+    /// The window at the flat part of the curve (Linux `bic_origin_point`), and K: seconds until it is reached.
+    origin_point: u64,
+    k_s: f64,
+    /// W_est: the window that Reno would have (§4.3), and the acknowledged segments that have not yet grown it.
+    w_est: u64,
+    w_est_ack_count: u64,
+    /// So many segments acknowledged grow the window by one (Linux `cnt`).
+    acks_per_segment: u64,
     /// The window for which that was worked out, and when.
-    reckoned: (u64, Instant),
+    updated: (u64, Instant),
+}
+
+impl Controller for Cubic {
+    fn on_ack(&mut self, window: &mut Window, ack: &Acked) {
+        let units = window.slow_start(ack);
+        if units == 0 {
+            return;
+        }
+        // The curve is in segments, whatever the window counts.
+        let (cwnd, acked) = (window.cwnd / window.smss, units.div_ceil(window.smss));
+        window.cwnd += window.smss * self.growth(cwnd, acked, ack.now, ack.rtt_min);
+    }
+
+    fn on_loss(&mut self, window: &mut Window, _flight: u64) {
+        window.ssthresh = window.smss * self.reduced(window.cwnd / window.smss);
+    }
+
+    fn on_rto(&mut self, window: &mut Window) {
+        // Nothing of the past is to be trusted (§4.8; Linux forgets W_max, too: `bictcp_reset`).
+        *self = Cubic::default();
+        window.cwnd = window.smss;
+    }
+
+    /// Time in which nothing was sent does not count (§5.8).
+    fn on_idle(&mut self, idle: Duration) {
+        if let Some(epoch) = &mut self.epoch {
+            epoch.start += idle;
+        }
+    }
 }
 
 impl Cubic {
     /// By how many segments a window of so many grows for `acked` more (§4.2 to §4.5); `rtt` is the least seen.
-    pub fn growth(&mut self, window: u64, acked: u64, now: Instant, rtt: Duration) -> u64 {
-        let interval = self.interval(window, acked, now, rtt);
+    fn growth(&mut self, window: u64, acked: u64, now: Instant, rtt: Duration) -> u64 {
+        let acks_per_segment = self.acks_per_segment(window, acked, now, rtt);
         let mut grown = 0;
-        // Credit from a longer interval is spent gently.
-        if self.credit >= interval {
-            self.credit = 0;
+        // What was counted while the curve was flatter grows it by one at most (Linux `tcp_cong_avoid_ai`).
+        if self.ack_count >= acks_per_segment {
+            self.ack_count = 0;
             grown = 1;
         }
-        self.credit += acked;
-        grown += self.credit / interval;
-        self.credit %= interval;
+        self.ack_count += acked;
+        grown += self.ack_count / acks_per_segment;
+        self.ack_count %= acks_per_segment;
         grown
     }
 
-    /// The threshold after a loss (§4.6), with fast convergence (§4.7).
-    pub fn reduced(&mut self, window: u64) -> u64 {
-        let yields = window < self.window_max;
-        self.window_max = if yields { window * (SCALE + BETA) / (2 * SCALE) } else { window };
-        (self.stretch, self.credit) = (None, 0);
+    /// The threshold after a loss (§4.6), with fast convergence (§4.7): who loses below its old maximum makes room for a
+    /// flow that has come since.
+    fn reduced(&mut self, window: u64) -> u64 {
+        let makes_room = window < self.w_max;
+        self.w_max = if makes_room { window * (SCALE + BETA) / (2 * SCALE) } else { window };
+        (self.epoch, self.ack_count) = (None, 0);
         window * BETA / SCALE
     }
 
-    /// A timeout: nothing of the past is to be trusted.
-    pub fn forget(&mut self) {
-        *self = Cubic::default();
-    }
-
-    /// Time in which nothing was sent does not count (§5.8).
-    pub fn pause(&mut self, idle: Duration) {
-        if let Some(stretch) = &mut self.stretch {
-            stretch.began += idle;
-        }
-    }
-
-    fn interval(&mut self, window: u64, acked: u64, now: Instant, rtt: Duration) -> u64 {
-        let first = self.window_max == 0;
-        let stretch = match &mut self.stretch {
-            Some(stretch) => {
-                stretch.reno_credit += acked;
-                stretch
+    fn acks_per_segment(&mut self, window: u64, acked: u64, now: Instant, rtt: Duration) -> u64 {
+        let first = self.w_max == 0;
+        let epoch = match &mut self.epoch {
+            Some(epoch) => {
+                epoch.w_est_ack_count += acked;
+                epoch
             }
-            none => none.insert(Stretch::begin(window, self.window_max, acked, now)),
+            none => none.insert(Epoch::begin(window, self.w_max, acked, now)),
         };
-        let (reckoned_for, at) = stretch.reckoned;
-        let fresh = stretch.interval > 0 && reckoned_for == window && now.since(at) <= RECKON_EVERY;
-        if !fresh {
-            stretch.reckon(window, now, rtt, first);
+        let (updated_for, at) = epoch.updated;
+        let is_fresh =
+            epoch.acks_per_segment > 0 && updated_for == window && now.since(at) <= UPDATE_INTERVAL;
+        if !is_fresh {
+            epoch.update(window, now, rtt, first);
         }
-        stretch.interval
+        epoch.acks_per_segment
     }
 }
 
-impl Stretch {
-    fn begin(window: u64, window_max: u64, acked: u64, now: Instant) -> Stretch {
-        let below = window_max.saturating_sub(window);
-        Stretch {
-            began: now,
-            origin: window.max(window_max),
-            inflection_s: (below as f64 / C).cbrt(),
-            reno: window,
-            reno_credit: acked,
-            interval: 0,
-            reckoned: (window, now),
+impl Epoch {
+    fn begin(window: u64, w_max: u64, acked: u64, now: Instant) -> Epoch {
+        let below = w_max.saturating_sub(window);
+        Epoch {
+            start: now,
+            origin_point: window.max(w_max),
+            // K = cbrt((W_max − cwnd) / C) (§4.2).
+            k_s: (below as f64 / C).cbrt(),
+            w_est: window,
+            w_est_ack_count: acked,
+            acks_per_segment: 0,
+            updated: (window, now),
         }
     }
 
-    fn reckon(&mut self, window: u64, now: Instant, rtt: Duration, first: bool) {
-        self.reckoned = (window, now);
-        // A pause may have moved the beginning past the present.
-        let at_s = (now.checked_since(self.began).unwrap_or_default() + rtt).as_s_f64();
-        let distance = (C * (at_s - self.inflection_s).abs().powi(3)) as u64;
-        let target = if at_s < self.inflection_s {
-            self.origin.saturating_sub(distance)
+    /// W_cubic(t + RTT) = C (t − K)³ + W_max (§4.2), and how many acknowledgements it takes to be there in a round trip
+    /// (Linux `bictcp_update`).
+    fn update(&mut self, window: u64, now: Instant, rtt: Duration, first: bool) {
+        self.updated = (window, now);
+        // A pause may have moved the start of the epoch past the present.
+        let at_s = (now.checked_since(self.start).unwrap_or_default() + rtt).as_s_f64();
+        let distance = (C * (at_s - self.k_s).abs().powi(3)) as u64;
+        let target = if at_s < self.k_s {
+            self.origin_point.saturating_sub(distance)
         } else {
-            self.origin + distance
+            self.origin_point + distance
         };
-        self.interval = if target > window { window / (target - window) } else { 100 * window };
+        self.acks_per_segment = if target > window { window / (target - window) } else { 100 * window };
         if first {
             // Nothing is known of the path yet: 5 % a round trip at least.
-            self.interval = self.interval.min(20);
+            self.acks_per_segment = self.acks_per_segment.min(20);
         }
         self.keep_up_with_reno(window);
-        // Never faster than one segment for two (§4.4).
-        self.interval = self.interval.max(2);
+        // Never faster than one segment for two (§4.4: 1.5 times the window in a round trip).
+        self.acks_per_segment = self.acks_per_segment.max(2);
     }
 
     /// No slower than Reno would be with the same reduction (§4.3).
     fn keep_up_with_reno(&mut self, window: u64) {
         loop {
-            // (1 + beta) / (3 (1 - beta)) windows acknowledged grow it by one, where the loss was and beyond one does.
-            let eighths = if self.reno < self.origin { RENO_EIGHTHS } else { 8 };
+            // alpha = 3 (1 − beta) / (1 + beta): so many windows acknowledged grow W_est by one until it is where the loss
+            // was; beyond, one does.
+            let eighths = if self.w_est < self.origin_point { RENO_EIGHTHS } else { 8 };
             let step = (window * eighths / 8).max(1);
-            if self.reno_credit <= step {
+            if self.w_est_ack_count <= step {
                 break;
             }
-            self.reno_credit -= step;
-            self.reno += 1;
+            self.w_est_ack_count -= step;
+            self.w_est += 1;
         }
-        if self.reno > window {
-            self.interval = self.interval.min(window / (self.reno - window));
+        if self.w_est > window {
+            self.acks_per_segment = self.acks_per_segment.min(window / (self.w_est - window));
         }
     }
 }
@@ -144,8 +169,8 @@ const C: f64 = 0.4;
 const BETA: u64 = 717;
 const SCALE: u64 = 1024;
 const RENO_EIGHTHS: u64 = 8 * (SCALE + BETA) / 3 / (SCALE - BETA);
-/// With the same window, Linux works the interval out anew after so long.
-const RECKON_EVERY: Duration = Duration::from_us(31_250);
+/// With the same window, Linux updates the curve after so long (HZ / 32).
+const UPDATE_INTERVAL: Duration = Duration::from_us(31_250);
 
 #[cfg(test)]
 mod tests {
@@ -188,14 +213,14 @@ mod tests {
         let mut cubic = Cubic::default();
         cubic.reduced(100);
         cubic.reduced(80);
-        assert_eq!(cubic.window_max, 68);
+        assert_eq!(cubic.w_max, 68);
     }
 
     #[test]
     fn small_windows_reach_for_the_old_one_at_once() {
         let mut cubic = Cubic::default();
         assert_eq!(cubic.reduced(7), 4);
-        cubic.window_max = 5;
+        cubic.w_max = 5;
         // K is 1.4 s, but 0.9 segments below the origin are none: one more after four acknowledged.
         let grown: Vec<u64> =
             (1..=4).map(|n| cubic.growth(4, 1, Instant::from_ns(n), Duration::from_ms(40))).collect();

@@ -1,28 +1,138 @@
-//! The congestion window: slow start and congestion avoidance (RFC 5681), and what a loss does to it.
+//! The congestion window: how far it is used, and the algorithm that steers it.
 //!
-//! The window counts *units*, segments or bytes as the profile says; `smss` is one full segment in units. Which
-//! segments are lost, and when, is [`crate::recovery`]'s business.
+//! The window counts *units*, segments or bytes as the profile says; `smss` is one full segment in units. Which segments
+//! are lost, and when, is recovery's business; it tells the [`Controller`] what happened.
+//!
+//! | event | who | window (`cwnd`) | threshold (`ssthresh`) |
+//! |---|---|---|---|
+//! | new data acknowledged, window in use | [`Controller::on_ack`] | grows | |
+//! | a loss is found | [`Controller::on_loss`] | up to the recovery: rate reduction, or at once | falls |
+//! | retransmission timeout | [`Controller::on_rto`] | one segment | |
+//! | the connection was idle | here (RFC 5681 §4.1) | halves for each RTO, to the initial one | remembers ¾ of it |
+//! | the loss was none | here (RFC 4015) | as before | as before |
+//!
+//! An algorithm is a file with a [`Controller`], and a line in `algorithms!` (besides its `mod`).
+//!
+//! What it does not model: HyStart, pacing, delivery rate samples.
 
 mod cubic;
+mod new_reno;
 
 use mqttlab_units::{Duration, Instant};
 
-use self::cubic::Cubic;
-use crate::profile::{CongestionControl, Profile, WindowUnit};
+/// What an algorithm decides. It sees the window in units of the profile and may keep state of its own.
+pub(crate) trait Controller {
+    /// New data was acknowledged, not in fast recovery.
+    fn on_ack(&mut self, window: &mut Window, ack: &Acked);
+
+    /// A loss was found, for the first time since the last recovery; `flight` is what was outstanding. Sets the
+    /// threshold, to be raised to two segments at least (RFC 5681 eq. 4).
+    fn on_loss(&mut self, window: &mut Window, flight: u64);
+
+    /// The retransmission timer ran out (RFC 5681 §3.1): slow start begins anew from one segment.
+    fn on_rto(&mut self, window: &mut Window);
+
+    /// Nothing was in flight for so long.
+    fn on_idle(&mut self, _idle: Duration) {}
+}
+
+/// The window that is steered, in units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Window {
+    /// Congestion window.
+    pub cwnd: u64,
+    /// Slow start threshold; `u64::MAX` before the first loss.
+    pub ssthresh: u64,
+    /// One full segment.
+    pub smss: u64,
+}
+
+/// An acknowledgement of new data.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Acked {
+    pub now: Instant,
+    /// Units acknowledged.
+    pub units: u64,
+    /// Whether the window was what stopped the sender: one that is not used must not grow (RFC 7661 §3, Linux).
+    pub cwnd_limited: bool,
+    /// The least round trip seen.
+    pub rtt_min: Duration,
+}
+
+/// What the congestion window counts: a small segment fills a window of segments as much as a large one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WindowUnit {
+    /// Segments, whatever their size (Linux).
+    Segments,
+    /// Bytes (RFC 5681, the BSDs, lwIP).
+    Bytes,
+}
+
+/// Declares the algorithms, and hands events to the one that is in force without a pointer.
+macro_rules! algorithms {
+    ($($(#[$meaning:meta])* $name:ident: $controller:ty;)+) => {
+        /// Congestion control algorithm.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum CongestionControl {
+            $($(#[$meaning])* $name,)+
+        }
+
+        #[derive(Clone, Debug)]
+        enum Algorithm {
+            $($name($controller),)+
+        }
+
+        impl Algorithm {
+            fn new(choice: CongestionControl) -> Algorithm {
+                match choice {
+                    $(CongestionControl::$name => Algorithm::$name(Default::default()),)+
+                }
+            }
+        }
+
+        impl Controller for Algorithm {
+            fn on_ack(&mut self, window: &mut Window, ack: &Acked) {
+                match self {
+                    $(Algorithm::$name(controller) => controller.on_ack(window, ack),)+
+                }
+            }
+
+            fn on_loss(&mut self, window: &mut Window, flight: u64) {
+                match self {
+                    $(Algorithm::$name(controller) => controller.on_loss(window, flight),)+
+                }
+            }
+
+            fn on_rto(&mut self, window: &mut Window) {
+                match self {
+                    $(Algorithm::$name(controller) => controller.on_rto(window),)+
+                }
+            }
+
+            fn on_idle(&mut self, idle: Duration) {
+                match self {
+                    $(Algorithm::$name(controller) => controller.on_idle(idle),)+
+                }
+            }
+        }
+    };
+}
+
+algorithms! {
+    /// RFC 5681 with NewReno (RFC 6582).
+    NewReno: new_reno::NewReno;
+    /// RFC 9438.
+    Cubic: cubic::Cubic;
+}
 
 #[derive(Clone, Debug)]
 pub(crate) struct Congestion {
-    /// Congestion window in units.
-    pub window: u64,
-    /// Slow start threshold in units.
-    pub threshold: u64,
-    /// One full segment in units.
-    smss: u64,
-    /// Units acknowledged that have not yet grown the window (NewReno's congestion avoidance).
-    credit: u64,
-    cubic: Option<Cubic>,
-    /// Window and threshold before the last reduction, for taking it back.
-    before: (u64, u64),
+    pub window: Window,
+    algorithm: Algorithm,
+    /// The initial window.
+    initial: u64,
+    /// Window and threshold before the last reduction, for undoing it.
+    before: Window,
     /// Most units in flight since `usage_end` was sent, and whether the window was what stopped the sender.
     flight_max: u64,
     limited: bool,
@@ -30,122 +140,106 @@ pub(crate) struct Congestion {
 }
 
 impl Congestion {
-    pub fn new(profile: &Profile, payload_max: u16) -> Congestion {
-        let smss = match profile.window_unit {
+    /// With an initial window of so many segments (RFC 6928), of which each has `payload_max` bytes.
+    pub fn new(choice: CongestionControl, unit: WindowUnit, segments: u32, payload_max: u16) -> Congestion {
+        let smss = match unit {
             WindowUnit::Segments => 1,
             WindowUnit::Bytes => u64::from(payload_max),
         };
-        let window = smss * u64::from(profile.initial_window.max(1));
+        let initial = smss * u64::from(segments.max(1));
+        let window = Window { cwnd: initial, ssthresh: u64::MAX, smss };
         Congestion {
             window,
-            threshold: u64::MAX,
-            smss,
-            credit: 0,
-            cubic: (profile.congestion_control == CongestionControl::Cubic).then(Cubic::default),
-            before: (window, u64::MAX),
+            algorithm: Algorithm::new(choice),
+            initial,
+            before: window,
             flight_max: 0,
             limited: false,
             usage_end: 0,
         }
     }
 
-    pub fn smss(&self) -> u64 {
-        self.smss
+    /// What a segment of so many bytes takes of the window.
+    pub fn units(&self, length: u16) -> u64 {
+        if self.window.smss == 1 { 1 } else { u64::from(length) }
     }
 
-    pub fn in_slow_start(&self) -> bool {
-        self.window < self.threshold
-    }
-
-    /// Notes how far the window is used: a window that is not used must not grow (RFC 7661 §3, Linux).
-    pub fn note_usage(&mut self, flight: u64, limited: bool, acknowledged: u64, sent: u64) {
-        if acknowledged >= self.usage_end || limited || !self.limited && flight > self.flight_max {
+    /// Notes how far the window is used, for one flight at a time (Linux `tcp_cwnd_validate`).
+    pub fn note_usage(&mut self, flight: u64, limited: bool, una: u64, next: u64) {
+        if una >= self.usage_end || limited || !self.limited && flight > self.flight_max {
             self.flight_max = flight;
             self.limited = limited;
-            self.usage_end = sent;
+            self.usage_end = next;
         }
     }
 
-    /// Grows the window for `acked` units (RFC 5681 §3.1; RFC 9438 §4); `rtt` is the least seen.
-    pub fn grow(&mut self, acked: u64, now: Instant, rtt: Duration) {
-        let used = if self.in_slow_start() { self.window < 2 * self.flight_max } else { false };
-        if !(used || self.limited) {
-            return;
-        }
-        // Counting bytes, one acknowledgement grows the window by one segment at most (RFC 5681 §3.1).
-        let mut acked = if self.smss > 1 { acked.min(self.smss) } else { acked };
-        if self.in_slow_start() {
-            let step = acked.min(self.threshold - self.window);
-            self.window += step;
-            acked -= step;
-        }
-        if acked == 0 {
-            return;
-        }
-        match &mut self.cubic {
-            Some(cubic) => {
-                let (window, acked) = (self.window / self.smss, acked.div_ceil(self.smss));
-                self.window += self.smss * cubic.growth(window, acked, now, rtt);
-            }
-            None => self.grow_by_one_segment_a_round_trip(acked),
-        }
+    /// New data was acknowledged: the window grows, if it is used.
+    pub fn on_ack(&mut self, units: u64, now: Instant, rtt_min: Duration) {
+        // In slow start a window counts as used when half of it is (Linux `tcp_is_cwnd_limited`): it doubles in a round
+        // trip, and the flight that it was needed for is one round trip old.
+        let used = self.window.in_slow_start() && self.window.cwnd < 2 * self.flight_max;
+        let ack = Acked { now, units, cwnd_limited: used || self.limited, rtt_min };
+        self.algorithm.on_ack(&mut self.window, &ack);
     }
 
     /// A loss was found: the threshold falls; what the window does is up to the recovery.
-    pub fn reduce(&mut self, flight: u64) {
-        self.before = (self.window, self.threshold);
-        self.credit = 0;
-        self.threshold = match &mut self.cubic {
-            Some(cubic) => self.smss * cubic.reduced(self.window / self.smss),
-            // RFC 5681 eq. 4 halves what is in flight; counting segments, Linux halves the window.
-            None if self.smss > 1 => flight / 2,
-            None => self.window / 2,
-        }
-        .max(2 * self.smss);
+    pub fn on_loss(&mut self, flight: u64) {
+        self.before = self.window;
+        self.algorithm.on_loss(&mut self.window, flight);
+        self.window.ssthresh = self.window.ssthresh.max(2 * self.window.smss);
     }
 
-    /// The retransmission timer ran out (RFC 5681 §3.1): one segment, and slow start anew.
-    pub fn collapse(&mut self) {
-        self.window = self.smss;
-        self.credit = 0;
-        if let Some(cubic) = &mut self.cubic {
-            cubic.forget();
-        }
+    /// The retransmission timer ran out.
+    pub fn on_rto(&mut self) {
+        self.algorithm.on_rto(&mut self.window);
     }
 
     /// Takes the last reduction back: nothing had been lost (RFC 4015).
-    pub fn restore(&mut self) {
-        self.window = self.window.max(self.before.0);
-        self.threshold = self.before.1;
+    pub fn undo(&mut self) {
+        self.window.cwnd = self.window.cwnd.max(self.before.cwnd);
+        self.window.ssthresh = self.before.ssthresh;
     }
 
-    /// The window before the last reduction, in units.
+    /// The window before the last reduction (RFC 6937 `RecoverFS`).
     pub fn window_before(&self) -> u64 {
-        self.before.0
+        self.before.cwnd
     }
 
-    /// The connection was idle for `idle` (RFC 5681 §4.1): the window halves for each timeout of it, down to the
-    /// initial one.
-    pub fn restart(&mut self, idle: Duration, timeout: Duration, profile: &Profile) {
-        if let Some(cubic) = &mut self.cubic {
-            cubic.pause(idle);
-        }
-        if !profile.slow_start_after_idle || idle <= timeout {
+    /// The connection was idle for `idle` (RFC 5681 §4.1). Where the window `decays` it halves for each timeout of it,
+    /// down to the initial one (RFC 2861).
+    pub fn on_idle(&mut self, idle: Duration, timeout: Duration, decays: bool) {
+        self.algorithm.on_idle(idle);
+        if !decays || idle <= timeout {
             return;
         }
-        let least = self.window.min(self.smss * u64::from(profile.initial_window));
+        let window = &mut self.window;
+        let least = window.cwnd.min(self.initial);
         let halvings = (idle.as_ns() / timeout.as_ns().max(1)).min(40);
-        // The threshold remembers three quarters of what the path once carried (RFC 2861).
-        self.threshold = self.threshold.max(self.window / 4 * 3);
-        self.window = (self.window >> halvings).max(least);
+        // The threshold remembers three quarters of what the path once carried (RFC 2861 §3).
+        window.ssthresh = window.ssthresh.max(window.cwnd / 4 * 3);
+        window.cwnd = (window.cwnd >> halvings).max(least);
+    }
+}
+
+impl Window {
+    pub fn in_slow_start(&self) -> bool {
+        self.cwnd < self.ssthresh
     }
 
-    fn grow_by_one_segment_a_round_trip(&mut self, acked: u64) {
-        self.credit += acked;
-        while self.credit >= self.window {
-            self.credit -= self.window;
-            self.window += self.smss;
+    /// Slow start (RFC 5681 §3.1), for controllers that have it: grows up to the threshold by what was acknowledged, and
+    /// says how much of that is left for congestion avoidance. Nothing is, where the window was not used.
+    fn slow_start(&mut self, ack: &Acked) -> u64 {
+        if !ack.cwnd_limited {
+            return 0;
         }
+        // Counting bytes, one acknowledgement grows the window by one segment at most (RFC 5681 §3.1).
+        let units = if self.smss > 1 { ack.units.min(self.smss) } else { ack.units };
+        if !self.in_slow_start() {
+            return units;
+        }
+        let step = units.min(self.ssthresh - self.cwnd);
+        self.cwnd += step;
+        units - step
     }
 }
 
@@ -153,40 +247,63 @@ impl Congestion {
 mod tests {
     use super::*;
 
-    fn grown(profile: &Profile, window: u64, threshold: u64, acks: u64, acked: u64) -> u64 {
-        let mut congestion = Congestion::new(profile, 500);
-        (congestion.window, congestion.threshold, congestion.limited) = (window, threshold, true);
-        (0..acks).for_each(|_| congestion.grow(acked, Instant::ZERO, Duration::from_ms(100)));
-        congestion.window
+    fn bytes(segments: u32) -> Congestion {
+        Congestion::new(CongestionControl::NewReno, WindowUnit::Bytes, segments, 500)
+    }
+
+    fn segments(choice: CongestionControl) -> Congestion {
+        Congestion::new(choice, WindowUnit::Segments, 10, 500)
+    }
+
+    fn grown(mut congestion: Congestion, cwnd: u64, ssthresh: u64, acks: u64, units: u64) -> u64 {
+        (congestion.window.cwnd, congestion.window.ssthresh, congestion.limited) = (cwnd, ssthresh, true);
+        (0..acks).for_each(|_| congestion.on_ack(units, Instant::ZERO, Duration::from_ms(100)));
+        congestion.window.cwnd
     }
 
     #[test]
     fn rfc5681_3_1_slow_start_doubles_and_avoidance_adds_one_segment_a_round_trip() {
-        let mut reno = Profile::linux();
-        reno.congestion_control = CongestionControl::NewReno;
-        assert_eq!(grown(&reno, 10, u64::MAX, 10, 1), 20);
-        assert_eq!(grown(&reno, 10, 10, 10, 1), 11);
-        assert_eq!(grown(&reno, 10, 15, 5, 2), 15, "what exceeds the threshold counts for avoidance");
-        let netbsd = Profile::netbsd_2005();
-        assert_eq!(grown(&netbsd, 5_000, 5_000, 10, 500), 5_500);
-        assert_eq!(grown(&netbsd, 1_000, u64::MAX, 1, 5_000), 1_500, "one segment for each acknowledgement");
+        let reno = || segments(CongestionControl::NewReno);
+        assert_eq!(grown(reno(), 10, u64::MAX, 10, 1), 20);
+        assert_eq!(grown(reno(), 10, 10, 10, 1), 11);
+        assert_eq!(grown(reno(), 10, 15, 5, 2), 15, "what exceeds the threshold counts for avoidance");
+        assert_eq!(grown(bytes(2), 5_000, 5_000, 10, 500), 5_500);
+        assert_eq!(grown(bytes(2), 1_000, u64::MAX, 1, 5_000), 1_500, "one segment for each acknowledgement");
     }
 
     #[test]
     fn rfc7661_3_a_window_that_is_not_used_does_not_grow() {
-        let mut congestion = Congestion::new(&Profile::linux(), 500);
-        congestion.note_usage(1, false, 1, 2);
-        congestion.grow(1, Instant::ZERO, Duration::from_ms(1));
-        assert_eq!(congestion.window, 10);
+        for choice in [CongestionControl::NewReno, CongestionControl::Cubic] {
+            let mut congestion = segments(choice);
+            congestion.note_usage(1, false, 1, 2);
+            congestion.on_ack(1, Instant::ZERO, Duration::from_ms(1));
+            assert_eq!(congestion.window.cwnd, 10);
+        }
     }
 
     #[test]
     fn rfc5681_4_1_an_idle_window_falls_to_the_initial_one() {
-        let mut congestion = Congestion::new(&Profile::linux(), 500);
-        congestion.window = 100;
-        congestion.restart(Duration::from_ms(500), Duration::from_ms(200), &Profile::linux());
-        assert_eq!(congestion.window, 25);
-        congestion.restart(Duration::from_s(60), Duration::from_ms(200), &Profile::linux());
-        assert_eq!(congestion.window, 10);
+        let mut congestion = segments(CongestionControl::Cubic);
+        congestion.window.cwnd = 100;
+        congestion.on_idle(Duration::from_ms(500), Duration::from_ms(200), true);
+        assert_eq!(congestion.window.cwnd, 25);
+        congestion.on_idle(Duration::from_s(60), Duration::from_ms(200), true);
+        assert_eq!(congestion.window.cwnd, 10);
+    }
+
+    #[test]
+    fn rfc5681_eq_4_the_threshold_is_two_segments_at_least_and_an_undone_loss_leaves_no_trace() {
+        for choice in [CongestionControl::NewReno, CongestionControl::Cubic] {
+            let mut congestion = segments(choice);
+            let before = congestion.window;
+            congestion.on_loss(2);
+            congestion.on_rto();
+            assert!(congestion.window.ssthresh < 10 && congestion.window.cwnd == 1, "{choice:?}");
+            congestion.undo();
+            assert_eq!(congestion.window, before, "{choice:?}");
+            congestion.window.cwnd = 2;
+            congestion.on_loss(2);
+            assert_eq!(congestion.window.ssthresh, 2, "{choice:?}");
+        }
     }
 }

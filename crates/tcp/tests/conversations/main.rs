@@ -6,6 +6,7 @@
 //! written as [`mqttlab_tcp::Segment`] prints. In transcripts `>` is a segment sent, `!` an event.
 
 mod linux;
+mod observation;
 mod rfc1122;
 mod rfc1337;
 mod rfc2018;

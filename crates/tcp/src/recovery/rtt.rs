@@ -45,6 +45,7 @@ impl RttEstimator {
         // A round trip of no time would read as "no sample yet".
         let rtt = rtt.as_ns().max(1);
         self.least = self.least.min(rtt);
+        // Only a measurement takes the back-off away: an acknowledgement of a repeated segment is none (Karn).
         self.backoff = 0;
         match policy.floor {
             RtoFloor::Timeout => self.smooth(rtt),

@@ -1,14 +1,22 @@
 //! What is in flight, segment by segment: sent when, selectively acknowledged, lost, sent again.
 //!
-//! Amounts are in the congestion window's unit. After Linux:
+//! ```text
+//!  ISS = 0         SND.UNA                                     SND.NXT
+//!     ├──────────────┼────────┬────────┬────────┬────────┬────────┤
+//!       acknowledged   LOST     SACKED   LOST,             sent
+//!                                        RESENT
+//! ```
+//!
+//! Amounts are in the congestion window's unit. After Linux (`tcp_packets_in_flight`):
 //! in flight = outstanding − sacked − lost + resent. Without SACK, duplicate acknowledgements count as SACKs of
-//! unknown segments (`presumed`), which is RFC 6582's inflated window seen from the other side.
+//! unknown segments (`dupack_inflation`), which is RFC 6582's inflated window seen from the other side.
 
 use std::collections::VecDeque;
 
 use mqttlab_units::{Duration, Instant};
 
-use crate::profile::WindowUnit;
+use crate::congestion::WindowUnit;
+use crate::sequence::Seq;
 
 /// A segment that is not acknowledged yet.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +32,12 @@ pub(crate) struct Sent {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Scoreboard {
+    /// ISS: the number of position 0.
+    pub initial: Seq,
+    /// SND.UNA: everything before it is acknowledged.
+    pub una: u64,
+    /// SND.NXT: what is sent next for the first time.
+    pub next: u64,
     segments: VecDeque<Sent>,
     unit: WindowUnit,
     outstanding: u64,
@@ -31,7 +45,7 @@ pub(crate) struct Scoreboard {
     lost: u64,
     resent: u64,
     /// Units that duplicate acknowledgements say have arrived, without SACK.
-    pub presumed: u64,
+    pub dupack_inflation: u64,
     /// Segments marked lost and not yet sent again.
     waiting: u32,
     sacked_segments: u32,
@@ -87,15 +101,18 @@ impl Delivered {
 }
 
 impl Scoreboard {
-    pub fn new(unit: WindowUnit) -> Scoreboard {
+    pub fn new(unit: WindowUnit, initial: Seq) -> Scoreboard {
         Scoreboard {
+            initial,
+            una: 0,
+            next: 0,
             segments: VecDeque::new(),
             unit,
             outstanding: 0,
             sacked: 0,
             lost: 0,
             resent: 0,
-            presumed: 0,
+            dupack_inflation: 0,
             waiting: 0,
             sacked_segments: 0,
         }
@@ -115,7 +132,7 @@ impl Scoreboard {
 
     /// Units in the network, as far as is known ("pipe" in RFC 6675 §4).
     pub fn in_flight(&self) -> u64 {
-        (self.outstanding + self.resent).saturating_sub(self.sacked + self.lost + self.presumed)
+        (self.outstanding + self.resent).saturating_sub(self.sacked + self.lost + self.dupack_inflation)
     }
 
     /// Units sent and not cumulatively acknowledged.
@@ -145,18 +162,22 @@ impl Scoreboard {
         self.sacked_segments
     }
 
-    /// Notes a new segment behind all others.
-    pub fn push(&mut self, start: u64, length: u16, now: Instant) {
+    /// Notes a new segment behind all others, and where it begins.
+    pub fn push(&mut self, length: u16, now: Instant) -> u64 {
+        let start = self.next;
+        self.next += u64::from(length);
         self.outstanding += weight(self.unit, length);
         if self.segments.capacity() == 0 {
             // Most connections never have more than one in flight, and there may be thousands.
             self.segments.reserve_exact(1);
         }
         self.segments.push_back(Sent { start, at: now, length, marks: 0 });
+        start
     }
 
     /// Everything before `position` has arrived.
     pub fn acknowledge(&mut self, position: u64) -> Delivered {
+        self.una = position;
         let mut delivered = Delivered::default();
         while let Some(first) = self.segments.front().copied() {
             if first.end() > position {
@@ -169,7 +190,7 @@ impl Scoreboard {
             }
         }
         self.trim_first(position);
-        self.presumed = self.presumed.min(self.outstanding);
+        self.dupack_inflation = self.dupack_inflation.min(self.outstanding);
         delivered
     }
 
@@ -242,7 +263,7 @@ impl Scoreboard {
 
     /// The retransmission timer ran out: all that is not selectively acknowledged counts as lost.
     pub fn mark_all_lost(&mut self) {
-        self.presumed = 0;
+        self.dupack_inflation = 0;
         for index in 0..self.segments.len() {
             let segment = self.segments[index];
             if !segment.has(SACKED) && (!segment.has(LOST) || segment.has(RESENT)) {
@@ -251,8 +272,8 @@ impl Scoreboard {
         }
     }
 
-    /// Nothing is lost after all.
-    pub fn forgive(&mut self) {
+    /// Nothing is lost after all (Linux `tcp_undo_cwnd_reduction` with `unmark_loss`).
+    pub fn undo_loss_marks(&mut self) {
         for index in 0..self.segments.len() {
             let mut segment = self.segments[index];
             if segment.has(LOST) && !segment.has(RESENT) {
@@ -379,8 +400,9 @@ mod tests {
     use super::*;
 
     fn board() -> Scoreboard {
-        let mut board = Scoreboard::new(WindowUnit::Segments);
-        (0..6).for_each(|n| board.push(1 + 100 * n, 100, Instant::from_ns(n)));
+        let mut board = Scoreboard::new(WindowUnit::Segments, Seq(0));
+        board.next = 1;
+        (0..6).for_each(|n| assert_eq!(board.push(100, Instant::from_ns(n)), 1 + 100 * n));
         board
     }
 
@@ -413,8 +435,9 @@ mod tests {
 
     #[test]
     fn an_acknowledgement_within_a_segment_keeps_the_rest() {
-        let mut board = Scoreboard::new(WindowUnit::Bytes);
-        board.push(1, 100, Instant::ZERO);
+        let mut board = Scoreboard::new(WindowUnit::Bytes, Seq(0));
+        board.next = 1;
+        board.push(100, Instant::ZERO);
         board.mark_all_lost();
         board.acknowledge(41);
         assert_eq!((board.outstanding(), board.in_flight(), board.first().unwrap().start), (60, 0, 41));

@@ -1,0 +1,490 @@
+//! Finding out what was lost, and sending it again.
+//!
+//! ```text
+//!            three duplicates, or RACK              acknowledged up to `point`
+//!     Open ─────────────────────────────► Fast ─────────────────────────────► Open
+//!       │                                  │
+//!       └────────────── timeout ───────────┴──────► Timeout ── up to `point` ─► Open
+//! ```
+//!
+//! | event ╲ phase | Open | Fast | Timeout |
+//! |---|---|---|---|
+//! | new data acknowledged | window grows (RFC 5681 §3.1) | rate reduction (RFC 6937); without SACK the next hole is lost, too (RFC 6582 §3.2) | window grows: slow start |
+//! | acknowledged up to `point` | – | window = threshold, to Open | to Open |
+//! | SACK: RACK, or 3 segments above a hole (RFC 8985 §6.2, RFC 6675 §4) | mark, threshold falls, to Fast | mark, rate reduction | mark |
+//! | 3rd duplicate, without SACK (RFC 5681 §3.2) | mark the first, threshold falls, to Fast | window inflates by one | nothing: they answer our repetitions |
+//! | reordering timer (RFC 8985 §6.3) | mark; if any, to Fast | mark | mark |
+//! | tail loss probe timer (RFC 8985 §7.3) | new data or the last segment once more | not set | not set |
+//! | retransmission timeout (RFC 6298 §5.4) | threshold falls, all is lost, one segment, to Timeout | the same | back off; the threshold falls if what is lost now was never repeated |
+//! | an older echo than the first repetition (RFC 3522 §3.2) | – | undo: window and threshold as before, to Open | the same |
+//!
+//! An acknowledgement is worked through in this order, and the order matters: delivered segments leave the scoreboard; a round
+//! trip is measured; a needless recovery is undone (before losses are looked for by marks that it takes away); RACK
+//! learns the latest delivery; the probe is settled; the recovery ends (so that losses beyond `point` begin another
+//! one); losses are marked; the window moves; the timer is set.
+//!
+//! What it does not model: F-RTO (RFC 5682), taking back by D-SACK, the adaptive part of RACK's reordering window.
+
+mod rack;
+mod rate_reduction;
+mod rtt;
+pub(crate) mod scoreboard;
+mod tail_probe;
+
+use mqttlab_units::{Duration, Instant};
+
+use self::rack::Rack;
+use self::rate_reduction::{Pipe, RateReduction};
+use self::rtt::RttEstimator;
+use self::scoreboard::{Delivered, Scoreboard, Sent};
+use self::tail_probe::TailProbe;
+use crate::congestion::Congestion;
+use crate::context::{Context, Effects};
+use crate::profile::Profile;
+use crate::segment::Segment;
+use crate::sequence::Seq;
+use crate::timers::Purpose;
+
+/// Where in the picture the sender is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Nothing is known to be lost.
+    Open,
+    /// Fast recovery.
+    Fast,
+    /// After a retransmission timeout.
+    Timeout,
+}
+
+/// Decides over what is in flight, and so owns all that the decision needs: the scoreboard, the round trips, the window.
+#[derive(Clone, Debug)]
+pub(crate) struct Recovery {
+    pub flight: Scoreboard,
+    pub congestion: Congestion,
+    pub rtt: RttEstimator,
+    phase: Phase,
+    /// SND.NXT when the loss was found: its acknowledgement ends the recovery (RFC 6675 `RecoveryPoint`).
+    point: u64,
+    /// Duplicate acknowledgements in a row, without SACK.
+    duplicates: u8,
+    /// The first retransmission goes out whatever the window says (RFC 6675 §5 step 4.3).
+    first_is_free: bool,
+    /// Timestamp of the first retransmission of this recovery (RFC 3522 `RetransmitTS`).
+    retransmit_ts: Option<u32>,
+    reduction: RateReduction,
+    rack: Rack,
+    probe: TailProbe,
+    /// Retransmission timeouts without an answer.
+    retries: u8,
+}
+
+/// What an acknowledgement brought.
+#[derive(Clone, Copy, Debug)]
+struct News {
+    /// It acknowledged new data.
+    advanced: bool,
+    /// It acknowledged nothing new in any way, and is a duplicate by RFC 5681 §2.
+    duplicate: bool,
+    /// Units newly delivered.
+    units: u64,
+}
+
+impl Recovery {
+    pub fn new(profile: &Profile, initial: Seq) -> Recovery {
+        Recovery {
+            flight: Scoreboard::new(profile.window_unit, initial),
+            congestion: congestion(profile, profile.mss),
+            rtt: RttEstimator::new(),
+            phase: Phase::Open,
+            point: 0,
+            duplicates: 0,
+            first_is_free: false,
+            retransmit_ts: None,
+            reduction: RateReduction::default(),
+            rack: Rack::default(),
+            probe: TailProbe::default(),
+            retries: 0,
+        }
+    }
+
+    /// The handshake is done, and has measured this; `lossy` when the window must begin with one segment.
+    pub fn establish(&mut self, cx: &Context, measured: Option<Duration>, lossy: bool) {
+        self.flight.una = 1;
+        match measured {
+            Some(rtt) => self.rtt.sample(rtt, &cx.profile.rto, 1, 1),
+            None => self.rtt.syn_was_lost = true,
+        }
+        self.congestion = congestion(&cx.profile, cx.payload_max());
+        if lossy {
+            self.congestion.on_rto();
+        }
+    }
+
+    /// Where in the picture the sender is.
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// The retransmission timeout, backed off.
+    pub fn rto(&self, cx: &Context) -> Duration {
+        self.rtt.timeout(&cx.profile.rto)
+    }
+
+    /// The connection is at its end.
+    pub fn stop(&mut self) {
+        self.probe.due = false;
+    }
+
+    /// Takes the acknowledgement of an acceptable segment: `ack` is its position, and `duplicate` whether it may be one.
+    /// See the module for the order.
+    pub fn on_ack(&mut self, cx: &Context, fx: &mut Effects, segment: &Segment, ack: u64, duplicate: bool) {
+        let advanced = ack > self.flight.una;
+        let mut delivered = if advanced { self.flight.acknowledge(ack) } else { Delivered::default() };
+        let sacked = self.take_sack_blocks(cx, segment);
+        let newly_sacked = sacked.units > 0;
+        delivered.merge(sacked);
+        if advanced {
+            self.measure(cx, segment, &delivered);
+            self.undo_if_spurious(cx, fx, segment);
+        }
+        self.rack.update(cx.now, &delivered, self.rtt.least());
+        if self.probe.on_ack(&self.flight, segment, ack, advanced, newly_sacked) {
+            // The probe repaired a loss without a recovery, which is still congestion (RFC 8985 §7.4.2).
+            self.congestion.on_loss(self.flight.outstanding());
+            self.congestion.window.cwnd = self.congestion.window.ssthresh;
+        }
+        if advanced || newly_sacked || duplicate {
+            let duplicate = duplicate && !newly_sacked;
+            self.after_delivery(cx, fx, News { advanced, duplicate, units: delivered.units });
+            self.rearm(cx, fx, advanced);
+        }
+    }
+
+    /// The retransmission timer ran out for real (RFC 6298 §5.4 to 5.7). `false` when the peer is given up.
+    pub fn on_rto(&mut self, cx: &Context, fx: &mut Effects) -> bool {
+        if self.flight.is_empty() {
+            return true;
+        }
+        if u32::from(self.retries) >= cx.profile.retries {
+            return false;
+        }
+        self.retries = self.retries.saturating_add(1);
+        fx.counters.timeouts += 1;
+        // A timeout while already recovering from one is no new congestion (RFC 5681 §3.1).
+        let again = self.phase == Phase::Timeout && self.flight.first_was_resent();
+        if !again {
+            // Before the marks: the threshold is half of what was outstanding (RFC 5681 eq. 4).
+            self.congestion.on_loss(self.flight.outstanding());
+        }
+        let retransmit_ts = self.retransmit_ts.filter(|_| again);
+        self.flight.mark_all_lost();
+        self.congestion.on_rto();
+        self.enter(Phase::Timeout, self.flight.next);
+        // The repetition that a late acknowledgement shows to be needless is the first of the whole recovery.
+        self.retransmit_ts = retransmit_ts;
+        self.first_is_free = true;
+        self.rtt.backoff = self.rtt.backoff.saturating_add(1);
+        true
+    }
+
+    /// RFC 8985 §7.3: something must be sent that makes the peer answer.
+    pub fn on_probe_timer(&mut self) {
+        self.probe.due = !self.flight.is_empty();
+    }
+
+    /// RFC 8985 §6.3: what has not come by now is lost.
+    pub fn on_reordering_timer(&mut self, cx: &Context, fx: &mut Effects) {
+        self.after_delivery(cx, fx, News { advanced: false, duplicate: false, units: 0 });
+        self.rearm(cx, fx, false);
+    }
+
+    /// Whether a tail loss probe must be sent now; asked once.
+    pub fn take_probe_due(&mut self) -> bool {
+        std::mem::take(&mut self.probe.due)
+    }
+
+    /// Takes the last segment to send again, as a tail loss probe.
+    pub fn repeat_last(&mut self, cx: &Context, fx: &mut Effects) -> Option<Sent> {
+        let last = self.flight.resend_last(cx.now)?;
+        fx.counters.retransmissions += 1;
+        self.count_sent(last.length);
+        Some(last)
+    }
+
+    /// A tail loss probe has left, which repeats data or sends new. The timeout goes on from it (RFC 8985 §7.3).
+    pub fn on_probe_sent(&mut self, cx: &Context, fx: &mut Effects, repeats: bool) {
+        fx.counters.tail_probes += 1;
+        self.probe.on_sent(self.flight.next, repeats);
+        fx.arm(cx, Purpose::Timeout, self.rto(cx));
+    }
+
+    /// Whether the congestion window lets the next retransmission go.
+    pub fn may_retransmit(&self, cx: &Context) -> bool {
+        self.first_is_free || self.has_room_for(cx, self.congestion.window.smss)
+    }
+
+    /// Takes the next lost segment to send again, with at most so many bytes.
+    pub fn retransmit(&mut self, cx: &Context, fx: &mut Effects, length_max: u16) -> Option<Sent> {
+        let again = self.flight.resend_lost(length_max, cx.now)?;
+        fx.counters.retransmissions += 1;
+        self.first_is_free = false;
+        self.retransmit_ts.get_or_insert(cx.timestamp());
+        // The timer watches the first segment, from its latest sending on (RFC 6675 §6, Linux, the BSDs): what is
+        // repeated now must not be repeated again before its acknowledgement can be here.
+        let is_first = again.start == self.flight.una;
+        if is_first && !fx.timers.runs_for(Purpose::Reordering) || fx.timers.is_free_or(Purpose::TailProbe) {
+            fx.arm(cx, Purpose::Timeout, self.rto(cx));
+        }
+        self.count_sent(again.length);
+        Some(again)
+    }
+
+    /// Whether the congestion window lets `units` more into the network.
+    pub fn has_room_for(&self, cx: &Context, units: u64) -> bool {
+        let mut in_flight = self.flight.in_flight();
+        if !cx.profile.limited_transmit && self.phase == Phase::Open {
+            // Without RFC 3042, duplicates make no room before the third.
+            in_flight = self.flight.outstanding();
+        }
+        // An empty network takes a segment whatever the window says, or nothing would ever open it.
+        in_flight + units <= self.congestion.window.cwnd || in_flight == 0
+    }
+
+    /// So many bytes of new data leave, the FIN included; returns where they begin.
+    pub fn on_new_data(&mut self, cx: &Context, fx: &mut Effects, length: u16) -> u64 {
+        let start = self.flight.push(length, cx.now);
+        self.count_sent(length);
+        if self.may_probe_tail(cx) {
+            fx.arm(cx, Purpose::TailProbe, TailProbe::timeout(cx, &self.flight, &self.rtt));
+        } else if fx.timers.is_free_or(Purpose::WindowProbe) {
+            // RFC 6298 §5.1: a timer that runs goes on.
+            fx.arm(cx, Purpose::Timeout, self.rto(cx));
+        }
+        start
+    }
+
+    fn count_sent(&mut self, length: u16) {
+        if self.phase == Phase::Fast {
+            self.reduction.on_sent(self.congestion.units(length));
+        }
+    }
+
+    /// Whether a tail loss probe may be scheduled (RFC 8985 §7.2): nothing may say yet that something is lost.
+    fn may_probe_tail(&self, cx: &Context) -> bool {
+        cx.profile.tail_loss_probe
+            && cx.terms.sack
+            && self.phase == Phase::Open
+            && !self.probe.is_out()
+            && !self.flight.has_sacked()
+    }
+
+    fn take_sack_blocks(&mut self, cx: &Context, segment: &Segment) -> Delivered {
+        let mut delivered = Delivered::default();
+        if !cx.terms.sack {
+            return delivered;
+        }
+        let (initial, una) = (self.flight.initial, self.flight.una);
+        for (start, end) in segment.sack.iter() {
+            // What lies below SND.UNA is a D-SACK (RFC 2883 §4), and what lies above SND.NXT was never sent.
+            if let (Some(start), Some(end)) = (start.position(initial, una), end.position(initial, una))
+                && start >= una
+                && end <= self.flight.next
+            {
+                delivered.merge(self.flight.sack(start, end));
+            }
+        }
+        delivered
+    }
+
+    /// A round trip: of a segment sent once (Karn), else by the echoed timestamp (RFC 7323 §4).
+    fn measure(&mut self, cx: &Context, segment: &Segment, delivered: &Delivered) {
+        let rtt = match delivered.once_sent_at {
+            Some(sent_at) => Some(cx.now.since(sent_at)),
+            None => cx.echoed_round_trip(segment),
+        };
+        if let Some(rtt) = rtt {
+            self.rtt.sample(rtt, &cx.profile.rto, self.flight.una, self.flight.next);
+        }
+    }
+
+    /// The Eifel detection (RFC 3522 §3.2): the echo is older than the first repetition, so that the acknowledgement was for
+    /// the original, and nothing was lost.
+    fn undo_if_spurious(&mut self, cx: &Context, fx: &mut Effects, segment: &Segment) {
+        let (Some(resent), Some(stamps)) = (self.retransmit_ts, segment.timestamps) else { return };
+        let older = stamps.echo.wrapping_sub(resent) > 1 << 31;
+        if cx.profile.undo && self.phase != Phase::Open && older {
+            fx.counters.undone += 1;
+            self.flight.undo_loss_marks();
+            self.congestion.undo();
+            self.enter(Phase::Open, self.flight.next);
+        }
+    }
+
+    fn after_delivery(&mut self, cx: &Context, fx: &mut Effects, news: News) {
+        let delivered = news.units + self.inflate(cx, news);
+        let phase_before = self.phase;
+        if phase_before != Phase::Open && self.flight.una >= self.point {
+            self.end_recovery();
+        }
+        let waited = self.flight.waiting();
+        self.find_losses(cx, fx, news.advanced);
+        let safe = news.advanced && self.flight.waiting() == waited;
+        match self.phase {
+            Phase::Open if self.flight.has_lost() => {
+                self.begin_fast_recovery(cx, fx);
+                // A loss that only time has shown counts as one delivery (Linux).
+                self.reduce_rate(cx, delivered.max(self.congestion.window.smss), safe);
+            }
+            // Without SACK, the acknowledgement that ends a fast recovery does not grow the window (RFC 6582 §3.2).
+            Phase::Open | Phase::Timeout
+                if news.advanced && (phase_before != Phase::Fast || cx.terms.sack) =>
+            {
+                self.duplicates = 0;
+                let rtt_min = self.rtt.least().unwrap_or_default();
+                self.congestion.on_ack(news.units, cx.now, rtt_min);
+            }
+            Phase::Fast => self.reduce_rate(cx, delivered, safe),
+            _ => {}
+        }
+    }
+
+    /// Without SACK: a duplicate says that some segment has arrived (RFC 5681 §3.2 step 4). Returns the units.
+    fn inflate(&mut self, cx: &Context, news: News) -> u64 {
+        if cx.terms.sack {
+            return 0;
+        }
+        let smss = self.congestion.window.smss;
+        let inflation = self.flight.dupack_inflation;
+        if news.duplicate && self.phase != Phase::Timeout {
+            self.duplicates = self.duplicates.saturating_add(1);
+            self.flight.dupack_inflation = (inflation + smss).min(self.flight.outstanding());
+            return smss;
+        }
+        if news.advanced {
+            // One unit filled the hole; the rest had come before, as duplicates said (RFC 6582 §3.2 step 3).
+            self.flight.dupack_inflation = inflation.saturating_sub(news.units.saturating_sub(smss));
+        }
+        0
+    }
+
+    fn find_losses(&mut self, cx: &Context, fx: &mut Effects, advanced: bool) {
+        if !cx.terms.sack {
+            let third = self.duplicates >= DUPLICATE_THRESHOLD;
+            // Duplicates of what was sent before the last recovery are no new loss (RFC 6582 §3.2 step 2).
+            let fresh = self.flight.una >= self.point;
+            // A partial acknowledgement: what follows it was lost, too (RFC 6582 §3.2 step 3).
+            let partial = self.phase == Phase::Fast && advanced;
+            if self.phase == Phase::Open && third && fresh || partial {
+                self.flight.mark_first_lost();
+            }
+        } else if cx.profile.rack {
+            self.find_losses_by_time(cx, fx);
+        } else if self.flight.has_sacked() {
+            self.flight.mark_lost_below(u32::from(DUPLICATE_THRESHOLD));
+        }
+    }
+
+    fn find_losses_by_time(&mut self, cx: &Context, fx: &mut Effects) {
+        // What it was set for is worked out anew below.
+        if fx.timers.runs_for(Purpose::Reordering) {
+            fx.timers.retransmission = None;
+        }
+        // Without a hole nothing that was sent earlier is missing.
+        if !self.flight.has_sacked() && self.phase == Phase::Open {
+            return;
+        }
+        // RFC 8985 §6.2 step 4: no patience with reordering once three segments say so, or while recovering.
+        let sure =
+            self.phase != Phase::Open || self.flight.sacked_segments() >= u32::from(DUPLICATE_THRESHOLD);
+        let least = self.rtt.least().unwrap_or_default().as_ns();
+        let srtt = self.rtt.srtt().unwrap_or_default();
+        let window = if sure { Duration::ZERO } else { Duration::from_ns(least / 4).min(srtt) };
+        if let Some(wait) = self.rack.detect_loss(&mut self.flight, cx.now, window) {
+            fx.arm(cx, Purpose::Reordering, wait + TCP_TIMEOUT_MIN);
+        }
+    }
+
+    fn begin_fast_recovery(&mut self, cx: &Context, fx: &mut Effects) {
+        fx.counters.fast_recoveries += 1;
+        self.congestion.on_loss(self.flight.outstanding());
+        self.enter(Phase::Fast, self.flight.next);
+        self.first_is_free = true;
+        if !cx.profile.rate_reduction {
+            // RFC 6675 §5 step 4.2: the window halves at once.
+            self.congestion.window.cwnd = self.congestion.window.ssthresh;
+        }
+    }
+
+    fn reduce_rate(&mut self, cx: &Context, delivered: u64, safe: bool) {
+        if !cx.profile.rate_reduction || delivered == 0 {
+            return;
+        }
+        let pipe = Pipe {
+            in_flight: self.flight.in_flight(),
+            ssthresh: self.congestion.window.ssthresh,
+            cwnd_before: self.congestion.window_before(),
+            smss: self.congestion.window.smss,
+        };
+        self.congestion.window.cwnd = self.reduction.on_delivered(&pipe, delivered, safe);
+    }
+
+    fn end_recovery(&mut self) {
+        if self.phase == Phase::Fast {
+            // Rate reduction may have left it below, inflation above (RFC 6937 §3, RFC 6582 §3.2 step 3).
+            self.congestion.window.cwnd = self.congestion.window.ssthresh;
+        }
+        self.flight.dupack_inflation = 0;
+        self.enter(Phase::Open, self.point);
+    }
+
+    /// Begins another phase; what belonged to the last one is forgotten.
+    fn enter(&mut self, phase: Phase, point: u64) {
+        (self.phase, self.point) = (phase, point);
+        (self.duplicates, self.first_is_free, self.retransmit_ts) = (0, false, None);
+        self.reduction = RateReduction::default();
+        self.probe.forget();
+    }
+
+    /// Starts the right timer after acknowledgements moved or did not (RFC 6298 §5.2 and §5.3, RFC 8985 §8).
+    fn rearm(&mut self, cx: &Context, fx: &mut Effects, advanced: bool) {
+        if advanced {
+            self.retries = 0;
+        }
+        if self.flight.is_empty() {
+            if !fx.timers.runs_for(Purpose::WindowProbe) {
+                fx.timers.retransmission = None;
+            }
+            return;
+        }
+        // The reordering timer is the shortest, and looks at the rest when it fires.
+        if fx.timers.runs_for(Purpose::Reordering) {
+            return;
+        }
+        if self.may_probe_tail(cx) {
+            if advanced {
+                fx.arm(cx, Purpose::TailProbe, TailProbe::timeout(cx, &self.flight, &self.rtt));
+            }
+        } else if advanced {
+            fx.arm(cx, Purpose::Timeout, self.rto(cx));
+        } else if !fx.timers.runs_for(Purpose::Timeout) {
+            // A probe's or the reordering timer had taken its place: it goes on from the first segment's sending.
+            fx.arm(cx, Purpose::Timeout, self.rto_left(cx));
+        }
+    }
+
+    /// What is left of the retransmission timeout of the first segment.
+    fn rto_left(&self, cx: &Context) -> Duration {
+        let sent_at: Option<Instant> = self.flight.first().map(|first| first.at);
+        let waited = sent_at.map_or(Duration::ZERO, |at| cx.now.since(at));
+        self.rto(cx).saturating_sub(waited)
+    }
+}
+
+fn congestion(profile: &Profile, payload_max: u16) -> Congestion {
+    Congestion::new(profile.congestion_control, profile.window_unit, profile.initial_window, payload_max)
+}
+
+/// What Linux adds to timeouts of its own making (`TCP_TIMEOUT_MIN_US`).
+const TCP_TIMEOUT_MIN: Duration = Duration::from_ms(2);
+/// RFC 5681 §3.2.
+const DUPLICATE_THRESHOLD: u8 = 3;

@@ -1,0 +1,71 @@
+//! The states of a connection and what leads from one to another (RFC 9293 §3.3.2), as pure functions.
+//!
+//! ```text
+//!              shutdown: FIN sent          our FIN acknowledged
+//! Established ───────────────► FinWait1 ───────────────► FinWait2 ──┐
+//!      │ peer's FIN               │ peer's FIN                      │ peer's FIN
+//!      ▼                          ▼                                 ▼
+//!  CloseWait ──────► LastAck   Closing ───────────────────────► TimeWait ──► Closed
+//!           shutdown    └──── our FIN acknowledged ─────────────────────────────▲
+//! ```
+
+/// Connection states (RFC 9293 §3.3.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(missing_docs)]
+pub enum State {
+    Closed,
+    Listen,
+    SynSent,
+    SynReceived,
+    Established,
+    FinWait1,
+    FinWait2,
+    CloseWait,
+    Closing,
+    LastAck,
+    TimeWait,
+}
+
+impl State {
+    /// Whether both sides know each other's sequence numbers.
+    pub(crate) fn is_synchronised(self) -> bool {
+        self >= State::Established
+    }
+
+    /// Whether the peer may still send: after its FIN it has no use for a window.
+    pub(crate) fn peer_may_send(self) -> bool {
+        matches!(self, State::Established | State::FinWait1 | State::FinWait2)
+    }
+
+    /// The application will write no more. `None` when that changes nothing.
+    pub(crate) fn on_shutdown(self) -> Option<State> {
+        match self {
+            // The FIN waits for the handshake (RFC 9293 §3.10.4): the SYN may have to be repeated.
+            State::SynReceived => Some(State::SynReceived),
+            State::Established => Some(State::FinWait1),
+            State::CloseWait => Some(State::LastAck),
+            State::Listen | State::SynSent => Some(State::Closed),
+            _ => None,
+        }
+    }
+
+    /// The peer's FIN has come, and all before it.
+    pub(crate) fn on_peer_fin(self) -> State {
+        match self {
+            State::SynReceived | State::Established => State::CloseWait,
+            State::FinWait1 => State::Closing,
+            State::FinWait2 => State::TimeWait,
+            state => state,
+        }
+    }
+
+    /// The peer has acknowledged our FIN.
+    pub(crate) fn on_fin_acknowledged(self) -> State {
+        match self {
+            State::FinWait1 => State::FinWait2,
+            State::Closing => State::TimeWait,
+            State::LastAck => State::Closed,
+            state => state,
+        }
+    }
+}
