@@ -5,6 +5,7 @@ A test holds the pages in ``docs`` to what this module makes.
 
 from __future__ import annotations
 
+import json
 import typing
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from mqttlab import metrics
-from mqttlab.networks import MODELS, PLACEMENTS, PROFILES, implied, place
+from mqttlab.networks import MODELS, PLACEMENTS, PROFILES, implied, place, stacks
 from mqttlab.scenario import Scenario
 
 UNITS = "Quantities are written with their unit: `\"550 ms\"`, `\"250 kbit/s\"`, `\"1 kB\"`, `\"100 /s\"`, `\"1 %\"`. "
@@ -95,9 +96,17 @@ def metrics_page() -> str:
     return "\n".join(lines)
 
 
+def tcp_stacks() -> str:
+    """Every TCP profile as the plan has it: the fields of a host, and the behaviour that has none."""
+    known = {name: [profile.plan({}), stacks({name})[name]] for name, profile in PROFILES.items()}
+    return json.dumps(known, indent=1) + "\n"
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "scenario.md": scenario_page, "networks.md": networks_page, "metrics.md": metrics_page,
 }
+# What the tests of the simulator's TCP read.
+TCP_STACKS = "crates/tcp/tests/stacks.json"
 
 
 def _models(model: type[BaseModel], at: str) -> Iterator[tuple[str, type[BaseModel]]]:
@@ -178,3 +187,4 @@ if __name__ == "__main__":
     docs = Path(__file__).resolve().parents[2] / "docs"
     for page, make in PAGES.items():
         (docs / page).write_text(make(), encoding="utf-8")
+    (docs.parent / TCP_STACKS).write_text(tcp_stacks(), encoding="utf-8")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mqttlab.reference import PAGES
+from mqttlab.reference import PAGES, TCP_STACKS, tcp_stacks
 
 ROOT = Path(__file__).resolve().parents[2]
 WRITTEN = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")]
@@ -17,6 +17,10 @@ WRITTEN = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTIN
 def test_a_generated_page_is_in_step(page: str) -> None:
     committed = (ROOT / "docs" / page).read_text(encoding="utf-8")
     assert committed == PAGES[page](), "run: python -m mqttlab.reference"
+
+
+def test_the_simulators_tests_read_the_stacks_that_are_declared() -> None:
+    assert (ROOT / TCP_STACKS).read_text(encoding="utf-8") == tcp_stacks(), "run: python -m mqttlab.reference"
 
 
 @pytest.mark.parametrize("path", WRITTEN, ids=lambda path: path.name)

@@ -63,6 +63,16 @@ def test_the_engine_accepts_every_tcp_profile(profile: str) -> None:
     engine_accepts(plan_of(f'[hosts.field]\ntcp = {{ profile = "{profile}" }}\n' + between('model = "dsl"')))
 
 
+def test_the_engine_refuses_a_tcp_stack_that_the_plan_does_not_declare() -> None:
+    plan = plan_of(between('model = "dsl"')) | {"backend": "sim"}
+    plan["hosts"][1]["tcp"]["profile"] = "linus"
+    result = subprocess.run(
+        [engine_path(), "check"], input=Job(plan, Path("runs/x")).text, capture_output=True, text=True, check=False,
+        timeout=60)
+    assert result.returncode == 2
+    assert "`hosts[1].tcp.profile` is `linus`, an unknown TCP stack; `sim.tcp_stacks` has: linux" in result.stderr
+
+
 def test_the_engine_refuses_a_field_that_it_does_not_know() -> None:
     plan = plan_of(between('model = "dsl"')) | {"colour": "blue"}
     result = subprocess.run(

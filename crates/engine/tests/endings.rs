@@ -215,7 +215,7 @@ fn plan(directory: &Path) -> Value {
         ],
         "recording": { "packets": true, "pcapng": false, "resource_interval_ns": 200_000_000 },
         "live": { "real_time": false, "latency_compensation_ns": 0, "port": "auto", "workers": 1 },
-        "sim": { "stop": null, "detect_transient": false, "client_wake_up_ns": 0 },
+        "sim": { "stop": null, "detect_transient": false, "client_wake_up_ns": 0, "tcp_stacks": {} },
     })
 }
 

@@ -19,10 +19,11 @@ use std::collections::BTreeSet;
 use mqttlab_mqtt::topic;
 use mqttlab_net::LinkSpec;
 use mqttlab_net::radio::{MediumSpec, MobilitySpec, PlacementSpec};
+use mqttlab_tcp::Bound;
 use mqttlab_units::Duration;
 
 use crate::check::{PlanError, require};
-use crate::{Arrival, Group, Hop, MqttPlan, Payload, Plan, Publish, TcpPlan};
+use crate::{Arrival, Backend, Group, Hop, MqttPlan, Payload, Plan, Publish};
 
 pub(crate) fn check(plan: &Plan) -> Result<(), PlanError> {
     require(!plan.directory.as_os_str().is_empty(), "directory", || {
@@ -73,25 +74,26 @@ fn hosts(plan: &Plan) -> Result<(), PlanError> {
         require(addresses.insert(host.address), &format!("hosts[{index}].address"), || {
             format!("is {}, which is another host's address; use another address", host.address)
         })?;
-        tcp(&host.tcp, &format!("hosts[{index}].tcp"))?;
+        tcp(host.tcp.bounds(), &format!("hosts[{index}].tcp"))?;
+        let stack = &host.tcp.profile;
+        let known = plan.backend == Backend::Live || plan.sim.tcp_stacks.contains_key(stack);
+        require(known, &format!("hosts[{index}].tcp.profile"), || {
+            let names: Vec<&str> = plan.sim.tcp_stacks.keys().map(String::as_str).collect();
+            format!("is `{stack}`, an unknown TCP stack; `sim.tcp_stacks` has: {}", names.join(", "))
+        })?;
+    }
+    for (name, stack) in &plan.sim.tcp_stacks {
+        tcp(stack.bounds(), &format!("sim.tcp_stacks.{name}"))?;
     }
     Ok(())
 }
 
-fn tcp(tcp: &TcpPlan, place: &str) -> Result<(), PlanError> {
-    within(tcp.rto_min.as_ns(), 1, HOUR.as_ns(), &format!("{place}.rto_min_ns"))?;
-    within(tcp.rto_max.as_ns(), tcp.rto_min.as_ns(), 24 * HOUR.as_ns(), &format!("{place}.rto_max_ns"))?;
-    if let Some(longest) = tcp.delayed_ack_max {
-        within(longest.as_ns(), 1, HOUR.as_ns(), &format!("{place}.delayed_ack_max_ns"))?;
+/// Numbers of TCP lie within the bounds that its own crate says.
+fn tcp(bounds: impl Iterator<Item = Bound>, place: &str) -> Result<(), PlanError> {
+    for (field, value, least, greatest) in bounds {
+        within(value, least, greatest, &format!("{place}.{field}"))?;
     }
-    within(tcp.initial_window_segments.into(), 1, 100, &format!("{place}.initial_window_segments"))?;
-    within(tcp.mss_bytes.unwrap_or(88).into(), 88, 65_495, &format!("{place}.mss_bytes"))?;
-    let (send, receive) = (tcp.send_buffer_bytes, tcp.receive_buffer_bytes);
-    for (name, bytes) in [("send_buffer_bytes", send), ("receive_buffer_bytes", receive)] {
-        within(bytes.unwrap_or(2048).into(), 2048, 1 << 26, &format!("{place}.{name}"))?;
-    }
-    within(tcp.syn_retries.into(), 0, 127, &format!("{place}.syn_retries"))?;
-    within(tcp.syn_linear_retries.into(), 0, 127, &format!("{place}.syn_linear_retries"))
+    Ok(())
 }
 
 fn network(plan: &Plan) -> Result<(), PlanError> {

@@ -25,6 +25,7 @@ mod roster;
 mod session;
 mod topic;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use mqttlab_units::{Duration, Seed};
@@ -38,15 +39,15 @@ pub use group::{
     Arrival, Group, MqttPlan, Payload, ProtocolVersion, Publish, Reconnect, Relay, RetryPlan, StartPhase,
     Subscription, Will,
 };
-pub use host::{
-    Broker, BrokerProcess, BrokerSettings, ConfigurationFile, CongestionControl, Host, ServiceTime, TcpPlan,
-};
+pub use host::{Broker, BrokerProcess, BrokerSettings, ConfigurationFile, Host, ServiceTime};
 pub use network::{Hop, Network, NetworkKind, PathPlan};
 pub use payload::{IdentityPlace, PayloadMaker};
 pub use progress::{Phase, Progress, Verdict};
 pub use roster::{Entry, Roster};
 pub use session::qos;
 pub use topic::TopicPattern;
+
+pub use mqttlab_tcp::{CongestionControl, Stack, TcpPlan};
 
 /// The version of this schema; the engine refuses every other one.
 pub const SCHEMA: u32 = 1;
@@ -171,6 +172,8 @@ pub struct SimPlan {
     /// From the arrival of data at a client to the moment that its program reads it, with whatever has come by then.
     #[serde(rename = "client_wake_up_ns")]
     pub client_wake_up: Duration,
+    /// The behaviour of the hosts' TCP that no kernel lets be set, by the name of their profile.
+    pub tcp_stacks: BTreeMap<String, Stack>,
 }
 
 /// Stop when any of these is reached.

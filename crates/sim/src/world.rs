@@ -98,8 +98,8 @@ impl World {
                 clients.push(Client::new(client, number as u32, index, group, &groups[number], plan.seed));
             }
         }
-        let profiles = profiles(&plan)?;
-        let loopback_profile = profile(&plan, plan.broker.host, stack::LOOPBACK_MTU_BYTES)?;
+        let profiles = stack::profiles(&plan)?;
+        let loopback_profile = stack::profile(&plan, plan.broker.host, stack::LOOPBACK_MTU_BYTES)?;
         // Nobody asks for the hosts again, of which there may be thousands.
         plan.hosts = Vec::new();
         let subscribers = plan.groups.iter().filter(|group| !group.subscriptions.is_empty());
@@ -620,28 +620,6 @@ impl World {
         let will = self.plan.groups[owner.group as usize].mqtt.will.as_ref();
         will.map_or(0, |will| will.payload.len() as u32)
     }
-}
-
-/// Each host's TCP; hosts alike share one.
-fn profiles(plan: &Plan) -> Result<Vec<Arc<Profile>>, String> {
-    let mut known: Vec<(&mqttlab_plan::TcpPlan, Arc<Profile>)> = Vec::new();
-    let mut profiles = Vec::with_capacity(plan.hosts.len());
-    for host in &plan.hosts {
-        if let Some((_, profile)) = known.iter().find(|(tcp, _)| **tcp == host.tcp) {
-            profiles.push(Arc::clone(profile));
-            continue;
-        }
-        let profile = profile(plan, profiles.len(), plan.network.mtu_bytes)?;
-        known.push((&host.tcp, Arc::clone(&profile)));
-        profiles.push(profile);
-    }
-    Ok(profiles)
-}
-
-/// One host's TCP over what carries IP packets of so many bytes.
-fn profile(plan: &Plan, host: usize, mtu_bytes: u32) -> Result<Arc<Profile>, String> {
-    let host = &plan.hosts[host];
-    stack::profile(&host.tcp, mtu_bytes).map_err(|why| format!("host {}: {why}", host.name))
 }
 
 fn named(phase: Phase) -> Option<(&'static str, mqttlab_plan::Phase)> {

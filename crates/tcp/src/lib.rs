@@ -36,12 +36,19 @@
 //! F-RTO, taking back by D-SACK. Window probes repeat the last acknowledged position without data, as Linux does.
 //!
 //! ```
-//! use mqttlab_tcp::{Endpoint, Event, Output, Profile, Role};
+//! use std::collections::BTreeMap;
+//! use std::sync::Arc;
+//!
+//! use mqttlab_tcp::{Endpoint, Event, Output, Profile, Role, Stack, TcpPlan};
 //! use mqttlab_units::Instant;
 //!
 //! let now = Instant::ZERO;
-//! let mut client = Endpoint::new(Profile::linux(), Role::Active);
-//! let mut server = Endpoint::new(Profile::linux(), Role::Passive);
+//! let text = include_str!("../tests/stacks.json");
+//! let stacks: BTreeMap<String, (TcpPlan, Stack)> = serde_json::from_str(text).unwrap();
+//! let (plan, stack) = &stacks["linux"];
+//! let profile = Arc::new(Profile::new(plan, stack, 1500));
+//! let mut client = Endpoint::new(Arc::clone(&profile), Role::Active);
+//! let mut server = Endpoint::new(profile, Role::Passive);
 //! client.open(now);
 //! client.write(now, 100);
 //! // A network without delay: carry segments until both are silent.
@@ -86,7 +93,9 @@ pub use congestion::{CongestionControl, WindowUnit};
 pub use context::Counters;
 pub use endpoint::{Endpoint, Info, Role, TcpState};
 pub use output::{Event, Output};
-pub use profile::{DelayedAck, KeepAlive, Nagle, Profile, RtoFloor, RtoPolicy, SynPolicy};
+pub use profile::{
+    Bound, DelayedAck, KeepAlive, Nagle, Profile, RtoFloor, RtoPolicy, Stack, SynPolicy, TcpPlan,
+};
 pub use recovery::Phase;
 pub use segment::{Flags, SackBlocks, Segment, Timestamps};
 pub use sequence::Seq;

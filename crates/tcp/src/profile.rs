@@ -1,12 +1,94 @@
-//! What one TCP does differently from another, as a plain struct of knobs.
+//! A TCP stack: the plan's words for it, and the knobs of the machine.
 //!
-//! A profile is a starting point: every field may be overridden before the endpoint is made. Nothing in the
-//! machine asks for a profile's name.
+//! ```text
+//!   TcpPlan   what a kernel can be told, too: each host of a plan has one  ─┐
+//!                                                                           ├─► Profile   what an Endpoint reads
+//!   Stack     behaviour that no kernel lets be set: by name in the plan    ─┘
+//! ```
+//!
+//! The values are declared once, in the Python package (`networks/tcp.py`), and come with every plan; the tests here read
+//! them from `tests/stacks.json`, which is generated from there. Nothing in the machine asks for a stack's name.
 
 use mqttlab_units::Duration;
+use serde::{Deserialize, Serialize};
 
 use crate::congestion::{CongestionControl, WindowUnit};
 use crate::timers::Granularity;
+
+/// One host's TCP. The same fields set the kernel's TCP in a live run and the simulator's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TcpPlan {
+    /// The profile that the scenario started from (`linux`, `netbsd-2005`, `microcontroller`, ...). In a live
+    /// run it only names the fields below; in the simulator it names the [`Stack`], too.
+    pub profile: String,
+    /// Congestion control.
+    pub congestion_control: CongestionControl,
+    /// Selective acknowledgements (RFC 2018).
+    pub sack: bool,
+    /// Timestamps option (RFC 7323).
+    pub timestamps: bool,
+    /// Window scaling (RFC 7323).
+    pub window_scaling: bool,
+    /// Minimum retransmission timeout. On Linux it also caps the delayed acknowledgement.
+    #[serde(rename = "rto_min_ns")]
+    pub rto_min: Duration,
+    /// Maximum retransmission timeout.
+    #[serde(rename = "rto_max_ns")]
+    pub rto_max: Duration,
+    /// Delayed acknowledgements; `false` acknowledges every segment at once (Linux: route option `quickack`).
+    pub delayed_ack: bool,
+    /// Longest delay of an acknowledgement; `null` leaves the stack's own (Linux: 40 to 200 ms).
+    #[serde(rename = "delayed_ack_max_ns")]
+    pub delayed_ack_max: Option<Duration>,
+    /// Initial congestion window in segments.
+    pub initial_window_segments: u32,
+    /// Largest segment offered to the peer in bytes of payload and options; `null` derives it from the MTU.
+    pub mss_bytes: Option<u32>,
+    /// Send buffer; `null` leaves the stack's automatic tuning.
+    pub send_buffer_bytes: Option<u32>,
+    /// Receive buffer; `null` leaves the stack's automatic tuning.
+    pub receive_buffer_bytes: Option<u32>,
+    /// Tail loss probes (RFC 8985).
+    pub tail_loss_probe: bool,
+    /// How often a SYN is repeated before the connection attempt fails.
+    pub syn_retries: u32,
+    /// How many of these repetitions come at 1 s intervals before the interval doubles (Linux from 6.5 on: 4).
+    pub syn_linear_retries: u32,
+}
+
+/// A stack's behaviour that no kernel lets be set. What a field means is said at the [`Profile`]'s of the same name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct Stack {
+    #[serde(rename = "timestamp_tick_ns")]
+    pub timestamp_tick: Duration,
+    pub echoes_repetitions: bool,
+    pub dsack: bool,
+    pub limited_transmit: bool,
+    pub rack: bool,
+    pub rate_reduction: bool,
+    pub undo: bool,
+    pub window_unit: WindowUnit,
+    pub slow_start_after_idle: bool,
+    #[serde(rename = "rto_initial_ns")]
+    pub rto_initial: Duration,
+    pub rto_floor: RtoFloor,
+    pub retries: u32,
+    pub syn_echoes_latest: bool,
+    pub delayed_ack: DelayedAck,
+    pub nagle: Nagle,
+    pub skb_coalescing: bool,
+    pub window_scale: u8,
+    pub send_buffer_bytes: u32,
+    pub send_buffer_bytes_max: u32,
+    pub receive_buffer_bytes: u32,
+    pub keep_alive: Option<KeepAlive>,
+    #[serde(rename = "time_wait_ns")]
+    pub time_wait: Duration,
+    pub granularity: Granularity,
+}
 
 /// All knobs of an endpoint. Share one among many endpoints by `Arc`.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,7 +166,8 @@ pub struct RtoPolicy {
 }
 
 /// What the minimum RTO bounds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum RtoFloor {
     /// The timeout as a whole (RFC 6298 §2.4).
     Timeout,
@@ -107,27 +190,32 @@ pub struct SynPolicy {
 }
 
 /// When received data is acknowledged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum DelayedAck {
     /// Every segment at once.
     Off,
     /// Every second segment, or this long after the first (RFC 1122 §4.2.3.2, the BSDs, lwIP).
     EverySecond {
         /// The longest delay; with [`Granularity::FastSlow`] the acknowledgement leaves at the next tick of the fast timer.
+        #[serde(rename = "timeout_ns")]
         timeout: Duration,
     },
     /// Linux: quick acknowledgements at the start, on the application's read in one-way streams, and delayed by an
     /// adapting timeout once the application answers what it receives ("ping-pong").
     Adaptive {
         /// Least delay (`TCP_DELACK_MIN`).
+        #[serde(rename = "min_ns")]
         min: Duration,
         /// Greatest delay (`TCP_DELACK_MAX`, and the minimum RTO where that is less).
+        #[serde(rename = "max_ns")]
         max: Duration,
     },
 }
 
 /// When a segment that is not full waits for acknowledgements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Nagle {
     /// Never (`TCP_NODELAY`).
     Off,
@@ -138,124 +226,171 @@ pub enum Nagle {
 }
 
 /// Keep-alive probes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct KeepAlive {
     /// Silence before the first probe.
+    #[serde(rename = "idle_ns")]
     pub idle: Duration,
     /// Time between probes.
+    #[serde(rename = "interval_ns")]
     pub interval: Duration,
     /// Unanswered probes after which the connection is given up.
     pub probes: u32,
 }
 
 impl Profile {
-    /// Linux 6.x with CUBIC. Buffers stand for automatic tuning that has settled.
-    pub fn linux() -> Profile {
+    /// What a host's TCP is, on a device that carries IP packets of up to `mtu_bytes`. The congestion control must be
+    /// [modelled](CongestionControl::is_modelled).
+    pub fn new(plan: &TcpPlan, stack: &Stack, mtu_bytes: u32) -> Profile {
+        // The length of an IPv4 packet has 16 bits, whatever a device would carry (RFC 791 §3.1).
+        let largest = mtu_bytes.min(u16::MAX.into()).saturating_sub(HEADERS).clamp(1, u16::MAX.into());
         Profile {
-            mss: 1460,
-            window_scale: Some(7),
-            timestamps: true,
-            timestamp_tick: Duration::from_ms(1),
-            echoes_repetitions: true,
-            sack: true,
-            dsack: true,
-            limited_transmit: true,
-            rack: true,
-            tail_loss_probe: true,
-            rate_reduction: true,
-            undo: true,
-            congestion_control: CongestionControl::Cubic,
-            window_unit: WindowUnit::Segments,
-            initial_window: 10,
-            slow_start_after_idle: true,
+            mss: plan.mss_bytes.unwrap_or(largest).min(largest) as u16,
+            window_scale: plan.window_scaling.then_some(stack.window_scale),
+            timestamps: plan.timestamps,
+            timestamp_tick: stack.timestamp_tick,
+            echoes_repetitions: stack.echoes_repetitions,
+            sack: plan.sack,
+            dsack: stack.dsack,
+            limited_transmit: stack.limited_transmit,
+            rack: stack.rack && plan.sack,
+            tail_loss_probe: plan.tail_loss_probe && plan.sack,
+            rate_reduction: stack.rate_reduction,
+            undo: stack.undo,
+            congestion_control: plan.congestion_control,
+            window_unit: stack.window_unit,
+            initial_window: plan.initial_window_segments,
+            slow_start_after_idle: stack.slow_start_after_idle,
             rto: RtoPolicy {
-                initial: Duration::from_s(1),
-                min: Duration::from_ms(200),
-                max: Duration::from_s(120),
-                floor: RtoFloor::Variance,
+                initial: stack.rto_initial,
+                min: plan.rto_min,
+                max: plan.rto_max,
+                floor: stack.rto_floor,
             },
-            retries: 15,
-            syn: SynPolicy { retries: 6, linear_retries: 4, echoes_latest: false },
-            delayed_ack: DelayedAck::Adaptive { min: Duration::from_ms(40), max: Duration::from_ms(200) },
-            nagle: Nagle::Minshall,
-            skb_coalescing: true,
-            send_buffer: 46_080,
-            send_buffer_max: Some(4 << 20),
-            receive_buffer: 3 << 20,
-            keep_alive: None,
-            time_wait: Duration::from_s(60),
-            granularity: Granularity::Wheel { tick: Duration::from_ms(4) },
+            retries: stack.retries,
+            syn: SynPolicy {
+                retries: plan.syn_retries,
+                linear_retries: plan.syn_linear_retries,
+                echoes_latest: stack.syn_echoes_latest,
+            },
+            delayed_ack: stack.delayed_ack.limited(plan),
+            nagle: stack.nagle,
+            skb_coalescing: stack.skb_coalescing,
+            send_buffer: plan.send_buffer_bytes.unwrap_or(stack.send_buffer_bytes),
+            // A buffer that is set is not tuned any more (Linux `SOCK_SNDBUF_LOCK`).
+            send_buffer_max: plan.send_buffer_bytes.is_none().then_some(stack.send_buffer_bytes_max),
+            receive_buffer: plan.receive_buffer_bytes.unwrap_or(stack.receive_buffer_bytes),
+            keep_alive: stack.keep_alive,
+            time_wait: stack.time_wait,
+            granularity: match (plan.delayed_ack_max, stack.granularity) {
+                // Such a stack has no timer for an acknowledgement, only a clock: the longest delay is its period.
+                (Some(longest), Granularity::FastSlow { slow, .. }) => {
+                    Granularity::FastSlow { fast: longest, slow }
+                }
+                (_, granularity) => granularity,
+            },
         }
     }
+}
 
-    /// NetBSD as perez2005 ran it: NewReno without SACK, MSS 536, buffers of 32 segments, minimum RTO 30 ms,
-    /// acknowledgements delayed to the next tick of a 200 ms timer. Timestamps are on; the study has both.
-    pub fn netbsd_2005() -> Profile {
-        Profile {
-            mss: 536,
-            window_scale: None,
-            // A minimum RTO of 30 ms needs a clock that is finer than that release's of 500 ms.
-            timestamp_tick: Duration::from_ms(1),
-            echoes_repetitions: false,
-            sack: false,
-            dsack: false,
-            rack: false,
-            tail_loss_probe: false,
-            rate_reduction: false,
-            undo: false,
-            skb_coalescing: false,
-            limited_transmit: false,
-            congestion_control: CongestionControl::NewReno,
-            window_unit: WindowUnit::Bytes,
-            initial_window: 2,
-            rto: RtoPolicy {
-                initial: Duration::from_s(3),
-                min: Duration::from_ms(30),
-                max: Duration::from_s(64),
-                floor: RtoFloor::Timeout,
-            },
-            retries: 12,
-            syn: SynPolicy { retries: 4, linear_retries: 0, echoes_latest: true },
-            delayed_ack: DelayedAck::EverySecond { timeout: Duration::from_ms(200) },
-            nagle: Nagle::Classic,
-            send_buffer: 32 * 536,
-            send_buffer_max: None,
-            receive_buffer: 32 * 536,
-            granularity: Granularity::FastSlow { fast: Duration::from_ms(200), slow: Duration::ZERO },
-            ..Profile::linux()
+/// A number that a plan may not choose freely: field, value, least, greatest.
+pub type Bound = (&'static str, u64, u64, u64);
+
+impl TcpPlan {
+    /// What must lie within bounds.
+    pub fn bounds(&self) -> impl Iterator<Item = Bound> {
+        let (min, max) = (self.rto_min.as_ns(), self.rto_max.as_ns());
+        [
+            ("rto_min_ns", min, 1, HOUR_NS),
+            ("rto_max_ns", max, min, 24 * HOUR_NS),
+            ("delayed_ack_max_ns", self.delayed_ack_max.map_or(1, Duration::as_ns), 1, HOUR_NS),
+            ("initial_window_segments", self.initial_window_segments.into(), 1, 100),
+            ("mss_bytes", self.mss_bytes.unwrap_or(88).into(), 88, 65_495),
+            ("send_buffer_bytes", self.send_buffer_bytes.unwrap_or(2048).into(), 2048, BUFFER_BYTES_MAX),
+            (
+                "receive_buffer_bytes",
+                self.receive_buffer_bytes.unwrap_or(2048).into(),
+                2048,
+                BUFFER_BYTES_MAX,
+            ),
+            ("syn_retries", self.syn_retries.into(), 0, 127),
+            ("syn_linear_retries", self.syn_linear_retries.into(), 0, 127),
+        ]
+        .into_iter()
+    }
+}
+
+impl Stack {
+    /// What must lie within bounds.
+    pub fn bounds(&self) -> impl Iterator<Item = Bound> {
+        let keep_alive = self.keep_alive.unwrap_or(KeepAlive {
+            idle: Duration::from_s(1),
+            interval: Duration::from_s(1),
+            probes: 1,
+        });
+        let (fast, slow, tick) = match self.granularity {
+            Granularity::Exact => (0, 0, 1),
+            Granularity::FastSlow { fast, slow } => (fast.as_ns(), slow.as_ns(), 1),
+            Granularity::Wheel { tick } => (0, 0, tick.as_ns()),
+        };
+        let (least, longest) = match self.delayed_ack {
+            DelayedAck::Off => (1, 1),
+            DelayedAck::EverySecond { timeout } => (1, timeout.as_ns()),
+            DelayedAck::Adaptive { min, max } => (min.as_ns(), max.as_ns()),
+        };
+        [
+            ("timestamp_tick_ns", self.timestamp_tick.as_ns(), 1, HOUR_NS),
+            ("rto_initial_ns", self.rto_initial.as_ns(), 1, HOUR_NS),
+            ("retries", self.retries.into(), 0, 127),
+            ("delayed_ack.min_ns", least, 1, HOUR_NS),
+            ("delayed_ack.max_ns", longest, least, HOUR_NS),
+            ("window_scale", self.window_scale.into(), 0, 14),
+            ("send_buffer_bytes", self.send_buffer_bytes.into(), 2048, BUFFER_BYTES_MAX),
+            ("send_buffer_bytes_max", self.send_buffer_bytes_max.into(), 2048, BUFFER_BYTES_MAX),
+            ("receive_buffer_bytes", self.receive_buffer_bytes.into(), 2048, BUFFER_BYTES_MAX),
+            ("keep_alive.idle_ns", keep_alive.idle.as_ns(), 1, 24 * HOUR_NS),
+            ("keep_alive.interval_ns", keep_alive.interval.as_ns(), 1, 24 * HOUR_NS),
+            ("keep_alive.probes", keep_alive.probes.into(), 1, 127),
+            ("time_wait_ns", self.time_wait.as_ns(), 1, 24 * HOUR_NS),
+            ("granularity.fast_ns", fast, 0, HOUR_NS),
+            ("granularity.slow_ns", slow, 0, HOUR_NS),
+            ("granularity.tick_ns", tick, 1, HOUR_NS),
+        ]
+        .into_iter()
+    }
+}
+
+impl DelayedAck {
+    /// A stack's policy, as far as the plan leaves it.
+    fn limited(self, plan: &TcpPlan) -> DelayedAck {
+        if !plan.delayed_ack {
+            return DelayedAck::Off;
+        }
+        match (self, plan.delayed_ack_max) {
+            (stack, None) => stack,
+            (DelayedAck::Adaptive { min, .. }, Some(longest)) => {
+                DelayedAck::Adaptive { min: min.min(longest), max: longest }
+            }
+            (DelayedAck::Off | DelayedAck::EverySecond { .. }, Some(longest)) => {
+                DelayedAck::EverySecond { timeout: longest }
+            }
         }
     }
+}
 
-    /// A microcontroller's stack after lwIP's defaults for the ESP8266: MSS 536, send buffer 2 MSS, window 4 MSS,
-    /// timers on 250 ms and 500 ms ticks, no SACK and no timestamps.
-    pub fn microcontroller() -> Profile {
-        Profile {
-            timestamps: false,
-            initial_window: 4,
-            slow_start_after_idle: false,
-            rto: RtoPolicy {
-                initial: Duration::from_s(3),
-                min: Duration::from_ms(500),
-                max: Duration::from_s(64),
-                floor: RtoFloor::Timeout,
-            },
-            syn: SynPolicy { retries: 6, linear_retries: 0, echoes_latest: true },
-            delayed_ack: DelayedAck::EverySecond { timeout: Duration::from_ms(250) },
-            send_buffer: 2 * 536,
-            receive_buffer: 4 * 536,
-            time_wait: Duration::from_s(120),
-            granularity: Granularity::FastSlow { fast: Duration::from_ms(250), slow: Duration::from_ms(500) },
-            ..Profile::netbsd_2005()
-        }
-    }
+/// IPv4 and TCP without options (RFC 6691).
+const HEADERS: u32 = 40;
+const HOUR_NS: u64 = 3_600_000_000_000;
+const BUFFER_BYTES_MAX: u64 = 1 << 26;
 
-    /// The profile of this name in a plan: `linux`, `netbsd-2005` or `microcontroller`.
-    pub fn named(name: &str) -> Option<Profile> {
-        match name {
-            "linux" => Some(Profile::linux()),
-            "netbsd-2005" => Some(Profile::netbsd_2005()),
-            "microcontroller" => Some(Profile::microcontroller()),
-            _ => None,
-        }
+#[cfg(test)]
+impl Profile {
+    /// A stack as the Python package declares it, on Ethernet.
+    pub(crate) fn named(name: &str) -> Profile {
+        let stacks: std::collections::BTreeMap<String, (TcpPlan, Stack)> =
+            serde_json::from_str(include_str!("../tests/stacks.json")).expect("stacks as the plan has them");
+        let (plan, stack) = &stacks[name];
+        Profile::new(plan, stack, 1500)
     }
 }

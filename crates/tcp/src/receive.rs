@@ -385,7 +385,7 @@ mod tests {
     use super::*;
 
     fn receiver() -> Receiver {
-        Receiver { next: 1, edge: 1001, ..Receiver::new(&Profile::linux()) }
+        Receiver { next: 1, edge: 1001, ..Receiver::new(&Profile::named("linux")) }
     }
 
     #[test]

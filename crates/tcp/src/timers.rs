@@ -1,23 +1,28 @@
 //! The timers of an endpoint, and the clocks that can make them late.
 
 use mqttlab_units::{Duration, Instant};
+use serde::{Deserialize, Serialize};
 
 /// When a timer that is due at some instant really fires: never earlier, often later.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Granularity {
     /// Exactly when due.
     Exact,
     /// At ticks of two clocks that all timers of the host share, as in the BSDs and lwIP; a period of zero is exact.
     FastSlow {
         /// Period of the fast timer, which sends delayed acknowledgements.
+        #[serde(rename = "fast_ns")]
         fast: Duration,
         /// Period of the slow timer, for everything else.
+        #[serde(rename = "slow_ns")]
         slow: Duration,
     },
     /// Linux's timer wheel: ticks, of which long timers use only every 8th, 64th, … (each level of the wheel
     /// reaches 63 of its own ticks; measured: 490 ms becomes 512, 1960 becomes 1984 with 4 ms ticks).
     Wheel {
         /// One jiffy.
+        #[serde(rename = "tick_ns")]
         tick: Duration,
     },
 }

@@ -1,5 +1,7 @@
 //! What an endpoint costs in memory: little at rest, and nothing more for each segment once warm.
 
+mod stacks;
+
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::Arc;
@@ -110,7 +112,7 @@ impl Pair {
 
 #[test]
 fn once_warm_no_segment_allocates() {
-    for profile in [Profile::linux(), Profile::netbsd_2005(), Profile::microcontroller()] {
+    for profile in [stacks::linux(), stacks::netbsd_2005(), stacks::microcontroller()] {
         let mut pair = Pair::established(&Arc::new(profile));
         (0..10).for_each(|_| pair.exchange(1000, 200));
         let (calls, segments) = (CALLS.get(), pair.segments);
@@ -122,7 +124,7 @@ fn once_warm_no_segment_allocates() {
 
 #[test]
 fn an_idle_connection_keeps_less_than_a_kibibyte_at_each_end() {
-    let profile = Arc::new(Profile::linux());
+    let profile = Arc::new(stacks::linux());
     let before = BYTES.get();
     let mut pair = Pair::established(&profile);
     (0..10).for_each(|_| pair.exchange(1000, 200));

@@ -5,6 +5,7 @@
 
 from mqttlab.networks.models import MODELS, NetworkModel
 from mqttlab.networks.placement import PLACEMENTS, Implied, implied, place
-from mqttlab.networks.tcp import PROFILES, TcpProfile
+from mqttlab.networks.tcp import PROFILES, Tcp, TcpProfile, stacks
 
-__all__ = ["MODELS", "PLACEMENTS", "PROFILES", "Implied", "NetworkModel", "TcpProfile", "implied", "place"]
+__all__ = ["MODELS", "PLACEMENTS", "PROFILES", "Implied", "NetworkModel", "Tcp", "TcpProfile", "implied", "place",
+           "stacks"]

@@ -1,20 +1,123 @@
-"""TCP profiles: the stacks that studies ran on, as the fields that kernel and simulator both have."""
+"""TCP: its fields in a scenario, and the stacks that studies ran on.
+
+Everything about a stack is declared here and nowhere else. The plan carries it to the engine in two parts: the fields
+that a kernel can be told, which each host has (``hosts[].tcp``), and a stack's behaviour that has no such field
+(``sim.tcp_stacks``, by the profile's name), for the simulator. What each field does is said where it is read, in
+``crates/tcp/src/profile.rs``.
+"""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import Field
+
+from mqttlab.networks.link import Part, Truth, Whole
+from mqttlab.quantity import HOUR_NS, PositiveDurationNs, PositiveShortDurationNs, SizeBytes
 
 MS = 10**6
 S = 10**9
+BUFFER_BYTES_MAX = 2**26
+
+
+class Tcp(Part):
+    """A host's TCP: a profile, and what differs from it."""
+
+    profile: str = Field(
+        "linux", description="Default values of the fields below; `mqttlab networks --tcp` lists the profiles.")
+    congestion_control: Literal["reno", "cubic", "bbr"] | None = Field(None, description="Congestion control.")
+    sack: Truth | None = Field(None, description="Selective acknowledgements.")
+    timestamps: Truth | None = Field(None, description="Timestamps option.")
+    window_scaling: Truth | None = Field(None, description="Window scaling.")
+    rto_min: PositiveShortDurationNs | None = Field(
+        None, le=HOUR_NS, serialization_alias="rto_min_ns",
+        description="Minimum retransmission timeout. On Linux it caps the delayed acknowledgement too.")
+    rto_max: PositiveDurationNs | None = Field(
+        None, le=24 * HOUR_NS, serialization_alias="rto_max_ns", description="Maximum retransmission timeout.")
+    delayed_ack: Truth | None = Field(None, description="`false` acknowledges every segment at once.")
+    delayed_ack_max: PositiveShortDurationNs | None = Field(
+        None, le=HOUR_NS, serialization_alias="delayed_ack_max_ns",
+        description="Longest delay of an acknowledgement. Simulated stacks with a periodic timer for "
+        "acknowledgements (netbsd-2005, microcontroller) use it as their period.")
+    initial_window: Whole | None = Field(
+        None, ge=1, le=100, serialization_alias="initial_window_segments",
+        description="Initial congestion window in segments.")
+    mss: SizeBytes | None = Field(
+        None, ge=88, le=65_495, serialization_alias="mss_bytes", description="Maximum segment size.")
+    send_buffer: SizeBytes | None = Field(
+        None, ge=2048, le=BUFFER_BYTES_MAX, serialization_alias="send_buffer_bytes",
+        description="Send buffer; automatic when left out.")
+    receive_buffer: SizeBytes | None = Field(
+        None, ge=2048, le=BUFFER_BYTES_MAX, serialization_alias="receive_buffer_bytes",
+        description="Receive buffer; automatic when left out.")
+    tail_loss_probe: Truth | None = Field(None, description="Tail loss probes; they need `sack`.")
+    syn_retries: Whole | None = Field(None, ge=0, le=127, description="Number of repetitions of a SYN.")
+    syn_linear_retries: Whole | None = Field(
+        None, ge=0, le=127, description="Number of these repetitions that come every 1 s, before the interval doubles.")
+
+    def plan(self) -> dict[str, Any]:
+        """The plan's ``TcpPlan``: the profile, and what differs from it."""
+        given = self.model_dump(by_alias=True, exclude_none=True, exclude={"profile"})
+        return PROFILES[self.profile].plan(given)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TcpStack:
+    """A stack's behaviour that no kernel lets be set, with the values of Linux 6.x. The plan's ``Stack``."""
+
+    timestamp_tick_ns: int = MS
+    echoes_repetitions: bool = True
+    dsack: bool = True
+    limited_transmit: bool = True
+    rack: bool = True
+    rate_reduction: bool = True
+    undo: bool = True
+    window_unit: Literal["segments", "bytes"] = "segments"
+    slow_start_after_idle: bool = True
+    rto_initial_ns: int = S
+    rto_floor: Literal["timeout", "variance"] = "variance"
+    retries: int = 15
+    syn_echoes_latest: bool = False
+    delayed_ack: dict[str, Any]
+    nagle: Literal["classic", "minshall"] = "minshall"
+    skb_coalescing: bool = True
+    # Where the profile sets no window scale or buffer: automatic tuning that has settled.
+    window_scale: int = 7
+    send_buffer_bytes: int = 46_080
+    send_buffer_bytes_max: int = 4 * 2**20
+    receive_buffer_bytes: int = 3 * 2**20
+    keep_alive: dict[str, int] | None = None
+    time_wait_ns: int = 60 * S
+    granularity: dict[str, Any]
+
+
+LINUX = TcpStack(
+    delayed_ack={"kind": "adaptive", "min_ns": 40 * MS, "max_ns": 200 * MS},
+    granularity={"kind": "wheel", "tick_ns": 4 * MS},
+)
+# A minimum RTO of 30 ms needs a timestamp clock that is finer than that release's of 500 ms.
+NETBSD = replace(
+    LINUX, echoes_repetitions=False, dsack=False, limited_transmit=False, rack=False, rate_reduction=False, undo=False,
+    window_unit="bytes", rto_initial_ns=3 * S, rto_floor="timeout", retries=12, syn_echoes_latest=True, nagle="classic",
+    skb_coalescing=False, delayed_ack={"kind": "every_second", "timeout_ns": 200 * MS},
+    granularity={"kind": "fast_slow", "fast_ns": 200 * MS, "slow_ns": 0},
+)
+# lwIP's timers.
+LWIP = replace(
+    NETBSD, slow_start_after_idle=False, time_wait_ns=120 * S,
+    delayed_ack={"kind": "every_second", "timeout_ns": 250 * MS},
+    granularity={"kind": "fast_slow", "fast_ns": 250 * MS, "slow_ns": 500 * MS},
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TcpProfile:
-    """A named set of the plan's TCP fields."""
+    """A named stack with the values of all fields of the plan's TCP; those of Linux where nothing else is said."""
 
     name: str
     meaning: str
+    stack: TcpStack = LINUX
     congestion_control: str = "cubic"
     sack: bool = True
     timestamps: bool = True
@@ -33,9 +136,8 @@ class TcpProfile:
 
     def plan(self, overrides: dict[str, Any]) -> dict[str, Any]:
         """The plan's ``TcpPlan`` with some fields replaced."""
-        fields = asdict(replace(self, **overrides))
-        fields.pop("meaning")
-        return {"profile": fields.pop("name"), **fields}
+        fields = {name: value for name, value in asdict(self).items() if name not in {"name", "meaning", "stack"}}
+        return {"profile": self.name, **fields, **overrides}
 
 
 PROFILES: dict[str, TcpProfile] = {
@@ -49,16 +151,21 @@ PROFILES: dict[str, TcpProfile] = {
         TcpProfile(name="linux-reno", meaning="Linux of today with NewReno", congestion_control="reno"),
         TcpProfile(
             name="netbsd-2005", meaning="NetBSD's TCP as perez2005 modelled it: NewReno, no SACK, 30 ms minimum RTO, "
-            "buffers of 32 segments", congestion_control="reno", sack=False, window_scaling=False,
+            "buffers of 32 segments", stack=NETBSD, congestion_control="reno", sack=False, window_scaling=False,
             rto_min_ns=30 * MS, rto_max_ns=64 * S, delayed_ack_max_ns=200 * MS, initial_window_segments=2,
             mss_bytes=536, send_buffer_bytes=32 * 536, receive_buffer_bytes=32 * 536, tail_loss_probe=False,
             syn_linear_retries=0,
         ),
         TcpProfile(
-            name="microcontroller", meaning="lwIP-like: small buffers, no options but MSS", congestion_control="reno",
-            sack=False, timestamps=False, window_scaling=False, rto_min_ns=500 * MS, rto_max_ns=60 * S,
-            initial_window_segments=2, mss_bytes=536, send_buffer_bytes=4 * 536, receive_buffer_bytes=4 * 536,
-            tail_loss_probe=False, syn_linear_retries=0,
+            name="microcontroller", meaning="lwIP-like: small buffers, no options but MSS", stack=LWIP,
+            congestion_control="reno", sack=False, timestamps=False, window_scaling=False, rto_min_ns=500 * MS,
+            rto_max_ns=60 * S, initial_window_segments=2, mss_bytes=536, send_buffer_bytes=4 * 536,
+            receive_buffer_bytes=4 * 536, tail_loss_probe=False, syn_linear_retries=0,
         ),
     )
 }
+
+
+def stacks(profiles: set[str]) -> dict[str, Any]:
+    """The plan's ``tcp_stacks``: the behaviour of the profiles that are in use."""
+    return {name: asdict(PROFILES[name].stack) for name in sorted(profiles)}

@@ -10,7 +10,7 @@ import hashlib
 from typing import Any
 
 from mqttlab.brokers import ADAPTERS, BrokerPlace
-from mqttlab.networks import PROFILES
+from mqttlab.networks import stacks
 from mqttlab.scenario.model import Group, Host, Mqtt, Publish, Scenario
 from mqttlab.scenario.routes import network
 
@@ -57,7 +57,7 @@ def compile_plan(scenario: Scenario, repetition: int = 0) -> dict[str, Any]:
             "port": scenario.live.port,
             "workers": scenario.live.workers,
         },
-        "sim": _sim(scenario),
+        "sim": _sim(scenario, hosts),
     }
 
 
@@ -88,9 +88,12 @@ class _Hosts:
 
     def plan(self) -> list[dict[str, Any]]:
         # Hosts of one name have one TCP: made once, for there may be tens of thousands.
-        tcp = {name: _tcp(host) for name, host in self.named.items()}
+        tcp = {name: host.tcp.plan() for name, host in self.named.items()}
         return [{"name": label, "address": _address(index), "tcp": tcp[name]}
                 for index, (label, name) in enumerate(self.entries)]
+
+    def stacks(self) -> dict[str, Any]:
+        return stacks({host.tcp.profile for host in self.named.values()})
 
     def members(self, name: str) -> range:
         return range(self.first[name], self.first[name] + self.count[name])
@@ -102,16 +105,6 @@ class _Hosts:
 def _address(index: int) -> str:
     number = FIRST_ADDRESS + index
     return ".".join(str(number >> shift & 0xFF) for shift in (24, 16, 8, 0))
-
-
-def _tcp(host: Host) -> dict[str, Any]:
-    given = host.tcp.model_dump(exclude_none=True, exclude={"profile"})
-    renamed = {
-        "rto_min": "rto_min_ns", "rto_max": "rto_max_ns", "delayed_ack_max": "delayed_ack_max_ns",
-        "initial_window": "initial_window_segments", "mss": "mss_bytes", "send_buffer": "send_buffer_bytes",
-        "receive_buffer": "receive_buffer_bytes",
-    }
-    return PROFILES[host.tcp.profile].plan({renamed.get(name, name): value for name, value in given.items()})
 
 
 def _broker(scenario: Scenario, hosts: _Hosts) -> dict[str, Any]:
@@ -218,7 +211,7 @@ def _arrival(publish: Publish) -> dict[str, Any]:
     return {"kind": "constant", "interval_ns": interval}
 
 
-def _sim(scenario: Scenario) -> dict[str, Any]:
+def _sim(scenario: Scenario, hosts: _Hosts) -> dict[str, Any]:
     stop = scenario.sim.stop
     accuracy = None if stop is None or stop.relative_accuracy is None else stop.relative_accuracy
     return {
@@ -228,4 +221,5 @@ def _sim(scenario: Scenario) -> dict[str, Any]:
         },
         "detect_transient": scenario.sim.detect_transient,
         "client_wake_up_ns": scenario.sim.client_wake_up,
+        "tcp_stacks": hosts.stacks(),
     }

@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from mqttlab.networks.link import LinkDirection, Part, Truth, Whole
 from mqttlab.networks.radio import Radio
+from mqttlab.networks.tcp import Tcp
 from mqttlab.quantity import (
     HOUR_NS,
     DurationNs,
@@ -51,7 +52,6 @@ Qos = Annotated[
     Literal[0, 1, 2], BeforeValidator(quality_of_service), Field(description="Quality of service: 0, 1 or 2.")]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=40)]
 PAYLOAD_BYTES_MAX = 10_000_000
-BUFFER_BYTES_MAX = 2**26
 
 
 class Phases(Part):
@@ -63,35 +63,6 @@ class Phases(Part):
     duration: PositiveDurationNs = Field(description="Publishing that is counted.")
     cool_down: DurationNs = Field(
         10 * S, description="Waiting for messages under way; ends early when there are none.")
-
-
-class Tcp(Part):
-    """A host's TCP: a profile, and what differs from it."""
-
-    profile: str = Field(
-        "linux", description="Default values of the fields below; `mqttlab networks --tcp` lists the profiles.")
-    congestion_control: Literal["reno", "cubic", "bbr"] | None = Field(None, description="Congestion control.")
-    sack: Truth | None = Field(None, description="Selective acknowledgements.")
-    timestamps: Truth | None = Field(None, description="Timestamps option.")
-    window_scaling: Truth | None = Field(None, description="Window scaling.")
-    rto_min: PositiveShortDurationNs | None = Field(
-        None, le=HOUR_NS,
-        description="Minimum retransmission timeout. On Linux it caps the delayed acknowledgement too.")
-    rto_max: PositiveDurationNs | None = Field(None, le=24 * HOUR_NS, description="Maximum retransmission timeout.")
-    delayed_ack: Truth | None = Field(None, description="`false` acknowledges every segment at once.")
-    delayed_ack_max: PositiveShortDurationNs | None = Field(
-        None, le=HOUR_NS, description="Longest delay of an acknowledgement. Simulated stacks with a periodic timer for "
-        "acknowledgements (netbsd-2005, microcontroller) use it as their period.")
-    initial_window: Whole | None = Field(None, ge=1, le=100, description="Initial congestion window in segments.")
-    mss: SizeBytes | None = Field(None, ge=88, le=65_495, description="Maximum segment size.")
-    send_buffer: SizeBytes | None = Field(
-        None, ge=2048, le=BUFFER_BYTES_MAX, description="Send buffer; automatic when left out.")
-    receive_buffer: SizeBytes | None = Field(
-        None, ge=2048, le=BUFFER_BYTES_MAX, description="Receive buffer; automatic when left out.")
-    tail_loss_probe: Truth | None = Field(None, description="Tail loss probes; they need `sack`.")
-    syn_retries: Whole | None = Field(None, ge=0, le=127, description="Number of repetitions of a SYN.")
-    syn_linear_retries: Whole | None = Field(
-        None, ge=0, le=127, description="Number of these repetitions that come every 1 s, before the interval doubles.")
 
 
 class Host(Part):

@@ -136,7 +136,7 @@ pub fn plan(port: u16, duration_ms: u64, groups: &[Value]) -> Plan {
         "groups": groups,
         "recording": { "packets": false, "pcapng": false, "resource_interval_ns": 1_000_000_000 },
         "live": { "real_time": false, "latency_compensation_ns": null, "port": "auto", "workers": 2 },
-        "sim": { "stop": null, "detect_transient": false, "client_wake_up_ns": 0 },
+        "sim": { "stop": null, "detect_transient": false, "client_wake_up_ns": 0, "tcp_stacks": {} },
     });
     Plan::from_json(&plan.to_string()).expect("the test's plan is one")
 }

@@ -42,7 +42,7 @@ pub fn plan(tcp: &Value) -> Plan {
         }],
         "recording": { "packets": true, "pcapng": false, "resource_interval_ns": 1_000_000_000 },
         "live": { "real_time": false, "latency_compensation_ns": null, "port": "tun", "workers": 1 },
-        "sim": { "stop": null, "detect_transient": false, "client_wake_up_ns": 0 },
+        "sim": { "stop": null, "detect_transient": false, "client_wake_up_ns": 0, "tcp_stacks": {} },
     });
     Plan::from_json(&plan.to_string()).expect("the test's plan is one")
 }

@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn rfc6298_2_2_first_sample_gives_three_round_trips() {
-        let policy = Profile::netbsd_2005().rto;
+        let policy = Profile::named("netbsd-2005").rto;
         let mut rtt = RttEstimator::new();
         assert_eq!(rtt.timeout(&policy), Duration::from_s(3));
         rtt.sample(ms(100), &policy, 1, 1);
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn rfc6298_2_4_constant_round_trips_end_at_the_minimum() {
-        let policy = Profile::netbsd_2005().rto;
+        let policy = Profile::named("netbsd-2005").rto;
         let mut rtt = RttEstimator::new();
         (0..200).for_each(|_| rtt.sample(ms(4), &policy, 1, 1));
         assert_eq!(rtt.timeout(&policy), ms(30));
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn linux_adds_the_minimum_to_the_round_trip() {
-        let policy = Profile::linux().rto;
+        let policy = Profile::named("linux").rto;
         let mut rtt = RttEstimator::new();
         (1..200).for_each(|n| rtt.sample(ms(40), &policy, n, n));
         assert_eq!(rtt.timeout(&policy), ms(240));
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn rfc6298_5_5_backs_off_by_doubling_up_to_the_maximum() {
-        let policy = Profile::linux().rto;
+        let policy = Profile::named("linux").rto;
         let mut rtt = RttEstimator::new();
         rtt.sample(ms(40), &policy, 1, 1);
         rtt.backoff = 3;

@@ -24,3 +24,5 @@ mod rfc8985;
 mod rfc9293;
 mod rfc9438;
 mod script;
+#[path = "../stacks/mod.rs"]
+mod stacks;

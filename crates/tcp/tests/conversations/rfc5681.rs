@@ -114,7 +114,7 @@ fn s4_1_after_idling_the_window_is_the_initial_one() {
 #[test]
 fn s4_2_gaps_and_their_ends_are_acknowledged_at_once() {
     check_established(
-        Profile { sack: false, ..Profile::netbsd_2005() },
+        Profile { sack: false, ..crate::stacks::netbsd_2005() },
         "+0 < . 525:1049(524) ack 1 win 17152
          +1 < . 1049:1573(524) ack 1 win 17152
          +1 < . 1:525(524) ack 1 win 17152",

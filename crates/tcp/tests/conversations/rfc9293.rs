@@ -9,7 +9,7 @@ use crate::script::{check, check_established, plain};
 #[test]
 fn s3_5_the_active_side_sends_what_it_can_do() {
     check(
-        Profile::linux(),
+        crate::stacks::linux(),
         Role::Active,
         "+0 open
          +20 < S. 0:0(0) ack 1 win 65535 <mss 1460,sackOK,ts 7 0,wscale 7>
@@ -29,7 +29,7 @@ fn s3_5_the_active_side_sends_what_it_can_do() {
 #[test]
 fn s3_5_the_passive_side_answers_only_what_was_offered() {
     check(
-        Profile::linux(),
+        crate::stacks::linux(),
         Role::Passive,
         "+0 < S 0:0(0) win 8192 <mss 536>
          +20 < . 1:1(0) ack 1 win 8192

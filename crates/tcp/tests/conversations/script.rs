@@ -51,9 +51,9 @@ pub fn plain() -> Profile {
         rack: false,
         tail_loss_probe: false,
         rate_reduction: false,
-        congestion_control: CongestionControl::NewReno,
+        congestion_control: CongestionControl::Reno,
         granularity: Granularity::Exact,
-        ..Profile::linux()
+        ..crate::stacks::linux()
     }
 }
 

@@ -2,6 +2,8 @@
 //! than the link or than what loss allows.
 
 mod pipe;
+#[path = "../stacks/mod.rs"]
+mod stacks;
 
 use mqttlab_tcp::{
     CongestionControl, DelayedAck, Granularity, Nagle, Profile, RtoFloor, RtoPolicy, SynPolicy, WindowUnit,
@@ -13,7 +15,7 @@ use pipe::{Load, Path, Run};
 
 fn any_profile() -> impl Strategy<Value = Profile> {
     let base =
-        prop_oneof![Just(Profile::linux()), Just(Profile::netbsd_2005()), Just(Profile::microcontroller())];
+        prop_oneof![Just(stacks::linux()), Just(stacks::netbsd_2005()), Just(stacks::microcontroller())];
     let flags = proptest::array::uniform6(any::<bool>());
     let choices = (0..3usize, 0..3usize, 100u16..1460, 1u32..12, 1_000u32..100_000);
     (base, flags, choices).prop_map(|(base, flags, choices)| {
@@ -28,7 +30,7 @@ fn any_profile() -> impl Strategy<Value = Profile> {
             rack,
             tail_loss_probe: probes,
             rate_reduction: rack,
-            congestion_control: if cubic { CongestionControl::Cubic } else { CongestionControl::NewReno },
+            congestion_control: if cubic { CongestionControl::Cubic } else { CongestionControl::Reno },
             delayed_ack: [
                 DelayedAck::Off,
                 DelayedAck::EverySecond { timeout },
@@ -97,7 +99,7 @@ proptest! {
     fn the_same_seed_gives_the_same_run(path in any_path(), seed in any::<u64>()) {
         let load = Load { bytes: [20_000, 500], write: 700, read: 1, read_pause: Duration::ZERO };
         let run = || {
-            let profile = Profile { retries: 60, syn: SynPolicy { retries: 30, linear_retries: 0, echoes_latest: false }, ..Profile::linux() };
+            let profile = Profile { retries: 60, syn: SynPolicy { retries: 30, linear_retries: 0, echoes_latest: false }, ..stacks::linux() };
             let mut run = Run::new([profile.clone(), profile], path.clone(), load.clone(), seed);
             run.until(Instant::ZERO + Duration::from_s(1_000_000));
             (run.finished_at, run.ends[0].counters(), run.ends[1].counters())
@@ -128,11 +130,11 @@ fn path(delay: Duration, rate: u64, loss: (u64, u64), queue: usize) -> Path {
 
 fn reno() -> Profile {
     Profile {
-        congestion_control: CongestionControl::NewReno,
+        congestion_control: CongestionControl::Reno,
         delayed_ack: DelayedAck::Off,
         timestamps: false,
         granularity: Granularity::Exact,
-        ..Profile::linux()
+        ..stacks::linux()
     }
 }
 
@@ -158,7 +160,7 @@ fn random_loss_bounds_throughput_as_mathis_et_al_1997_found() {
 
 #[test]
 fn a_bulk_transfer_fills_a_link_without_loss_and_never_more() {
-    for profile in [Profile::linux(), reno()] {
+    for profile in [stacks::linux(), reno()] {
         let link = path(Duration::from_ms(10), 10_000_000, (0, 1), 50);
         let payload = if profile.timestamps { 1448.0 } else { 1460.0 };
         let headers = payload / 1500.0;
@@ -171,7 +173,7 @@ fn a_bulk_transfer_fills_a_link_without_loss_and_never_more() {
 fn a_receiver_that_pauses_holds_the_sender_back() {
     // 1000 bytes every 50 ms are 20 kB/s, whatever the link could carry.
     let load = Load { bytes: [200_000, 0], write: 100_000, read: 1000, read_pause: Duration::from_ms(50) };
-    let profile = Profile { receive_buffer: 8_000, ..Profile::linux() };
+    let profile = Profile { receive_buffer: 8_000, ..stacks::linux() };
     let mut run =
         Run::new([profile.clone(), profile], path(Duration::from_ms(5), 10_000_000, (0, 1), 100), load, 1);
     run.until(Instant::ZERO + Duration::from_s(1_000_000));
@@ -184,7 +186,7 @@ fn a_receiver_that_pauses_holds_the_sender_back() {
 #[test]
 fn a_shorter_minimum_timeout_repairs_sooner() {
     let finished = |min, seed| {
-        let rto = RtoPolicy { min, floor: RtoFloor::Timeout, ..Profile::linux().rto };
+        let rto = RtoPolicy { min, floor: RtoFloor::Timeout, ..stacks::linux().rto };
         let profile = Profile { rto, sack: false, ..reno() };
         let load = Load { bytes: [100_000, 0], write: 100, read: 0, read_pause: Duration::ZERO };
         let mut run = Run::new(
