@@ -18,15 +18,16 @@ CRATES = {
     "net": {"units"},
     "tcp": {"units"},
     "plan": {"units", "net", "mqtt", "tcp"},
-    "recording": {"units", "net"},
+    "evidence": {"units", "net"},
+    "recording": {"units", "evidence"},
     "capture": {"units", "mqtt", "recording"},
     "live": {"units", "mqtt", "net", "plan", "recording"},
     "sim": {"units", "mqtt", "net", "tcp", "plan", "recording"},
     "engine": {"units", "mqtt", "plan", "live", "sim", "capture", "recording"},
 }
-PURE = ("units", "mqtt", "net", "tcp")
+PURE = ("units", "mqtt", "net", "tcp", "evidence")
 # Crates that do neither input nor output.
-HARMLESS = {"serde"}
+HARMLESS = {"serde", "serde_json"}
 # Every room may raise the package's errors.
 EVERYWHERE = {"errors"}
 # By module or package of python/mqttlab; each has a row.

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use mqttlab_net::radio::StationReport;
 use mqttlab_plan::{Plan, Progress, Verdict};
-use mqttlab_recording::{Layout, RunFacts};
+use mqttlab_recording::RunFacts;
 use mqttlab_units::Duration;
 use serde_json::{Value, json};
 
@@ -164,12 +164,8 @@ pub fn facts(plan: &Plan, witnessed: &Witnessed, warnings: &[String], recorder_s
 /// # Errors
 /// The layout cannot be read or written.
 pub fn store_schedule(directory: &Path, schedule: &Schedule) -> io::Result<()> {
-    let mut layout = Layout::read(directory).map_err(io::Error::other)?;
-    layout.warm_up_end_ns = schedule.measure_from.as_ns();
-    layout.measurement_end_ns = schedule.measure_until.as_ns();
-    let temporary = directory.join("layout.json.tmp");
-    fs::write(&temporary, serde_json::to_vec(&layout)?)?;
-    fs::rename(temporary, directory.join("layout.json"))
+    mqttlab_recording::store_phases(directory, schedule.measure_from, schedule.measure_until)
+        .map_err(io::Error::other)
 }
 
 /// Frames that found a ring full, over all ports; a port that cannot be asked counts none.

@@ -10,9 +10,11 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use mqttlab_evidence::Layout;
+
 use crate::error::{Context, Error, Result};
 use crate::identifier;
-use crate::layout::Layout;
+use crate::layout;
 use crate::spool::Spool;
 use crate::tables::TABLES;
 
@@ -45,7 +47,7 @@ impl Claim {
         let started_unix_ns =
             if layout.started_unix_ns == 0 { now.unwrap_or(0) } else { layout.started_unix_ns };
         let run_id = identifier::ulid(now.unwrap_or(0));
-        Layout { run_id, started_unix_ns, ..layout.clone() }.write(dir)?;
+        layout::write(&Layout { run_id, started_unix_ns, ..layout.clone() }, dir)?;
         Ok(claim)
     }
 

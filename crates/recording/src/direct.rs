@@ -7,14 +7,15 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use mqttlab_evidence::{
+    Acknowledged, Dropped, Ending, Event, Gap, Layout, Received, Record, Resource, RunFacts, Sent, Unsent,
+};
+
 use crate::claim::Claim;
 use crate::error::{Context, Result};
 use crate::finish::{self, Summary};
-use crate::layout::Layout;
+use crate::layout;
 use crate::packets::PacketTables;
-use crate::record::Record;
-use crate::rows::{Acknowledged, Dropped, Event, Gap, Received, Resource, Sent, Unsent};
-use crate::run::{Ending, RunFacts};
 use crate::spool::{self, Spool};
 use crate::tables::{ControlPacketRow, NetworkMetricRow, PacketRow};
 
@@ -118,12 +119,12 @@ impl DirectRecorder {
     /// Makes the tables, writes `run.json` or `incomplete.json`, and removes the spools. An import, which learns
     /// who is who as it reads, hands over the final `layout` here.
     pub fn finish(mut self, layout: Option<Layout>, facts: &RunFacts, ending: &Ending) -> Result<Summary> {
-        let begun = Layout::read(&self.dir)?;
+        let begun = layout::read(&self.dir)?;
         let layout = match layout {
             Some(layout) => {
                 let layout = Layout { run_id: begun.run_id, ..layout };
-                layout.write(&self.dir)?;
-                Layout::read(&self.dir)?
+                layout::write(&layout, &self.dir)?;
+                layout::read(&self.dir)?
             }
             None => begun,
         };

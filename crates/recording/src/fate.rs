@@ -19,10 +19,8 @@
 
 use std::collections::HashMap;
 
+use mqttlab_evidence::{Event, EventKind, Gap, Layout, LossCause, MessageFate, Sent};
 use mqttlab_units::Instant;
-
-use crate::layout::Layout;
-use crate::rows::{Event, EventKind, Gap, LossCause, MessageFate, Sent};
 
 /// Which rows may be missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use mqttlab_evidence::{Ending, Event, EventKind, Gap, Layout, Resource, RunFacts};
 use mqttlab_units::Duration;
 use mqttlab_units::Instant;
 use serde::Serialize;
@@ -17,11 +18,10 @@ use crate::frames::FrameAnalyser;
 use crate::gather::for_each;
 use crate::identifier;
 use crate::join::{self, Fates, Tally};
-use crate::layout::Layout;
+use crate::layout;
 use crate::packets::{self, LinkTally, Network};
 use crate::recorder::Strain;
-use crate::rows::{Event, EventKind, Gap, Resource};
-use crate::run::{self, Ending, RunFacts, Said};
+use crate::run::{self, Said};
 use crate::spool::Spool;
 use crate::table::{FileSize, TableWriter};
 use crate::tables::{ClientColumns, ClientRow, EventColumns, EventRow, ResourceColumns, ResourceRow};
@@ -60,7 +60,7 @@ pub struct Summary {
 /// `incomplete.json` when the run ended before its end, and removes the spools. When it fails the spools are
 /// still there, and [`recover`] can be tried with another directory.
 pub fn finalise(dir: &Path, finish: Finish<'_>) -> Result<Summary> {
-    let layout = Layout::read(dir)?;
+    let layout = layout::read(dir)?;
     let _claim = finish.claim.map_or_else(|| Claim::resume(dir), Ok)?;
     refuse_finished(dir)?;
     let network = packets::convert(dir, dir, &layout, finish.analyser, finish.captures)?;
@@ -74,7 +74,7 @@ pub fn finalise(dir: &Path, finish: Finish<'_>) -> Result<Summary> {
 /// `incomplete.json`. With `out` they go to that directory, which is made if need be, and `dir` is only read:
 /// for a disk that is full or read-only. [`Error::BeingWritten`] while the producer lives.
 pub fn recover(dir: &Path, out: Option<&Path>, analyser: &mut dyn FrameAnalyser) -> Result<Summary> {
-    let layout = Layout::read(dir)?;
+    let layout = layout::read(dir)?;
     let _claim = Claim::resume(dir)?;
     refuse_finished(dir)?;
     let to = out.unwrap_or(dir);
@@ -100,7 +100,7 @@ pub fn snapshot(dir: &Path, out: &Path, analyser: &mut dyn FrameAnalyser) -> Res
 }
 
 fn copy_and_complete(dir: &Path, out: &Path, analyser: &mut dyn FrameAnalyser) -> Result<Summary> {
-    let layout = Layout::read(dir)?;
+    let layout = layout::read(dir)?;
     if out.join("plan.json").exists() {
         return Err(Error::Occupied(out.to_owned()));
     }

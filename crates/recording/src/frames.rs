@@ -9,10 +9,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use mqttlab_evidence::{Cause, ControlPacketKind, Frame, Layout};
 use mqttlab_units::{Duration, Instant};
 
-use crate::layout::Layout;
-use crate::rows::{Cause, ControlPacketKind, Frame};
 use crate::tables::{ControlPacketRow, NetworkMetricRow, PacketRow};
 
 /// Reads frames in the order in which they were recorded.

@@ -7,13 +7,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::Path;
 
+use mqttlab_evidence::{Acknowledged, Layout, Received, Record, Sent, Unsent};
 use mqttlab_units::Instant;
 
 use crate::error::Result;
 use crate::hash::FoldedHash;
-use crate::layout::Layout;
-use crate::record::Record;
-use crate::rows::{Acknowledged, Received, Sent, Unsent};
 use crate::spool::{Reader, Spool};
 
 /// Cuts the counted blocks into ranges of keys with at most `rows` rows each; a block with more is a range alone.

@@ -7,13 +7,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use mqttlab_evidence::{Dropped, Layout, LossCause, MessageFate, Phase, Received, Sent};
 use mqttlab_units::Instant;
 
 use crate::error::Result;
 use crate::fate::{Absent, Judge};
 use crate::gather::{BLOCK_BITS, Delivery, Latest, Message, Rows, Survey, for_each, key, ranges};
-use crate::layout::Layout;
-use crate::rows::{Dropped, LossCause, MessageFate, Phase, Received, Sent};
 use crate::spool::Spool;
 use crate::table::{FileSize, TableWriter};
 use crate::tables::{MessageColumns, MessageRow};

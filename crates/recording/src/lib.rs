@@ -32,22 +32,27 @@ mod frames;
 mod gather;
 mod hash;
 pub mod identifier;
-pub mod identity;
 mod join;
 mod journal;
 mod layout;
+mod machine;
 mod packets;
 mod pages;
 pub mod pcapng;
-mod record;
 mod recorder;
-mod rows;
 mod run;
 mod spool;
 mod table;
 mod tables;
 mod validity;
 mod words;
+
+// What the interface here is made of.
+pub use mqttlab_evidence::{
+    Acknowledged, Cause, Client, ControlPacketKind, Direction, Dropped, Ending, Event, EventKind, Frame,
+    FrameFate, Gap, GivenUp, Identified, Layout, LossCause, MessageFate, Phase, Process, Received, Resource,
+    RunFacts, Sent, Session, Topic, Towards, Unsent, identity,
+};
 
 pub use claim::{Claim, discard};
 pub use direct::DirectRecorder;
@@ -57,14 +62,9 @@ pub use frames::{
     FrameAnalyser, HeaderAnalyser, Headers, Judgement, SeenPacket, SeenSegment, SegmentAnalyser,
 };
 pub use hash::{Folded, FoldedHash};
-pub use layout::{Client, GivenUp, Layout, Session, Topic};
+pub use layout::{read as read_layout, store_phases};
 pub use packets::LinkTally;
 pub use recorder::{Closed, Recorder, Sink, Strain};
-pub use rows::{
-    Acknowledged, Cause, ControlPacketKind, Direction, Dropped, Event, EventKind, Frame, FrameFate, Gap,
-    Identified, LossCause, MessageFate, Phase, Process, Received, Resource, Sent, Towards, Unsent,
-};
-pub use run::{Ending, RunFacts};
 pub use spool::holds_rows;
 pub use table::{Column, Description, FileSize};
 pub use tables::{

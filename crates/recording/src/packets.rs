@@ -8,16 +8,14 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use mqttlab_evidence::{Cause, Direction, Frame, FrameFate, Layout, Record};
 use serde::Serialize;
 
 use crate::error::{Context, Result};
 use crate::frames::FrameAnalyser;
 use crate::gather::{for_each, ranges};
 use crate::journal;
-use crate::layout::Layout;
 use crate::pcapng::PcapngWriter;
-use crate::record::Record;
-use crate::rows::{Cause, Direction, Frame, FrameFate};
 use crate::spool::{Reader, Spool};
 use crate::table::{FileSize, TableWriter};
 use crate::tables::{

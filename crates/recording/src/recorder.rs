@@ -22,11 +22,12 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time;
 
+use mqttlab_evidence::{
+    Acknowledged, Dropped, Event, Frame, Layout, Received, Record, Resource, Sent, Unsent,
+};
+
 use crate::claim::Claim;
 use crate::error::{Context, Error, Result};
-use crate::layout::Layout;
-use crate::record::Record;
-use crate::rows::{Acknowledged, Dropped, Event, Frame, Received, Resource, Sent, Unsent};
 use crate::spool::{self, Spool};
 
 /// A recording being written.
@@ -465,7 +466,7 @@ mod tests {
 
     use super::*;
     use crate::gather::for_each;
-    use crate::rows::EventKind;
+    use mqttlab_evidence::EventKind;
 
     /// A disk that takes its time, and refuses everything beyond `room`, in the middle of a record.
     struct Disk {

@@ -1,10 +1,10 @@
 //! What is said about a run beside its rows: `run.json`, or `incomplete.json` when it ended before its end.
 
-use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
 
+use mqttlab_evidence::{Ending, Layout, RunFacts};
 use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -13,30 +13,7 @@ use crate::SCHEMA_VERSION;
 use crate::error::{Context, Result};
 use crate::fate::Missing;
 use crate::finish::Summary;
-use crate::layout::Layout;
 use crate::recorder::Strain;
-
-/// What the producer knows about a run and the rows do not say.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct RunFacts {
-    /// Versions by name: the engine, the broker, the kernel.
-    pub versions: BTreeMap<String, String>,
-    /// What to read before trusting the numbers.
-    pub warnings: Vec<String>,
-    /// How late the emulator and the senders were, and whether that spoils the run.
-    pub validity: Value,
-    /// Anything else worth keeping: network models in force, TCP settings, counters of stations.
-    pub details: BTreeMap<String, Value>,
-}
-
-/// How a run ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ending {
-    /// As planned.
-    Complete,
-    /// Before its end, and why.
-    Incomplete(String),
-}
 
 /// What is said about a run beside its rows.
 pub(crate) struct Said<'a> {
@@ -107,25 +84,6 @@ fn write_whole(dir: &Path, name: &str, text: &[u8]) -> Result<()> {
 
 fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// What the machine is, as far as Linux tells; what it does not tell is null.
-pub(crate) fn machine() -> Value {
-    let read = |path: &str| fs::read_to_string(path).ok();
-    let line = |text: &str, name: &str| {
-        let line = text.lines().find(|line| line.starts_with(name))?;
-        Some(line.split_once(':')?.1.trim().to_string())
-    };
-    let memory_kib = read("/proc/meminfo").and_then(|text| line(&text, "MemTotal"));
-    let memory_kib = memory_kib.and_then(|text| text.trim_end_matches(" kB").parse::<u64>().ok());
-    json!({
-        "system": std::env::consts::OS,
-        "architecture": std::env::consts::ARCH,
-        "kernel": read("/proc/sys/kernel/osrelease").map(|text| text.trim().to_string()),
-        "processor": read("/proc/cpuinfo").and_then(|text| line(&text, "model name")),
-        "processors": std::thread::available_parallelism().ok().map(usize::from),
-        "memory_bytes": memory_kib.map(|kib| kib * 1024),
-    })
 }
 
 /// When the recording's time began; `None` where that is not known. Evidence of 1970 would be somebody's clock, too.

@@ -11,10 +11,10 @@ use std::io::{self, Read, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use mqttlab_evidence::{Acknowledged, Dropped, Event, Frame, Gap, Received, Record, Resource, Sent, Unsent};
+
 use crate::SCHEMA_VERSION;
 use crate::error::{Context, Error, Result};
-use crate::record::Record;
-use crate::rows::{Acknowledged, Dropped, Event, Frame, Gap, Received, Resource, Sent, Unsent};
 
 /// The spools of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

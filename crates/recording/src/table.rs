@@ -11,6 +11,10 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use mqttlab_evidence::{
+    Cause, ControlPacketKind, Direction, EventKind, FrameFate, Identified, LossCause, MessageFate, Phase,
+    Towards, Word,
+};
 use parquet::basic::{LogicalType, Repetition, Type as Physical};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
@@ -23,7 +27,7 @@ use crate::column::{Buffer, Integers, Plain};
 use crate::error::{Context, Error, Result};
 use crate::journal::Journal;
 use crate::pages::Zstd;
-use crate::words::Words;
+use crate::words::{Codes, Words};
 
 /// What a table is made of.
 #[derive(Debug)]
@@ -128,6 +132,35 @@ impl Cell for Option<&str> {
             None => buffer.indices.absent.set(place),
         }
     }
+}
+
+macro_rules! cells_of_words {
+    ($($word:ty),* $(,)?) => {$(
+        impl Cell for $word {
+            type Buffer = Codes<$word>;
+            const KIND: &'static str = "text";
+            #[inline]
+            fn set(self, place: usize, buffer: &mut Self::Buffer) {
+                buffer.codes.set(place, self.code());
+            }
+        }
+
+        impl Cell for Option<$word> {
+            type Buffer = Codes<$word>;
+            const KIND: &'static str = "text";
+            const NULLABLE: bool = true;
+            #[inline]
+            fn set(self, place: usize, buffer: &mut Self::Buffer) {
+                match self {
+                    Some(word) => buffer.codes.set(place, word.code()),
+                    None => buffer.codes.absent.set(place),
+                }
+            }
+        }
+    )*};
+}
+cells_of_words! {
+    Cause, ControlPacketKind, Direction, EventKind, FrameFate, Identified, LossCause, MessageFate, Phase, Towards,
 }
 
 /// Declares a table: its row, its columns, and what they mean.

@@ -2,10 +2,11 @@
 //!
 //! Times are nanoseconds since the start of the run; clients, hosts and links are numbered as in `layout.json`.
 
-use crate::rows::{
+use mqttlab_evidence::{
     Cause, ControlPacketKind, Direction, EventKind, FrameFate, Identified, LossCause, MessageFate, Phase,
     Towards,
 };
+
 use crate::table::{Columns, Description, table};
 
 table! {

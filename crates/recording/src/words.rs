@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::marker::PhantomData;
 
 use bytes::Bytes;
+use mqttlab_evidence::Word;
 use parquet::basic::Encoding;
 use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::Result;
@@ -12,14 +13,6 @@ use parquet::schema::types::ColumnDescPtr;
 use crate::column::{Buffer, Shape, Values};
 use crate::encoding::{put_indices, width_of};
 use crate::pages::{Pages, Zstd};
-
-/// A word of a fixed vocabulary.
-pub(crate) trait Word {
-    /// The vocabulary.
-    const WORDS: &'static [&'static str];
-    /// The word's place in it.
-    fn code(self) -> u8;
-}
 
 /// A column of words of a fixed vocabulary, which is its dictionary.
 pub(crate) struct Codes<W> {

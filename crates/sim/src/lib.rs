@@ -32,7 +32,9 @@ mod world;
 use std::collections::BTreeMap;
 
 use mqttlab_plan::{NetworkKind, Plan, Progress, Roster, Verdict};
-use mqttlab_recording::{Client, DirectRecorder, Ending, Layout, RunFacts, SegmentAnalyser, Session, Topic};
+use mqttlab_recording::{
+    Client, DirectRecorder, Ending, Layout, RunFacts, SegmentAnalyser, Session, Topic, read_layout,
+};
 use serde_json::json;
 
 use evidence::Evidence;
@@ -98,7 +100,7 @@ fn perform(mut world: World, audience: &mut dyn Audience) -> Outcome {
         length_ns: 0,
     });
     world.end();
-    let layout = Layout::read(&world.plan.directory).map(|layout| Layout {
+    let layout = read_layout(&world.plan.directory).map(|layout| Layout {
         warm_up_end_ns: world.conductor.steady_from().unwrap_or(world.conductor.measure_from).as_ns(),
         measurement_end_ns: world.conductor.measure_until.as_ns(),
         ..layout

@@ -1,12 +1,12 @@
-//! Records: rows as little-endian bytes of a fixed size, for the spools.
+//! Records: rows as little-endian bytes of a fixed size, and words as small numbers.
 //!
-//! A record has no padding and no pointers, so that a spool can be cut to its last whole record by arithmetic
+//! A record has no padding and no pointers, so that a file of them can be cut to its last whole record by arithmetic
 //! alone. [`record!`](crate::record::record) declares a row once and derives both directions from it.
 
 use mqttlab_units::{Duration, Instant};
 
 /// A value of fixed size inside a record.
-pub(crate) trait Field: Sized {
+pub trait Field: Sized {
     /// How many bytes it takes.
     const SIZE: usize;
     /// Appends it.
@@ -18,7 +18,7 @@ pub(crate) trait Field: Sized {
 }
 
 /// A row of fixed size.
-pub(crate) trait Record: Sized {
+pub trait Record: Sized {
     /// How many bytes it takes.
     const SIZE: usize;
     /// Appends it.
@@ -26,6 +26,14 @@ pub(crate) trait Record: Sized {
     /// Reads it back. Fields that lie beyond the bytes are absent: new fields come last, so that the records of
     /// an earlier version can be read.
     fn take(bytes: &[u8]) -> Self;
+}
+
+/// A word of a fixed vocabulary.
+pub trait Word: Copy {
+    /// The vocabulary, in the order of the words' numbers.
+    const WORDS: &'static [&'static str];
+    /// The word's place in it.
+    fn code(self) -> u8;
 }
 
 macro_rules! integer_fields {
@@ -193,32 +201,10 @@ macro_rules! words {
             }
         }
 
-        impl $crate::words::Word for $name {
+        impl $crate::record::Word for $name {
             const WORDS: &'static [&'static str] = &[$($word,)*];
             fn code(self) -> u8 {
                 self as u8
-            }
-        }
-
-        impl $crate::table::Cell for $name {
-            type Buffer = $crate::words::Codes<$name>;
-            const KIND: &'static str = "text";
-            #[inline]
-            fn set(self, place: usize, buffer: &mut Self::Buffer) {
-                buffer.codes.set(place, $crate::words::Word::code(self));
-            }
-        }
-
-        impl $crate::table::Cell for Option<$name> {
-            type Buffer = $crate::words::Codes<$name>;
-            const KIND: &'static str = "text";
-            const NULLABLE: bool = true;
-            #[inline]
-            fn set(self, place: usize, buffer: &mut Self::Buffer) {
-                match self {
-                    Some(word) => buffer.codes.set(place, $crate::words::Word::code(word)),
-                    None => buffer.codes.absent.set(place),
-                }
             }
         }
 

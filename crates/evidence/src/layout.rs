@@ -1,0 +1,135 @@
+//! Who is who in a recording: names behind the indices, and who should receive what.
+//!
+//! A recording stores it before its first row, so that it can be read without the program that knew, whatever killed that.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Names behind the indices, and who should receive what. `layout.json`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Layout {
+    /// The version of the recording's schema. Filled in when the layout is written.
+    pub schema_version: u32,
+    /// The recording's identifier, a ULID. Filled in when the recording is begun, and kept; recordings of schema
+    /// version 1 have none.
+    #[serde(default)]
+    pub run_id: String,
+    /// Who makes the recording: `live`, `simulator` or `import`. For the reader's eyes; no metric asks.
+    pub producer: String,
+    /// The run's seed.
+    pub seed: u64,
+    /// The machine it was made on. Filled in when the layout is written, unless it is given.
+    pub machine: Value,
+    /// The instant 0 of every time column, in nanoseconds since 1970-01-01T00:00:00Z. Where it is 0 it is filled in
+    /// when the recording is begun, and stays 0 when the machine's clock cannot be right.
+    pub started_unix_ns: u64,
+    /// Host names; rows refer to them by index.
+    pub hosts: Vec<String>,
+    /// Link names; rows refer to them by index.
+    pub links: Vec<String>,
+    /// Clients; a publisher or subscriber in a row is an index into them.
+    pub clients: Vec<Client>,
+    /// Topics; rows refer to them by index.
+    pub topics: Vec<Topic>,
+    /// Sets of clients that share the same subscriptions, referred to by topics.
+    pub receivers: Vec<Vec<u32>>,
+    /// Messages intended before this belong to the warm-up. Nanoseconds since the start of the run.
+    pub warm_up_end_ns: u64,
+    /// Messages intended from here on belong to the cool-down; `u64::MAX` when there is none. Nanoseconds since
+    /// the start of the run.
+    pub measurement_end_ns: u64,
+    /// A message that takes longer than this is late; `None`: none is.
+    pub late_after_ns: Option<u64>,
+    /// Whether the producer writes down every message that is dropped, as the simulator does. What is not written down
+    /// as dropped is then still owed.
+    #[serde(default)]
+    pub drops_are_complete: bool,
+    /// Whether the evidence does not say when things happened, so that nothing took any known time.
+    #[serde(default)]
+    pub is_untimed: bool,
+    /// Who subscribes to what is not known of everybody from here on: a message without a known receiver may have some.
+    /// Nanoseconds since the start of the run; `None`: it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receivers_known_until_ns: Option<u64>,
+    /// Whether a message without a topic had one that the evidence does not hold, so that its receivers are not known.
+    #[serde(default)]
+    pub topics_may_be_missing: bool,
+    /// Subscriptions that were given up while their sessions went on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub given_up: Vec<GivenUp>,
+}
+
+/// A client has given up its last subscription to a topic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GivenUp {
+    /// Index into [`Layout::topics`].
+    pub topic: u32,
+    /// Index into [`Layout::clients`].
+    pub client: u32,
+    /// When, the last time. Nanoseconds since the start of the run.
+    pub at_ns: u64,
+}
+
+/// A client. What it measures is in `clients.parquet`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Client {
+    /// Its name, which is also its MQTT client identifier.
+    pub name: String,
+    /// The scenario's group that it belongs to.
+    pub group: String,
+    /// The host that it lives on.
+    pub host: u16,
+    /// What is known about its session; `None` where the events do not tell when it is connected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<Session>,
+}
+
+/// A client's session at the broker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Session {
+    /// How long it outlives its connection; `None`: for ever.
+    pub expiry_ns: Option<u64>,
+}
+
+/// A topic that messages are published to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Topic {
+    /// The topic name.
+    pub name: String,
+    /// Index into [`Layout::receivers`]: the clients to whose subscriptions the topic belongs.
+    pub receivers: u32,
+    /// How many shared subscriptions it belongs to: a delivery for each is expected, but of nobody in particular.
+    #[serde(default)]
+    pub shares: u32,
+    /// Whether some of the receivers get a copy that a relay makes.
+    #[serde(default)]
+    pub relayed: bool,
+}
+
+impl Layout {
+    /// The clients that should receive what is published to `topic`. Unknown topics have none.
+    pub fn receivers_of(&self, topic: u32) -> &[u32] {
+        let set = self.topics.get(topic as usize).map(|topic| topic.receivers as usize);
+        set.and_then(|set| self.receivers.get(set)).map_or(&[], Vec::as_slice)
+    }
+
+    /// How many shared subscriptions `topic` belongs to.
+    pub fn shares_of(&self, topic: u32) -> u32 {
+        self.topics.get(topic as usize).map_or(0, |topic| topic.shares)
+    }
+
+    /// Whether relays make copies of what is published to `topic`.
+    pub fn is_relayed(&self, topic: u32) -> bool {
+        self.topics.get(topic as usize).is_some_and(|topic| topic.relayed)
+    }
+
+    /// The name of a topic, or an empty one.
+    pub fn topic_name(&self, topic: u32) -> &str {
+        self.topics.get(topic as usize).map_or("", |topic| &topic.name)
+    }
+}

@@ -1,0 +1,29 @@
+//! What is recorded of a run, as types: the rows that a producer pushes, the identity that a message carries, and the
+//! names behind the rows' indices.
+//!
+//! ```text
+//!   rows      what happened: sent, received, dropped, events, frames
+//!   identity  who a message is, in its own payload
+//!   layout    who is who: hosts, links, clients, topics, expected receivers
+//!   facts     what the rows do not say: versions, warnings, how the run ended
+//!   record    a row as bytes of a fixed size
+//! ```
+//!
+//! A client, a run, the simulator and the testbed speak of these types without knowing how they are stored: that is
+//! `mqttlab-recording`. Nothing here reads a clock or touches a file.
+//!
+//! What it does not model: the tables that are made of the rows afterwards.
+
+mod facts;
+pub mod identity;
+mod layout;
+mod record;
+mod rows;
+
+pub use facts::{Ending, RunFacts};
+pub use layout::{Client, GivenUp, Layout, Session, Topic};
+pub use record::{Field, Record, Word};
+pub use rows::{
+    Acknowledged, Cause, ControlPacketKind, Direction, Dropped, Event, EventKind, Frame, FrameFate, Gap,
+    Identified, LossCause, MessageFate, Phase, Process, Received, Resource, Sent, Towards, Unsent,
+};
