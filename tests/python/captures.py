@@ -106,14 +106,15 @@ class Client:
         self._received += len(payload)
 
     def connect(self, name: str, *, code: int = 0, clean: bool = True, level: int = 4, present: bool = False,
-                expiry_s: int | None = None) -> None:
-        """Handshake, CONNECT and CONNACK."""
+                expiry_s: int | None = None, answered: bool = True) -> None:
+        """Handshake, CONNECT and, unless it comes later, CONNACK."""
         self.open()
         self._five = b"\0" if level == 5 else b""
         properties = self._five if expiry_s is None else b"\5\x11" + struct.pack(">I", expiry_s)
         body = b"\0\4MQTT" + bytes([level, 2 if clean else 0]) + b"\0\x3c" + properties + _text(name)
         self.up(_packet(0x10, body))
-        self.down(_packet(0x20, bytes([1 if present else 0, code]) + self._five))
+        if answered:
+            self.down(_packet(0x20, bytes([1 if present else 0, code]) + self._five))
 
     def subscribe(self, *filters: str, codes: bytes = b"") -> None:
         """SUBSCRIBE and SUBACK."""

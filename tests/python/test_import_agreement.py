@@ -151,7 +151,7 @@ def test_a_capture_that_misses_something_says_what_the_clients_counted_or_unknow
     assert verdict(imported)[0] == "not valid"
     counted, found = (Counter(recording.messages["fate"].to_list()) for recording in (run, imported))
     assert set(counted) == {"delivered"}, counted
-    assert found["lost"] == found["under_way"] == 0, found
+    assert set(found) <= {"delivered", "unknown", "foreign"}, found
     assert found["unknown"] > 0
     assert found["delivered"] + found["foreign"] <= counted["delivered"]
     # Clients whose CONNECT is not there are called by their addresses; 4 B have no room for an identity.

@@ -113,6 +113,31 @@ def test_session_present_decides_what_is_still_owed(present: bool, fate: str, tm
     assert scene.fates(tmp_path) == [DELIVERED, (1, fate, None if present else "session_ended")]
 
 
+def test_a_refused_clean_connect_leaves_the_old_session_as_it_was(tmp_path: Path) -> None:
+    scene = Scene(clean=False)
+    scene.leave()
+    scene.wire.wait(5_000)
+    refused = Client(scene.wire, "10.0.0.3", 40_002)
+    refused.connect("s", clean=True, code=5)
+    refused.down(b"", FIN | ACK)
+    refused.up(b"", FIN | ACK)
+    scene.publish()
+    assert scene.fates(tmp_path) == [DELIVERED, (1, "under_way", None), (2, "under_way", None)]
+
+
+def test_what_a_client_subscribes_to_before_its_connect_is_answered_is_its_new_session_s(tmp_path: Path) -> None:
+    wire = Wire()
+    publisher, subscriber = Client(wire, "10.0.0.2", 40_000), Client(wire, "10.0.0.3", 40_001)
+    publisher.connect("p")
+    subscriber.connect("s", answered=False)
+    subscriber.up(b"\x82\x0c\0\1\0\7plant/#\1")
+    subscriber.down(b"\x20\2\0\0")
+    subscriber.down(b"\x90\3\0\1\0")
+    publisher.up(publish("plant/a", b"1"))
+    publisher.up(b"\xc0\0")
+    assert rows(read(wire.save(tmp_path / "made.pcap"), tmp_path)) == [(0, "under_way", None)]
+
+
 @pytest.mark.parametrize(("expiry_s", "clean", "fate"), [
     # MQTT 5 begins anew with clean start, and keeps the session for as long as it says.
     (None, True, "lost"), (None, False, "lost"), (2, True, "lost"), (60, True, "under_way"),
@@ -156,6 +181,28 @@ def test_a_client_that_comes_back_and_subscribes_again_has_lost_what_the_broker_
     scene.qos = 0
     scene.deliver(scene.publish())
     assert scene.fates(tmp_path) == [DELIVERED, (1, "lost", "session_ended"), (2, "delivered", None)]
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_who_receives_a_message_is_unknown_where_a_connection_was_open_before_the_capture_began(
+    goes_on: bool, tmp_path: Path
+) -> None:
+    wire = Wire()
+    subscriber = Client(wire, "10.0.0.3", 40_001)
+    subscriber.connect("s")
+    subscriber.subscribe("plant/#")
+    wire.frames.clear()
+    publisher = Client(wire, "10.0.0.2", 40_000)
+    publisher.connect("p")
+    if goes_on:
+        # All that is seen of the subscriber is that it was there.
+        subscriber.up(b"\xc0\0")
+        subscriber.down(b"\xd0\0")
+    for number in range(3):
+        publisher.up(publish("plant/a", b"%08d" % number))
+    recording = read(wire.save(tmp_path / "made.pcap"), tmp_path)
+    assert fates(recording) == ({"unknown": 3} if goes_on else {"no_receiver": 3})
+    assert verdict(recording)[0] == ("not valid" if goes_on else "valid")
 
 
 def is_from_broker(packet: bytes) -> bool:

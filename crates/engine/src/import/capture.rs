@@ -476,6 +476,10 @@ impl<'a> Importer<'a> {
         let unseen = [self.subscriptions_unknown_from, asked].into_iter().flatten().min();
         let mut unknown_from = unseen.map(Instant::as_ns);
         for connection in &analysis.connections {
+            if let Some(since) = evidence::unseen_subscriptions_since(connection) {
+                let from = self.clock.at(since).as_ns();
+                unknown_from = Some(unknown_from.map_or(from, |until| until.min(from)));
+            }
             let Some(missing) = evidence::missing_direction(connection) else { continue };
             if let Some(client) = self.conversations.client(connection.number as u32) {
                 self.gaps.note(Some(client), Instant::ZERO, Instant::from_ns(u64::MAX));

@@ -3,6 +3,9 @@
 //! A connection ends with its first FIN or RST. It was closed as planned when a DISCONNECT of the client came before,
 //! and lost otherwise. Of a connection whose CONNECT was not captured nobody knows the keep-alive interval; when it has
 //! been silent for a while nothing is expected of it any more.
+//!
+//! A CONNECT changes nothing until the broker accepts it: what it refuses leaves the old session as it was (MQTT 5
+//! §3.1.4). Where its CONNACK is not captured, the next packet of the broker's says that it did.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
@@ -55,6 +58,8 @@ struct Conversation {
     ended: Option<(Instant, String)>,
     /// What the CONNECT says, and when it was sent.
     connect: Option<(Instant, Connect)>,
+    /// Whether the CONNECT has neither been accepted nor refused.
+    asks: bool,
     subscribing: HashMap<u16, (Instant, Vec<String>)>,
 }
 
@@ -90,8 +95,8 @@ impl Conversations {
             };
             let silent = now.checked_since(ends.heard).is_some_and(|passed| passed >= SILENCE);
             if silent {
-                ledger.forget(conversation.client);
-                ledger.subscriptions.forget(conversation.client, LAST);
+                ledger.forget(conversation.client, None);
+                ledger.subscriptions.forget(conversation.client, LAST, now);
             }
             !silent
         });
@@ -163,12 +168,18 @@ impl Conversations {
             goodbye: false,
             ended: None,
             connect: None,
+            asks: false,
             subscribing: HashMap::new(),
         });
         let client = conversation.client;
-        if packet.connect.is_none() && !self.current.contains_key(&client) {
+        let unnamed = packet.connect.is_none() && conversation.connect.is_none();
+        if unnamed && !self.current.contains_key(&client) {
             self.unknown.insert(connection);
         }
+        if direction == Direction::FromServer && packet.kind != Kind::Connack {
+            self.accepted(connection, true, ledger);
+        }
+        let conversation = self.of.get_mut(&connection)?;
         match (packet.kind, direction) {
             (Kind::Connect, Direction::ToServer) => self.connect(connection, ends, packet, times[0], ledger),
             (Kind::Connack, Direction::FromServer) => {
@@ -231,11 +242,11 @@ impl Conversations {
             None => clean.then_some(Duration::ZERO),
         };
         conversation.connect = Some((at, (**connect).clone()));
-        if clean {
-            ledger.forget(client);
-            self.session_over(client, LAST, at, ledger);
+        conversation.asks = true;
+        if !ends.answered {
+            // Nothing of the broker's is captured, so that no CONNACK will be.
+            self.accepted(connection, true, ledger);
         }
-        self.current.insert(client, connection);
         if self.lost.remove(&client) {
             self.say(ends.opened, EventKind::Reconnect, Some(client), None, String::new());
         }
@@ -258,19 +269,40 @@ impl Conversations {
                     conversation.keeps = kept(expiry_s);
                 }
                 let present = body::session_present(bytes(packet));
-                let anew = |(_, connect): &&(Instant, Connect)| !present && connect.flags & CLEAN == 0;
-                if let Some(&(asked, _)) = conversation.connect.as_ref().filter(anew) {
-                    self.session_over(client, asked, asked, ledger);
-                }
+                self.accepted(connection, present, ledger);
                 let words = if present { "session present".into() } else { String::new() };
                 self.say(at, EventKind::Connack, Some(client), at.checked_since(opened), words);
             }
             Some(code) => {
+                conversation.asks = false;
                 let words = format!("CONNACK with code 0x{code:02x}");
                 self.say(at, EventKind::Refused, Some(client), None, words);
             }
             None => {}
         }
+    }
+
+    /// The broker accepts a CONNECT: the client uses this connection from now on, in its session, `present` at the
+    /// broker, or in a new one.
+    fn accepted(&mut self, connection: u32, present: bool, ledger: &mut Ledger) {
+        let Some(conversation) = self.of.get_mut(&connection).filter(|conversation| conversation.asks) else {
+            return;
+        };
+        conversation.asks = false;
+        let client = conversation.client;
+        let Some((asked, clean)) =
+            conversation.connect.as_ref().map(|(at, connect)| (*at, connect.flags & CLEAN != 0))
+        else {
+            return;
+        };
+        if clean {
+            ledger.forget(client, Some(connection));
+        }
+        if clean || !present {
+            // What it subscribed to since then, before it was answered, is the new session's.
+            self.session_over(client, asked, asked, ledger);
+        }
+        self.current.insert(client, connection);
     }
 
     fn subscribe(&mut self, connection: u32, packet: &Packet, times: [Instant; 2], ledger: &mut Ledger) {
@@ -282,7 +314,7 @@ impl Conversations {
             ledger.subscriptions.ask(client, filter, times[0]);
             // Where nothing of the broker's is captured no SUBACK will be.
             if !answered {
-                ledger.subscriptions.grant(client, filter);
+                ledger.subscriptions.grant(client, filter, times[0]);
             }
         }
         let words = filters.join(" ");
@@ -302,7 +334,7 @@ impl Conversations {
         let codes = body::codes(bytes(packet), packet.level).iter().copied().chain(std::iter::repeat(0));
         for (filter, code) in filters.iter().zip(codes) {
             if code < body::REFUSED {
-                ledger.subscriptions.grant(client, filter);
+                ledger.subscriptions.grant(client, filter, at);
             } else {
                 ledger.subscriptions.unsubscribe(client, filter, at);
                 refused.push(format!("{filter} with code 0x{code:02x}"));
@@ -327,7 +359,7 @@ impl Conversations {
         }
         let is_over = conversation.keeps == Some(Duration::ZERO);
         if is_over && self.current.get(&client) == Some(&connection) {
-            ledger.forget(client);
+            ledger.forget(client, None);
         }
         self.say(at, kind, Some(client), None, words);
         self.leave(connection, at, ledger);
@@ -364,7 +396,7 @@ impl Conversations {
 
     /// A client's session is over, with the subscriptions that it asked for before a time.
     fn session_over(&mut self, client: u32, before: Instant, at: Instant, ledger: &mut Ledger) {
-        if ledger.subscriptions.forget(client, before) {
+        if ledger.subscriptions.forget(client, before, at) {
             self.say(at, EventKind::SessionEnd, Some(client), None, String::new());
         }
     }

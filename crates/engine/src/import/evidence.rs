@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use mqttlab_capture::{Analysis, Closed, Connection, Direction, Frame, Protocol};
+use mqttlab_units::Instant;
 use serde_json::{Value, json};
 
 use super::clock::Clock;
@@ -305,6 +306,20 @@ pub fn missing_direction(connection: &Connection) -> Option<Direction> {
         (0, 1..) if connection.is_broker_s && down.segments > down.rst => Some(Direction::ToServer),
         _ => None,
     }
+}
+
+/// Since when the client at a broker's connection may have subscribed unseen: its CONNECT was not captured, and where its
+/// SYN was not either, it was open before the capture began.
+pub fn unseen_subscriptions_since(connection: &Connection) -> Option<Instant> {
+    let [up, down] = &connection.directions;
+    if !connection.is_broker_s || connection.connect.is_some() {
+        return None;
+    }
+    if up.connections_with_syn == 0 {
+        return Some(Instant::ZERO);
+    }
+    let carries_anything = up.payload_bytes + down.payload_bytes > 0;
+    up.span.map(|(first, _)| first).filter(|_| carries_anything)
 }
 
 /// The largest untagged Ethernet frame, without its check sequence (IEEE 802.3).

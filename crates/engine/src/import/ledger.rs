@@ -88,7 +88,7 @@ pub struct Ledger {
     waiting: Waiting,
     counts: HashMap<u32, u32>,
     /// Not acknowledged, by publisher and packet identifier.
-    outgoing: HashMap<(u32, u16), Message>,
+    outgoing: HashMap<(u32, u16), Outgoing>,
     /// Not acknowledged by the receiver, by receiver and packet identifier.
     incoming: HashMap<(u32, u16), Delivery>,
     deliver_on_release: bool,
@@ -110,9 +110,17 @@ enum Slot {
     Untraced(Received, Box<Untraced>),
 }
 
+/// A message whose acknowledgement is awaited, and the connection that carried it last.
+#[derive(Clone, Copy)]
+struct Outgoing {
+    message: Message,
+    connection: u32,
+}
+
 /// A delivery at QoS 1 or 2 under way.
 #[derive(Clone)]
 struct Delivery {
+    connection: u32,
     message: Option<(Message, Identified)>,
     /// The row that waits for the PUBREL.
     held: Option<Held>,
@@ -195,9 +203,10 @@ impl Ledger {
     pub fn published(&mut self, publish: &Publish<'_>) -> Message {
         let place = publish.id.map(|id| (publish.client, id));
         if publish.dup
-            && let Some(&message) = place.and_then(|place| self.outgoing.get(&place))
+            && let Some(outgoing) = place.and_then(|place| self.outgoing.get_mut(&place))
         {
-            return message;
+            outgoing.connection = publish.connection;
+            return outgoing.message;
         }
         let origin = match identity::find(publish.head) {
             Some(identity) => self.identities.published(&identity, publish),
@@ -213,7 +222,7 @@ impl Ledger {
             self.trace_again(publish);
         }
         if let Some(place) = place {
-            self.outgoing.insert(place, message);
+            self.outgoing.insert(place, Outgoing { message, connection: publish.connection });
         }
         message
     }
@@ -237,7 +246,7 @@ impl Ledger {
         self.rows.push_back(Slot::Row(Row::Sent(Sent {
             publisher: message.publisher,
             sequence: message.sequence,
-            topic: self.subscriptions.topic(publish.topic),
+            topic: self.subscriptions.topic(publish.topic, publish.complete),
             qos: publish.qos,
             retain: publish.retain,
             payload_bytes: publish.payload_bytes,
@@ -249,9 +258,10 @@ impl Ledger {
 
     /// The last acknowledgement of a packet identifier came back to its publisher.
     pub fn acknowledged(&mut self, client: u32, id: u16, at: Instant) {
-        if let Some(Message { publisher, sequence }) = self.outgoing.remove(&(client, id))
-            && publisher == client
+        if let Some(outgoing) = self.outgoing.remove(&(client, id))
+            && outgoing.message.publisher == client
         {
+            let Message { publisher, sequence } = outgoing.message;
             self.rows.push_back(Slot::Row(Row::Acknowledged(Acknowledged { publisher, sequence, at })));
         }
     }
@@ -277,7 +287,8 @@ impl Ledger {
             Held { row: received(publish, message), untraced: message.is_none().then(|| publish.into()) };
         let hold = publish.qos == 2 && self.deliver_on_release;
         if let Some(place) = place {
-            self.incoming.insert(place, Delivery { message, held: hold.then(|| row.clone()) });
+            let connection = publish.connection;
+            self.incoming.insert(place, Delivery { connection, message, held: hold.then(|| row.clone()) });
         }
         if !hold || place.is_none() {
             self.received(row);
@@ -299,10 +310,12 @@ impl Ledger {
         }
     }
 
-    /// A client's session is over: what was under way will not be acknowledged.
-    pub fn forget(&mut self, client: u32) {
-        self.outgoing.retain(|&(owner, _), _| owner != client);
-        self.incoming.retain(|&(owner, _), _| owner != client);
+    /// A client's session is over: what was under way will not be acknowledged, except on the connection that began
+    /// another session.
+    pub fn forget(&mut self, client: u32, but: Option<u32>) {
+        let stays = |owner: u32, connection: u32| owner != client || but == Some(connection);
+        self.outgoing.retain(|&(owner, _), outgoing| stays(owner, outgoing.connection));
+        self.incoming.retain(|&(owner, _), delivery| stays(owner, delivery.connection));
     }
 
     /// A connection is over: what may still come on it makes nobody a subscriber.
@@ -318,7 +331,7 @@ impl Ledger {
                 return publish.since;
             }
             self.subscriptions.ask(publish.client, publish.topic, publish.since);
-            self.subscriptions.grant(publish.client, publish.topic);
+            self.subscriptions.grant(publish.client, publish.topic, publish.since);
             self.guessed.push(publish.client);
             publish.since
         })

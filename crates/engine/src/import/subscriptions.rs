@@ -3,8 +3,11 @@
 //! A message is expected by everyone whose filter matches its topic and was granted when it reaches the broker. Of a
 //! shared subscription (MQTT 5 §4.8.2) nothing is expected of anybody in particular. A client whose SUBSCRIBE was not
 //! captured is taken for a subscriber to a topic from the first message of it that it receives.
+//!
+//! Behind a hole in a stream a message is known only later, when its receivers may have left: subscriptions that are over
+//! are remembered with their times.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use mqttlab_mqtt::TopicTree;
@@ -25,12 +28,25 @@ pub struct Subscriptions {
     covered: HashMap<(u32, Arc<str>), Option<Instant>>,
     /// When subscriptions to a topic were given up, by topic and client.
     given_up: BTreeMap<(u32, u32), Instant>,
+    /// Subscriptions that are over, oldest first.
+    past: VecDeque<Past>,
+    /// When a subscription last began or ended.
+    changed_at: Instant,
 }
 
 struct Held {
     filter: String,
     since: Instant,
-    granted: bool,
+    /// Since when messages are expected; `None`: the broker has not said that it may.
+    granted: Option<Instant>,
+}
+
+/// A subscription from its grant to its end.
+struct Past {
+    client: u32,
+    filter: String,
+    granted: Instant,
+    until: Instant,
 }
 
 impl Subscriptions {
@@ -39,32 +55,42 @@ impl Subscriptions {
     pub fn ask(&mut self, client: u32, filter: &str, at: Instant) {
         let held = self.of_client.entry(client).or_default();
         if is_filter(filter) && held.iter().all(|known| known.filter != filter) {
-            held.push(Held { filter: filter.to_owned(), since: at, granted: false });
-            self.changed();
+            held.push(Held { filter: filter.to_owned(), since: at, granted: None });
+            self.changed(at);
         }
     }
 
     /// The broker grants a subscription that was asked for: messages are expected from now on.
-    pub fn grant(&mut self, client: u32, filter: &str) {
+    pub fn grant(&mut self, client: u32, filter: &str, at: Instant) {
         let held = self.of_client.get_mut(&client).into_iter().flatten();
-        let Some(asked) = held.into_iter().find(|known| known.filter == filter && !known.granted) else {
-            return;
-        };
-        asked.granted = true;
+        let mut asked = held.filter(|known| known.filter == filter && known.granted.is_none());
+        let Some(asked) = asked.next() else { return };
+        asked.granted = Some(at);
         if share(filter).is_none() {
             self.tree.insert(filter, client);
         }
-        self.changed();
+        self.changed(at);
     }
 
     /// A client gives a subscription up, or does not get it.
     pub fn unsubscribe(&mut self, client: u32, filter: &str, at: Instant) {
         if let Some(held) = self.of_client.get_mut(&client) {
-            held.retain(|known| known.filter != filter);
-            self.tree.remove(filter, |&holder| holder == client);
-            self.changed();
+            let over: Vec<Held> = held.extract_if(.., |known| known.filter == filter).collect();
+            self.end(client, over, at);
+            self.changed(at);
             self.give_up(client, filter, at);
         }
+    }
+
+    fn end(&mut self, client: u32, over: Vec<Held>, until: Instant) {
+        for Held { filter, granted, .. } in over {
+            self.tree.remove(&filter, |&holder| holder == client);
+            if let Some(granted) = granted.filter(|_| share(&filter).is_none()) {
+                self.past.push_back(Past { client, filter, granted, until });
+            }
+        }
+        let excess = self.past.len().saturating_sub(PAST_MAX);
+        self.past.drain(..excess);
     }
 
     /// Notes the topics that a client has heard of by this filter and by no other.
@@ -77,7 +103,8 @@ impl Subscriptions {
             .collect();
         let held = self.of_client.get(&client).map_or(&[][..], Vec::as_slice);
         for (number, topic) in self.topics.iter().enumerate() {
-            let elsewhere = || held.iter().any(|held| held.granted && matches(&held.filter, &topic.name));
+            let elsewhere =
+                || held.iter().any(|held| held.granted.is_some() && matches(&held.filter, &topic.name));
             if expecting.contains(&topic.receivers) && matches(filter, &topic.name) && !elsewhere() {
                 self.given_up.insert((number as u32, client), at);
             }
@@ -86,27 +113,26 @@ impl Subscriptions {
 
     /// A client's session is over, and with it the subscriptions that it asked for before a time. Says whether there
     /// were any.
-    pub fn forget(&mut self, client: u32, before: Instant) -> bool {
+    pub fn forget(&mut self, client: u32, before: Instant, at: Instant) -> bool {
         let Some(held) = self.of_client.get_mut(&client) else { return false };
         let over: Vec<Held> = held.extract_if(.., |held| held.since < before).collect();
-        for held in &over {
-            self.tree.remove(&held.filter, |&holder| holder == client);
+        let any = !over.is_empty();
+        self.end(client, over, at);
+        if any {
+            self.changed(at);
         }
-        if !over.is_empty() {
-            self.changed();
-        }
-        !over.is_empty()
+        any
     }
 
     /// A message reached a client, so that what it asked for and fits was granted.
     pub fn prove(&mut self, client: u32, topic: &str) {
         let asked = self.of_client.get(&client).into_iter().flatten();
-        let proved: Vec<String> = asked
-            .filter(|held| !held.granted && matches(inner(&held.filter), topic))
-            .map(|held| held.filter.clone())
+        let proved: Vec<(String, Instant)> = asked
+            .filter(|held| held.granted.is_none() && matches(inner(&held.filter), topic))
+            .map(|held| (held.filter.clone(), held.since))
             .collect();
-        for filter in proved {
-            self.grant(client, &filter);
+        for (filter, since) in proved {
+            self.grant(client, &filter, since);
         }
     }
 
@@ -123,8 +149,12 @@ impl Subscriptions {
         })
     }
 
-    /// The number of a topic with those who receive it now.
-    pub fn topic(&mut self, name: &Arc<str>) -> u32 {
+    /// The number of a topic with those who receive what reaches the broker at this time.
+    pub fn topic(&mut self, name: &Arc<str>, at: Instant) -> u32 {
+        if at < self.changed_at {
+            let receivers = self.receivers_at(name, at);
+            return self.topic_for(name, receivers);
+        }
         if let Some(&number) = self.current.get(name) {
             return number;
         }
@@ -133,6 +163,18 @@ impl Subscriptions {
         let number = self.topic_for(name, receivers);
         self.current.insert(Arc::clone(name), number);
         number
+    }
+
+    /// Who received a topic at an earlier time.
+    fn receivers_at(&self, name: &str, at: Instant) -> Vec<u32> {
+        let held =
+            self.of_client.iter().flat_map(|(&client, held)| held.iter().map(move |held| (client, held)));
+        let present = held
+            .filter(|(_, held)| held.granted.is_some_and(|granted| granted <= at))
+            .filter(|(_, held)| share(&held.filter).is_none() && matches(&held.filter, name))
+            .map(|(client, _)| client);
+        let past = self.past.iter().filter(|past| past.granted <= at && at < past.until);
+        present.chain(past.filter(|past| matches(&past.filter, name)).map(|past| past.client)).collect()
     }
 
     /// The number of a topic whose message these clients should receive.
@@ -150,7 +192,7 @@ impl Subscriptions {
 
     /// When somebody first asked for a subscription of which nobody knows whether it was granted.
     pub fn unanswered(&self) -> Option<Instant> {
-        self.of_client.values().flatten().filter(|held| !held.granted).map(|held| held.since).min()
+        self.of_client.values().flatten().filter(|held| held.granted.is_none()).map(|held| held.since).min()
     }
 
     /// What was given up by UNSUBSCRIBE.
@@ -168,7 +210,8 @@ impl Subscriptions {
         (self.topics, receivers)
     }
 
-    fn changed(&mut self) {
+    fn changed(&mut self, at: Instant) {
+        self.changed_at = self.changed_at.max(at);
         self.current.clear();
         self.covered.clear();
     }
@@ -179,12 +222,19 @@ fn inner(filter: &str) -> &str {
     share(filter).map_or(filter, |(_, inner)| inner)
 }
 
+/// Subscriptions that are over and remembered; the oldest is forgotten first.
+const PAST_MAX: usize = 1 << 16;
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn receivers(subscriptions: &mut Subscriptions, topic: &str) -> Vec<u32> {
-        let number = subscriptions.topic(&topic.into());
+        receivers_at(subscriptions, topic, 99)
+    }
+
+    fn receivers_at(subscriptions: &mut Subscriptions, topic: &str, at_ns: u64) -> Vec<u32> {
+        let number = subscriptions.topic(&topic.into(), Instant::from_ns(at_ns));
         let set = subscriptions.topics[number as usize].receivers;
         subscriptions.sets.iter().find(|(_, number)| **number == set).expect("a known set").0.clone()
     }
@@ -197,23 +247,40 @@ mod tests {
             subscriptions.ask(client, filter, at(asked));
         }
         for (client, filter) in [(3, "a/+"), (1, "a/#"), (1, "a/b")] {
-            subscriptions.grant(client, filter);
+            subscriptions.grant(client, filter, at(4));
         }
         assert_eq!(receivers(&mut subscriptions, "a/b"), [1, 3]);
         assert_eq!(subscriptions.since(1, &"a/b".into()), Some(at(2)));
         subscriptions.unsubscribe(3, "a/+", at(5));
         assert_eq!(receivers(&mut subscriptions, "a/b"), [1]);
-        assert!(subscriptions.forget(1, at(9)) && !subscriptions.forget(1, at(9)));
+        assert!(subscriptions.forget(1, at(9), at(9)) && !subscriptions.forget(1, at(9), at(9)));
         assert_eq!(subscriptions.given_up(), [GivenUp { topic: 0, client: 3, at_ns: 5 }]);
         assert_eq!(receivers(&mut subscriptions, "a/b"), [0_u32; 0]);
         assert_eq!(subscriptions.topics.len(), 3, "one for each set of receivers");
     }
 
     #[test]
+    fn a_message_that_is_known_late_is_for_those_who_subscribed_when_it_reached_the_broker() {
+        let mut subscriptions = Subscriptions::default();
+        let at = Instant::from_ns;
+        for (client, granted) in [(1, 10), (2, 30)] {
+            subscriptions.ask(client, "a/#", at(granted - 1));
+            subscriptions.grant(client, "a/#", at(granted));
+        }
+        subscriptions.forget(1, at(u64::MAX), at(20));
+        subscriptions.unsubscribe(2, "a/#", at(40));
+        let mut received = |at_ns| receivers_at(&mut subscriptions, "a/b", at_ns);
+        assert_eq!(
+            [received(9), received(15), received(25), received(35), received(45)],
+            [vec![], vec![1], vec![], vec![2], vec![]]
+        );
+    }
+
+    #[test]
     fn a_shared_subscription_covers_its_topics_and_expects_nothing() {
         let mut subscriptions = Subscriptions::default();
         subscriptions.ask(3, "$share/team/a/b", Instant::ZERO);
-        subscriptions.grant(3, "$share/team/a/b");
+        subscriptions.grant(3, "$share/team/a/b", Instant::ZERO);
         assert_eq!(receivers(&mut subscriptions, "a/b"), [0_u32; 0]);
         assert_eq!(subscriptions.since(3, &"a/b".into()), Some(Instant::ZERO));
         assert_eq!(subscriptions.since(4, &"a/b".into()), None);
