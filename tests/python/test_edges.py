@@ -23,7 +23,8 @@ CRATES = {
     "capture": {"units", "mqtt", "recording"},
     "live": {"units", "mqtt", "net", "plan", "recording"},
     "sim": {"units", "mqtt", "net", "tcp", "plan", "recording"},
-    "engine": {"units", "mqtt", "plan", "live", "sim", "capture", "recording"},
+    "import": {"units", "mqtt", "plan", "capture", "recording"},
+    "engine": {"units", "plan", "live", "sim", "capture", "import", "recording"},
 }
 PURE = ("units", "mqtt", "net", "tcp", "evidence")
 # Crates that do neither input nor output.

@@ -2,9 +2,8 @@
 
 use std::path::PathBuf;
 
+use mqttlab_import::Order;
 use mqttlab_units::Duration;
-
-use crate::import::{self, Order};
 
 /// What the engine is asked to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,7 +74,7 @@ pub fn parse(arguments: &[String]) -> Result<Command, String> {
         ["snapshot", ..] => {
             Err("snapshot needs two directories: mqttlab-engine snapshot DIR --out DIR".into())
         }
-        ["import", rest @ ..] => import::parse(rest).map(Command::Import),
+        ["import", rest @ ..] => mqttlab_import::parse(rest).map(Command::Import),
         ["--version" | "-V"] => Ok(Command::Version),
         ["--help" | "-h" | "help"] => Ok(Command::Help),
         [] => Err("a command is missing".into()),

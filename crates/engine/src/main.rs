@@ -20,6 +20,7 @@ use std::process::ExitCode;
 
 use arguments::Command;
 use mqttlab_capture::FrameWitness;
+use mqttlab_import::MQTT_PORT;
 use mqttlab_live::{Announcer, Outcome};
 use mqttlab_plan::{Backend, Plan, Progress, Verdict};
 use mqttlab_recording::{Summary, recover, snapshot};
@@ -117,7 +118,5 @@ fn say(text: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// What IANA has registered for MQTT.
-const MQTT_PORT: u16 = 1883;
 const WRONG: u8 = 2;
 const INCOMPLETE: u8 = 3;

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use mqttlab_live::Announcer;
 use mqttlab_recording::{Ending, Identified, Layout, Received, Sent, Unsent};
 use mqttlab_units::Instant;
 use serde_json::json;
@@ -14,6 +13,7 @@ use super::error::Result;
 use super::options::Order;
 use super::people::People;
 use super::plan::Facts;
+use super::progress::Observer;
 use super::subscriptions::Subscriptions;
 
 /// Everything that the evidence tells. Times are since 1970, or since whatever the evidence counts from.
@@ -63,7 +63,7 @@ pub struct Receipt {
 
 impl Story {
     /// Writes it down.
-    pub fn write(mut self, order: &Order, announcer: &mut Announcer) -> Result<Ending> {
+    pub fn write(mut self, order: &Order, observer: &mut dyn Observer) -> Result<Ending> {
         let (start, end) = self.span();
         self.warn_of_clocks();
         let clock = Clock::starting(start);
@@ -102,7 +102,7 @@ impl Story {
         let (topics, receivers) = subscriptions.into_layout();
         let (hosts, clients) = (self.people.hosts().to_vec(), self.people.clients().to_vec());
         let layout = Layout { hosts, clients, topics, receivers, ..Layout::default() };
-        book.close(layout, &facts, self.findings, details, announcer)
+        book.close(layout, &facts, self.findings, details, observer)
     }
 
     /// No message arrives before it is sent, unless two clocks say so.

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use mqttlab_live::Announcer;
 use mqttlab_recording::{DirectRecorder, Ending, Layout, RunFacts};
 use serde_json::{Value, json};
 
@@ -11,6 +10,7 @@ use super::clock::Clock;
 use super::error::Result;
 use super::options::Order;
 use super::plan::{self, Facts};
+use super::progress::Observer;
 
 /// What is said about the evidence.
 #[derive(Default)]
@@ -59,7 +59,7 @@ impl<'a> Book<'a> {
         facts: &Facts,
         findings: Findings,
         details: BTreeMap<String, Value>,
-        announcer: &mut Announcer,
+        observer: &mut dyn Observer,
     ) -> Result<Ending> {
         let layout = stamped(layout, self.clock);
         let path = self.order.output.join("plan.json");
@@ -67,7 +67,7 @@ impl<'a> Book<'a> {
             .map_err(|source| mqttlab_recording::Error::Disk { action: "write", path, source })?;
         let Findings { faults, reasons, warnings } = findings;
         for words in reasons.iter().chain(&warnings) {
-            announcer.warn(words.clone());
+            observer.on_warning(words);
         }
         let said = RunFacts {
             versions: BTreeMap::from([("engine".into(), env!("CARGO_PKG_VERSION").into())]),

@@ -11,21 +11,20 @@ use std::path::Path;
 use std::sync::Arc;
 
 use mqttlab_capture::log::split_quoted;
-use mqttlab_live::Announcer;
 use mqttlab_recording::Ending;
 use mqttlab_units::Instant;
 
 use super::error::{Error, Result};
 use super::options::Order;
-use super::progress::Watch;
+use super::progress::{Observer, Watch};
 use super::source::{Meter, open};
 use super::story::{Offer, Receipt, Story};
 use super::times::{self, Unit};
 
 /// Imports tables.
-pub fn import(order: &Order, announcer: &mut Announcer) -> Result<Ending> {
+pub fn import(order: &Order, observer: &mut dyn Observer) -> Result<Ending> {
     let meter = Meter::of(&order.files);
-    let mut watch = Watch::new(meter.clone());
+    let mut watch = Watch::new(meter.clone(), observer);
     let mut story = Story::default();
     for file in &order.files {
         let text = open(file, &meter)?;
@@ -35,7 +34,7 @@ pub fn import(order: &Order, announcer: &mut Announcer) -> Result<Ending> {
     if story.offers.is_empty() {
         return Err(Error::in_file(&order.files[0], "there is no message in the table"));
     }
-    story.write(order, announcer)
+    story.write(order, observer)
 }
 
 /// What a table may have, and what it means. Times are seconds or ISO 8601, or numbers in the unit that the column's
@@ -91,7 +90,7 @@ struct Table<'a> {
 }
 
 impl Table<'_> {
-    fn read(&mut self, text: impl Read, utc_offset_s: i64, watch: &mut Watch) -> Result<()> {
+    fn read(&mut self, text: impl Read, utc_offset_s: i64, watch: &mut Watch<'_>) -> Result<()> {
         let mut text = BufReader::new(text);
         let mut columns: Option<Columns> = None;
         let (mut bytes, mut number, mut shortest) = (Vec::new(), 0, None);
@@ -288,6 +287,14 @@ fn distance(one: &str, other: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::progress::Reading;
+
+    struct Nobody;
+
+    impl Observer for Nobody {
+        fn on_reading(&mut self, _: Reading) {}
+        fn on_warning(&mut self, _: &str) {}
+    }
 
     fn story(text: &str) -> std::result::Result<Story, String> {
         let mut story = Story::default();
@@ -297,7 +304,7 @@ mod tests {
             known: HashMap::new(),
             topics: HashMap::new(),
         };
-        let read = table.read(text.as_bytes(), 0, &mut Watch::new(Meter::of(&[])));
+        let read = table.read(text.as_bytes(), 0, &mut Watch::new(Meter::of(&[]), &mut Nobody));
         read.map(|()| story).map_err(|error| match error {
             Error::Evidence(problem) => problem,
             Error::Recording(error) => error.to_string(),

@@ -13,20 +13,19 @@ use std::sync::Arc;
 
 use mqttlab_capture::Error as LogError;
 use mqttlab_capture::log::{Action, Event, read_events};
-use mqttlab_live::Announcer;
 use mqttlab_recording::Ending;
 use mqttlab_units::Instant;
 
 use super::error::{Error, Result};
 use super::options::Order;
-use super::progress::Watch;
+use super::progress::{Observer, Watch};
 use super::source::{Meter, labels, open};
 use super::story::{Offer, Receipt, Story};
 
 /// Imports logs.
-pub fn import(order: &Order, announcer: &mut Announcer) -> Result<Ending> {
+pub fn import(order: &Order, observer: &mut dyn Observer) -> Result<Ending> {
     let meter = Meter::of(&order.files);
-    let mut watch = Watch::new(meter.clone());
+    let mut watch = Watch::new(meter.clone(), observer);
     let mut story = Story::default();
     let mut logs = Vec::new();
     for (file, label) in order.files.iter().zip(labels(&order.files)) {
@@ -54,7 +53,7 @@ pub fn import(order: &Order, announcer: &mut Announcer) -> Result<Ending> {
     for (label, events) in &relays {
         story.relay(label, events, &sent);
     }
-    story.write(order, announcer)
+    story.write(order, observer)
 }
 
 /// The events of a log. A last line that was being written when the log ended is left out.

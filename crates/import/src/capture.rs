@@ -8,7 +8,6 @@ use mqttlab_capture::mqtt::{Kind, Packet};
 use mqttlab_capture::{
     Analyser, Analysis, Completed, Direction, Frame, Payload, Segment, Settings, Transport, dissect, metrics,
 };
-use mqttlab_live::Announcer;
 use mqttlab_recording::{
     Cause, ControlPacketKind, ControlPacketRow, Direction as Way, Ending, EventKind, Frame as FrameRow,
     FrameFate, Gap, Headers, Layout, PacketRow,
@@ -27,22 +26,22 @@ use super::options::Order;
 use super::passes::Passes;
 use super::people::{People, written};
 use super::plan::Facts;
-use super::progress::Watch;
+use super::progress::{Observer, Watch};
 use super::source::{Frames, Meter};
 use super::streams::Streams;
 
 /// Imports captures.
-pub fn import(order: &Order, announcer: &mut Announcer) -> Result<Ending> {
+pub fn import(order: &Order, observer: &mut dyn Observer) -> Result<Ending> {
     let meter = Meter::of(&order.files);
     let mut frames = Frames::open(&order.files, &meter)?;
     let mut importer = Importer::new(order, Clock::starting(frames.start()))?;
-    let mut watch = Watch::new(meter);
+    let mut watch = Watch::new(meter, observer);
     while let Some((link, frame)) = frames.next() {
         importer.frame(link, &frame)?;
         importer.dropped(frames.dropped_before());
         watch.look(importer.seen.frames);
     }
-    importer.finish(&frames, announcer)
+    importer.finish(&frames, observer)
 }
 
 struct Importer<'a> {
@@ -403,7 +402,7 @@ impl<'a> Importer<'a> {
         Ok(())
     }
 
-    fn finish(mut self, frames: &Frames, announcer: &mut Announcer) -> Result<Ending> {
+    fn finish(mut self, frames: &Frames, observer: &mut dyn Observer) -> Result<Ending> {
         self.packets.extend_from_slice(self.analyser.flush());
         self.note_gaps();
         self.take_packets()?;
@@ -459,7 +458,7 @@ impl<'a> Importer<'a> {
             ..Layout::default()
         };
         let findings = Findings { faults: frames.faults().to_vec(), reasons, warnings };
-        self.book.close(layout, &facts, findings, details, announcer)
+        self.book.close(layout, &facts, findings, details, observer)
     }
 
     /// Those that were named, and those on which MQTT was found.

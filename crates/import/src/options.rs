@@ -77,7 +77,7 @@ fn complete(mut order: Order) -> Result<Order, String> {
         order.name = first.file_name().unwrap_or_default().to_string_lossy().into_owned();
     }
     if order.broker_ports.is_empty() {
-        order.broker_ports.push(crate::MQTT_PORT);
+        order.broker_ports.push(MQTT_PORT);
     }
     Ok(order)
 }
@@ -116,6 +116,9 @@ pub fn offset_s(text: &str) -> Result<i64, String> {
     let plausible = (0..=14).contains(&hours) && (0..60).contains(&minutes);
     plausible.then_some(sign * (hours * 3600 + minutes * 60)).ok_or_else(wrong)
 }
+
+/// What IANA has registered for MQTT.
+pub const MQTT_PORT: u16 = 1883;
 
 #[cfg(test)]
 mod tests {

@@ -1,53 +1,15 @@
-//! Foreign evidence into recordings: captures, logs and tables that somebody else made.
-//!
-//! ```text
-//!   pcapng, pcap ──► source ──► capture ──┬──► packets, control packets, network metrics
-//!                                         └──► ledger ──► messages: what was published beside what was delivered
-//!   log ──► log ──┐
-//!   csv ──► csv ──┴──► messages
-//! ```
-//!
-//! What is imported is read like our own: the same tables, and nothing in them asks where they came from. What the
-//! evidence does not say stays empty. `docs/import.md` says what is taken from what.
-//!
-//! What it does not model: clocks that differ between files, decryption, MQTT over WebSocket.
-
-mod body;
-mod book;
-mod capture;
-mod clock;
-mod conversation;
-mod csv;
-mod error;
-mod evidence;
-mod gaps;
-mod headers;
-mod identities;
-mod ledger;
-mod log;
-mod options;
-mod passes;
-mod people;
-mod plan;
-mod progress;
-mod source;
-mod story;
-mod streams;
-mod subscriptions;
-mod times;
-mod waiting;
+//! Imports: their arguments into an order, their progress into lines, their end into an exit status.
 
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use mqttlab_import::{Error, Observer, Order, Reading};
 use mqttlab_live::{Announcer, Interruption, Signals, Watchdog, say_at_last};
 use mqttlab_plan::{Progress, Verdict};
 use mqttlab_recording::{Ending, Error as Unusable};
-
-use error::Error;
-pub use options::{Evidence, Order, parse};
+use serde::Serialize;
 
 /// Imports what the order names, saying on standard output how far it is.
 pub fn run(order: &Order) -> ExitCode {
@@ -56,11 +18,7 @@ pub fn run(order: &Order) -> ExitCode {
         eprintln!("mqttlab-engine: cannot wait for signals: {error}");
         return ExitCode::FAILURE;
     }
-    let outcome = match order.evidence {
-        Evidence::Capture => capture::import(order, &mut announcer),
-        Evidence::Log => log::import(order, &mut announcer),
-        Evidence::Csv => csv::import(order, &mut announcer),
-    };
+    let outcome = mqttlab_import::import(order, &mut Lines(&mut announcer));
     let (verdict, reason, code) = match outcome {
         Ok(Ending::Complete) => (Verdict::Complete, None, ExitCode::SUCCESS),
         Ok(Ending::Incomplete(reason)) => {
@@ -101,4 +59,31 @@ fn watch(order: &Order) -> std::io::Result<Watchdog> {
         let done = Progress::Done { verdict: Verdict::Failed, reason, directory };
         say_at_last(&(serde_json::to_string(&done).expect("words can be written") + "\n"));
     })
+}
+
+/// Follows an import with lines on standard output.
+struct Lines<'a>(&'a mut Announcer);
+
+#[derive(Serialize)]
+struct Line {
+    event: &'static str,
+    read_bytes: u64,
+    /// `null` when the evidence comes through a pipe.
+    total_bytes: Option<u64>,
+    rows: u64,
+}
+
+impl Observer for Lines<'_> {
+    fn on_reading(&mut self, reading: Reading) {
+        let Reading { read_bytes, total_bytes, rows } = reading;
+        let line = Line { event: "import", read_bytes, total_bytes, rows };
+        let text = serde_json::to_string(&line).expect("numbers can be written");
+        let mut out = std::io::stdout();
+        // Whoever does not listen may still want the recording.
+        let _ = writeln!(out, "{text}").and_then(|()| out.flush());
+    }
+
+    fn on_warning(&mut self, words: &str) {
+        self.0.warn(words.to_owned());
+    }
 }

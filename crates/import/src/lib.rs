@@ -1,0 +1,53 @@
+//! Foreign evidence into recordings: captures, logs and tables that somebody else made.
+//!
+//! ```text
+//!   pcapng, pcap ──► source ──► capture ──┬──► packets, control packets, network metrics
+//!                                         └──► ledger ──► messages: what was published beside what was delivered
+//!   log ──► log ──┐
+//!   csv ──► csv ──┴──► messages
+//! ```
+//!
+//! What is imported is read like our own: the same tables, and nothing in them asks where they came from. What the
+//! evidence does not say stays empty. `docs/import.md` says what is taken from what.
+//!
+//! What it does not model: clocks that differ between files, decryption, MQTT over WebSocket.
+
+mod body;
+mod book;
+mod capture;
+mod clock;
+mod conversation;
+mod csv;
+mod error;
+mod evidence;
+mod gaps;
+mod headers;
+mod identities;
+mod ledger;
+mod log;
+mod options;
+mod passes;
+mod people;
+mod plan;
+mod progress;
+mod source;
+mod story;
+mod streams;
+mod subscriptions;
+mod times;
+mod waiting;
+
+use mqttlab_recording::Ending;
+
+pub use error::{Error, Result};
+pub use options::{Evidence, MQTT_PORT, Order, parse};
+pub use progress::{Observer, Reading};
+
+/// Imports what the order names. A recording whose evidence ends early is [`Ending::Incomplete`].
+pub fn import(order: &Order, observer: &mut dyn Observer) -> Result<Ending> {
+    match order.evidence {
+        Evidence::Capture => capture::import(order, observer),
+        Evidence::Log => log::import(order, observer),
+        Evidence::Csv => csv::import(order, observer),
+    }
+}

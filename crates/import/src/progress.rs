@@ -1,0 +1,58 @@
+//! How far an import is, for whoever follows it.
+
+use std::time::{Duration, Instant};
+
+use super::source::Meter;
+
+/// Who follows an import.
+pub trait Observer {
+    /// How far the reading is: some times a second.
+    fn on_reading(&mut self, reading: Reading);
+    /// Something to be read before the numbers are trusted.
+    fn on_warning(&mut self, words: &str);
+}
+
+/// How far the reading is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// Bytes of the files read, compressed as they are.
+    pub read_bytes: u64,
+    /// Bytes that there are; `None` when they come through a pipe.
+    pub total_bytes: Option<u64>,
+    /// Frames or lines.
+    pub rows: u64,
+}
+
+/// Says every now and then how far the reading is.
+pub struct Watch<'a> {
+    meter: Meter,
+    observer: &'a mut dyn Observer,
+    said: Instant,
+    calls: u32,
+}
+
+impl<'a> Watch<'a> {
+    /// Watches the files' meter.
+    pub fn new(meter: Meter, observer: &'a mut dyn Observer) -> Watch<'a> {
+        Watch { meter, observer, said: Instant::now(), calls: 0 }
+    }
+
+    /// Another row has been read.
+    #[inline]
+    pub fn look(&mut self, rows: u64) {
+        self.calls += 1;
+        if self.calls == ROWS_BETWEEN {
+            self.calls = 0;
+            if self.said.elapsed() >= INTERVAL {
+                self.said = Instant::now();
+                let (read_bytes, total_bytes) = (self.meter.read(), self.meter.total());
+                self.observer.on_reading(Reading { read_bytes, total_bytes, rows });
+            }
+        }
+    }
+}
+
+/// Reading the clock for every row would cost more than the row.
+const ROWS_BETWEEN: u32 = 4096;
+/// Between two readings.
+const INTERVAL: Duration = Duration::from_millis(200);
