@@ -14,17 +14,17 @@ use mqttlab_recording::{
 };
 use mqttlab_units::Instant;
 
-use super::book::{Book, Findings};
 use super::clock::Clock;
 use super::conversation::{Conversations, SILENCE};
+use super::dedup::Dedup;
 use super::error::Result;
 use super::evidence::{self, Evidence};
 use super::gaps::Gaps;
 use super::headers::{self, Ip};
-use super::ledger::{Ledger, Message, Publish, Row};
+use super::matcher::{Matcher, Message, Publish, Row};
 use super::options::Order;
-use super::passes::Passes;
-use super::people::{People, written};
+use super::output::{Findings, Output};
+use super::participants::{Participants, written};
 use super::plan::Facts;
 use super::progress::{Observer, Watch};
 use super::source::{Frames, Meter};
@@ -46,14 +46,14 @@ pub fn import(order: &Order, observer: &mut dyn Observer) -> Result<Ending> {
 
 struct Importer<'a> {
     order: &'a Order,
-    book: Book<'a>,
+    output: Output<'a>,
     clock: Clock,
     analyser: Analyser,
-    people: People,
+    participants: Participants,
     streams: Streams,
-    passes: Passes,
+    dedup: Dedup,
     conversations: Conversations,
-    ledger: Ledger,
+    matcher: Matcher,
     seen: Evidence,
     gaps: Gaps,
     /// Gaps of connections whose client is not known yet.
@@ -89,14 +89,14 @@ impl<'a> Importer<'a> {
         let settings = Settings { broker_ports: order.broker_ports.clone(), ..Settings::default() };
         Ok(Importer {
             order,
-            book: Book::open(order, clock)?,
+            output: Output::open(order, clock)?,
             clock,
             analyser: Analyser::new(settings),
-            people: People::default(),
+            participants: Participants::default(),
             streams: Streams::default(),
-            passes: Passes::default(),
+            dedup: Dedup::default(),
             conversations: Conversations::default(),
-            ledger: Ledger::new(order.deliver_on_release),
+            matcher: Matcher::new(order.deliver_on_release),
             seen: Evidence::default(),
             gaps: Gaps::default(),
             gaps_of_strangers: Vec::new(),
@@ -111,7 +111,7 @@ impl<'a> Importer<'a> {
     fn frame(&mut self, link: u16, frame: &Frame<'_>) -> Result<()> {
         self.seen.look(frame, self.clock);
         self.latest = [self.clock.at(frame.time), self.latest[0]];
-        if let Some((number, hop)) = self.passes.earlier(link, frame, self.seen.frames + 1) {
+        if let Some((number, hop)) = self.dedup.earlier(link, frame, self.seen.frames + 1) {
             self.seen.passed_again += 1;
             return self.passing(Place { link, frame: number, hop }, frame);
         }
@@ -145,13 +145,13 @@ impl<'a> Importer<'a> {
         let ends = [segment.source, segment.destination];
         let client_first = if direction == Direction::ToServer { ends } else { [ends[1], ends[0]] };
         let at = self.clock.at(frame.time);
-        self.conversations.seen(connection as u32, direction, client_first, at, &mut self.ledger);
+        self.conversations.seen(connection as u32, direction, client_first, at, &mut self.matcher);
         self.note_gaps();
         self.take_packets()?;
         self.note_gaps();
-        self.conversations.closing(connection as u32, direction, segment.bits, at, &mut self.ledger);
+        self.conversations.closing(connection as u32, direction, segment.bits, at, &mut self.matcher);
         self.push_events()?;
-        let hosts = ends.map(|end| self.people.host(end.address));
+        let hosts = ends.map(|end| self.participants.host(end.address));
         let way = if direction == Direction::ToServer { Way::Up } else { Way::Down };
         let row = self.row(place, frame, way, hosts);
         let Words { sack, mqtt, marks } = &mut self.words;
@@ -163,7 +163,7 @@ impl<'a> Importer<'a> {
             ack_rtt_ns: verdict.ack_rtt.filter(|_| !verdict.ack_rtt_ambiguous).map(|rtt| rtt.as_ns()),
             ..headers::of_segment(segment, sack)
         };
-        Ok(self.book.recorder.packet(&PacketRow::new(&row, &headers))?)
+        Ok(self.output.recorder.packet(&PacketRow::new(&row, &headers))?)
     }
 
     /// A frame that another link has carried before: its headers, and nothing that was counted there.
@@ -171,28 +171,28 @@ impl<'a> Importer<'a> {
         let Some(ip) = headers::ip(frame) else { return self.unaddressed(place, frame) };
         let transport = dissect(frame);
         let Transport::Tcp(segment, _) = transport else { return self.other(place, frame, &ip, &transport) };
-        let hosts = [ip.source, ip.destination].map(|address| self.people.host(address));
+        let hosts = [ip.source, ip.destination].map(|address| self.participants.host(address));
         let to_broker = self.order.broker_ports.contains(&segment.destination.port);
         let row = self.row(place, frame, if to_broker { Way::Up } else { Way::Down }, hosts);
         let headers = headers::of_segment(&segment, &mut self.words.sack);
-        Ok(self.book.recorder.packet(&PacketRow::new(&row, &headers))?)
+        Ok(self.output.recorder.packet(&PacketRow::new(&row, &headers))?)
     }
 
     fn other(&mut self, place: Place, frame: &Frame<'_>, ip: &Ip, transport: &Transport<'_>) -> Result<()> {
-        let hosts = [ip.source, ip.destination].map(|address| self.people.host(address));
+        let hosts = [ip.source, ip.destination].map(|address| self.participants.host(address));
         let row = self.row(place, frame, Way::Up, hosts);
         let headers = match transport {
             Transport::Udp(datagram, _) => headers::of_datagram(datagram, ip),
             _ => Headers { ip_bytes: ip.bytes, protocol: ip.protocol, ..Headers::default() },
         };
-        Ok(self.book.recorder.packet(&PacketRow::new(&row, &headers))?)
+        Ok(self.output.recorder.packet(&PacketRow::new(&row, &headers))?)
     }
 
     /// A frame without IP: between hosts that have no name here.
     fn unaddressed(&mut self, place: Place, frame: &Frame<'_>) -> Result<()> {
-        let nowhere = self.people.nowhere();
+        let nowhere = self.participants.nowhere();
         let row = self.row(place, frame, Way::Up, [nowhere; 2]);
-        Ok(self.book.recorder.packet(&PacketRow::new(&row, &Headers::default()))?)
+        Ok(self.output.recorder.packet(&PacketRow::new(&row, &Headers::default()))?)
     }
 
     /// Everything happens to a captured frame when it is captured, and when its first bit went out nobody knows.
@@ -234,11 +234,11 @@ impl<'a> Importer<'a> {
     }
 
     fn take_rows(&mut self) -> Result<()> {
-        while let Some(row) = self.ledger.poll() {
+        while let Some(row) = self.matcher.poll() {
             match row {
-                Row::Sent(row) => self.book.recorder.sent(&row)?,
-                Row::Acknowledged(row) => self.book.recorder.acknowledged(&row)?,
-                Row::Received(row) => self.book.recorder.received(&row)?,
+                Row::Sent(row) => self.output.recorder.sent(&row)?,
+                Row::Acknowledged(row) => self.output.recorder.acknowledged(&row)?,
+                Row::Received(row) => self.output.recorder.received(&row)?,
             }
         }
         Ok(())
@@ -250,8 +250,14 @@ impl<'a> Importer<'a> {
         let times = [packet.first.time, packet.complete.time].map(|time| self.clock.at(time));
         self.seen.control_packets += 1;
         self.seen.damaged += u64::from(packet.damaged);
-        let client =
-            self.conversations.packet(number, direction, packet, times, &mut self.people, &mut self.ledger);
+        let client = self.conversations.packet(
+            number,
+            direction,
+            packet,
+            times,
+            &mut self.participants,
+            &mut self.matcher,
+        );
         let message = client.and_then(|client| self.message(client, number, direction, packet, times));
         let publish = packet.kind == Kind::Publish;
         let row = ControlPacketRow {
@@ -278,10 +284,10 @@ impl<'a> Importer<'a> {
             complete_ns: (!packet.damaged).then_some(times[1].as_ns()),
             segments: self.streams.carriers(*connection, direction, packet.start..packet.end),
         };
-        Ok(self.book.recorder.control_packet(&row)?)
+        Ok(self.output.recorder.control_packet(&row)?)
     }
 
-    /// Tells the ledger; returns the message of a PUBLISH. A damaged packet is one whose bytes were not all captured:
+    /// Tells the matcher; returns the message of a PUBLISH. A damaged packet is one whose bytes were not all captured:
     /// it went its way all the same.
     fn message(
         &mut self,
@@ -311,9 +317,9 @@ impl<'a> Importer<'a> {
                     complete,
                 };
                 return match direction {
-                    Direction::ToServer => Some(self.ledger.published(&publish)),
+                    Direction::ToServer => Some(self.matcher.published(&publish)),
                     Direction::FromServer => {
-                        let message = self.ledger.delivered(&publish);
+                        let message = self.matcher.delivered(&publish);
                         // It may have been any message that was sent before.
                         if message.is_none() && (packet.damaged || packet.topic.is_none()) {
                             self.gaps.note(Some(client), first, complete);
@@ -323,10 +329,10 @@ impl<'a> Importer<'a> {
                 };
             }
             (Kind::Puback | Kind::Pubcomp, Direction::FromServer) => {
-                self.ledger.acknowledged(client, packet.id?, complete);
+                self.matcher.acknowledged(client, packet.id?, complete);
             }
-            (Kind::Puback | Kind::Pubcomp, Direction::ToServer) => self.ledger.completed(client, packet.id?),
-            (Kind::Pubrel, Direction::FromServer) => self.ledger.released(client, packet.id?, complete),
+            (Kind::Puback | Kind::Pubcomp, Direction::ToServer) => self.matcher.completed(client, packet.id?),
+            (Kind::Pubrel, Direction::FromServer) => self.matcher.released(client, packet.id?, complete),
             _ => {}
         }
         // Who subscribed to what may have been in the bytes that are missing.
@@ -355,10 +361,10 @@ impl<'a> Importer<'a> {
                 self.subscriptions_unknown(from);
             }
             if gap.from > Instant::ZERO {
-                self.ledger.distrust_order(client);
+                self.matcher.distrust_order(client);
             }
         }
-        for client in self.ledger.guessed() {
+        for client in self.matcher.guessed() {
             // Nobody knows whether it shares its subscription with others, nor until when it holds.
             self.gaps.note(Some(client), Instant::ZERO, Instant::from_ns(u64::MAX));
         }
@@ -372,7 +378,7 @@ impl<'a> Importer<'a> {
 
     fn write_gaps(&mut self) -> Result<()> {
         for (client, from, until) in self.gaps.all() {
-            self.book.recorder.gap(&Gap { client, from, until })?;
+            self.output.recorder.gap(&Gap { client, from, until })?;
         }
         Ok(())
     }
@@ -397,7 +403,7 @@ impl<'a> Importer<'a> {
 
     fn push_events(&mut self) -> Result<()> {
         while let Some((event, words)) = self.conversations.poll() {
-            self.book.recorder.event(&event, &words)?;
+            self.output.recorder.event(&event, &words)?;
         }
         Ok(())
     }
@@ -407,14 +413,14 @@ impl<'a> Importer<'a> {
         self.note_gaps();
         self.take_packets()?;
         self.note_gaps();
-        self.ledger.finish();
+        self.matcher.finish();
         self.take_rows()?;
         self.note_dropped(frames.dropped_anywhere());
         let analyser = std::mem::replace(&mut self.analyser, Analyser::new(Settings::default()));
         let analysis = analyser.finish();
         self.note_attempts(&analysis);
         let receivers_known_until_ns = self.note_missing_directions(&analysis);
-        self.conversations.expire(self.latest[0], &mut self.ledger);
+        self.conversations.expire(self.latest[0], &mut self.matcher);
         self.push_events()?;
         self.write_gaps()?;
         let mut outcome = Ok(());
@@ -424,13 +430,13 @@ impl<'a> Importer<'a> {
             // Times and rates are of no worth where some frame has no time.
             let timed = row.metric.ends_with("_s") || row.metric.contains("_s_");
             if outcome.is_ok() && !(untimed && timed) {
-                outcome = self.book.recorder.network_metric(row);
+                outcome = self.output.recorder.network_metric(row);
             }
         });
         outcome?;
         let ports: Vec<String> = self.order.broker_ports.iter().map(u16::to_string).collect();
         let reasons = self.seen.reasons(&analysis, &ports.join(", "));
-        let warnings = self.seen.warnings(&analysis, &self.ledger, frames.files());
+        let warnings = self.seen.warnings(&analysis, &self.matcher, frames.files());
         let broker = self.conversations.broker();
         let facts = Facts {
             length_ns: self.seen.last_ns.max(1),
@@ -440,15 +446,15 @@ impl<'a> Importer<'a> {
             broker_ports: self.broker_ports(&analysis),
             network: format!("as captured on {}", frames.links().join(", ")),
         };
-        let connections = self.conversations.told(self.people.clients());
-        let told = self.seen.told(&analysis, &self.ledger);
+        let connections = self.conversations.told(self.participants.clients());
+        let told = self.seen.told(&analysis, &self.matcher);
         let details = BTreeMap::from([("import".into(), told), ("connections".into(), connections)]);
-        let given_up = self.ledger.subscriptions.given_up();
-        let (topics, receivers) = self.ledger.subscriptions.into_layout();
+        let given_up = self.matcher.subscriptions.given_up();
+        let (topics, receivers) = self.matcher.subscriptions.into_layout();
         let layout = Layout {
-            hosts: self.people.hosts().to_vec(),
+            hosts: self.participants.hosts().to_vec(),
             links: frames.links().to_vec(),
-            clients: self.people.clients().to_vec(),
+            clients: self.participants.clients().to_vec(),
             topics,
             receivers,
             is_untimed: untimed,
@@ -458,7 +464,7 @@ impl<'a> Importer<'a> {
             ..Layout::default()
         };
         let findings = Findings { faults: frames.faults().to_vec(), reasons, warnings };
-        self.book.close(layout, &facts, findings, details, observer)
+        self.output.close(layout, &facts, findings, details, observer)
     }
 
     /// Those that were named, and those on which MQTT was found.
@@ -471,7 +477,7 @@ impl<'a> Importer<'a> {
     /// What one end of a connection sent was not captured: what became of its client's messages is unknown. Answers
     /// since when subscriptions may have passed unseen.
     fn note_missing_directions(&mut self, analysis: &Analysis) -> Option<u64> {
-        let asked = self.ledger.subscriptions.unanswered();
+        let asked = self.matcher.subscriptions.unanswered();
         let unseen = [self.subscriptions_unknown_from, asked].into_iter().flatten().min();
         let mut unknown_from = unseen.map(Instant::as_ns);
         for connection in &analysis.connections {

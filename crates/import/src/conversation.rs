@@ -16,8 +16,8 @@ use mqttlab_units::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::body;
-use super::ledger::Ledger;
-use super::people::{People, written};
+use super::matcher::Matcher;
+use super::participants::{Participants, written};
 
 /// All conversations, by the connection's number.
 #[derive(Default)]
@@ -71,9 +71,9 @@ impl Conversations {
         direction: Direction,
         [client, broker]: [Endpoint; 2],
         at: Instant,
-        ledger: &mut Ledger,
+        matcher: &mut Matcher,
     ) {
-        self.expire(at, ledger);
+        self.expire(at, matcher);
         let ends = Ends { client, broker, opened: at, answered: false, heard: at, lively_since: at };
         let ends = self.ends.entry(connection).or_insert(ends);
         ends.answered |= direction == Direction::FromServer;
@@ -83,11 +83,11 @@ impl Conversations {
         ends.heard = at;
         if at.checked_since(self.swept).is_some_and(|passed| passed >= SILENCE) {
             self.swept = at;
-            self.forget_silent(at, ledger);
+            self.forget_silent(at, matcher);
         }
     }
 
-    fn forget_silent(&mut self, now: Instant, ledger: &mut Ledger) {
+    fn forget_silent(&mut self, now: Instant, matcher: &mut Matcher) {
         let (of, ends) = (&self.of, &self.ends);
         self.unknown.retain(|connection| {
             let (Some(conversation), Some(ends)) = (of.get(connection), ends.get(connection)) else {
@@ -95,8 +95,8 @@ impl Conversations {
             };
             let silent = now.checked_since(ends.heard).is_some_and(|passed| passed >= SILENCE);
             if silent {
-                ledger.forget(conversation.client, None);
-                ledger.subscriptions.forget(conversation.client, LAST, now);
+                matcher.forget(conversation.client, None);
+                matcher.subscriptions.forget(conversation.client, LAST, now);
             }
             !silent
         });
@@ -156,13 +156,13 @@ impl Conversations {
         direction: Direction,
         packet: &Packet,
         times: [Instant; 2],
-        people: &mut People,
-        ledger: &mut Ledger,
+        participants: &mut Participants,
+        matcher: &mut Matcher,
     ) -> Option<u32> {
         let ends = *self.ends.get(&connection)?;
         let id = packet.connect.as_ref().map_or("", |connect| &*connect.client_id);
         let conversation = self.of.entry(connection).or_insert_with(|| Conversation {
-            client: people.client(id, ends.client, ends.broker),
+            client: participants.client(id, ends.client, ends.broker),
             // A client without a name cannot come back to a session.
             keeps: Some(Duration::ZERO),
             goodbye: false,
@@ -177,19 +177,19 @@ impl Conversations {
             self.unknown.insert(connection);
         }
         if direction == Direction::FromServer && packet.kind != Kind::Connack {
-            self.accepted(connection, true, ledger);
+            self.accepted(connection, true, matcher);
         }
         let conversation = self.of.get_mut(&connection)?;
         match (packet.kind, direction) {
-            (Kind::Connect, Direction::ToServer) => self.connect(connection, ends, packet, times[0], ledger),
+            (Kind::Connect, Direction::ToServer) => self.connect(connection, ends, packet, times[0], matcher),
             (Kind::Connack, Direction::FromServer) => {
-                self.connack(connection, ends.opened, packet, times[1], ledger);
+                self.connack(connection, ends.opened, packet, times[1], matcher);
             }
-            (Kind::Subscribe, Direction::ToServer) => self.subscribe(connection, packet, times, ledger),
-            (Kind::Suback, Direction::FromServer) => self.suback(connection, packet, times[1], ledger),
+            (Kind::Subscribe, Direction::ToServer) => self.subscribe(connection, packet, times, matcher),
+            (Kind::Suback, Direction::FromServer) => self.suback(connection, packet, times[1], matcher),
             (Kind::Unsubscribe, Direction::ToServer) => {
                 for filter in body::filters(bytes(packet), packet.level, false) {
-                    ledger.subscriptions.unsubscribe(client, &filter, times[1]);
+                    matcher.subscriptions.unsubscribe(client, &filter, times[1]);
                 }
             }
             (Kind::Disconnect, Direction::ToServer) => {
@@ -197,12 +197,12 @@ impl Conversations {
                 if let Some(expiry_s) = body::session_expiry(bytes(packet), 1) {
                     conversation.keeps = kept(expiry_s);
                 }
-                self.leave(connection, times[1], ledger);
+                self.leave(connection, times[1], matcher);
             }
             (Kind::Disconnect, Direction::FromServer) => {
                 let code = bytes(packet).first().copied().unwrap_or_default();
                 let words = format!("DISCONNECT with code 0x{code:02x} from the broker");
-                self.end(connection, times[1], EventKind::Disconnect, words, ledger);
+                self.end(connection, times[1], EventKind::Disconnect, words, matcher);
             }
             _ => {}
         }
@@ -216,7 +216,7 @@ impl Conversations {
         direction: Direction,
         bits: Bits,
         at: Instant,
-        ledger: &mut Ledger,
+        matcher: &mut Matcher,
     ) {
         if !bits.any(Bits::FIN.and(Bits::RST)) {
             return;
@@ -229,10 +229,10 @@ impl Conversations {
         } else {
             (EventKind::Disconnect, format!("{how} by {who} without a DISCONNECT"))
         };
-        self.end(connection, at, kind, words, ledger);
+        self.end(connection, at, kind, words, matcher);
     }
 
-    fn connect(&mut self, connection: u32, ends: Ends, packet: &Packet, at: Instant, ledger: &mut Ledger) {
+    fn connect(&mut self, connection: u32, ends: Ends, packet: &Packet, at: Instant, matcher: &mut Matcher) {
         let Some(conversation) = self.of.get_mut(&connection) else { return };
         let client = conversation.client;
         let Some(connect) = &packet.connect else { return };
@@ -245,7 +245,7 @@ impl Conversations {
         conversation.asks = true;
         if !ends.answered {
             // Nothing of the broker's is captured, so that no CONNACK will be.
-            self.accepted(connection, true, ledger);
+            self.accepted(connection, true, matcher);
         }
         if self.lost.remove(&client) {
             self.say(ends.opened, EventKind::Reconnect, Some(client), None, String::new());
@@ -259,7 +259,7 @@ impl Conversations {
         opened: Instant,
         packet: &Packet,
         at: Instant,
-        ledger: &mut Ledger,
+        matcher: &mut Matcher,
     ) {
         let Some(conversation) = self.of.get_mut(&connection) else { return };
         let client = conversation.client;
@@ -269,7 +269,7 @@ impl Conversations {
                     conversation.keeps = kept(expiry_s);
                 }
                 let present = body::session_present(bytes(packet));
-                self.accepted(connection, present, ledger);
+                self.accepted(connection, present, matcher);
                 let words = if present { "session present".into() } else { String::new() };
                 self.say(at, EventKind::Connack, Some(client), at.checked_since(opened), words);
             }
@@ -284,7 +284,7 @@ impl Conversations {
 
     /// The broker accepts a CONNECT: the client uses this connection from now on, in its session, `present` at the
     /// broker, or in a new one.
-    fn accepted(&mut self, connection: u32, present: bool, ledger: &mut Ledger) {
+    fn accepted(&mut self, connection: u32, present: bool, matcher: &mut Matcher) {
         let Some(conversation) = self.of.get_mut(&connection).filter(|conversation| conversation.asks) else {
             return;
         };
@@ -296,25 +296,25 @@ impl Conversations {
             return;
         };
         if clean {
-            ledger.forget(client, Some(connection));
+            matcher.forget(client, Some(connection));
         }
         if clean || !present {
             // What it subscribed to since then, before it was answered, is the new session's.
-            self.session_over(client, asked, asked, ledger);
+            self.session_over(client, asked, asked, matcher);
         }
         self.current.insert(client, connection);
     }
 
-    fn subscribe(&mut self, connection: u32, packet: &Packet, times: [Instant; 2], ledger: &mut Ledger) {
+    fn subscribe(&mut self, connection: u32, packet: &Packet, times: [Instant; 2], matcher: &mut Matcher) {
         let Some(conversation) = self.of.get_mut(&connection) else { return };
         let client = conversation.client;
         let filters = body::filters(bytes(packet), packet.level, true);
         let answered = self.ends.get(&connection).is_some_and(|ends| ends.answered);
         for filter in &filters {
-            ledger.subscriptions.ask(client, filter, times[0]);
+            matcher.subscriptions.ask(client, filter, times[0]);
             // Where nothing of the broker's is captured no SUBACK will be.
             if !answered {
-                ledger.subscriptions.grant(client, filter, times[0]);
+                matcher.subscriptions.grant(client, filter, times[0]);
             }
         }
         let words = filters.join(" ");
@@ -324,7 +324,7 @@ impl Conversations {
         self.say(times[0], EventKind::Subscribe, Some(client), None, words);
     }
 
-    fn suback(&mut self, connection: u32, packet: &Packet, at: Instant, ledger: &mut Ledger) {
+    fn suback(&mut self, connection: u32, packet: &Packet, at: Instant, matcher: &mut Matcher) {
         let Some(conversation) = self.of.get_mut(&connection) else { return };
         let client = conversation.client;
         let asked = packet.id.and_then(|id| conversation.subscribing.remove(&id));
@@ -334,9 +334,9 @@ impl Conversations {
         let codes = body::codes(bytes(packet), packet.level).iter().copied().chain(std::iter::repeat(0));
         for (filter, code) in filters.iter().zip(codes) {
             if code < body::REFUSED {
-                ledger.subscriptions.grant(client, filter, at);
+                matcher.subscriptions.grant(client, filter, at);
             } else {
-                ledger.subscriptions.unsubscribe(client, filter, at);
+                matcher.subscriptions.unsubscribe(client, filter, at);
                 refused.push(format!("{filter} with code 0x{code:02x}"));
             }
         }
@@ -346,7 +346,7 @@ impl Conversations {
         }
     }
 
-    fn end(&mut self, connection: u32, at: Instant, kind: EventKind, words: String, ledger: &mut Ledger) {
+    fn end(&mut self, connection: u32, at: Instant, kind: EventKind, words: String, matcher: &mut Matcher) {
         let Some(conversation) = self.of.get_mut(&connection) else { return };
         if conversation.ended.is_some() {
             return;
@@ -359,44 +359,44 @@ impl Conversations {
         }
         let is_over = conversation.keeps == Some(Duration::ZERO);
         if is_over && self.current.get(&client) == Some(&connection) {
-            ledger.forget(client, None);
+            matcher.forget(client, None);
         }
         self.say(at, kind, Some(client), None, words);
-        self.leave(connection, at, ledger);
+        self.leave(connection, at, matcher);
     }
 
     /// A connection is over: its session ends now, later, or never. Another connection of the client may have taken it
     /// over.
-    fn leave(&mut self, connection: u32, at: Instant, ledger: &mut Ledger) {
-        ledger.part(connection);
+    fn leave(&mut self, connection: u32, at: Instant, matcher: &mut Matcher) {
+        matcher.part(connection);
         let Some(conversation) = self.of.get(&connection) else { return };
         let (client, keeps) = (conversation.client, conversation.keeps);
         if self.current.get(&client) != Some(&connection) {
             return;
         }
         match keeps {
-            Some(Duration::ZERO) => self.session_over(client, LAST, at, ledger),
+            Some(Duration::ZERO) => self.session_over(client, LAST, at, matcher),
             Some(keeps) => self.expiring.entry(at + keeps).or_default().push(connection),
             None => {}
         }
     }
 
     /// Sessions that nobody came back to in time are over.
-    pub fn expire(&mut self, now: Instant, ledger: &mut Ledger) {
+    pub fn expire(&mut self, now: Instant, matcher: &mut Matcher) {
         while let Some(entry) = self.expiring.first_entry().filter(|entry| *entry.key() <= now) {
             let (at, connections) = entry.remove_entry();
             for connection in connections {
                 let Some(client) = self.client(connection) else { continue };
                 if self.current.get(&client) == Some(&connection) {
-                    self.session_over(client, LAST, at, ledger);
+                    self.session_over(client, LAST, at, matcher);
                 }
             }
         }
     }
 
     /// A client's session is over, with the subscriptions that it asked for before a time.
-    fn session_over(&mut self, client: u32, before: Instant, at: Instant, ledger: &mut Ledger) {
-        if ledger.subscriptions.forget(client, before, at) {
+    fn session_over(&mut self, client: u32, before: Instant, at: Instant, matcher: &mut Matcher) {
+        if matcher.subscriptions.forget(client, before, at) {
             self.say(at, EventKind::SessionEnd, Some(client), None, String::new());
         }
     }

@@ -18,23 +18,24 @@ use super::error::{Error, Result};
 use super::options::Order;
 use super::progress::{Observer, Watch};
 use super::source::{Meter, open};
-use super::story::{Offer, Receipt, Story};
+use super::timeline::{Offer, Receipt, Timeline};
 use super::times::{self, Unit};
 
 /// Imports tables.
 pub fn import(order: &Order, observer: &mut dyn Observer) -> Result<Ending> {
     let meter = Meter::of(&order.files);
     let mut watch = Watch::new(meter.clone(), observer);
-    let mut story = Story::default();
+    let mut timeline = Timeline::default();
     for file in &order.files {
         let text = open(file, &meter)?;
-        let mut table = Table { file, story: &mut story, known: HashMap::new(), topics: HashMap::new() };
+        let mut table =
+            Table { file, timeline: &mut timeline, known: HashMap::new(), topics: HashMap::new() };
         table.read(text, order.utc_offset_s, &mut watch)?;
     }
-    if story.offers.is_empty() {
+    if timeline.offers.is_empty() {
         return Err(Error::in_file(&order.files[0], "there is no message in the table"));
     }
-    story.write(order, observer)
+    timeline.write(order, observer)
 }
 
 /// What a table may have, and what it means. Times are seconds or ISO 8601, or numbers in the unit that the column's
@@ -80,10 +81,10 @@ struct Line {
     received: Option<Instant>,
 }
 
-/// A table on its way into the story.
+/// A table on its way into the timeline.
 struct Table<'a> {
     file: &'a Path,
-    story: &'a mut Story,
+    timeline: &'a mut Timeline,
     /// Offers by publisher and message.
     known: HashMap<(u32, String), usize>,
     topics: HashMap<String, Arc<str>>,
@@ -115,32 +116,32 @@ impl Table<'_> {
             // Without its end nobody knows whether a field is whole, nor whether more were to come.
             if !ended && columns.may_be_cut(&fields, utc_offset_s, shortest) {
                 let label = self.file.file_name().unwrap_or(self.file.as_os_str()).to_string_lossy();
-                self.story.findings.faults.push(format!("{label} ends in the middle of line {number}"));
+                self.timeline.findings.faults.push(format!("{label} ends in the middle of line {number}"));
                 break;
             }
             let last = fields.last().map_or(0, |field| field.trim().len());
             shortest = Some(last).filter(|&last| last > 0).into_iter().chain(shortest).min();
             let line = columns.line(&fields, utc_offset_s).map_err(wrong)?;
             self.tell(line).map_err(wrong)?;
-            watch.look(self.story.receipts.len() as u64);
+            watch.look(self.timeline.receipts.len() as u64);
         }
         columns.map(|_| ()).ok_or_else(|| Error::in_file(self.file, "is empty"))
     }
 
-    /// Adds a line to the story.
+    /// Adds a line to the timeline.
     fn tell(&mut self, line: Line) -> std::result::Result<(), String> {
-        let people = &mut self.story.people;
-        let publisher = people.logged(&line.publisher, "");
-        let subscriber = line.subscriber.as_deref().map(|name| people.logged(name, ""));
+        let participants = &mut self.timeline.participants;
+        let publisher = participants.logged(&line.publisher, "");
+        let subscriber = line.subscriber.as_deref().map(|name| participants.logged(name, ""));
         let offer = self.offer(publisher, &line)?;
         let Some(subscriber) = subscriber else { return Ok(()) };
-        let receivers = &mut self.story.offers[offer].receivers;
+        let receivers = &mut self.timeline.offers[offer].receivers;
         if !receivers.contains(&subscriber) {
             receivers.push(subscriber);
         }
         if let Some(received) = line.received {
             let (qos, payload_bytes) = (line.qos, line.payload_bytes);
-            self.story.receipts.push(Receipt {
+            self.timeline.receipts.push(Receipt {
                 offer: Some(offer),
                 subscriber,
                 qos,
@@ -153,7 +154,7 @@ impl Table<'_> {
 
     /// The offer of a line: that of an earlier one with the same message, or a new one.
     fn offer(&mut self, publisher: u32, line: &Line) -> std::result::Result<usize, String> {
-        let next = self.story.offers.len();
+        let next = self.timeline.offers.len();
         if let Some(message) = &line.message {
             match self.known.entry((publisher, message.clone())) {
                 Entry::Occupied(known) => return Ok(*known.get()),
@@ -163,7 +164,7 @@ impl Table<'_> {
         let intended =
             line.intended.or(line.sent).ok_or("has neither a time of sending nor an intended one")?;
         let topic = self.topics.entry(line.topic.clone()).or_insert_with(|| line.topic.as_str().into());
-        self.story.offers.push(Offer {
+        self.timeline.offers.push(Offer {
             publisher,
             topic: Arc::clone(topic),
             qos: line.qos,
@@ -296,16 +297,16 @@ mod tests {
         fn on_warning(&mut self, _: &str) {}
     }
 
-    fn story(text: &str) -> std::result::Result<Story, String> {
-        let mut story = Story::default();
+    fn timeline(text: &str) -> std::result::Result<Timeline, String> {
+        let mut timeline = Timeline::default();
         let mut table = Table {
             file: Path::new("x.csv"),
-            story: &mut story,
+            timeline: &mut timeline,
             known: HashMap::new(),
             topics: HashMap::new(),
         };
         let read = table.read(text.as_bytes(), 0, &mut Watch::new(Meter::of(&[]), &mut Nobody));
-        read.map(|()| story).map_err(|error| match error {
+        read.map(|()| timeline).map_err(|error| match error {
             Error::Evidence(problem) => problem,
             Error::Recording(error) => error.to_string(),
         })
@@ -313,33 +314,34 @@ mod tests {
 
     #[test]
     fn a_message_with_two_receivers_is_one_message() {
-        let story = story(
+        let timeline = timeline(
             "message,publisher,subscriber,topic,qos,payload_bytes,sent_ns,received_ns\n\
              7,a,x,\"t,1\",2,16,1000,3000\n7,a,y,\"t,1\",2,16,1000,\n8,a,x,\"t,1\",0,16,2000,2500\n",
         );
-        let story = story.unwrap();
-        assert_eq!((story.offers.len(), story.receipts.len()), (2, 2));
-        assert_eq!((&*story.offers[0].topic, &story.offers[0].receivers), ("t,1", &vec![1, 2]));
+        let timeline = timeline.unwrap();
+        assert_eq!((timeline.offers.len(), timeline.receipts.len()), (2, 2));
+        assert_eq!((&*timeline.offers[0].topic, &timeline.offers[0].receivers), ("t,1", &vec![1, 2]));
     }
 
     #[test]
     fn a_last_line_that_was_being_written_is_left_out_and_said() {
         let head = "message,sent,received\n1,1.250,2.500\n";
         for cut in ["2,2.250,", "2,2.25", "2,2.250,3.5", "2"] {
-            let story = story(&format!("{head}{cut}")).unwrap();
-            assert_eq!(story.offers.len(), 1, "{cut}");
-            assert_eq!(story.findings.faults, ["x.csv ends in the middle of line 3"], "{cut}");
+            let timeline = timeline(&format!("{head}{cut}")).unwrap();
+            assert_eq!(timeline.offers.len(), 1, "{cut}");
+            assert_eq!(timeline.findings.faults, ["x.csv ends in the middle of line 3"], "{cut}");
         }
-        let whole = story(&format!("{head}2,2.250,3.500")).unwrap();
+        let whole = timeline(&format!("{head}2,2.250,3.500")).unwrap();
         assert_eq!((whole.offers.len(), whole.findings.faults.len()), (2, 0));
     }
 
     #[test]
     fn times_may_be_seconds_or_dates_and_a_message_may_stay_unsent() {
-        let story =
-            story("intended,sent,received\n1.5,1.75,2\n2,,\n2018-05-29T23:20:20.5Z,2018-05-29 23:20:21,\n");
-        let story = story.unwrap();
-        let times: Vec<(u64, Option<u64>)> = story
+        let timeline = timeline(
+            "intended,sent,received\n1.5,1.75,2\n2,,\n2018-05-29T23:20:20.5Z,2018-05-29 23:20:21,\n",
+        );
+        let timeline = timeline.unwrap();
+        let times: Vec<(u64, Option<u64>)> = timeline
             .offers
             .iter()
             .map(|offer| (offer.intended.as_ns() / 1_000_000, offer.sent.map(|at| at.as_ns() / 1_000_000)))
@@ -366,7 +368,7 @@ mod tests {
             ("qos,sent,received\n3,1,2\n", "line 2: qos is `3`, but must be a whole number up to 2"),
             ("sent,received\n1,2\nsoon,2\n", "line 3: sent is `soon`, but must be"),
         ] {
-            let said = story(text).map(|_| ()).unwrap_err();
+            let said = timeline(text).map(|_| ()).unwrap_err();
             assert!(said.starts_with(&format!("x.csv: {problem}")), "{text:?}: {said}");
         }
     }

@@ -7,7 +7,7 @@ use mqttlab_units::Instant;
 use serde_json::{Value, json};
 
 use super::clock::Clock;
-use super::ledger::Ledger;
+use super::matcher::Matcher;
 
 /// What the evidence is like.
 #[derive(Default)]
@@ -178,7 +178,7 @@ impl Evidence {
     }
 
     /// What to know besides.
-    pub fn warnings(&self, analysis: &Analysis, ledger: &Ledger, files: usize) -> Vec<String> {
+    pub fn warnings(&self, analysis: &Analysis, matcher: &Matcher, files: usize) -> Vec<String> {
         let mut warnings = Vec::new();
         let mut warn = |count: u64, words: &str| {
             if count > 0 {
@@ -215,7 +215,7 @@ impl Evidence {
                     .into(),
             );
         }
-        let traced = ledger.traced();
+        let traced = matcher.traced();
         let mut warn = |count: u64, words: &str| {
             if count > 0 {
                 warnings.push(words.replace("{}", &count.to_string()));
@@ -234,8 +234,8 @@ impl Evidence {
     }
 
     /// The numbers behind it, for `run.json`.
-    pub fn told(&self, analysis: &Analysis, ledger: &Ledger) -> Value {
-        let traced = ledger.traced();
+    pub fn told(&self, analysis: &Analysis, matcher: &Matcher) -> Value {
+        let traced = matcher.traced();
         let others: Vec<Value> = analysis
             .others
             .iter()

@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 use mqttlab_recording::identity::Identity;
 use mqttlab_units::Instant;
 
-use super::ledger::{Message, Publish};
+use super::matcher::{Message, Publish};
 
 /// Publishers by the numbers of their run.
 #[derive(Default)]

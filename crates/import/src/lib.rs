@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   pcapng, pcap ──► source ──► capture ──┬──► packets, control packets, network metrics
-//!                                         └──► ledger ──► messages: what was published beside what was delivered
+//!                                         └──► matcher ──► messages: what was published beside what was delivered
 //!   log ──► log ──┐
 //!   csv ──► csv ──┴──► messages
 //! ```
@@ -13,27 +13,27 @@
 //! What it does not model: clocks that differ between files, decryption, MQTT over WebSocket.
 
 mod body;
-mod book;
 mod capture;
 mod clock;
 mod conversation;
 mod csv;
+mod dedup;
 mod error;
 mod evidence;
 mod gaps;
 mod headers;
 mod identities;
-mod ledger;
 mod log;
+mod matcher;
 mod options;
-mod passes;
-mod people;
+mod output;
+mod participants;
 mod plan;
 mod progress;
 mod source;
-mod story;
 mod streams;
 mod subscriptions;
+mod timeline;
 mod times;
 mod waiting;
 

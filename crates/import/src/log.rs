@@ -20,22 +20,22 @@ use super::error::{Error, Result};
 use super::options::Order;
 use super::progress::{Observer, Watch};
 use super::source::{Meter, labels, open};
-use super::story::{Offer, Receipt, Story};
+use super::timeline::{Offer, Receipt, Timeline};
 
 /// Imports logs.
 pub fn import(order: &Order, observer: &mut dyn Observer) -> Result<Ending> {
     let meter = Meter::of(&order.files);
     let mut watch = Watch::new(meter.clone(), observer);
-    let mut story = Story::default();
+    let mut timeline = Timeline::default();
     let mut logs = Vec::new();
     for (file, label) in order.files.iter().zip(labels(&order.files)) {
         let mut text = Vec::new();
         open(file, &meter)?.read_to_end(&mut text).map_err(|error| Error::in_file(file, error))?;
-        let events = read(&text, order.utc_offset_s, &label, &mut story.findings.faults)
+        let events = read(&text, order.utc_offset_s, &label, &mut timeline.findings.faults)
             .map_err(|problem| Error::in_file(file, problem))?;
         watch.look(events.len() as u64);
         if events.is_empty() {
-            story
+            timeline
                 .findings
                 .warnings
                 .push(format!("{label} is empty: that client neither sent nor received, or did not log."));
@@ -48,12 +48,12 @@ pub fn import(order: &Order, observer: &mut dyn Observer) -> Result<Ending> {
     let (relays, senders): (Vec<_>, Vec<_>) = logs.into_iter().partition(|(_, events)| is_relay(events));
     let mut sent = Sendings::default();
     for (label, events) in &senders {
-        story.sender(label, events, &mut sent);
+        timeline.sender(label, events, &mut sent);
     }
     for (label, events) in &relays {
-        story.relay(label, events, &sent);
+        timeline.relay(label, events, &sent);
     }
-    story.write(order, observer)
+    timeline.write(order, observer)
 }
 
 /// The events of a log. A last line that was being written when the log ended is left out.
@@ -84,7 +84,7 @@ fn is_relay(events: &[Event]) -> bool {
     events.first().is_some_and(|event| event.action == Action::Received)
 }
 
-/// What was sent, by identifier: topic, time, and which of the story's offers it is.
+/// What was sent, by identifier: topic, time, and which of the timeline's offers it is.
 #[derive(Default)]
 struct Sendings {
     by_id: HashMap<u64, Vec<(Arc<str>, Instant, usize)>>,
@@ -99,9 +99,9 @@ impl Sendings {
     }
 }
 
-impl Story {
+impl Timeline {
     fn sender(&mut self, label: &str, events: &[Event], sent: &mut Sendings) {
-        let client = self.people.logged(label, "senders");
+        let client = self.participants.logged(label, "senders");
         let mine = self.offers.len();
         let (mut in_run, mut given_up) = (HashSet::new(), HashSet::new());
         for event in events {
@@ -131,7 +131,7 @@ impl Story {
     }
 
     fn relay(&mut self, label: &str, events: &[Event], sent: &Sendings) {
-        let client = self.people.logged(label, "relays");
+        let client = self.participants.logged(label, "relays");
         let mut topics = HashSet::new();
         let mut strangers = 0;
         for event in events.iter().filter(|event| event.action == Action::Received) {
@@ -197,8 +197,8 @@ mod tests {
     }
 
     /// The offers that receipts belong to, by subscriber.
-    fn traced(story: &Story) -> Vec<(u32, Option<usize>)> {
-        story.receipts.iter().map(|receipt| (receipt.subscriber, receipt.offer)).collect()
+    fn traced(timeline: &Timeline) -> Vec<(u32, Option<usize>)> {
+        timeline.receipts.iter().map(|receipt| (receipt.subscriber, receipt.offer)).collect()
     }
 
     #[test]
@@ -207,12 +207,12 @@ mod tests {
         let relay =
             events(&[("02", "received", "t", 0), ("03", "sent", "t_2", 0), ("06", "received", "t", 9)]);
         assert!(is_relay(&relay) && !is_relay(&sender));
-        let (mut story, mut sent) = (Story::default(), Sendings::default());
-        story.sender("a", &sender, &mut sent);
-        story.relay("b", &relay, &sent);
-        assert_eq!(traced(&story), [(0, Some(0)), (1, Some(0)), (1, None)]);
-        assert_eq!(story.offers[1].receivers, [0, 1]);
-        assert!(story.findings.reasons[0].contains("1 of its receipts"));
+        let (mut timeline, mut sent) = (Timeline::default(), Sendings::default());
+        timeline.sender("a", &sender, &mut sent);
+        timeline.relay("b", &relay, &sent);
+        assert_eq!(traced(&timeline), [(0, Some(0)), (1, Some(0)), (1, None)]);
+        assert_eq!(timeline.offers[1].receivers, [0, 1]);
+        assert!(timeline.findings.reasons[0].contains("1 of its receipts"));
     }
 
     #[test]
@@ -225,9 +225,9 @@ mod tests {
             ("05", "fail", "t", 1),
             ("06", "fail", "t", 0),
         ]);
-        let (mut story, mut sent) = (Story::default(), Sendings::default());
-        story.sender("a", &sender, &mut sent);
-        let sent: Vec<bool> = story.offers.iter().map(|offer| offer.sent.is_some()).collect();
+        let (mut timeline, mut sent) = (Timeline::default(), Sendings::default());
+        timeline.sender("a", &sender, &mut sent);
+        let sent: Vec<bool> = timeline.offers.iter().map(|offer| offer.sent.is_some()).collect();
         assert_eq!(sent, [true, false, true, false]);
     }
 

@@ -10,7 +10,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use mqttlab_recording::Identified;
 use mqttlab_units::Instant;
 
-use super::ledger::{Message, Publish};
+use super::matcher::{Message, Publish};
 
 /// Messages that may still be delivered.
 #[derive(Default)]

@@ -81,7 +81,7 @@ pub struct Traced {
 }
 
 /// Everything that is known about the messages under way.
-pub struct Ledger {
+pub struct Matcher {
     /// Who subscribes to what.
     pub subscriptions: Subscriptions,
     identities: Identities,
@@ -143,10 +143,10 @@ struct Untraced {
     since: Instant,
 }
 
-impl Ledger {
-    /// A ledger without messages. At QoS 2 a message counts as delivered at its PUBREL, or already at its PUBLISH.
-    pub fn new(deliver_on_release: bool) -> Ledger {
-        Ledger {
+impl Matcher {
+    /// A matcher without messages. At QoS 2 a message counts as delivered at its PUBREL, or already at its PUBLISH.
+    pub fn new(deliver_on_release: bool) -> Matcher {
+        Matcher {
             subscriptions: Subscriptions::default(),
             identities: Identities::default(),
             waiting: Waiting::default(),
@@ -483,9 +483,9 @@ mod tests {
         Publish { client, qos, id, first: at, complete: at, ..Publish::example() }
     }
 
-    /// What the ledger says, in words.
-    fn said(ledger: &mut Ledger) -> Vec<String> {
-        std::iter::from_fn(|| ledger.poll())
+    /// What the matcher says, in words.
+    fn said(matcher: &mut Matcher) -> Vec<String> {
+        std::iter::from_fn(|| matcher.poll())
             .map(|row| match row {
                 Row::Sent(row) => format!("{}.{} sent at {}", row.publisher, row.sequence, row.sent.as_ns()),
                 Row::Acknowledged(row) => {
@@ -502,26 +502,26 @@ mod tests {
 
     #[test]
     fn a_message_at_qos_1_is_sent_delivered_and_acknowledged_once() {
-        let mut ledger = Ledger::new(true);
-        ledger.published(&publish(0, 1, 10));
-        ledger.delivered(&publish(5, 1, 20));
-        ledger.published(&Publish { dup: true, ..publish(0, 1, 30) });
-        ledger.acknowledged(0, 7, at(40));
-        ledger.acknowledged(0, 7, at(50));
-        assert_eq!(said(&mut ledger), ["0.0 sent at 10", "0.0 to 5 at 20", "0.0 acknowledged at 40"]);
+        let mut matcher = Matcher::new(true);
+        matcher.published(&publish(0, 1, 10));
+        matcher.delivered(&publish(5, 1, 20));
+        matcher.published(&Publish { dup: true, ..publish(0, 1, 30) });
+        matcher.acknowledged(0, 7, at(40));
+        matcher.acknowledged(0, 7, at(50));
+        assert_eq!(said(&mut matcher), ["0.0 sent at 10", "0.0 to 5 at 20", "0.0 acknowledged at 40"]);
     }
 
     #[test]
     fn at_qos_2_a_message_is_delivered_when_it_is_released_and_its_repetition_is_not() {
-        let mut ledger = Ledger::new(true);
-        ledger.published(&publish(0, 2, 10));
-        ledger.delivered(&publish(5, 2, 20));
-        ledger.delivered(&Publish { dup: true, ..publish(5, 2, 25) });
-        ledger.released(5, 7, at(30));
-        ledger.released(5, 7, at(35));
-        ledger.completed(5, 7);
-        assert_eq!(said(&mut ledger), ["0.0 sent at 10", "0.0 to 5 at 30"]);
-        let mut early = Ledger::new(false);
+        let mut matcher = Matcher::new(true);
+        matcher.published(&publish(0, 2, 10));
+        matcher.delivered(&publish(5, 2, 20));
+        matcher.delivered(&Publish { dup: true, ..publish(5, 2, 25) });
+        matcher.released(5, 7, at(30));
+        matcher.released(5, 7, at(35));
+        matcher.completed(5, 7);
+        assert_eq!(said(&mut matcher), ["0.0 sent at 10", "0.0 to 5 at 30"]);
+        let mut early = Matcher::new(false);
         early.published(&publish(0, 2, 10));
         early.delivered(&publish(5, 2, 20));
         early.released(5, 7, at(30));
@@ -530,31 +530,31 @@ mod tests {
 
     #[test]
     fn a_repetition_at_qos_1_is_delivered_again() {
-        let mut ledger = Ledger::new(true);
-        ledger.published(&publish(0, 0, 10));
-        ledger.delivered(&publish(5, 1, 20));
-        ledger.delivered(&Publish { dup: true, ..publish(5, 1, 25) });
-        assert_eq!(said(&mut ledger)[1..], ["0.0 to 5 at 20", "0.0 to 5 at 25"]);
+        let mut matcher = Matcher::new(true);
+        matcher.published(&publish(0, 0, 10));
+        matcher.delivered(&publish(5, 1, 20));
+        matcher.delivered(&Publish { dup: true, ..publish(5, 1, 25) });
+        assert_eq!(said(&mut matcher)[1..], ["0.0 to 5 at 20", "0.0 to 5 at 25"]);
     }
 
     #[test]
     fn what_nobody_published_is_foreign() {
-        let mut ledger = Ledger::new(true);
-        assert_eq!(ledger.delivered(&publish(5, 0, 20)), None);
-        assert_eq!(said(&mut ledger), [""; 0], "it may be published behind a hole");
-        ledger.finish();
-        assert_eq!((said(&mut ledger), ledger.traced().foreign), (vec!["?.0 to 5 at 20".into()], 1));
+        let mut matcher = Matcher::new(true);
+        assert_eq!(matcher.delivered(&publish(5, 0, 20)), None);
+        assert_eq!(said(&mut matcher), [""; 0], "it may be published behind a hole");
+        matcher.finish();
+        assert_eq!((said(&mut matcher), matcher.traced().foreign), (vec!["?.0 to 5 at 20".into()], 1));
     }
 
     #[test]
     fn a_delivery_waits_for_a_message_that_is_known_late_and_keeps_its_place() {
-        let mut ledger = Ledger::new(true);
-        ledger.delivered(&publish(5, 0, 20));
-        ledger.delivered(&Publish { head: b"y", ..publish(5, 0, 21) });
-        ledger.published(&Publish { head: b"y", ..publish(0, 0, 19) });
-        ledger.published(&publish(0, 0, 10));
-        ledger.finish();
-        let said = said(&mut ledger);
+        let mut matcher = Matcher::new(true);
+        matcher.delivered(&publish(5, 0, 20));
+        matcher.delivered(&Publish { head: b"y", ..publish(5, 0, 21) });
+        matcher.published(&Publish { head: b"y", ..publish(0, 0, 19) });
+        matcher.published(&publish(0, 0, 10));
+        matcher.finish();
+        let said = said(&mut matcher);
         assert_eq!(said, ["0.1 to 5 at 20", "0.0 to 5 at 21", "0.0 sent at 19", "0.1 sent at 10"]);
     }
 
@@ -564,25 +564,25 @@ mod tests {
         Identity { publisher: 3, sequence: 8, intended: Some(Instant::ZERO) }.write(&mut head);
         let copied =
             |client, at_ns| Publish { head: &*Box::leak(Box::new(head)), ..publish(client, 1, at_ns) };
-        let mut ledger = Ledger::new(true);
-        ledger.published(&copied(0, 10));
-        ledger.delivered(&copied(1, 20));
-        ledger.published(&copied(1, 30));
-        ledger.acknowledged(1, 7, at(35));
-        ledger.delivered(&copied(2, 40));
-        assert_eq!(said(&mut ledger), ["0.8 sent at 10", "0.8 to 1 at 20", "0.8 to 2 at 40"]);
+        let mut matcher = Matcher::new(true);
+        matcher.published(&copied(0, 10));
+        matcher.delivered(&copied(1, 20));
+        matcher.published(&copied(1, 30));
+        matcher.acknowledged(1, 7, at(35));
+        matcher.delivered(&copied(2, 40));
+        assert_eq!(said(&mut matcher), ["0.8 sent at 10", "0.8 to 1 at 20", "0.8 to 2 at 40"]);
     }
 
     #[test]
     fn a_receiver_whose_subscribe_was_not_captured_is_expected_from_its_first_message_on() {
-        let mut ledger = Ledger::new(true);
-        ledger.published(&publish(0, 0, 10));
-        ledger.delivered(&publish(5, 0, 20));
-        ledger.published(&publish(0, 0, 30));
-        let topics: Vec<u32> = std::iter::from_fn(|| ledger.poll())
+        let mut matcher = Matcher::new(true);
+        matcher.published(&publish(0, 0, 10));
+        matcher.delivered(&publish(5, 0, 20));
+        matcher.published(&publish(0, 0, 30));
+        let topics: Vec<u32> = std::iter::from_fn(|| matcher.poll())
             .filter_map(|row| if let Row::Sent(row) = row { Some(row.topic) } else { None })
             .collect();
-        let (topics_of, receivers) = std::mem::take(&mut ledger.subscriptions).into_layout();
+        let (topics_of, receivers) = std::mem::take(&mut matcher.subscriptions).into_layout();
         let sets: Vec<&[u32]> =
             topics.iter().map(|&topic| &*receivers[topics_of[topic as usize].receivers as usize]).collect();
         assert_eq!(sets, [&[][..], &[5]]);

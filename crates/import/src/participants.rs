@@ -10,7 +10,7 @@ use mqttlab_recording::Client;
 
 /// Hosts and clients in the order of their first appearance.
 #[derive(Default)]
-pub struct People {
+pub struct Participants {
     hosts: Vec<String>,
     host_of: HashMap<IpAddr, u16>,
     clients: Vec<Client>,
@@ -19,7 +19,7 @@ pub struct People {
     names: HashSet<String>,
 }
 
-impl People {
+impl Participants {
     /// The number of the host with an address.
     pub fn host(&mut self, address: IpAddr) -> u16 {
         let hosts = &mut self.hosts;
@@ -129,17 +129,17 @@ mod tests {
 
     #[test]
     fn a_client_that_connects_again_is_the_same_and_one_without_a_name_is_its_address() {
-        let mut people = People::default();
+        let mut participants = Participants::default();
         let broker = end(1, 1883);
-        let first = people.client("sensor-7", end(2, 40_000), broker);
-        assert_eq!(people.client("sensor-7", end(3, 50_000), broker), first);
-        let nameless = people.client("", end(2, 40_001), broker);
-        assert_ne!(people.client("", end(2, 40_002), broker), nameless);
-        let elsewhere = people.client("sensor-7", end(2, 40_003), end(9, 1883));
-        let names: Vec<&str> = people.clients().iter().map(|client| client.name.as_str()).collect();
+        let first = participants.client("sensor-7", end(2, 40_000), broker);
+        assert_eq!(participants.client("sensor-7", end(3, 50_000), broker), first);
+        let nameless = participants.client("", end(2, 40_001), broker);
+        assert_ne!(participants.client("", end(2, 40_002), broker), nameless);
+        let elsewhere = participants.client("sensor-7", end(2, 40_003), end(9, 1883));
+        let names: Vec<&str> = participants.clients().iter().map(|client| client.name.as_str()).collect();
         assert_eq!(names, ["sensor-7", "10.0.0.2:40001", "10.0.0.2:40002", "sensor-7 at 10.0.0.9:1883"]);
-        assert_eq!(people.clients()[elsewhere as usize].group, "sensor");
-        assert_eq!(people.hosts(), ["10.0.0.2"]);
+        assert_eq!(participants.clients()[elsewhere as usize].group, "sensor");
+        assert_eq!(participants.hosts(), ["10.0.0.2"]);
     }
 
     #[test]

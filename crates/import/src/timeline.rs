@@ -7,20 +7,20 @@ use mqttlab_recording::{Ending, Identified, Layout, Received, Sent, Unsent};
 use mqttlab_units::Instant;
 use serde_json::json;
 
-use super::book::{Book, Findings};
 use super::clock::Clock;
 use super::error::Result;
 use super::options::Order;
-use super::people::People;
+use super::output::{Findings, Output};
+use super::participants::Participants;
 use super::plan::Facts;
 use super::progress::Observer;
 use super::subscriptions::Subscriptions;
 
 /// Everything that the evidence tells. Times are since 1970, or since whatever the evidence counts from.
 #[derive(Default)]
-pub struct Story {
+pub struct Timeline {
     /// Who takes part.
-    pub people: People,
+    pub participants: Participants,
     /// Messages, in any order.
     pub offers: Vec<Offer>,
     /// Deliveries, in any order.
@@ -61,24 +61,24 @@ pub struct Receipt {
     pub received: Instant,
 }
 
-impl Story {
+impl Timeline {
     /// Writes it down.
     pub fn write(mut self, order: &Order, observer: &mut dyn Observer) -> Result<Ending> {
         let (start, end) = self.span();
         self.warn_of_clocks();
         let clock = Clock::starting(start);
-        let mut book = Book::open(order, clock)?;
+        let mut output = Output::open(order, clock)?;
         let sequences = self.sequences();
         let mut subscriptions = Subscriptions::default();
         for (offer, &sequence) in self.offers.iter_mut().zip(&sequences) {
             let topic = subscriptions.topic_for(&offer.topic, std::mem::take(&mut offer.receivers));
-            write_offer(&mut book, offer, sequence, topic, clock)?;
+            write_offer(&mut output, offer, sequence, topic, clock)?;
         }
         // Who came first decides what is out of order.
         self.receipts.sort_by_key(|receipt| receipt.received);
         for receipt in &self.receipts {
             let offer = receipt.offer.map(|offer| (self.offers[offer].publisher, sequences[offer]));
-            book.recorder.received(&Received {
+            output.recorder.received(&Received {
                 subscriber: receipt.subscriber,
                 publisher: offer.map(|(publisher, _)| publisher),
                 sequence: offer.map_or(0, |(_, sequence)| sequence),
@@ -100,9 +100,9 @@ impl Story {
         let told = json!({"messages": self.offers.len(), "deliveries": self.receipts.len()});
         let details = BTreeMap::from([("import".into(), told)]);
         let (topics, receivers) = subscriptions.into_layout();
-        let (hosts, clients) = (self.people.hosts().to_vec(), self.people.clients().to_vec());
+        let (hosts, clients) = (self.participants.hosts().to_vec(), self.participants.clients().to_vec());
         let layout = Layout { hosts, clients, topics, receivers, ..Layout::default() };
-        book.close(layout, &facts, self.findings, details, observer)
+        output.close(layout, &facts, self.findings, details, observer)
     }
 
     /// No message arrives before it is sent, unless two clocks say so.
@@ -141,11 +141,17 @@ impl Story {
     }
 }
 
-fn write_offer(book: &mut Book<'_>, offer: &Offer, sequence: u32, topic: u32, clock: Clock) -> Result<()> {
+fn write_offer(
+    output: &mut Output<'_>,
+    offer: &Offer,
+    sequence: u32,
+    topic: u32,
+    clock: Clock,
+) -> Result<()> {
     let Offer { publisher, qos, payload_bytes, .. } = *offer;
     let intended = clock.at(offer.intended);
     match offer.sent {
-        Some(sent) => book.recorder.sent(&Sent {
+        Some(sent) => output.recorder.sent(&Sent {
             publisher,
             sequence,
             topic,
@@ -157,7 +163,7 @@ fn write_offer(book: &mut Book<'_>, offer: &Offer, sequence: u32, topic: u32, cl
             written: None,
         })?,
         None => {
-            book.recorder.unsent(&Unsent { publisher, sequence, topic, qos, payload_bytes, intended })?;
+            output.recorder.unsent(&Unsent { publisher, sequence, topic, qos, payload_bytes, intended })?;
         }
     }
     Ok(())

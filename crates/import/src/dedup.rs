@@ -11,14 +11,14 @@ use mqttlab_units::{Duration, Instant};
 
 /// Recognises frames that another link has carried.
 #[derive(Default)]
-pub struct Passes {
-    seen: HashMap<u64, Pass>,
+pub struct Dedup {
+    seen: HashMap<u64, Original>,
     order: VecDeque<u64>,
 }
 
 /// A frame on its way.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Pass {
+struct Original {
     frame: u64,
     places: Vec<Place>,
     last: Instant,
@@ -28,7 +28,7 @@ struct Pass {
 /// last three are those of captures that hold a frame several times.
 type Place = (u16, u32, u8, u8);
 
-impl Passes {
+impl Dedup {
     /// The frame's number and how often it was seen before, when it was elsewhere. Otherwise it gets the number `next`,
     /// and is remembered. Equal bytes where they were seen before are another frame: a repetition.
     pub fn earlier(&mut self, link: u16, frame: &Frame<'_>, next: u64) -> Option<(u64, u8)> {
@@ -37,19 +37,19 @@ impl Passes {
             Some((interface, way)) => (link, interface, way, hops_left),
             None => (link, 0, 0, 0),
         };
-        if let Some(pass) = self.seen.get_mut(&key) {
-            let passed = frame.time.checked_since(pass.last).unwrap_or_default();
+        if let Some(original) = self.seen.get_mut(&key) {
+            let passed = frame.time.checked_since(original.last).unwrap_or_default();
             // Version 1 does not name interfaces; an IP identifier tells that a bridge passed it on.
             let bridged = frame.link_type == LinkType::LINUX_SLL && identified && passed < BRIDGED_WITHIN;
-            if !pass.places.contains(&place) || bridged {
-                let hop = pass.places.len().min(usize::from(u8::MAX - 1)) as u8;
-                pass.places.push(place);
-                pass.last = frame.time;
-                return Some((pass.frame, hop));
+            if !original.places.contains(&place) || bridged {
+                let hop = original.places.len().min(usize::from(u8::MAX - 1)) as u8;
+                original.places.push(place);
+                original.last = frame.time;
+                return Some((original.frame, hop));
             }
         }
-        let pass = Pass { frame: next, places: vec![place], last: frame.time };
-        if self.seen.insert(key, pass).is_none() {
+        let original = Original { frame: next, places: vec![place], last: frame.time };
+        if self.seen.insert(key, original).is_none() {
             self.order.push_back(key);
         }
         if self.order.len() > REMEMBERED_MAX
@@ -105,11 +105,11 @@ mod tests {
     use mqttlab_capture::LinkType;
     use mqttlab_units::Instant;
 
-    fn earlier(passes: &mut Passes, link: u16, ttl: u8, id: u8, next: u64) -> Option<(u64, u8)> {
+    fn earlier(dedup: &mut Dedup, link: u16, ttl: u8, id: u8, next: u64) -> Option<(u64, u8)> {
         let mut data =
             vec![0x45, 0, 0, 24, 0, id, 0, 0, ttl, 17, ttl, 0, 10, 0, 0, 1, 10, 0, 0, 2, 1, 2, 3, 4];
         data.extend([0; 22]);
-        passes.earlier(link, &frame(LinkType::RAW, &data), next)
+        dedup.earlier(link, &frame(LinkType::RAW, &data), next)
     }
 
     fn frame(link_type: LinkType, data: &[u8]) -> Frame<'_> {
@@ -126,9 +126,9 @@ mod tests {
 
     #[test]
     fn a_forwarded_frame_is_one_frame_in_a_capture_of_all_interfaces() {
-        let mut passes = Passes::default();
+        let mut dedup = Dedup::default();
         let mut earlier =
-            |way, ttl, id, next| passes.earlier(0, &frame(LinkType::LINUX_SLL, &cooked(way, ttl, id)), next);
+            |way, ttl, id, next| dedup.earlier(0, &frame(LinkType::LINUX_SLL, &cooked(way, ttl, id)), next);
         assert_eq!(earlier(0, 64, 1, 1), None);
         assert_eq!(earlier(0, 64, 1, 2), Some((1, 1)), "on the bridge");
         assert_eq!(earlier(4, 63, 1, 3), Some((1, 2)), "routed");
@@ -140,11 +140,11 @@ mod tests {
 
     #[test]
     fn a_frame_is_known_on_its_next_link_and_its_repetition_is_another_frame() {
-        let mut passes = Passes::default();
-        assert_eq!(earlier(&mut passes, 0, 64, 1, 7), None);
-        assert_eq!(earlier(&mut passes, 1, 63, 1, 8), Some((7, 1)));
-        assert_eq!(earlier(&mut passes, 0, 64, 1, 9), None, "sent again");
-        assert_eq!(earlier(&mut passes, 1, 63, 1, 10), Some((9, 1)));
-        assert_eq!(earlier(&mut passes, 1, 63, 2, 11), None, "another packet");
+        let mut dedup = Dedup::default();
+        assert_eq!(earlier(&mut dedup, 0, 64, 1, 7), None);
+        assert_eq!(earlier(&mut dedup, 1, 63, 1, 8), Some((7, 1)));
+        assert_eq!(earlier(&mut dedup, 0, 64, 1, 9), None, "sent again");
+        assert_eq!(earlier(&mut dedup, 1, 63, 1, 10), Some((9, 1)));
+        assert_eq!(earlier(&mut dedup, 1, 63, 2, 11), None, "another packet");
     }
 }

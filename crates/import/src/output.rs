@@ -24,19 +24,19 @@ pub struct Findings {
 }
 
 /// A recording being written.
-pub struct Book<'a> {
+pub struct Output<'a> {
     order: &'a Order,
     clock: Clock,
     /// Takes the rows.
     pub recorder: DirectRecorder,
 }
 
-impl<'a> Book<'a> {
+impl<'a> Output<'a> {
     /// Starts a recording whose time is counted on `clock`.
     ///
     /// # Errors
     /// [`Error::Recording`](super::error::Error::Recording) when the directory cannot be written, or holds one already.
-    pub fn open(order: &'a Order, clock: Clock) -> Result<Book<'a>> {
+    pub fn open(order: &'a Order, clock: Clock) -> Result<Output<'a>> {
         let layout = stamped(Layout::default(), clock);
         let facts = Facts {
             length_ns: 0,
@@ -49,7 +49,7 @@ impl<'a> Book<'a> {
         let mut recorder = DirectRecorder::create(&order.output, &plan, &layout)?;
         // The evidence is still there, so that half a recording is of no use.
         recorder.provisional();
-        Ok(Book { order, clock, recorder })
+        Ok(Output { order, clock, recorder })
     }
 
     /// Ends the recording: who is who is known now.
