@@ -1,7 +1,7 @@
 //! Which rows of a page have no value, and how a page says so.
 
 use crate::encoding::{put_run, put_truths, put_varint};
-use crate::table::PAGE_ROWS;
+use crate::pages::PAGE_ROWS;
 
 /// The rows of a page without a value: one bit for each row.
 pub(crate) struct Absent {

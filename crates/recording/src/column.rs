@@ -13,8 +13,7 @@ use parquet::schema::types::ColumnDescPtr;
 use crate::absent::Absent;
 use crate::distinct::{Distinct, VALUE_MAX};
 use crate::encoding::{Integer, alike, bounds, put_differences, put_indices, put_run, width_of};
-use crate::pages::{Pages, Zstd};
-use crate::table::PAGE_ROWS;
+use crate::pages::{PAGE_ROWS, Pages, Zstd};
 
 /// A column's values, gathered until the page is full, and its pages, gathered until the row group is.
 pub(crate) trait Buffer: Default {

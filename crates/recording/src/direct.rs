@@ -13,10 +13,11 @@ use mqttlab_evidence::{
 
 use crate::claim::Claim;
 use crate::error::{Context, Result};
-use crate::finish::{self, Summary};
+use crate::finish;
 use crate::layout;
 use crate::packets::PacketTables;
 use crate::spool::{self, Spool};
+use crate::summary::Summary;
 use crate::tables::{ControlPacketRow, NetworkMetricRow, PacketRow};
 
 /// A recording being written by one thread. Every push may fail when the file system does.

@@ -1,7 +1,7 @@
 //! Numbers of which there are few: a dictionary for them.
 
 use crate::encoding::Integer;
-use crate::table::PAGE_ROWS;
+use crate::pages::PAGE_ROWS;
 
 /// The distinct values of a column chunk, each with its index, as long as there are at most 256.
 pub(crate) struct Distinct<T> {

@@ -1,6 +1,5 @@
 //! From spools to tables, at the end of a run or after its death.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,22 +7,23 @@ use std::path::{Path, PathBuf};
 use mqttlab_evidence::{Ending, Event, EventKind, Gap, Layout, Resource, RunFacts};
 use mqttlab_units::Duration;
 use mqttlab_units::Instant;
-use serde::Serialize;
 use serde_json::Value;
 
 use crate::claim::{self, Claim};
 use crate::error::{Context, Error, Result};
 use crate::fate::{Attendance, Judge, Missing};
+use crate::footer::FileSize;
 use crate::frames::FrameAnalyser;
 use crate::gather::for_each;
 use crate::identifier;
-use crate::join::{self, Fates, Tally};
+use crate::join::{self, Tally};
 use crate::layout;
-use crate::packets::{self, LinkTally, Network};
+use crate::packets::{self, Network};
 use crate::recorder::Strain;
 use crate::run::{self, Said};
 use crate::spool::Spool;
-use crate::table::{FileSize, TableWriter};
+use crate::summary::Summary;
+use crate::table::TableWriter;
 use crate::tables::{ClientColumns, ClientRow, EventColumns, EventRow, ResourceColumns, ResourceRow};
 use crate::validity::{self, Seen};
 
@@ -41,19 +41,6 @@ pub struct Finish<'a> {
     pub analyser: &'a mut dyn FrameAnalyser,
     /// Whether to write `capture-<link>.pcapng`. Every link's frames must then have been pushed with their bytes.
     pub captures: bool,
-}
-
-/// What was written.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Summary {
-    /// Where it is.
-    pub dir: PathBuf,
-    /// How large each file is, by name.
-    pub files: BTreeMap<String, FileSize>,
-    /// Rows of `messages` by fate.
-    pub messages: Fates,
-    /// What passed each link.
-    pub links: Vec<LinkTally>,
 }
 
 /// Makes the tables of a recording whose [`Recorder`](crate::Recorder) is closed, writes `run.json`, or

@@ -12,9 +12,11 @@ use mqttlab_units::Instant;
 
 use crate::error::Result;
 use crate::fate::{Absent, Judge};
+use crate::footer::FileSize;
 use crate::gather::{BLOCK_BITS, Delivery, Latest, Message, Rows, Survey, for_each, key, ranges};
 use crate::spool::Spool;
-use crate::table::{FileSize, TableWriter};
+use crate::summary::Fates;
+use crate::table::TableWriter;
 use crate::tables::{MessageColumns, MessageRow};
 
 /// What the messages say about a client.
@@ -33,9 +35,6 @@ pub(crate) struct Tally {
     pub late: u64,
     pub foreign: u64,
 }
-
-/// Rows by fate.
-pub(crate) type Fates = BTreeMap<&'static str, u64>;
 
 /// Writes `messages` to `to` from the spools in `from`.
 pub(crate) fn messages(

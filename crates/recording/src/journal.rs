@@ -17,7 +17,7 @@ use parquet::file::metadata::{
 use parquet::schema::types::SchemaDescriptor;
 
 use crate::error::{Context, Error, Result};
-use crate::table::{self, FileSize};
+use crate::footer::{CREATED_BY, FileSize, schema_version, temporary};
 
 /// The journal of a table that is being written.
 pub(crate) struct Journal {
@@ -52,16 +52,16 @@ impl Journal {
 /// `None` when there is no whole row group.
 pub(crate) fn salvage(from: &Path, to: &Path, name: &str) -> Result<Option<FileSize>> {
     let (source, target) = (from.join(name), to.join(name));
-    let (unfinished, temporary) = (table::temporary(&source), table::temporary(&target));
+    let (unfinished, unnamed) = (temporary(&source), temporary(&target));
     let Some((groups, end)) = entries(&source, &unfinished)? else { return Ok(None) };
     let rows = groups.iter().map(|group| group.num_rows() as u64).sum();
     let schema = groups[0].schema_descr().clone();
-    let version = table::schema_version();
+    let version = schema_version();
     let footer = footer(groups, schema, Some(version)).map_err(|error| damaged(&source, &error))?;
     let file = if from == to {
         OpenOptions::new().write(true).open(&unfinished).on("open", &unfinished)
     } else {
-        copy_start(&unfinished, &temporary, end)
+        copy_start(&unfinished, &unnamed, end)
     };
     let mut file = file?;
     let mut write = || {
@@ -70,8 +70,8 @@ pub(crate) fn salvage(from: &Path, to: &Path, name: &str) -> Result<Option<FileS
         file.write_all(&footer)?;
         file.sync_all()
     };
-    write().on("write", &temporary)?;
-    fs::rename(&temporary, &target).on("rename", &temporary)?;
+    write().on("write", &unnamed)?;
+    fs::rename(&unnamed, &target).on("rename", &unnamed)?;
     Ok(Some(FileSize { rows, bytes: end + footer.len() as u64 }))
 }
 
@@ -111,7 +111,7 @@ fn footer(
     version: Option<KeyValue>,
 ) -> parquet::errors::Result<Vec<u8>> {
     let rows = groups.iter().map(RowGroupMetaData::num_rows).sum();
-    let created_by = Some(table::CREATED_BY.to_owned());
+    let created_by = Some(CREATED_BY.to_owned());
     let facts = FileMetaData::new(1, rows, created_by, version.map(|one| vec![one]), Arc::new(schema), None);
     let metadata = ParquetMetaData::new(facts, groups);
     let mut bytes = Vec::new();

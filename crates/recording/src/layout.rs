@@ -7,9 +7,9 @@ use std::path::Path;
 use mqttlab_evidence::Layout;
 use mqttlab_units::Instant;
 
-use crate::SCHEMA_VERSION;
 use crate::error::{Context, Error, Result};
 use crate::machine;
+use crate::schema::SCHEMA_VERSION;
 
 /// Reads `layout.json`; every set of receivers comes ordered and without repetitions.
 pub fn read(dir: &Path) -> Result<Layout> {

@@ -28,6 +28,7 @@ mod encoding;
 mod error;
 mod fate;
 mod finish;
+mod footer;
 mod frames;
 mod gather;
 mod hash;
@@ -41,7 +42,9 @@ mod pages;
 pub mod pcapng;
 mod recorder;
 mod run;
+mod schema;
 mod spool;
+mod summary;
 mod table;
 mod tables;
 mod validity;
@@ -57,19 +60,18 @@ pub use mqttlab_evidence::{
 pub use claim::{Claim, discard};
 pub use direct::DirectRecorder;
 pub use error::{Error, Result};
-pub use finish::{Finish, Summary, finalise, recover, snapshot};
+pub use finish::{Finish, finalise, recover, snapshot};
+pub use footer::FileSize;
 pub use frames::{
     FrameAnalyser, HeaderAnalyser, Headers, Judgement, SeenPacket, SeenSegment, SegmentAnalyser,
 };
 pub use hash::{Folded, FoldedHash};
 pub use layout::{read as read_layout, store_phases};
-pub use packets::LinkTally;
 pub use recorder::{Closed, Recorder, Sink, Strain};
+pub use schema::SCHEMA_VERSION;
 pub use spool::holds_rows;
-pub use table::{Column, Description, FileSize};
+pub use summary::{LinkTally, Summary};
+pub use table::{Column, Description};
 pub use tables::{
     ClientRow, ControlPacketRow, EventRow, MessageRow, NetworkMetricRow, PacketRow, ResourceRow, TABLES,
 };
-
-/// The version of the schema that this program writes.
-pub const SCHEMA_VERSION: u32 = 2;

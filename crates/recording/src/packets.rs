@@ -9,41 +9,19 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use mqttlab_evidence::{Cause, Direction, Frame, FrameFate, Layout, Record};
-use serde::Serialize;
 
 use crate::error::{Context, Result};
+use crate::footer::FileSize;
 use crate::frames::FrameAnalyser;
 use crate::gather::{for_each, ranges};
 use crate::journal;
 use crate::pcapng::PcapngWriter;
 use crate::spool::{Reader, Spool};
-use crate::table::{FileSize, TableWriter};
+use crate::summary::LinkTally;
+use crate::table::TableWriter;
 use crate::tables::{
     ControlPacketColumns, ControlPacketRow, NetworkMetricColumns, NetworkMetricRow, PacketColumns, PacketRow,
 };
-
-/// What passed one link in one direction, over the whole run.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct LinkTally {
-    /// The link's name.
-    pub link: String,
-    /// `up` or `down`.
-    pub direction: &'static str,
-    /// Frames that came to its queue.
-    pub frames: u64,
-    /// Their sizes.
-    pub bytes: u64,
-    /// Frames that arrived as they were sent.
-    pub delivered: u64,
-    /// Their sizes.
-    pub delivered_bytes: u64,
-    /// Frames that arrived damaged.
-    pub corrupted: u64,
-    /// Copies that the link made.
-    pub duplicated: u64,
-    /// Frames that did not arrive, by cause.
-    pub dropped: BTreeMap<&'static str, u64>,
-}
 
 /// The two tables of the network, being written.
 pub(crate) struct PacketTables {

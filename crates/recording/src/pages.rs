@@ -130,5 +130,7 @@ impl Pages {
     }
 }
 
+/// Rows whose values are encoded at once: those of all columns fit the processor's cache.
+pub(crate) const PAGE_ROWS: usize = 1 << 12;
 /// Half the work of level 1, for sizes that are a tenth larger.
 const LEVEL: i32 = -3;

@@ -9,11 +9,11 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::SCHEMA_VERSION;
 use crate::error::{Context, Result};
 use crate::fate::Missing;
-use crate::finish::Summary;
 use crate::recorder::Strain;
+use crate::schema::SCHEMA_VERSION;
+use crate::summary::Summary;
 
 /// What is said about a run beside its rows.
 pub(crate) struct Said<'a> {

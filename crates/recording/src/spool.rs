@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 
 use mqttlab_evidence::{Acknowledged, Dropped, Event, Frame, Gap, Received, Record, Resource, Sent, Unsent};
 
-use crate::SCHEMA_VERSION;
 use crate::error::{Context, Error, Result};
+use crate::schema::SCHEMA_VERSION;
 
 /// The spools of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,16 +17,15 @@ use mqttlab_evidence::{
 };
 use parquet::basic::{LogicalType, Repetition, Type as Physical};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 
-use crate::SCHEMA_VERSION;
 use crate::column::{Buffer, Integers, Plain};
 use crate::error::{Context, Error, Result};
+use crate::footer::{CREATED_BY, FileSize, schema_version, temporary};
 use crate::journal::Journal;
-use crate::pages::Zstd;
+use crate::pages::{PAGE_ROWS, Zstd};
 use crate::words::{Codes, Words};
 
 /// What a table is made of.
@@ -186,7 +185,7 @@ macro_rules! table {
         impl $columns<'static> {
             #[inline]
             pub(crate) fn set(&mut self, place: usize, row: &$row<'_>) {
-                assert!(place < $crate::table::PAGE_ROWS, "a page has no such row");
+                assert!(place < $crate::pages::PAGE_ROWS, "a page has no such row");
                 $($crate::table::Cell::set(row.$field, place, &mut self.$field);)*
             }
         }
@@ -249,15 +248,6 @@ pub(crate) struct TableWriter<C: Columns> {
     rows_in_page: usize,
     rows_in_group: usize,
     rows: u64,
-}
-
-/// How large a finished file is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct FileSize {
-    /// Rows in it.
-    pub rows: u64,
-    /// Its size on the disk.
-    pub bytes: u64,
 }
 
 impl<C: Columns> TableWriter<C> {
@@ -343,10 +333,6 @@ impl<C: Columns> TableWriter<C> {
     }
 }
 
-pub(crate) fn temporary(path: &Path) -> PathBuf {
-    path.with_extension("parquet.tmp")
-}
-
 fn on_parquet(error: ParquetError, path: &Path) -> Error {
     if let ParquetError::External(cause) = error {
         return match cause.downcast::<std::io::Error>() {
@@ -382,11 +368,6 @@ fn column_type(column: &Column) -> Type {
         .expect("a column's type and annotation agree")
 }
 
-/// What the footer of every table says about the schema.
-pub(crate) fn schema_version() -> KeyValue {
-    KeyValue::new("mqttlab.schema_version".into(), SCHEMA_VERSION.to_string())
-}
-
 fn properties() -> Arc<WriterProperties> {
     let properties = WriterProperties::builder()
         .set_created_by(CREATED_BY.into())
@@ -395,8 +376,5 @@ fn properties() -> Arc<WriterProperties> {
     Arc::new(properties.build())
 }
 
-pub(crate) const CREATED_BY: &str = concat!("mqttlab ", env!("CARGO_PKG_VERSION"));
-/// Rows whose values are encoded at once: those of all columns fit the processor's cache.
-pub(crate) const PAGE_ROWS: usize = 1 << 12;
 /// Rows of a row group, which are in memory in their encoded form.
 const GROUP_ROWS: usize = 1 << 17;
