@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use mqttlab_evidence::{Ending, Event, EventKind, Gap, Layout, Resource, RunFacts};
 use mqttlab_units::Duration;
