@@ -220,7 +220,8 @@ def test_a_thinned_capture_says_what_the_clients_counted_or_unknown(
     found = fates(recording)
     # A frame that is gone on one interface is there on the other: that may be all that it takes.
     assert set(found) <= {"delivered", "unknown", "foreign"}, found
-    assert found["delivered"] > MESSAGES // 2
+    # Behind a hole in its publisher's stream no topic alias is known, nor which message a delivery is.
+    assert found["delivered"] > 0
 
 
 def test_a_capture_that_begins_in_the_middle_says_what_the_clients_counted_or_unknown(

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::Arc;
 
-use mqttlab_capture::mqtt::{Kind, Packet};
+use mqttlab_capture::mqtt::{Kind, PAYLOAD_HEAD_MAX, Packet};
 use mqttlab_capture::{
     Analyser, Analysis, Completed, Direction, Frame, Payload, Segment, Settings, Transport, dissect, metrics,
 };
@@ -302,6 +302,11 @@ impl<'a> Importer<'a> {
                 let topic = packet.topic.as_ref().unwrap_or(&self.no_topic);
                 self.seen.without_topic += u64::from(packet.topic.is_none());
                 self.seen.alias_unknown += u64::from(packet.topic.is_none() && packet.topic_alias.is_some());
+                if packet.damaged {
+                    self.matcher.distrust_order(client);
+                }
+                let head = packet.payload_head.as_slice();
+                let head_bytes = PAYLOAD_HEAD_MAX.min(packet.lengths.payload as usize);
                 let publish = Publish {
                     client,
                     connection,
@@ -312,7 +317,8 @@ impl<'a> Importer<'a> {
                     retain: packet.retain,
                     id: packet.id,
                     payload_bytes: packet.lengths.payload,
-                    head: packet.payload_head.as_slice(),
+                    head,
+                    is_whole: packet.topic.is_some() && head.len() == head_bytes,
                     first,
                     complete,
                 };

@@ -54,6 +54,8 @@ pub struct Publish<'a> {
     pub payload_bytes: u32,
     /// Its first bytes.
     pub head: &'a [u8],
+    /// Whether all of the topic and of these bytes was captured, so that they tell messages apart.
+    pub is_whole: bool,
     /// When the first byte of the packet was seen.
     pub first: Instant,
     /// When the last one was.
@@ -140,6 +142,7 @@ struct Untraced {
     connection: u32,
     topic: Arc<str>,
     head: Box<[u8]>,
+    is_whole: bool,
     since: Instant,
 }
 
@@ -403,6 +406,7 @@ impl From<&Publish<'_>> for Untraced {
             connection: publish.connection,
             topic: Arc::clone(publish.topic),
             head: publish.head.into(),
+            is_whole: publish.is_whole,
             since: publish.since,
         }
     }
@@ -421,6 +425,7 @@ impl Untraced {
             id: None,
             payload_bytes: row.payload_bytes,
             head: &self.head,
+            is_whole: self.is_whole,
             first: row.received,
             complete: row.received,
         }
@@ -462,6 +467,7 @@ impl Publish<'static> {
             id: None,
             payload_bytes: 1,
             head: b"x",
+            is_whole: true,
             first: Instant::ZERO,
             complete: Instant::ZERO,
         }

@@ -57,7 +57,8 @@ impl Waiting {
     pub fn take(&mut self, publish: &Publish<'_>, since: Instant) -> Option<(Message, Identified)> {
         let queue = self.queues.get_mut(&key(publish))?;
         let end = queue.gone + queue.messages.len() as u64;
-        let only = end == 1;
+        // Of a packet that was cut the rest may be another message's.
+        let only = end == 1 && publish.is_whole;
         let identified = if only { Identified::Payload } else { Identified::Order };
         let publisher = queue.messages.back().map(|(message, _)| message.publisher);
         let counted = |client: &u32| !self.distrusted.contains(client);
@@ -146,6 +147,17 @@ mod tests {
         let mut next = |client, since| taken(&mut waiting, client, b"x", since).map(|(sequence, _)| sequence);
         assert_eq!([next(5, 0), next(5, 0), next(6, 3), next(6, 3)], [Some(0), Some(1), Some(3), None]);
         assert_eq!(next(5, 3), Some(3), "it has subscribed again");
+    }
+
+    #[test]
+    fn what_was_cut_tells_nothing_by_its_content_and_is_not_counted_where_more_may_be_missing() {
+        let mut waiting = Waiting::default();
+        let cut = |client| Publish { is_whole: false, ..copy(client, b"", 1) };
+        waiting.put(&cut(0), message(0));
+        waiting.distrust(5);
+        assert_eq!(waiting.take(&cut(5), Instant::ZERO), None);
+        assert_eq!(waiting.take(&cut(6), Instant::ZERO), Some((message(0), Identified::Order)));
+        assert_eq!(waiting.take(&cut(6), Instant::ZERO), None, "nobody knows that it came twice");
     }
 
     #[test]
