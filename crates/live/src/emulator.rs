@@ -71,6 +71,8 @@ pub struct Shared {
     pub refused: AtomicU64,
     /// Frames to an address that no path leads to.
     pub unrouted: AtomicU64,
+    /// How long it waited for the recorder, in nanoseconds.
+    pub waited_for_recorder_ns: AtomicU64,
     /// The emulator's thread, for its processor time; 0 until it runs.
     pub thread: AtomicI32,
 }
@@ -180,6 +182,7 @@ impl Driver {
             }
             if let Some(sink) = &mut self.recorder.0 {
                 sink.tick();
+                self.shared.waited_for_recorder_ns.store(sink.waited().as_nanos() as u64, Relaxed);
             }
         }
     }

@@ -94,6 +94,10 @@ impl Witnessed {
         self.cpu_pressure_percent = sampler.cpu_pressure_percent();
         self.contention.steal_percent = sampler.steal_percent();
         self.contention.throttled_periods = sampler.throttled_periods();
+        self.contention.disk_pressure_percent = sampler.disk_pressure_percent();
+        self.contention.memory_pressure_percent = sampler.memory_pressure_percent();
+        let waited = self.emulator.as_ref().map_or(0, |shared| shared.waited_for_recorder_ns.load(Relaxed));
+        self.contention.emulator_waited_for_recorder = Duration::from_ns(waited);
     }
 
     /// Takes what is known of the emulator's thread while there is one, `lived` after its start.

@@ -1,8 +1,8 @@
 //! Why something was late: what was seen of the machine, in; the cause and its remedy in words, out.
 //!
 //! ```text
-//!   control timer as late? ──yes──► quota used up │ steal │ no real-time priority │ the machine
-//!          └──no──► waited for the disk │ for memory │ too much work │ for a processor │ unknown
+//!   control timer as late? ──yes──► quota used up │ steal │ no real-time priority │ disk traffic │ the machine
+//!          └──no──► waited for the disk │ for memory │ too much work │ for a processor │ disk traffic │ unknown
 //! ```
 //!
 //! What it does not know: which of several causes made one frame late. It names what explains the 99th percentile.
@@ -29,6 +29,12 @@ pub struct Contention {
     pub faults_minor: Option<u64>,
     /// Its page faults that waited for a disk.
     pub faults_major: Option<u64>,
+    /// How long the emulator waited for the recorder.
+    pub emulator_waited_for_recorder: Duration,
+    /// The part of the run in which some task of this machine waited for a disk, in percent.
+    pub disk_pressure_percent: Option<f64>,
+    /// The part of the run in which some task of this machine waited for memory, in percent.
+    pub memory_pressure_percent: Option<f64>,
     /// Whether processors were kept from sleeping deeply (`/dev/cpu_dma_latency`).
     pub cpu_kept_awake: bool,
 }
@@ -54,6 +60,8 @@ pub struct Late {
     pub faults_major: Option<u64>,
     /// How long the late thread waited for the recorder.
     pub recorder: Duration,
+    /// See [`Contention`].
+    pub disk_pressure_percent: Option<f64>,
     /// Whether threads had real-time priority.
     pub real_time: bool,
 }
@@ -73,6 +81,8 @@ pub enum Cause {
     Disk,
     /// Memory had to be read from a disk.
     Memory,
+    /// Other programs kept a disk busy, and the kernel with it.
+    DiskTraffic,
     /// There was more to do than one thread can.
     Load,
     /// Threads of the same or a higher priority went before.
@@ -91,6 +101,7 @@ impl Contention {
             control_p99: self.control.as_ref().and_then(p99),
             steal_percent: self.steal_percent,
             throttled_periods: self.throttled_periods,
+            disk_pressure_percent: self.disk_pressure_percent,
             real_time,
             ..Late::default()
         }
@@ -105,6 +116,9 @@ impl Contention {
             "emulator_cpu_percent": self.emulator_cpu_percent,
             "emulator_faults_minor": self.faults_minor,
             "emulator_faults_major": self.faults_major,
+            "emulator_waited_for_recorder_ns": self.emulator_waited_for_recorder,
+            "disk_pressure_percent": self.disk_pressure_percent,
+            "memory_pressure_percent": self.memory_pressure_percent,
             "cpu_kept_awake": self.cpu_kept_awake,
         })
     }
@@ -127,10 +141,12 @@ impl Late {
             Cause::Load
         } else if self.run_queue.is_some_and(waited) {
             if self.real_time { Cause::RunQueue } else { Cause::Priority }
-        } else if self.real_time {
-            Cause::Unknown
-        } else {
+        } else if !self.real_time {
             Cause::Priority
+        } else if self.disk_was_busy() {
+            Cause::DiskTraffic
+        } else {
+            Cause::Unknown
         }
     }
 
@@ -140,11 +156,17 @@ impl Late {
             Cause::Quota
         } else if self.steal_percent.is_some_and(|percent| percent >= STEAL_PERCENT) {
             Cause::Steal
-        } else if self.real_time {
-            Cause::Machine
-        } else {
+        } else if !self.real_time {
             Cause::Priority
+        } else if self.disk_was_busy() {
+            Cause::DiskTraffic
+        } else {
+            Cause::Machine
         }
+    }
+
+    fn disk_was_busy(&self) -> bool {
+        self.disk_pressure_percent.is_some_and(|percent| percent >= DISK_PERCENT)
     }
 
     /// The cause and its remedy, as a part of a sentence.
@@ -179,6 +201,11 @@ impl Late {
                  locked memory (ulimit -l unlimited)",
                 self.faults_major.unwrap_or(0)
             ),
+            Cause::DiskTraffic => format!(
+                "programs of this machine waited for a disk for {:.0} % of the run, and the kernel's work for them holds up its \
+                 threads; end what reads and writes much, or use another machine",
+                self.disk_pressure_percent.unwrap_or(0.0)
+            ),
             Cause::Load => format!(
                 "its thread had no time left (it used {:.0} % of a processor); offer less, or use a faster machine",
                 self.cpu_percent.unwrap_or(0.0)
@@ -204,6 +231,8 @@ fn ms(time: Duration) -> String {
 
 /// Below a thousandth of the processors' time steal does not reach the 99th percentile.
 const STEAL_PERCENT: f64 = 0.1;
+/// Some task or other waits for a disk on every machine.
+const DISK_PERCENT: f64 = 10.0;
 /// A thread that is this busy has queues.
 const BUSY_PERCENT: f64 = 80.0;
 
@@ -220,6 +249,7 @@ mod tests {
         run_queue: Some(Duration::ZERO),
         cpu_percent: Some(10.0),
         faults_major: Some(0),
+        disk_pressure_percent: Some(0.0),
         recorder: Duration::ZERO,
         real_time: true,
     };
@@ -230,7 +260,7 @@ mod tests {
 
     #[test]
     fn what_was_seen_decides_the_cause() {
-        let table: [(&str, Late, Cause); 16] = [
+        let table: [(&str, Late, Cause); 19] = [
             ("steal, and the timer late", Late { steal_percent: Some(1.2), ..MACHINE }, Cause::Steal),
             ("a little steal", Late { steal_percent: Some(0.05), ..MACHINE }, Cause::Machine),
             ("steal that is not reported", Late { steal_percent: None, ..MACHINE }, Cause::Machine),
@@ -251,6 +281,13 @@ mod tests {
                 Late { real_time: false, steal_percent: Some(3.0), ..MACHINE },
                 Cause::Steal,
             ),
+            ("disk traffic", Late { disk_pressure_percent: Some(62.0), ..NOTHING }, Cause::DiskTraffic),
+            (
+                "disk traffic, and the timer late",
+                Late { disk_pressure_percent: Some(62.0), ..MACHINE },
+                Cause::DiskTraffic,
+            ),
+            ("a little disk traffic", Late { disk_pressure_percent: Some(2.0), ..MACHINE }, Cause::Machine),
             ("a disk", Late { recorder: LATE, ..NOTHING }, Cause::Disk),
             (
                 "a disk that was waited for a little",

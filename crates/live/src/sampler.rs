@@ -17,6 +17,7 @@ pub struct Sampler {
     measured: [Option<(std::time::Instant, Pressure)>; 2],
     /// The machine's processor time and throttled periods at the beginning.
     before: (Option<ProcessorTime>, Option<u64>),
+    began: (std::time::Instant, Pressure),
 }
 
 impl Sampler {
@@ -30,6 +31,7 @@ impl Sampler {
             broker: None,
             measured: [None, None],
             before: (ProcessorTime::now(), usage::throttled_periods()),
+            began: (std::time::Instant::now(), Pressure::now()),
         }
     }
 
@@ -85,12 +87,19 @@ impl Sampler {
     /// no measurement or the kernel does not say.
     pub fn cpu_pressure_percent(&self) -> Option<f64> {
         let [Some((began, before)), Some((ended, after))] = self.measured else { return None };
-        let waited = after.cpu.saturating_sub(before.cpu).as_s_f64();
-        Pressure::is_available().then(|| 100.0 * waited / (ended - began).as_secs_f64())
+        percent(after.cpu.saturating_sub(before.cpu), ended - began)
     }
-}
 
-impl Sampler {
+    /// The part of the time since the beginning in which some task waited for a disk, in percent.
+    pub fn disk_pressure_percent(&self) -> Option<f64> {
+        percent(Pressure::now().io.saturating_sub(self.began.1.io), self.began.0.elapsed())
+    }
+
+    /// The part of the time since the beginning in which some task waited for memory, in percent.
+    pub fn memory_pressure_percent(&self) -> Option<f64> {
+        percent(Pressure::now().memory.saturating_sub(self.began.1.memory), self.began.0.elapsed())
+    }
+
     /// The part of the processors' time that the hypervisor gave to others since the beginning.
     pub fn steal_percent(&self) -> Option<f64> {
         Some(ProcessorTime::now()?.steal_percent_since(self.before.0?))
@@ -100,6 +109,11 @@ impl Sampler {
     pub fn throttled_periods(&self) -> Option<u64> {
         Some(usage::throttled_periods()?.saturating_sub(self.before.1?))
     }
+}
+
+/// `None` where the kernel does not count pressure.
+fn percent(waited: Duration, of: std::time::Duration) -> Option<f64> {
+    Pressure::is_available().then(|| 100.0 * waited.as_s_f64() / of.as_secs_f64())
 }
 
 const TICK: Duration = Duration::from_ms(250);

@@ -91,6 +91,7 @@ fn reasons(evidence: &Evidence, limit: Duration) -> Vec<String> {
         run_queue: evidence.contention.run_queue,
         cpu_percent: evidence.contention.emulator_cpu_percent,
         faults_major: evidence.contention.faults_major,
+        recorder: evidence.contention.emulator_waited_for_recorder,
         ..evidence.contention.late(late, real_time)
     });
     if let Some(late) = emulator.filter(|late| late.p99 > limit) {

@@ -62,6 +62,8 @@ pub struct Sink {
     emptied: Receiver<Batch>,
     home: SyncSender<Batch>,
     turn: u64,
+    /// How long it waited for the writer.
+    waited: time::Duration,
 }
 
 /// How hard the writer was pressed. All zero in a run whose disk keeps up.
@@ -177,8 +179,8 @@ impl Sink {
     fn new(shared: Arc<Shared>, queue: SyncSender<Batch>) -> Sink {
         let (home, emptied) = sync_channel(QUEUE_BATCHES);
         let turn = shared.turn.load(Ordering::Relaxed);
-        let (batches, rows, spare) = Default::default();
-        Sink { shared, queue, batches, rows, spare, emptied, home, turn }
+        let (batches, rows, spare, waited) = Default::default();
+        Sink { shared, queue, batches, rows, spare, emptied, home, turn, waited }
     }
 
     /// A message was handed to its session, or written, or both.
@@ -238,6 +240,11 @@ impl Sink {
                 self.hand_over(spool);
             }
         }
+    }
+
+    /// How long its producer waited for the writer so far.
+    pub fn waited(&self) -> time::Duration {
+        self.waited
     }
 
     /// Whether the writer has stopped with an error, so that the run may as well end.
@@ -300,8 +307,10 @@ impl Sink {
         if let Err(refused) = self.queue.send(batch) {
             self.lose(refused.0);
         }
+        let waited = began.elapsed();
+        self.waited += waited;
         self.shared.stalls.fetch_add(1, Ordering::Relaxed);
-        self.shared.stalled_ns.fetch_add(began.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        self.shared.stalled_ns.fetch_add(waited.as_nanos() as u64, Ordering::Relaxed);
     }
 
     /// The recorder is closed: nobody writes any more.

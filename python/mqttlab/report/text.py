@@ -112,5 +112,8 @@ MACHINE: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("emulator_cpu_percent", "the emulator's share of a processor", _percent),
     ("emulator_run_queue_ns", "the emulator waited for a processor", duration),
     ("emulator_faults_major", "the emulator's page faults from disk", number),
+    ("emulator_waited_for_recorder_ns", "the emulator waited for the recorder", duration),
+    ("disk_pressure_percent", "time in which some program waited for a disk", _percent),
+    ("memory_pressure_percent", "time in which some program waited for memory", _percent),
     ("cpu_kept_awake", "processors kept from deep sleep", lambda held: "yes" if held else "no"),
 )
