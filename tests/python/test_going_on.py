@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from live import able
+from mqttlab.cli import main
 from mqttlab.recording import Recording
 from mqttlab.runs import EngineError, Job, engine_path, is_being_written, list_runs, recover, snapshot, take_directory
 from mqttlab.scenario import compile_plan
@@ -124,13 +126,17 @@ def test_a_run_that_goes_on_is_opened_as_a_snapshot_that_says_so(going_on: Path)
     assert [summary.status for summary in list_runs(going_on.parent)] == ["running"]
 
 
-def test_every_command_says_that_a_run_is_still_going_on(going_on: Path, tmp_path: Path) -> None:
+def test_every_command_says_that_a_run_is_still_going_on(
+    going_on: Path, run_that_goes_on: GoingOn, tmp_path: Path
+) -> None:
     def said(*words: str | Path) -> str:
-        done = subprocess.run([sys.executable, "-m", "mqttlab", *map(str, words)], capture_output=True, text=True,
-                              check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout + done.stderr
+        done = CliRunner().invoke(main, [str(word) for word in words])
+        assert done.exit_code == 0, done.output
+        return done.output
 
+    # A live run has real-time priority, before the commands. Halted it goes on as much, for its lock is held.
+    run_that_goes_on.engine.send_signal(signal.SIGSTOP)
+    assert is_being_written(going_on)
     words = "the run is still in progress"
     assert words in said("report", going_on, "--html", tmp_path / "report.html")
     assert words in (tmp_path / "report.html").read_text(encoding="utf-8")
