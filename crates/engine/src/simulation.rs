@@ -3,23 +3,28 @@
 use std::time::{Duration, Instant};
 
 use mqttlab_capture::SegmentWitness;
-use mqttlab_live::{Announcer, Outcome, Signals, Watchdog};
+use mqttlab_live::{Announcer, MemoryNeed, Outcome, Signals, Watchdog, check_memory};
 use mqttlab_plan::{Plan, Progress, Verdict};
 use mqttlab_sim::Audience;
 
 /// Runs a plan in virtual time.
 pub fn run(plan: Plan, announcer: &mut Announcer) -> Outcome {
-    let watchdog = match Signals::take().and_then(|signals| mqttlab_live::watchdog_of(&plan, signals)) {
+    let watchdog = match prepare(&plan) {
         Ok(watchdog) => watchdog,
-        Err(error) => {
-            let reason = Some(format!("cannot wait for signals: {error}"));
-            return Outcome { verdict: Verdict::Failed, reason };
-        }
+        Err(reason) => return Outcome { verdict: Verdict::Failed, reason: Some(reason) },
     };
     let witness = SegmentWitness::new(vec![plan.broker.port]);
     let mut watcher = Watcher { announcer, watchdog, last: Instant::now(), events: 0 };
     let outcome = mqttlab_sim::run(plan, Box::new(witness), &mut watcher);
     Outcome { verdict: outcome.verdict, reason: outcome.reason }
+}
+
+fn prepare(plan: &Plan) -> Result<Watchdog, String> {
+    let clients: u64 = plan.groups.iter().map(|group| u64::from(group.count)).sum();
+    let need = MemoryNeed { own_bytes: mqttlab_sim::memory_needed(plan), beside_bytes: 0 };
+    check_memory(need, &format!("{clients} clients, {} hosts", plan.hosts.len()))?;
+    let signals = Signals::take().and_then(|signals| mqttlab_live::watchdog_of(plan, signals));
+    signals.map_err(|error| format!("cannot wait for signals: {error}"))
 }
 
 struct Watcher<'a> {

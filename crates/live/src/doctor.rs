@@ -15,6 +15,8 @@ use crate::usage::Pressure;
 /// Examines the machine: one entry a capability, with `name`, `available`, `detail` and, where it is missing, what
 /// that `costs`. The process must have a single thread.
 pub fn examine() -> Value {
+    // As the user that this is, who is another one in a user namespace.
+    let tasks = limits::tasks_in_words();
     let privilege = Privilege::acquire();
     let namespaces = match &privilege {
         Ok(Privilege::Administrator) => Ok("as administrator".to_owned()),
@@ -45,6 +47,8 @@ pub fn examine() -> Value {
             ),
             entry("descriptors", Ok(limits::descriptors_in_words()), ""),
             entry("ports", Ok(limits::ports_in_words()), ""),
+            entry("processes", Ok(tasks), ""),
+            entry("memory", limits::memory_in_words(), "runs that need more memory than there is are not refused"),
             entry(
                 "pressure",
                 if Pressure::is_available() { Ok("/proc/pressure".into()) } else { Err("no /proc/pressure".into()) },

@@ -123,6 +123,7 @@ struct Running {
 }
 
 fn prepare(plan: &Plan, clock: &Clock, announcer: &mut Announcer) -> Result<Prepared, String> {
+    limits::check(plan)?;
     let cannot_wait = |error| format!("cannot wait for signals: {error}");
     // Threads inherit that signals are taken; but the right to make namespaces is had only while there is one thread.
     let signals = Signals::take().map_err(cannot_wait)?;
@@ -131,7 +132,6 @@ fn prepare(plan: &Plan, clock: &Clock, announcer: &mut Announcer) -> Result<Prep
         _ => Some(Privilege::acquire().map_err(|error| error.to_string())?),
     };
     let watch = watchdog_of(plan, signals).and_then(Watch::new).map_err(cannot_wait)?;
-    limits::check(plan)?;
     // Without an emulator there is nothing to go before; and endpoints that use all of the processors under
     // real-time priority are stopped for 50 ms in every second (sched_rt_runtime_us).
     let is_emulated = plan.network.kind == NetworkKind::Emulated;

@@ -19,6 +19,7 @@ use mqttlab_plan::{NetworkKind, Plan, PortKind, TcpPlan};
 use serde_json::{Value, json};
 
 use crate::control::SocketFactory;
+use crate::limits;
 use crate::namespaces::{Namespace, set_sysctl, sysctl};
 use crate::netlink::{self, LinkSettings, Metrics, RouteKind};
 use crate::port::{Device, Port};
@@ -217,7 +218,8 @@ impl Testbed {
     fn configure_tcp(&mut self, host: &str, namespace: &Namespace, tcp: &TcpPlan) -> Result<(), BuildError> {
         let warnings = namespace.run(|| {
             // Thousands of connections from one address to one port need more than the default 28 232.
-            set_sysctl("net/ipv4/ip_local_port_range", "1024 65535")?;
+            let (from, to) = limits::OWN_PORTS;
+            set_sysctl("net/ipv4/ip_local_port_range", &format!("{from} {to}"))?;
             tcp::configure_namespace(tcp)
         });
         let warnings = at(host, "set its TCP sysctls (is /proc/sys writable?)", warnings)?;

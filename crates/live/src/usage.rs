@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use mqttlab_recording::{Process, Resource};
 use mqttlab_units::{Duration, Instant};
 
+use crate::control_groups;
+
 /// What a process tree has used so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
@@ -139,32 +141,8 @@ impl ProcessorTime {
 /// Periods in which the control groups of this process, or those above them, had used up their processor time; `None`
 /// where nothing is limited.
 pub fn throttled_periods() -> Option<u64> {
-    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
-    let of_file = |path: PathBuf| throttled(&fs::read_to_string(path).ok()?);
-    let counts = groups.lines().filter_map(cpu_group).flat_map(|(root, group)| {
-        let ancestors: Vec<PathBuf> = Path::new(group).ancestors().map(Path::to_owned).collect();
-        ancestors.into_iter().filter_map(move |group| {
-            of_file(root.join(group.strip_prefix("/").unwrap_or(&group)).join("cpu.stat"))
-        })
-    });
-    counts.reduce(|sum, one| sum + one)
-}
-
-/// `hierarchy:controllers:path`: where the one that limits processor time is mounted, and the path in it.
-fn cpu_group(line: &str) -> Option<(PathBuf, &str)> {
-    let mut parts = line.splitn(3, ':').skip(1);
-    let (controllers, path) = (parts.next()?, parts.next()?);
-    match controllers {
-        "" => Some(("/sys/fs/cgroup".into(), path)),
-        listed if listed.split(',').any(|name| name == "cpu") => {
-            Some((Path::new("/sys/fs/cgroup").join(listed), path))
-        }
-        _ => None,
-    }
-}
-
-fn throttled(stat: &str) -> Option<u64> {
-    stat.lines().find_map(|line| line.strip_prefix("nr_throttled ")?.trim().parse().ok())
+    let periods = |group: PathBuf| control_groups::entry(&group, "cpu.stat", "nr_throttled");
+    control_groups::directories("cpu").into_iter().filter_map(periods).reduce(|sum, one| sum + one)
 }
 
 impl Pressure {
@@ -349,14 +327,6 @@ mod tests {
         let machine = "version 15\ncpu0 0 0 0 0 0 0 900 100 5\ndomain0 03 1 2\ncpu1 0 0 0 0 0 0 900 50 5\n";
         assert_eq!(waits_of_machine(machine), Duration::from_ns(150));
         assert_eq!(faults_of_machine("pgfault 100\npgmajfault 3\n"), (97, 3));
-    }
-
-    #[test]
-    fn the_group_that_limits_processors_is_found_in_both_versions() {
-        assert_eq!(cpu_group("0::/a/b"), Some(("/sys/fs/cgroup".into(), "/a/b")));
-        assert_eq!(cpu_group("4:cpu,cpuacct:/a"), Some(("/sys/fs/cgroup/cpu,cpuacct".into(), "/a")));
-        assert_eq!(cpu_group("4:cpuset:/a"), None);
-        assert_eq!(throttled("nr_periods 9\nnr_throttled 4\nthrottled_time 1\n"), Some(4));
     }
 
     #[test]

@@ -11,6 +11,7 @@
 //!
 //! What it does not hold: anything measured, and anything that differs between two runs of the same plan.
 
+mod addresses;
 mod arrivals;
 mod arrived;
 mod audience;
@@ -31,6 +32,7 @@ use std::path::PathBuf;
 use mqttlab_units::{Duration, Seed};
 use serde::{Deserialize, Serialize};
 
+pub use addresses::Source;
 pub use arrivals::Arrivals;
 pub use arrived::Arrived;
 pub use audience::{Audience, Subscriptions};

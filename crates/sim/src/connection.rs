@@ -188,5 +188,5 @@ fn is_over(end: &Endpoint) -> bool {
 }
 
 /// Linux's first ephemeral port, and how many there are.
-const FIRST_PORT: u16 = 32_768;
-const PORTS: u32 = 28_232;
+pub(crate) const FIRST_PORT: u16 = 32_768;
+pub(crate) const PORTS: u32 = 28_232;

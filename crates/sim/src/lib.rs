@@ -18,6 +18,7 @@ mod connection;
 mod dropped;
 mod evidence;
 mod few;
+mod limits;
 mod message;
 mod publishing;
 mod receiving;
@@ -39,6 +40,8 @@ use serde_json::json;
 
 use evidence::Evidence;
 use world::World;
+
+pub use limits::memory_needed;
 
 /// Who watches a run.
 pub trait Audience {
@@ -78,6 +81,7 @@ fn prepare(plan: Plan, analyser: Box<dyn SegmentAnalyser>) -> Result<World, Stri
                 .into(),
         );
     }
+    limits::check(&plan)?;
     let roster = Roster::of(&plan);
     let layout = layout(&plan, &roster);
     let mut recorder =
