@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from live import able
-from mqttlab.runs import doctor, engine_path
+from mqttlab.runs import Job, doctor, engine_path
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
 
@@ -26,7 +26,7 @@ NOBODY = 65_534
 MEGABYTE = 1_000_000
 
 
-def plan(directory: Path, *, backend: str, count: int, hosts: int = 1, network: str = "emulated") -> str:
+def plan(directory: Path, *, backend: str, count: int, hosts: int = 1, network: str = "emulated") -> Job:
     """So many clients, spread over so many hosts."""
     publish = {"topic": "t/{client}", "qos": 0, "payload": "100 B", "interval": "1 s"}
     scenario: dict[str, Any] = {
@@ -36,17 +36,16 @@ def plan(directory: Path, *, backend: str, count: int, hosts: int = 1, network: 
     }
     if network == "emulated":
         scenario["networks"] = [{"between": ["field", "broker"], "up": {"delay": "1 ms"}, "down": {"delay": "1 ms"}}]
-    return json.dumps(compile_plan(parse_values(scenario, "limits"), directory))
+    return Job(compile_plan(parse_values(scenario, "limits")), directory)
 
 
-def refusal(text: str, *, engine: str | None = None, **options: Any) -> str:
+def refusal(job: Job, *, engine: str | None = None, **options: Any) -> str:
     """Why the engine does not start this plan; it has left nothing."""
-    done = subprocess.run([engine or engine_path(), "run"], input=text, capture_output=True, text=True, check=False,
+    done = subprocess.run([engine or engine_path(), "run"], input=job.text, capture_output=True, text=True, check=False,
                           timeout=60, **options)
     last = json.loads(done.stdout.splitlines()[-1])
     assert (done.returncode, last["verdict"]) == (1, "failed"), done.stdout + done.stderr
-    directory = Path(json.loads(text)["directory"])
-    assert not directory.exists() or not list(directory.iterdir())
+    assert not job.directory.exists() or not list(job.directory.iterdir())
     return str(last["reason"])
 
 
@@ -66,8 +65,8 @@ def limited(which: int, to: int) -> Callable[[], None]:
 def test_a_run_that_needs_more_memory_than_it_may_have_is_refused_with_the_remedy(
     backend: str, count: int, limit: int, tmp_path: Path
 ) -> None:
-    text = plan(tmp_path / "run", backend=backend, count=count)
-    reason = refusal(text, preexec_fn=limited(resource.RLIMIT_AS, limit * MEGABYTE))
+    job = plan(tmp_path / "run", backend=backend, count=count)
+    reason = refusal(job, preexec_fn=limited(resource.RLIMIT_AS, limit * MEGABYTE))
     found = re.match(rf"this plan needs about (\d+) MB of memory \({count} clients, 2 hosts\), but this program has "
                      r"(\d+) MB left: raise its limit \(`ulimit -v`\), or use fewer clients$", reason)
     assert found is not None, reason
@@ -76,8 +75,8 @@ def test_a_run_that_needs_more_memory_than_it_may_have_is_refused_with_the_remed
 
 def test_a_simulation_with_more_clients_than_an_address_has_ports_is_refused(tmp_path: Path) -> None:
     reason = refusal(plan(tmp_path / "run", backend="sim", count=28_233))
-    assert reason == ("28233 clients connect from host `field`, which has one address with 28232 ports (32768 to 60999): "
-                      "spread them over several hosts (`hosts.NAME.count`)")
+    assert reason == ("28233 clients connect from host `field`, which has one address with 28232 ports (32768 to "
+                      "60999): spread them over several hosts (`hosts.NAME.count`)")
     loopback = refusal(plan(tmp_path / "run", backend="sim", count=28_233, hosts=28_233, network="loopback"))
     assert loopback.startswith("28233 clients connect from the loopback device, which has one address"), loopback
 
@@ -92,7 +91,7 @@ def test_a_live_run_with_more_clients_than_an_address_has_ports_is_refused(tmp_p
 def engine_for_all() -> Iterator[str]:
     """A copy of the engine that other users can start."""
     with tempfile.TemporaryDirectory() as directory:
-        os.chmod(directory, 0o755)
+        Path(directory).chmod(0o755)
         yield str(shutil.copy(engine_path(), Path(directory) / "mqttlab-engine"))
 
 
@@ -102,8 +101,8 @@ def test_too_few_processes_and_threads_are_found_before_anything_starts(engine_f
     options: dict[str, Any] = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
     reason = refusal(plan(tmp_path / "run", backend="live", count=2), engine=engine_for_all, cwd="/",
                      preexec_fn=limited(resource.RLIMIT_NPROC, 4), **options)
-    assert re.match(r"this plan needs about \d+ processes and threads, but user \d+ may have 4 and has \d+: raise the limit "
-                    r"\(`ulimit -u`, or LimitNPROC of the service\), or end other programs$", reason), reason
+    assert re.match(r"this plan needs about \d+ processes and threads, but user \d+ may have 4 and has \d+: raise "
+                    r"the limit \(`ulimit -u`, or LimitNPROC of the service\), or end other programs$", reason), reason
 
 
 def test_doctor_says_what_there_is() -> None:

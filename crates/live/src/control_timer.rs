@@ -17,6 +17,7 @@ use mqttlab_units::{Duration, Instant};
 
 use crate::clock::Clock;
 use crate::histogram::{Histogram, Snapshot};
+use crate::hold_ups::{Counters, HoldUps, Observer};
 use crate::priority::Priority;
 
 /// A running timer. Ends when dropped.
@@ -28,6 +29,7 @@ pub struct ControlTimer {
 #[derive(Default)]
 struct Shared {
     lateness: Histogram,
+    held_up: Counters,
     stop: AtomicBool,
 }
 
@@ -44,6 +46,11 @@ impl ControlTimer {
             own.run(&clock);
         })?;
         Ok(ControlTimer { shared, thread: Some(thread) })
+    }
+
+    /// What held it up so far.
+    pub fn held_up(&self) -> HoldUps {
+        self.shared.held_up.hold_ups()
     }
 
     /// How late it was woken so far.
@@ -63,10 +70,14 @@ impl Drop for ControlTimer {
 
 impl Shared {
     fn run(&self, clock: &Clock) {
+        let mut observer = Observer::of_this_thread();
         let mut due = clock.now() + PERIOD;
         while !self.stop.load(Relaxed) {
             sleep_until(clock, due);
-            due = self.woken(due, clock.now());
+            let now = clock.now();
+            observer.done(due, now, std::time::Duration::ZERO, &self.held_up);
+            observer.in_time(now, std::time::Duration::ZERO);
+            due = self.woken(due, now);
         }
     }
 

@@ -22,6 +22,7 @@ use mqttlab_units::{Duration, Instant};
 
 use crate::clock::Clock;
 use crate::histogram::Histogram;
+use crate::hold_ups;
 use crate::poller::{Poller, Waker};
 use crate::port::Port;
 use crate::priority::Priority;
@@ -71,8 +72,8 @@ pub struct Shared {
     pub refused: AtomicU64,
     /// Frames to an address that no path leads to.
     pub unrouted: AtomicU64,
-    /// How long it waited for the recorder, in nanoseconds.
-    pub waited_for_recorder_ns: AtomicU64,
+    /// What held it up.
+    pub held_up: hold_ups::Counters,
     /// The emulator's thread, for its processor time; 0 until it runs.
     pub thread: AtomicI32,
 }
@@ -134,10 +135,18 @@ struct Driver {
     buffer: Box<[u8]>,
     /// How much earlier than needed the timer is set.
     margin: Duration,
+    observer: hold_ups::Observer,
 }
 
 /// The sink, if there is one.
 struct Recording(Option<Sink>);
+
+impl Recording {
+    /// How long was waited for it.
+    fn waited(&self) -> std::time::Duration {
+        self.0.as_ref().map(Sink::waited).unwrap_or_default()
+    }
+}
 
 impl Witness for Recording {
     fn frame(&mut self, frame: &Frame, bytes: &[u8]) {
@@ -159,14 +168,17 @@ impl Driver {
             recorder: Recording(setting.sink),
             buffer: vec![0; FRAME_BYTES_MAX].into(),
             margin: Duration::ZERO,
+            observer: hold_ups::Observer::of_this_thread(),
         }
     }
 
     fn run(&mut self) -> io::Result<()> {
+        self.observer = hold_ups::Observer::of_this_thread();
         let mut ready = Vec::with_capacity(self.ports.len() + 1);
         loop {
             self.deliver(self.clock.now());
             let now = self.clock.now();
+            self.observer.in_time(now, self.recorder.waited());
             let timeout = self.time_to_sleep(now);
             ready.clear();
             ready.extend(self.poller.wait(Some(timeout))?);
@@ -182,7 +194,6 @@ impl Driver {
             }
             if let Some(sink) = &mut self.recorder.0 {
                 sink.tick();
-                self.shared.waited_for_recorder_ns.store(sink.waited().as_nanos() as u64, Relaxed);
             }
         }
     }
@@ -217,7 +228,9 @@ impl Driver {
 
     fn deliver(&mut self, until: Instant) {
         while let Some(delivery) = self.wire.poll(until, &mut self.recorder) {
-            self.shared.lateness.count(self.clock.now().since(delivery.due));
+            let now = self.clock.now();
+            self.shared.lateness.count(now.since(delivery.due));
+            self.observer.done(delivery.due, now, self.recorder.waited(), &self.shared.held_up);
             let Delivery { host, bytes, .. } = delivery;
             // The receiver's TCP runs inside this call.
             let counter = match self.ports[host].write(&bytes) {

@@ -96,8 +96,8 @@ impl Witnessed {
         self.contention.throttled_periods = sampler.throttled_periods();
         self.contention.disk_pressure_percent = sampler.disk_pressure_percent();
         self.contention.memory_pressure_percent = sampler.memory_pressure_percent();
-        let waited = self.emulator.as_ref().map_or(0, |shared| shared.waited_for_recorder_ns.load(Relaxed));
-        self.contention.emulator_waited_for_recorder = Duration::from_ns(waited);
+        self.contention.held_up = self.emulator.as_ref().map(|shared| shared.held_up.hold_ups());
+        self.contention.steal = sampler.steal();
     }
 
     /// Takes what is known of the emulator's thread while there is one, `lived` after its start.

@@ -1,16 +1,18 @@
 //! Why something was late: what was seen of the machine, in; the cause and its remedy in words, out.
 //!
 //! ```text
-//!   control timer as late? ──yes──► quota used up │ steal │ no real-time priority │ disk traffic │ the machine
-//!          └──no──► waited for the disk │ for memory │ too much work │ for a processor │ disk traffic │ unknown
+//!   control timer as late? ──yes──► quota used up │ steal │ no real-time priority │ disk traffic │ kernel │ the machine
+//!          └──no──► waited for the recorder │ too much work │ for a processor │ for memory │ disk traffic │ unknown
 //! ```
 //!
-//! What it does not know: which of several causes made one frame late. It names what explains the 99th percentile.
+//! What it does not know: which of several causes made one frame late. It names what explains half of the time for which
+//! the late thread was held up.
 
 use mqttlab_units::Duration;
 use serde_json::{Value, json};
 
 use crate::histogram::Snapshot;
+use crate::hold_ups::HoldUps;
 
 /// What was seen of the machine during a run. `None` where the kernel does not say.
 #[derive(Clone, Debug, Default)]
@@ -29,8 +31,12 @@ pub struct Contention {
     pub faults_minor: Option<u64>,
     /// Its page faults that waited for a disk.
     pub faults_major: Option<u64>,
-    /// How long the emulator waited for the recorder.
-    pub emulator_waited_for_recorder: Duration,
+    /// What held the emulator up.
+    pub held_up: Option<HoldUps>,
+    /// What held the control timer up.
+    pub control_held_up: Option<HoldUps>,
+    /// The processors' time that the hypervisor gave to others.
+    pub steal: Option<Duration>,
     /// The part of the run in which some task of this machine waited for a disk, in percent.
     pub disk_pressure_percent: Option<f64>,
     /// The part of the run in which some task of this machine waited for memory, in percent.
@@ -52,14 +58,16 @@ pub struct Late {
     pub steal_percent: Option<f64>,
     /// See [`Contention`].
     pub throttled_periods: Option<u64>,
-    /// How long the late thread waited for a processor.
-    pub run_queue: Option<Duration>,
+    /// See [`Contention`].
+    pub control_held_up: Option<HoldUps>,
+    /// See [`Contention`].
+    pub steal: Option<Duration>,
+    /// What held the late thread up, where that is known.
+    pub held_up: Option<HoldUps>,
     /// The part of the run in which the late thread had a processor.
     pub cpu_percent: Option<f64>,
     /// The late thread's page faults that waited for a disk.
     pub faults_major: Option<u64>,
-    /// How long the late thread waited for the recorder.
-    pub recorder: Duration,
     /// See [`Contention`].
     pub disk_pressure_percent: Option<f64>,
     /// Whether threads had real-time priority.
@@ -85,8 +93,8 @@ pub enum Cause {
     DiskTraffic,
     /// There was more to do than one thread can.
     Load,
-    /// Threads of the same or a higher priority went before.
-    RunQueue,
+    /// The kernel kept the processors for other work.
+    Kernel,
     /// None of these.
     Unknown,
 }
@@ -102,6 +110,8 @@ impl Contention {
             steal_percent: self.steal_percent,
             throttled_periods: self.throttled_periods,
             disk_pressure_percent: self.disk_pressure_percent,
+            control_held_up: self.control_held_up,
+            steal: self.steal,
             real_time,
             ..Late::default()
         }
@@ -116,7 +126,8 @@ impl Contention {
             "emulator_cpu_percent": self.emulator_cpu_percent,
             "emulator_faults_minor": self.faults_minor,
             "emulator_faults_major": self.faults_major,
-            "emulator_waited_for_recorder_ns": self.emulator_waited_for_recorder,
+            "emulator_held_up": self.held_up.map(|held| held.facts()),
+            "control_timer_held_up": self.control_held_up.map(|held| held.facts()),
             "disk_pressure_percent": self.disk_pressure_percent,
             "memory_pressure_percent": self.memory_pressure_percent,
             "cpu_kept_awake": self.cpu_kept_awake,
@@ -130,38 +141,57 @@ impl Late {
         if self.control_p99.is_some_and(|control| control.as_ns() * 2 >= self.p99.as_ns()) {
             return self.cause_of_machine();
         }
-        // One in a hundred was at least this late: whatever explains the percentile took half of that at least.
-        let explains = Duration::from_ns((self.p99.as_ns() / 200).saturating_mul(self.count));
-        let waited = |time: Duration| !time.is_zero() && time >= explains;
-        if waited(self.recorder) {
+        let Some(held) = self.held_up.filter(|held| held.count > 0) else { return self.without_evidence() };
+        if held.is_explained_by(held.recorder) {
             Cause::Disk
-        } else if self.faults_major.is_some_and(|faults| faults > 0 && faults >= self.count / 200) {
-            Cause::Memory
-        } else if self.cpu_percent.is_some_and(|percent| percent >= BUSY_PERCENT) {
+        } else if held.is_explained_by(held.working) || self.cpu_percent >= Some(BUSY_PERCENT) {
             Cause::Load
-        } else if self.run_queue.is_some_and(waited) {
-            if self.real_time { Cause::RunQueue } else { Cause::Priority }
-        } else if !self.real_time {
-            Cause::Priority
-        } else if self.disk_was_busy() {
-            Cause::DiskTraffic
+        } else if held.is_explained_by(held.run_queue) {
+            self.cause_of_waits()
+        } else if self.faults_major.is_some_and(|faults| faults.saturating_mul(2) >= held.count) {
+            Cause::Memory
         } else {
-            Cause::Unknown
+            self.without_evidence()
         }
     }
 
     /// A thread that does nothing was as late.
     fn cause_of_machine(&self) -> Cause {
+        let held = self.control_held_up.unwrap_or_default();
+        let steal_explains = self.steal.is_none_or(|steal| held.count == 0 || held.is_explained_by(steal));
         if self.throttled_periods.is_some_and(|periods| periods > 0) {
             Cause::Quota
-        } else if self.steal_percent.is_some_and(|percent| percent >= STEAL_PERCENT) {
+        } else if self.steal_percent.is_some_and(|percent| percent >= STEAL_PERCENT) && steal_explains {
             Cause::Steal
+        } else if held.is_explained_by(held.run_queue) {
+            self.cause_of_waits()
         } else if !self.real_time {
             Cause::Priority
         } else if self.disk_was_busy() {
             Cause::DiskTraffic
         } else {
             Cause::Machine
+        }
+    }
+
+    /// It could have run, and had no processor. Before threads of the highest priority goes only the kernel's own work.
+    fn cause_of_waits(&self) -> Cause {
+        if !self.real_time {
+            Cause::Priority
+        } else if self.disk_was_busy() {
+            Cause::DiskTraffic
+        } else {
+            Cause::Kernel
+        }
+    }
+
+    fn without_evidence(&self) -> Cause {
+        if !self.real_time {
+            Cause::Priority
+        } else if self.disk_was_busy() {
+            Cause::DiskTraffic
+        } else {
+            Cause::Unknown
         }
     }
 
@@ -194,7 +224,7 @@ impl Late {
             }
             Cause::Disk => format!(
                 "it waited {} for the disk that is recorded to; record to a faster one",
-                ms(self.recorder)
+                ms(self.held().recorder)
             ),
             Cause::Memory => format!(
                 "it waited for memory that had to be read from a disk ({} page faults); close what uses memory, or permit \
@@ -202,18 +232,19 @@ impl Late {
                 self.faults_major.unwrap_or(0)
             ),
             Cause::DiskTraffic => format!(
-                "programs of this machine waited for a disk for {:.0} % of the run, and the kernel's work for them holds up its \
-                 threads; end what reads and writes much, or use another machine",
-                self.disk_pressure_percent.unwrap_or(0.0)
+                "programs of this machine waited for a disk for {:.0} % of the run, and the kernel's work for them goes before \
+                 real-time threads{}; end what reads and writes much, or use another machine",
+                self.disk_pressure_percent.unwrap_or(0.0),
+                self.waited()
             ),
             Cause::Load => format!(
                 "its thread had no time left (it used {:.0} % of a processor); offer less, or use a faster machine",
                 self.cpu_percent.unwrap_or(0.0)
             ),
-            Cause::RunQueue => format!(
-                "it waited {} for a processor behind the run's other real-time threads; use a machine with more processors, \
-                 or offer less",
-                self.run_queue.map_or(String::new(), ms)
+            Cause::Kernel => format!(
+                "the kernel kept the processors for other work{}; close what else runs on this machine, use one with more \
+                 processors, or start its kernel with preempt=full",
+                self.waited()
             ),
             Cause::Unknown => {
                 "a control timer was in time and no cause was seen; close what else runs on this machine, or \
@@ -221,6 +252,22 @@ impl Late {
                     .into()
             }
         }
+    }
+}
+
+impl Late {
+    /// What held the late thread up; of the control timer where nothing is known of it.
+    fn held(&self) -> HoldUps {
+        self.held_up.or(self.control_held_up).unwrap_or_default()
+    }
+
+    /// In brackets, behind a cause.
+    fn waited(&self) -> String {
+        let HoldUps { count, total, run_queue, .. } = self.held();
+        if count == 0 {
+            return String::new();
+        }
+        format!(" ({} of {} in {count} hold-ups were waits for a processor)", ms(run_queue), ms(total))
     }
 }
 
@@ -246,34 +293,68 @@ mod tests {
         control_p99: Some(Duration::from_us(20)),
         steal_percent: Some(0.0),
         throttled_periods: Some(0),
-        run_queue: Some(Duration::ZERO),
+        control_held_up: None,
+        steal: Some(Duration::ZERO),
+        held_up: Some(HELD_UP),
         cpu_percent: Some(10.0),
         faults_major: Some(0),
         disk_pressure_percent: Some(0.0),
-        recorder: Duration::ZERO,
         real_time: true,
     };
+    /// For 200 ms, nobody knows why.
+    const HELD_UP: HoldUps = HoldUps {
+        count: 40,
+        total: Duration::from_ms(200),
+        run_queue: Duration::from_ms(4),
+        recorder: Duration::ZERO,
+        working: Duration::ZERO,
+    };
+    const QUEUED: HoldUps = HoldUps { run_queue: Duration::from_ms(150), ..HELD_UP };
     /// A control timer that was late, too.
     const MACHINE: Late = Late { control_p99: Some(Duration::from_us(1100)), ..NOTHING };
-    /// A hundredth of the frames, each late by the 99th percentile.
-    const LATE: Duration = Duration::from_us(196_000);
+    const BUSY_DISK: Option<f64> = Some(62.0);
+
+    fn held(held_up: HoldUps) -> Late {
+        Late { held_up: Some(held_up), ..NOTHING }
+    }
+
+    fn decided(table: &[(&str, Late, Cause)]) {
+        for (case, late, cause) in table {
+            assert_eq!(late.cause(), *cause, "{case}");
+        }
+    }
 
     #[test]
-    fn what_was_seen_decides_the_cause() {
-        let table: [(&str, Late, Cause); 19] = [
+    fn where_the_control_timer_was_late_the_machine_is_the_cause() {
+        let stolen = |ms| Some(Duration::from_ms(ms));
+        decided(&[
             ("steal, and the timer late", Late { steal_percent: Some(1.2), ..MACHINE }, Cause::Steal),
             ("a little steal", Late { steal_percent: Some(0.05), ..MACHINE }, Cause::Machine),
             ("steal that is not reported", Late { steal_percent: None, ..MACHINE }, Cause::Machine),
-            ("steal, but the timer in time", Late { steal_percent: Some(1.2), ..NOTHING }, Cause::Unknown),
+            (
+                "steal that explains the timer's hold-ups",
+                Late {
+                    steal_percent: Some(0.3),
+                    steal: stolen(110),
+                    control_held_up: Some(QUEUED),
+                    ..MACHINE
+                },
+                Cause::Steal,
+            ),
+            (
+                "steal that is a small part of the timer's hold-ups",
+                Late {
+                    steal_percent: Some(0.3),
+                    steal: stolen(30),
+                    control_held_up: Some(QUEUED),
+                    ..MACHINE
+                },
+                Cause::Kernel,
+            ),
             (
                 "a quota goes before steal",
                 Late { throttled_periods: Some(3), steal_percent: Some(9.0), ..MACHINE },
                 Cause::Quota,
-            ),
-            (
-                "a quota, but the timer in time",
-                Late { throttled_periods: Some(3), ..NOTHING },
-                Cause::Unknown,
             ),
             ("the timer late without priority", Late { real_time: false, ..MACHINE }, Cause::Priority),
             (
@@ -281,41 +362,58 @@ mod tests {
                 Late { real_time: false, steal_percent: Some(3.0), ..MACHINE },
                 Cause::Steal,
             ),
-            ("disk traffic", Late { disk_pressure_percent: Some(62.0), ..NOTHING }, Cause::DiskTraffic),
             (
                 "disk traffic, and the timer late",
-                Late { disk_pressure_percent: Some(62.0), ..MACHINE },
+                Late { disk_pressure_percent: BUSY_DISK, ..MACHINE },
                 Cause::DiskTraffic,
             ),
             ("a little disk traffic", Late { disk_pressure_percent: Some(2.0), ..MACHINE }, Cause::Machine),
-            ("a disk", Late { recorder: LATE, ..NOTHING }, Cause::Disk),
+            (
+                "the timer waited for a processor",
+                Late { control_held_up: Some(QUEUED), ..MACHINE },
+                Cause::Kernel,
+            ),
+        ]);
+    }
+
+    #[test]
+    fn where_the_control_timer_was_in_time_what_held_the_thread_up_decides() {
+        decided(&[
+            ("steal, but the timer in time", Late { steal_percent: Some(1.2), ..NOTHING }, Cause::Unknown),
+            (
+                "a quota, but the timer in time",
+                Late { throttled_periods: Some(3), ..NOTHING },
+                Cause::Unknown,
+            ),
+            ("disk traffic", Late { disk_pressure_percent: BUSY_DISK, ..NOTHING }, Cause::DiskTraffic),
+            ("a disk", held(HoldUps { recorder: Duration::from_ms(150), ..HELD_UP }), Cause::Disk),
             (
                 "a disk that was waited for a little",
-                Late { recorder: Duration::from_us(90), ..NOTHING },
+                held(HoldUps { recorder: Duration::from_ms(9), ..HELD_UP }),
                 Cause::Unknown,
             ),
-            ("page faults", Late { faults_major: Some(200), ..NOTHING }, Cause::Memory),
             (
-                "one page fault in ten thousand frames",
-                Late { faults_major: Some(1), ..NOTHING },
-                Cause::Unknown,
+                "a disk goes before others' traffic",
+                Late {
+                    disk_pressure_percent: BUSY_DISK,
+                    ..held(HoldUps { recorder: Duration::from_ms(150), ..HELD_UP })
+                },
+                Cause::Disk,
             ),
+            ("page faults", Late { faults_major: Some(20), ..NOTHING }, Cause::Memory),
+            ("one page fault", Late { faults_major: Some(1), ..NOTHING }, Cause::Unknown),
             ("a busy thread", Late { cpu_percent: Some(93.0), ..NOTHING }, Cause::Load),
-            ("behind others", Late { run_queue: Some(LATE), ..NOTHING }, Cause::RunQueue),
+            ("too much at once", held(HoldUps { working: Duration::from_ms(150), ..HELD_UP }), Cause::Load),
+            ("no processor", held(QUEUED), Cause::Kernel),
+            ("no processor without priority", Late { real_time: false, ..held(QUEUED) }, Cause::Priority),
             (
-                "behind others without priority",
-                Late { run_queue: Some(LATE), real_time: false, ..NOTHING },
-                Cause::Priority,
+                "no processor beside disk traffic",
+                Late { disk_pressure_percent: BUSY_DISK, ..held(QUEUED) },
+                Cause::DiskTraffic,
             ),
-            (
-                "no control timer",
-                Late { control_p99: None, steal_percent: Some(5.0), ..NOTHING },
-                Cause::Unknown,
-            ),
-        ];
-        for (case, late, cause) in table {
-            assert_eq!(late.cause(), cause, "{case}");
-        }
+        ]);
+        let unseen = Late { control_p99: None, steal_percent: Some(5.0), held_up: None, ..NOTHING };
+        assert_eq!(unseen.cause(), Cause::Unknown);
     }
 
     #[test]
@@ -332,7 +430,9 @@ mod tests {
         for late in [
             NOTHING,
             MACHINE,
-            Late { recorder: LATE, ..NOTHING },
+            held(QUEUED),
+            held(HoldUps { recorder: Duration::from_ms(150), ..HELD_UP }),
+            Late { disk_pressure_percent: BUSY_DISK, ..held(QUEUED) },
             Late { cpu_percent: Some(93.0), ..NOTHING },
         ] {
             assert!(late.words().contains("; "), "{}", late.words());

@@ -29,6 +29,7 @@ mod drops;
 pub mod emulator;
 mod facts;
 mod histogram;
+mod hold_ups;
 mod interruption;
 mod lateness;
 mod limits;

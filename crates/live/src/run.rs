@@ -330,6 +330,7 @@ impl Prepared {
         self.control.stop();
         let fleet = running.fleet.map_or(Ok(()), Fleet::join);
         let result = result.and(fleet.map_err(|error| Interruption::fault("a client worker ended", &error)));
+        self.witnessed.contention.control_held_up = running.timer.as_ref().map(ControlTimer::held_up);
         self.witnessed.contention.control = running.timer.map(|timer| timer.lateness());
         if let Some(emulator) = running.emulator {
             let thread = emulator.shared().thread.load(Relaxed);

@@ -105,6 +105,11 @@ impl Sampler {
         Some(ProcessorTime::now()?.steal_percent_since(self.before.0?))
     }
 
+    /// The processors' time that the hypervisor gave to others since the beginning.
+    pub fn steal(&self) -> Option<Duration> {
+        Some(ProcessorTime::now()?.steal.saturating_sub(self.before.0?.steal))
+    }
+
     /// Periods since the beginning in which the control group had used up its processor time.
     pub fn throttled_periods(&self) -> Option<u64> {
         Some(usage::throttled_periods()?.saturating_sub(self.before.1?))

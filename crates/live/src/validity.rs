@@ -88,10 +88,9 @@ fn reasons(evidence: &Evidence, limit: Duration) -> Vec<String> {
     // Without an emulator nothing asks for real-time priority, and it would not help.
     let real_time = evidence.real_time || evidence.emulator.is_none();
     let emulator = evidence.emulator.as_ref().map(|late| Late {
-        run_queue: evidence.contention.run_queue,
         cpu_percent: evidence.contention.emulator_cpu_percent,
         faults_major: evidence.contention.faults_major,
-        recorder: evidence.contention.emulator_waited_for_recorder,
+        held_up: evidence.contention.held_up,
         ..evidence.contention.late(late, real_time)
     });
     if let Some(late) = emulator.filter(|late| late.p99 > limit) {

@@ -105,6 +105,16 @@ def _percent(share: Any) -> str:
     return f"{number(share, 3)} %"
 
 
+def _hold_ups(held: Any) -> str:
+    """How often a thread was held up, for how long, and what it waited for."""
+    if not isinstance(held, dict) or not held.get("count"):
+        return "never"
+    parts = (("run_queue_ns", "without a processor"), ("recorder_ns", "for the recorder"), ("working_ns", "with work"),
+             ("elsewhere_ns", "elsewhere"))
+    shares = ", ".join(f"{duration(held[name])} {words}" for name, words in parts if held.get(name))
+    return f"{number(held['count'])} times, {duration(held['total_ns'])}: {shares}"
+
+
 # What of the machine's own doing is shown, in this order.
 MACHINE: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("steal_percent", "steal (processor time given to other machines)", _percent),
@@ -112,7 +122,8 @@ MACHINE: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("emulator_cpu_percent", "the emulator's share of a processor", _percent),
     ("emulator_run_queue_ns", "the emulator waited for a processor", duration),
     ("emulator_faults_major", "the emulator's page faults from disk", number),
-    ("emulator_waited_for_recorder_ns", "the emulator waited for the recorder", duration),
+    ("emulator_held_up", "the emulator was held up by 0.1 ms or more", _hold_ups),
+    ("control_timer_held_up", "the control timer was held up by 0.1 ms or more", _hold_ups),
     ("disk_pressure_percent", "time in which some program waited for a disk", _percent),
     ("memory_pressure_percent", "time in which some program waited for memory", _percent),
     ("cpu_kept_awake", "processors kept from deep sleep", lambda held: "yes" if held else "no"),

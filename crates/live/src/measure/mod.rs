@@ -27,6 +27,7 @@ use crate::calibration::{self, Bench, constant_delay};
 use crate::clock::Clock;
 use crate::control_timer::ControlTimer;
 use crate::histogram::Snapshot;
+use crate::hold_ups::HoldUps;
 use crate::lateness::Contention;
 use crate::priority::{self, CpuAwake, Priority};
 use crate::probe::udp::{self, Paced};
@@ -109,6 +110,7 @@ struct Seen {
     run_queue: Option<Duration>,
     cpu_percent: Option<f64>,
     faults_major: u64,
+    held_up: HoldUps,
 }
 
 impl Setup<'_> {
@@ -144,6 +146,7 @@ impl Setup<'_> {
                 .map(|(before, after)| after.saturating_sub(before)),
             cpu_percent: before.on_processor.zip(after.on_processor).map(percent),
             faults_major: after.faults_major.saturating_sub(before.faults_major),
+            held_up: bench.counters().held_up.hold_ups(),
         };
         bench.stop()?;
         Ok(seen)
@@ -180,7 +183,7 @@ impl Seen {
     fn step(&self, contention: &Contention, real_time: bool) -> Step {
         let contention = Contention { control: Some(self.control.clone()), ..contention.clone() };
         let mut late = contention.late(&self.lateness, real_time);
-        late.run_queue = self.run_queue;
+        late.held_up = Some(self.held_up);
         late.cpu_percent = self.cpu_percent;
         late.faults_major = Some(self.faults_major);
         Step {
@@ -207,6 +210,7 @@ impl Seen {
             "control_timer_p99_ns": self.control.percentile(99.0),
             "emulator_cpu_percent": self.cpu_percent,
             "emulator_run_queue_ns": self.run_queue,
+            "emulator_held_up": self.held_up.facts(),
         })
     }
 }
