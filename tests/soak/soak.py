@@ -120,11 +120,13 @@ def perform(case: Case, capture: Path) -> Case:
 
 
 def _strike(case: Case, place: Path, runs: Path, capture: Path) -> None:
-    lasts = 2 if case.victim == "nobody" else 100_000
+    lasts = 2 if case.victim == "nobody" or case.producer == "import" else 100_000
     scenario = place / "soak.toml"
     scenario.write_text(SCENARIO.format(backend="sim" if case.producer == "sim" else "live", seed=case.number,
                                         duration=f"{lasts} s", qos=case.qos), encoding="utf-8")
-    words = ["import", "capture", str(capture)] if case.producer == "import" else ["run", str(scenario)]
+    # A run that is to be killed would write more than any disk has, were it let.
+    run = ["run", str(scenario), "--ignore-disk"]
+    words = ["import", "capture", str(capture)] if case.producer == "import" else run
     program = subprocess.Popen(
         [sys.executable, "-m", "mqttlab", *words, "--no-html", "--runs", str(runs)], start_new_session=True,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, MARK: str(place)})
@@ -133,6 +135,8 @@ def _strike(case: Case, place: Path, runs: Path, capture: Path) -> None:
         time.sleep(0.02)
     # A simulation makes in a second what takes a live run minutes.
     time.sleep(case.after_s / (4 if case.producer == "sim" else 1))
+    if case.victim in ("engine", "broker", "command line", "directory") and lasts > 2 and program.poll() is not None:
+        case.faults.append(f"it ended before it was hit, with {program.returncode}")
     if case.reader:
         for plan in runs.glob("*/plan.json"):
             with suppress(EngineError, RecordingError, OSError):
@@ -233,6 +237,8 @@ def _scratch() -> list[Path]:
 
 def soak(runs: int, seed: int, jobs: int, *, live: bool) -> list[Case]:
     """Perform cases, several at once, and say how each went."""
+    # Under `nohup` programs would inherit that it is ignored, and rightly go on.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     mounts, interfaces = _mounts(), _interfaces()
     with tempfile.TemporaryDirectory(prefix="soak-temporary-") as temporary:
         # What is left in the temporary directory is then ours.

@@ -50,8 +50,6 @@ pub struct Contention {
 pub struct Late {
     /// At the 99th percentile.
     pub p99: Duration,
-    /// How many frames or messages there were.
-    pub count: u64,
     /// How late the control timer was at the 99th percentile.
     pub control_p99: Option<Duration>,
     /// See [`Contention`].
@@ -105,7 +103,6 @@ impl Contention {
         let p99 = |snapshot: &Snapshot| snapshot.percentile(99.0);
         Late {
             p99: p99(lateness).unwrap_or(Duration::ZERO),
-            count: lateness.len(),
             control_p99: self.control.as_ref().and_then(p99),
             steal_percent: self.steal_percent,
             throttled_periods: self.throttled_periods,
@@ -289,7 +286,6 @@ mod tests {
 
     const NOTHING: Late = Late {
         p99: Duration::from_us(1960),
-        count: 10_000,
         control_p99: Some(Duration::from_us(20)),
         steal_percent: Some(0.0),
         throttled_periods: Some(0),

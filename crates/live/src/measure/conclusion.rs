@@ -130,8 +130,7 @@ mod tests {
     type Case = (&'static str, Vec<Step>, &'static [(u64, u64)], &'static str);
 
     fn step(frames_s: u64, late_us: u64) -> Step {
-        let late =
-            Late { p99: Duration::from_us(late_us), count: 10_000, real_time: true, ..Late::default() };
+        let late = Late { p99: Duration::from_us(late_us), real_time: true, ..Late::default() };
         Step { frames_s, offered_frames_s: frames_s as f64, sent: 10_000, received: 10_000, late }
     }
 
