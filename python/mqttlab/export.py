@@ -24,8 +24,14 @@ class ExportError(MqttlabError):
 
 
 def summary_tables(recording: Recording, attributed: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    """The tables of the report by name, empty ones left out; ``attributed`` is :func:`metrics.attribution`'s."""
+    """The long form of all metrics and the tables of the report by name, empty ones left out.
+
+    Args:
+        recording: the recording.
+        attributed: :func:`metrics.attribution`'s.
+    """
     tables = {
+        "summary": metrics.summary(recording),
         "by_qos": metrics.application(recording),
         "by_group": metrics.application(recording, ("publisher_group", "subscriber_group", "qos")),
         **_attribution(recording, attributed),
@@ -38,6 +44,8 @@ def summary_tables(recording: Recording, attributed: pl.DataFrame) -> dict[str, 
         "segments_per_publish": metrics.segments_per_publish(recording),
         "overhead": metrics.overhead(recording),
         "efficiency": metrics.efficiency(recording),
+        "bursts": metrics.bursts(recording),
+        "energy": metrics.energy(recording),
     }
     return {name: table for name, table in tables.items() if not table.is_empty()}
 

@@ -32,6 +32,15 @@ FRAME_SIZES = (
 )
 
 
+ROUND_TRIPS = (
+    "A *round trip* (`rtt_ms`) begins when a segment with data comes to its first link and ends when its exact "
+    "acknowledgement has arrived at the sender's host; segments that were sent again have none (RFC 6298, Karn). "
+    "`rto_ms` is what RFC 6298 makes of these. What Wireshark would show at the place of capture, which lacks the way "
+    "back, is `tcp_analysis_ack_rtt_s`. `out_of_order` counts deliveries of messages; of segments there is "
+    "`tcp_analysis_out_of_order`."
+)
+
+
 def scenario_page() -> str:
     """Every field of a scenario, with type, default and meaning."""
     lines = [
@@ -79,21 +88,41 @@ def networks_page() -> str:
 
 
 def metrics_page() -> str:
-    """Every metric of the report, with unit, meaning and source."""
-    lines = ["# Metrics", "",
-             "Each metric is declared once, in `python/mqttlab/metrics/definition.py`, and computed once. "
-             "What the analysis of captures counts is in [capture.md](capture.md).", "", FRAME_SIZES, ""]
-    titles = (
-        ("Messages", metrics.APPLICATION), ("Links", metrics.LINK), ("Connections", metrics.SETUP),
-        ("Network layer", metrics.NETWORK), ("Throughput and segments", metrics.TRAFFIC), ("MQTT", metrics.MQTT),
-        ("Overhead", metrics.OVERHEAD), ("Efficiency", metrics.EFFICIENCY),
-        ("Where the time of a message went", (*metrics.ATTRIBUTION, metrics.ADJUSTED)),
+    """The catalogue: every metric, with unit, scopes, meaning, source and implementation."""
+    words = (
+        "The catalogue, generated from the one place where metrics are declared: "
+        "`python/mqttlab/metrics/catalogue.py`, and `crates/capture/src/metrics/table.rs` for those that the engine "
+        "counts. Each name stands for one thing. `metrics.summary(recording)` gives the values in long form, with the "
+        "columns `scope`, `name`, `metric`, `value` and `unit`; exports have it as `summary`."
     )
-    for title, declared in titles:
-        lines += [f"## {title}", "", "| metric | unit | better | meaning | source |", "|---|---|---|---|---|"]
-        lines += [f"| `{m.name}` | {m.unit} | {m.better} | {m.meaning} | {m.source} |" for m in declared]
+    lines = ["# Metrics", "", words, "", FRAME_SIZES, "", ROUND_TRIPS, ""]
+    for family in metrics.FAMILIES:
+        lines += [f"## {family.title}", "", _family(family), "",
+                  "| metric | unit | better | meaning | source |", "|---|---|---|---|---|"]
+        lines += [f"| `{m.name}` | {m.unit} | {m.better} | {m.meaning} | {m.source} |" for m in family.metrics]
         lines.append("")
-    return "\n".join(lines)
+    return "\n".join([*lines, *_counted_by_the_engine()])
+
+
+def _family(family: metrics.Family) -> str:
+    scopes = ", ".join(scope.replace("_", " ") for scope in family.scopes)
+    return f"`{family.table}`, by {scopes}; computed by {family.implementation}."
+
+
+def _counted_by_the_engine() -> list[str]:
+    """The engine's counters, a row for all statistics of one."""
+    entries = metrics.counted()
+    own = {m.name for family in metrics.FAMILIES for m in family.metrics}
+    words = "Where names above stand in `network_metrics` as well, they are the same numbers; a test holds them equal."
+    lines = [f"## {metrics.ENGINE.title}", "", f"{_family(metrics.ENGINE)} {words}", "",
+             "| metric | unit | statistics | meaning | source |", "|---|---|---|---|---|"]
+    for entry in entries:
+        if {entry["name"] + suffix for suffix in entry["statistics"]} <= own:
+            continue
+        statistics = ", ".join(suffix.removeprefix("_") for suffix in entry["statistics"]) or "–"
+        cells = (f"`{entry['name']}`", entry["unit"], statistics, entry["definition"], entry["source"])
+        lines.append(f"| {' | '.join(cells)} |")
+    return [*lines, ""]
 
 
 def tcp_stacks() -> str:

@@ -20,7 +20,7 @@ import polars as pl
 
 from mqttlab.metrics.attribution import Evidence, intervals
 from mqttlab.metrics.attribution.transport import SLACK_NS
-from mqttlab.metrics.definition import PARTS
+from mqttlab.metrics.catalogue import PARTS
 from mqttlab.recording import Recording
 
 # Of a message that fills many segments, these many at each end are shown, and all that were lost or sent again.

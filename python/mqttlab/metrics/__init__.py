@@ -1,8 +1,8 @@
 """Metrics: what a recording says, as numbers. Computed here and nowhere else.
 
 Each function takes a :class:`~mqttlab.recording.Recording` and returns a small frame whose columns are declared
-in :mod:`mqttlab.metrics.definition`. None of them knows which producer made the recording. Percentiles are taken
-over messages, never over other percentiles.
+in :mod:`mqttlab.metrics.catalogue`; :func:`summary` is the long form of all of them. None of them knows which producer
+made the recording. Percentiles are taken over messages, never over other percentiles.
 """
 
 from mqttlab.metrics.agreement import compare
@@ -15,12 +15,17 @@ from mqttlab.metrics.attribution import (
     attribution_gap,
     evidence,
 )
-from mqttlab.metrics.definition import (
+from mqttlab.metrics.bursts import bursts
+from mqttlab.metrics.catalogue import (
     ADJUSTED,
     ALL,
     APPLICATION,
     ATTRIBUTION,
+    BURSTS,
     EFFICIENCY,
+    ENERGY,
+    ENGINE,
+    FAMILIES,
     LINK,
     MQTT,
     NETWORK,
@@ -28,9 +33,14 @@ from mqttlab.metrics.definition import (
     PARTS,
     SETUP,
     TRAFFIC,
+    Family,
     Metric,
+    Shown,
+    counted,
+    family,
 )
 from mqttlab.metrics.efficiency import efficiency
+from mqttlab.metrics.energy import energy
 from mqttlab.metrics.link import links
 from mqttlab.metrics.mqtt import mqtt_connections, other_traffic, packet_types, topics
 from mqttlab.metrics.network import connections, network, round_trips
@@ -38,6 +48,7 @@ from mqttlab.metrics.overhead import overhead
 from mqttlab.metrics.segments import publish_per_segment, segments_per_publish
 from mqttlab.metrics.sent_again import sent_again
 from mqttlab.metrics.statistics import batch_means_ci95
+from mqttlab.metrics.summary import summary
 from mqttlab.metrics.throughput import throughput
 
 __all__ = [
@@ -45,7 +56,11 @@ __all__ = [
     "ALL",
     "APPLICATION",
     "ATTRIBUTION",
+    "BURSTS",
     "EFFICIENCY",
+    "ENERGY",
+    "ENGINE",
+    "FAMILIES",
     "LINK",
     "MQTT",
     "NETWORK",
@@ -53,7 +68,9 @@ __all__ = [
     "PARTS",
     "SETUP",
     "TRAFFIC",
+    "Family",
     "Metric",
+    "Shown",
     "application",
     "attribution",
     "attribution_by_band",
@@ -61,12 +78,16 @@ __all__ = [
     "attribution_coverage",
     "attribution_gap",
     "batch_means_ci95",
+    "bursts",
     "clients",
     "compare",
     "connections",
+    "counted",
     "deliveries",
     "efficiency",
+    "energy",
     "evidence",
+    "family",
     "has_both_ways",
     "links",
     "mqtt_connections",
@@ -79,6 +100,7 @@ __all__ = [
     "segments_per_publish",
     "sent_again",
     "setup",
+    "summary",
     "throughput",
     "topics",
 ]

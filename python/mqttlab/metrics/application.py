@@ -11,6 +11,8 @@ from mqttlab.metrics.statistics import batch_means_ci95
 from mqttlab.recording import Recording
 
 NS_PER_MS = 1e6
+# Of a signed column.
+TIME_MAX_NS = 2**63 - 1
 FIRST_DELIVERY = pl.col("fate") == "delivered"
 # What was to be delivered, whatever became of it.
 EXPECTED = pl.col("fate").is_in(["delivered", "lost", "under_way", "unknown"])
@@ -46,15 +48,18 @@ def application(recording: Recording, by: Sequence[str] = ("qos",)) -> pl.DataFr
     """The application-layer table: a row for each value of ``by``, in order.
 
     Args:
-        by: any of ``qos``, ``publisher_group``, ``subscriber_group``, ``topic``.
+        by: any of ``qos``, ``publisher_group``, ``subscriber_group``, ``topic``; none for one row of everything.
     """
-    messages = _measured(recording.messages)
+    every = recording.messages.with_columns(_whole=pl.lit(True))
+    messages = _measured(every)
     if messages.is_empty():
         return pl.DataFrame()
-    keys = list(by)
+    keys = list(by) or ["_whole"]
     seconds = measurement_s(recording)
-    table = _counts(messages, keys).join(_latencies(messages, keys, seconds), on=keys, how="left", nulls_equal=True)
-    return _with_disconnects(recording, messages, table, keys).sort(keys)
+    table = _counts(messages, keys)
+    for part in (_latencies(messages, keys, seconds), _written(recording, every, keys, seconds)):
+        table = table.join(part, on=keys, how="left", nulls_equal=True)
+    return _with_disconnects(recording, messages, table, keys).sort(keys).drop("_whole", strict=False)
 
 
 def has_both_ways(recording: Recording) -> bool:
@@ -74,12 +79,15 @@ def clients(recording: Recording) -> pl.DataFrame:
 
 def setup(recording: Recording) -> pl.DataFrame:
     """How long it takes to connect, to subscribe and to have a message acknowledged: one row."""
-    row: dict[str, float | None] = {}
-    for name, kind in (("connect", "connack"), ("subscribe", "suback")):
-        took = _took_ms(recording.events, kind)
-        row |= _two_percentiles(name, took)
-    row |= _two_percentiles("acknowledge", _acknowledge_ms(recording.messages))
-    return pl.DataFrame([row], schema=dict.fromkeys(row, pl.Float64))
+    took = {
+        "connect": ("connects", _took_ms(recording.events, "connack")),
+        "subscribe": ("subscriptions", _took_ms(recording.events, "suback")),
+        "acknowledge": ("messages_acknowledged", _acknowledge_ms(recording.messages)),
+    }
+    row: dict[str, pl.Expr] = {}
+    for name, (count, samples) in took.items():
+        row |= {count: pl.lit(samples.len(), pl.Int64), **_two_percentiles(name, samples)}
+    return pl.select(**row)
 
 
 def measurement_s(recording: Recording) -> float:
@@ -96,7 +104,7 @@ def measurement_s(recording: Recording) -> float:
 
 
 def _measured(messages: pl.DataFrame) -> pl.DataFrame:
-    return messages if messages.is_empty() else messages.filter(pl.col("phase") == "measurement")
+    return messages if "phase" not in messages.columns else messages.filter(pl.col("phase") == "measurement")
 
 
 def _counts(messages: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
@@ -141,6 +149,20 @@ def _latencies(messages: pl.DataFrame, keys: list[str], seconds: float) -> pl.Da
     return table.with_columns(latency_ms_mean_ci95=pl.Series(halves, dtype=pl.Float64)).drop("samples")
 
 
+def _written(recording: Recording, messages: pl.DataFrame, keys: list[str], seconds: float) -> pl.DataFrame:
+    """What publishers could write in the measurement: as perez2005 counts it, topic, payload and one byte a message."""
+    layout = recording.layout
+    written = pl.coalesce("written_ns", "sent_ns")
+    within = written.is_between(int(layout["warm_up_end_ns"]), min(int(layout["measurement_end_ns"]), TIME_MAX_NS),
+                                closed="left")
+    application = (pl.col("topic").str.len_bytes() + pl.col("payload_bytes") + 1).cast(pl.Int64)
+    return (
+        messages.filter(within).select(*keys, "publisher", "sequence", application=application)
+        .unique([*keys, "publisher", "sequence"])
+        .group_by(keys).agg(effective_throughput_kbit_s=pl.col("application").sum() * 8 / 1000 / seconds)
+    )
+
+
 def _with_disconnects(
     recording: Recording, messages: pl.DataFrame, table: pl.DataFrame, keys: list[str]
 ) -> pl.DataFrame:
@@ -175,8 +197,8 @@ def _acknowledge_ms(messages: pl.DataFrame) -> pl.Series:
     return (once["acknowledged_ns"] - once["sent_ns"]) / NS_PER_MS
 
 
-def _two_percentiles(name: str, samples: pl.Series) -> dict[str, float | None]:
+def _two_percentiles(name: str, samples: pl.Series) -> dict[str, pl.Expr]:
     return {
-        f"{name}_ms_p50": samples.quantile(0.5, "linear"),
-        f"{name}_ms_p99": samples.quantile(0.99, "linear"),
+        f"{name}_ms_p50": pl.lit(samples.quantile(0.5, "linear"), pl.Float64),
+        f"{name}_ms_p99": pl.lit(samples.quantile(0.99, "linear"), pl.Float64),
     }

@@ -15,15 +15,8 @@ from plotly.offline import get_plotlyjs
 
 from mqttlab import figures, metrics
 from mqttlab.recording import Recording
-from mqttlab.report import attribution, captured, network, probe
+from mqttlab.report import attribution, captured, coverage, network, probe
 from mqttlab.report.text import heading, lateness, meaning, moment, number, unit, verdict
-
-APPLICATION_COLUMNS = (
-    "messages_sent", "messages_unsent", "deliveries_expected", "messages_delivered", "messages_lost",
-    "messages_under_way", "messages_unknown", "messages_lost_percent", "duplicates", "out_of_order", "late",
-    "disconnects", "latency_ms_min", "latency_ms_mean", "latency_ms_mean_ci95", "latency_ms_p50", "latency_ms_p95",
-    "latency_ms_p99", "latency_ms_max", "throughput_per_s", "goodput_kbit_s",
-)
 
 
 def write_html(recording: Recording, out: Path) -> Path:
@@ -108,12 +101,16 @@ def _application_section(recording: Recording) -> str:
     keys = ("publisher_group", "subscriber_group", "qos")
     by_group = metrics.application(recording, keys)
     both_ways = metrics.has_both_ways(recording)
-    columns = captured.known(recording, by_group, APPLICATION_COLUMNS)
+    columns = captured.known(recording, by_group, metrics.family("application").columns("page"))
+    covered = f"<p>{escape(coverage.messages(by_qos))}</p>"
     parts = ["<section>"]
     if not both_ways:
-        parts += ["<h2>Messages by QoS</h2>", html_table(by_qos, ("qos", *columns))]
+        parts += ["<h2>Messages by QoS</h2>", covered, html_table(by_qos, ("qos", *columns))]
     if both_ways or by_group.height > by_qos.height:
-        parts += ["<h2>Messages by group</h2>", html_table(by_group, (*keys, *columns))]
+        parts += ["<h2>Messages by group</h2>", covered, html_table(by_group, (*keys, *columns))]
+    bursts = metrics.bursts(recording)
+    if not bursts.is_empty():
+        parts += ["<h2>Bursts</h2>", html_table(bursts, (*keys, *metrics.family("bursts").columns("page")))]
     return "".join(parts) + "</section>"
 
 
@@ -148,10 +145,12 @@ def _link_section(recording: Recording) -> str:
     table = metrics.links(recording)
     if table.is_empty():
         return "<section><h2>Links</h2><p>The network was direct, or frames were not recorded.</p></section>"
-    columns = ("link", *(metric.name for metric in metrics.LINK))
+    columns = ("link", *metrics.family("links").columns("page"))
+    covered = f"<p>{escape(coverage.links(recording, table))}</p>"
     drawn = [figures.link_utilisation(recording.packets), figures.link_throughput(recording.packets)]
     known = [figure for figure in drawn if figure.data]
-    return f"<section><h2>Links</h2>{html_table(table, columns)}{_grid(known, 'link')}{_probe(recording)}</section>"
+    return (f"<section><h2>Links</h2>{covered}{html_table(table, columns)}{_grid(known, 'link')}{_probe(recording)}"
+            "</section>")
 
 
 def _probe(recording: Recording) -> str:
@@ -174,8 +173,14 @@ def _network_section(recording: Recording) -> str:
         columns = network.columns(overhead, network.OVERHEAD_COLUMNS)
         parts += ["<h2>Overhead</h2>", html_table(overhead, ("of", *columns))]
     efficiency = metrics.efficiency(recording)
-    parts += ["<h2>Efficiency</h2>", f"<p>{escape(network.EFFICIENCY_WORDS)}</p>",
+    words = f"{network.EFFICIENCY_WORDS} {coverage.efficiency(efficiency)}"
+    parts += ["<h2>Efficiency</h2>", f"<p>{escape(words)}</p>",
               html_table(efficiency, network.columns(efficiency, network.EFFICIENCY_COLUMNS))]
+    energy = network.energy(recording)
+    if not energy.is_empty():
+        columns = network.columns(energy, metrics.family("energy").columns("page"))
+        parts += ["<h2>Energy</h2>", f"<p>{escape(coverage.energy(recording))}</p>",
+                  html_table(energy, ("of", *columns))]
     parts.append(_grid(network.drawn(recording), "network"))
     return "".join(parts) + _connections(recording) + "</section>"
 
@@ -197,7 +202,8 @@ def _captured_section(recording: Recording) -> str:
 
 
 def _setup_section(recording: Recording) -> str:
-    table = html_table(metrics.setup(recording), tuple(metric.name for metric in metrics.SETUP))
+    timings = metrics.setup(recording)
+    table = f"<p>{escape(coverage.setup(timings))}</p>{html_table(timings, metrics.family('setup').columns('page'))}"
     samples = recording.resources
     drawn = _grid([figures.resources(samples)], "resources") if not samples.is_empty() else ""
     return f"<section><h2>Connections and machine</h2>{table}{drawn}</section>"

@@ -27,10 +27,11 @@ SHORT_COLUMNS = (
     "rtt_ms_mean", "rtt_ms_max", "rto_ms_mean", "publish_packets", "publish_per_segment_mean",
 )
 NARROW_COLUMNS = ("frames", "retransmissions", "rtt_ms_mean", "publish_per_segment_mean")
-OVERHEAD_COLUMNS = ("publish_packets", *(metric.name for metric in metrics.OVERHEAD))
-EFFICIENCY_COLUMNS = ("group", *(metric.name for metric in metrics.EFFICIENCY))
+OVERHEAD_COLUMNS = ("publish_packets", *metrics.family("overhead").columns("page"))
+EFFICIENCY_COLUMNS = ("group", "messages_sent", *metrics.family("efficiency").columns("page"))
 # Pages are read by people; the exports hold every connection and every link.
 CONNECTIONS_SHOWN = 100
+STATIONS_SHOWN = 50
 THROUGHPUTS_DRAWN = 4
 
 
@@ -72,6 +73,17 @@ def overhead(recording: Recording) -> pl.DataFrame:
     if table.is_empty():
         return table
     return table.with_columns(of=pl.format("QoS {} {}", "qos", pl.col("direction").replace(figures.DIRECTIONS)))
+
+
+def energy(recording: Recording) -> pl.DataFrame:
+    """Energy with a column ``of`` that says whose; without single stations where these are many."""
+    table = metrics.energy(recording)
+    if table.is_empty():
+        return table
+    if table.filter(pl.col("scope") == "station").height > STATIONS_SHOWN:
+        table = table.filter(pl.col("scope") != "station")
+    return table.with_columns(of=pl.when(pl.col("scope") == "run").then(pl.lit("all stations"))
+                              .otherwise(pl.format("{} {}", "scope", "name")))
 
 
 def drawn(recording: Recording) -> list[go.Figure]:

@@ -11,27 +11,13 @@ from rich.table import Table
 
 from mqttlab import metrics
 from mqttlab.recording import Recording, RecordingError
-from mqttlab.report import attribution, captured, network
+from mqttlab.report import attribution, captured, coverage, network
 from mqttlab.report.text import heading, lateness, number, unit, verdict
 
-COLUMNS = (
-    "messages_sent", "deliveries_expected", "messages_delivered", "messages_lost", "messages_under_way",
-    "messages_unknown", "messages_lost_percent", "duplicates", "disconnects", "latency_ms_min", "latency_ms_mean",
-    "latency_ms_mean_ci95", "latency_ms_p50", "latency_ms_p95", "latency_ms_p99", "latency_ms_max", "throughput_per_s",
-)
-NARROW_COLUMNS = (
-    "messages_sent", "messages_delivered", "messages_lost", "messages_under_way", "messages_unknown", "disconnects",
-    "latency_ms_min", "latency_ms_mean", "latency_ms_p50", "latency_ms_p99", "latency_ms_max",
-)
-NARROW_LINK_COLUMNS = ("frames", "frames_dropped", "data_rate_kbit_s", "utilisation_percent", "queue_wait_ms_max")
 WIDE = 140
 GROUP_COLUMNS = (
     "messages_sent", "messages_delivered", "messages_lost", "messages_under_way", "messages_unknown",
     "latency_ms_mean", "latency_ms_p99", "latency_ms_max",
-)
-LINK_COLUMNS = (
-    "frames", "bytes", "frames_dropped", "drops_by_cause", "data_rate_kbit_s", "utilisation_percent",
-    "queue_wait_ms_mean", "queue_wait_ms_max",
 )
 STYLES = {"valid": "green", "not valid": "bold red", "incomplete": "bold red"}
 
@@ -45,6 +31,7 @@ def terminal(recording: Recording, console: Console) -> None:
     by_qos = metrics.application(recording)
     # A file or a pipe has no width of its own.
     wide = not console.is_terminal or console.width >= WIDE
+    room: metrics.Shown = "wide" if wide else "narrow"
     if not console.is_terminal:
         console.width = max(console.width, WIDE + 40)
     if verdict(recording)[0] != "valid":
@@ -52,7 +39,7 @@ def terminal(recording: Recording, console: Console) -> None:
     if by_qos.is_empty():
         console.print("[bold red]No message was measured.[/]")
     else:
-        columns = COLUMNS if wide else NARROW_COLUMNS
+        columns = metrics.family("application").columns(room)
         both_ways = metrics.has_both_ways(recording)
         if not both_ways:
             console.print(_table(f"{recording.name}: latency in ms, by QoS", by_qos, ("qos", *columns)))
@@ -62,6 +49,7 @@ def terminal(recording: Recording, console: Console) -> None:
             console.print(_table(f"{recording.name}: latency in ms, there and back apart", by_group, (*keys, *columns)))
         elif by_group.height > by_qos.height:
             console.print(_table("By group: latency in ms", by_group, (*keys, *GROUP_COLUMNS)))
+        console.print(coverage.messages(by_qos), highlight=False, markup=False)
     parts = attribution.by_qos(metrics.attribution(recording), attribution.SHOWN_PERCENT)
     if not parts.is_empty():
         console.print(_table("Where the time went: means", parts.with_columns(
@@ -72,12 +60,14 @@ def terminal(recording: Recording, console: Console) -> None:
         console.print(attribution.accuracy(recording, metrics.attribution(recording)), highlight=False, markup=False)
     links = metrics.links(recording)
     if not links.is_empty():
-        of_links = ("link", *(LINK_COLUMNS if wide else NARROW_LINK_COLUMNS))
+        of_links = ("link", *metrics.family("links").columns(room))
         console.print(_table("Links", links, of_links, units=wide))
+        console.print(coverage.links(recording, links), highlight=False, markup=False)
     seen = network.labelled(metrics.network(recording, ("run", "direction")))
     if not seen.is_empty():
         shown = network.columns(seen, network.SHORT_COLUMNS if wide else network.NARROW_COLUMNS)
         console.print(_table("Network layer", seen, ("of", *shown), units=wide))
+        console.print(network.covered(seen), highlight=False, markup=False)
     for title, table in captured.tables(recording):
         title, rows = captured.cut(title, table, captured.SHOWN_IN_TERMINAL)
         console.print(_table(title, rows, tuple(rows.columns)))

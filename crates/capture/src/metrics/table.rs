@@ -1,7 +1,7 @@
 //! Every metric of the network layer, declared once: name, unit, meaning, where the meaning comes from, and how it
-//! is read off a [`Tally`]. The reference page is printed from this table.
+//! is read off a [`Tally`]. The catalogue of metrics takes them from here.
 
-use std::fmt::Write;
+use serde_json::json;
 
 use super::{Distribution, Exchange, Extent, PublishBytes, Tally};
 use crate::analysis::Marks;
@@ -67,12 +67,16 @@ impl Metric {
 
     /// The names of its values.
     pub fn names(&self) -> impl Iterator<Item = String> {
-        let suffixes = match self.reading {
-            Reading::Count(_) | Reading::Quotient(_) => &[""][..],
+        self.suffixes().iter().map(|suffix| format!("{}{suffix}", self.name))
+    }
+
+    /// What is appended to its name, for each statistic.
+    fn suffixes(&self) -> &'static [&'static str] {
+        match self.reading {
+            Reading::Count(_) | Reading::Quotient(_) => &[""],
             Reading::Extent(_) => &["_min", "_mean", "_max"],
             Reading::Distribution(..) => &["_count", "_min", "_mean", "_p50", "_p95", "_p99", "_max"],
-        };
-        suffixes.iter().map(|suffix| format!("{}{suffix}", self.name))
+        }
     }
 
     /// Its values, in the order of their names; what is beyond these is empty.
@@ -139,7 +143,7 @@ const VALUES_MAX: usize = 7;
 
 /// All of them.
 pub const METRICS: &[Metric] = &[
-    count("frames", "Frames of the broker's connections on the link.", LINK, |t| t.frames.count),
+    count("frames", "Frames that came to their first link, those of a link's own making excepted.", LINK, |t| t.frames.count),
     bytes("frame_bytes", "Bytes of those frames on the link, without check sequence.", LINK, |t| {
         t.frames.sum
     }),
@@ -162,7 +166,7 @@ pub const METRICS: &[Metric] = &[
         LINK,
         |t| rate(t, t.frames.sum),
     ),
-    bytes("ip_bytes", "Bytes of IP packets that carry TCP, headers included.", IP, |t| t.ip_bytes),
+    bytes("ip_bytes", "Bytes of the frames' IP packets, headers included.", IP, |t| t.ip_bytes),
     quotient("ip_rate_bit_s", Unit::BitsPerSecond, "Bits of those IP packets over time.", IP, |t| {
         rate(t, t.ip_bytes)
     }),
@@ -185,7 +189,7 @@ pub const METRICS: &[Metric] = &[
         TCP,
         |t| rate(t, t.payload_bytes_unique),
     ),
-    count("segments_with_payload", "TCP segments that carry payload.", TCP, |t| t.segments_with_payload),
+    count("segments_with_payload", "TCP segments that carry payload, every copy.", TCP, |t| t.segments_with_payload),
     count(
         "segments_below_highest",
         "Segments with payload that end at or below the highest number seen.",
@@ -196,38 +200,39 @@ pub const METRICS: &[Metric] = &[
     count("syn", "Segments with SYN and without ACK.", TCP, |t| t.syn),
     count("syn_ack", "Segments with SYN and ACK.", TCP, |t| t.syn_ack),
     count("fin", "Segments with FIN.", TCP, |t| t.fin),
-    count("resets", "Segments with RST.", TCP, |t| t.rst),
-    count("connections", "Connections: address and port pairs, from one SYN to the next.", TCP, |t| {
+    count("resets", "Segments with the RST flag.", TCP, |t| t.rst),
+    count("connections", "TCP connections: pairs of addresses and ports, from one SYN to the next.", TCP, |t| {
         t.connections
     }),
     count("connections_with_syn", "Connections whose SYN was captured.", TCP, |t| t.connections_with_syn),
     count("handshakes", "Connections whose handshake was captured to its last acknowledgment.", TCP, |t| {
         t.handshakes
     }),
-    count("tcp_analysis_retransmissions", "Retransmissions of all kinds.", WIRESHARK, |t| {
+    count("tcp_analysis_retransmissions", "Segments that Wireshark calls retransmissions, of all kinds.", WIRESHARK, |t| {
         t.marked(Marks::RETRANSMISSION)
     }),
     count(
         "tcp_analysis_fast_retransmissions",
-        "Those that answer three equal acknowledgments within 20 ms.",
+        "Of these, those that answer three equal acknowledgements within 20 ms.",
         WIRESHARK,
         |t| t.marked(Marks::FAST_RETRANSMISSION),
     ),
     count(
         "tcp_analysis_spurious_retransmissions",
-        "Those of bytes that had been acknowledged.",
+        "Of these, those of bytes whose acknowledgement had been sent before.",
         WIRESHARK,
         |t| t.marked(Marks::SPURIOUS_RETRANSMISSION),
     ),
     count(
         "tcp_analysis_out_of_order",
-        "Segments below the highest number that came too soon to be retransmissions.",
+        "Segments below the highest number that Wireshark takes for reordered, because they came within the \
+         initial round trip; many were sent again.",
         WIRESHARK,
         |t| t.marked(Marks::OUT_OF_ORDER),
     ),
     count(
         "tcp_analysis_duplicate_acks",
-        "Acknowledgments that repeat the one before, without data.",
+        "Segments without data that repeat the acknowledgement before.",
         WIRESHARK,
         |t| t.marked(Marks::DUPLICATE_ACK),
     ),
@@ -243,7 +248,7 @@ pub const METRICS: &[Metric] = &[
         WIRESHARK,
         |t| t.marked(Marks::ACK_LOST_SEGMENT),
     ),
-    count("tcp_analysis_zero_windows", "Segments that offer no window.", WIRESHARK, |t| {
+    count("tcp_analysis_zero_windows", "Segments that offer no receive window.", WIRESHARK, |t| {
         t.marked(Marks::ZERO_WINDOW)
     }),
     count("tcp_analysis_zero_window_probes", "Single bytes sent against a closed window.", WIRESHARK, |t| {
@@ -517,21 +522,20 @@ fn per(tally: &Tally, qos: usize, read: fn(&PublishBytes) -> u64) -> Option<f64>
     share(read(bytes), bytes.count)
 }
 
-/// The table as Markdown, for the reference page.
-pub fn reference_page() -> String {
-    let mut page = String::from("| Metric | Unit | Statistics | Meaning | Source |\n|---|---|---|---|---|\n");
-    for metric in METRICS {
-        let statistics = match metric.reading {
-            Reading::Count(_) => "sum",
-            Reading::Quotient(_) => "quotient of sums",
-            Reading::Extent(_) => "min, mean, max",
-            Reading::Distribution(..) => "count, min, mean, p50, p95, p99, max",
-        };
-        let Metric { name, unit, definition, source, .. } = metric;
-        writeln!(page, "| `{name}` | {} | {statistics} | {definition} | {source} |", unit.symbol())
-            .expect("writing to a string cannot fail");
-    }
-    page
+/// The table as JSON, for the catalogue of all metrics, which is the Python package's.
+pub fn catalogue() -> String {
+    let entry = |metric: &Metric| {
+        let &Metric { name, unit, definition, source, .. } = metric;
+        json!({
+            "name": name,
+            "unit": unit.symbol(),
+            "statistics": metric.suffixes(),
+            "definition": definition,
+            "source": source,
+        })
+    };
+    let entries: Vec<serde_json::Value> = METRICS.iter().map(entry).collect();
+    serde_json::to_string_pretty(&entries).expect("names and sentences are JSON") + "\n"
 }
 
 #[cfg(test)]

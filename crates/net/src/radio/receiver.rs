@@ -77,14 +77,14 @@ impl Receiver {
 
     /// The station begins to send. What it was receiving is lost.
     pub(crate) fn begin_transmission(&mut self, now: Instant) {
-        self.account(now);
+        self.change(now);
         self.transmitting = true;
         self.locked = None;
     }
 
     /// The station has sent its last bit.
     pub(crate) fn end_transmission(&mut self, now: Instant, levels: &Levels) {
-        self.account(now);
+        self.change(now);
         self.transmitting = false;
         self.sensed = self.total >= levels.carrier_sense;
     }
@@ -140,12 +140,19 @@ impl Receiver {
     fn sense(&mut self, now: Instant, levels: &Levels) {
         let sensed = self.locked.is_some() || self.total >= levels.carrier_sense;
         if sensed != self.sensed {
-            self.account(now);
+            self.change(now);
             self.sensed = sensed;
         }
     }
 
-    /// The state ends here.
+    /// The state ends here, and another one begins.
+    fn change(&mut self, now: Instant) {
+        let was_idle = !self.transmitting && !self.sensed;
+        // A silence without length is one between two frames that follow each other at once.
+        self.time.wake_ups += u64::from(was_idle && now > self.since);
+        self.account(now);
+    }
+
     fn account(&mut self, now: Instant) {
         let passed: Duration = now.since(self.since);
         let state = match (self.transmitting, self.sensed) {

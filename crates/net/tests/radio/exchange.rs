@@ -27,6 +27,8 @@ fn assert_exchange(preset: &str, rts: Option<u32>, bytes: u64, start: u64, sent:
     let spaces = if rts.is_some() { 3 } else { 1 };
     let time = medium.counters(0).time;
     assert_eq!(time.transmit + time.receive + Duration::from_us(10 * spaces), us(done).since(us(start)));
+    // Each space is a silence, after which it begins anew.
+    assert_eq!(time.wake_ups, 1 + spaces);
 }
 
 #[test]

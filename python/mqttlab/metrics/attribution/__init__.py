@@ -20,7 +20,7 @@ import polars as pl
 from mqttlab.metrics.attribution.chain import chain, intervals
 from mqttlab.metrics.attribution.matching import control_packets, delivered, legs
 from mqttlab.metrics.attribution.transport import Transport
-from mqttlab.metrics.definition import PARTS
+from mqttlab.metrics.catalogue import PARTS
 from mqttlab.recording import Recording
 
 __all__ = ["ADDED", "Coverage", "Evidence", "attribution", "attribution_by_band", "attribution_by_qos",

@@ -15,7 +15,7 @@ import polars as pl
 
 from mqttlab.metrics.attribution.lookup import beside
 from mqttlab.metrics.attribution.transport import SLACK_NS, Transport, way
-from mqttlab.metrics.definition import PARTS
+from mqttlab.metrics.catalogue import PARTS
 
 UNLIMITED = 2**31
 

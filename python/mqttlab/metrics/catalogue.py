@@ -1,15 +1,22 @@
-"""Every metric, declared once: its name, unit, meaning and source.
+"""The catalogue: every metric, declared once, with its name, unit, scope, definition, source and implementation.
 
-The columns of the tables in this package are the names declared here; documentation, report and export take unit
-and meaning from here, and a test refuses a column that is not declared.
+The columns of the tables in this package are the names declared here; documentation, report and export take unit, title
+and meaning from here, and a test refuses a column that is not declared. Metrics that the engine counts while frames
+pass it are declared beside their implementation, in ``crates/capture/src/metrics/table.rs``; ``counted.json`` is that
+declaration, and a test holds the two equal. A name stands for one thing: declaring it twice is an error.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+import json
+from dataclasses import dataclass, replace
+from importlib import resources
+from typing import Any, Literal
 
 Better = Literal["lower", "higher", "neither"]
+Shown = Literal["narrow", "wide", "page", "data"]
+# Each shows what the one before shows, and more.
+PLACES: tuple[Shown, ...] = ("narrow", "wide", "page", "data")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,16 +29,79 @@ class Metric:
     meaning: str
     source: str = "mqttlab"
     better: Better = "neither"
+    shown: Shown = "page"
+    """Where a table has room for it: ``narrow`` in every terminal, ``wide`` in wide ones, ``page`` in the report's
+    page, ``data`` in exports only."""
 
 
-def _latency(statistic: str, title: str, words: str) -> Metric:
+@dataclass(frozen=True, kw_only=True)
+class Family:
+    """Metrics that one implementation computes."""
+
+    table: str
+    """Its name in :func:`mqttlab.metrics.summary`, in exports and here."""
+    title: str
+    scopes: tuple[str, ...]
+    """What a row may be about: ``run``, ``direction``, ``link``, ``group``, ``groups`` (a publishing and a subscribing
+    one, and the QoS), ``qos``, ``station``, ``connection``, ``topic``, ``packet_type``, ``time``, ``message``."""
+    implementation: str
+    metrics: tuple[Metric, ...]
+
+    def columns(self, place: Shown = "data") -> tuple[str, ...]:
+        """The names of those that have room in this place, in order."""
+        room = PLACES[:PLACES.index(place) + 1]
+        return tuple(metric.name for metric in self.metrics if metric.shown in room)
+
+
+def counted() -> list[dict[str, Any]]:
+    """What the engine counts, as it declares it.
+
+    Each has ``name``, ``unit``, ``statistics`` (suffixes of the name), ``definition`` and ``source``.
+    """
+    text = resources.files(__package__).joinpath("counted.json").read_text(encoding="utf-8")
+    entries: list[dict[str, Any]] = json.loads(text)
+    return entries
+
+
+def _read_counted() -> tuple[Metric, ...]:
+    return tuple(
+        Metric(name=entry["name"] + suffix, unit=entry["unit"], source=entry["source"], shown="data",
+               title=entry["name"].replace("_", " ") + STATISTICS[suffix],
+               meaning=entry["definition"] + MEANINGS[suffix])
+        for entry in counted() for suffix in entry["statistics"]
+    )
+
+
+STATISTICS = {"": "", "_count": " (count)", "_min": " min", "_mean": " mean", "_p50": " median", "_p95": " p95",
+              "_p99": " p99", "_max": " max"}
+MEANINGS = {"": "", "_count": " How many.", "_min": " The smallest.", "_mean": " The mean.", "_p50": " The median.",
+            "_p95": " The 95th percentile.", "_p99": " The 99th percentile.", "_max": " The largest."}
+COUNTED: tuple[Metric, ...] = _read_counted()
+
+
+def _counted(name: str, **changes: Any) -> Metric:
+    """What the engine counts too, for rows that its own table does not have: of groups and links."""
+    [found] = [metric for metric in COUNTED if metric.name == name]
+    return replace(found, shown="page", **changes)
+
+
+def _latency(statistic: str, title: str, words: str, shown: Shown) -> Metric:
     return Metric(
         name=f"latency_ms_{statistic}",
         unit="ms",
         title=title,
         meaning=f"{words} of the time from a message's intended sending to its first delivery.",
-        better="lower",
+        better="lower", shown=shown,
     )
+
+
+def _burst(what: str, statistic: str, title: str, words: str) -> Metric:
+    return Metric(name=f"burst_{what}_ms_{statistic}", unit="ms", title=f"{what} {title}", meaning=f"{words}.",
+                  source="Varsani 2021, 3.2.2", better="lower")
+
+
+BURST_STATISTICS = (("mean", "mean", "The mean"), ("p50", "median", "The median"),
+                    ("p99", "p99", "The 99th percentile (linear interpolation)"), ("max", "max", "The maximum"))
 
 
 def _overhead(part: str, title: str, words: str, source: str) -> Metric:
@@ -49,12 +119,8 @@ def _efficiency(name: str, title: str, words: str) -> Metric:
     return Metric(name=name, unit="ratio", title=title, meaning=f"{words}.", source="Perez 2005", better="higher")
 
 
-_WIRESHARK = "Wireshark 4.0 User's Guide, 7.5"
-
-
-def _flag(name: str, title: str, words: str) -> Metric:
-    return Metric(name=f"tcp_analysis_{name}", unit="segments", title=title, meaning=f"{words}.", source=_WIRESHARK,
-                  better="lower")
+def _flag(name: str, title: str) -> Metric:
+    return _counted(f"tcp_analysis_{name}", title=title, unit="segments", better="lower")
 
 
 def _part(name: str, title: str, meaning: str, source: str = "mqttlab") -> Metric:
@@ -62,81 +128,103 @@ def _part(name: str, title: str, meaning: str, source: str = "mqttlab") -> Metri
 
 
 APPLICATION: tuple[Metric, ...] = (
-    Metric(name="messages_offered", unit="messages", title="offered",
+    Metric(name="messages_offered", shown="data", unit="messages", title="offered",
            meaning="Messages that the schedule wanted sent within the measurement."),
-    Metric(name="messages_sent", unit="messages", title="sent", better="higher",
+    Metric(name="messages_sent", shown="narrow", unit="messages", title="sent", better="higher",
            meaning="Offered messages that were handed to the publisher's session."),
     Metric(name="messages_unsent", unit="messages", title="unsent", better="lower",
            meaning="Offered messages that were not: no connection, or the client's queue was full."),
-    Metric(name="deliveries_expected", unit="deliveries", title="expected",
+    Metric(name="deliveries_expected", shown="wide", unit="deliveries", title="expected",
            meaning="Sent messages times the subscribers whose filters match; a shared subscription counts as one."),
-    Metric(name="messages_delivered", unit="deliveries", title="delivered", better="higher",
+    Metric(name="messages_delivered", shown="narrow", unit="deliveries", title="delivered", better="higher",
            meaning="Expected deliveries that happened at least once before the recording ended."),
-    Metric(name="messages_lost", unit="deliveries", title="lost", better="lower",
+    Metric(name="messages_lost", shown="narrow", unit="deliveries", title="lost", better="lower",
            meaning="Expected deliveries that will not happen: the message was dropped, or the session that had to "
                    "deliver it ended, or a later one of the same publisher, topic and QoS arrived. "
                    "`messages.cause` says which.",
            source="MQTT 5, 4.6"),
-    Metric(name="messages_under_way", unit="deliveries", title="under way", better="lower",
+    Metric(name="messages_under_way", shown="narrow", unit="deliveries", title="under way", better="lower",
            meaning="Expected deliveries that had neither happened nor been lost when the recording ended."),
-    Metric(name="messages_unknown", unit="deliveries", title="unknown", better="lower",
+    Metric(name="messages_unknown", shown="narrow", unit="deliveries", title="unknown", better="lower",
            meaning="Expected deliveries of which the evidence does not show whether they happened."),
-    Metric(name="messages_lost_percent", unit="%", title="lost %", better="lower",
+    Metric(name="messages_lost_percent", shown="wide", unit="%", title="lost %", better="lower",
            meaning="Lost deliveries as a percentage of the expected ones."),
-    Metric(name="duplicates", unit="deliveries", title="dup", better="lower",
+    Metric(name="duplicates", shown="wide", unit="deliveries", title="dup", better="lower",
            meaning="Deliveries of a message to a subscriber that had received it already."),
     Metric(name="out_of_order", unit="deliveries", title="out of order", better="lower",
            meaning="First deliveries that came after a later message of the same publisher and topic."),
     Metric(name="late", unit="deliveries", title="late", better="lower",
            meaning="First deliveries later than the scenario's `late_after`."),
-    Metric(name="disconnects", unit="connections", title="disconnects", better="lower",
+    Metric(name="disconnects", shown="narrow", unit="connections", title="disconnects", better="lower",
            meaning="Connections of the group's clients that ended unplanned."),
-    _latency("min", "min", "The minimum"),
-    _latency("mean", "mean", "The mean"),
-    Metric(name="latency_ms_mean_ci95", unit="ms", title="± 95 %", better="lower",
+    _latency("min", "min", "The minimum", "narrow"),
+    _latency("mean", "mean", "The mean", "narrow"),
+    Metric(name="latency_ms_mean_ci95", shown="wide", unit="ms", title="± 95 %", better="lower",
            meaning="Half width of the 95 % confidence interval of the mean latency, by batch means (20 batches in "
                    "the order of intended sending, Student's t), which allows for the correlation of neighbours.",
            source="Law, Simulation Modeling and Analysis, 9.5.3"),
-    _latency("p50", "median", "The median"),
-    _latency("p95", "p95", "The 95th percentile (linear interpolation)"),
-    _latency("p99", "p99", "The 99th percentile (linear interpolation)"),
-    _latency("max", "max", "The maximum"),
-    _latency("std", "std", "The standard deviation"),
-    Metric(name="throughput_per_s", unit="deliveries/s", title="per s", better="higher",
+    _latency("p50", "median", "The median", "narrow"),
+    _latency("p95", "p95", "The 95th percentile (linear interpolation)", "wide"),
+    _latency("p99", "p99", "The 99th percentile (linear interpolation)", "narrow"),
+    _latency("max", "max", "The maximum", "narrow"),
+    _latency("std", "std", "The standard deviation", "data"),
+    Metric(name="throughput_per_s", shown="wide", unit="deliveries/s", title="per s", better="higher",
            meaning="First deliveries of messages of the measurement, divided by its length."),
     Metric(name="goodput_kbit_s", unit="kbit/s", title="kbit/s", better="higher",
            meaning="Payload bits of these deliveries, divided by the measurement's length."),
+    Metric(name="effective_throughput_kbit_s", unit="kbit/s", title="effective kbit/s", better="higher",
+           source="Perez 2005, 5.1.5",
+           meaning="Bits of topic, payload and one more byte of the messages that the row's publishers wrote to their "
+                   "connections within the measurement, divided by its length."),
+)
+
+BURSTS: tuple[Metric, ...] = (
+    Metric(name="bursts", unit="bursts", title="bursts",
+           meaning="Bursts of the measurement, once for each client that was to receive from them: a publisher's "
+                   "messages that `burst` makes due together."),
+    Metric(name="bursts_complete", unit="bursts", title="complete", better="higher",
+           meaning="Those of which every expected delivery to this client happened; the times are those of them."),
+    *(_burst("completion", statistic, title, f"{words} of the time from when a burst's first message was due until the "
+                                             "last of its messages had arrived at the client")
+      for statistic, title, words in BURST_STATISTICS),
+    *(_burst("spread", statistic, title, f"{words} of the time from the arrival of a burst's first message until that "
+                                         "of its last one")
+      for statistic, title, words in BURST_STATISTICS),
 )
 
 LINK: tuple[Metric, ...] = (
-    Metric(name="frames", unit="frames", title="frames", meaning="Frames offered to the link."),
-    Metric(name="bytes", unit="B", title="bytes",
+    replace(_counted("frames", title="frames", unit="frames"), shown="narrow"),
+    Metric(name="bytes", shown="wide", unit="B", title="bytes",
            meaning="Their bytes as the link counts them, with its own headers."),
     Metric(name="frames_delivered", unit="frames", title="delivered", better="higher",
            meaning="Frames that arrived, damaged ones and the link's own copies included."),
-    Metric(name="frames_dropped", unit="frames", title="dropped", better="lower",
+    Metric(name="frames_dropped", shown="narrow", unit="frames", title="dropped", better="lower",
            meaning="Frames that did not arrive."),
-    Metric(name="drops_by_cause", unit="", title="causes", meaning="Dropped or damaged frames by cause."),
-    Metric(name="data_rate_kbit_s", unit="kbit/s", title="kbit/s",
+    Metric(name="drops_by_cause", shown="wide", unit="", title="causes", meaning="Dropped or damaged frames by cause."),
+    Metric(name="data_rate_kbit_s", shown="narrow", unit="kbit/s", title="kbit/s",
            meaning="Bits of the frames that were sent, divided by the time from the first frame to the last."),
-    Metric(name="utilisation_percent", unit="%", title="used %",
+    Metric(name="utilisation_percent", shown="narrow", unit="%", title="used %",
            meaning="Share of the time from the first frame to the last that the transmitter was busy."),
-    Metric(name="queue_wait_ms_mean", unit="ms", title="wait", better="lower",
+    Metric(name="queue_wait_ms_mean", shown="wide", unit="ms", title="wait", better="lower",
            meaning="Mean time between a frame's arrival at the queue and its first bit going out."),
-    Metric(name="queue_wait_ms_max", unit="ms", title="wait max", better="lower",
+    Metric(name="queue_wait_ms_max", shown="narrow", unit="ms", title="wait max", better="lower",
            meaning="Longest time in the queue."),
     Metric(name="frame_bytes_mean", unit="B", title="size", meaning="Mean frame size."),
 )
 
 SETUP: tuple[Metric, ...] = (
+    Metric(name="connects", unit="connections", title="connects", meaning="CONNACK packets that accept."),
     Metric(name="connect_ms_p50", unit="ms", title="connect p50", better="lower",
            meaning="Median time from opening the TCP connection to a CONNACK that accepts."),
     Metric(name="connect_ms_p99", unit="ms", title="connect p99", better="lower",
            meaning="99th percentile of it."),
+    Metric(name="subscriptions", unit="packets", title="subscriptions", meaning="SUBACK packets."),
     Metric(name="subscribe_ms_p50", unit="ms", title="subscribe p50", better="lower",
            meaning="Median time from SUBSCRIBE to SUBACK."),
     Metric(name="subscribe_ms_p99", unit="ms", title="subscribe p99", better="lower",
            meaning="99th percentile of it."),
+    Metric(name="messages_acknowledged", unit="messages", title="acknowledged",
+           meaning="QoS 1 and 2 messages whose last acknowledgement came back to the publisher."),
     Metric(name="acknowledge_ms_p50", unit="ms", title="acknowledge p50", better="lower",
            meaning="Median time from handing over a QoS 1 or 2 message to its last acknowledgement."),
     Metric(name="acknowledge_ms_p99", unit="ms", title="acknowledge p99", better="lower",
@@ -144,10 +232,8 @@ SETUP: tuple[Metric, ...] = (
 )
 
 NETWORK: tuple[Metric, ...] = (
-    Metric(name="ip_bytes", unit="B", title="IP bytes", source="RFC 791, RFC 8200",
-           meaning="Bytes of the frames' IP packets, headers included."),
-    Metric(name="tcp_payload_bytes", unit="B", title="TCP payload", source="RFC 9293",
-           meaning="Bytes of TCP payload, every copy."),
+    _counted("ip_bytes", title="IP bytes"),
+    _counted("tcp_payload_bytes", title="TCP payload"),
     Metric(name="frame_bytes_min", unit="B", title="size min", meaning="Smallest frame."),
     Metric(name="frame_bytes_max", unit="B", title="size max", meaning="Largest frame."),
     Metric(name="publish_frame_bytes_min", unit="B", title="PUBLISH min", source="Andersen 2021, tables 5.1 to 5.9",
@@ -156,12 +242,9 @@ NETWORK: tuple[Metric, ...] = (
            meaning="Mean size of the frames with which a PUBLISH packet became complete."),
     Metric(name="publish_frame_bytes_max", unit="B", title="PUBLISH max", source="Andersen 2021, tables 5.1 to 5.9",
            meaning="Largest frame with which a PUBLISH packet became complete."),
-    Metric(name="connections", unit="connections", title="connections", source="RFC 9293",
-           meaning="TCP connections: pairs of addresses and ports, from one SYN to the next."),
-    Metric(name="resets", unit="segments", title="resets", better="lower", source="RFC 9293",
-           meaning="Segments with the RST flag."),
-    Metric(name="segments_with_payload", unit="segments", title="data segments", source="RFC 9293",
-           meaning="TCP segments that carry payload, every copy."),
+    _counted("connections", title="connections", unit="connections"),
+    _counted("resets", title="resets", unit="segments", better="lower"),
+    _counted("segments_with_payload", title="data segments", unit="segments"),
     Metric(name="retransmissions", unit="segments", title="sent again", better="lower", source="RFC 9293, RFC 6298",
            meaning="Segments with data, SYN or FIN that their sender sent again, as sequence numbers on the first link "
                    "show; of a client's connection what the kernel counts as `tcpi_total_retrans`. A link's copies are "
@@ -180,15 +263,12 @@ NETWORK: tuple[Metric, ...] = (
                    "to their first link."),
     Metric(name="retransmissions_unknown", unit="segments", title="unknown", better="lower",
            meaning="Of these, those of which the recording has no earlier copy."),
-    _flag("retransmissions", "retrans. (W)", "Segments that Wireshark calls retransmissions, of all kinds"),
-    _flag("fast_retransmissions", "fast (W)", "Of these, those that answer three equal acknowledgements within 20 ms"),
-    _flag("spurious_retransmissions", "spurious (W)",
-          "Of these, those of bytes whose acknowledgement had been sent before"),
-    _flag("out_of_order", "out of order (W)",
-          "Segments below the highest number that Wireshark takes for reordered, because they came within the initial "
-          "round trip; many were sent again"),
-    _flag("duplicate_acks", "dup. ACKs (W)", "Segments without data that repeat the acknowledgement before"),
-    _flag("zero_windows", "zero window (W)", "Segments that offer no receive window"),
+    _flag("retransmissions", "retrans. (W)"),
+    _flag("fast_retransmissions", "fast (W)"),
+    _flag("spurious_retransmissions", "spurious (W)"),
+    _flag("out_of_order", "out of order (W)"),
+    _flag("duplicate_acks", "dup. ACKs (W)"),
+    _flag("zero_windows", "zero window (W)"),
     Metric(name="rtt_ms_min", unit="ms", title="RTT min", better="lower", source="RFC 6298",
            meaning="Shortest round trip of the row's data: from a segment's coming to its first link until its "
                    "acknowledgement has arrived; segments that were sent once only."),
@@ -201,28 +281,21 @@ NETWORK: tuple[Metric, ...] = (
     Metric(name="rto_ms_mean", unit="ms", title="RTO mean", better="lower", source="RFC 6298, section 2",
            meaning="Mean retransmission timeout that the senders would compute after each of these round trips, "
                    "before any back-off, with the scenario's lower bound on four variations, as in Linux."),
-    Metric(name="mqtt_packets", unit="packets", title="MQTT packets", source="MQTT 5, section 2.1",
-           meaning="MQTT control packets that became complete."),
+    _counted("mqtt_packets", title="MQTT packets", unit="packets"),
     Metric(name="publish_packets", unit="packets", title="PUBLISH", source="MQTT 5, section 3.3",
            meaning="PUBLISH packets among them."),
-    Metric(name="publish_per_segment_mean", unit="packets", title="per segment", source="Borsatti 2020",
-           meaning="PUBLISH packets that became complete in a segment, mean over the segments with any."),
+    _counted("publish_per_segment_mean", title="per segment", unit="packets"),
 )
 
 TRAFFIC: tuple[Metric, ...] = (
     Metric(name="bytes_per_s", unit="B/s", title="B/s",
            meaning="Bytes that crossed a link in one direction within a time slice, divided by its length: of frames, "
                    "IP packets, TCP payload (every copy) or MQTT application payload (once)."),
-    Metric(name="segments", unit="segments", title="segments", source="Borsatti 2020",
-           meaning="Either the segments that complete so many PUBLISH packets, or the segments that carried a byte "
-                   "of one PUBLISH packet until it was complete."),
     Metric(name="segments_percent", unit="%", title="segments %",
-           meaning="These as a percentage of the direction's segments with any PUBLISH."),
-    Metric(name="packets", unit="packets", title="PUBLISH",
-           meaning="Either the PUBLISH packets that a segment completes, or the PUBLISH packets that took so "
-                   "many segments."),
+           meaning="The segments that complete so many PUBLISH packets as a percentage of the direction's segments "
+                   "with any."),
     Metric(name="packets_percent", unit="%", title="PUBLISH %",
-           meaning="These as a percentage of the direction's PUBLISH packets."),
+           meaning="The PUBLISH packets that took so many segments as a percentage of the direction's."),
 )
 
 EFFICIENCY: tuple[Metric, ...] = (
@@ -253,7 +326,8 @@ EFFICIENCY: tuple[Metric, ...] = (
 )
 
 OVERHEAD: tuple[Metric, ...] = (
-    Metric(name="payload_bytes_mean", unit="B", title="payload", meaning="Mean application payload of a PUBLISH."),
+    Metric(name="payload_bytes_mean", unit="B", title="payload",
+           meaning="Mean application payload of the row's PUBLISH packets."),
     _overhead("fixed_header", "fixed header", "Fixed header", "MQTT 5, section 2.1.1"),
     _overhead("topic", "topic", "Topic name with its length", "MQTT 5, section 3.3.2.1"),
     _overhead("packet_id", "packet id", "Packet identifier", "MQTT 5, section 2.2.1"),
@@ -316,22 +390,81 @@ ADJUSTED = Metric(
             "tables of the recording disagree. No part's error is larger, and the parts add up in any case.")
 
 MQTT: tuple[Metric, ...] = (
-    Metric(name="packets", unit="packets", title="packets", meaning="MQTT control packets of this type."),
+    Metric(name="packets", unit="packets", title="packets",
+           meaning="MQTT control packets of the row's type; of a segment: PUBLISH packets."),
     Metric(name="packet_bytes_mean", unit="B", title="mean size", meaning="Their mean size, fixed header included."),
     Metric(name="publish_to_broker", unit="packets", title="PUBLISH to the broker",
            meaning="PUBLISH packets of this topic to the broker, repetitions included."),
     Metric(name="publish_to_client", unit="packets", title="PUBLISH to the clients",
            meaning="PUBLISH packets of this topic from the broker, repetitions included."),
-    Metric(name="payload_bytes_mean", unit="B", title="mean payload", meaning="Mean size of their messages."),
     Metric(name="keep_alive_s", unit="s", title="keep alive", meaning="The keep-alive interval of the CONNECT."),
     Metric(name="connected_s", unit="s", title="connected at",
            meaning="When the CONNECT was sent, since the start of the recording."),
     Metric(name="ended_s", unit="s", title="ended at", meaning="When the connection ended, since the same start."),
 )
 
-ALL: dict[str, Metric] = {
-    metric.name: metric
-    for metric in (
-        *APPLICATION, *LINK, *SETUP, *NETWORK, *TRAFFIC, *MQTT, *OVERHEAD, *EFFICIENCY, *ATTRIBUTION, ADJUSTED,
-    )
-}
+ENERGY: tuple[Metric, ...] = (
+    Metric(name="stations", unit="stations", title="stations", meaning="Stations of the radio channel in the row."),
+    Metric(name="energy_j", unit="J", title="energy", better="lower", source="Perez 2005, 5.1.5",
+           meaning="What their radios drew over the whole run, by the currents of `radio.energy`."),
+    Metric(name="energy_mj_per_delivery", unit="mJ", title="energy per delivery", better="lower",
+           source="Perez 2005, 5.1.5",
+           meaning="This energy divided by the first deliveries, of the whole run, of which their clients were "
+                   "publisher or receiver."),
+    Metric(name="radio_active_s", unit="s", title="radio active", better="lower", source="Perez 2005, 5.1.5",
+           meaning="Time that their radios spent with sending, receiving or sensing a busy channel, summed."),
+    Metric(name="radio_active_percent", unit="%", title="radio active %", better="lower",
+           meaning="This as a percentage of the time that they were observed."),
+    Metric(name="wake_ups", unit="times", title="wake-ups", better="lower", source="Perez 2005, 5.1.5",
+           meaning="Times that their radios went from listening to silence over to sending, receiving or sensing a "
+                   "busy channel; after the short space within an exchange of frames, too."),
+)
+
+_METRICS = "mqttlab.metrics"
+FAMILIES: tuple[Family, ...] = (
+    Family(table="application", title="Messages", scopes=("run", "qos", "groups"),
+           implementation=f"{_METRICS}.application", metrics=APPLICATION),
+    Family(table="bursts", title="Bursts", scopes=("groups",), implementation=f"{_METRICS}.bursts", metrics=BURSTS),
+    Family(table="setup", title="Connections", scopes=("run",), implementation=f"{_METRICS}.setup", metrics=SETUP),
+    Family(table="links", title="Links", scopes=("link",), implementation=f"{_METRICS}.links", metrics=LINK),
+    Family(table="network", title="Network layer", scopes=("run", "direction", "link", "group", "connection"),
+           implementation=f"{_METRICS}.network", metrics=NETWORK),
+    Family(table="throughput", title="Throughput and segments", scopes=("time", "direction"),
+           implementation=f"{_METRICS}.throughput, publish_per_segment, segments_per_publish", metrics=TRAFFIC),
+    Family(table="mqtt", title="MQTT", scopes=("packet_type", "topic", "connection"),
+           implementation=f"{_METRICS}.packet_types, topics, mqtt_connections", metrics=MQTT),
+    Family(table="overhead", title="Overhead", scopes=("direction",), implementation=f"{_METRICS}.overhead",
+           metrics=OVERHEAD),
+    Family(table="efficiency", title="Efficiency", scopes=("group",), implementation=f"{_METRICS}.efficiency",
+           metrics=EFFICIENCY),
+    Family(table="energy", title="Energy", scopes=("run", "group", "station"), implementation=f"{_METRICS}.energy",
+           metrics=ENERGY),
+    Family(table="attribution", title="Where the time of a message went", scopes=("message", "qos"),
+           implementation=f"{_METRICS}.attribution", metrics=(*ATTRIBUTION, ADJUSTED)),
+)
+"""What is computed from a recording's tables; in the order of the reference page."""
+
+_OWN = {metric.name for family in FAMILIES for metric in family.metrics}
+ENGINE = Family(
+    table="counted", title="Counted by the analyser", scopes=("run", "direction", "connection"),
+    implementation="the engine, crates/capture/src/metrics, stored in network_metrics",
+    metrics=tuple(metric for metric in COUNTED if metric.name not in _OWN),
+)
+
+
+def _all() -> dict[str, Metric]:
+    found: dict[str, Metric] = {}
+    for family in (*FAMILIES, ENGINE):
+        for metric in family.metrics:
+            assert metric.name not in found, f"{metric.name} is declared twice"
+            found[metric.name] = metric
+    return found
+
+
+ALL: dict[str, Metric] = _all()
+
+
+def family(table: str) -> Family:
+    """The family of this name."""
+    [found] = [family for family in (*FAMILIES, ENGINE) if family.table == table]
+    return found

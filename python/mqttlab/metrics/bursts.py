@@ -1,0 +1,63 @@
+"""How long bursts take: from when the first message of several due together was due until all have arrived.
+
+No latency of single messages tells that. Only a plan says what a burst is, so that imports have none.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from mqttlab.recording import Recording
+
+KEYS = ("publisher_group", "subscriber_group", "qos")
+EXPECTED = ("delivered", "lost", "under_way", "unknown")
+NS_PER_MS = 1e6
+
+
+def bursts(recording: Recording) -> pl.DataFrame:
+    """One row for each pair of groups and QoS level with bursts: ``KEYS``, and the metrics of ``BURSTS``.
+
+    A burst counts if all its messages belong to the measurement. Empty where nobody publishes in bursts.
+    """
+    sizes = _sizes(recording.plan)
+    messages = recording.messages
+    if not sizes or messages.is_empty():
+        return pl.DataFrame()
+    groups = [client["group"] for client in recording.layout["clients"]]
+    size = pl.col("publisher").replace_strict(
+        range(len(groups)), [sizes.get(group) for group in groups], default=None, return_dtype=pl.Int64)
+    taken = messages.filter(pl.col("fate").is_in(EXPECTED), size.is_not_null()).with_columns(
+        burst=pl.col("sequence").cast(pl.Int64) // size)
+    arrived = pl.col("received_ns").filter(pl.col("fate") == "delivered")
+    each = (
+        taken.group_by(*KEYS, "publisher", "subscriber", "burst")
+        .agg(
+            measured=(pl.col("phase") == "measurement").all(),
+            complete=(pl.col("fate") == "delivered").all() & pl.col("intended_ns").is_not_null().all(),
+            completion_ms=(arrived.max() - pl.col("intended_ns").min()) / NS_PER_MS,
+            spread_ms=(arrived.max() - arrived.min()) / NS_PER_MS,
+        )
+        .filter("measured")
+    )
+    if each.is_empty():
+        return pl.DataFrame()
+    return each.group_by(KEYS).agg(
+        bursts=pl.len().cast(pl.Int64), bursts_complete=pl.col("complete").sum().cast(pl.Int64),
+        **_statistics("completion"), **_statistics("spread"),
+    ).sort(KEYS)
+
+
+def _sizes(plan: dict[str, Any]) -> dict[str, int]:
+    """Messages in a burst, of the groups that publish in bursts."""
+    arrivals = {group["name"]: (group.get("publish") or {}).get("arrival") or {} for group in plan.get("groups", [])}
+    return {name: arrival["size"] for name, arrival in arrivals.items() if arrival.get("kind") == "burst"}
+
+
+def _statistics(what: str) -> dict[str, pl.Expr]:
+    times = pl.col(f"{what}_ms").filter("complete")
+    return {
+        f"burst_{what}_ms_mean": times.mean(), f"burst_{what}_ms_p50": times.quantile(0.5, "linear"),
+        f"burst_{what}_ms_p99": times.quantile(0.99, "linear"), f"burst_{what}_ms_max": times.max(),
+    }

@@ -1,0 +1,152 @@
+"""The long form of a recording's metrics: one row for each value, whatever table it stands in.
+
+Reports choose tables and columns; who compares, exports, collects or queries recordings reads this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+import polars as pl
+import polars.selectors as cs
+
+from mqttlab.metrics.application import application, has_both_ways, setup
+from mqttlab.metrics.attribution import attribution, attribution_by_qos
+from mqttlab.metrics.bursts import bursts
+from mqttlab.metrics.catalogue import ALL, ENGINE
+from mqttlab.metrics.efficiency import efficiency
+from mqttlab.metrics.energy import energy
+from mqttlab.metrics.link import links
+from mqttlab.metrics.network import SCOPES, network
+from mqttlab.metrics.overhead import overhead
+from mqttlab.recording import Recording
+
+SCHEMA = {"scope": pl.String, "name": pl.String, "metric": pl.String, "value": pl.Float64, "unit": pl.String}
+GROUPS = ("publisher_group", "subscriber_group", "qos")
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Rows of one table."""
+
+    table: str
+    scopes: tuple[str, ...]
+    rows: Callable[[Recording], pl.DataFrame]
+    """With ``scope`` and ``name``, and a column for each metric."""
+
+
+def summary(
+    recording: Recording, *, tables: Collection[str] | None = None, scopes: Collection[str] | None = None,
+) -> pl.DataFrame:
+    """Every metric of a recording that is one number, of everything that it is measured of.
+
+    Columns: ``scope``, ``name`` (which of that scope; null for ``run``), ``metric``, ``value``, ``unit``. What a
+    recording does not tell has no row. Single connections and messages are not among the scopes.
+
+    Args:
+        recording: the recording.
+        tables: only these families of the catalogue; what is left out is not computed.
+        scopes: only these.
+    """
+    parts = []
+    for part in PARTS:
+        wanted = (tables is None or part.table in tables) and (scopes is None or set(part.scopes) & set(scopes))
+        table = part.rows(recording) if wanted else pl.DataFrame()
+        if not table.is_empty():
+            parts.append(_long(table))
+    found = pl.concat([pl.DataFrame(schema=SCHEMA), *parts])
+    return found if scopes is None else found.filter(pl.col("scope").is_in(list(scopes)))
+
+
+def _long(table: pl.DataFrame) -> pl.DataFrame:
+    if set(table.columns) == set(SCHEMA):
+        return table.select(SCHEMA).cast(SCHEMA)  # type: ignore[arg-type]
+    numbers = [name for name in table.select(cs.numeric() | cs.boolean()).columns if name in ALL]
+    units = {name: ALL[name].unit for name in numbers}
+    # A row's values stay together, in the order of the catalogue's tables.
+    return (
+        table.with_row_index("row").select("row", "scope", "name", pl.col(numbers).cast(pl.Float64))
+        .unpivot(index=["row", "scope", "name"], variable_name="metric", value_name="value")
+        .filter(pl.col("value").is_not_null())
+        .sort("row", maintain_order=True)
+        .select("scope", "name", "metric", "value",
+                unit=pl.col("metric").replace_strict(units, default="", return_dtype=pl.String))
+    )
+
+
+def _named(table: pl.DataFrame, scope: str, name: pl.Expr) -> pl.DataFrame:
+    if table.is_empty():
+        return table
+    return table.with_columns(pl.lit(scope).alias("scope"), name.cast(pl.String).alias("name"))
+
+
+def _whole(recording: Recording) -> pl.DataFrame:
+    # No mean is of round trips and of one way.
+    return pl.DataFrame() if has_both_ways(recording) else _named(application(recording, ()), "run", pl.lit(None))
+
+
+def _by_qos(recording: Recording) -> pl.DataFrame:
+    return pl.DataFrame() if has_both_ways(recording) else _named(application(recording), "qos", pl.col("qos"))
+
+
+def pair() -> pl.Expr:
+    """A publishing and a subscribing group, and the QoS, as the name of the scope ``groups``."""
+    return pl.format("{} to {} at QoS {}", *(pl.col(key).cast(pl.String).fill_null("none") for key in GROUPS))
+
+
+def _by_groups(recording: Recording) -> pl.DataFrame:
+    return _named(application(recording, GROUPS), "groups", pair())
+
+
+def _network(recording: Recording) -> pl.DataFrame:
+    table = network(recording, SCOPES)
+    if table.is_empty():
+        return table
+    both = pl.format("{}, {}", pl.col("name").fill_null("unknown"), "direction")
+    return table.with_columns(name=pl.when(pl.col("scope") == "direction").then("direction")
+                              .when(pl.col("scope").is_in(["link", "group"])).then(both))
+
+
+def _overhead(recording: Recording) -> pl.DataFrame:
+    return _named(overhead(recording), "direction", pl.format("{} at QoS {}", "direction", "qos"))
+
+
+def _efficiency(recording: Recording) -> pl.DataFrame:
+    return _named(efficiency(recording), "group", pl.col("group"))
+
+
+def _attribution(recording: Recording) -> pl.DataFrame:
+    table = attribution(recording)
+    means = attribution_by_qos(table) if table.height else table
+    if means.is_empty():
+        return means
+    return means.select(
+        scope=pl.lit("qos"), name=pl.col("qos").cast(pl.String), metric="part", value=pl.col("mean_ms") * 1e6,
+        unit=pl.lit("ns"))
+
+
+def _counted(recording: Recording) -> pl.DataFrame:
+    table = recording.network_metrics
+    if table.is_empty():
+        return table
+    units = {metric.name: metric.unit for metric in ENGINE.metrics}
+    table = table.select(pl.col("scope", "metric").cast(pl.String), "value", name=pl.col("direction").cast(pl.String))
+    return table.filter(pl.col("scope").is_in(["run", "direction"]), pl.col("metric").is_in(list(units))).with_columns(
+        unit=pl.col("metric").replace_strict(units, return_dtype=pl.String))
+
+
+PARTS: tuple[_Part, ...] = (
+    _Part("application", ("run",), _whole),
+    _Part("application", ("qos",), _by_qos),
+    _Part("application", ("groups",), _by_groups),
+    _Part("bursts", ("groups",), lambda recording: _named(bursts(recording), "groups", pair())),
+    _Part("setup", ("run",), lambda recording: _named(setup(recording), "run", pl.lit(None))),
+    _Part("links", ("link",), lambda recording: _named(links(recording), "link", pl.col("link"))),
+    _Part("network", SCOPES, _network),
+    _Part("overhead", ("direction",), _overhead),
+    _Part("efficiency", ("group",), _efficiency),
+    _Part("energy", ("run", "group", "station"), energy),
+    _Part("attribution", ("qos",), _attribution),
+    _Part("counted", ("run", "direction"), _counted),
+)

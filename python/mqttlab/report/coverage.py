@@ -1,0 +1,49 @@
+"""How many messages each table of a report covers, in a sentence."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from mqttlab.recording import Recording
+from mqttlab.report.text import number
+
+
+def messages(table: pl.DataFrame) -> str:
+    """Of a table of :func:`mqttlab.metrics.application`."""
+    if table.is_empty():
+        return ""
+    sent, expected, delivered = (number(int(table[name].sum())) for name in (
+        "messages_sent", "deliveries_expected", "messages_delivered"))
+    return (f"Covers the messages of the measurement: {sent} sent, {expected} deliveries expected; latencies are those "
+            f"of the {delivered} that happened.")
+
+
+def links(recording: Recording, table: pl.DataFrame) -> str:
+    """Of :func:`mqttlab.metrics.links`."""
+    return f"Covers the whole run: {number(int(table['frames'].sum()))} frames, {_published(recording)}."
+
+
+def setup(table: pl.DataFrame) -> str:
+    """Of :func:`mqttlab.metrics.setup`."""
+    row = table.row(0, named=True)
+    return (f"Covers the whole run: {number(row['connects'])} connects, {number(row['subscriptions'])} subscriptions, "
+            f"{number(row['messages_acknowledged'])} acknowledged messages.")
+
+
+def efficiency(table: pl.DataFrame) -> str:
+    """Of :func:`mqttlab.metrics.efficiency`."""
+    sent, received = (number(int(table[name].sum())) for name in ("messages_sent", "messages_received"))
+    return f"Covers {sent} messages sent and {received} received."
+
+
+def energy(recording: Recording) -> str:
+    """Of :func:`mqttlab.metrics.energy`."""
+    messages = recording.messages
+    delivered = 0 if messages.is_empty() else messages.filter(pl.col("fate") == "delivered").height
+    return f"Covers the whole run: {number(delivered)} first deliveries."
+
+
+def _published(recording: Recording) -> str:
+    packets = recording.control_packets
+    count = 0 if packets.is_empty() else packets.filter(pl.col("kind").cast(pl.String) == "PUBLISH").height
+    return f"{number(count)} PUBLISH packets"
