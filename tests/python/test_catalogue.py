@@ -38,15 +38,26 @@ RADIO: dict[str, Any] = {
         {"name": "s", "host": "hall", "subscribe": ["t"]},
     ],
 }
+LOSSY: dict[str, Any] = {
+    "name": "lossy", "backend": "sim", "phases": {"duration": "10 s", "cool_down": "30 s"},
+    "networks": [{"between": [host, "broker"], "up": {**LINK, "loss": "5 %"}, "down": {**LINK, "loss": "5 %"}}
+                 for host in ("field", "hall")],
+    "groups": [
+        {"name": "p", "host": "field", "count": 2,
+         "publish": {"topic": "t", "payload": "300 B", "qos": 2, "rate": "5 /s"}},
+        {"name": "s", "host": "hall", "subscribe": [{"filter": "t", "qos": 2}]},
+    ],
+}
+ALL_VALUES = (VALUES, RADIO, LOSSY)
 
 
 @pytest.fixture(scope="module")
 def recordings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Recording]:
     directory = tmp_path_factory.mktemp("runs")
-    for values in (VALUES, RADIO):
+    for values in ALL_VALUES:
         outcome = perform(Job(compile_plan(parse_values(values)), directory / values["name"]), lambda line: None)
         assert outcome.verdict == "complete", outcome.reason
-    return {values["name"]: Recording.open(directory / values["name"]) for values in (VALUES, RADIO)}
+    return {values["name"]: Recording.open(directory / values["name"]) for values in ALL_VALUES}
 
 
 @pytest.mark.parametrize("family", metrics.FAMILIES, ids=lambda family: family.table)
@@ -64,7 +75,7 @@ def test_a_wider_place_shows_what_a_narrow_one_shows() -> None:
         assert data == tuple(metric.name for metric in family.metrics)
 
 
-@pytest.mark.parametrize("name", ["bursts", "radio"])
+@pytest.mark.parametrize("name", ["bursts", "radio", "lossy"])
 def test_the_long_form_has_declared_metrics_with_their_units(name: str, recordings: dict[str, Recording]) -> None:
     table = metrics.summary(recordings[name])
     assert table.columns == ["scope", "name", "metric", "value", "unit"]
@@ -102,8 +113,9 @@ def test_tables_and_scopes_are_chosen(recordings: dict[str, Recording]) -> None:
     assert "connect_ms_p50" not in set(chosen["metric"])
 
 
-def test_what_engine_and_package_both_count_is_equal(recordings: dict[str, Recording]) -> None:
-    recording = recordings["bursts"]
+@pytest.mark.parametrize("name", ["bursts", "lossy"])
+def test_what_engine_and_package_both_count_is_equal(name: str, recordings: dict[str, Recording]) -> None:
+    recording = recordings[name]
     own = {metric.name for family in metrics.FAMILIES for metric in family.metrics}
     shared = [metric.name for metric in COUNTED if metric.name in own]
     assert {"frames", "ip_bytes", "tcp_analysis_retransmissions", "mqtt_packets"} <= set(shared)
@@ -111,13 +123,15 @@ def test_what_engine_and_package_both_count_is_equal(recordings: dict[str, Recor
                for row in recording.network_metrics.iter_rows(named=True) if row["connection"] is None}
     compared = 0
     for row in metrics.network(recording, ["run", "direction"]).iter_rows(named=True):
-        for name in shared:
+        for metric in shared:
             # The engine has a connection in the direction to the broker only.
-            if row.get(name) is None or (name == "connections" and row["direction"] == "to_client"):
+            if row.get(metric) is None or (metric == "connections" and row["direction"] == "to_client"):
                 continue
-            assert counted[row["scope"], row["direction"], name] == pytest.approx(row[name], rel=1e-12), name
+            assert counted[row["scope"], row["direction"], metric] == pytest.approx(row[metric], rel=1e-12), metric
             compared += 1
     assert compared > 30
+    if name == "lossy":
+        assert counted["run", None, "tcp_analysis_retransmissions"] > 0, "something was sent again"
 
 
 def test_a_burst_takes_at_least_what_its_frames_take_on_the_link(recordings: dict[str, Recording]) -> None:

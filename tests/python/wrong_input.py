@@ -245,8 +245,9 @@ COMMANDS: list[str] = [
     "explain empty", "compare empty", "compare empty nowhere", "compare empty empty --tolerance -5",
     "compare empty empty --tolerance nan", "compare empty empty --tolerance much", "compare empty empty",
     "export empty", "export nowhere --csv", "export empty --xlsx nowhere/x.xlsx", "export empty --csv nowhere/x",
-    "export empty --csv good.toml", "study nowhere", "study .", "study STUDY --table 99.9", "study STUDY --jobs 0",
-    "study STUDY --table 5.4 --out nowhere/x.md", "calibrate", "calibrate nowhere", "calibrate empty",
+    "export empty --csv good.toml", "study nowhere", "study .", "study perez2005 --table 99.9",
+    "study perez2005 --jobs 0",
+    "study perez2005 --table 5.4 --out nowhere/x.md", "calibrate", "calibrate nowhere", "calibrate empty",
     "list --runs nowhere", "list --runs good.toml", "list runs", "networks satcom", "doctor --verbose", "import",
     "import pcap x", "import capture", "import capture nowhere.pcap", "import capture good.toml",
     "import capture good.toml --broker-port 0", "import capture good.toml --deliver-on pubrec",
@@ -270,7 +271,6 @@ def command_message(line: str) -> tuple[int, list[str]]:
     """Exit status and standard error of a command, in a directory that holds what the commands above name."""
     words = [word.strip("'") for word in re.findall(r"(?:[^\s']|'[^']*')+", line)]
     words = [re.sub(r"'", "", word) for word in words]
-    words = [str(ROOT / "studies" / "perez2005") if word == "STUDY" else word for word in words]
     result = CliRunner().invoke(main, words)
     assert result.exception is None or isinstance(result.exception, SystemExit), (line, result.exception)
     said = [text.replace(str(ROOT) + os.sep, "") for text in result.stderr.splitlines()]

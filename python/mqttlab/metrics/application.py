@@ -84,10 +84,11 @@ def setup(recording: Recording) -> pl.DataFrame:
         "subscribe": ("subscriptions", _took_ms(recording.events, "suback")),
         "acknowledge": ("messages_acknowledged", _acknowledge_ms(recording.messages)),
     }
-    row: dict[str, pl.Expr] = {}
+    row: dict[str, float | None] = {}
     for name, (count, samples) in took.items():
-        row |= {count: pl.lit(samples.len(), pl.Int64), **_two_percentiles(name, samples)}
-    return pl.select(**row)
+        row |= {count: samples.len(), **_two_percentiles(name, samples)}
+    kinds = {name: pl.Float64 if "_ms_" in name else pl.Int64 for name in row}
+    return pl.DataFrame([row], schema=kinds)
 
 
 def measurement_s(recording: Recording) -> float:
@@ -197,8 +198,8 @@ def _acknowledge_ms(messages: pl.DataFrame) -> pl.Series:
     return (once["acknowledged_ns"] - once["sent_ns"]) / NS_PER_MS
 
 
-def _two_percentiles(name: str, samples: pl.Series) -> dict[str, pl.Expr]:
+def _two_percentiles(name: str, samples: pl.Series) -> dict[str, float | None]:
     return {
-        f"{name}_ms_p50": pl.lit(samples.quantile(0.5, "linear"), pl.Float64),
-        f"{name}_ms_p99": pl.lit(samples.quantile(0.99, "linear"), pl.Float64),
+        f"{name}_ms_p50": samples.quantile(0.5, "linear"),
+        f"{name}_ms_p99": samples.quantile(0.99, "linear"),
     }

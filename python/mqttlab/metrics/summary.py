@@ -22,7 +22,9 @@ from mqttlab.metrics.network import SCOPES, network
 from mqttlab.metrics.overhead import overhead
 from mqttlab.recording import Recording
 
-SCHEMA = {"scope": pl.String, "name": pl.String, "metric": pl.String, "value": pl.Float64, "unit": pl.String}
+SCHEMA: dict[str, pl.DataType] = {
+    "scope": pl.String(), "name": pl.String(), "metric": pl.String(), "value": pl.Float64(), "unit": pl.String(),
+}
 GROUPS = ("publisher_group", "subscriber_group", "qos")
 
 
@@ -61,7 +63,7 @@ def summary(
 
 def _long(table: pl.DataFrame) -> pl.DataFrame:
     if set(table.columns) == set(SCHEMA):
-        return table.select(SCHEMA).cast(SCHEMA)  # type: ignore[arg-type]
+        return table.select(pl.col(name).cast(kind) for name, kind in SCHEMA.items())
     numbers = [name for name in table.select(cs.numeric() | cs.boolean()).columns if name in ALL]
     units = {name: ALL[name].unit for name in numbers}
     # A row's values stay together, in the order of the catalogue's tables.
