@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import numpy as np
@@ -50,6 +51,10 @@ def application(recording: Recording, by: Sequence[str] = ("qos",)) -> pl.DataFr
     Args:
         by: any of ``qos``, ``publisher_group``, ``subscriber_group``, ``topic``; none for one row of everything.
     """
+    return recording.derived(f"application by {', '.join(by)}", functools.partial(_application, tuple(by)))
+
+
+def _application(by: tuple[str, ...], recording: Recording) -> pl.DataFrame:
     every = recording.messages.with_columns(_whole=pl.lit(True))
     messages = _measured(every)
     if messages.is_empty():

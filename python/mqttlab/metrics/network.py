@@ -6,6 +6,7 @@ they came to their first link, the rows of single links excepted; a frame that t
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import polars as pl
@@ -31,19 +32,19 @@ def network(recording: Recording, scopes: Sequence[str] = SCOPES) -> pl.DataFram
         recording: the recording.
         scopes: which rows; ``connection`` adds one for each direction of each TCP connection.
     """
-    seen = frames(recording)
-    if seen.is_empty():
+    if frames(recording).is_empty():
         return pl.DataFrame()
-    samples = round_trips(recording)
-    first = seen.filter(pl.col("hop") == 0)
-    counts = is_counted(recording)
-    # Where a capture was made between the ends, round trips towards either side differ in kind: no mean is of both.
-    apart = "sources" in recording.plan
-    timed = {"run": samples.clear()} if apart else {}
-    parts = [
-        _scope(scope, seen if scope == "link" else first, timed.get(scope, samples), counts) for scope in scopes
-    ]
+    parts = [recording.derived(f"network by {scope}", functools.partial(_of, scope)) for scope in scopes]
     return pl.concat(parts, how="diagonal")
+
+
+def _of(scope: str, recording: Recording) -> pl.DataFrame:
+    seen, samples = frames(recording), round_trips(recording)
+    if scope == "run" and "sources" in recording.plan:
+        # Where a capture was made between the ends, round trips towards either side differ in kind: no mean is of both.
+        samples = samples.clear()
+    counted = seen if scope == "link" else seen.filter(pl.col("hop") == 0)
+    return _scope(scope, counted, samples, is_counted(recording))
 
 
 def connections(recording: Recording) -> pl.DataFrame:
