@@ -7,5 +7,5 @@ mod tally;
 
 pub use distribution::{Distribution, EXACT_MAX, Summary, interpolate};
 pub use rows::{rows, towards};
-pub use table::{METRICS, Metric, Reading, Unit, Value, catalogue};
+pub use table::{METRICS, Metric, Reading, Unit, Value};
 pub use tally::{Exchange, Extent, PublishBytes, Tally};

@@ -1,8 +1,6 @@
 //! Every metric of the network layer, declared once: name, unit, meaning, where the meaning comes from, and how it
 //! is read off a [`Tally`]. The catalogue of metrics takes them from here.
 
-use serde_json::json;
-
 use super::{Distribution, Exchange, Extent, PublishBytes, Tally};
 use crate::analysis::Marks;
 use crate::mqtt::Kind;
@@ -71,7 +69,7 @@ impl Metric {
     }
 
     /// What is appended to its name, for each statistic.
-    fn suffixes(&self) -> &'static [&'static str] {
+    pub fn suffixes(&self) -> &'static [&'static str] {
         match self.reading {
             Reading::Count(_) | Reading::Quotient(_) => &[""],
             Reading::Extent(_) => &["_min", "_mean", "_max"],
@@ -143,7 +141,12 @@ const VALUES_MAX: usize = 7;
 
 /// All of them.
 pub const METRICS: &[Metric] = &[
-    count("frames", "Frames that came to their first link, those of a link's own making excepted.", LINK, |t| t.frames.count),
+    count(
+        "frames",
+        "Frames that came to their first link, those of a link's own making excepted.",
+        LINK,
+        |t| t.frames.count,
+    ),
     bytes("frame_bytes", "Bytes of those frames on the link, without check sequence.", LINK, |t| {
         t.frames.sum
     }),
@@ -189,7 +192,9 @@ pub const METRICS: &[Metric] = &[
         TCP,
         |t| rate(t, t.payload_bytes_unique),
     ),
-    count("segments_with_payload", "TCP segments that carry payload, every copy.", TCP, |t| t.segments_with_payload),
+    count("segments_with_payload", "TCP segments that carry payload, every copy.", TCP, |t| {
+        t.segments_with_payload
+    }),
     count(
         "segments_below_highest",
         "Segments with payload that end at or below the highest number seen.",
@@ -201,16 +206,22 @@ pub const METRICS: &[Metric] = &[
     count("syn_ack", "Segments with SYN and ACK.", TCP, |t| t.syn_ack),
     count("fin", "Segments with FIN.", TCP, |t| t.fin),
     count("resets", "Segments with the RST flag.", TCP, |t| t.rst),
-    count("connections", "TCP connections: pairs of addresses and ports, from one SYN to the next.", TCP, |t| {
-        t.connections
-    }),
+    count(
+        "connections",
+        "TCP connections: pairs of addresses and ports, from one SYN to the next.",
+        TCP,
+        |t| t.connections,
+    ),
     count("connections_with_syn", "Connections whose SYN was captured.", TCP, |t| t.connections_with_syn),
     count("handshakes", "Connections whose handshake was captured to its last acknowledgment.", TCP, |t| {
         t.handshakes
     }),
-    count("tcp_analysis_retransmissions", "Segments that Wireshark calls retransmissions, of all kinds.", WIRESHARK, |t| {
-        t.marked(Marks::RETRANSMISSION)
-    }),
+    count(
+        "tcp_analysis_retransmissions",
+        "Segments that Wireshark calls retransmissions, of all kinds.",
+        WIRESHARK,
+        |t| t.marked(Marks::RETRANSMISSION),
+    ),
     count(
         "tcp_analysis_fast_retransmissions",
         "Of these, those that answer three equal acknowledgements within 20 ms.",
@@ -520,22 +531,6 @@ fn rate(tally: &Tally, bytes: u64) -> Option<f64> {
 fn per(tally: &Tally, qos: usize, read: fn(&PublishBytes) -> u64) -> Option<f64> {
     let bytes = tally.published(qos);
     share(read(bytes), bytes.count)
-}
-
-/// The table as JSON, for the catalogue of all metrics, which is the Python package's.
-pub fn catalogue() -> String {
-    let entry = |metric: &Metric| {
-        let &Metric { name, unit, definition, source, .. } = metric;
-        json!({
-            "name": name,
-            "unit": unit.symbol(),
-            "statistics": metric.suffixes(),
-            "definition": definition,
-            "source": source,
-        })
-    };
-    let entries: Vec<serde_json::Value> = METRICS.iter().map(entry).collect();
-    serde_json::to_string_pretty(&entries).expect("names and sentences are JSON") + "\n"
 }
 
 #[cfg(test)]
