@@ -180,7 +180,9 @@ def test_a_killed_command_line_takes_everything_with_it(tmp_path: Path) -> None:
 def test_a_killed_engine_leaves_a_recording_that_can_be_read(tmp_path: Path) -> None:
     run = start(tmp_path, "60 s")
     wait_for(lambda: recorded_frames(tmp_path))
-    children = Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text(encoding="utf-8").split()
+    # A child is its thread's.
+    threads = Path(f"/proc/{run.pid}/task").glob("*/children")
+    children = [child for thread in threads for child in thread.read_text(encoding="utf-8").split()]
     os.kill(int(children[0]), signal.SIGKILL)
     output, _ = run.communicate(timeout=60)
     assert run.returncode == 3, output
