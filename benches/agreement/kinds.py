@@ -537,7 +537,7 @@ def _traffic() -> Iterator[Kind]:
     yield Kind(
         name="keep-alive-pings",
         seconds=20.0,
-        values=pair(mqtt={"keep_alive": "1 s"}, publish={"rate": None, "interval": "4 s"}),
+        values=pair(mqtt={"keep_alive": "1 s"}, publish={"rate": None, "interval": "4.3 s"}),
     )
     yield Kind(name="reconnects", loss=True, seconds=30.0, values=_reconnecting())
 

@@ -2,6 +2,7 @@
 //!
 //! It owns the state of the connection and composes the parts; what happens within a half is the half's business.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use mqttlab_units::{Duration, Instant};
@@ -79,6 +80,8 @@ pub struct Endpoint {
     tx: Sender,
     rx: Receiver,
     reset_due: Option<Reset>,
+    /// What was sent again while an arriving segment was looked at.
+    early: VecDeque<Segment>,
     /// Something has happened since there was nothing to send.
     needs_poll: bool,
 }
@@ -99,6 +102,7 @@ impl Endpoint {
             tx: Sender::new(&profile, initial),
             rx: Receiver::new(&profile),
             reset_due: None,
+            early: VecDeque::new(),
             needs_poll: false,
             cx: Context { now: Instant::ZERO, profile, terms: Terms::default() },
         }
@@ -313,6 +317,9 @@ impl Endpoint {
     /// The next segment, if any must leave now. A reset goes first, for nothing may follow it; then data, which carries an
     /// acknowledgement that is due; then, if there was none, what has no data.
     fn next_segment(&mut self) -> Option<Segment> {
+        if let Some(early) = self.early.pop_front() {
+            return Some(early);
+        }
         if let Some(reset) = self.reset_due.take() {
             return Some(reset.segment());
         }
@@ -321,7 +328,7 @@ impl Endpoint {
             State::SynSent | State::SynReceived => return self.next_syn(),
             State::TimeWait | State::FinWait2 => {}
             _ => {
-                let limit = self.cx.payload_max() - self.rx.sack_option_bytes(&self.cx);
+                let limit = self.rx.payload_limit(&self.cx);
                 if let Some(outgoing) = self.tx.next(&self.cx, &mut self.fx, limit) {
                     return Some(self.emit(outgoing));
                 }
@@ -473,6 +480,14 @@ impl Endpoint {
         }
         self.take_acknowledgement(segment, ack);
         if segment.sequence_length() > 0 && self.state != State::Closed {
+            // What the acknowledgement shows to be lost is sent again before the data are looked at, so that it does not
+            // acknowledge them yet (`tcp_rcv_established`; BSD's `tcp_input` too).
+            while let Some(again) =
+                self.tx.next_retransmission(&self.cx, &mut self.fx, self.rx.payload_limit(&self.cx))
+            {
+                let again = self.emit(again);
+                self.early.push_back(again);
+            }
             self.take_data(segment, start);
         }
     }

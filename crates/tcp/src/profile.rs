@@ -67,6 +67,7 @@ pub struct Stack {
     pub echoes_repetitions: bool,
     pub dsack: bool,
     pub limited_transmit: bool,
+    pub fresh_is_no_duplicate: bool,
     pub rack: bool,
     pub rate_reduction: bool,
     pub undo: bool,
@@ -110,6 +111,9 @@ pub struct Profile {
     pub dsack: bool,
     /// New data on the first two duplicate acknowledgements (RFC 3042).
     pub limited_transmit: bool,
+    /// A bare acknowledgement that is newer than the last window update is an update itself, and no duplicate (Linux): the first
+    /// one after data from the peer does not count towards the three.
+    pub fresh_is_no_duplicate: bool,
     /// Loss detection by time (RFC 8985 §6); needs SACK. Otherwise by three duplicates.
     pub rack: bool,
     /// Tail loss probes (RFC 8985 §7); needs SACK.
@@ -254,6 +258,7 @@ impl Profile {
             sack: plan.sack,
             dsack: stack.dsack,
             limited_transmit: stack.limited_transmit,
+            fresh_is_no_duplicate: stack.fresh_is_no_duplicate,
             rack: stack.rack && plan.sack,
             tail_loss_probe: plan.tail_loss_probe && plan.sack,
             rate_reduction: stack.rate_reduction,

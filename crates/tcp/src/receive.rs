@@ -227,7 +227,7 @@ impl Receiver {
         let stamps = || Timestamps { value: cx.timestamp(), echo: self.ts_recent };
         segment.timestamps = cx.terms.timestamps.then(stamps);
         // Data that was cut for fewer blocks goes out without any.
-        if segment.length <= cx.payload_max() - self.sack_option_bytes(cx) {
+        if segment.length <= self.payload_limit(cx) {
             segment.sack = self.sack_blocks(cx);
         }
         self.repeated = None;
@@ -245,8 +245,13 @@ impl Receiver {
         self.last_acked = self.next;
     }
 
+    /// The largest payload beside the options that a segment carries now.
+    pub fn payload_limit(&self, cx: &Context) -> u16 {
+        cx.payload_max() - self.sack_option_bytes(cx)
+    }
+
     /// What SACK blocks take of a segment's payload now.
-    pub fn sack_option_bytes(&self, cx: &Context) -> u16 {
+    fn sack_option_bytes(&self, cx: &Context) -> u16 {
         if !cx.terms.sack || self.beyond.is_empty() && self.repeated.is_none() {
             return 0;
         }

@@ -185,11 +185,13 @@ impl Sender {
     pub fn on_ack(&mut self, cx: &Context, fx: &mut Effects, segment: &Segment, ack: u64) {
         let (flight, scale) = (&self.recovery.flight, cx.terms.peer_scale);
         let advanced = ack > flight.una;
-        // RFC 5681 §2, before the window is looked at: nothing but the repetition itself is in it.
-        let duplicate = !advanced
-            && segment.sequence_length() == 0
-            && self.window.is_unchanged_by(segment, ack, scale)
-            && !flight.is_empty();
+        // RFC 5681 §2, before the window is looked at: a segment that moves it is no duplicate.
+        let updates_window = if cx.profile.fresh_is_no_duplicate {
+            self.window.is_fresh(segment, scale)
+        } else {
+            !self.window.is_unchanged_by(segment, ack, scale)
+        };
+        let duplicate = !advanced && segment.sequence_length() == 0 && !updates_window && !flight.is_empty();
         self.window.update(segment, ack, scale);
         fx.events.acknowledged |= advanced;
         self.recovery.on_ack(cx, fx, segment, ack, duplicate);
@@ -241,12 +243,7 @@ impl Sender {
             return self.next_tail_probe(cx, fx, limit);
         }
         if self.recovery.flight.has_waiting() {
-            if !self.recovery.may_retransmit(cx) {
-                self.cwnd_limited = true;
-                return None;
-            }
-            let again = self.recovery.retransmit(cx, fx, limit)?;
-            return Some(self.repeat(cx, again));
+            return self.next_retransmission(cx, fx, limit);
         }
         let length = self.sendable(limit)?;
         // A FIN by itself is nothing in bytes, but needs room like a byte.
@@ -257,16 +254,27 @@ impl Sender {
         Some(self.send_new(cx, fx, length, limit))
     }
 
+    /// The next segment to send again, if the congestion window lets one go.
+    pub fn next_retransmission(&mut self, cx: &Context, fx: &mut Effects, limit: u16) -> Option<Outgoing> {
+        if !self.recovery.flight.has_waiting() || !self.recovery.may_retransmit(cx) {
+            return None;
+        }
+        self.recovery.before_sending(cx, self.last_sent_at);
+        let again = self.recovery.retransmit(cx, fx, limit)?;
+        Some(self.repeat(cx, again))
+    }
+
     /// At the end of a drain: what stopped the sender, and whether the peer's window must be probed.
     pub fn on_drained(&mut self, cx: &Context, fx: &mut Effects, synchronised: bool) {
+        let waits = self.unsent() > 0 || self.fin_is_unsent();
         let Recovery { flight, congestion, .. } = &mut self.recovery;
+        // Only where there was something new to send (`tcp_write_xmit`): a window that is full of repetitions is not used.
         let full = flight.in_flight() + congestion.window.smss > congestion.window.cwnd;
-        let limited = self.cwnd_limited || full;
+        let limited = (self.sent_any || waits) && (self.cwnd_limited || full);
         if self.sent_any || limited {
             congestion.note_usage(flight.outstanding(), limited, flight.una, flight.next);
         }
         (self.cwnd_limited, self.sent_any) = (false, false);
-        let waits = self.unsent() > 0 || self.fin_is_unsent();
         let is_quiet = self.recovery.flight.is_empty() && fx.timers.retransmission.is_none();
         if waits && is_quiet && synchronised {
             let timeout = self.recovery.rtt.base_timeout(&cx.profile.rto).as_ns();
@@ -351,6 +359,7 @@ impl Sender {
     }
 
     fn send_new(&mut self, cx: &Context, fx: &mut Effects, length: u16, limit: u16) -> Outgoing {
+        self.recovery.before_sending(cx, self.last_sent_at);
         if self.recovery.flight.is_empty() {
             let idle = cx.now.since(self.last_sent_at);
             let timeout = self.recovery.rto(cx);
@@ -363,7 +372,7 @@ impl Sender {
         if length < limit {
             self.small_end = end;
         }
-        let position = self.recovery.on_new_data(cx, fx, length + u16::from(fin));
+        let position = self.recovery.on_new_data(cx, fx, length + u16::from(fin), pushed);
         self.last_sent_at = cx.now;
         (self.sws_override, self.window_probes) = (false, 0);
         self.sent_any = true;
@@ -375,8 +384,8 @@ impl Sender {
         let fin = self.fin && again.end() > self.end;
         let length = again.length - u16::from(fin);
         self.last_sent_at = cx.now;
-        let emptied = again.start + u64::from(length) == self.end;
-        Outgoing { position: again.start, length, flags: data_flags(length, fin, emptied), is_new: false }
+        let flags = data_flags(length, fin, again.was_pushed());
+        Outgoing { position: again.start, length, flags, is_new: false }
     }
 }
 

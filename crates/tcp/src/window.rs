@@ -32,6 +32,13 @@ impl PeerWindow {
         }
     }
 
+    /// Whether an acknowledgement that does not advance is newer than the last update (Linux `tcp_may_update_window`).
+    pub fn is_fresh(&self, segment: &Segment, scale: u8) -> bool {
+        let age = segment.seq.0.wrapping_sub(self.seq.0) as i32;
+        let window = u64::from(segment.window) << scale;
+        age > 0 || age == 0 && (window > self.edge.saturating_sub(self.ack) || window == 0)
+    }
+
     /// Whether the segment leaves it as it is: one that moves it is no duplicate acknowledgement (RFC 5681 §2).
     pub fn is_unchanged_by(&self, segment: &Segment, ack: u64, scale: u8) -> bool {
         ack + (u64::from(segment.window) << scale) == self.edge

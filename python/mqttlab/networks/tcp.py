@@ -70,6 +70,7 @@ class TcpStack:
     echoes_repetitions: bool = True
     dsack: bool = True
     limited_transmit: bool = True
+    fresh_is_no_duplicate: bool = True
     rack: bool = True
     rate_reduction: bool = True
     undo: bool = True
@@ -98,9 +99,10 @@ LINUX = TcpStack(
 )
 # A minimum RTO of 30 ms needs a timestamp clock that is finer than that release's of 500 ms.
 NETBSD = replace(
-    LINUX, echoes_repetitions=False, dsack=False, limited_transmit=False, rack=False, rate_reduction=False, undo=False,
-    window_unit="bytes", rto_initial_ns=3 * S, rto_floor="timeout", retries=12, syn_echoes_latest=True, nagle="classic",
-    skb_coalescing=False, delayed_ack={"kind": "every_second", "timeout_ns": 200 * MS},
+    LINUX, echoes_repetitions=False, dsack=False, limited_transmit=False, fresh_is_no_duplicate=False, rack=False,
+    rate_reduction=False, undo=False, window_unit="bytes", rto_initial_ns=3 * S, rto_floor="timeout", retries=12,
+    syn_echoes_latest=True, nagle="classic", skb_coalescing=False,
+    delayed_ack={"kind": "every_second", "timeout_ns": 200 * MS},
     granularity={"kind": "fast_slow", "fast_ns": 200 * MS, "slow_ns": 0},
 )
 # lwIP's timers.

@@ -5,15 +5,18 @@
 //!
 //! | event | who | window (`cwnd`) | threshold (`ssthresh`) |
 //! |---|---|---|---|
+//! | the connection stands | [`Controller::on_start`] | initial | none |
+//! | a round trip is measured | [`Controller::on_round_trip`] | | may end slow start |
 //! | new data acknowledged, window in use | [`Controller::on_ack`] | grows | |
 //! | a loss is found | [`Controller::on_loss`] | up to the recovery: rate reduction, or at once | falls |
 //! | retransmission timeout | [`Controller::on_rto`] | one segment | |
+//! | nothing was in the network | [`Controller::on_pause`] | | |
 //! | the connection was idle | here (RFC 5681 §4.1) | halves for each RTO, to the initial one | remembers ¾ of it |
 //! | the loss was none | here (RFC 4015) | as before | as before |
 //!
 //! An algorithm is a file with a [`Controller`], and a line in `algorithms!` (besides its `mod`).
 //!
-//! What it does not model: HyStart, pacing, delivery rate samples.
+//! What it does not model: pacing, delivery rate samples.
 
 mod cubic;
 mod new_reno;
@@ -30,11 +33,18 @@ pub(crate) trait Controller {
     /// threshold, to be raised to two segments at least (RFC 5681 eq. 4).
     fn on_loss(&mut self, window: &mut Window, flight: u64);
 
-    /// The retransmission timer ran out (RFC 5681 §3.1): slow start begins anew from one segment.
-    fn on_rto(&mut self, window: &mut Window);
+    /// The retransmission timer ran out (RFC 5681 §3.1): slow start begins anew from one segment. What is sent next is at
+    /// `next`.
+    fn on_rto(&mut self, window: &mut Window, now: Instant, next: u64);
 
-    /// Nothing was in flight for so long.
-    fn on_idle(&mut self, _idle: Duration) {}
+    /// The handshake is over; what is sent next is at `next`.
+    fn on_start(&mut self, _now: Instant, _next: u64) {}
+
+    /// A round trip was measured.
+    fn on_round_trip(&mut self, _window: &mut Window, _measured: &Measured) {}
+
+    /// Something leaves, after nothing was in the network for so long.
+    fn on_pause(&mut self, _idle: Duration, _now: Instant) {}
 }
 
 /// The window that is steered, in units.
@@ -56,8 +66,17 @@ pub(crate) struct Acked {
     pub units: u64,
     /// Whether the window was what stopped the sender: one that is not used must not grow (RFC 7661 §3, Linux).
     pub cwnd_limited: bool,
-    /// The least round trip seen.
-    pub rtt_min: Duration,
+}
+
+/// A round trip, as measured by an acknowledgement.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Measured {
+    pub now: Instant,
+    /// Of the youngest segment that it covers.
+    pub rtt: Duration,
+    /// SND.UNA and SND.NXT.
+    pub una: u64,
+    pub next: u64,
 }
 
 /// What the congestion window counts: a small segment fills a window of segments as much as a large one.
@@ -114,15 +133,27 @@ macro_rules! algorithms {
                 }
             }
 
-            fn on_rto(&mut self, window: &mut Window) {
+            fn on_rto(&mut self, window: &mut Window, now: Instant, next: u64) {
                 match self {
-                    $(Algorithm::$name(controller) => controller.on_rto(window),)+
+                    $(Algorithm::$name(controller) => controller.on_rto(window, now, next),)+
                 }
             }
 
-            fn on_idle(&mut self, idle: Duration) {
+            fn on_start(&mut self, now: Instant, next: u64) {
                 match self {
-                    $(Algorithm::$name(controller) => controller.on_idle(idle),)+
+                    $(Algorithm::$name(controller) => controller.on_start(now, next),)+
+                }
+            }
+
+            fn on_round_trip(&mut self, window: &mut Window, measured: &Measured) {
+                match self {
+                    $(Algorithm::$name(controller) => controller.on_round_trip(window, measured),)+
+                }
+            }
+
+            fn on_pause(&mut self, idle: Duration, now: Instant) {
+                match self {
+                    $(Algorithm::$name(controller) => controller.on_pause(idle, now),)+
                 }
             }
         }
@@ -190,11 +221,11 @@ impl Congestion {
     }
 
     /// New data was acknowledged: the window grows, if it is used.
-    pub fn on_ack(&mut self, units: u64, now: Instant, rtt_min: Duration) {
+    pub fn on_ack(&mut self, units: u64, now: Instant) {
         // In slow start a window counts as used when half of it is (Linux `tcp_is_cwnd_limited`): it doubles in a round
         // trip, and the flight that it was needed for is one round trip old.
         let used = self.window.in_slow_start() && self.window.cwnd < 2 * self.flight_max;
-        let ack = Acked { now, units, cwnd_limited: used || self.limited, rtt_min };
+        let ack = Acked { now, units, cwnd_limited: used || self.limited };
         self.algorithm.on_ack(&mut self.window, &ack);
     }
 
@@ -206,8 +237,23 @@ impl Congestion {
     }
 
     /// The retransmission timer ran out.
-    pub fn on_rto(&mut self) {
-        self.algorithm.on_rto(&mut self.window);
+    pub fn on_rto(&mut self, now: Instant, next: u64) {
+        self.algorithm.on_rto(&mut self.window, now, next);
+    }
+
+    /// The handshake is over.
+    pub fn on_start(&mut self, now: Instant, next: u64) {
+        self.algorithm.on_start(now, next);
+    }
+
+    /// A round trip was measured.
+    pub fn on_round_trip(&mut self, measured: &Measured) {
+        self.algorithm.on_round_trip(&mut self.window, measured);
+    }
+
+    /// Something leaves, after nothing was in the network for so long.
+    pub fn on_pause(&mut self, idle: Duration, now: Instant) {
+        self.algorithm.on_pause(idle, now);
     }
 
     /// Takes the last reduction back: nothing had been lost (RFC 4015).
@@ -224,7 +270,6 @@ impl Congestion {
     /// The connection was idle for `idle` (RFC 5681 §4.1). Where the window `decays` it halves for each timeout of it,
     /// down to the initial one (RFC 2861).
     pub fn on_idle(&mut self, idle: Duration, timeout: Duration, decays: bool) {
-        self.algorithm.on_idle(idle);
         if !decays || idle <= timeout {
             return;
         }
@@ -273,7 +318,7 @@ mod tests {
 
     fn grown(mut congestion: Congestion, cwnd: u64, ssthresh: u64, acks: u64, units: u64) -> u64 {
         (congestion.window.cwnd, congestion.window.ssthresh, congestion.limited) = (cwnd, ssthresh, true);
-        (0..acks).for_each(|_| congestion.on_ack(units, Instant::ZERO, Duration::from_ms(100)));
+        (0..acks).for_each(|_| congestion.on_ack(units, Instant::ZERO));
         congestion.window.cwnd
     }
 
@@ -292,7 +337,7 @@ mod tests {
         for choice in [CongestionControl::Reno, CongestionControl::Cubic] {
             let mut congestion = segments(choice);
             congestion.note_usage(1, false, 1, 2);
-            congestion.on_ack(1, Instant::ZERO, Duration::from_ms(1));
+            congestion.on_ack(1, Instant::ZERO);
             assert_eq!(congestion.window.cwnd, 10);
         }
     }
@@ -313,7 +358,7 @@ mod tests {
             let mut congestion = segments(choice);
             let before = congestion.window;
             congestion.on_loss(2);
-            congestion.on_rto();
+            congestion.on_rto(Instant::ZERO, 1);
             assert!(congestion.window.ssthresh < 10 && congestion.window.cwnd == 1, "{choice:?}");
             congestion.undo();
             assert_eq!(congestion.window, before, "{choice:?}");

@@ -1,5 +1,7 @@
 //! NewReno's congestion avoidance (RFC 5681 §3.1, RFC 6582): one segment more for each window that was acknowledged.
 
+use mqttlab_units::Instant;
+
 use super::{Acked, Controller, Window};
 
 #[derive(Clone, Debug, Default)]
@@ -28,7 +30,7 @@ impl Controller for NewReno {
         window.ssthresh = if window.smss > 1 { flight / 2 } else { window.cwnd / 2 };
     }
 
-    fn on_rto(&mut self, window: &mut Window) {
+    fn on_rto(&mut self, window: &mut Window, _now: Instant, _next: u64) {
         self.ack_count = 0;
         window.cwnd = window.smss;
     }

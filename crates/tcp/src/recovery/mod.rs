@@ -38,7 +38,7 @@ use self::rate_reduction::{Pipe, RateReduction};
 use self::rtt::RttEstimator;
 use self::scoreboard::{Delivered, Scoreboard, Sent};
 use self::tail_probe::TailProbe;
-use crate::congestion::Congestion;
+use crate::congestion::{Congestion, Measured};
 use crate::context::{Context, Effects};
 use crate::profile::Profile;
 use crate::segment::Segment;
@@ -116,8 +116,9 @@ impl Recovery {
         }
         self.congestion = congestion(&cx.profile, cx.payload_max());
         if lossy {
-            self.congestion.on_rto();
+            self.congestion.on_rto(cx.now, 1);
         }
+        self.congestion.on_start(cx.now, self.flight.next);
     }
 
     /// Where in the picture the sender is.
@@ -143,8 +144,8 @@ impl Recovery {
         let sacked = self.take_sack_blocks(cx, segment);
         let newly_sacked = sacked.units > 0;
         delivered.merge(sacked);
+        self.measure(cx, segment, &delivered, advanced);
         if advanced {
-            self.measure(cx, segment, &delivered);
             self.undo_if_spurious(cx, fx, segment);
         }
         self.rack.update(cx.now, &delivered, self.rtt.least());
@@ -178,7 +179,7 @@ impl Recovery {
         }
         let retransmit_ts = self.retransmit_ts.filter(|_| again);
         self.flight.mark_all_lost();
-        self.congestion.on_rto();
+        self.congestion.on_rto(cx.now, self.flight.next);
         self.enter(Phase::Timeout, self.flight.next);
         // The repetition that a late acknowledgement shows to be needless is the first of the whole recovery.
         self.retransmit_ts = retransmit_ts;
@@ -250,9 +251,17 @@ impl Recovery {
         in_flight + units <= self.congestion.window.cwnd || in_flight == 0
     }
 
-    /// So many bytes of new data leave, the FIN included; returns where they begin.
-    pub fn on_new_data(&mut self, cx: &Context, fx: &mut Effects, length: u16) -> u64 {
-        let start = self.flight.push(length, cx.now);
+    /// Before anything leaves, the last of which left at `last_sent_at`: with everything acknowledged, or known to be lost,
+    /// the network is empty (RFC 9438 §5.8; Linux `CA_EVENT_TX_START`).
+    pub fn before_sending(&mut self, cx: &Context, last_sent_at: Instant) {
+        if self.flight.in_flight() == 0 {
+            self.congestion.on_pause(cx.now.since(last_sent_at), cx.now);
+        }
+    }
+
+    /// So many bytes of new data leave, the FIN included, with PSH or without; returns where they begin.
+    pub fn on_new_data(&mut self, cx: &Context, fx: &mut Effects, length: u16, pushed: bool) -> u64 {
+        let start = self.flight.push(length, pushed, cx.now);
         self.count_sent(length);
         if self.may_probe_tail(cx) {
             fx.arm(cx, Purpose::TailProbe, TailProbe::timeout(cx, &self.flight, &self.rtt));
@@ -296,15 +305,19 @@ impl Recovery {
         delivered
     }
 
-    /// A round trip: of a segment sent once (Karn), else by the echoed timestamp (RFC 7323 §4).
-    fn measure(&mut self, cx: &Context, segment: &Segment, delivered: &Delivered) {
-        let rtt = match delivered.once_sent_at {
-            Some(sent_at) => Some(cx.now.since(sent_at)),
-            None => cx.echoed_round_trip(segment),
+    /// A round trip: of a segment sent once (Karn), selectively acknowledged ones too, as Linux does; else by the echoed
+    /// timestamp (RFC 7323 §4), which only an acknowledgement that advances may be measured by.
+    fn measure(&mut self, cx: &Context, segment: &Segment, delivered: &Delivered, advanced: bool) {
+        let rtts = match delivered.once_sent {
+            Some((oldest, youngest)) => Some((cx.now.since(oldest), cx.now.since(youngest))),
+            None if advanced => cx.echoed_round_trip(segment).map(|rtt| (rtt, rtt)),
+            None => None,
         };
-        if let Some(rtt) = rtt {
-            self.rtt.sample(rtt, &cx.profile.rto, self.flight.una, self.flight.next);
-        }
+        let Some((rtt, least)) = rtts else { return };
+        let (una, next) = (self.flight.una, self.flight.next);
+        self.rtt.sample(rtt, &cx.profile.rto, una, next);
+        self.rtt.note_least(least);
+        self.congestion.on_round_trip(&Measured { now: cx.now, rtt: least, una, next });
     }
 
     /// The Eifel detection (RFC 3522 §3.2): the echo is older than the first repetition, so that the acknowledgement was for
@@ -340,8 +353,7 @@ impl Recovery {
                 if news.advanced && (phase_before != Phase::Fast || cx.terms.sack) =>
             {
                 self.duplicates = 0;
-                let rtt_min = self.rtt.least().unwrap_or_default();
-                self.congestion.on_ack(news.units, cx.now, rtt_min);
+                self.congestion.on_ack(news.units, cx.now);
             }
             Phase::Fast => self.reduce_rate(cx, delivered, safe),
             _ => {}

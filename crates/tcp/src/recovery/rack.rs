@@ -15,17 +15,21 @@ pub(crate) struct Rack {
 }
 
 impl Rack {
-    /// §6.2 step 2: remembers the most recently sent of what was delivered.
+    /// §6.2 step 2: remembers the most recently sent of what was delivered. As in Linux (`tcp_rack_advance`) the round trip
+    /// is that of the segment that was looked at last, which is not always the one that was sent last: when acknowledgements
+    /// were lost, it is longer, and so is the patience with what may still come.
     pub fn update(&mut self, now: Instant, delivered: &Delivered, rtt_min: Option<Duration>) {
-        let Some((at, end, resent)) = delivered.latest else { return };
-        let rtt = now.since(at);
-        // Too soon for the retransmission: the original was acknowledged, and when that was sent is not known any more.
-        if resent && rtt_min.is_some_and(|least| rtt < least) {
+        let (Some((at, end, resent)), Some(last)) = (delivered.latest, delivered.looked_at_last) else {
             return;
+        };
+        // Too soon for the retransmission: the original was acknowledged, and when that was sent is not known any more.
+        let least = rtt_min.unwrap_or_default();
+        let is_too_soon = |(at, resent): (Instant, bool)| resent && now.since(at) < least;
+        if !is_too_soon(last) {
+            self.rtt = now.since(last.0);
         }
-        if (at, end) > self.latest {
+        if !is_too_soon((at, resent)) && (at, end) > self.latest {
             self.latest = (at, end);
-            self.rtt = rtt;
         }
     }
 

@@ -53,6 +53,11 @@ impl RttEstimator {
         }
     }
 
+    /// Notes a round trip that counts only for the least one.
+    pub fn note_least(&mut self, rtt: Duration) {
+        self.least = self.least.min(rtt.as_ns().max(1));
+    }
+
     /// The smoothed round-trip time.
     pub fn srtt(&self) -> Option<Duration> {
         (self.srtt > 0).then(|| Duration::from_ns(self.srtt))

@@ -55,13 +55,16 @@ pub(crate) struct Scoreboard {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Delivered {
     pub units: u64,
-    /// When the oldest of them was sent, if none of them was sent again: what lies behind a hole has waited for the
-    /// hole to be filled, and its round trip is none of the network's.
-    pub once_sent_at: Option<Instant>,
-    /// Whether one of them was sent again.
+    /// When the oldest and the youngest of those that were sent once were sent. What lies behind a hole has waited
+    /// for the hole to be filled, and its round trip is none of the network's: a cumulative acknowledgement that
+    /// covers a segment that was sent again measures nothing.
+    pub once_sent: Option<(Instant, Instant)>,
+    /// Whether a cumulative acknowledgement covers a segment that was sent again.
     resent: bool,
     /// Last transmission and end of the one sent last (RFC 8985 §6.2 step 2), and whether it had been sent again.
     pub latest: Option<(Instant, u64, bool)>,
+    /// Last transmission of the one that was looked at last, and whether it had been sent again.
+    pub looked_at_last: Option<(Instant, bool)>,
 }
 
 impl Sent {
@@ -72,31 +75,39 @@ impl Sent {
     pub fn has(&self, mark: u8) -> bool {
         self.marks & mark != 0
     }
+
+    /// Whether it carried PSH, or one of those that were merged into it.
+    pub fn was_pushed(&self) -> bool {
+        self.has(PUSHED)
+    }
 }
 
 impl Delivered {
-    fn add(&mut self, segment: &Sent, units: u64) {
+    fn add(&mut self, segment: &Sent, units: u64, selectively: bool) {
         self.units += units;
-        self.resent |= segment.has(EVER_RESENT);
+        let resent = segment.has(EVER_RESENT);
+        self.resent |= resent && !selectively;
         if self.resent {
-            self.once_sent_at = None;
-        } else {
-            let oldest = self.once_sent_at.map_or(segment.at, |at| at.min(segment.at));
-            self.once_sent_at = Some(oldest);
+            self.once_sent = None;
+        } else if !resent {
+            let oldest = self.once_sent.map_or(segment.at, |(at, _)| at.min(segment.at));
+            self.once_sent = Some((oldest, segment.at));
         }
         let key = (segment.at, segment.end());
         if self.latest.is_none_or(|(at, end, _)| (at, end) < key) {
-            self.latest = Some((segment.at, segment.end(), segment.has(EVER_RESENT)));
+            self.latest = Some((segment.at, segment.end(), resent));
         }
+        self.looked_at_last = Some((segment.at, resent));
     }
 
-    /// Both together.
+    /// Both together, `other` from SACK blocks, which Linux looks at before what is acknowledged cumulatively.
     pub fn merge(&mut self, other: Delivered) {
         self.units += other.units;
-        self.once_sent_at = self.once_sent_at.or(other.once_sent_at);
+        self.once_sent = self.once_sent.or(other.once_sent);
         if other.latest.is_some_and(|(at, end, _)| self.latest.is_none_or(|(a, e, _)| (a, e) < (at, end))) {
             self.latest = other.latest;
         }
+        self.looked_at_last = self.looked_at_last.or(other.looked_at_last);
     }
 }
 
@@ -162,8 +173,8 @@ impl Scoreboard {
         self.sacked_segments
     }
 
-    /// Notes a new segment behind all others, and where it begins.
-    pub fn push(&mut self, length: u16, now: Instant) -> u64 {
+    /// Notes a new segment behind all others, and whether it carries PSH; returns where it begins.
+    pub fn push(&mut self, length: u16, pushed: bool, now: Instant) -> u64 {
         let start = self.next;
         self.next += u64::from(length);
         self.outstanding += weight(self.unit, length);
@@ -171,7 +182,7 @@ impl Scoreboard {
             // Most connections never have more than one in flight, and there may be thousands.
             self.segments.reserve_exact(1);
         }
-        self.segments.push_back(Sent { start, at: now, length, marks: 0 });
+        self.segments.push_back(Sent { start, at: now, length, marks: if pushed { PUSHED } else { 0 } });
         start
     }
 
@@ -186,7 +197,7 @@ impl Scoreboard {
             self.segments.pop_front();
             self.forget(&first);
             if !first.has(SACKED) {
-                delivered.add(&first, weight(self.unit, first.length));
+                delivered.add(&first, weight(self.unit, first.length), false);
             }
         }
         self.trim_first(position);
@@ -207,7 +218,7 @@ impl Scoreboard {
                 continue;
             }
             let units = weight(self.unit, segment.length);
-            delivered.add(&segment, units);
+            delivered.add(&segment, units, true);
             self.unmark(&mut segment);
             segment.marks |= SACKED;
             self.sacked += units;
@@ -360,7 +371,7 @@ impl Scoreboard {
         self.forget(&next);
         self.forget(&segment);
         segment.length = merged;
-        segment.marks |= next.marks & EVER_RESENT;
+        segment.marks |= next.marks & (EVER_RESENT | PUSHED);
         self.outstanding += weight(self.unit, merged);
         self.segments[index] = Sent { marks: segment.marks & !(LOST | RESENT), ..segment };
         self.mark_lost(index);
@@ -394,6 +405,8 @@ const LOST: u8 = 2;
 const RESENT: u8 = 4;
 /// Sent more than once at any time: no measure of the round trip (Karn).
 const EVER_RESENT: u8 = 8;
+/// Carried PSH, and does so when it is sent again, alone or merged with others (`tcp_retrans_try_collapse`).
+const PUSHED: u8 = 16;
 
 #[cfg(test)]
 mod tests {
@@ -402,7 +415,7 @@ mod tests {
     fn board() -> Scoreboard {
         let mut board = Scoreboard::new(WindowUnit::Segments, Seq(0));
         board.next = 1;
-        (0..6).for_each(|n| assert_eq!(board.push(100, Instant::from_ns(n)), 1 + 100 * n));
+        (0..6).for_each(|n| assert_eq!(board.push(100, true, Instant::from_ns(n)), 1 + 100 * n));
         board
     }
 
@@ -437,7 +450,7 @@ mod tests {
     fn an_acknowledgement_within_a_segment_keeps_the_rest() {
         let mut board = Scoreboard::new(WindowUnit::Bytes, Seq(0));
         board.next = 1;
-        board.push(100, Instant::ZERO);
+        board.push(100, true, Instant::ZERO);
         board.mark_all_lost();
         board.acknowledge(41);
         assert_eq!((board.outstanding(), board.in_flight(), board.first().unwrap().start), (60, 0, 41));

@@ -641,3 +641,126 @@ fn full_segments_are_acknowledged_when_they_are_read_if_the_window_has_not_moved
         "#]],
     );
 }
+
+#[test]
+fn a_repetition_leaves_before_the_data_beside_its_acknowledgement_are_taken() {
+    check_established(
+        Profile { nagle: Nagle::Off, rack: true, receive_buffer: 65_535, ..plain() },
+        "+0 write 100
+         +1 write 100
+         +1 write 100
+         +1 write 100
+         +20 < P. 1:101(100) ack 1 win 65535 <sack 101:401>
+         +1 read 100
+         +1 wait",
+        expect![[r#"
+            0 write 100
+                > P. 1:101(100) ack 1 win 65535
+            1 write 100
+                > P. 101:201(100) ack 1 win 65535
+            2 write 100
+                > P. 201:301(100) ack 1 win 65535
+            3 write 100
+                > P. 301:401(100) ack 1 win 65535
+            23 < P. 1:101(100) ack 1 win 65535 <sack 101:401>
+                > P. 1:101(100) ack 1 win 65535
+                > . 401:401(0) ack 101 win 65435
+                ! Readable(100)
+            24 read 100
+            25 wait
+        "#]],
+    );
+}
+
+#[test]
+fn the_patience_with_what_may_come_is_the_round_trip_of_what_was_looked_at_last() {
+    check_established(
+        Profile { nagle: Nagle::Off, rack: true, receive_buffer: 65_535, ..plain() },
+        "+0 write 100
+         +20 write 100
+         +20 write 100
+         +46 < . 1:1(0) ack 101 win 65535 <sack 201:301>
+         +100 wait",
+        expect![[r#"
+            0 write 100
+                > P. 1:101(100) ack 1 win 65535
+            20 write 100
+                > P. 101:201(100) ack 1 win 65535
+            40 write 100
+                > P. 201:301(100) ack 1 win 65535
+            86 < . 1:1(0) ack 101 win 65535 <sack 201:301>
+                ! Acknowledged(100)
+            110.5 tick
+                > P. 101:201(100) ack 1 win 65535
+            186 wait
+        "#]],
+    );
+}
+
+#[test]
+fn a_selective_acknowledgement_measures_the_round_trip() {
+    check_established(
+        Profile { nagle: Nagle::Off, rack: true, receive_buffer: 65_535, ..plain() },
+        "+0 write 100
+         +1 write 100
+         +190 < . 1:1(0) ack 1 win 65535 <sack 101:201>
+         +1000 wait",
+        expect![[r#"
+            0 write 100
+                > P. 1:101(100) ack 1 win 65535
+            1 write 100
+                > P. 101:201(100) ack 1 win 65535
+            191 < . 1:1(0) ack 1 win 65535 <sack 101:201>
+            194.5 tick
+                > P. 1:101(100) ack 1 win 65535
+            427 tick
+                > P. 1:101(100) ack 1 win 65535
+            892 tick
+                > P. 1:101(100) ack 1 win 65535
+            1191 wait
+        "#]],
+    );
+}
+
+#[test]
+fn the_first_bare_acknowledgement_after_data_is_a_window_update_and_no_duplicate() {
+    check_established(
+        Profile {
+            nagle: Nagle::Off,
+            sack: false,
+            fresh_is_no_duplicate: true,
+            receive_buffer: 65_535,
+            ..plain()
+        },
+        "+0 < P. 1:101(100) ack 1 win 65535
+         +0 write 100
+         +1 write 100
+         +1 write 100
+         +1 write 100
+         +1 write 100
+         +10 < . 101:101(0) ack 1 win 65535
+         +1 < . 101:101(0) ack 1 win 65535
+         +1 < . 101:101(0) ack 1 win 65535
+         +1 < . 101:101(0) ack 1 win 65535",
+        expect![[r#"
+            0 < P. 1:101(100) ack 1 win 65535
+                > . 1:1(0) ack 101 win 65435
+                ! Readable(100)
+            0 write 100
+                > P. 1:101(100) ack 101 win 65435
+            1 write 100
+                > P. 101:201(100) ack 101 win 65435
+            2 write 100
+                > P. 201:301(100) ack 101 win 65435
+            3 write 100
+                > P. 301:401(100) ack 101 win 65435
+            4 write 100
+                > P. 401:501(100) ack 101 win 65435
+            14 < . 101:101(0) ack 1 win 65535
+            15 < . 101:101(0) ack 1 win 65535
+            16 < . 101:101(0) ack 1 win 65535
+            17 < . 101:101(0) ack 1 win 65535
+                > P. 1:101(100) ack 101 win 65435
+        "#]],
+    );
+}

@@ -84,7 +84,7 @@ fn s6_the_timer_starts_anew_when_the_first_segment_is_sent_again() {
          +190 < . 1:1(0) ack 1 win 65535 <sack 1001:2001>
          +1 < . 1:1(0) ack 1 win 65535 <sack 1001:3001>
          +1 < . 1:1(0) ack 1 win 65535 <sack 1001:4001>
-         +205 wait
+         +630 wait
          +10 wait",
         expect![[r#"
             0 write 4000
@@ -96,10 +96,10 @@ fn s6_the_timer_starts_anew_when_the_first_segment_is_sent_again() {
             191 < . 1:1(0) ack 1 win 65535 <sack 1001:3001>
             192 < . 1:1(0) ack 1 win 65535 <sack 1001:4001>
                 > . 1:1001(1000) ack 1 win 65535
-            397 wait
-            402 tick
+            630.023437 tick
                 > . 1:1001(1000) ack 1 win 65535
-            407 wait
+            822 wait
+            832 wait
         "#]],
     );
 }

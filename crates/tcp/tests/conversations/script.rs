@@ -51,6 +51,7 @@ pub fn plain() -> Profile {
         rack: false,
         tail_loss_probe: false,
         rate_reduction: false,
+        fresh_is_no_duplicate: false,
         congestion_control: CongestionControl::Reno,
         granularity: Granularity::Exact,
         ..crate::stacks::linux()
