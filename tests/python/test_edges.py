@@ -21,12 +21,13 @@ CRATES = {
     "evidence": {"units", "net"},
     "recording": {"units", "evidence"},
     "capture": {"units", "mqtt", "recording"},
-    "live": {"units", "mqtt", "net", "plan", "recording"},
+    "client": {"units", "mqtt", "plan", "evidence"},
+    "live": {"units", "mqtt", "net", "plan", "client", "recording"},
     "sim": {"units", "mqtt", "net", "tcp", "plan", "recording"},
     "import": {"units", "mqtt", "plan", "capture", "recording"},
     "engine": {"units", "plan", "live", "sim", "capture", "import", "recording"},
 }
-PURE = ("units", "mqtt", "net", "tcp", "evidence")
+PURE = ("units", "mqtt", "net", "tcp", "evidence", "client")
 # Crates that do neither input nor output.
 HARMLESS = {"serde", "serde_json"}
 # Every room may raise the package's errors.

@@ -11,7 +11,8 @@
 //! The shell owns the socket and the bytes: it tells the machine when a connection is open or gone and what packets
 //! came, and writes what [`Client::poll`] says. Messages are tokens; topics and payloads stay with the shell.
 //!
-//! Contract: `handle`, then drain `poll` until `None`; call again at `next_deadline`, which is a peek.
+//! Contract: `handle`, `publish` or `arrived`, then drain `poll` until `None`; call again at `next_deadline`, which is a
+//! peek. What becomes of a message is the answer to the call that is about it; `poll` says what there is to send.
 //!
 //! After a reconnect to a broker that kept the session, what was in flight is repeated with DUP; to one that did
 //! not, it is sent anew, as Paho does: an application that was promised delivery does not care why the session went.
@@ -53,11 +54,6 @@ pub enum Input {
     Opened,
     /// The transport is gone.
     Closed,
-    /// The application publishes.
-    Publish {
-        token: u64,
-        qos: Qos,
-    },
     /// The application subscribes; the shell knows to what.
     Subscribe,
     /// The application says goodbye.
@@ -69,12 +65,6 @@ pub enum Input {
         session_present: bool,
         receive_maximum: u16,
         keep_alive_s: Option<u16>,
-    },
-    /// A PUBLISH; `token` is whatever the shell knows the message by.
-    Arrived {
-        token: u64,
-        qos: Qos,
-        id: u16,
     },
     Puback {
         id: u16,
@@ -130,24 +120,12 @@ pub enum Output {
     },
     /// The subscription was answered.
     Subscribed,
-    /// A message for the application.
-    Deliver {
-        token: u64,
-    },
-    /// A QoS 2 message that is delivered when its PUBREL comes.
-    Held {
-        token: u64,
-    },
-    /// A message that came before and was not delivered again.
-    Suppressed {
-        token: u64,
+    /// The PUBREL of a message that was held has come: it is for the application now.
+    Release {
+        id: u16,
     },
     /// The last acknowledgement of a published message.
     Acknowledged {
-        token: u64,
-    },
-    /// A message that will not be sent: no connection at QoS 0, or too many wait.
-    Unsent {
         token: u64,
     },
     /// A message that the broker refused.
@@ -156,6 +134,28 @@ pub enum Output {
     },
     /// Close the transport.
     Close(Reason),
+}
+
+/// What a session makes of a message to be published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// It goes out at once.
+    Sent,
+    /// It waits for room in the window, or for a connection.
+    Waiting,
+    /// It will not be sent: no connection at QoS 0, or too many wait.
+    Refused,
+}
+
+/// What a session makes of a PUBLISH that has come (§4.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Receipt {
+    /// It is for the application now.
+    Deliver,
+    /// It is for the application when its PUBREL comes: [`Output::Release`].
+    Hold,
+    /// It came before, and is not delivered again.
+    Duplicate,
 }
 
 /// Why the machine closes a connection.
@@ -180,7 +180,8 @@ pub struct Client {
     keep_alive: Duration,
     state: State,
     outbox: Outbox<u64>,
-    inbox: Inbox,
+    /// Identifiers of QoS 2 messages whose PUBREL has not come.
+    inbox: Inbox<()>,
     subscribing: Option<u16>,
     /// A SUBSCRIBE waits for an identifier.
     subscribe_waits: bool,
@@ -233,7 +234,6 @@ impl Client {
         match input {
             Input::Opened => self.open(now),
             Input::Closed => self.close(),
-            Input::Publish { token, qos } => self.publish(now, token, qos),
             Input::Subscribe => self.subscribe(now),
             Input::Disconnect => self.disconnect(now),
             Input::Tick => self.tick(now),
@@ -241,6 +241,47 @@ impl Client {
             _ if self.state != State::Online => self.close_for(Reason::ProtocolError),
             _ => self.packet(now, input),
         }
+    }
+
+    /// The application publishes a message, which it knows by `token`.
+    pub fn publish(&mut self, now: Instant, token: u64, qos: Qos) -> Admission {
+        let is_online = self.is_online();
+        if qos == Qos::AtMostOnce {
+            if !is_online {
+                return Admission::Refused;
+            }
+            self.send(now, Output::SendPublish { token, id: 0, qos, dup: false });
+            return Admission::Sent;
+        }
+        if !self.outbox.push(token, qos) {
+            return Admission::Refused;
+        }
+        if is_online {
+            self.send_waiting(now);
+        }
+        // Messages go out in the order in which they came: this one has gone if none waits.
+        if self.outbox.waiting() == 0 { Admission::Sent } else { Admission::Waiting }
+    }
+
+    /// A PUBLISH came. `None` where it has no place: before CONNACK.
+    pub fn arrived(&mut self, now: Instant, qos: Qos, id: u16) -> Option<Receipt> {
+        if !self.is_online() {
+            self.close_for(Reason::ProtocolError);
+            return None;
+        }
+        let first = qos != Qos::ExactlyOnce || self.inbox.receive(id, ());
+        match qos {
+            Qos::AtMostOnce => {}
+            Qos::AtLeastOnce => self.send(now, Output::SendPuback { id }),
+            // A repetition is acknowledged, too: the answer to the first may be lost ([MQTT-4.3.3-2]).
+            Qos::ExactlyOnce => self.send(now, Output::SendPubrec { id }),
+        }
+        let held = qos == Qos::ExactlyOnce && self.options.deliver_on_release;
+        Some(match (first, held) {
+            (true, false) => Receipt::Deliver,
+            (true, true) => Receipt::Hold,
+            (false, _) => Receipt::Duplicate,
+        })
     }
 
     /// The next thing to do.
@@ -312,21 +353,6 @@ impl Client {
         }
     }
 
-    fn publish(&mut self, now: Instant, token: u64, qos: Qos) {
-        if qos == Qos::AtMostOnce {
-            return match self.state {
-                State::Online => self.send(now, Output::SendPublish { token, id: 0, qos, dup: false }),
-                _ => self.ready.push_back(Output::Unsent { token }),
-            };
-        }
-        if !self.outbox.push(token, qos) {
-            return self.ready.push_back(Output::Unsent { token });
-        }
-        if self.state == State::Online {
-            self.send_waiting(now);
-        }
-    }
-
     fn subscribe(&mut self, now: Instant) {
         if self.state != State::Online {
             return;
@@ -349,7 +375,6 @@ impl Client {
 
     fn packet(&mut self, now: Instant, input: Input) {
         match input {
-            Input::Arrived { token, qos, id } => self.arrived(now, token, qos, id),
             Input::Puback { id, refused } => {
                 let token = self.outbox.acknowledge(id);
                 self.settle(now, token, refused);
@@ -367,8 +392,9 @@ impl Client {
                 self.settle(now, token, false);
             }
             Input::Pubrel { id } => {
-                if let Some(token) = self.inbox.release(id).filter(|_| self.options.deliver_on_release) {
-                    self.ready.push_back(Output::Deliver { token });
+                let known = self.inbox.release(id).is_some();
+                if known && self.options.deliver_on_release {
+                    self.ready.push_back(Output::Release { id });
                 }
                 self.send(now, Output::SendPubcomp { id });
             }
@@ -379,21 +405,6 @@ impl Client {
             Input::Suback { .. } => {}
             Input::Pingresp => self.ping_sent = None,
             _ => self.close_for(Reason::ProtocolError),
-        }
-    }
-
-    fn arrived(&mut self, now: Instant, token: u64, qos: Qos, id: u16) {
-        let first = qos != Qos::ExactlyOnce || self.inbox.receive(id, token);
-        let held = qos == Qos::ExactlyOnce && self.options.deliver_on_release;
-        self.ready.push_back(match (first, held) {
-            (true, false) => Output::Deliver { token },
-            (true, true) => Output::Held { token },
-            (false, _) => Output::Suppressed { token },
-        });
-        match qos {
-            Qos::AtMostOnce => {}
-            Qos::AtLeastOnce => self.send(now, Output::SendPuback { id }),
-            Qos::ExactlyOnce => self.send(now, Output::SendPubrec { id }),
         }
     }
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use expect_test::{Expect, expect};
 use mqttlab_mqtt::Qos;
-use mqttlab_mqtt::client::{Client, ClientOptions, Input, Output};
+use mqttlab_mqtt::client::{Admission, Client, ClientOptions, Input, Output};
 use mqttlab_units::{Duration, Instant};
 
 const OPTIONS: ClientOptions = ClientOptions {
@@ -17,21 +17,45 @@ const OPTIONS: ClientOptions = ClientOptions {
     connect_timeout: Duration::from_s(10),
 };
 
-fn accepted(session_present: bool) -> Input {
+/// What happens to the session.
+#[derive(Clone, Copy)]
+enum Given {
+    Input(Input),
+    Publish { token: u64, qos: Qos },
+    Arrived { qos: Qos, id: u16 },
+}
+
+fn greeting(session_present: bool) -> Input {
     Input::Connack { accepted: true, session_present, receive_maximum: u16::MAX, keep_alive_s: None }
 }
 
-fn publish(token: u64, level: u8) -> Input {
-    Input::Publish { token, qos: Qos::from_level(level).unwrap() }
+fn accepted(session_present: bool) -> Given {
+    Given::Input(greeting(session_present))
 }
 
-fn check(options: ClientOptions, script: &[(u64, Input)], expected: Expect) {
+fn publish(token: u64, level: u8) -> Given {
+    Given::Publish { token, qos: Qos::from_level(level).unwrap() }
+}
+
+fn check(options: ClientOptions, script: &[(u64, Given)], expected: Expect) {
     let mut client = Client::new(options);
     let mut transcript = String::new();
-    for (ms, input) in script {
+    for (ms, given) in script {
         let now = Instant::ZERO + Duration::from_ms(*ms);
-        writeln!(transcript, "+{ms}ms {input:?}").unwrap();
-        client.handle(now, *input);
+        match *given {
+            Given::Input(input) => {
+                writeln!(transcript, "+{ms}ms {input:?}").unwrap();
+                client.handle(now, input);
+            }
+            Given::Publish { token, qos } => {
+                let answer = client.publish(now, token, qos);
+                writeln!(transcript, "+{ms}ms publish {token} {qos:?}: {answer:?}").unwrap();
+            }
+            Given::Arrived { qos, id } => {
+                let answer = client.arrived(now, qos, id);
+                writeln!(transcript, "+{ms}ms arrived {id} {qos:?}: {answer:?}").unwrap();
+            }
+        }
         while let Some(output) = client.poll() {
             writeln!(transcript, "   > {output:?}").unwrap();
         }
@@ -45,17 +69,17 @@ fn a_qos1_message_is_acknowledged() {
     check(
         OPTIONS,
         &[
-            (0, Input::Opened),
+            (0, Given::Input(Input::Opened)),
             (1, accepted(false)),
             (2, publish(7, 1)),
-            (3, Input::Puback { id: 1, refused: false }),
+            (3, Given::Input(Input::Puback { id: 1, refused: false })),
         ],
         expect![[r#"
             +0ms Opened
                > SendConnect
             +1ms Connack { accepted: true, session_present: false, receive_maximum: 65535, keep_alive_s: None }
                > Connected { session_present: false }
-            +2ms Publish { token: 7, qos: AtLeastOnce }
+            +2ms publish 7 AtLeastOnce: Sent
                > SendPublish { token: 7, id: 1, qos: AtLeastOnce, dup: false }
             +3ms Puback { id: 1, refused: false }
                > Acknowledged { token: 7 }
@@ -68,18 +92,18 @@ fn a_qos2_message_takes_four_packets() {
     check(
         OPTIONS,
         &[
-            (0, Input::Opened),
+            (0, Given::Input(Input::Opened)),
             (1, accepted(false)),
             (2, publish(7, 2)),
-            (3, Input::Pubrec { id: 1, refused: false }),
-            (4, Input::Pubcomp { id: 1 }),
+            (3, Given::Input(Input::Pubrec { id: 1, refused: false })),
+            (4, Given::Input(Input::Pubcomp { id: 1 })),
         ],
         expect![[r#"
             +0ms Opened
                > SendConnect
             +1ms Connack { accepted: true, session_present: false, receive_maximum: 65535, keep_alive_s: None }
                > Connected { session_present: false }
-            +2ms Publish { token: 7, qos: ExactlyOnce }
+            +2ms publish 7 ExactlyOnce: Sent
                > SendPublish { token: 7, id: 1, qos: ExactlyOnce, dup: false }
             +3ms Pubrec { id: 1, refused: false }
                > SendPubrel { id: 1 }
@@ -94,28 +118,27 @@ fn a_full_window_makes_messages_wait_and_a_full_queue_refuses_them() {
     check(
         OPTIONS,
         &[
-            (0, Input::Opened),
+            (0, Given::Input(Input::Opened)),
             (1, accepted(false)),
             (2, publish(1, 1)),
             (2, publish(2, 1)),
             (2, publish(3, 1)),
             (2, publish(4, 1)),
             (2, publish(5, 1)),
-            (9, Input::Puback { id: 1, refused: false }),
+            (9, Given::Input(Input::Puback { id: 1, refused: false })),
         ],
         expect![[r#"
             +0ms Opened
                > SendConnect
             +1ms Connack { accepted: true, session_present: false, receive_maximum: 65535, keep_alive_s: None }
                > Connected { session_present: false }
-            +2ms Publish { token: 1, qos: AtLeastOnce }
+            +2ms publish 1 AtLeastOnce: Sent
                > SendPublish { token: 1, id: 1, qos: AtLeastOnce, dup: false }
-            +2ms Publish { token: 2, qos: AtLeastOnce }
+            +2ms publish 2 AtLeastOnce: Sent
                > SendPublish { token: 2, id: 2, qos: AtLeastOnce, dup: false }
-            +2ms Publish { token: 3, qos: AtLeastOnce }
-            +2ms Publish { token: 4, qos: AtLeastOnce }
-            +2ms Publish { token: 5, qos: AtLeastOnce }
-               > Unsent { token: 5 }
+            +2ms publish 3 AtLeastOnce: Waiting
+            +2ms publish 4 AtLeastOnce: Waiting
+            +2ms publish 5 AtLeastOnce: Refused
             +9ms Puback { id: 1, refused: false }
                > Acknowledged { token: 1 }
                > SendPublish { token: 3, id: 3, qos: AtLeastOnce, dup: false }
@@ -128,33 +151,32 @@ fn unacknowledged_messages_are_resent_with_dup_in_order_on_reconnect() {
     check(
         OPTIONS,
         &[
-            (0, Input::Opened),
+            (0, Given::Input(Input::Opened)),
             (1, accepted(false)),
             (2, publish(1, 2)),
             (2, publish(2, 1)),
-            (3, Input::Pubrec { id: 1, refused: false }),
-            (4, Input::Closed),
+            (3, Given::Input(Input::Pubrec { id: 1, refused: false })),
+            (4, Given::Input(Input::Closed)),
             (5, publish(3, 1)),
             (6, publish(4, 0)),
-            (7, Input::Opened),
+            (7, Given::Input(Input::Opened)),
             (8, accepted(true)),
-            (9, Input::Pubcomp { id: 1 }),
+            (9, Given::Input(Input::Pubcomp { id: 1 })),
         ],
         expect![[r#"
             +0ms Opened
                > SendConnect
             +1ms Connack { accepted: true, session_present: false, receive_maximum: 65535, keep_alive_s: None }
                > Connected { session_present: false }
-            +2ms Publish { token: 1, qos: ExactlyOnce }
+            +2ms publish 1 ExactlyOnce: Sent
                > SendPublish { token: 1, id: 1, qos: ExactlyOnce, dup: false }
-            +2ms Publish { token: 2, qos: AtLeastOnce }
+            +2ms publish 2 AtLeastOnce: Sent
                > SendPublish { token: 2, id: 2, qos: AtLeastOnce, dup: false }
             +3ms Pubrec { id: 1, refused: false }
                > SendPubrel { id: 1 }
             +4ms Closed
-            +5ms Publish { token: 3, qos: AtLeastOnce }
-            +6ms Publish { token: 4, qos: AtMostOnce }
-               > Unsent { token: 4 }
+            +5ms publish 3 AtLeastOnce: Waiting
+            +6ms publish 4 AtMostOnce: Refused
             +7ms Opened
                > SendConnect
             +8ms Connack { accepted: true, session_present: true, receive_maximum: 65535, keep_alive_s: None }
@@ -173,11 +195,11 @@ fn a_broker_that_forgot_the_session_gets_the_messages_anew() {
     check(
         OPTIONS,
         &[
-            (0, Input::Opened),
+            (0, Given::Input(Input::Opened)),
             (1, accepted(false)),
             (2, publish(1, 1)),
-            (4, Input::Closed),
-            (7, Input::Opened),
+            (4, Given::Input(Input::Closed)),
+            (7, Given::Input(Input::Opened)),
             (8, accepted(false)),
         ],
         expect![[r#"
@@ -185,7 +207,7 @@ fn a_broker_that_forgot_the_session_gets_the_messages_anew() {
                > SendConnect
             +1ms Connack { accepted: true, session_present: false, receive_maximum: 65535, keep_alive_s: None }
                > Connected { session_present: false }
-            +2ms Publish { token: 1, qos: AtLeastOnce }
+            +2ms publish 1 AtLeastOnce: Sent
                > SendPublish { token: 1, id: 1, qos: AtLeastOnce, dup: false }
             +4ms Closed
             +7ms Opened
@@ -199,32 +221,29 @@ fn a_broker_that_forgot_the_session_gets_the_messages_anew() {
 
 #[test]
 fn a_qos2_message_that_comes_twice_is_delivered_once_until_released() {
-    let arrived = |token| Input::Arrived { token, qos: Qos::ExactlyOnce, id: 9 };
+    let arrived = Given::Arrived { qos: Qos::ExactlyOnce, id: 9 };
     check(
         OPTIONS,
         &[
-            (0, Input::Opened),
+            (0, Given::Input(Input::Opened)),
             (1, accepted(false)),
-            (2, arrived(1)),
-            (3, arrived(2)),
-            (4, Input::Pubrel { id: 9 }),
-            (5, arrived(3)),
+            (2, arrived),
+            (3, arrived),
+            (4, Given::Input(Input::Pubrel { id: 9 })),
+            (5, arrived),
         ],
         expect![[r#"
             +0ms Opened
                > SendConnect
             +1ms Connack { accepted: true, session_present: false, receive_maximum: 65535, keep_alive_s: None }
                > Connected { session_present: false }
-            +2ms Arrived { token: 1, qos: ExactlyOnce, id: 9 }
-               > Deliver { token: 1 }
+            +2ms arrived 9 ExactlyOnce: Some(Deliver)
                > SendPubrec { id: 9 }
-            +3ms Arrived { token: 2, qos: ExactlyOnce, id: 9 }
-               > Suppressed { token: 2 }
+            +3ms arrived 9 ExactlyOnce: Some(Duplicate)
                > SendPubrec { id: 9 }
             +4ms Pubrel { id: 9 }
                > SendPubcomp { id: 9 }
-            +5ms Arrived { token: 3, qos: ExactlyOnce, id: 9 }
-               > Deliver { token: 3 }
+            +5ms arrived 9 ExactlyOnce: Some(Deliver)
                > SendPubrec { id: 9 }
         "#]],
     );
@@ -232,30 +251,28 @@ fn a_qos2_message_that_comes_twice_is_delivered_once_until_released() {
 
 #[test]
 fn a_qos2_message_is_held_until_its_pubrel_where_the_application_waits_for_it() {
-    let arrived = |token| Input::Arrived { token, qos: Qos::ExactlyOnce, id: 9 };
+    let arrived = Given::Arrived { qos: Qos::ExactlyOnce, id: 9 };
     check(
         ClientOptions { deliver_on_release: true, ..OPTIONS },
         &[
-            (0, Input::Opened),
+            (0, Given::Input(Input::Opened)),
             (1, accepted(false)),
-            (2, arrived(1)),
-            (3, arrived(2)),
-            (4, Input::Pubrel { id: 9 }),
-            (5, Input::Pubrel { id: 9 }),
+            (2, arrived),
+            (3, arrived),
+            (4, Given::Input(Input::Pubrel { id: 9 })),
+            (5, Given::Input(Input::Pubrel { id: 9 })),
         ],
         expect![[r#"
             +0ms Opened
                > SendConnect
             +1ms Connack { accepted: true, session_present: false, receive_maximum: 65535, keep_alive_s: None }
                > Connected { session_present: false }
-            +2ms Arrived { token: 1, qos: ExactlyOnce, id: 9 }
-               > Held { token: 1 }
+            +2ms arrived 9 ExactlyOnce: Some(Hold)
                > SendPubrec { id: 9 }
-            +3ms Arrived { token: 2, qos: ExactlyOnce, id: 9 }
-               > Suppressed { token: 2 }
+            +3ms arrived 9 ExactlyOnce: Some(Duplicate)
                > SendPubrec { id: 9 }
             +4ms Pubrel { id: 9 }
-               > Deliver { token: 1 }
+               > Release { id: 9 }
                > SendPubcomp { id: 9 }
             +5ms Pubrel { id: 9 }
                > SendPubcomp { id: 9 }
@@ -268,11 +285,11 @@ fn silence_is_pinged_and_a_silent_broker_is_left() {
     check(
         OPTIONS,
         &[
-            (0, Input::Opened),
+            (0, Given::Input(Input::Opened)),
             (1, accepted(false)),
-            (59_999, Input::Tick),
-            (60_000, Input::Tick),
-            (120_000, Input::Tick),
+            (59_999, Given::Input(Input::Tick)),
+            (60_000, Given::Input(Input::Tick)),
+            (120_000, Given::Input(Input::Tick)),
         ],
         expect![[r#"
             +0ms Opened
@@ -290,11 +307,20 @@ fn silence_is_pinged_and_a_silent_broker_is_left() {
 
 #[test]
 fn a_connack_that_does_not_come_or_refuses_ends_the_attempt() {
-    let refused =
-        Input::Connack { accepted: false, session_present: false, receive_maximum: 1, keep_alive_s: None };
+    let refused = Given::Input(Input::Connack {
+        accepted: false,
+        session_present: false,
+        receive_maximum: 1,
+        keep_alive_s: None,
+    });
     check(
         OPTIONS,
-        &[(0, Input::Opened), (10_000, Input::Tick), (11_000, Input::Opened), (11_001, refused)],
+        &[
+            (0, Given::Input(Input::Opened)),
+            (10_000, Given::Input(Input::Tick)),
+            (11_000, Given::Input(Input::Opened)),
+            (11_001, refused),
+        ],
         expect![[r#"
             +0ms Opened
                > SendConnect
@@ -314,19 +340,19 @@ fn mqtt31_repeats_by_the_clock() {
     check(
         options,
         &[
-            (0, Input::Opened),
+            (0, Given::Input(Input::Opened)),
             (0, accepted(false)),
             (1000, publish(1, 2)),
-            (21_000, Input::Tick),
-            (22_000, Input::Pubrec { id: 1, refused: false }),
-            (42_000, Input::Tick),
+            (21_000, Given::Input(Input::Tick)),
+            (22_000, Given::Input(Input::Pubrec { id: 1, refused: false })),
+            (42_000, Given::Input(Input::Tick)),
         ],
         expect![[r#"
             +0ms Opened
                > SendConnect
             +0ms Connack { accepted: true, session_present: false, receive_maximum: 65535, keep_alive_s: None }
                > Connected { session_present: false }
-            +1000ms Publish { token: 1, qos: ExactlyOnce }
+            +1000ms publish 1 ExactlyOnce: Sent
                > SendPublish { token: 1, id: 1, qos: ExactlyOnce, dup: false }
             +21000ms Tick
                > SendPublish { token: 1, id: 1, qos: ExactlyOnce, dup: true }
@@ -340,19 +366,29 @@ fn mqtt31_repeats_by_the_clock() {
 
 #[test]
 fn the_brokers_receive_maximum_narrows_the_window() {
-    let narrow =
-        Input::Connack { accepted: true, session_present: false, receive_maximum: 1, keep_alive_s: Some(5) };
+    let narrow = Given::Input(Input::Connack {
+        accepted: true,
+        session_present: false,
+        receive_maximum: 1,
+        keep_alive_s: Some(5),
+    });
     check(
         OPTIONS,
-        &[(0, Input::Opened), (0, narrow), (1, publish(1, 1)), (1, publish(2, 1)), (5001, Input::Tick)],
+        &[
+            (0, Given::Input(Input::Opened)),
+            (0, narrow),
+            (1, publish(1, 1)),
+            (1, publish(2, 1)),
+            (5001, Given::Input(Input::Tick)),
+        ],
         expect![[r#"
             +0ms Opened
                > SendConnect
             +0ms Connack { accepted: true, session_present: false, receive_maximum: 1, keep_alive_s: Some(5) }
                > Connected { session_present: false }
-            +1ms Publish { token: 1, qos: AtLeastOnce }
+            +1ms publish 1 AtLeastOnce: Sent
                > SendPublish { token: 1, id: 1, qos: AtLeastOnce, dup: false }
-            +1ms Publish { token: 2, qos: AtLeastOnce }
+            +1ms publish 2 AtLeastOnce: Waiting
             +5001ms Tick
                > SendPingreq
         "#]],
@@ -368,11 +404,14 @@ fn a_subscription_waits_for_an_identifier_while_messages_in_flight_have_all_of_t
         std::iter::from_fn(|| client.poll()).collect::<Vec<_>>()
     };
     tell(&mut client, Input::Opened);
-    tell(&mut client, accepted(false));
-    (0..65_535).for_each(|token| client.handle(now, publish(token, 1)));
+    tell(&mut client, greeting(false));
+    for token in 0..65_535 {
+        assert_eq!(client.publish(now, token, Qos::AtLeastOnce), Admission::Sent);
+    }
+    while client.poll().is_some() {}
     tell(&mut client, Input::Closed);
     tell(&mut client, Input::Opened);
-    tell(&mut client, accepted(true));
+    tell(&mut client, greeting(true));
     assert_eq!(tell(&mut client, Input::Subscribe), [], "no identifier is free");
     assert_eq!(
         tell(&mut client, Input::Puback { id: 7, refused: false }),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use mqttlab_mqtt::client::{Client as Session, ClientOptions, Input, Output, Reason};
+use mqttlab_mqtt::client::{Admission, Client as Session, ClientOptions, Input, Output, Reason};
 use mqttlab_mqtt::encode::{self, ConnectFields};
 use mqttlab_mqtt::{Kind, Qos, Version};
 use mqttlab_plan::{Arrival, Arrivals, Arrived, Group, qos};
@@ -35,8 +35,6 @@ pub(crate) struct Client {
     pub(crate) arrived: BTreeMap<u32, Arrived>,
     /// QoS 2 messages that wait for their PUBREL.
     pub(crate) held: Vec<Arriving>,
-    /// The message that the session is being asked about.
-    pub(crate) arriving: Option<Arriving>,
     /// When its last messages were due, the latest one's number last.
     pub(crate) intended: VecDeque<Instant>,
     pub(crate) offered: u32,
@@ -102,15 +100,6 @@ pub(crate) struct Arriving {
     pub(crate) id: u16,
     pub(crate) dup: bool,
     pub(crate) retained: bool,
-    pub(crate) outcome: Reception,
-}
-
-/// What the session said of a message that has come.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reception {
-    Ignored,
-    Delivered,
-    Held,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -192,7 +181,6 @@ impl Client {
             relayed: Relayed::default(),
             arrived: BTreeMap::new(),
             held: Vec::new(),
-            arriving: None,
             intended: VecDeque::new(),
             offered: 0,
             standing: Standing::Absent,
@@ -295,6 +283,22 @@ impl World {
     pub(crate) fn tell(&mut self, number: u32, input: Input) {
         let now = self.now;
         self.clients[number as usize].session.handle(now, input);
+        self.settle(number);
+    }
+
+    /// Publishes a message, as far as the session takes it.
+    pub(crate) fn publish(&mut self, number: u32, token: u64, qos: Qos) -> Admission {
+        let now = self.now;
+        let admission = self.clients[number as usize].session.publish(now, token, qos);
+        match admission {
+            Admission::Refused => self.unsent(number, token),
+            Admission::Sent | Admission::Waiting => self.settle(number),
+        }
+        admission
+    }
+
+    /// Does what the session says.
+    pub(crate) fn settle(&mut self, number: u32) {
         while let Some(output) = self.clients[number as usize].session.poll() {
             self.perform(number, output);
         }
@@ -315,12 +319,9 @@ impl World {
             }
             Output::Connected { session_present } => self.connected(number, session_present),
             Output::Subscribed => self.subscribed(number),
-            Output::Deliver { token } => self.deliver_or_release(number, token),
-            Output::Held { .. } => self.note_reception(number, Reception::Held),
-            Output::Suppressed { .. } => self.note_reception(number, Reception::Ignored),
+            Output::Release { id } => self.release(number, id),
             Output::Acknowledged { token } => self.acknowledged(number, token),
             Output::Refused { token } => self.refused(number, token),
-            Output::Unsent { token } => self.unsent(number, token),
             Output::Close(reason) => self.close(number, reason),
         }
     }

@@ -2,7 +2,7 @@
 //! written, acknowledged.
 
 use mqttlab_mqtt::Qos;
-use mqttlab_mqtt::client::Input;
+use mqttlab_mqtt::client::Admission;
 use mqttlab_recording::{Acknowledged, EventKind, Sent, Unsent};
 use mqttlab_units::Instant;
 
@@ -74,7 +74,9 @@ impl World {
             return self.unsent(number, token);
         }
         let qos = self.groups[client.group as usize].publish_qos;
-        self.tell(number, Input::Publish { token, qos });
+        if self.publish(number, token, qos) == Admission::Refused {
+            return;
+        }
         // A message that waits in the session is recorded now, because it may wait long.
         if let Some(last) = self.clients[number as usize].outgoing.back_mut()
             && last.row.sequence == sequence
@@ -127,7 +129,7 @@ impl World {
         let qos = self.groups[client.group as usize].relay_qos;
         let token = RELAYED | client.relayed.add(message, copy);
         self.tally.unacknowledged += i64::from(qos != Qos::AtMostOnce);
-        self.tell(number, Input::Publish { token, qos });
+        self.publish(number, token, qos);
     }
 
     /// Puts a PUBLISH into the stream.

@@ -1,11 +1,11 @@
 //! Packets that come to a client.
 
 use mqttlab_mqtt::Kind;
-use mqttlab_mqtt::client::Input;
+use mqttlab_mqtt::client::{Input, Receipt};
 use mqttlab_recording::identity;
 use mqttlab_recording::{Identified, Received};
 
-use crate::client::{Arriving, Reception};
+use crate::client::Arriving;
 use crate::message;
 use crate::stream::Packet;
 use crate::world::World;
@@ -39,37 +39,28 @@ impl World {
     }
 
     fn take_publish(&mut self, number: u32, packet: &Packet) {
-        self.clients[number as usize].arriving = Some(Arriving {
+        let arriving = Arriving {
             message: packet.message,
             topic: packet.topic,
             qos: packet.qos,
             id: packet.id,
             dup: packet.dup,
             retained: packet.retain,
-            outcome: Reception::Ignored,
-        });
-        self.tell(number, Input::Arrived { token: packet.id.into(), qos: packet.qos, id: packet.id });
-        let Some(arriving) = self.clients[number as usize].arriving.take() else { return };
-        match arriving.outcome {
-            Reception::Ignored => {}
-            Reception::Held => self.clients[number as usize].held.push(arriving),
-            Reception::Delivered => self.deliver(number, &arriving),
+        };
+        let now = self.now;
+        let receipt = self.clients[number as usize].session.arrived(now, packet.qos, packet.id);
+        self.settle(number);
+        match receipt {
+            Some(Receipt::Deliver) => self.deliver(number, &arriving),
+            Some(Receipt::Hold) => self.clients[number as usize].held.push(arriving),
+            Some(Receipt::Duplicate) | None => {}
         }
     }
 
-    pub(crate) fn note_reception(&mut self, number: u32, outcome: Reception) {
-        if let Some(arriving) = &mut self.clients[number as usize].arriving {
-            arriving.outcome = outcome;
-        }
-    }
-
-    /// The session delivers what has just arrived, or what was held under this identifier.
-    pub(crate) fn deliver_or_release(&mut self, number: u32, id: u64) {
+    /// What was held under this identifier is delivered now.
+    pub(crate) fn release(&mut self, number: u32, id: u16) {
         let client = &mut self.clients[number as usize];
-        if client.arriving.is_some() {
-            return self.note_reception(number, Reception::Delivered);
-        }
-        if let Some(place) = client.held.iter().position(|held| u64::from(held.id) == id) {
+        if let Some(place) = client.held.iter().position(|held| held.id == id) {
             let held = client.held.remove(place);
             self.deliver(number, &held);
         }

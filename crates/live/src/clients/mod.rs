@@ -1,12 +1,14 @@
 //! The clients of a run: publishers, subscribers and relays, thousands on a thread.
 //!
 //! ```text
-//!               schedule, stop                                    rows
-//!   conductor ─────────────────► worker ── client ── session  ─────────► recorder
-//!             ◄─────────────────   │         │  └─ arrivals, payloads
-//!                  figures         │         └─ outbox ─► socket in the host's namespace ─► broker
-//!                                  └─ epoll, timers, one buffer to read into
+//!               schedule, stop            turn                        rows
+//!   conductor ─────────────────► worker ◄──────► client (crates/client) ────► recorder
+//!             ◄─────────────────   │              └─ connection: outbox ─► socket in the host's namespace ─► broker
+//!                  figures         └─ epoll, timers, one buffer to read into
 //! ```
+//!
+//! What a client does, and when, is `crates/client`'s. Here are its surroundings (`turn`), its transport (`writing`,
+//! `reading`: bytes, system calls) and the threads that give it turns.
 //!
 //! Open loop: the schedule says when each message is intended, whatever became of those before it, and latency
 //! counts from there. How late a message was handed to its session is counted, too. What the session does not
@@ -22,20 +24,19 @@
 //! What it does not model: the processing time of an application. Connections to one broker port from one address
 //! are limited by the kernel's ephemeral ports (28 232 by default, more in the engine's namespaces).
 
-mod client;
+mod connection;
 mod epoll;
 mod incoming;
-mod messages;
 mod order;
 mod outbox;
 mod pace;
-mod publishing;
-mod receiving;
+mod reading;
 mod shared;
 mod socket;
 mod timers;
 mod turn;
 mod worker;
+mod writing;
 
 use std::io;
 use std::sync::Arc;
@@ -46,8 +47,12 @@ use mqttlab_recording::Recorder;
 
 use crate::control::{Control, SocketFactory};
 use crate::directory::Directory;
+use connection::StreamConnection;
+use mqttlab_client::mqtt::Mqtt;
 use shared::Shared;
 use worker::Worker;
+
+type Client = mqttlab_client::Client<Mqtt, StreamConnection>;
 
 /// All clients of a run, at work.
 pub struct Fleet {

@@ -3,9 +3,10 @@
 use std::io;
 use std::sync::Arc;
 
+use mqttlab_client::{GroupFacts, GroupNumber};
+use mqttlab_mqtt::Version;
 use mqttlab_mqtt::client::ClientOptions;
-use mqttlab_mqtt::{Qos, Version};
-use mqttlab_plan::{Arrival, Group, PayloadMaker, Plan, qos};
+use mqttlab_plan::{Group, PayloadMaker, Plan};
 use mqttlab_units::Seed;
 
 use super::order::SentInOrder;
@@ -20,17 +21,15 @@ pub(super) struct Shared {
     pub(super) order: SentInOrder,
     /// The number of the first client of each group.
     pub(super) starts: Vec<u32>,
-    pub(super) groups: Vec<GroupFacts>,
+    groups: Vec<FleetGroup>,
 }
 
-/// What a group's plan means for its clients, worked out once.
-pub(super) struct GroupFacts {
-    pub(super) version: Version,
+/// What a group's plan means for its clients in a live run, worked out once.
+pub(super) struct FleetGroup {
+    pub(super) facts: Arc<GroupFacts>,
     pub(super) options: ClientOptions,
+    pub(super) version: Version,
     pub(super) payloads: Option<PayloadMaker>,
-    pub(super) publish_qos: Qos,
-    pub(super) back_to_back: bool,
-    pub(super) relay_qos: Qos,
 }
 
 impl Shared {
@@ -43,27 +42,29 @@ impl Shared {
         control: Arc<Control>,
     ) -> io::Result<Shared> {
         let groups =
-            plan.groups.iter().map(|group| GroupFacts::new(group, plan.seed)).collect::<io::Result<_>>()?;
+            plan.groups.iter().map(|group| FleetGroup::new(group, plan.seed)).collect::<io::Result<_>>()?;
         let order = SentInOrder::new(&plan, &directory);
         Ok(Shared { starts: plan.client_numbers(), plan, control, sockets, directory, order, groups })
     }
 
-    pub(super) fn group(&self, group: usize) -> &Group {
-        &self.plan.groups[group]
+    pub(super) fn group(&self, group: GroupNumber) -> &Group {
+        &self.plan.groups[group.0 as usize]
+    }
+
+    pub(super) fn facts(&self, group: GroupNumber) -> &FleetGroup {
+        &self.groups[group.0 as usize]
     }
 }
 
-impl GroupFacts {
-    fn new(group: &Group, seed: Seed) -> io::Result<GroupFacts> {
+impl FleetGroup {
+    fn new(group: &Group, seed: Seed) -> io::Result<FleetGroup> {
         let seed = seed.derive("payload").derive(&group.name);
         let publish = group.publish.as_ref();
-        Ok(GroupFacts {
-            version: group.mqtt.version.version(),
+        Ok(FleetGroup {
+            facts: Arc::new(GroupFacts::of(group)),
             options: group.session_options(),
+            version: group.mqtt.version.version(),
             payloads: publish.map(|publish| PayloadMaker::new(&publish.payload, seed)).transpose()?,
-            publish_qos: publish.map_or(Qos::AtMostOnce, |publish| qos(publish.qos)),
-            back_to_back: publish.is_some_and(|publish| publish.arrival == Arrival::BackToBack),
-            relay_qos: group.relay.as_ref().map_or(Qos::AtMostOnce, |relay| qos(relay.qos)),
         })
     }
 }

@@ -1,11 +1,15 @@
-//! What a client is given while a worker attends to it.
+//! What a client is given while a worker attends to it: the surroundings of a live client.
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use mqttlab_recording::{Event, EventKind, Sink};
+use mqttlab_client::{Books, ClientNumber, Delivery, MessageFacts, Offered, Rows, Surroundings, Who};
+use mqttlab_recording::identity;
+use mqttlab_recording::{Acknowledged, Event, EventKind, Received, Sent, Sink, Unsent};
 use mqttlab_units::{Duration, Instant};
 
+use super::Client;
 use super::epoll::Epoll;
+use super::pace;
 use super::shared::Shared;
 use super::timers::Timers;
 use crate::control::Figures;
@@ -27,73 +31,155 @@ pub(super) struct Turn<'a> {
     pub(super) hurried: &'a mut bool,
     /// Messages that a client has received in its turn and must acknowledge, by QoS.
     pub(super) answered: [u32; 3],
-    /// What the session said about the message that has just arrived.
-    pub(super) reception: Reception,
-}
-
-/// What becomes of a message that has just arrived.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reception {
-    /// It came before, or nothing was said.
-    Ignored,
-    /// The application gets it.
-    Delivered,
-    /// The application gets it when its PUBREL comes.
-    Held,
 }
 
 /// Changes of the run's figures since they were last brought there: many clients share each atomic.
 #[derive(Default)]
 pub(super) struct Tally {
-    pub(super) connected: i32,
-    pub(super) ready: i32,
-    pub(super) failed: u32,
-    pub(super) publishing: i32,
-    pub(super) offered: u64,
-    pub(super) sent: u64,
-    pub(super) expected: u64,
-    pub(super) delivered: u64,
-    pub(super) unacknowledged: i64,
-    pub(super) disconnects: u64,
-    pub(super) foreign: u64,
+    pub(super) books: Books,
     pub(super) turned_away: u64,
     pub(super) no_descriptor: u64,
 }
 
 impl Turn<'_> {
+    /// A deadline of a client may have come.
+    pub(super) fn wake(&mut self, client: &mut Client) {
+        let offered = client.wake(self);
+        self.note_pace(client, offered);
+        self.set_timer(client);
+    }
+
+    /// Notes whether a client could have offered more.
+    pub(super) fn note_pace(&mut self, client: &Client, offered: Offered) {
+        let window = u32::from(self.shared.group(client.who().group).mqtt.max_inflight);
+        let strained = pace::strains(client.facts().publish_qos(), offered.messages, window);
+        *self.hurried |= strained || self.is_turn_over(offered);
+    }
+
+    /// Makes sure that a client is looked at again in time.
+    pub(super) fn set_timer(&mut self, client: &Client) {
+        if let Some(at) = client.next_deadline(self) {
+            self.timers.no_later_than(client.connection().slot, at);
+        }
+    }
+
     /// Records what happened to a client now.
-    pub(super) fn event(&mut self, kind: EventKind, client: u32, took: Option<Duration>, detail: &str) {
-        self.sink.event(&Event { at: self.now, kind, client: Some(client), took }, detail);
+    pub(super) fn record(
+        &mut self,
+        kind: EventKind,
+        client: ClientNumber,
+        took: Option<Duration>,
+        detail: &str,
+    ) {
+        self.sink.event(&Event { at: self.now, kind, client: Some(client.0), took }, detail);
+    }
+}
+
+impl Rows for Turn<'_> {
+    fn sent(&mut self, row: &Sent) {
+        self.sink.sent(row);
+    }
+
+    fn acknowledged(&mut self, row: &Acknowledged) {
+        self.sink.acknowledged(row);
+    }
+
+    fn unsent(&mut self, row: &Unsent) {
+        self.sink.unsent(row);
+    }
+
+    fn received(&mut self, row: &Received) {
+        self.sink.received(row);
+    }
+
+    fn event(&mut self, kind: EventKind, client: ClientNumber, took: Option<Duration>, detail: &str) {
+        self.record(kind, client, took, detail);
+    }
+}
+
+impl Surroundings for Turn<'_> {
+    fn now(&self) -> Instant {
+        self.now
+    }
+
+    fn read_clock(&mut self) -> Instant {
+        self.now = self.shared.control.now();
+        self.now
+    }
+
+    fn is_leaving(&self) -> bool {
+        self.leaving
+    }
+
+    fn books(&mut self) -> &mut Books {
+        &mut self.tally.books
+    }
+
+    fn message(&self, client: Who, sequence: u64) -> Option<MessageFacts> {
+        let payloads = self.shared.facts(client.group).payloads.as_ref()?;
+        let topics = self.shared.directory.published(client.number.0);
+        Some(MessageFacts {
+            topic: topics[(sequence % topics.len() as u64) as usize],
+            payload_bytes: payloads.len(sequence).0 as u32,
+        })
+    }
+
+    fn deliveries(&self, topic: u32) -> u32 {
+        self.shared.directory.deliveries(topic)
+    }
+
+    fn is_turn_over(&self, offered: Offered) -> bool {
+        offered.bytes > BYTES_A_TURN
+    }
+
+    fn offered(&mut self, row: &Sent) {
+        self.shared.control.figures.sender_lateness.count(row.sent.since(row.intended));
+    }
+
+    fn admitted(&mut self, row: &Sent) {
+        // Before the socket gets it, so that nobody can receive what is not yet known.
+        if u64::from(row.payload_bytes) < identity::BYTES_MIN as u64 {
+            let name = self.shared.directory.layout().topic_name(row.topic);
+            self.shared.order.sent(name, row.sequence, row.intended);
+        }
+    }
+
+    fn delivered(&mut self, delivery: &Delivery, _: bool) {
+        let latency = delivery.intended.and_then(|intended| delivery.row.received.checked_since(intended));
+        if let Some(latency) = latency {
+            self.shared.control.figures.latency.count(latency);
+        }
     }
 }
 
 impl Tally {
     /// Brings all changes to `figures`.
     pub(super) fn settle(&mut self, figures: &Figures) {
+        let books = &self.books;
         // What should arrive is counted before what has arrived, so that nobody sees a run settled that is not.
-        add(&figures.expected, self.expected);
-        if self.unacknowledged != 0 {
-            figures.unacknowledged.fetch_add(self.unacknowledged, Relaxed);
+        add(&figures.expected, books.expected);
+        if books.unacknowledged != 0 {
+            figures.unacknowledged.fetch_add(books.unacknowledged, Relaxed);
         }
-        add(&figures.offered, self.offered);
-        add(&figures.sent, self.sent);
-        add(&figures.delivered, self.delivered);
-        add(&figures.disconnects, self.disconnects);
-        add(&figures.foreign, self.foreign);
+        add(&figures.offered, books.offered);
+        add(&figures.sent, books.sent);
+        add(&figures.delivered, books.delivered);
+        add(&figures.disconnects, books.disconnects);
+        add(&figures.foreign, books.foreign);
         add(&figures.turned_away, self.turned_away);
         add(&figures.no_descriptor, self.no_descriptor);
-        if self.publishing != 0 {
-            figures.publishing.fetch_add(self.publishing, Relaxed);
+        if books.publishing != 0 {
+            figures.publishing.fetch_add(books.publishing, Relaxed);
         }
         // Two's complement: adding a negative number wraps around to the right one.
-        if self.connected != 0 {
-            figures.connected.fetch_add(self.connected as u32, Relaxed);
+        if books.connected != 0 {
+            figures.connected.fetch_add(books.connected as u32, Relaxed);
         }
-        if self.ready != 0 {
-            figures.ready.fetch_add(self.ready as u32, Relaxed);
+        if books.ready != 0 {
+            figures.ready.fetch_add(books.ready as u32, Relaxed);
         }
-        if self.failed != 0 {
-            figures.failed.fetch_add(self.failed, Relaxed);
+        if books.failed != 0 {
+            figures.failed.fetch_add(books.failed, Relaxed);
         }
         *self = Tally::default();
     }
@@ -104,3 +190,6 @@ fn add(figure: &std::sync::atomic::AtomicU64, change: u64) {
         figure.fetch_add(change, Relaxed);
     }
 }
+
+/// A client hands over about this much before others have their turn.
+const BYTES_A_TURN: u64 = 64 << 10;

@@ -7,16 +7,20 @@
 use std::io;
 use std::sync::Arc;
 
+use mqttlab_client::mqtt::Mqtt;
+use mqttlab_client::{ClientNumber, GroupNumber, Loss, Who};
+use mqttlab_plan::Arrivals;
 use mqttlab_recording::{Event, EventKind, Sink};
 use mqttlab_units::{Duration, Instant};
 
-use super::client::Client;
+use super::Client;
+use super::connection::StreamConnection;
 use super::epoll::Epoll;
 use super::pace::Pace;
 use super::shared::Shared;
 use super::timers::Timers;
-use super::turn::{Reception, Tally, Turn};
-use crate::control::Control;
+use super::turn::{Tally, Turn};
+use crate::control::{Control, Schedule};
 
 pub(super) struct Worker {
     shared: Arc<Shared>,
@@ -43,10 +47,10 @@ impl Worker {
     pub(super) fn new(shared: Arc<Shared>, sink: Sink, which: u32, of: u32) -> io::Result<Worker> {
         let start = shared.control.now();
         let mut clients = Vec::new();
-        for (group, plan) in shared.plan.groups.iter().enumerate() {
-            let first = shared.starts[group];
+        for (plan, (group, &first)) in shared.plan.groups.iter().zip((0..).zip(&shared.starts)) {
             for index in (0..plan.count).filter(|index| (first + index) % of == which) {
-                clients.push(Client::new(&shared, group, index, clients.len() as u32, start));
+                let who = Who { number: ClientNumber(first + index), group: GroupNumber(group), index };
+                clients.push(client(&shared, who, clients.len() as u32, start));
             }
         }
         let timers = Timers::new(clients.len());
@@ -77,7 +81,7 @@ impl Worker {
             let at = self.shared.control.now();
             self.sink.event(&Event { at, kind: EventKind::Note, client: None, took: None }, &note);
         }
-        self.each_client(|client, turn| client.wake(turn));
+        self.each_client(|client, turn| turn.wake(client));
         while !self.is_done() {
             if let Some(pause) = self.pace.next(std::mem::take(&mut self.hurried)) {
                 std::thread::sleep(std::time::Duration::from_nanos(pause.as_ns()));
@@ -89,7 +93,8 @@ impl Worker {
             self.tally.settle(&self.shared.control.figures);
             self.sink.tick();
         }
-        self.each_client(|client, turn| client.abandon(turn));
+        // The time for graceful disconnects is over.
+        self.each_client(|client, turn| client.lose(turn, &Loss::Farewell));
         self.tally.settle(&self.shared.control.figures);
         Ok(())
     }
@@ -107,12 +112,14 @@ impl Worker {
     fn look_at_control(&mut self) {
         if let (false, Some(schedule)) = (self.began, self.shared.control.schedule()) {
             self.began = true;
-            let (from, until) = (schedule.publish_from, schedule.measure_until);
-            self.each_client(|client, turn| client.begin(turn, from, until));
+            self.each_client(|client, turn| begin(client, turn, &schedule));
         }
         if self.leaving.is_none() && self.shared.control.is_stopped() {
             self.leaving = Some(self.shared.control.now());
-            self.each_client(|client, turn| client.leave(turn));
+            self.each_client(|client, turn| {
+                client.leave(turn);
+                turn.set_timer(client);
+            });
         }
     }
 
@@ -120,7 +127,7 @@ impl Worker {
         let (clients, mut turn) = self.split();
         for index in 0..ready {
             let ready = turn.epoll.ready(index);
-            clients[ready.client as usize].react(&mut turn, ready);
+            turn.react(&mut clients[ready.client as usize], ready);
         }
     }
 
@@ -131,7 +138,7 @@ impl Worker {
         let now = turn.now;
         due.extend(std::iter::from_fn(|| turn.timers.take(now)));
         for client in due.drain(..) {
-            clients[client as usize].wake(&mut turn);
+            turn.wake(&mut clients[client as usize]);
         }
         self.due = due;
     }
@@ -153,10 +160,26 @@ impl Worker {
             leaving: self.leaving.is_some(),
             hurried: &mut self.hurried,
             answered: [0; 3],
-            reception: Reception::Ignored,
         };
         (&mut self.clients, turn)
     }
+}
+
+fn client(shared: &Shared, who: Who, slot: u32, start: Instant) -> Client {
+    let group = shared.facts(who.group);
+    let (session, connection) = (Mqtt::new(group.options), StreamConnection::new(slot));
+    Client::new(who, Arc::clone(&group.facts), session, connection, shared.plan.seed, start)
+}
+
+/// Tells a client when to publish, if it publishes.
+fn begin(client: &mut Client, turn: &mut Turn<'_>, schedule: &Schedule) {
+    let (who, shared) = (client.who(), turn.shared);
+    let group = shared.group(who.group);
+    if let Some(publish) = &group.publish {
+        let (from, until) = (schedule.publish_from, schedule.measure_until);
+        client.begin(turn, Arrivals::new(group, publish, who.index, shared.plan.seed, from, until));
+    }
+    turn.set_timer(client);
 }
 
 const BUFFER: usize = 256 << 10;

@@ -1,0 +1,600 @@
+//! One client: its state, its session, its schedule.
+
+use std::sync::Arc;
+
+use mqttlab_mqtt::Qos;
+use mqttlab_plan::Arrivals;
+use mqttlab_evidence::{EventKind, Received, Sent, Unsent};
+use mqttlab_units::{Instant, Seed};
+
+use crate::facts::{GroupFacts, Who};
+use crate::incoming::{Delivery, Incoming};
+use crate::outgoing::{Outgoing, acknowledgement};
+use crate::retries::Retries;
+use crate::session::{Admission, PacketId, Receipt, Session, Step, Token};
+use crate::surroundings::{Arriving, Surroundings};
+use crate::transport::{Connection, Loss, Transport};
+
+/// A client with a session of `S` over connections of `C`.
+pub struct Client<S: Session, C: Connection> {
+    who: Who,
+    facts: Arc<GroupFacts>,
+    state: State,
+    session: S,
+    connection: C,
+    outgoing: Outgoing<C::Relayed>,
+    incoming: Incoming<C::Relayed>,
+    arrivals: Option<Arrivals>,
+    retries: Retries,
+    standing: Standing,
+    /// Whether its subscriptions have ever been accepted.
+    is_subscribed: bool,
+    subscribe_sent: Instant,
+}
+
+/// Where a client is with its connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Not before this instant.
+    Waiting(Instant),
+    Opening {
+        since: Instant,
+    },
+    Open {
+        /// When it began to open.
+        since: Instant,
+    },
+    Gone,
+}
+
+/// What the books count this client as.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd)]
+enum Standing {
+    Absent,
+    Connected,
+    Ready,
+}
+
+/// What a client has offered in its turn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Offered {
+    /// Messages.
+    pub messages: u32,
+    /// Bytes put into the connection for them.
+    pub bytes: u64,
+}
+
+impl<S: Session, C: Connection> Client<S, C> {
+    /// A client whose group begins to connect at `start`. `seed` is the run's.
+    pub fn new(
+        who: Who,
+        facts: Arc<GroupFacts>,
+        session: S,
+        connection: C,
+        seed: Seed,
+        start: Instant,
+    ) -> Self {
+        Client {
+            who,
+            state: State::Waiting(facts.connects_at(who.index, start)),
+            facts,
+            session,
+            connection,
+            outgoing: Outgoing::default(),
+            incoming: Incoming::default(),
+            arrivals: None,
+            retries: Retries::new(seed.derive("reconnect").index(u64::from(who.number.0)).dice()),
+            standing: Standing::Absent,
+            is_subscribed: false,
+            subscribe_sent: Instant::ZERO,
+        }
+    }
+
+    /// Who it is.
+    pub fn who(&self) -> Who {
+        self.who
+    }
+
+    /// What its group's plan means for it.
+    pub fn facts(&self) -> &Arc<GroupFacts> {
+        &self.facts
+    }
+
+    /// What its transport keeps for it.
+    pub fn connection(&self) -> &C {
+        &self.connection
+    }
+
+    /// What its transport keeps for it.
+    pub fn connection_mut(&mut self) -> &mut C {
+        &mut self.connection
+    }
+
+    /// Whether a connection is being opened.
+    pub fn is_opening(&self) -> bool {
+        matches!(self.state, State::Opening { .. })
+    }
+
+    /// Whether its connection is open.
+    pub fn is_open(&self) -> bool {
+        matches!(self.state, State::Open { .. })
+    }
+
+    /// Whether it has nothing left to do.
+    pub fn is_gone(&self) -> bool {
+        self.state == State::Gone
+    }
+
+    /// Whether it takes what comes. After a graceful disconnect nobody is there to take it; it is read so that the end
+    /// behind it is seen.
+    pub fn is_listening(&self, around: &impl Surroundings) -> bool {
+        !around.is_leaving() || self.session.is_online()
+    }
+
+    /// When to call [`Client::wake`] at the latest; a peek.
+    pub fn next_deadline<A: Surroundings + Transport<S, C>>(&self, around: &A) -> Option<Instant> {
+        let timeout = self.facts.reconnect.connect_timeout;
+        let connection = match self.state {
+            State::Waiting(at) => Some(at),
+            State::Opening { since } => Some(since + timeout),
+            State::Open { since } if self.awaits_acceptance(around) => Some(since + timeout),
+            State::Open { .. } => self.session.next_deadline(),
+            State::Gone => None,
+        };
+        [connection, self.next_publish(around)].into_iter().flatten().min()
+    }
+
+    /// A deadline may have come. What it has offered is said for shells that give turns.
+    pub fn wake<A: Surroundings + Transport<S, C>>(&mut self, around: &mut A) -> Offered {
+        let outcome = self.attend_deadline(around);
+        self.lose_unless(around, outcome);
+        let offered = self.publish_due(around);
+        self.flush(around);
+        offered
+    }
+
+    /// The transport is open.
+    pub fn opened<A: Surroundings + Transport<S, C>>(&mut self, around: &mut A) {
+        let State::Opening { since } = self.state else { return };
+        self.state = State::Open { since };
+        self.session.opened(around.now());
+        let outcome = self.settle(around);
+        self.lose_unless(around, outcome);
+    }
+
+    /// The schedule is known.
+    pub fn begin(&mut self, around: &mut impl Surroundings, arrivals: Arrivals) {
+        self.arrivals = Some(arrivals);
+        around.books().publishing += 1;
+    }
+
+    /// A packet came that carries no message.
+    ///
+    /// # Errors
+    /// The connection must end.
+    pub fn packet<A: Surroundings + Transport<S, C>>(
+        &mut self,
+        around: &mut A,
+        packet: S::Received,
+    ) -> Result<(), Loss> {
+        self.session.received(around.now(), packet);
+        self.settle(around)
+    }
+
+    /// A message came.
+    ///
+    /// # Errors
+    /// The connection must end.
+    pub fn message<A: Surroundings + Transport<S, C>>(
+        &mut self,
+        around: &mut A,
+        message: &impl Arriving<C, A>,
+    ) -> Result<(), Loss> {
+        let receipt = self.session.arrived(around.now(), message.qos(), message.id());
+        // Its acknowledgement leaves before what a relay makes of it.
+        let outcome = self.settle(around);
+        match receipt {
+            Some(Receipt::Deliver) => {
+                let delivery = message.identify(self.who, &mut self.connection, around);
+                self.deliver(around, delivery);
+                self.relay(around, |relayed| message.copy_to(relayed))?;
+            }
+            Some(Receipt::Hold) => {
+                let delivery = message.identify(self.who, &mut self.connection, around);
+                let relayed = self.facts.relay.as_ref().map(|_| {
+                    let mut relayed = C::Relayed::default();
+                    message.copy_to(&mut relayed);
+                    relayed
+                });
+                self.incoming.hold(message.id(), delivery, relayed);
+            }
+            Some(Receipt::Duplicate) | None => {}
+        }
+        outcome
+    }
+
+    /// Writes what there is to write.
+    pub fn flush<A: Surroundings + Transport<S, C>>(&mut self, around: &mut A) {
+        if !self.is_open() {
+            return;
+        }
+        let outcome = around.write(&mut self.connection);
+        if self.outgoing.has_unwritten() {
+            let (written, now) = (around.written(&self.connection), around.read_clock());
+            self.outgoing.written(written, now, around);
+        }
+        self.lose_unless(around, outcome);
+    }
+
+    /// Disconnects gracefully; what was put into the connection still goes out.
+    pub fn leave<A: Surroundings + Transport<S, C>>(&mut self, around: &mut A) {
+        self.stop_publishing(around);
+        if !self.is_open() {
+            return self.lose(around, &Loss::Farewell);
+        }
+        self.session.disconnect(around.now());
+        let outcome = self.settle(around);
+        self.lose_unless(around, outcome);
+        self.flush(around);
+    }
+
+    /// The connection is over, or was never there.
+    pub fn lose<A: Surroundings + Transport<S, C>>(&mut self, around: &mut A, loss: &Loss) {
+        if self.is_gone() {
+            return;
+        }
+        // First, while the transport can still be asked what it knows of the connection.
+        around.close(self.who, &mut self.connection);
+        let (was, was_open) = (self.standing, self.is_open());
+        self.stand(around, Standing::Absent);
+        self.outgoing.forget_connection(around);
+        self.session.closed(around.now());
+        self.state = self.state_after(around, loss);
+        self.record_loss(around, loss, was, was_open);
+        if self.is_gone() {
+            self.give_up(around, loss);
+        }
+    }
+
+    /// Hands over every message that is due. A late one is not skipped.
+    pub fn publish_due<A: Surroundings + Transport<S, C>>(&mut self, around: &mut A) -> Offered {
+        let mut offered = Offered::default();
+        while let Some(due) = self.next_publish(around) {
+            if due > around.now() && due > around.read_clock() {
+                break;
+            }
+            let arrivals = self.arrivals.as_mut();
+            let Some((intended, sequence)) = arrivals.and_then(|arrivals| arrivals.take(around.now())) else {
+                break;
+            };
+            let before = around.end(&self.connection);
+            let outcome = self.offer(around, intended, sequence);
+            offered.messages += 1;
+            offered.bytes += around.end(&self.connection) - before;
+            if let Err(loss) = outcome {
+                self.lose(around, &loss);
+                break;
+            }
+            // What is left is due already, so that this client comes right again.
+            if around.is_turn_over(offered) {
+                break;
+            }
+        }
+        if self.arrivals.as_ref().is_some_and(|arrivals| arrivals.peek().is_none()) {
+            self.stop_publishing(around);
+        }
+        offered
+    }
+
+    /// Publishing is over for this client. What was due and is still here is offered, though nobody may take it.
+    pub fn stop_publishing<A: Surroundings + Transport<S, C>>(&mut self, around: &mut A) {
+        let Some(mut arrivals) = self.arrivals.take() else { return };
+        around.books().publishing -= 1;
+        // What was due when there was room was never due.
+        if arrivals.waits_for_room() {
+            return;
+        }
+        let now = around.read_clock();
+        while let Some((intended, sequence)) = arrivals.take(now) {
+            let outcome = self.offer(around, intended, sequence);
+            self.lose_unless(around, outcome);
+        }
+    }
+
+    fn attend_deadline<A: Surroundings + Transport<S, C>>(&mut self, around: &mut A) -> Result<(), Loss> {
+        let (now, timeout) = (around.now(), self.facts.reconnect.connect_timeout);
+        match self.state {
+            State::Waiting(at) if at <= now => self.connect(around),
+            State::Opening { since } if now >= since + timeout => Err(Loss::broken(A::NOT_OPENED)),
+            // One time for opening and being accepted.
+            State::Open { since } if self.awaits_acceptance(around) && now >= since + timeout => {
+                Err(Loss::broken(S::NOT_ACCEPTED))
+            }
+            State::Open { .. } if self.session.next_deadline().is_some_and(|deadline| deadline <= now) => {
+                self.session.tick(now);
+                self.settle(around)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// After a graceful disconnect the session is offline, too, and nothing is awaited any more.
+    fn awaits_acceptance(&self, around: &impl Surroundings) -> bool {
+        !self.session.is_online() && !around.is_leaving()
+    }
+
+    fn connect<A: Surroundings + Transport<S, C>>(&mut self, around: &mut A) -> Result<(), Loss> {
+        if self.retries.begin() {
+            around.event(EventKind::Reconnect, self.who.number, None, "");
+        }
+        around.open(self.who, &mut self.connection)?;
+        self.state = State::Opening { since: around.now() };
+        Ok(())
+    }
+
+    /// Does what the session says.
+    fn settle<A: Surroundings + Transport<S, C>>(&mut self, around: &mut A) -> Result<(), Loss> {
+        while let Some(step) = self.session.poll() {
+            self.perform(around, step)?;
+        }
+        Ok(())
+    }
+
+    fn perform<A: Surroundings + Transport<S, C>>(
+        &mut self,
+        around: &mut A,
+        step: Step<S::Packet, S::Envelope>,
+    ) -> Result<(), Loss> {
+        match step {
+            Step::Connect(packet) => {
+                around.put(self.who, &mut self.connection, packet);
+                around.event(EventKind::Connect, self.who.number, None, "");
+            }
+            Step::Subscribe(packet) => {
+                around.put(self.who, &mut self.connection, packet);
+                self.subscribe_sent = around.now();
+                around.event(EventKind::Subscribe, self.who.number, None, "");
+            }
+            Step::Publish { message, envelope, settled } => {
+                let body = self.outgoing.body(message);
+                let end = around.put_message(self.who, &mut self.connection, envelope, body);
+                self.outgoing.put(message, end);
+                if settled {
+                    self.outgoing.remove(message);
+                }
+            }
+            Step::Send(packet) => around.put(self.who, &mut self.connection, packet),
+            Step::Connected { resumed } => self.connected(around, resumed),
+            Step::Subscribed => self.subscribed(around),
+            Step::Release(id) => return self.release(around, id),
+            Step::Acknowledged(message) => self.acknowledged(around, message),
+            Step::Refused(message) => self.refused(around, message),
+            Step::Fail(why) => return Err(Loss::broken(why)),
+        }
+        Ok(())
+    }
+
+    fn connected(&mut self, around: &mut impl Surroundings, resumed: bool) {
+        let State::Open { since } = self.state else { return };
+        self.retries.succeed();
+        if !resumed {
+            // The other side knows nothing of it any more, and will not release it.
+            self.incoming.forget_held();
+        }
+        let took = Some(around.now().since(since));
+        let detail = if resumed { "session present" } else { "" };
+        around.event(EventKind::Connack, self.who.number, took, detail);
+        self.stand(around, Standing::Connected);
+        // A session that is still there has its subscriptions (MQTT 5 §4.1).
+        if !self.facts.subscribes || resumed && self.is_subscribed {
+            self.stand(around, Standing::Ready);
+        } else {
+            self.session.subscribe(around.now());
+        }
+    }
+
+    fn subscribed(&mut self, around: &mut impl Surroundings) {
+        self.is_subscribed = true;
+        let took = Some(around.now().since(self.subscribe_sent));
+        around.event(EventKind::Suback, self.who.number, took, "");
+        self.stand(around, Standing::Ready);
+    }
+
+    fn release<A: Surroundings + Transport<S, C>>(
+        &mut self,
+        around: &mut A,
+        id: PacketId,
+    ) -> Result<(), Loss> {
+        let Some(held) = self.incoming.release(id) else { return Ok(()) };
+        self.deliver(around, held.delivery);
+        match held.relayed {
+            Some(relayed) => self.relay(around, |place| *place = relayed),
+            None => Ok(()),
+        }
+    }
+
+    fn deliver(&mut self, around: &mut impl Surroundings, delivery: Delivery) {
+        let first = self.incoming.is_first(&delivery);
+        let row = Received { received: around.now(), ..delivery.row };
+        let foreign = row.publisher.is_none() && !delivery.is_a_clients;
+        let books = around.books();
+        books.delivered += u64::from(first);
+        books.foreign += u64::from(foreign);
+        around.received(&row);
+        around.delivered(&Delivery { row, ..delivery }, first);
+    }
+
+    /// Publishes what has come once more, under the topic of a copy.
+    fn relay<A: Surroundings + Transport<S, C>>(
+        &mut self,
+        around: &mut A,
+        copy: impl FnOnce(&mut C::Relayed),
+    ) -> Result<(), Loss> {
+        let Some(relay) = &self.facts.relay else { return Ok(()) };
+        let (token, relayed) = self.outgoing.add_relayed();
+        copy(relayed);
+        if !around.rename(relayed, &relay.suffix) {
+            self.outgoing.remove(token);
+            return Ok(());
+        }
+        let qos = relay.qos;
+        around.books().unacknowledged += i64::from(qos != Qos::AtMostOnce);
+        match self.session.publish(around.now(), token, qos) {
+            Admission::Refused => {
+                self.unsent(around, token);
+                Ok(())
+            }
+            Admission::Sent | Admission::Waiting => self.settle(around),
+        }
+    }
+
+    /// When the next message is due. Of a back-to-back client whose session or transport has no room, when publishing
+    /// ends.
+    fn next_publish<A: Surroundings + Transport<S, C>>(&self, around: &A) -> Option<Instant> {
+        let arrivals = self.arrivals.as_ref()?;
+        let due = arrivals.peek()?;
+        if !arrivals.waits_for_room() {
+            return Some(due);
+        }
+        let room = self.session.has_room(self.facts.publish_qos())
+            && around.end(&self.connection) - around.written(&self.connection) < ROOM;
+        Some(if room { due } else { arrivals.until() })
+    }
+
+    fn offer<A: Surroundings + Transport<S, C>>(
+        &mut self,
+        around: &mut A,
+        intended: Instant,
+        sequence: u64,
+    ) -> Result<(), Loss> {
+        let now = around.read_clock();
+        let Some(row) = self.row(around, intended, sequence) else { return Ok(()) };
+        around.offered(&row);
+        let deliveries = around.deliveries(row.topic);
+        let books = around.books();
+        books.offered += 1;
+        // Taken back by `unsent` where the session does not take it.
+        books.sent += 1;
+        books.expected += u64::from(deliveries);
+        books.unacknowledged += i64::from(row.qos > 0);
+        let token = self.outgoing.add(row);
+        // The schedule goes on when the client has given up, or is late; nobody takes what it offers then.
+        let admission = match self.is_gone() || around.is_leaving() {
+            true => Admission::Refused,
+            false => self.session.publish(now, token, self.facts.publish_qos()),
+        };
+        if admission == Admission::Refused {
+            self.unsent(around, token);
+            return Ok(());
+        }
+        self.settle(around)?;
+        // A message that waits in the session is recorded now, because it may wait long.
+        if admission == Admission::Waiting {
+            around.sent(&row);
+        }
+        around.admitted(&row);
+        Ok(())
+    }
+
+    fn row(&self, around: &impl Surroundings, intended: Instant, sequence: u64) -> Option<Sent> {
+        let publish = self.facts.publish?;
+        let message = around.message(self.who, sequence)?;
+        Some(Sent {
+            publisher: self.who.number.0,
+            // The recording counts 2^32 messages of one client; at a million a second that is over an hour.
+            sequence: sequence as u32,
+            topic: message.topic,
+            qos: publish.qos.level(),
+            retain: publish.retain,
+            payload_bytes: message.payload_bytes,
+            intended,
+            sent: around.now(),
+            written: None,
+        })
+    }
+
+    fn acknowledged(&mut self, around: &mut impl Surroundings, token: Token) {
+        if let Some(row) = self.outgoing.row(token) {
+            let row = acknowledgement(row, around.now());
+            around.acknowledged(&row);
+        }
+        around.books().unacknowledged -= 1;
+        self.outgoing.remove(token);
+    }
+
+    fn refused(&mut self, around: &mut impl Surroundings, token: Token) {
+        around.event(EventKind::Refused, self.who.number, None, "PUBLISH");
+        around.books().unacknowledged -= 1;
+        self.outgoing.remove(token);
+    }
+
+    /// The session did not take it.
+    fn unsent(&mut self, around: &mut impl Surroundings, token: Token) {
+        match self.outgoing.row(token) {
+            None => {
+                let qos = self.facts.relay.as_ref().map_or(Qos::AtMostOnce, |relay| relay.qos);
+                around.books().unacknowledged -= i64::from(qos != Qos::AtMostOnce);
+            }
+            Some(row) => {
+                let deliveries = around.deliveries(row.topic);
+                let books = around.books();
+                books.sent -= 1;
+                books.expected -= u64::from(deliveries);
+                books.unacknowledged -= i64::from(row.qos > 0);
+                around.unsent(&Unsent::from(row));
+            }
+        }
+        self.outgoing.remove(token);
+    }
+
+    fn lose_unless<A: Surroundings + Transport<S, C>>(&mut self, around: &mut A, outcome: Result<(), Loss>) {
+        if let Err(loss) = outcome {
+            self.lose(around, &loss);
+        }
+    }
+
+    fn state_after(&mut self, around: &impl Surroundings, loss: &Loss) -> State {
+        let for_good = matches!(loss, Loss::Farewell | Loss::Refused { for_good: true, .. });
+        let policy = &self.facts.reconnect;
+        if for_good || around.is_leaving() || !policy.enabled {
+            return State::Gone;
+        }
+        State::Waiting(around.now() + self.retries.wait(policy))
+    }
+
+    fn record_loss(&self, around: &mut impl Surroundings, loss: &Loss, was: Standing, was_open: bool) {
+        let number = self.who.number;
+        match loss {
+            Loss::Broken(how) if was > Standing::Absent => {
+                around.books().disconnects += 1;
+                around.event(EventKind::Disconnect, number, None, how);
+            }
+            // What was never accepted is no disconnect.
+            Loss::Broken(how) => around.event(EventKind::Note, number, None, how),
+            Loss::Refused { how, .. } => around.event(EventKind::Refused, number, None, how),
+            Loss::Farewell if was_open => around.event(EventKind::Close, number, None, ""),
+            Loss::Farewell => {}
+        }
+    }
+
+    fn give_up(&mut self, around: &mut impl Surroundings, loss: &Loss) {
+        let books = around.books();
+        books.gone += 1;
+        if *loss != Loss::Farewell {
+            books.failed += 1;
+            // Nobody will acknowledge what this session holds, so that nobody need wait for it.
+            books.unacknowledged -= self.session.unacknowledged() as i64;
+        }
+    }
+
+    fn stand(&mut self, around: &mut impl Surroundings, after: Standing) {
+        let before = std::mem::replace(&mut self.standing, after);
+        let change = |least: Standing| i32::from(after >= least) - i32::from(before >= least);
+        let books = around.books();
+        books.connected += change(Standing::Connected);
+        books.ready += change(Standing::Ready);
+    }
+}
+
+/// A back-to-back client has room for more while less than this waits to be written, in bytes.
+const ROOM: u64 = 64 << 10;

@@ -1,0 +1,96 @@
+//! Who a client is, and what its group's plan means for it.
+
+use mqttlab_mqtt::Qos;
+use mqttlab_plan::{Arrival, Group, Reconnect, qos};
+use mqttlab_units::{Duration, Instant};
+
+/// A client's number in the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClientNumber(pub u32);
+
+/// A group's place in the plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupNumber(pub u32);
+
+/// Who a client is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Who {
+    /// Its number in the run.
+    pub number: ClientNumber,
+    /// Its group.
+    pub group: GroupNumber,
+    /// Its number in its group.
+    pub index: u32,
+}
+
+/// What a group's plan means for each of its clients, worked out once.
+#[derive(Clone, Debug)]
+pub struct GroupFacts {
+    /// What happens after a connection is lost.
+    pub reconnect: Reconnect,
+    /// Whether there is something to subscribe to.
+    pub subscribes: bool,
+    /// What they publish of their own accord.
+    pub publish: Option<PublishFacts>,
+    /// How they repeat what they receive.
+    pub relay: Option<RelayFacts>,
+    /// How long all clients of the group together take to open their connections, and how many they are.
+    pub connect_over: (Duration, u32),
+}
+
+/// What clients publish of their own accord.
+#[derive(Clone, Copy, Debug)]
+pub struct PublishFacts {
+    /// Quality of service.
+    pub qos: Qos,
+    /// Whether RETAIN is set.
+    pub retain: bool,
+    /// Whether the next message is due as soon as there is room for it.
+    pub back_to_back: bool,
+}
+
+/// How clients repeat what they receive.
+#[derive(Clone, Debug)]
+pub struct RelayFacts {
+    /// Appended to the topic.
+    pub suffix: Box<str>,
+    /// Quality of service of the copy.
+    pub qos: Qos,
+}
+
+impl GroupFacts {
+    /// Of a group as the plan has it.
+    pub fn of(group: &Group) -> GroupFacts {
+        GroupFacts {
+            reconnect: group.reconnect,
+            subscribes: !group.subscriptions.is_empty(),
+            publish: group.publish.as_ref().map(|publish| PublishFacts {
+                qos: qos(publish.qos),
+                retain: publish.retain,
+                back_to_back: publish.arrival == Arrival::BackToBack,
+            }),
+            relay: group
+                .relay
+                .as_ref()
+                .map(|relay| RelayFacts { suffix: (&*relay.topic_suffix).into(), qos: qos(relay.qos) }),
+            connect_over: (group.connect_over, group.count),
+        }
+    }
+
+    /// Quality of service of what they publish of their own accord.
+    pub fn publish_qos(&self) -> Qos {
+        self.publish.map_or(Qos::AtMostOnce, |publish| publish.qos)
+    }
+
+    /// Whether their next message is due as soon as there is room for it.
+    pub fn is_back_to_back(&self) -> bool {
+        self.publish.is_some_and(|publish| publish.back_to_back)
+    }
+
+    /// When the `index`-th client opens its connection, if the first does at `start`.
+    pub fn connects_at(&self, index: u32, start: Instant) -> Instant {
+        let (over, count) = self.connect_over;
+        let share = u128::from(over.as_ns()) * u128::from(index) / u128::from(count.max(1));
+        start + Duration::from_ns(share as u64)
+    }
+}

@@ -1,0 +1,195 @@
+//! MQTT behind the session seam: the machine of `crates/mqtt`, and the packets whose content the plan says.
+
+use mqttlab_mqtt::client::{Client as Machine, ClientOptions, Input, Output, Reason};
+use mqttlab_mqtt::encode::{self, ConnectFields};
+use mqttlab_mqtt::{Kind, Malformed, Qos};
+use mqttlab_plan::{Group, qos};
+use mqttlab_units::Instant;
+
+use crate::session::{Admission, PacketId, Receipt, Session, Step, Token};
+use crate::transport::Loss;
+
+/// A session of MQTT 3.1, 3.1.1 or 5.
+#[derive(Clone, Debug)]
+pub struct Mqtt(Machine);
+
+/// A control packet that a client sends, but for PUBLISH. What the plan says of a client is the transport's to fill in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packet {
+    /// CONNECT.
+    Connect,
+    /// SUBSCRIBE.
+    Subscribe {
+        /// Packet identifier.
+        id: PacketId,
+    },
+    /// PUBACK, PUBREC, PUBREL or PUBCOMP.
+    Answer {
+        /// Which of them.
+        kind: Kind,
+        /// Packet identifier.
+        id: PacketId,
+    },
+    /// PINGREQ or DISCONNECT, which consist of their kind alone.
+    Bare(Kind),
+}
+
+/// What a PUBLISH says beside topic and payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Envelope {
+    /// Packet identifier, 0 at QoS 0.
+    pub id: PacketId,
+    /// Quality of service.
+    pub qos: Qos,
+    /// Whether it repeats an earlier one.
+    pub dup: bool,
+}
+
+impl Mqtt {
+    /// A session that has never been connected.
+    pub fn new(options: ClientOptions) -> Mqtt {
+        Mqtt(Machine::new(options))
+    }
+}
+
+impl Session for Mqtt {
+    type Packet = Packet;
+    type Envelope = Envelope;
+    type Received = Input;
+    const NOT_ACCEPTED: &'static str = NO_CONNACK;
+
+    fn opened(&mut self, now: Instant) {
+        self.0.handle(now, Input::Opened);
+    }
+
+    fn closed(&mut self, now: Instant) {
+        self.0.handle(now, Input::Closed);
+    }
+
+    fn tick(&mut self, now: Instant) {
+        self.0.handle(now, Input::Tick);
+    }
+
+    fn subscribe(&mut self, now: Instant) {
+        self.0.handle(now, Input::Subscribe);
+    }
+
+    fn disconnect(&mut self, now: Instant) {
+        self.0.handle(now, Input::Disconnect);
+    }
+
+    fn publish(&mut self, now: Instant, message: Token, qos: Qos) -> Admission {
+        self.0.publish(now, message.0.into(), qos)
+    }
+
+    fn arrived(&mut self, now: Instant, qos: Qos, id: PacketId) -> Option<Receipt> {
+        self.0.arrived(now, qos, id.0)
+    }
+
+    fn received(&mut self, now: Instant, packet: Input) {
+        self.0.handle(now, packet);
+    }
+
+    fn poll(&mut self) -> Option<Step<Packet, Envelope>> {
+        loop {
+            if let Some(step) = step(self.0.poll()?) {
+                return Some(step);
+            }
+        }
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        self.0.next_deadline()
+    }
+
+    fn is_online(&self) -> bool {
+        self.0.is_online()
+    }
+
+    fn has_room(&self, qos: Qos) -> bool {
+        match qos {
+            // QoS 0 knows no window.
+            Qos::AtMostOnce => self.0.is_online(),
+            Qos::AtLeastOnce | Qos::ExactlyOnce => self.0.has_room(),
+        }
+    }
+
+    fn unacknowledged(&self) -> usize {
+        self.0.unacknowledged()
+    }
+}
+
+/// What the machine says, as a client's life knows it. `None` where there is nothing to do.
+fn step(output: Output) -> Option<Step<Packet, Envelope>> {
+    let answer = |kind, id| Step::Send(Packet::Answer { kind, id: PacketId(id) });
+    let message = |token: u64| Token(token as u32);
+    Some(match output {
+        Output::SendConnect => Step::Connect(Packet::Connect),
+        Output::SendPublish { token, id, qos, dup } => Step::Publish {
+            message: message(token),
+            envelope: Envelope { id: PacketId(id), qos, dup },
+            settled: qos == Qos::AtMostOnce,
+        },
+        Output::SendPuback { id } => answer(Kind::Puback, id),
+        Output::SendPubrec { id } => answer(Kind::Pubrec, id),
+        Output::SendPubrel { id } => answer(Kind::Pubrel, id),
+        Output::SendPubcomp { id } => answer(Kind::Pubcomp, id),
+        Output::SendSubscribe { id } => Step::Subscribe(Packet::Subscribe { id: PacketId(id) }),
+        Output::SendPingreq => Step::Send(Packet::Bare(Kind::Pingreq)),
+        Output::SendDisconnect => Step::Send(Packet::Bare(Kind::Disconnect)),
+        Output::Connected { session_present } => Step::Connected { resumed: session_present },
+        Output::Subscribed => Step::Subscribed,
+        Output::Release { id } => Step::Release(PacketId(id)),
+        Output::Acknowledged { token } => Step::Acknowledged(message(token)),
+        Output::Refused { token } => Step::Refused(message(token)),
+        Output::Close(reason) => Step::Fail(match reason {
+            // The broker closes the connection when it has read DISCONNECT (MQTT 5 §3.14.4). A refusal's code is known
+            // to whoever read it, and ends the connection with it.
+            Reason::Asked | Reason::Refused => return None,
+            Reason::ConnectTimeout => NO_CONNACK,
+            Reason::KeepAliveTimeout => "no PINGRESP in time",
+            Reason::ProtocolError => "a packet that is not allowed here",
+        }),
+    })
+}
+
+impl From<Malformed> for Loss {
+    fn from(malformed: Malformed) -> Loss {
+        Loss::broken(malformed.to_string())
+    }
+}
+
+/// Appends a client's CONNECT.
+pub fn encode_connect(group: &Group, client: u32, out: &mut Vec<u8>) {
+    let mqtt = &group.mqtt;
+    let client_id = group.client_id(client);
+    let will = mqtt.will.as_ref();
+    let fields = ConnectFields {
+        version: mqtt.version.version(),
+        client_id: &client_id,
+        clean: mqtt.clean_session,
+        keep_alive_s: mqtt.keep_alive_s,
+        session_expiry_s: mqtt.session_expiry_s,
+        receive_maximum: if mqtt.receive_maximum == 0 { u16::MAX } else { mqtt.receive_maximum },
+        will: will.map(|will| (&*will.topic, will.payload.as_bytes(), qos(will.qos), will.retain)),
+        username: mqtt.username.as_deref(),
+        password: mqtt.password.as_ref().map(String::as_bytes),
+    };
+    encode::connect(&fields, out);
+}
+
+/// Appends a client's SUBSCRIBE.
+pub fn encode_subscribe(group: &Group, client: u32, id: PacketId, out: &mut Vec<u8>) {
+    let filters = filters(group, client);
+    let filters = filters.iter().map(|(filter, qos)| (filter.as_str(), *qos));
+    encode::subscribe(id.0, filters, group.mqtt.version.version(), out);
+}
+
+/// What a client subscribes to.
+pub fn filters(group: &Group, client: u32) -> Vec<(String, Qos)> {
+    let filled =
+        |wanted: &mqttlab_plan::Subscription| (wanted.filter.fill(&group.name, client, 0), qos(wanted.qos));
+    group.subscriptions.iter().map(filled).collect()
+}
+
+const NO_CONNACK: &str = "no CONNACK in time";

@@ -1,0 +1,156 @@
+//! Messages on their way out: offered, handed to the session, put into the connection, written, acknowledged.
+//!
+//! A place is used again, with the room that it has, so that a message costs no allocation once as many have been under
+//! way. Only what is put for the first time is waited for to be written: a repetition does not move the time of writing.
+
+use std::collections::VecDeque;
+
+use mqttlab_evidence::{Acknowledged, Sent};
+use mqttlab_units::Instant;
+
+use crate::session::Token;
+use crate::surroundings::Rows;
+
+/// What a message consists of.
+#[derive(Clone, Copy, Debug)]
+pub enum Body<'a, R> {
+    /// One of the client's own, as the plan makes it.
+    Own(&'a Sent),
+    /// One that came and is repeated.
+    Relayed(&'a R),
+}
+
+/// The messages that a client's session holds, and those that its connection has not taken.
+pub(crate) struct Outgoing<R> {
+    places: Vec<Place<R>>,
+    free: Vec<Token>,
+    /// In the order of the stream.
+    unwritten: VecDeque<Unwritten>,
+}
+
+/// A message from hand-over to its last acknowledgement.
+struct Place<R> {
+    /// What the recording knows of it; `None` of a relayed one.
+    row: Option<Sent>,
+    relayed: R,
+    /// Whether it has been put into the connection, so that the time of writing is, or will be, known.
+    is_put: bool,
+}
+
+/// A message of the client's own that the transport has not taken whole.
+struct Unwritten {
+    end: u64,
+    token: Token,
+    row: Sent,
+    /// Whether the recording already has it, without the time of writing.
+    is_recorded: bool,
+}
+
+impl<R> Default for Outgoing<R> {
+    fn default() -> Self {
+        Outgoing { places: Vec::new(), free: Vec::new(), unwritten: VecDeque::new() }
+    }
+}
+
+impl<R: Default> Outgoing<R> {
+    /// Takes a message of the client's own.
+    pub(crate) fn add(&mut self, row: Sent) -> Token {
+        let token = self.place();
+        self.at(token).row = Some(row);
+        token
+    }
+
+    /// Takes a message to be relayed. What it consists of is written over what its place holds.
+    pub(crate) fn add_relayed(&mut self) -> (Token, &mut R) {
+        let token = self.place();
+        let place = self.at(token);
+        place.row = None;
+        (token, &mut place.relayed)
+    }
+
+    /// What a message consists of.
+    pub(crate) fn body(&self, token: Token) -> Body<'_, R> {
+        let place = &self.places[token.0 as usize];
+        match &place.row {
+            Some(row) => Body::Own(row),
+            None => Body::Relayed(&place.relayed),
+        }
+    }
+
+    /// The row of a message of the client's own.
+    pub(crate) fn row(&self, token: Token) -> Option<&Sent> {
+        self.places[token.0 as usize].row.as_ref()
+    }
+
+    /// The message is done with.
+    pub(crate) fn remove(&mut self, token: Token) {
+        self.free.push(token);
+    }
+
+    /// A message was put into the connection, which it leaves at `end`.
+    pub(crate) fn put(&mut self, token: Token, end: u64) {
+        let place = &mut self.places[token.0 as usize];
+        if std::mem::replace(&mut place.is_put, true) {
+            return;
+        }
+        if let Some(row) = place.row {
+            // What was recorded when it had to wait is recorded again, with the time of writing.
+            if self.unwritten.capacity() == 0 {
+                // Most queues hold one thing or none, and a simulation has tens of thousands.
+                self.unwritten.reserve_exact(1);
+            }
+            self.unwritten.push_back(Unwritten { end, token, row, is_recorded: false });
+        }
+    }
+
+    /// Whether something is not written.
+    pub(crate) fn has_unwritten(&self) -> bool {
+        !self.unwritten.is_empty()
+    }
+
+    /// The transport has taken everything up to `position` by `now`. What is left is recorded once without a time, because
+    /// it may wait long.
+    pub(crate) fn written(&mut self, position: u64, now: Instant, rows: &mut impl Rows) {
+        while let Some(message) = self.unwritten.pop_front_if(|message| message.end <= position) {
+            rows.sent(&Sent { written: Some(now), ..message.row });
+        }
+        for message in self.unwritten.iter_mut().rev().take_while(|message| !message.is_recorded) {
+            rows.sent(&message.row);
+            message.is_recorded = true;
+        }
+    }
+
+    /// The connection has ended: what it has not taken will never be written.
+    pub(crate) fn forget_connection(&mut self, rows: &mut impl Rows) {
+        for message in self.unwritten.drain(..) {
+            if !message.is_recorded {
+                rows.sent(&message.row);
+            }
+            // At QoS 0 its place is free, and may be another's.
+            if message.row.qos > 0 {
+                self.places[message.token.0 as usize].is_put = false;
+            }
+        }
+    }
+
+    fn at(&mut self, token: Token) -> &mut Place<R> {
+        &mut self.places[token.0 as usize]
+    }
+
+    fn place(&mut self) -> Token {
+        if let Some(token) = self.free.pop() {
+            self.at(token).is_put = false;
+            return token;
+        }
+        if self.places.capacity() == 0 {
+            self.places.reserve_exact(1);
+        }
+        self.places.push(Place { row: None, relayed: R::default(), is_put: false });
+        Token(self.places.len() as u32 - 1)
+    }
+}
+
+/// The row of an acknowledgement.
+pub(crate) fn acknowledgement(row: &Sent, at: Instant) -> Acknowledged {
+    Acknowledged { publisher: row.publisher, sequence: row.sequence, at }
+}

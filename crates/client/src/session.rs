@@ -1,0 +1,92 @@
+//! The first seam: what a protocol is to a client's life.
+//!
+//! A session knows no bytes and no topics. It says which packets to send and what became of messages that it was given;
+//! transports make bytes, or lengths, of its packets. After each call its steps are taken by [`Session::poll`] until there
+//! are none.
+
+use mqttlab_mqtt::Qos;
+use mqttlab_units::Instant;
+
+pub use mqttlab_mqtt::client::{Admission, Receipt};
+
+/// What a client knows one of its outgoing messages by, from hand-over to the last acknowledgement. Used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Token(pub u32);
+
+/// What the other side knows a message by while it is being acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PacketId(pub u16);
+
+/// A protocol's session.
+pub trait Session {
+    /// A packet that it sends and that carries no message.
+    type Packet;
+    /// What it says about a message beside the message itself: identifier, flags.
+    type Envelope;
+    /// A packet that came and carries no message.
+    type Received;
+    /// Why a connection is ended whose other side does not say whether it accepts.
+    const NOT_ACCEPTED: &'static str;
+
+    /// The transport is open.
+    fn opened(&mut self, now: Instant);
+    /// The transport is gone.
+    fn closed(&mut self, now: Instant);
+    /// A deadline may have come.
+    fn tick(&mut self, now: Instant);
+    /// The application subscribes to what the plan says.
+    fn subscribe(&mut self, now: Instant);
+    /// The application wants to leave.
+    fn disconnect(&mut self, now: Instant);
+    /// The application publishes.
+    fn publish(&mut self, now: Instant, message: Token, qos: Qos) -> Admission;
+    /// A message came. `None` where it has no place.
+    fn arrived(&mut self, now: Instant, qos: Qos, id: PacketId) -> Option<Receipt>;
+    /// Another packet came.
+    fn received(&mut self, now: Instant, packet: Self::Received);
+    /// The next thing to do.
+    fn poll(&mut self) -> Option<Step<Self::Packet, Self::Envelope>>;
+    /// When to call [`Session::tick`] at the latest; a peek.
+    fn next_deadline(&self) -> Option<Instant>;
+    /// Whether the other side has accepted.
+    fn is_online(&self) -> bool;
+    /// Whether the next message of this quality of service would go out at once.
+    fn has_room(&self, qos: Qos) -> bool;
+    /// Messages that wait for an acknowledgement or to be sent.
+    fn unacknowledged(&self) -> usize;
+}
+
+/// Something that a client must do or know for its session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step<P, E> {
+    /// Send the packet that asks to be accepted.
+    Connect(P),
+    /// Send the packet that subscribes.
+    Subscribe(P),
+    /// Send a message, or send it again.
+    Publish {
+        /// Which.
+        message: Token,
+        /// What to say about it.
+        envelope: E,
+        /// Whether nothing will be heard of it any more.
+        settled: bool,
+    },
+    /// Send any other packet.
+    Send(P),
+    /// The other side accepts, and still has the session or not.
+    Connected {
+        /// Whether it has.
+        resumed: bool,
+    },
+    /// The subscription was answered.
+    Subscribed,
+    /// A message that was held is for the application now.
+    Release(PacketId),
+    /// The last acknowledgement of a message has come.
+    Acknowledged(Token),
+    /// The other side will not have a message.
+    Refused(Token),
+    /// The connection must end.
+    Fail(&'static str),
+}

@@ -1,0 +1,75 @@
+//! The third seam: who performs a client: a live worker, or a simulated world.
+
+use mqttlab_mqtt::Qos;
+use mqttlab_evidence::{Acknowledged, EventKind, Received, Sent, Unsent};
+use mqttlab_units::{Duration, Instant};
+
+use crate::books::Books;
+use crate::client::Offered;
+use crate::facts::{ClientNumber, Who};
+use crate::incoming::Delivery;
+use crate::session::PacketId;
+use crate::transport::Connection;
+
+/// Where rows for the recording go.
+pub trait Rows {
+    /// A message was handed to its session. A later row of the same message replaces it.
+    fn sent(&mut self, row: &Sent);
+    /// The last acknowledgement of a message came.
+    fn acknowledged(&mut self, row: &Acknowledged);
+    /// A message was due, and its session did not take it.
+    fn unsent(&mut self, row: &Unsent);
+    /// A message was delivered.
+    fn received(&mut self, row: &Received);
+    /// Something happened to a client.
+    fn event(&mut self, kind: EventKind, client: ClientNumber, took: Option<Duration>, detail: &str);
+}
+
+/// Who performs a client, while it has its turn.
+pub trait Surroundings: Rows {
+    /// The time as it was last read.
+    fn now(&self) -> Instant;
+    /// Reads the clock. Simulated time stands still during a turn.
+    fn read_clock(&mut self) -> Instant {
+        self.now()
+    }
+    /// Whether the run is over, so that clients leave.
+    fn is_leaving(&self) -> bool;
+    /// Where clients count.
+    fn books(&mut self) -> &mut Books;
+
+    /// What the plan says of a client's message; `None` where it has none.
+    fn message(&self, client: Who, sequence: u64) -> Option<MessageFacts>;
+    /// How many deliveries a message to this topic causes.
+    fn deliveries(&self, topic: u32) -> u32;
+    /// Whether a client has offered so much that it is others' turn.
+    fn is_turn_over(&self, offered: Offered) -> bool;
+
+    /// A message is about to be handed to its session.
+    fn offered(&mut self, row: &Sent);
+    /// The session has taken it; nothing of it is written yet.
+    fn admitted(&mut self, row: &Sent);
+    /// A message was delivered; `first` says whether it is no repetition, and one of the run's own.
+    fn delivered(&mut self, delivery: &Delivery, first: bool);
+}
+
+/// What the plan says of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MessageFacts {
+    /// The topic, by its number in the recording.
+    pub topic: u32,
+    /// Size of the application message.
+    pub payload_bytes: u32,
+}
+
+/// A message that has just come, as the transport knows it. Nothing of it is copied unless it must be kept.
+pub trait Arriving<C: Connection, A> {
+    /// Quality of service.
+    fn qos(&self) -> Qos;
+    /// What its sender knows it by.
+    fn id(&self) -> PacketId;
+    /// Finds out whose message it is. Asked once, and not of what was received before.
+    fn identify(&self, client: Who, connection: &mut C, around: &mut A) -> Delivery;
+    /// Copies topic and payload, to be relayed.
+    fn copy_to(&self, relayed: &mut C::Relayed);
+}

@@ -1,0 +1,74 @@
+//! The second seam: what carries packets, a stream or datagrams, in bytes or in lengths.
+//!
+//! Positions count the bytes that were put into a connection since it was opened, so that a message is known to be
+//! written when the transport has taken everything up to its end. A datagram transport counts the same way.
+
+use std::borrow::Cow;
+
+use crate::facts::Who;
+use crate::outgoing::Body;
+use crate::session::Session;
+
+/// What a transport keeps of one client's connection, and between two of them.
+pub trait Connection {
+    /// What a relayed message consists of: topic and payload, or what stands for them. Its room is used again.
+    type Relayed: Default;
+}
+
+/// What carries the packets of a session. Implemented by the one who performs clients, over a [`Connection`] of each.
+pub trait Transport<S: Session, C: Connection> {
+    /// Why an attempt to open a connection is ended that takes too long.
+    const NOT_OPENED: &'static str;
+
+    /// Begins to open a connection; the shell says [`Client::opened`](crate::Client::opened) when it is.
+    ///
+    /// # Errors
+    /// It cannot even begin.
+    fn open(&mut self, client: Who, connection: &mut C) -> Result<(), Loss>;
+    /// Puts a packet behind what is to be written.
+    fn put(&mut self, client: Who, connection: &mut C, packet: S::Packet);
+    /// Puts a message behind what is to be written, and says where it ends.
+    fn put_message(
+        &mut self,
+        client: Who,
+        connection: &mut C,
+        envelope: S::Envelope,
+        body: Body<'_, C::Relayed>,
+    ) -> u64;
+    /// Where everything that was put ends.
+    fn end(&self, connection: &C) -> u64;
+    /// How far it is written.
+    fn written(&self, connection: &C) -> u64;
+    /// Writes as much as can be written now.
+    ///
+    /// # Errors
+    /// The connection is broken.
+    fn write(&mut self, connection: &mut C) -> Result<(), Loss>;
+    /// Closes the connection, if there is one, and forgets what was to be written and what was read of a packet.
+    fn close(&mut self, client: Who, connection: &mut C);
+    /// Gives a relayed message the topic of its copy. `false` where there can be no such topic.
+    fn rename(&mut self, relayed: &mut C::Relayed, suffix: &str) -> bool;
+}
+
+/// Why a connection ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// The transport broke, or the other side sent what has no place.
+    Broken(Cow<'static, str>),
+    /// The other side does not accept the client.
+    Refused {
+        /// What it says.
+        how: Cow<'static, str>,
+        /// Whether trying again is of no use.
+        for_good: bool,
+    },
+    /// As planned.
+    Farewell,
+}
+
+impl Loss {
+    /// A connection that broke.
+    pub fn broken(how: impl Into<Cow<'static, str>>) -> Loss {
+        Loss::Broken(how.into())
+    }
+}

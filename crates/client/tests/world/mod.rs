@@ -1,0 +1,334 @@
+//! Surroundings that write down what a client does, and a transport that takes what it is told to take.
+#![allow(dead_code)]
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use mqttlab_client::mqtt::{Envelope, Mqtt, Packet};
+use mqttlab_client::{
+    Arriving, Body, Books, Client, ClientNumber, Connection, Delivery, GroupFacts, GroupNumber, Loss,
+    MessageFacts, Offered, PacketId, PublishFacts, Rows, Surroundings, Transport, Who,
+};
+use mqttlab_mqtt::Qos;
+use mqttlab_mqtt::client::{ClientOptions, Input};
+use mqttlab_plan::{Arrival, Arrivals, Group, Payload, Publish, Reconnect, StartPhase, TopicPattern};
+use mqttlab_evidence::{Acknowledged, EventKind, Identified, Received, Sent, Unsent};
+use mqttlab_units::{Duration, Instant, Ratio, Seed};
+use serde_json::json;
+
+pub type TestClient = Client<Mqtt, Wire>;
+
+pub const WHO: Who = Who { number: ClientNumber(3), group: GroupNumber(0), index: 0 };
+
+/// A connection of so many bytes.
+#[derive(Default)]
+pub struct Wire {
+    pub end: u64,
+    pub written: u64,
+}
+
+impl Connection for Wire {
+    type Relayed = String;
+}
+
+/// What happens around a client.
+pub struct World {
+    pub now: Instant,
+    pub leaving: bool,
+    pub books: Books,
+    pub transcript: String,
+    /// Bytes that the transport still takes.
+    pub takes: u64,
+    /// Whether a connection can be opened at all.
+    pub opens: bool,
+    /// Messages that a client may offer in a turn.
+    pub turn: u32,
+}
+
+impl Default for World {
+    fn default() -> World {
+        World {
+            now: Instant::ZERO,
+            leaving: false,
+            books: Books::default(),
+            transcript: String::new(),
+            takes: u64::MAX,
+            opens: true,
+            turn: u32::MAX,
+        }
+    }
+}
+
+impl World {
+    pub fn say(&mut self, line: &str) {
+        writeln!(self.transcript, "{:>6} {line}", self.now.as_ns() / 1_000_000).unwrap();
+    }
+
+    pub fn at(&mut self, ms: u64) -> &mut World {
+        self.now = Instant::ZERO + Duration::from_ms(ms);
+        self
+    }
+
+    /// What has been written down since the last time.
+    pub fn take(&mut self) -> String {
+        std::mem::take(&mut self.transcript)
+    }
+}
+
+fn ms(at: Instant) -> u64 {
+    at.as_ns() / 1_000_000
+}
+
+impl Rows for World {
+    fn sent(&mut self, row: &Sent) {
+        let written = row.written.map_or("not written".into(), |at| format!("written at {}", ms(at)));
+        self.say(&format!("row sent {}: due {}, {written}", row.sequence, ms(row.intended)));
+    }
+
+    fn acknowledged(&mut self, row: &Acknowledged) {
+        self.say(&format!("row acknowledged {}", row.sequence));
+    }
+
+    fn unsent(&mut self, row: &Unsent) {
+        self.say(&format!("row unsent {}", row.sequence));
+    }
+
+    fn received(&mut self, row: &Received) {
+        let who = row.publisher.map_or("?".into(), |publisher| publisher.to_string());
+        self.say(&format!("row received {}/{}", who, row.sequence));
+    }
+
+    fn event(&mut self, kind: EventKind, _: ClientNumber, took: Option<Duration>, detail: &str) {
+        let took = took.map_or(String::new(), |took| format!(" after {took}"));
+        self.say(format!("event {}{took} {detail}", kind.as_str()).trim_end());
+    }
+}
+
+impl Surroundings for World {
+    fn now(&self) -> Instant {
+        self.now
+    }
+
+    fn is_leaving(&self) -> bool {
+        self.leaving
+    }
+
+    fn books(&mut self) -> &mut Books {
+        &mut self.books
+    }
+
+    fn message(&self, _: Who, _: u64) -> Option<MessageFacts> {
+        Some(MessageFacts { topic: 0, payload_bytes: MESSAGE_BYTES as u32 })
+    }
+
+    fn deliveries(&self, _: u32) -> u32 {
+        2
+    }
+
+    fn is_turn_over(&self, offered: Offered) -> bool {
+        offered.messages >= self.turn
+    }
+
+    fn offered(&mut self, _: &Sent) {}
+
+    fn admitted(&mut self, row: &Sent) {
+        self.say(&format!("admitted {}", row.sequence));
+    }
+
+    fn delivered(&mut self, delivery: &Delivery, first: bool) {
+        self.say(&format!("delivered {}, first {first}", delivery.row.sequence));
+    }
+}
+
+impl Transport<Mqtt, Wire> for World {
+    const NOT_OPENED: &'static str = "no connection in time";
+
+    fn open(&mut self, _: Who, _: &mut Wire) -> Result<(), Loss> {
+        self.say("open");
+        if self.opens { Ok(()) } else { Err(Loss::broken("there is no way")) }
+    }
+
+    fn put(&mut self, _: Who, wire: &mut Wire, packet: Packet) {
+        self.say(&format!("put {packet:?}"));
+        wire.end += PACKET_BYTES;
+    }
+
+    fn put_message(
+        &mut self,
+        _: Who,
+        wire: &mut Wire,
+        Envelope { id, qos, dup }: Envelope,
+        body: Body<'_, String>,
+    ) -> u64 {
+        let what = match body {
+            Body::Own(row) => format!("own {}", row.sequence),
+            Body::Relayed(topic) => format!("relayed {topic}"),
+        };
+        self.say(&format!("put {what}: id {}, QoS {}{}", id.0, qos.level(), if dup { ", DUP" } else { "" }));
+        wire.end += MESSAGE_BYTES;
+        wire.end
+    }
+
+    fn end(&self, wire: &Wire) -> u64 {
+        wire.end
+    }
+
+    fn written(&self, wire: &Wire) -> u64 {
+        wire.written
+    }
+
+    fn write(&mut self, wire: &mut Wire) -> Result<(), Loss> {
+        let taken = (wire.end - wire.written).min(self.takes);
+        wire.written += taken;
+        self.takes -= taken;
+        Ok(())
+    }
+
+    fn close(&mut self, _: Who, wire: &mut Wire) {
+        self.say("close");
+        *wire = Wire::default();
+    }
+
+    fn rename(&mut self, topic: &mut String, suffix: &str) -> bool {
+        topic.push_str(suffix);
+        topic.len() <= 20
+    }
+}
+
+/// A message that has come.
+pub struct Message {
+    pub qos: Qos,
+    pub id: u16,
+    /// Publisher and sequence.
+    pub origin: Option<(u32, u32)>,
+    pub dup: bool,
+    /// Whether it is known to come from one of the run's clients, though not from which.
+    pub is_a_clients: bool,
+}
+
+impl Message {
+    pub fn of(publisher: u32, sequence: u32, qos: Qos) -> Message {
+        Message { qos, id: 7, origin: Some((publisher, sequence)), dup: false, is_a_clients: false }
+    }
+}
+
+impl Arriving<Wire, World> for Message {
+    fn qos(&self) -> Qos {
+        self.qos
+    }
+
+    fn id(&self) -> PacketId {
+        PacketId(self.id)
+    }
+
+    fn identify(&self, who: Who, _: &mut Wire, world: &mut World) -> Delivery {
+        let row = Received {
+            subscriber: who.number.0,
+            publisher: self.origin.map(|(publisher, _)| publisher),
+            sequence: self.origin.map_or(0, |(_, sequence)| sequence),
+            qos: self.qos.level(),
+            dup: self.dup,
+            retained: false,
+            payload_bytes: MESSAGE_BYTES as u32,
+            received: world.now,
+            identified: Identified::Payload,
+        };
+        Delivery { row, intended: None, is_a_clients: self.is_a_clients }
+    }
+
+    fn copy_to(&self, topic: &mut String) {
+        topic.clear();
+        topic.push('t');
+    }
+}
+
+pub const OPTIONS: ClientOptions = ClientOptions {
+    keep_alive: Duration::from_s(60),
+    clean: false,
+    max_inflight: 2,
+    max_queued: 2,
+    deliver_on_release: true,
+    retry: None,
+    connect_timeout: Duration::from_s(5),
+};
+
+/// Clients with nothing to do.
+pub fn facts() -> GroupFacts {
+    GroupFacts {
+        reconnect: Reconnect {
+            enabled: true,
+            initial: Duration::from_s(1),
+            maximum: Duration::from_s(3),
+            jitter: Ratio::ZERO,
+            connect_timeout: Duration::from_s(5),
+        },
+        subscribes: false,
+        publish: None,
+        relay: None,
+        connect_over: (Duration::ZERO, 1),
+    }
+}
+
+/// Clients that publish.
+pub fn publishing(qos: Qos) -> GroupFacts {
+    let publish = PublishFacts { qos, retain: false, back_to_back: false };
+    GroupFacts { publish: Some(publish), ..facts() }
+}
+
+pub fn client(facts: GroupFacts) -> TestClient {
+    Client::new(WHO, Arc::new(facts), Mqtt::new(OPTIONS), Wire::default(), Seed(1), Instant::ZERO)
+}
+
+/// A client that the broker has accepted.
+pub fn connected(facts: GroupFacts, world: &mut World) -> TestClient {
+    let mut client = client(facts);
+    client.wake(world);
+    client.opened(world);
+    client.flush(world);
+    client.packet(world, accepted(false)).unwrap();
+    client.flush(world);
+    client
+}
+
+pub fn accepted(session_present: bool) -> Input {
+    Input::Connack { accepted: true, session_present, receive_maximum: u16::MAX, keep_alive_s: None }
+}
+
+/// Messages due every `interval_ms` from 1 s to 2 s.
+pub fn every(interval_ms: u64) -> Arrivals {
+    arrivals(Arrival::Constant { interval_ns: interval_ms * 1_000_000 })
+}
+
+pub fn arrivals(arrival: Arrival) -> Arrivals {
+    let publish = Publish {
+        topic: TopicPattern("t".into()),
+        topics: 1,
+        qos: 0,
+        retain: false,
+        payload: Payload::Fixed { bytes: MESSAGE_BYTES },
+        arrival,
+        start_phase: StartPhase::Synchronised,
+        messages: None,
+    };
+    let second = |s| Instant::ZERO + Duration::from_s(s);
+    Arrivals::new(&group(), &publish, 0, Seed(5), second(1), second(2))
+}
+
+fn group() -> Group {
+    serde_json::from_value(json!({
+        "name": "g", "count": 1, "host": 0, "host_step": 0, "tcp_nodelay": true,
+        "mqtt": {
+            "version": "5", "client_id": "c", "keep_alive_s": 0, "clean_session": true, "session_expiry_s": 0,
+            "max_inflight": 1, "max_queued": 0, "receive_maximum": 1, "deliver_on_release": true,
+            "retry": null, "username": null, "password": null, "will": null,
+        },
+        "reconnect": {
+            "enabled": false, "initial_ns": 0, "maximum_ns": 0, "jitter": [0, 1], "connect_timeout_ns": 1,
+        },
+        "connect_over_ns": 0, "publish": null, "subscriptions": [], "relay": null, "late_after_ns": null,
+    }))
+    .unwrap()
+}
+
+pub const PACKET_BYTES: u64 = 10;
+pub const MESSAGE_BYTES: u64 = 100;

@@ -1,0 +1,242 @@
+//! Packets on their way in: read from the socket, decoded, handed to their client.
+
+use std::io;
+use std::os::fd::AsFd;
+
+use mqttlab_client::{Arriving, Delivery, Loss, PacketId, Surroundings, Who};
+use mqttlab_mqtt::client::Input;
+use mqttlab_mqtt::packet::{self, Acknowledgement, Packet, Publish};
+use mqttlab_mqtt::property::id;
+use mqttlab_mqtt::{Kind, Qos};
+use mqttlab_recording::identity;
+use mqttlab_recording::{EventKind, Identified, Received};
+use mqttlab_units::Instant;
+
+use super::Client;
+use super::connection::{RelayedMessage, StreamConnection};
+use super::epoll::Ready;
+use super::incoming::Raw;
+use super::pace;
+use super::socket;
+use super::turn::Turn;
+
+/// A PUBLISH that has just come, in the buffer that it was read into.
+struct ArrivingPublish<'a> {
+    publish: Publish<'a>,
+    /// Of a large message only the beginning is here; it says who it is.
+    payload: &'a [u8],
+    payload_bytes: u32,
+}
+
+/// Who sent a message, as far as it can be told.
+struct Origin {
+    publisher: Option<u32>,
+    sequence: u32,
+    intended: Option<Instant>,
+    identified: Identified,
+}
+
+impl Turn<'_> {
+    /// A client's socket has something to read, or room, or an end.
+    pub(super) fn react(&mut self, client: &mut Client, ready: Ready) {
+        if ready.writable && client.is_opening() {
+            self.finish_opening(client);
+        }
+        if ready.readable && client.is_open() {
+            self.answered = [0; 3];
+            if let Err(loss) = self.receive(client, ready.ended) {
+                client.lose(self, &loss);
+            }
+            let window = self.shared.plan.broker.settings.max_inflight;
+            let strains = |qos: Qos| pace::strains(qos, self.answered[usize::from(qos.level())], window);
+            *self.hurried |= strains(Qos::AtLeastOnce) || strains(Qos::ExactlyOnce);
+        }
+        if client.facts().is_back_to_back() {
+            let offered = client.publish_due(self);
+            self.note_pace(client, offered);
+        }
+        client.flush(self);
+        self.set_timer(client);
+    }
+
+    fn finish_opening(&mut self, client: &mut Client) {
+        let Some(socket) = &client.connection().socket else { return };
+        match socket::take_error(socket.as_fd()) {
+            Ok(()) => client.opened(self),
+            Err(error) => {
+                self.tally.turned_away += u64::from(error.kind() == io::ErrorKind::ConnectionRefused);
+                client.lose(self, &Loss::broken(format!("cannot connect: {error}")));
+            }
+        }
+    }
+
+    fn receive(&mut self, client: &mut Client, ended: bool) -> Result<(), Loss> {
+        let mut buffer = std::mem::take(self.buffer);
+        let outcome = self.receive_into(client, &mut buffer, ended);
+        *self.buffer = buffer;
+        outcome
+    }
+
+    fn receive_into(&mut self, client: &mut Client, buffer: &mut [u8], ended: bool) -> Result<(), Loss> {
+        while let Some(socket) = &client.connection().socket {
+            let count = match socket::read(socket.as_fd(), buffer) {
+                Ok(Some(0)) | Err(_) if self.leaving => return Err(Loss::Farewell),
+                Ok(Some(0)) => return Err(Loss::broken("the broker closed the connection")),
+                Ok(Some(count)) => count,
+                Ok(None) => return Ok(()),
+                Err(error) => return Err(Loss::broken(error.to_string())),
+            };
+            // Read after the bytes were: nothing may seem to arrive before another thread has sent it.
+            self.read_clock();
+            if client.is_listening(self) {
+                self.take_bytes(client, &buffer[..count])?;
+            }
+            // Less than asked for is all there was; what comes later is announced anew.
+            if count < buffer.len() && !ended {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes what was read, packet by packet.
+    fn take_bytes(&mut self, client: &mut Client, bytes: &[u8]) -> Result<(), Loss> {
+        let relays = client.facts().relay.is_some();
+        let mut incoming = std::mem::take(&mut client.connection_mut().incoming);
+        incoming.feed(bytes, relays, |raw| self.take_packet(client, raw))?;
+        client.connection_mut().incoming = incoming;
+        Ok(())
+    }
+
+    fn take_packet(&mut self, client: &mut Client, raw: Raw<'_>) -> Result<(), Loss> {
+        let version = self.shared.facts(client.who().group).version;
+        if raw.header.kind == Kind::Publish {
+            let (publish, head_len) = packet::publish_head(raw.header, raw.body, version)?;
+            let payload = raw.body.get(head_len..).unwrap_or_default();
+            let payload_bytes = (raw.header.remaining - head_len) as u32;
+            self.answered[usize::from(publish.qos.level())] += 1;
+            return client.message(self, &ArrivingPublish { publish, payload, payload_bytes });
+        }
+        let input = match packet::decode(raw.header, raw.body, version)? {
+            Packet::Connack(connack) => return self.take_connack(client, &connack),
+            Packet::Puback(answer) => Input::Puback { id: answer.id, refused: refused(&answer) },
+            Packet::Pubrec(answer) => Input::Pubrec { id: answer.id, refused: refused(&answer) },
+            Packet::Pubrel(answer) => Input::Pubrel { id: answer.id },
+            Packet::Pubcomp(answer) => Input::Pubcomp { id: answer.id },
+            Packet::Suback(answer) => {
+                self.note_refusals(client, answer.codes);
+                Input::Suback { id: answer.id }
+            }
+            Packet::Pingresp => Input::Pingresp,
+            Packet::Disconnect(farewell) => {
+                let code = farewell.reason;
+                return Err(Loss::broken(format!("the broker sent DISCONNECT, code 0x{code:02x}")));
+            }
+            _ => return Err(Loss::broken(format!("the broker sent a {}", raw.header.kind))),
+        };
+        client.packet(self, input)
+    }
+
+    fn take_connack(&mut self, client: &mut Client, connack: &packet::Connack<'_>) -> Result<(), Loss> {
+        let number = |id| connack.properties.number(id).and_then(|value| u16::try_from(value).ok());
+        let input = Input::Connack {
+            accepted: connack.code == 0,
+            session_present: connack.session_present,
+            receive_maximum: number(id::RECEIVE_MAXIMUM).unwrap_or(u16::MAX),
+            keep_alive_s: number(id::SERVER_KEEP_ALIVE),
+        };
+        client.packet(self, input)?;
+        match connack.code {
+            0 => Ok(()),
+            code => Err(Loss::Refused {
+                how: format!("CONNECT: code 0x{code:02x}").into(),
+                for_good: !PASSING_REFUSALS.contains(&code),
+            }),
+        }
+    }
+
+    fn note_refusals(&mut self, client: &Client, codes: &[u8]) {
+        for code in codes.iter().filter(|code| **code >= REFUSES) {
+            let detail = format!("SUBSCRIBE: code 0x{code:02x}");
+            self.record(EventKind::Refused, client.who().number, None, &detail);
+        }
+    }
+}
+
+impl<'t> Arriving<StreamConnection, Turn<'t>> for ArrivingPublish<'_> {
+    fn qos(&self) -> Qos {
+        self.publish.qos
+    }
+
+    fn id(&self) -> PacketId {
+        PacketId(self.publish.id)
+    }
+
+    fn identify(&self, client: Who, connection: &mut StreamConnection, turn: &mut Turn<'t>) -> Delivery {
+        let origin = self.origin(connection, turn);
+        let row = Received {
+            subscriber: client.number.0,
+            publisher: origin.publisher,
+            sequence: origin.sequence,
+            qos: self.publish.qos.level(),
+            dup: self.publish.dup,
+            retained: self.publish.retain,
+            payload_bytes: self.payload_bytes,
+            received: turn.now,
+            identified: origin.identified,
+        };
+        // The topic is looked up only where nothing else traces the message: every delivery comes this way.
+        let untraced = origin.publisher.is_none() && self.is_small();
+        let is_a_clients = untraced && turn.shared.order.is_shared(self.publish.topic);
+        Delivery { row, intended: origin.intended, is_a_clients }
+    }
+
+    fn copy_to(&self, relayed: &mut RelayedMessage) {
+        relayed.topic.clear();
+        relayed.topic.push_str(self.publish.topic);
+        relayed.payload.clear();
+        relayed.payload.extend_from_slice(self.payload);
+    }
+}
+
+impl ArrivingPublish<'_> {
+    /// Whether it has no room to say who it is.
+    fn is_small(&self) -> bool {
+        self.payload.len() < identity::BYTES_MIN
+    }
+
+    fn origin(&self, connection: &mut StreamConnection, turn: &Turn<'_>) -> Origin {
+        let clients = *turn.shared.starts.last().expect("there is an end");
+        if let Some(identity) = identity::find(self.payload).filter(|identity| identity.publisher < clients) {
+            return Origin {
+                publisher: Some(identity.publisher),
+                sequence: identity.sequence,
+                intended: identity.intended,
+                identified: Identified::Payload,
+            };
+        }
+        let Publish { topic, dup, id, .. } = self.publish;
+        let id = (id != 0).then_some(id);
+        let known =
+            self.is_small().then(|| turn.shared.order.received(&mut connection.order, topic, id, dup));
+        match known.flatten() {
+            Some(known) => Origin {
+                publisher: Some(known.publisher),
+                sequence: known.sequence,
+                intended: Some(known.intended),
+                identified: Identified::Order,
+            },
+            None => Origin { publisher: None, sequence: 0, intended: None, identified: Identified::Unknown },
+        }
+    }
+}
+
+fn refused(answer: &Acknowledgement<'_>) -> bool {
+    answer.reason >= REFUSES
+}
+
+/// Codes from here on refuse (MQTT 3.1.1 §3.9.3, MQTT 5 §2.4).
+const REFUSES: u8 = 0x80;
+/// Refusals of CONNECT that may pass: server unavailable (3.x: 3), and in MQTT 5 unspecified, unavailable, busy,
+/// quota exceeded, connection rate exceeded.
+const PASSING_REFUSALS: [u8; 6] = [3, 0x80, 0x88, 0x89, 0x97, 0x9f];
