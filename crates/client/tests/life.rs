@@ -29,7 +29,8 @@ fn a_client_connects_subscribes_and_is_ready() {
             20 put Subscribe { id: PacketId(1) }
             20 event subscribe
             35 event suback after 15 ms
-    "#]].assert_eq(&world.take());
+    "#]]
+    .assert_eq(&world.take());
 }
 
 #[test]
@@ -50,7 +51,8 @@ fn a_resumed_session_with_subscriptions_is_ready_at_once() {
           1000 put Connect
           1000 event connect
           1000 event connack after 0 ns session present
-    "#]].assert_eq(&world.take());
+    "#]]
+    .assert_eq(&world.take());
 }
 
 #[test]
@@ -89,7 +91,8 @@ fn attempts_in_vain_are_repeated_with_longer_and_longer_pauses() {
           9000 open
           9000 close
           9000 event note there is no way
-    "#]].assert_eq(&world.take());
+    "#]]
+    .assert_eq(&world.take());
 }
 
 #[test]
@@ -114,7 +117,8 @@ fn a_connection_must_open_and_be_accepted_in_time() {
           7000 event connect
          11000 close
          11000 event note no CONNACK in time
-    "#]].assert_eq(&world.take());
+    "#]]
+    .assert_eq(&world.take());
 }
 
 #[test]
@@ -152,7 +156,8 @@ fn a_message_is_sent_written_and_acknowledged() {
           1600 admitted 1
           1600 row sent 1: due 1600, written at 1600
           1601 event refused PUBLISH
-    "#]].assert_eq(&world.take());
+    "#]]
+    .assert_eq(&world.take());
 }
 
 #[test]
@@ -165,7 +170,8 @@ fn what_the_session_does_not_take_is_unsent() {
     expect![[r#"
              0 open
           1000 row unsent 0
-    "#]].assert_eq(&world.take());
+    "#]]
+    .assert_eq(&world.take());
 }
 
 #[test]
@@ -193,7 +199,8 @@ fn messages_wait_for_a_connection_and_the_surplus_is_unsent() {
           1750 put own 1: id 2, QoS 1
           1750 row sent 0: due 1000, written at 1750
           1750 row sent 1: due 1300, written at 1750
-    "#]].assert_eq(&world.take());
+    "#]]
+    .assert_eq(&world.take());
     assert_eq!((world.books.offered, world.books.sent, world.books.unacknowledged), (3, 2, 2));
 }
 
@@ -213,7 +220,8 @@ fn a_message_that_waits_for_the_transport_is_recorded_twice() {
           1000 admitted 0
           1000 row sent 0: due 1000, not written
           1200 row sent 0: due 1000, written at 1200
-    "#]].assert_eq(&world.take());
+    "#]]
+    .assert_eq(&world.take());
 }
 
 #[test]
@@ -247,7 +255,8 @@ fn what_a_lost_connection_has_not_taken_is_sent_on_the_next_one() {
           2150 put own 1: id 2, QoS 1
           2150 row sent 0: due 1000, written at 2150
           2150 row sent 1: due 1900, written at 2150
-    "#]].assert_eq(&world.take());
+    "#]]
+    .assert_eq(&world.take());
 }
 
 #[test]
@@ -346,7 +355,8 @@ fn deliveries_count_once_whatever_is_repeated() {
              0 delivered 0, first false
              0 row received ?/0
              0 delivered 0, first true
-    "#]].assert_eq(&world.take());
+    "#]]
+    .assert_eq(&world.take());
 }
 
 #[test]
@@ -370,7 +380,8 @@ fn a_qos2_message_is_delivered_and_relayed_when_it_is_released() {
             30 delivered 4, first true
             30 put Answer { kind: Pubcomp, id: PacketId(7) }
             30 put relayed t/copy: id 1, QoS 1
-    "#]].assert_eq(&world.take());
+    "#]]
+    .assert_eq(&world.take());
 }
 
 #[test]
@@ -419,7 +430,8 @@ fn a_client_that_leaves_says_so_and_offers_nothing_more() {
           1100 put Bare(Disconnect)
           1200 close
           1200 event close
-    "#]].assert_eq(&world.take());
+    "#]]
+    .assert_eq(&world.take());
     assert_eq!((world.books.gone, world.books.failed, world.books.disconnects), (1, 0, 0));
 }
 
