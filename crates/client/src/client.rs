@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use mqttlab_evidence::{EventKind, Received, Sent, Unsent};
 use mqttlab_mqtt::Qos;
 use mqttlab_plan::Arrivals;
-use mqttlab_evidence::{EventKind, Received, Sent, Unsent};
 use mqttlab_units::{Instant, Seed};
 
 use crate::facts::{GroupFacts, Who};
@@ -12,7 +12,7 @@ use crate::incoming::{Delivery, Incoming};
 use crate::outgoing::{Outgoing, acknowledgement};
 use crate::retries::Retries;
 use crate::session::{Admission, PacketId, Receipt, Session, Step, Token};
-use crate::surroundings::{Arriving, Surroundings};
+use crate::surroundings::{Arriving, Offered, Surroundings};
 use crate::transport::{Connection, Loss, Transport};
 
 /// A client with a session of `S` over connections of `C`.
@@ -53,15 +53,6 @@ enum Standing {
     Absent,
     Connected,
     Ready,
-}
-
-/// What a client has offered in its turn.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Offered {
-    /// Messages.
-    pub messages: u32,
-    /// Bytes put into the connection for them.
-    pub bytes: u64,
 }
 
 impl<S: Session, C: Connection> Client<S, C> {

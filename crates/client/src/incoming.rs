@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use mqttlab_plan::Arrived;
 use mqttlab_evidence::Received;
+use mqttlab_plan::Arrived;
 use mqttlab_units::Instant;
 
 use crate::session::PacketId;

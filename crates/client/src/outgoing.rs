@@ -8,17 +8,9 @@ use std::collections::VecDeque;
 use mqttlab_evidence::{Acknowledged, Sent};
 use mqttlab_units::Instant;
 
+use crate::rows::Rows;
 use crate::session::Token;
-use crate::surroundings::Rows;
-
-/// What a message consists of.
-#[derive(Clone, Copy, Debug)]
-pub enum Body<'a, R> {
-    /// One of the client's own, as the plan makes it.
-    Own(&'a Sent),
-    /// One that came and is repeated.
-    Relayed(&'a R),
-}
+use crate::transport::Body;
 
 /// The messages that a client's session holds, and those that its connection has not taken.
 pub(crate) struct Outgoing<R> {

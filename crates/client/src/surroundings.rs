@@ -1,29 +1,15 @@
 //! The third seam: who performs a client: a live worker, or a simulated world.
 
+use mqttlab_evidence::Sent;
 use mqttlab_mqtt::Qos;
-use mqttlab_evidence::{Acknowledged, EventKind, Received, Sent, Unsent};
-use mqttlab_units::{Duration, Instant};
+use mqttlab_units::Instant;
 
 use crate::books::Books;
-use crate::client::Offered;
-use crate::facts::{ClientNumber, Who};
+use crate::facts::Who;
 use crate::incoming::Delivery;
+use crate::rows::Rows;
 use crate::session::PacketId;
 use crate::transport::Connection;
-
-/// Where rows for the recording go.
-pub trait Rows {
-    /// A message was handed to its session. A later row of the same message replaces it.
-    fn sent(&mut self, row: &Sent);
-    /// The last acknowledgement of a message came.
-    fn acknowledged(&mut self, row: &Acknowledged);
-    /// A message was due, and its session did not take it.
-    fn unsent(&mut self, row: &Unsent);
-    /// A message was delivered.
-    fn received(&mut self, row: &Received);
-    /// Something happened to a client.
-    fn event(&mut self, kind: EventKind, client: ClientNumber, took: Option<Duration>, detail: &str);
-}
 
 /// Who performs a client, while it has its turn.
 pub trait Surroundings: Rows {
@@ -60,6 +46,15 @@ pub struct MessageFacts {
     pub topic: u32,
     /// Size of the application message.
     pub payload_bytes: u32,
+}
+
+/// What a client has offered in its turn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Offered {
+    /// Messages.
+    pub messages: u32,
+    /// Bytes put into the connection for them.
+    pub bytes: u64,
 }
 
 /// A message that has just come, as the transport knows it. Nothing of it is copied unless it must be kept.

@@ -5,8 +5,9 @@
 
 use std::borrow::Cow;
 
+use mqttlab_evidence::Sent;
+
 use crate::facts::Who;
-use crate::outgoing::Body;
 use crate::session::Session;
 
 /// What a transport keeps of one client's connection, and between two of them.
@@ -48,6 +49,15 @@ pub trait Transport<S: Session, C: Connection> {
     fn close(&mut self, client: Who, connection: &mut C);
     /// Gives a relayed message the topic of its copy. `false` where there can be no such topic.
     fn rename(&mut self, relayed: &mut C::Relayed, suffix: &str) -> bool;
+}
+
+/// What a message consists of.
+#[derive(Clone, Copy, Debug)]
+pub enum Body<'a, R> {
+    /// One of the client's own, as the plan makes it.
+    Own(&'a Sent),
+    /// One that came and is repeated.
+    Relayed(&'a R),
 }
 
 /// Why a connection ends.

@@ -1,6 +1,9 @@
 //! The seams with nothing of MQTT and TCP behind them: a toy protocol over datagrams, its clients performed in simulated
 //! time over a lossy link of `crates/net`, and in real time over UDP sockets.
 
+// The shells that perform clients have what the pure crate may not have: a clock and sockets.
+#![allow(clippy::disallowed_types, clippy::disallowed_methods)]
+
 mod tell;
 mod world;
 
@@ -12,9 +15,9 @@ use mqttlab_client::{
     Arriving, Body, Books, Client, ClientNumber, Connection, Delivery, GroupFacts, GroupNumber, Loss,
     MessageFacts, Offered, PacketId, Rows, Surroundings, Transport, Who,
 };
+use mqttlab_evidence::{Acknowledged, EventKind, Identified, Received, Sent, Unsent};
 use mqttlab_mqtt::Qos;
 use mqttlab_net::{Fate, FrameName, Link, LinkSpec};
-use mqttlab_recording::{Acknowledged, EventKind, Identified, Received, Sent, Unsent};
 use mqttlab_units::{Bytes, Duration, Instant, Seed};
 use serde_json::json;
 use tell::{Datagram, Envelope, Hub, Saying, Tell};

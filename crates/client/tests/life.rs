@@ -22,13 +22,13 @@ fn a_client_connects_subscribes_and_is_ready() {
     client.packet(world.at(35), Input::Suback { id: 1 }).unwrap();
     assert_eq!((world.books.connected, world.books.ready), (1, 1));
     expect![[r#"
-             0 open
-            10 put Connect
-            10 event connect
-            20 event connack after 20 ms
-            20 put Subscribe { id: PacketId(1) }
-            20 event subscribe
-            35 event suback after 15 ms
+        +0 open
+        +10 put Connect
+        +10 event connect
+        +20 event connack after 20 ms
+        +20 put Subscribe { id: PacketId(1) }
+        +20 event subscribe
+        +35 event suback after 15 ms
     "#]]
     .assert_eq(&world.take());
 }
@@ -46,11 +46,11 @@ fn a_resumed_session_with_subscriptions_is_ready_at_once() {
     client.packet(&mut world, accepted(true)).unwrap();
     assert_eq!((world.books.connected, world.books.ready), (1, 1));
     expect![[r#"
-          1000 event reconnect
-          1000 open
-          1000 put Connect
-          1000 event connect
-          1000 event connack after 0 ns session present
+        +1000 event reconnect
+        +1000 open
+        +1000 put Connect
+        +1000 event connect
+        +1000 event connack after 0 ns session present
     "#]]
     .assert_eq(&world.take());
 }
@@ -72,25 +72,25 @@ fn attempts_in_vain_are_repeated_with_longer_and_longer_pauses() {
         world.now = next;
     }
     expect![[r#"
-             0 open
-             0 close
-             0 event note there is no way
-          1000 event reconnect
-          1000 open
-          1000 close
-          1000 event note there is no way
-          3000 event reconnect
-          3000 open
-          3000 close
-          3000 event note there is no way
-          6000 event reconnect
-          6000 open
-          6000 close
-          6000 event note there is no way
-          9000 event reconnect
-          9000 open
-          9000 close
-          9000 event note there is no way
+        +0 open
+        +0 close
+        +0 event note there is no way
+        +1000 event reconnect
+        +1000 open
+        +1000 close
+        +1000 event note there is no way
+        +3000 event reconnect
+        +3000 open
+        +3000 close
+        +3000 event note there is no way
+        +6000 event reconnect
+        +6000 open
+        +6000 close
+        +6000 event note there is no way
+        +9000 event reconnect
+        +9000 open
+        +9000 close
+        +9000 event note there is no way
     "#]]
     .assert_eq(&world.take());
 }
@@ -108,15 +108,15 @@ fn a_connection_must_open_and_be_accepted_in_time() {
     assert_eq!(client.next_deadline(&world), Some(Instant::ZERO + Duration::from_s(11)));
     client.wake(world.at(11_000));
     expect![[r#"
-             0 open
-          5000 close
-          5000 event note no connection in time
-          6000 event reconnect
-          6000 open
-          7000 put Connect
-          7000 event connect
-         11000 close
-         11000 event note no CONNACK in time
+        +0 open
+        +5000 close
+        +5000 event note no connection in time
+        +6000 event reconnect
+        +6000 open
+        +7000 put Connect
+        +7000 event connect
+        +11000 close
+        +11000 event note no CONNACK in time
     "#]]
     .assert_eq(&world.take());
 }
@@ -148,14 +148,14 @@ fn a_message_is_sent_written_and_acknowledged() {
     client.packet(world.at(1_601), Input::Puback { id: 2, refused: true }).unwrap();
     assert_eq!((world.books.unacknowledged, world.books.publishing), (0, 0));
     expect![[r#"
-          1000 put own 0: id 1, QoS 1
-          1000 admitted 0
-          1000 row sent 0: due 1000, written at 1000
-          1050 row acknowledged 0
-          1600 put own 1: id 2, QoS 1
-          1600 admitted 1
-          1600 row sent 1: due 1600, written at 1600
-          1601 event refused PUBLISH
+        +1000 put own 0: id 1, QoS 1
+        +1000 admitted 0
+        +1000 row sent 0: due 1000, written at 1000
+        +1050 row acknowledged 0
+        +1600 put own 1: id 2, QoS 1
+        +1600 admitted 1
+        +1600 row sent 1: due 1600, written at 1600
+        +1601 event refused PUBLISH
     "#]]
     .assert_eq(&world.take());
 }
@@ -168,8 +168,8 @@ fn what_the_session_does_not_take_is_unsent() {
     client.wake(world.at(1_000));
     assert_eq!((world.books.offered, world.books.sent, world.books.expected), (1, 0, 0));
     expect![[r#"
-             0 open
-          1000 row unsent 0
+        +0 open
+        +1000 row unsent 0
     "#]]
     .assert_eq(&world.take());
 }
@@ -186,19 +186,19 @@ fn messages_wait_for_a_connection_and_the_surplus_is_unsent() {
     client.packet(world.at(1_750), accepted(false)).unwrap();
     client.flush(&mut world);
     expect![[r#"
-             0 open
-          1000 row sent 0: due 1000, not written
-          1000 admitted 0
-          1300 row sent 1: due 1300, not written
-          1300 admitted 1
-          1600 row unsent 2
-          1700 put Connect
-          1700 event connect
-          1750 event connack after 1.75 s
-          1750 put own 0: id 1, QoS 1
-          1750 put own 1: id 2, QoS 1
-          1750 row sent 0: due 1000, written at 1750
-          1750 row sent 1: due 1300, written at 1750
+        +0 open
+        +1000 row sent 0: due 1000, not written
+        +1000 admitted 0
+        +1300 row sent 1: due 1300, not written
+        +1300 admitted 1
+        +1600 row unsent 2
+        +1700 put Connect
+        +1700 event connect
+        +1750 event connack after 1.75 s
+        +1750 put own 0: id 1, QoS 1
+        +1750 put own 1: id 2, QoS 1
+        +1750 row sent 0: due 1000, written at 1750
+        +1750 row sent 1: due 1300, written at 1750
     "#]]
     .assert_eq(&world.take());
     assert_eq!((world.books.offered, world.books.sent, world.books.unacknowledged), (3, 2, 2));
@@ -216,10 +216,10 @@ fn a_message_that_waits_for_the_transport_is_recorded_twice() {
     world.takes = 1_000;
     client.flush(world.at(1_200));
     expect![[r#"
-          1000 put own 0: id 0, QoS 0
-          1000 admitted 0
-          1000 row sent 0: due 1000, not written
-          1200 row sent 0: due 1000, written at 1200
+        +1000 put own 0: id 0, QoS 0
+        +1000 admitted 0
+        +1000 row sent 0: due 1000, not written
+        +1200 row sent 0: due 1000, written at 1200
     "#]]
     .assert_eq(&world.take());
 }
@@ -239,22 +239,22 @@ fn what_a_lost_connection_has_not_taken_is_sent_on_the_next_one() {
     client.packet(world.at(2_150), accepted(true)).unwrap();
     client.flush(&mut world);
     expect![[r#"
-          1000 put own 0: id 1, QoS 1
-          1000 admitted 0
-          1000 row sent 0: due 1000, not written
-          1100 close
-          1100 event disconnect cut
-          2100 event reconnect
-          2100 open
-          2100 row sent 1: due 1900, not written
-          2100 admitted 1
-          2100 put Connect
-          2100 event connect
-          2150 event connack after 50 ms session present
-          2150 put own 0: id 1, QoS 1, DUP
-          2150 put own 1: id 2, QoS 1
-          2150 row sent 0: due 1000, written at 2150
-          2150 row sent 1: due 1900, written at 2150
+        +1000 put own 0: id 1, QoS 1
+        +1000 admitted 0
+        +1000 row sent 0: due 1000, not written
+        +1100 close
+        +1100 event disconnect cut
+        +2100 event reconnect
+        +2100 open
+        +2100 row sent 1: due 1900, not written
+        +2100 admitted 1
+        +2100 put Connect
+        +2100 event connect
+        +2150 event connack after 50 ms session present
+        +2150 put own 0: id 1, QoS 1, DUP
+        +2150 put own 1: id 2, QoS 1
+        +2150 row sent 0: due 1000, written at 2150
+        +2150 row sent 1: due 1900, written at 2150
     "#]]
     .assert_eq(&world.take());
 }
@@ -345,16 +345,16 @@ fn deliveries_count_once_whatever_is_repeated() {
     }
     assert_eq!((world.books.delivered, world.books.foreign), (2, 1));
     expect![[r#"
-             0 put Answer { kind: Puback, id: PacketId(7) }
-             0 row received 1/0
-             0 delivered 0, first true
-             0 put Answer { kind: Puback, id: PacketId(7) }
-             0 row received 1/0
-             0 delivered 0, first false
-             0 row received ?/0
-             0 delivered 0, first false
-             0 row received ?/0
-             0 delivered 0, first true
+        +0 put Answer { kind: Puback, id: PacketId(7) }
+        +0 row received 1/0
+        +0 delivered 0, first true
+        +0 put Answer { kind: Puback, id: PacketId(7) }
+        +0 row received 1/0
+        +0 delivered 0, first false
+        +0 row received ?/0
+        +0 delivered 0, first false
+        +0 row received ?/0
+        +0 delivered 0, first true
     "#]]
     .assert_eq(&world.take());
 }
@@ -374,12 +374,12 @@ fn a_qos2_message_is_delivered_and_relayed_when_it_is_released() {
     client.packet(world.at(40), Input::Puback { id: 1, refused: false }).unwrap();
     assert_eq!(world.books.unacknowledged, 0);
     expect![[r#"
-            10 put Answer { kind: Pubrec, id: PacketId(7) }
-            20 put Answer { kind: Pubrec, id: PacketId(7) }
-            30 row received 1/4
-            30 delivered 4, first true
-            30 put Answer { kind: Pubcomp, id: PacketId(7) }
-            30 put relayed t/copy: id 1, QoS 1
+        +10 put Answer { kind: Pubrec, id: PacketId(7) }
+        +20 put Answer { kind: Pubrec, id: PacketId(7) }
+        +30 row received 1/4
+        +30 delivered 4, first true
+        +30 put Answer { kind: Pubcomp, id: PacketId(7) }
+        +30 put relayed t/copy: id 1, QoS 1
     "#]]
     .assert_eq(&world.take());
 }
@@ -426,10 +426,10 @@ fn a_client_that_leaves_says_so_and_offers_nothing_more() {
     assert!(!client.is_listening(&world) && client.is_open());
     client.lose(world.at(1_200), &Loss::Farewell);
     expect![[r#"
-          1100 row unsent 0
-          1100 put Bare(Disconnect)
-          1200 close
-          1200 event close
+        +1100 row unsent 0
+        +1100 put Bare(Disconnect)
+        +1200 close
+        +1200 event close
     "#]]
     .assert_eq(&world.take());
     assert_eq!((world.books.gone, world.books.failed, world.books.disconnects), (1, 0, 0));

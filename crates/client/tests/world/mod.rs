@@ -9,10 +9,10 @@ use mqttlab_client::{
     Arriving, Body, Books, Client, ClientNumber, Connection, Delivery, GroupFacts, GroupNumber, Loss,
     MessageFacts, Offered, PacketId, PublishFacts, Rows, Surroundings, Transport, Who,
 };
+use mqttlab_evidence::{Acknowledged, EventKind, Identified, Received, Sent, Unsent};
 use mqttlab_mqtt::Qos;
 use mqttlab_mqtt::client::{ClientOptions, Input};
 use mqttlab_plan::{Arrival, Arrivals, Group, Payload, Publish, Reconnect, StartPhase, TopicPattern};
-use mqttlab_evidence::{Acknowledged, EventKind, Identified, Received, Sent, Unsent};
 use mqttlab_units::{Duration, Instant, Ratio, Seed};
 use serde_json::json;
 
@@ -61,7 +61,7 @@ impl Default for World {
 
 impl World {
     pub fn say(&mut self, line: &str) {
-        writeln!(self.transcript, "{:>6} {line}", self.now.as_ns() / 1_000_000).unwrap();
+        writeln!(self.transcript, "+{} {line}", self.now.as_ns() / 1_000_000).unwrap();
     }
 
     pub fn at(&mut self, ms: u64) -> &mut World {

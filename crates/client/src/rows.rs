@@ -1,0 +1,20 @@
+//! Where rows for the recording go.
+
+use mqttlab_evidence::{Acknowledged, EventKind, Received, Sent, Unsent};
+use mqttlab_units::Duration;
+
+use crate::facts::ClientNumber;
+
+/// Where rows for the recording go.
+pub trait Rows {
+    /// A message was handed to its session. A later row of the same message replaces it.
+    fn sent(&mut self, row: &Sent);
+    /// The last acknowledgement of a message came.
+    fn acknowledged(&mut self, row: &Acknowledged);
+    /// A message was due, and its session did not take it.
+    fn unsent(&mut self, row: &Unsent);
+    /// A message was delivered.
+    fn received(&mut self, row: &Received);
+    /// Something happened to a client.
+    fn event(&mut self, kind: EventKind, client: ClientNumber, took: Option<Duration>, detail: &str);
+}
