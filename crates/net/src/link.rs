@@ -124,6 +124,12 @@ impl Link {
         &self.counters
     }
 
+    /// Frames that wait or are in service, as the queue's limits count them, and their bytes.
+    pub fn queued(&self, now: Instant) -> (usize, Bytes) {
+        let present = self.queue.frames.iter().filter(|(until, _)| *until > now);
+        present.fold((0, Bytes(0)), |(frames, bytes), (_, size)| (frames + 1, bytes + *size))
+    }
+
     /// The size that the link counts for an IP packet: its own overhead added, padded to its minimum.
     pub fn frame_size(&self, packet: Bytes) -> Bytes {
         let size = packet.0 + u64::from(self.overhead_bytes);

@@ -60,6 +60,11 @@ impl DirectRecorder {
         self.claim.set_kept(true);
     }
 
+    /// The layout that the recording was begun with, which is not kept in memory: it names every client.
+    pub fn layout(&self) -> Result<Layout> {
+        layout::read(&self.dir)
+    }
+
     /// A message was handed to its session, or written, or both.
     pub fn sent(&mut self, row: &Sent) -> Result<()> {
         self.push(Spool::Sent, row, &[])

@@ -1,33 +1,40 @@
-//! What is due when. Equal times come in the order in which they were made, so that a run is the same every time.
+//! The clock, and what is due when. Equal times come in the order in which they were added, so that a run is the same
+//! every time.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use mqttlab_units::Instant;
 
-/// A queue of things that are due.
+/// The time that it is, and a queue of things that are due.
 pub(crate) struct Agenda<T> {
+    now: Instant,
     heap: BinaryHeap<Reverse<Entry<T>>>,
-    made: u64,
+    added: u64,
 }
 
 struct Entry<T> {
     at: Instant,
-    made: u64,
+    added: u64,
     what: T,
 }
 
 impl<T> Default for Agenda<T> {
     fn default() -> Self {
-        Agenda { heap: BinaryHeap::new(), made: 0 }
+        Agenda { now: Instant::ZERO, heap: BinaryHeap::new(), added: 0 }
     }
 }
 
 impl<T> Agenda<T> {
+    /// The time.
+    pub(crate) fn now(&self) -> Instant {
+        self.now
+    }
+
     /// Something is due then.
     pub(crate) fn add(&mut self, at: Instant, what: T) {
-        self.heap.push(Reverse(Entry { at, made: self.made, what }));
-        self.made += 1;
+        self.heap.push(Reverse(Entry { at, added: self.added, what }));
+        self.added += 1;
     }
 
     /// When the next thing is due.
@@ -35,15 +42,23 @@ impl<T> Agenda<T> {
         self.heap.peek().map(|Reverse(entry)| entry.at)
     }
 
-    /// The next thing, whenever it is due.
-    pub(crate) fn take(&mut self) -> Option<(Instant, T)> {
-        self.heap.pop().map(|Reverse(entry)| (entry.at, entry.what))
+    /// The next thing, whenever it is due: then it is now.
+    pub(crate) fn take(&mut self) -> Option<T> {
+        let Reverse(entry) = self.heap.pop()?;
+        self.advance(entry.at);
+        Some(entry.what)
+    }
+
+    /// Something that is not on the agenda happens.
+    pub(crate) fn advance(&mut self, at: Instant) {
+        assert!(at >= self.now, "time ran back from {} to {at}", self.now);
+        self.now = at;
     }
 }
 
 impl<T> Ord for Entry<T> {
     fn cmp(&self, other: &Self) -> Ordering {
-        (self.at, self.made).cmp(&(other.at, other.made))
+        (self.at, self.added).cmp(&(other.at, other.added))
     }
 }
 
@@ -66,13 +81,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_times_keep_the_order_in_which_they_were_made() {
+    fn equal_times_keep_the_order_in_which_they_were_added() {
         let mut agenda = Agenda::default();
         for (at, what) in [(5, 'a'), (3, 'b'), (5, 'c'), (3, 'd')] {
             agenda.add(Instant::from_ns(at), what);
         }
         assert_eq!(agenda.next_deadline(), Some(Instant::from_ns(3)));
-        let order: String = std::iter::from_fn(|| agenda.take()).map(|(_, what)| what).collect();
-        assert_eq!(order, "bdac");
+        let order: String = std::iter::from_fn(|| agenda.take()).collect();
+        assert_eq!((order.as_str(), agenda.now()), ("bdac", Instant::from_ns(5)));
+    }
+
+    #[test]
+    #[should_panic(expected = "time ran back")]
+    fn time_never_runs_back() {
+        let mut agenda = Agenda::<()>::default();
+        agenda.advance(Instant::from_ns(2));
+        agenda.add(Instant::from_ns(1), ());
+        agenda.take();
     }
 }

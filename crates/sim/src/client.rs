@@ -1,25 +1,22 @@
 //! A client: its connection, its session, its schedule. The same machine and the same books as in a live run.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
 
-use mqttlab_mqtt::client::{Admission, Client as Session, ClientOptions, Input, Output, Reason};
+use mqttlab_mqtt::client::{Admission, Client as Session, Input, Output, Reason};
 use mqttlab_mqtt::encode::{self, ConnectFields};
-use mqttlab_mqtt::{Kind, Qos, Version};
-use mqttlab_plan::{Arrival, Arrivals, Arrived, Group, qos};
+use mqttlab_mqtt::{Kind, Qos};
+use mqttlab_plan::{Arrivals, Arrived, qos};
 use mqttlab_recording::{EventKind, Sent};
-use mqttlab_tcp::Profile;
 use mqttlab_units::{Dice, Duration, Instant, Seed};
 
-use crate::connection::{Opening, Side};
+use crate::groups::Groups;
+use crate::ids::{ClientId, ConnectionId};
 use crate::stream::Packet;
-use crate::world::{Event, World};
+use crate::surroundings::Surroundings;
 
 /// A client.
 pub(crate) struct Client {
-    pub(crate) group: u32,
-    /// Its number in its group.
-    pub(crate) index: u32,
+    pub(crate) id: ClientId,
     pub(crate) session: Session,
     pub(crate) link: Link,
     /// For when its timer is on the agenda.
@@ -32,13 +29,10 @@ pub(crate) struct Client {
     /// Messages to be republished, by token.
     pub(crate) relayed: Relayed,
     /// Of each publisher, what has arrived.
-    pub(crate) arrived: BTreeMap<u32, Arrived>,
+    pub(crate) arrived: BTreeMap<ClientId, Arrived>,
     /// QoS 2 messages that wait for their PUBREL.
     pub(crate) held: Vec<Arriving>,
-    /// When its last messages were due, the latest one's number last.
-    pub(crate) intended: VecDeque<Instant>,
-    pub(crate) offered: u32,
-    standing: Standing,
+    status: Status,
     /// Attempts to connect since the last success.
     attempts: u32,
     /// Whether the broker has ever accepted it.
@@ -81,14 +75,14 @@ impl Relayed {
 pub(crate) struct Outgoing {
     pub(crate) row: Sent,
     /// Whether the recording has it already.
-    pub(crate) said: bool,
+    pub(crate) recorded: bool,
 }
 
 /// A message that the socket has not taken whole.
 pub(crate) struct Unwritten {
     pub(crate) end: u64,
     pub(crate) row: Sent,
-    pub(crate) said: bool,
+    pub(crate) recorded: bool,
 }
 
 /// A message that has come.
@@ -107,11 +101,11 @@ pub(crate) enum Link {
     /// Not before this instant.
     Waiting(Instant),
     Opening {
-        connection: u32,
+        connection: ConnectionId,
         since: Instant,
     },
     Open {
-        connection: u32,
+        connection: ConnectionId,
         since: Instant,
     },
     Gone,
@@ -119,7 +113,7 @@ pub(crate) enum Link {
 
 /// What the figures count a client as.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd)]
-enum Standing {
+enum Status {
     Absent,
     Connected,
     Ready,
@@ -132,47 +126,17 @@ pub(crate) enum Loss {
     /// CONNACK says no.
     Refused,
     /// As planned.
-    Farewell,
-}
-
-/// What a group's plan means for its clients, worked out once.
-pub(crate) struct GroupFacts {
-    pub(crate) version: Version,
-    pub(crate) options: ClientOptions,
-    pub(crate) payload_bytes: u32,
-    pub(crate) publish_qos: Qos,
-    pub(crate) back_to_back: bool,
-    pub(crate) relay_qos: Qos,
-}
-
-impl GroupFacts {
-    pub(crate) fn of(group: &Group) -> GroupFacts {
-        let publish = group.publish.as_ref();
-        GroupFacts {
-            version: group.mqtt.version.version(),
-            options: group.session_options(),
-            payload_bytes: publish.map_or(0, |publish| publish.payload.size().0 as u32),
-            publish_qos: publish.map_or(Qos::AtMostOnce, |publish| qos(publish.qos)),
-            back_to_back: publish.is_some_and(|publish| publish.arrival == Arrival::BackToBack),
-            relay_qos: group.relay.as_ref().map_or(Qos::AtMostOnce, |relay| qos(relay.qos)),
-        }
-    }
+    Graceful,
 }
 
 impl Client {
-    pub(crate) fn new(
-        number: u32,
-        group: u32,
-        index: u32,
-        plan: &Group,
-        facts: &GroupFacts,
-        seed: Seed,
-    ) -> Client {
+    pub(crate) fn new(id: ClientId, groups: &Groups, seed: Seed) -> Client {
+        let plan = groups.group_of(id);
+        let index = groups.index_of(id);
         let share = u128::from(plan.connect_over.as_ns()) * u128::from(index) / u128::from(plan.count);
         Client {
-            group,
-            index,
-            session: Session::new(facts.options),
+            id,
+            session: Session::new(groups.facts_of(id).options),
             link: Link::Waiting(Instant::ZERO + Duration::from_ns(share as u64)),
             alarm: None,
             arrivals: None,
@@ -181,170 +145,174 @@ impl Client {
             relayed: Relayed::default(),
             arrived: BTreeMap::new(),
             held: Vec::new(),
-            intended: VecDeque::new(),
-            offered: 0,
-            standing: Standing::Absent,
+            status: Status::Absent,
             attempts: 0,
             accepted: false,
             subscribed: false,
             subscribe_sent: Instant::ZERO,
-            dice: seed.derive("reconnect").index(u64::from(number)).dice(),
+            dice: seed.derive("reconnect").index(u64::from(id.0)).dice(),
         }
     }
 
     /// Its connection, once it is open.
-    pub(crate) fn connection(&self) -> Option<u32> {
+    pub(crate) fn connection(&self) -> Option<ConnectionId> {
         match self.link {
             Link::Open { connection, .. } => Some(connection),
             _ => None,
         }
     }
 
+    /// Whether this is its connection, be it open or not yet.
+    pub(crate) fn is_linked(&self, id: ConnectionId) -> bool {
+        match self.link {
+            Link::Opening { connection, .. } | Link::Open { connection, .. } => connection == id,
+            Link::Waiting(_) | Link::Gone => false,
+        }
+    }
+
     pub(crate) fn is_gone(&self) -> bool {
         self.link == Link::Gone
     }
-}
 
-impl World {
-    /// A client's deadline may have come.
-    pub(crate) fn wake(&mut self, number: u32) {
-        let timeout = self.group_of(number).reconnect.connect_timeout;
-        let now = self.now;
-        match self.clients[number as usize].link {
-            Link::Waiting(at) if at <= now => self.connect(number),
+    /// A deadline has come, which may have been put off since.
+    pub(crate) fn on_timer(&mut self, around: &mut Surroundings<'_>) {
+        if self.alarm == Some(around.now()) {
+            self.alarm = None;
+            self.wake(around);
+        }
+    }
+
+    fn wake(&mut self, around: &mut Surroundings<'_>) {
+        let timeout = around.groups.group_of(self.id).reconnect.connect_timeout;
+        let now = around.now();
+        match self.link {
+            Link::Waiting(at) if at <= now => self.connect(around),
             Link::Opening { since, .. } if now >= since + timeout => {
-                self.lose(number, Loss::Broken("no TCP connection in time"));
+                self.lose(around, Loss::Broken("no TCP connection in time"));
             }
-            Link::Open { since, .. } => self.tick_session(number, since + timeout),
+            Link::Open { since, .. } => self.tick_session(around, since + timeout),
             _ => {}
         }
-        self.publish_due(number);
-        self.flush(number);
-        self.set_alarm(number);
+        self.publish_due(around);
+        self.flush(around);
+        self.set_alarm(around);
     }
 
-    fn tick_session(&mut self, number: u32, greeting_ends: Instant) {
-        let session = &self.clients[number as usize].session;
-        if !session.is_online() && !self.leaving && self.now >= greeting_ends {
-            return self.lose(number, Loss::Broken("no CONNACK in time"));
+    fn tick_session(&mut self, around: &mut Surroundings<'_>, greeting_ends: Instant) {
+        if !self.session.is_online() && !around.is_leaving() && around.now() >= greeting_ends {
+            return self.lose(around, Loss::Broken("no CONNACK in time"));
         }
-        if session.next_deadline().is_some_and(|deadline| deadline <= self.now) {
-            self.tell(number, Input::Tick);
+        if self.session.next_deadline().is_some_and(|deadline| deadline <= around.now()) {
+            self.tell(around, Input::Tick);
         }
     }
 
-    fn connect(&mut self, number: u32) {
-        let client = &mut self.clients[number as usize];
-        let again = client.attempts > 0 || client.accepted;
-        client.attempts += 1;
-        let index = client.index;
+    fn connect(&mut self, around: &mut Surroundings<'_>) {
+        let again = self.attempts > 0 || self.accepted;
+        self.attempts += 1;
         if again {
-            self.evidence.event(self.now, EventKind::Reconnect, Some(number), None, "");
+            around.event(EventKind::Reconnect, self.id, None, "");
         }
-        let group = self.group_of(number);
-        let (from, to) = (group.host_of(index), self.plan.broker.host);
-        let nodelay = [group.tcp_nodelay, self.plan.broker.settings.tcp_nodelay];
-        let paths = [self.wire.path(from, to), self.wire.path(to, from)];
-        let [Some(up), Some(down)] = paths else {
-            return self.lose(number, Loss::Broken("no path leads to the broker"));
+        let Some(connection) = around.open(self.id) else {
+            return self.lose(around, Loss::Broken("no path leads to the broker"));
         };
-        let connection = self.connections.add(Opening {
-            client: number,
-            profiles: self.profiles_between(from, to, up),
-            broker_port: self.plan.broker.port,
-            nodelay,
-            hosts: [from as u16, to as u16],
-            paths: [up, down],
-        });
-        self.clients[number as usize].link = Link::Opening { connection, since: self.now };
-        self.connections.get(connection).ends[Side::Client as usize].open(self.now);
-        self.drain(connection, Side::Client);
-    }
-
-    /// The TCP of both ends. Over a loopback device both are the broker's host's, with the device's large packets.
-    fn profiles_between(&self, from: usize, to: usize, path: usize) -> [Arc<Profile>; 2] {
-        if self.wire.is_loopback(path) {
-            return [(); 2].map(|()| Arc::clone(&self.loopback_profile));
-        }
-        [from, to].map(|host| Arc::clone(&self.profiles[host]))
+        self.link = Link::Opening { connection, since: around.now() };
     }
 
     /// The TCP connection stands.
-    pub(crate) fn opened(&mut self, number: u32) {
-        let client = &mut self.clients[number as usize];
-        let Link::Opening { connection, since } = client.link else { return };
-        client.link = Link::Open { connection, since };
-        self.tell(number, Input::Opened);
-        self.flush(number);
-        self.set_alarm(number);
+    pub(crate) fn opened(&mut self, around: &mut Surroundings<'_>) {
+        let Link::Opening { connection, since } = self.link else { return };
+        self.link = Link::Open { connection, since };
+        self.tell(around, Input::Opened);
+        self.flush(around);
+        self.set_alarm(around);
+    }
+
+    /// The socket has room again.
+    pub(crate) fn writable(&mut self, around: &mut Surroundings<'_>) {
+        self.publish_due(around);
+        self.flush(around);
+        self.set_alarm(around);
+    }
+
+    /// Its program has taken every packet that had come.
+    pub(crate) fn after_reading(&mut self, around: &mut Surroundings<'_>) {
+        if around.groups.facts_of(self.id).back_to_back {
+            self.publish_due(around);
+        }
+        self.flush(around);
+        self.set_alarm(around);
     }
 
     /// Tells the session what happened, and does what it says.
-    pub(crate) fn tell(&mut self, number: u32, input: Input) {
-        let now = self.now;
-        self.clients[number as usize].session.handle(now, input);
-        self.settle(number);
+    pub(crate) fn tell(&mut self, around: &mut Surroundings<'_>, input: Input) {
+        self.session.handle(around.now(), input);
+        self.settle(around);
     }
 
     /// Publishes a message, as far as the session takes it.
-    pub(crate) fn publish(&mut self, number: u32, token: u64, qos: Qos) -> Admission {
-        let now = self.now;
-        let admission = self.clients[number as usize].session.publish(now, token, qos);
+    pub(crate) fn publish(&mut self, around: &mut Surroundings<'_>, token: u64, qos: Qos) -> Admission {
+        let admission = self.session.publish(around.now(), token, qos);
         match admission {
-            Admission::Refused => self.unsent(number, token),
-            Admission::Sent | Admission::Waiting => self.settle(number),
+            Admission::Refused => self.unsent(around, token),
+            Admission::Sent | Admission::Waiting => self.settle(around),
         }
         admission
     }
 
     /// Does what the session says.
-    pub(crate) fn settle(&mut self, number: u32) {
-        while let Some(output) = self.clients[number as usize].session.poll() {
-            self.perform(number, output);
+    pub(crate) fn settle(&mut self, around: &mut Surroundings<'_>) {
+        while let Some(output) = self.session.poll() {
+            self.perform(around, output);
         }
     }
 
-    fn perform(&mut self, number: u32, output: Output) {
+    fn perform(&mut self, around: &mut Surroundings<'_>, output: Output) {
         match output {
-            Output::SendConnect => self.send_connect(number),
-            Output::SendPublish { token, id, qos, dup } => self.send_publish(number, token, id, qos, dup),
-            Output::SendPuback { id } => self.answer(number, Kind::Puback, id),
-            Output::SendPubrec { id } => self.answer(number, Kind::Pubrec, id),
-            Output::SendPubrel { id } => self.answer(number, Kind::Pubrel, id),
-            Output::SendPubcomp { id } => self.answer(number, Kind::Pubcomp, id),
-            Output::SendSubscribe { id } => self.send_subscribe(number, id),
-            Output::SendPingreq => self.append(number, Packet::bare(Kind::Pingreq, 0), encode::BARE_LEN),
-            Output::SendDisconnect => {
-                self.append(number, Packet::bare(Kind::Disconnect, 0), encode::BARE_LEN);
+            Output::SendConnect => self.send_connect(around),
+            Output::SendPublish { token, id, qos, dup } => self.send_publish(around, token, id, qos, dup),
+            Output::SendPuback { id } => self.acknowledge(around, Kind::Puback, id),
+            Output::SendPubrec { id } => self.acknowledge(around, Kind::Pubrec, id),
+            Output::SendPubrel { id } => self.acknowledge(around, Kind::Pubrel, id),
+            Output::SendPubcomp { id } => self.acknowledge(around, Kind::Pubcomp, id),
+            Output::SendSubscribe { id } => self.send_subscribe(around, id),
+            Output::SendPingreq => {
+                self.append(around, Packet::bare(Kind::Pingreq, 0), encode::BARE_LEN);
             }
-            Output::Connected { session_present } => self.connected(number, session_present),
-            Output::Subscribed => self.subscribed(number),
-            Output::Release { id } => self.release(number, id),
-            Output::Acknowledged { token } => self.acknowledged(number, token),
-            Output::Refused { token } => self.refused(number, token),
-            Output::Close(reason) => self.close(number, reason),
+            Output::SendDisconnect => {
+                self.append(around, Packet::bare(Kind::Disconnect, 0), encode::BARE_LEN);
+            }
+            Output::Connected { session_present } => self.connected(around, session_present),
+            Output::Subscribed => self.subscribed(around),
+            Output::Release { id } => self.release(around, id),
+            Output::Acknowledged { token } => self.acknowledged(around, token),
+            Output::Refused { token } => self.refused(around, token),
+            Output::Close(reason) => self.close(around, reason),
         }
     }
 
-    fn answer(&mut self, number: u32, kind: Kind, id: u16) {
-        self.append(number, Packet::bare(kind, id), encode::ACKNOWLEDGEMENT_LEN);
+    fn acknowledge(&mut self, around: &mut Surroundings<'_>, kind: Kind, id: u16) {
+        self.append(around, Packet::bare(kind, id), encode::ACKNOWLEDGEMENT_LEN);
     }
 
-    /// Puts a packet into the client's stream.
-    pub(crate) fn append(&mut self, number: u32, packet: Packet, length: usize) {
-        if let Some(connection) = self.clients[number as usize].connection() {
-            self.connections.get(connection).streams[Side::Client as usize].append(packet, length);
-        }
+    /// Puts a packet into the client's stream, and says where it ends there.
+    pub(crate) fn append(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        packet: Packet,
+        length: usize,
+    ) -> Option<u64> {
+        let connection = self.connection()?;
+        Some(around.append(connection, packet, length))
     }
 
-    fn send_connect(&mut self, number: u32) {
-        let client = &self.clients[number as usize];
-        let group = &self.plan.groups[client.group as usize];
+    fn send_connect(&mut self, around: &mut Surroundings<'_>) {
+        let group = around.groups.group_of(self.id);
         let mqtt = &group.mqtt;
-        let client_id = group.client_id(client.index);
+        let client_id = around.groups.name_of(self.id);
         let will = mqtt.will.as_ref();
         let fields = ConnectFields {
-            version: self.groups[client.group as usize].version,
+            version: around.groups.facts_of(self.id).version,
             client_id: &client_id,
             clean: mqtt.clean_session,
             keep_alive_s: mqtt.keep_alive_s,
@@ -354,166 +322,155 @@ impl World {
             username: mqtt.username.as_deref(),
             password: mqtt.password.as_ref().map(String::as_bytes),
         };
-        self.scratch.clear();
-        encode::connect(&fields, &mut self.scratch);
-        self.append(number, Packet::bare(Kind::Connect, 0), self.scratch.len());
-        self.evidence.event(self.now, EventKind::Connect, Some(number), None, "");
+        around.scratch.clear();
+        encode::connect(&fields, around.scratch);
+        let length = around.scratch.len();
+        self.append(around, Packet::bare(Kind::Connect, 0), length);
+        around.event(EventKind::Connect, self.id, None, "");
     }
 
-    fn send_subscribe(&mut self, number: u32, id: u16) {
-        let client = &self.clients[number as usize];
-        let version = self.groups[client.group as usize].version;
-        let filters = self.filters_of(number);
+    fn send_subscribe(&mut self, around: &mut Surroundings<'_>, id: u16) {
+        let version = around.groups.facts_of(self.id).version;
+        let filters = around.groups.filters_of(self.id);
         let filters = filters.iter().map(|(filter, qos)| (filter.as_str(), *qos));
-        self.scratch.clear();
-        encode::subscribe(id, filters, version, &mut self.scratch);
-        self.append(number, Packet::bare(Kind::Subscribe, id), self.scratch.len());
-        self.clients[number as usize].subscribe_sent = self.now;
-        self.evidence.event(self.now, EventKind::Subscribe, Some(number), None, "");
+        around.scratch.clear();
+        encode::subscribe(id, filters, version, around.scratch);
+        let length = around.scratch.len();
+        self.append(around, Packet::bare(Kind::Subscribe, id), length);
+        self.subscribe_sent = around.now();
+        around.event(EventKind::Subscribe, self.id, None, "");
     }
 
-    /// What a client subscribes to.
-    pub(crate) fn filters_of(&self, number: u32) -> Vec<(String, Qos)> {
-        let client = &self.clients[number as usize];
-        let group = &self.plan.groups[client.group as usize];
-        let filled = |wanted: &mqttlab_plan::Subscription| {
-            (wanted.filter.fill(&group.name, client.index, 0), qos(wanted.qos))
-        };
-        group.subscriptions.iter().map(filled).collect()
-    }
-
-    fn connected(&mut self, number: u32, session_present: bool) {
-        let client = &mut self.clients[number as usize];
-        let Link::Open { since, .. } = client.link else { return };
-        client.attempts = 0;
-        client.accepted = true;
+    fn connected(&mut self, around: &mut Surroundings<'_>, session_present: bool) {
+        let Link::Open { since, .. } = self.link else { return };
+        self.attempts = 0;
+        self.accepted = true;
         if !session_present {
             // Their PUBREL will never come.
-            client.held.clear();
+            self.held.clear();
         }
-        let known = session_present && client.subscribed;
+        let known = session_present && self.subscribed;
         let detail = if session_present { "session present" } else { "" };
-        let took = Some(self.now.since(since));
-        self.evidence.event(self.now, EventKind::Connack, Some(number), took, detail);
-        self.stand(number, Standing::Connected);
-        if self.group_of(number).subscriptions.is_empty() || known {
-            self.stand(number, Standing::Ready);
+        let took = Some(around.now().since(since));
+        around.event(EventKind::Connack, self.id, took, detail);
+        self.set_status(around, Status::Connected);
+        if around.groups.group_of(self.id).subscriptions.is_empty() || known {
+            self.set_status(around, Status::Ready);
         } else {
-            let now = self.now;
-            self.clients[number as usize].session.handle(now, Input::Subscribe);
+            self.session.handle(around.now(), Input::Subscribe);
         }
     }
 
-    fn subscribed(&mut self, number: u32) {
-        let client = &mut self.clients[number as usize];
-        client.subscribed = true;
-        let took = Some(self.now.since(client.subscribe_sent));
-        self.evidence.event(self.now, EventKind::Suback, Some(number), took, "");
-        self.stand(number, Standing::Ready);
+    fn subscribed(&mut self, around: &mut Surroundings<'_>) {
+        self.subscribed = true;
+        let took = Some(around.now().since(self.subscribe_sent));
+        around.event(EventKind::Suback, self.id, took, "");
+        self.set_status(around, Status::Ready);
     }
 
-    fn close(&mut self, number: u32, reason: Reason) {
+    fn close(&mut self, around: &mut Surroundings<'_>, reason: Reason) {
         let loss = match reason {
-            // The broker closes the connection when it has read the farewell.
+            // The broker closes the connection when it has read the DISCONNECT ([MQTT-3.14.4-1]).
             Reason::Asked => return,
             Reason::Refused => Loss::Refused,
             Reason::ConnectTimeout => Loss::Broken("no CONNACK in time"),
             Reason::KeepAliveTimeout => Loss::Broken("no PINGRESP in time"),
             Reason::ProtocolError => Loss::Broken("a packet that is not allowed here"),
         };
-        self.lose(number, loss);
+        self.lose(around, loss);
     }
 
-    /// Says goodbye; what is in the stream still goes out.
-    pub(crate) fn leave(&mut self, number: u32) {
-        self.stop_publishing(number);
-        match self.clients[number as usize].link {
+    /// Disconnects; what is in the stream still goes out.
+    pub(crate) fn leave(&mut self, around: &mut Surroundings<'_>) {
+        self.stop_publishing(around);
+        match self.link {
             Link::Open { .. } => {
-                self.tell(number, Input::Disconnect);
-                self.flush(number);
+                self.tell(around, Input::Disconnect);
+                self.flush(around);
             }
-            _ => self.lose(number, Loss::Farewell),
+            _ => self.lose(around, Loss::Graceful),
         }
-        self.set_alarm(number);
+        self.set_alarm(around);
+    }
+
+    /// The simulation is over, whatever is still open.
+    pub(crate) fn end(&mut self, around: &mut Surroundings<'_>) {
+        self.session.handle(around.now(), Input::Closed);
+        self.forget_stream(around);
     }
 
     /// The connection is over.
-    pub(crate) fn lose(&mut self, number: u32, loss: Loss) {
-        let client = &mut self.clients[number as usize];
-        let (was, link) = (client.standing, client.link);
+    pub(crate) fn lose(&mut self, around: &mut Surroundings<'_>, loss: Loss) {
+        let (was, link) = (self.status, self.link);
         if link == Link::Gone {
             return;
         }
-        client.link = Link::Gone;
-        self.stand(number, Standing::Absent);
-        self.forget_stream(number);
-        let now = self.now;
-        self.clients[number as usize].session.handle(now, Input::Closed);
-        if let Some(wait) = self.wait_after(number, &loss) {
-            self.clients[number as usize].link = Link::Waiting(now + wait);
+        self.link = Link::Gone;
+        self.set_status(around, Status::Absent);
+        self.forget_stream(around);
+        let now = around.now();
+        self.session.handle(now, Input::Closed);
+        if let Some(wait) = self.wait_after(around, &loss) {
+            self.link = Link::Waiting(now + wait);
         }
         match (&loss, link) {
-            (Loss::Broken(how), _) if was > Standing::Absent => {
-                self.tally.disconnects += 1;
-                self.evidence.event(now, EventKind::Disconnect, Some(number), None, how);
+            (Loss::Broken(how), _) if was > Status::Absent => {
+                around.tally.disconnects += 1;
+                around.event(EventKind::Disconnect, self.id, None, how);
             }
-            (Loss::Broken(how), _) => self.evidence.event(now, EventKind::Note, Some(number), None, how),
-            (Loss::Refused, _) => self.evidence.event(now, EventKind::Refused, Some(number), None, "CONNECT"),
-            (Loss::Farewell, Link::Open { .. }) => {
-                self.evidence.event(now, EventKind::Close, Some(number), None, "");
-            }
-            (Loss::Farewell, _) => {}
+            (Loss::Broken(how), _) => around.event(EventKind::Note, self.id, None, how),
+            (Loss::Refused, _) => around.event(EventKind::Refused, self.id, None, "CONNECT"),
+            (Loss::Graceful, Link::Open { .. }) => around.event(EventKind::Close, self.id, None, ""),
+            (Loss::Graceful, _) => {}
         }
-        let client = &self.clients[number as usize];
-        self.tally.gone += u32::from(client.is_gone());
-        if client.is_gone() && !matches!(loss, Loss::Farewell) {
-            self.tally.failed += 1;
-            // Nobody will acknowledge what this session holds, so that nobody need wait for it.
-            self.tally.unacknowledged -= client.session.unacknowledged() as i64;
+        around.tally.gone += u32::from(self.is_gone());
+        if self.is_gone() && !matches!(loss, Loss::Graceful) {
+            around.tally.failed += 1;
+            // What this session holds will not be acknowledged, so that it is not waited for.
+            around.tally.unacknowledged -= self.session.unacknowledged() as i64;
         }
         if let Link::Open { connection, .. } | Link::Opening { connection, .. } = link {
-            self.abandon(connection);
+            around.close(connection);
         }
-        self.set_alarm(number);
+        self.set_alarm(around);
     }
 
     /// How long to wait before the next attempt, if there is to be one.
-    fn wait_after(&mut self, number: u32, loss: &Loss) -> Option<Duration> {
-        let client = &mut self.clients[number as usize];
-        let policy = &self.plan.groups[client.group as usize].reconnect;
-        if matches!(loss, Loss::Farewell | Loss::Refused) || self.leaving || !policy.enabled {
+    fn wait_after(&mut self, around: &Surroundings<'_>, loss: &Loss) -> Option<Duration> {
+        let policy = &around.groups.group_of(self.id).reconnect;
+        if matches!(loss, Loss::Graceful | Loss::Refused) || around.is_leaving() || !policy.enabled {
             return None;
         }
-        let doublings = client.attempts.saturating_sub(1).min(32);
+        let doublings = self.attempts.saturating_sub(1).min(32);
         let wait_ns = policy.initial.as_ns().saturating_mul(1 << doublings).min(policy.maximum.as_ns());
-        let jitter = policy.jitter.as_f64() * (2.0 * client.dice.uniform() - 1.0);
+        let jitter = policy.jitter.as_f64() * (2.0 * self.dice.uniform() - 1.0);
         Some(Duration::from_ns((wait_ns as f64 * (1.0 + jitter)) as u64))
     }
 
-    fn stand(&mut self, number: u32, after: Standing) {
-        let before = std::mem::replace(&mut self.clients[number as usize].standing, after);
-        let change = |least: Standing| i32::from(after >= least) - i32::from(before >= least);
-        self.tally.connected += change(Standing::Connected);
-        self.tally.ready += change(Standing::Ready);
+    fn set_status(&mut self, around: &mut Surroundings<'_>, after: Status) {
+        let before = std::mem::replace(&mut self.status, after);
+        let change = |least: Status| i32::from(after >= least) - i32::from(before >= least);
+        around.tally.connected += change(Status::Connected);
+        around.tally.ready += change(Status::Ready);
     }
 
-    /// Makes sure that the client is looked at again in time.
-    pub(crate) fn set_alarm(&mut self, number: u32) {
-        let timeout = self.group_of(number).reconnect.connect_timeout;
-        let client = &self.clients[number as usize];
-        let connection = match client.link {
+    /// Makes sure that the client is woken in time.
+    pub(crate) fn set_alarm(&mut self, around: &mut Surroundings<'_>) {
+        let timeout = around.groups.group_of(self.id).reconnect.connect_timeout;
+        let connection = match self.link {
             Link::Waiting(at) => Some(at),
             Link::Opening { since, .. } => Some(since + timeout),
-            Link::Open { since, .. } if !client.session.is_online() && !self.leaving => Some(since + timeout),
-            Link::Open { .. } => client.session.next_deadline(),
+            Link::Open { since, .. } if !self.session.is_online() && !around.is_leaving() => {
+                Some(since + timeout)
+            }
+            Link::Open { .. } => self.session.next_deadline(),
             Link::Gone => None,
         };
-        let next = [connection, self.next_publish(number)].into_iter().flatten().min();
-        let client = &mut self.clients[number as usize];
-        let Some(next) = next.map(|at| at.max(self.now)) else { return };
-        if client.alarm.is_none_or(|alarm| next < alarm) {
-            client.alarm = Some(next);
-            self.agenda.add(next, Event::Client(number));
+        let next = [connection, self.next_publish(around)].into_iter().flatten().min();
+        let Some(next) = next.map(|at| at.max(around.now())) else { return };
+        if self.alarm.is_none_or(|alarm| next < alarm) {
+            self.alarm = Some(next);
+            around.wake_at(self.id, next);
         }
     }
 }

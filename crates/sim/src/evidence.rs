@@ -4,16 +4,17 @@
 
 use std::fmt::Write;
 
-use mqttlab_mqtt::Kind;
+use mqttlab_mqtt::{Kind, Qos};
 use mqttlab_net::{self as net, Fate};
 use mqttlab_recording::{
-    Cause, ControlPacketKind, ControlPacketRow, DirectRecorder, Direction, Error, Event, EventKind,
-    FrameFate, PacketRow, SeenPacket, SeenSegment, SegmentAnalyser, Towards,
+    Cause, ControlPacketKind, ControlPacketRow, DirectRecorder, Direction, Dropped, Error, Event, EventKind,
+    FrameFate, Layout, LossCause, PacketRow, SeenPacket, SeenSegment, SegmentAnalyser, Towards,
 };
 use mqttlab_tcp::{Flags, Segment};
 use mqttlab_units::{Duration, Instant};
 
-use crate::connection::{Connection, Side};
+use crate::connections::Connection;
+use crate::ids::{ClientId, Side};
 use crate::message;
 use crate::stream::Packet;
 use crate::wire::{self, Frame};
@@ -25,6 +26,8 @@ pub(crate) struct Evidence {
     packets: bool,
     analyser: Box<dyn SegmentAnalyser>,
     failure: Option<Error>,
+    /// Whether clients are disconnecting because the run is over.
+    run_is_over: bool,
     carried: Vec<SeenPacket>,
     mqtt: String,
     sack: String,
@@ -47,7 +50,17 @@ impl Evidence {
         analyser: Box<dyn SegmentAnalyser>,
     ) -> Evidence {
         let (mqtt, sack, marks) = Default::default();
-        Evidence { recorder, packets, analyser, failure: None, carried: Vec::new(), mqtt, sack, marks }
+        Evidence {
+            recorder,
+            packets,
+            analyser,
+            failure: None,
+            run_is_over: false,
+            carried: Vec::new(),
+            mqtt,
+            sack,
+            marks,
+        }
     }
 
     /// What could not be written, if anything.
@@ -74,17 +87,71 @@ impl Evidence {
         self.keep(outcome);
     }
 
+    /// From here on, what connections and sessions take with them is not lost: the run ended before it could arrive.
+    pub(crate) fn set_run_over(&mut self) {
+        self.run_is_over = true;
+    }
+
+    /// A message will not reach a client, or none that has not got it.
+    pub(crate) fn dropped(
+        &mut self,
+        at: Instant,
+        message: u64,
+        subscriber: Option<ClientId>,
+        cause: LossCause,
+    ) {
+        if self.run_is_over && !matches!(cause, LossCause::QueueFull | LossCause::SocketFull) {
+            return;
+        }
+        let Some((publisher, sequence)) = message::origin(message) else { return };
+        let subscriber = subscriber.map(|client| client.0);
+        let row = Dropped { publisher: publisher.0, sequence, subscriber, cause, at };
+        self.message(|recorder| recorder.dropped(&row));
+    }
+
+    /// A packet was still in a connection that has ended: nobody will read it, and at QoS 0 it is not sent again.
+    pub(crate) fn dropped_with_connection(
+        &mut self,
+        at: Instant,
+        client: ClientId,
+        from: Side,
+        packet: &Packet,
+    ) {
+        if packet.kind != Kind::Publish || packet.qos != Qos::AtMostOnce {
+            return;
+        }
+        match from {
+            Side::Server => self.dropped(at, packet.message, Some(client), LossCause::ConnectionLost),
+            // A copy that a relay makes is not for those who get the message itself.
+            Side::Client if message::owner(packet.message) == client => {
+                self.dropped(at, packet.message, None, LossCause::ConnectionLost);
+            }
+            Side::Client => {}
+        }
+    }
+
+    /// The layout that the recording was begun with.
+    pub(crate) fn layout(&self) -> Result<Layout, Error> {
+        self.recorder.layout()
+    }
+
     /// Something happened once.
     pub(crate) fn event(
         &mut self,
         at: Instant,
         kind: EventKind,
-        client: Option<u32>,
+        client: Option<ClientId>,
         took: Option<Duration>,
         detail: &str,
     ) {
+        let client = client.map(|client| client.0);
         let outcome = self.recorder.event(&Event { at, kind, client, took }, detail);
         self.keep(outcome);
+    }
+
+    /// From here on what is recorded stays, however the run ends.
+    pub(crate) fn keep_from_here(&mut self) {
+        self.recorder.keep();
     }
 
     /// Whether frames and control packets are written down.
@@ -98,7 +165,7 @@ impl Evidence {
         self.marks.clear();
         let mut ack_rtt_ns = None;
         if crossing.hop == 0 {
-            ack_rtt_ns = self.witness(connection, frame, crossing);
+            ack_rtt_ns = self.analyse(connection, frame, crossing);
         }
         describe_sack(&frame.segment, &mut self.sack);
         let words =
@@ -137,7 +204,7 @@ impl Evidence {
         packet: &Packet,
         topic: &str,
     ) {
-        // Without frames nobody has seen it being sent.
+        // Without frames it is not known when it was sent.
         let Some(first_sent) = packet.first_sent.filter(|_| self.packets) else { return };
         let publish = packet.kind == Kind::Publish;
         let parts = Parts::of(packet);
@@ -145,7 +212,7 @@ impl Evidence {
         let outcome = self.recorder.control_packet(&ControlPacketRow {
             connection: connection.number,
             direction: if from == Side::Client { Towards::Broker } else { Towards::Client },
-            client: Some(connection.client),
+            client: Some(connection.client.0),
             kind: ControlPacketKind::of_type(packet.kind as u8),
             qos: publish.then(|| packet.qos.level()),
             dup: packet.dup,
@@ -153,7 +220,7 @@ impl Evidence {
             packet_id: Some(packet.id).filter(|&id| id != 0),
             reason: None,
             topic: publish.then_some(topic),
-            publisher: origin.map(|(publisher, _)| publisher),
+            publisher: origin.map(|(publisher, _)| publisher.0),
             sequence: origin.map(|(_, sequence)| sequence),
             stream_start: packet.start,
             stream_end: packet.end,
@@ -170,7 +237,7 @@ impl Evidence {
     }
 
     /// Notes which packets a segment carries, and asks what the segment is. Returns the round trip it shows.
-    fn witness(&mut self, connection: &mut Connection, frame: &Frame, crossing: &Crossing) -> Option<u64> {
+    fn analyse(&mut self, connection: &mut Connection, frame: &Frame, crossing: &Crossing) -> Option<u64> {
         let segment = &frame.segment;
         let stream = &mut connection.streams[frame.from as usize];
         let (mqtt, packets) = (&mut self.mqtt, &mut self.carried);
@@ -188,15 +255,15 @@ impl Evidence {
         }
         let mut sack = [(0, 0); 4];
         let blocks =
-            segment.sack.iter().zip(&mut sack).map(|((start, end), place)| *place = (start.0, end.0)).count();
-        let [client, broker] = connection.hosts;
-        let to_broker = frame.from == Side::Client;
+            segment.sack.iter().zip(&mut sack).map(|((start, end), block)| *block = (start.0, end.0)).count();
+        let [client, server] = connection.hosts.map(|host| host.0 as u16);
+        let to_server = frame.from == Side::Client;
         let judgement = self.analyser.segment(&SeenSegment {
             at: crossing.entered,
             connection: connection.number,
-            client: connection.client,
-            to_broker,
-            hosts: if to_broker { [client, broker] } else { [broker, client] },
+            client: connection.client.0,
+            to_broker: to_server,
+            hosts: if to_server { [client, server] } else { [server, client] },
             ports: ports(connection, frame.from),
             seq: segment.seq.0,
             ack: segment.ack.0,
@@ -238,8 +305,8 @@ fn row<'a>(
         hop: crossing.hop as u8,
         hops: frame.hops,
         frame: frame.number,
-        from_host: connection.hosts[from],
-        to_host: connection.hosts[to],
+        from_host: connection.hosts[from].0 as u16,
+        to_host: connection.hosts[to].0 as u16,
         entered_ns: crossing.entered.as_ns(),
         start_ns: None,
         sent_ns: None,
@@ -270,10 +337,7 @@ fn row<'a>(
 
 /// The sender's port and the receiver's.
 fn ports(connection: &Connection, from: Side) -> [u16; 2] {
-    match from {
-        Side::Client => [connection.port, connection.broker_port],
-        Side::Broker => [connection.broker_port, connection.port],
-    }
+    [from, from.other()].map(|side| connection.ports[side as usize])
 }
 
 fn describe_sack(segment: &Segment, text: &mut String) {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use mqttlab_mqtt::{Kind, Qos};
 use mqttlab_units::Instant;
 
-use crate::few;
+use crate::small_queue;
 
 /// A control packet in a stream.
 #[derive(Clone, Copy, Debug)]
@@ -90,7 +90,7 @@ impl Stream {
     pub(crate) fn append(&mut self, packet: Packet, length: usize) -> u64 {
         let start = self.end;
         self.end += length as u64;
-        few::push(&mut self.packets, Packet { start, end: self.end, ..packet });
+        small_queue::push(&mut self.packets, Packet { start, end: self.end, ..packet });
         self.end
     }
 

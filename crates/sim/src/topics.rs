@@ -1,17 +1,16 @@
-//! Topic names by number: those that somebody publishes to of their own accord first, as in the roster, then those
-//! that come up.
+//! Topic names by number: those that clients publish to by their plan first, as in the roster, then those that come up.
 
 use std::collections::BTreeMap;
 
-use mqttlab_mqtt::broker::Broker;
+use mqttlab_mqtt::Kind;
 use mqttlab_plan::Roster;
+
+use crate::stream::Packet;
 
 #[derive(Default)]
 pub(crate) struct Topics {
     names: Vec<String>,
     numbers: BTreeMap<String, u32>,
-    /// How many of them the broker knows.
-    introduced: usize,
 }
 
 impl Topics {
@@ -38,15 +37,13 @@ impl Topics {
         &self.names[number as usize]
     }
 
-    /// Tells the broker the topics that it does not know, so that it numbers them alike.
-    pub(crate) fn introduce(&mut self, broker: &mut Broker) {
-        while let Some(name) = self.names.get(self.introduced) {
-            let number = broker.topic(name).0 as usize;
-            assert_eq!(
-                number, self.introduced,
-                "the broker numbers topics in the order in which it hears of them"
-            );
-            self.introduced += 1;
-        }
+    /// The topic of a PUBLISH; of other packets nothing.
+    pub(crate) fn name_of(&self, packet: &Packet) -> &str {
+        if packet.kind == Kind::Publish { self.name(packet.topic) } else { "" }
+    }
+
+    /// The names from this number on, in order.
+    pub(crate) fn from(&self, number: usize) -> &[String] {
+        &self.names[number..]
     }
 }

@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use mqttlab_net::radio::{Medium, StationReport};
 use mqttlab_net::{self as net, Fate, Link, Named, Network, Output, Stage};
-use mqttlab_plan::{NetworkKind, Plan};
+use mqttlab_plan::NetworkKind;
 use mqttlab_tcp::Segment;
-use mqttlab_units::{Bytes, Instant};
+use mqttlab_units::{Bytes, Instant, Seed};
+use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::connection::Side;
+use crate::ids::{ConnectionId, HostId, Side};
 
 /// The network, and what is on it.
 pub(crate) struct Wire {
@@ -24,8 +25,25 @@ pub(crate) struct Wire {
     stations: BTreeMap<(usize, usize), usize>,
     frames: Vec<Frame>,
     free: Vec<u32>,
-    numbered: u64,
     arrived: VecDeque<u32>,
+    counts: FrameCounts,
+}
+
+/// What has become of frames. `sent + copied = arrived + corrupted + dropped + under_way`, always.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct FrameCounts {
+    /// Frames that set out.
+    pub sent: u64,
+    /// Copies that links made of them.
+    pub copied: u64,
+    /// Frames and copies that were handed to their receivers.
+    pub arrived: u64,
+    /// Frames and copies that arrived damaged.
+    pub corrupted: u64,
+    /// Frames that were dropped.
+    pub dropped: u64,
+    /// Frames and copies that are still on their way.
+    pub under_way: u64,
 }
 
 /// What of a path its frames must know.
@@ -40,8 +58,7 @@ struct PathFacts {
 #[derive(Debug)]
 pub(crate) struct Frame {
     pub(crate) number: u64,
-    /// Place of its connection.
-    pub(crate) connection: u32,
+    pub(crate) connection: ConnectionId,
     /// Who sent it.
     pub(crate) from: Side,
     pub(crate) segment: Segment,
@@ -56,27 +73,29 @@ pub(crate) struct Frame {
     outstanding: u8,
 }
 
-/// Something became of a frame, which is named by its place.
-pub(crate) enum Happened {
+/// Something became of a frame, which is named by its slot.
+pub(crate) enum FrameEvent {
     /// On a link. To be [settled](Wire::settle) once it has been looked at.
     Crossed { frame: u32, link: usize, hop: usize, entered: Instant, fate: Fate },
     /// Nothing was in its way; `link` stands for that.
     Bare { frame: u32, link: usize, at: Instant },
     /// It arrived damaged, and its receiver does not take it. To be [released](Wire::release).
-    Spoilt { frame: u32 },
+    Corrupted { frame: u32 },
 }
 
 impl Wire {
-    /// The plan's network. Its links and paths are taken out of the plan: there may be tens of thousands.
-    pub(crate) fn new(plan: &mut Plan) -> Wire {
-        let seed = plan.seed.derive("network");
-        let (direct_link, loopback_link) = (plan.direct_link(), plan.loopback_link());
-        let links = std::mem::take(&mut plan.network.links);
+    /// A plan's network. `direct_link` and `loopback_link` stand for what crosses no link, as the plan numbers them.
+    pub(crate) fn new(
+        network: mqttlab_plan::Network,
+        seed: Seed,
+        [direct_link, loopback_link]: [usize; 2],
+    ) -> Wire {
+        let seed = seed.derive("network");
+        let stations = network.stations();
+        let mqttlab_plan::Network { kind, links, media, paths: planned, .. } = network;
         let mut made = Vec::with_capacity(links.len());
         made.extend(links.into_iter().map(|spec| Link::new(spec, seed)));
-        let media = plan.network.media.iter().map(|spec| Medium::new(spec.clone(), seed)).collect();
-        let stations = plan.network.stations();
-        let planned = std::mem::take(&mut plan.network.paths);
+        let media = media.into_iter().map(|spec| Medium::new(spec, seed)).collect();
         let mut paths: Vec<Vec<Stage>> = Vec::with_capacity(planned.len() + 1);
         let mut routes = HashMap::with_capacity(planned.len());
         for path in planned {
@@ -93,7 +112,7 @@ impl Wire {
             facts.push(PathFacts { hops: 1, bare: Some(link) });
             paths.len() - 1
         });
-        let everywhere = match plan.network.kind {
+        let everywhere = match kind {
             NetworkKind::Emulated => None,
             NetworkKind::Loopback => Some(loopback),
             NetworkKind::Veth | NetworkKind::External => Some(everywhere),
@@ -107,17 +126,17 @@ impl Wire {
             stations,
             frames: Vec::new(),
             free: Vec::new(),
-            numbered: 0,
             arrived: VecDeque::new(),
+            counts: FrameCounts::default(),
         }
     }
 
     /// The path between two hosts. A host reaches itself over its loopback device, whatever is between the others.
-    pub(crate) fn path(&self, from: usize, to: usize) -> Option<usize> {
+    pub(crate) fn path(&self, from: HostId, to: HostId) -> Option<usize> {
         if from == to {
             return Some(self.loopback);
         }
-        self.everywhere.or_else(|| self.routes.get(&(from, to)).copied())
+        self.everywhere.or_else(|| self.routes.get(&(from.0 as usize, to.0 as usize)).copied())
     }
 
     /// Whether a path leads over a loopback device.
@@ -131,6 +150,14 @@ impl Wire {
             return ip_bytes;
         }
         self.network.frame_size(link, Bytes(ip_bytes.into())).0 as u32
+    }
+
+    /// Frames and bytes in the queue of each link, in order.
+    pub(crate) fn queues(&self, now: Instant) -> impl Iterator<Item = (usize, u64)> + use<'_> {
+        self.network.links().iter().map(move |link| {
+            let (frames, bytes) = link.queued(now);
+            (frames, bytes.0)
+        })
     }
 
     /// What each station's radio has done, for the recording; null where there is no radio.
@@ -147,12 +174,12 @@ impl Wire {
         now: Instant,
         path: usize,
         named: Named,
-        (connection, from): (u32, Side),
+        (connection, from): (ConnectionId, Side),
         segment: &Segment,
         offset: Option<u64>,
     ) {
         let frame = Frame {
-            number: self.numbered,
+            number: self.counts.sent,
             connection,
             from,
             segment: *segment,
@@ -162,18 +189,18 @@ impl Wire {
             bare: self.paths[path].bare,
             outstanding: 1,
         };
-        self.numbered += 1;
-        let place = match self.free.pop() {
-            Some(place) => {
-                self.frames[place as usize] = frame;
-                place
+        self.counts.sent += 1;
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.frames[slot as usize] = frame;
+                slot
             }
             None => {
                 self.frames.push(frame);
                 self.frames.len() as u32 - 1
             }
         };
-        self.network.handle(now, place.into(), named.name, path, Bytes(ip_bytes(segment).into()));
+        self.network.handle(now, slot.into(), named.name, path, Bytes(ip_bytes(segment).into()));
     }
 
     /// Time has passed.
@@ -186,28 +213,34 @@ impl Wire {
         self.network.next_deadline()
     }
 
+    /// Whether frames are at the ends of their paths.
+    pub(crate) fn has_arrivals(&self) -> bool {
+        !self.arrived.is_empty()
+    }
+
     /// Whether something more arrives, or happens, at this instant.
     pub(crate) fn has_more_at(&self, now: Instant) -> bool {
-        !self.arrived.is_empty() || self.network.next_deadline() == Some(now)
+        self.has_arrivals() || self.network.next_deadline() == Some(now)
     }
 
     /// What happened on the links. Frames that reach the ends of their paths are kept for [`Wire::arrival`].
-    pub(crate) fn poll(&mut self) -> Option<Happened> {
+    pub(crate) fn poll(&mut self) -> Option<FrameEvent> {
         loop {
             match self.network.poll()? {
                 Output::Crossed { frame, link, hop, entered, fate, .. } => {
                     let (frame, hop) = (frame as u32, hop.into());
-                    return Some(Happened::Crossed { frame, link, hop, entered, fate });
+                    return Some(FrameEvent::Crossed { frame, link, hop, entered, fate });
                 }
                 Output::Arrived { frame, at, corrupted_bit, .. } => {
                     let frame = frame as u32;
                     if corrupted_bit.is_some() {
                         // The checksum finds it.
-                        return Some(Happened::Spoilt { frame });
+                        self.counts.corrupted += 1;
+                        return Some(FrameEvent::Corrupted { frame });
                     }
                     self.arrived.push_back(frame);
                     if let Some(link) = self.frame(frame).bare {
-                        return Some(Happened::Bare { frame, link, at });
+                        return Some(FrameEvent::Bare { frame, link, at });
                     }
                 }
             }
@@ -215,32 +248,44 @@ impl Wire {
     }
 
     /// A frame under way.
-    pub(crate) fn frame(&self, place: u32) -> &Frame {
-        &self.frames[place as usize]
+    pub(crate) fn frame(&self, slot: u32) -> &Frame {
+        &self.frames[slot as usize]
+    }
+
+    /// What has become of frames so far.
+    pub(crate) fn counts(&self) -> FrameCounts {
+        let under_way = self.frames.iter().map(|frame| u64::from(frame.outstanding)).sum();
+        FrameCounts { under_way, ..self.counts }
     }
 
     /// The next frame that is at the end of its path, to be released.
     pub(crate) fn arrival(&mut self) -> Option<u32> {
-        self.arrived.pop_front()
+        let slot = self.arrived.pop_front()?;
+        self.counts.arrived += 1;
+        Some(slot)
     }
 
     /// Takes note of what a link did to a frame.
-    pub(crate) fn settle(&mut self, place: u32, fate: &Fate) {
+    pub(crate) fn settle(&mut self, slot: u32, fate: &Fate) {
         match fate {
             Fate::Delivered(net::Delivery { duplicate_at: Some(_), .. }) => {
-                self.frames[place as usize].outstanding += 1;
+                self.frames[slot as usize].outstanding += 1;
+                self.counts.copied += 1;
             }
             Fate::Delivered(_) => {}
-            Fate::Dropped { .. } => self.release(place),
+            Fate::Dropped { .. } => {
+                self.counts.dropped += 1;
+                self.release(slot);
+            }
         }
     }
 
-    /// Nobody needs this frame, or this copy of it, any more.
-    pub(crate) fn release(&mut self, place: u32) {
-        let frame = &mut self.frames[place as usize];
+    /// This frame, or this copy of it, is not needed any more.
+    pub(crate) fn release(&mut self, slot: u32) {
+        let frame = &mut self.frames[slot as usize];
         frame.outstanding -= 1;
         if frame.outstanding == 0 {
-            self.free.push(place);
+            self.free.push(slot);
         }
     }
 }

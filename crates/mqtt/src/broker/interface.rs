@@ -17,6 +17,25 @@ pub struct TopicId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SessionId(pub u32);
 
+/// A look into a session, for whoever watches or debugs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionInfo<'a> {
+    /// The client identifier.
+    pub client: &'a str,
+    /// Its connection, if it has one.
+    pub connection: Option<ConnectionId>,
+    /// How many subscriptions it has.
+    pub subscriptions: usize,
+    /// QoS 1 and 2 messages that are sent and not acknowledged.
+    pub in_flight: usize,
+    /// Messages that wait behind these.
+    pub waiting: usize,
+    /// QoS 2 messages of the client whose PUBREL has not come.
+    pub held: usize,
+    /// How many messages may be in flight on this connection.
+    pub window: u16,
+}
+
 /// What a broker is configured with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BrokerOptions {

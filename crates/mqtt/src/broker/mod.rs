@@ -40,7 +40,9 @@ use std::sync::Arc;
 use mqttlab_units::Instant;
 
 use holds::Holds;
-pub use interface::{BrokerOptions, Cause, ConnectionId, Input, Output, SessionId, TopicId, Will};
+pub use interface::{
+    BrokerOptions, Cause, ConnectionId, Input, Output, SessionId, SessionInfo, TopicId, Will,
+};
 use session::{Exchanges, Publication, Session};
 use subscriptions::Subscriptions;
 use topics::Topics;
@@ -101,6 +103,11 @@ impl Broker {
     /// Sessions, with and without a connection.
     pub fn sessions(&self) -> usize {
         self.by_client.len()
+    }
+
+    /// A look into each session, in the order of their numbers.
+    pub fn session_infos(&self) -> impl Iterator<Item = SessionInfo<'_>> {
+        self.sessions.iter().flatten().map(|session| session.info())
     }
 
     /// Messages that somebody holds: in flight, waiting, not released, retained, or as a will.

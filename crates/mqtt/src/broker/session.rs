@@ -5,7 +5,7 @@ use std::sync::Arc;
 use mqttlab_units::{Duration, Instant};
 
 use super::subscriptions::Subscription;
-use super::{BrokerOptions, ConnectionId, TopicId, Will};
+use super::{BrokerOptions, ConnectionId, SessionInfo, TopicId, Will};
 use crate::kind::Qos;
 use crate::outbox::{Dispatch, Inbox, Outbox};
 
@@ -102,6 +102,20 @@ impl Session {
         let overdue = |interval| self.exchanges.as_ref()?.outbox.overdue_at(interval);
         let retry = retry.and_then(overdue);
         [self.expires(), self.silence_ends(), retry].into_iter().flatten().min()
+    }
+
+    /// A look into it.
+    pub(super) fn info(&self) -> SessionInfo<'_> {
+        let exchanges = self.exchanges.as_ref();
+        SessionInfo {
+            client: &self.client,
+            connection: self.connection,
+            subscriptions: self.subscriptions.len(),
+            in_flight: exchanges.map_or(0, |exchanges| exchanges.outbox.in_flight()),
+            waiting: exchanges.map_or(0, |exchanges| exchanges.outbox.waiting()),
+            held: exchanges.map_or(0, |exchanges| exchanges.inbox.len()),
+            window: self.window,
+        }
     }
 
     /// Whether as many messages wait as may. Mosquitto counts what is in flight as waiting while the client is away.

@@ -1,0 +1,193 @@
+//! TCP connections between clients and servers: two endpoints and two streams each.
+
+use std::sync::Arc;
+
+use mqttlab_net::{Named, TcpFacts, TcpNames};
+use mqttlab_tcp::{Endpoint, Flags, Profile, Role, Segment, Seq, State};
+use mqttlab_units::{Instant, Seed};
+
+use crate::ids::{ClientId, ConnectionId, HostId, ServerId, Side};
+use crate::stream::Stream;
+
+/// A connection.
+pub(crate) struct Connection {
+    pub(crate) id: ConnectionId,
+    /// As the recording numbers it: from 0 in the order of opening.
+    pub(crate) number: u32,
+    pub(crate) client: ClientId,
+    pub(crate) server: ServerId,
+    /// Ports, by [`Side`].
+    pub(crate) ports: [u16; 2],
+    /// Endpoints, by [`Side`].
+    pub(crate) ends: [Endpoint; 2],
+    /// For when each end's timer is on the agenda.
+    pub(crate) alarms: [Option<Instant>; 2],
+    /// What each end sends, by [`Side`].
+    pub(crate) streams: [Stream; 2],
+    /// Hosts, by [`Side`].
+    pub(crate) hosts: [HostId; 2],
+    /// Paths from each end, by [`Side`].
+    pub(crate) paths: [usize; 2],
+    /// What its frames are called.
+    names: TcpNames,
+    /// Up to where the client may read, once its program is awake; `None` while nothing has come.
+    pub(crate) unread: Option<u64>,
+    /// Up to where the server may read, while it has enough of this connection to serve.
+    pub(crate) left_in_socket: Option<u64>,
+    /// Packets that the server has read and not served.
+    pub(crate) unserved: u32,
+    /// Frames on the network.
+    pub(crate) under_way: u32,
+    /// Whether the client has done with it.
+    pub(crate) abandoned: bool,
+    /// Whether its slot has been given back.
+    retired: bool,
+}
+
+impl Connection {
+    /// The name of the next segment from this side.
+    pub(crate) fn name(&mut self, from: Side, segment: &Segment) -> Named {
+        self.names.name(
+            from as usize,
+            &TcpFacts {
+                seq: segment.seq.0,
+                ack: segment.ack.0,
+                length: segment.length.into(),
+                syn: segment.flags.has(Flags::SYN),
+                fin: segment.flags.has(Flags::FIN),
+            },
+        )
+    }
+}
+
+/// What a connection is made from.
+pub(crate) struct Opening {
+    pub(crate) client: ClientId,
+    pub(crate) server: ServerId,
+    /// By [`Side`], as all that follows.
+    pub(crate) profiles: [Arc<Profile>; 2],
+    pub(crate) nodelay: [bool; 2],
+    pub(crate) hosts: [HostId; 2],
+    pub(crate) paths: [usize; 2],
+    pub(crate) server_port: u16,
+}
+
+/// All connections. Slots are used again once nothing can arrive for them.
+pub(crate) struct Connections {
+    slots: Vec<Connection>,
+    free: Vec<u32>,
+    opened: u32,
+    /// How many each host has opened.
+    opened_by: Vec<u32>,
+    seed: Seed,
+}
+
+impl Connections {
+    /// With room for `expected` at once, between so many hosts.
+    pub(crate) fn new(seed: Seed, expected: usize, hosts: usize) -> Connections {
+        let seed = seed.derive("sequence numbers");
+        let (slots, free) = (Vec::with_capacity(expected), Vec::new());
+        Connections { slots, free, opened: 0, opened_by: vec![0; hosts], seed }
+    }
+
+    /// Makes a connection whose endpoints have done nothing yet.
+    pub(crate) fn add(&mut self, opening: Opening) -> ConnectionId {
+        let number = self.opened;
+        self.opened += 1;
+        let host = opening.hosts[Side::Client as usize];
+        let ordinal = &mut self.opened_by[host.0 as usize];
+        let names = TcpNames::new(host.0, *ordinal);
+        *ordinal += 1;
+        let ends = self.endpoints(number, &opening);
+        let port = FIRST_PORT + (number % PORTS) as u16;
+        let fresh = |id, streams| Connection {
+            id,
+            number,
+            client: opening.client,
+            server: opening.server,
+            ports: [port, opening.server_port],
+            ends,
+            alarms: [None; 2],
+            streams,
+            hosts: opening.hosts,
+            paths: opening.paths,
+            names,
+            unread: None,
+            left_in_socket: None,
+            unserved: 0,
+            under_way: 0,
+            abandoned: false,
+            retired: false,
+        };
+        let Some(slot) = self.free.pop() else {
+            let id = ConnectionId { slot: self.slots.len() as u32, generation: 0 };
+            self.slots.push(fresh(id, Default::default()));
+            return id;
+        };
+        let old = &mut self.slots[slot as usize];
+        let id = ConnectionId { slot, generation: old.id.generation + 1 };
+        // The streams' room is used again.
+        let mut streams = std::mem::take(&mut old.streams);
+        streams.iter_mut().for_each(Stream::clear);
+        *old = fresh(id, streams);
+        id
+    }
+
+    fn endpoints(&self, number: u32, opening: &Opening) -> [Endpoint; 2] {
+        let mut dice = self.seed.index(u64::from(number)).dice();
+        Side::BOTH.map(|side| {
+            let role = if side == Side::Client { Role::Active } else { Role::Passive };
+            let profile = Arc::clone(&opening.profiles[side as usize]);
+            let mut end = Endpoint::with_initial_sequence(profile, role, Seq(dice.bits() as u32));
+            end.set_nodelay(opening.nodelay[side as usize]);
+            end
+        })
+    }
+
+    pub(crate) fn get(&self, id: ConnectionId) -> &Connection {
+        &self.slots[id.slot as usize]
+    }
+
+    pub(crate) fn get_mut(&mut self, id: ConnectionId) -> &mut Connection {
+        &mut self.slots[id.slot as usize]
+    }
+
+    /// The connection that a slot belongs to now.
+    pub(crate) fn at(&self, slot: u32) -> ConnectionId {
+        self.slots[slot as usize].id
+    }
+
+    /// Whether it has not been replaced by another one since.
+    pub(crate) fn is_current(&self, id: ConnectionId) -> bool {
+        self.at(id.slot) == id
+    }
+
+    /// Whether both ends are done and nothing is under way, so that the slot can be given back.
+    pub(crate) fn is_over(&self, id: ConnectionId) -> bool {
+        let connection = self.get(id);
+        let idle = connection.under_way == 0 && connection.unread.is_none();
+        let done = connection.abandoned && idle && !connection.retired;
+        done && connection.ends.iter().all(is_over)
+    }
+
+    /// Gives the slot back.
+    pub(crate) fn retire(&mut self, id: ConnectionId) {
+        self.get_mut(id).retired = true;
+        self.free.push(id.slot);
+    }
+
+    /// Those whose slots have not been given back.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Connection> {
+        self.slots.iter().filter(|connection| !connection.retired)
+    }
+}
+
+/// Whether an endpoint has nothing to do with what may still come. TIME-WAIT is not waited for: ports are not
+/// scarce here.
+fn is_over(end: &Endpoint) -> bool {
+    matches!(end.state(), State::Closed | State::TimeWait | State::Listen)
+}
+
+/// Linux's first ephemeral port, and how many there are.
+pub(crate) const FIRST_PORT: u16 = 32_768;
+pub(crate) const PORTS: u32 = 28_232;

@@ -1,0 +1,19 @@
+//! What is on the agenda of a simulation. Frames are not: the wire knows when they arrive.
+
+use crate::conductor::Phase;
+use crate::ids::{ClientId, ConnectionId, ServerId, Side};
+
+/// Something that is due.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Event {
+    /// A client's deadline.
+    Client(ClientId),
+    /// A TCP timer.
+    Timer { connection: ConnectionId, side: Side },
+    /// A program reads from its connection.
+    Read { connection: ConnectionId, side: Side },
+    /// A server has done with a request, or has something to send.
+    Server(ServerId),
+    /// The present phase is over.
+    Phase(Phase),
+}

@@ -1,0 +1,66 @@
+//! Hosts: their TCP, and where servers listen on them.
+
+use std::sync::Arc;
+
+use mqttlab_plan::{Broker, Plan};
+use mqttlab_tcp::Profile;
+
+use crate::ids::{HostId, ServerId, Table};
+use crate::stack;
+
+/// Each host's TCP, and the addresses of the servers.
+pub(crate) struct Hosts {
+    profiles: Table<HostId, Arc<Profile>>,
+    listeners: Table<ServerId, Listener>,
+}
+
+/// Where a server listens.
+pub(crate) struct Listener {
+    pub(crate) host: HostId,
+    pub(crate) port: u16,
+    /// Whether Nagle's algorithm is off on accepted sockets.
+    pub(crate) nodelay: bool,
+    /// The TCP of its host over the loopback device, with the device's large packets.
+    loopback: Arc<Profile>,
+}
+
+impl Hosts {
+    /// The hosts of a plan.
+    ///
+    /// # Errors
+    /// A sentence, when the plan asks for what the simulator does not know.
+    pub(crate) fn new(plan: &Plan) -> Result<Hosts, String> {
+        let profiles = stack::profiles(plan)?.into_iter().collect();
+        let mut listeners = Table::with_capacity(1);
+        listeners.push(Listener::of(plan, &plan.broker)?);
+        Ok(Hosts { profiles, listeners })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.profiles.len()
+    }
+
+    pub(crate) fn listener(&self, server: ServerId) -> &Listener {
+        &self.listeners[server]
+    }
+
+    /// The TCP of both ends of a connection from this host. Over a loopback device both are the server's host's.
+    pub(crate) fn profiles(&self, from: HostId, server: ServerId, over_loopback: bool) -> [Arc<Profile>; 2] {
+        let listener = &self.listeners[server];
+        if over_loopback {
+            return [(); 2].map(|()| Arc::clone(&listener.loopback));
+        }
+        [from, listener.host].map(|host| Arc::clone(&self.profiles[host]))
+    }
+}
+
+impl Listener {
+    fn of(plan: &Plan, broker: &Broker) -> Result<Listener, String> {
+        Ok(Listener {
+            host: HostId(broker.host as u32),
+            port: broker.port,
+            nodelay: broker.settings.tcp_nodelay,
+            loopback: stack::profile(plan, broker.host, stack::LOOPBACK_MTU_BYTES)?,
+        })
+    }
+}

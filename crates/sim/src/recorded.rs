@@ -1,0 +1,90 @@
+//! The recording of a simulation: how it is begun, and what is written down at its end.
+
+use std::collections::BTreeMap;
+
+use mqttlab_plan::{Entry, Group, NetworkKind, Plan, Roster, Verdict};
+use mqttlab_recording::{Client, DirectRecorder, Ending, Layout, RunFacts, Session, Topic};
+use mqttlab_units::Instant;
+use serde_json::{Value, json};
+
+use crate::limits;
+use crate::outcome::Outcome;
+
+/// What is known at the end of a simulation.
+pub(crate) struct Conclusion {
+    pub(crate) warm_up_end: Instant,
+    pub(crate) measurement_end: Instant,
+    pub(crate) details: [(&'static str, Value); 4],
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Begins the recording. A recorder that goes before it is told to keep it takes it away again.
+///
+/// # Errors
+/// A sentence: the simulator cannot perform this plan, or the recording cannot be written.
+pub(crate) fn begin(plan: &Plan, roster: &Roster) -> Result<DirectRecorder, String> {
+    if plan.network.kind == NetworkKind::External {
+        return Err(
+            "the network is external, but the simulator has no external broker; choose another network"
+                .into(),
+        );
+    }
+    limits::check(plan)?;
+    let layout = layout(plan, roster);
+    let mut recorder =
+        DirectRecorder::create(&plan.directory, &plan.to_json(), &layout).map_err(|e| e.to_string())?;
+    recorder.provisional();
+    Ok(recorder)
+}
+
+/// Makes the tables, and says how the run ended.
+pub(crate) fn finish(recorder: DirectRecorder, conclusion: Conclusion, ending: Ending) -> Outcome {
+    let Conclusion { warm_up_end, measurement_end, details, warnings } = conclusion;
+    let layout = recorder.layout().map(|layout| Layout {
+        warm_up_end_ns: warm_up_end.as_ns(),
+        measurement_end_ns: measurement_end.as_ns(),
+        ..layout
+    });
+    let facts = RunFacts {
+        versions: BTreeMap::from([("engine".into(), env!("CARGO_PKG_VERSION").into())]),
+        warnings,
+        validity: json!({ "valid": true, "reasons": [] }),
+        details: details.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+    };
+    match (layout.and_then(|layout| recorder.finish(Some(layout), &facts, &ending)), ending) {
+        (Ok(_), Ending::Complete) => Outcome { verdict: Verdict::Complete, reason: None },
+        (Ok(_), Ending::Incomplete(reason)) => Outcome { verdict: Verdict::Incomplete, reason: Some(reason) },
+        (Err(error), _) => {
+            let reason = format!("the recording could not be finished: {error}");
+            Outcome { verdict: Verdict::Incomplete, reason: Some(reason) }
+        }
+    }
+}
+
+/// What a plan says about its recording; when it was made the recorder adds.
+fn layout(plan: &Plan, roster: &Roster) -> Layout {
+    let client = |(group, client): (&Group, u32)| Client {
+        name: group.client_id(client),
+        group: group.name.clone(),
+        host: group.host_of(client) as u16,
+        session: Some(Session { expiry_ns: group.mqtt.session_expiry().map(|expiry| expiry.as_ns()) }),
+    };
+    let topic = |entry: &Entry| Topic {
+        name: entry.name.clone(),
+        receivers: entry.receivers,
+        shares: entry.shares,
+        relayed: entry.relayed,
+    };
+    Layout {
+        producer: "simulator".into(),
+        seed: plan.seed.0,
+        hosts: plan.hosts.iter().map(|host| host.name.clone()).collect(),
+        links: plan.link_names(),
+        clients: plan.clients().map(client).collect(),
+        topics: roster.topics().iter().map(topic).collect(),
+        receivers: roster.receivers().to_vec(),
+        measurement_end_ns: u64::MAX,
+        late_after_ns: plan.late_after().map(|late| late.as_ns()),
+        ..Layout::default()
+    }
+}

@@ -1,0 +1,496 @@
+//! Servers: packets wait for the broker, the broker takes its time, and what it says goes to its sockets.
+//!
+//! ```text
+//!   packet ──► inbox ──► service (per packet) ──► session machines ──► outbox (per copy) ──► socket
+//! ```
+//!
+//! One packet is served at a time, as in a broker of one thread. Each packet that it sends is a write of its own, as
+//! Mosquitto does it, so that Nagle's algorithm sees what it would see. A client that sends faster than it is served
+//! finds the window closed: what has come stays in the socket while enough of its packets wait.
+
+use std::collections::VecDeque;
+
+use mqttlab_mqtt::broker::{self, Broker, BrokerOptions, Input, Output, SessionId, TopicId, Will};
+use mqttlab_mqtt::outbox::Refill;
+use mqttlab_mqtt::{Kind, Qos, Version, encode};
+use mqttlab_plan::{ServiceTime, qos};
+use mqttlab_recording::LossCause;
+use mqttlab_tcp::Event as TcpEvent;
+use mqttlab_units::{Dice, Duration, Instant, Seed};
+
+use crate::agenda::Agenda;
+use crate::event::Event;
+use crate::evidence::Evidence;
+use crate::groups::Groups;
+use crate::ids::{ClientId, ConnectionId, Id, ServerId, Side, Table};
+use crate::message;
+use crate::stream::Packet;
+use crate::topics::Topics;
+use crate::transport::Transport;
+
+/// What a server may touch.
+pub(crate) struct ServerSurroundings<'a> {
+    pub(crate) agenda: &'a mut Agenda<Event>,
+    pub(crate) transport: &'a mut Transport,
+    pub(crate) evidence: &'a mut Evidence,
+    pub(crate) topics: &'a mut Topics,
+    pub(crate) groups: &'a Groups,
+}
+
+impl ServerSurroundings<'_> {
+    fn client_at(&self, id: ConnectionId) -> ClientId {
+        self.transport.connection(id).client
+    }
+
+    /// The protocol version that is spoken on the connection in this slot.
+    fn version_at(&self, socket: broker::ConnectionId) -> Version {
+        let id = self.transport.connections().at(socket.0);
+        self.groups.facts_of(self.client_at(id)).version
+    }
+}
+
+/// A server, and what waits for it.
+pub(crate) struct Server {
+    id: ServerId,
+    pub(crate) broker: Broker,
+    inbox: VecDeque<Request>,
+    outbox: VecDeque<(Instant, Response)>,
+    service: ServiceTime,
+    dice: Dice,
+    /// The client of each session that there is or was, by the session's number.
+    session_clients: Vec<ClientId>,
+    /// How many topics the broker knows: the first so many.
+    topics_known: usize,
+    /// The connection that it has written to last.
+    wrote_to: Option<ConnectionId>,
+    /// Messages that a full queue or socket made it drop.
+    dropped: u64,
+    /// For when it is on the agenda.
+    alarm: Option<Instant>,
+    /// When it has done with the request at the head of the inbox, once it has begun.
+    done: Option<Instant>,
+}
+
+/// Something that a socket has for the broker.
+#[derive(Clone, Copy)]
+struct Request {
+    connection: ConnectionId,
+    what: What,
+}
+
+#[derive(Clone, Copy)]
+enum What {
+    Packet(Packet),
+    Closed,
+}
+
+/// Something that the broker writes.
+#[derive(Clone, Copy)]
+struct Response {
+    connection: ConnectionId,
+    /// A packet and its length; `None` closes the connection.
+    packet: Option<(Packet, usize)>,
+}
+
+impl Server {
+    pub(crate) fn new(id: ServerId, plan: &mqttlab_plan::Broker, seed: Seed) -> Server {
+        let settings = &plan.settings;
+        let options = BrokerOptions {
+            max_inflight: settings.max_inflight.min(u16::MAX.into()) as u16,
+            max_queued: settings.max_queued,
+            // Mosquitto's fault, and a live run's too: more are in flight than its configuration says.
+            refill: Refill::ByPlace,
+            ..BrokerOptions::default()
+        };
+        Server {
+            id,
+            broker: Broker::new(options),
+            inbox: VecDeque::new(),
+            outbox: VecDeque::new(),
+            service: plan.service,
+            dice: service_dice(id, seed),
+            session_clients: Vec::new(),
+            topics_known: 0,
+            wrote_to: None,
+            dropped: 0,
+            alarm: None,
+            done: None,
+        }
+    }
+
+    /// Requests that wait, and packets that have not been written.
+    pub(crate) fn waiting(&self) -> [usize; 2] {
+        [self.inbox.len(), self.outbox.len()]
+    }
+
+    /// When it has done with the request at the head of its queue, if it is working on one.
+    pub(crate) fn busy_until(&self) -> Option<Instant> {
+        self.done
+    }
+
+    /// When it has something to do next.
+    fn next_deadline(&self) -> Option<Instant> {
+        let sending = self.outbox.front().map(|(at, _)| *at);
+        [sending.or(self.done), self.broker.next_deadline()].into_iter().flatten().min()
+    }
+
+    /// Begins with the next request, once everything before has been sent.
+    fn begin(&mut self, now: Instant) {
+        if self.done.is_none() && self.outbox.is_empty() && !self.inbox.is_empty() {
+            let time = self.time(self.service.per_packet);
+            self.done = Some(now + time);
+        }
+    }
+
+    /// A service time around its mean.
+    fn time(&mut self, mean: Duration) -> Duration {
+        if mean.is_zero() || self.service.jitter.is_zero() {
+            return mean;
+        }
+        let factor = 1.0 + self.service.jitter.as_f64() * self.dice.normal();
+        Duration::from_ns((mean.as_ns() as f64 * factor.max(0.0)) as u64)
+    }
+
+    /// TCP has something to tell the program at the server's end.
+    fn on_tcp(&mut self, around: &mut ServerSurroundings<'_>, id: ConnectionId, event: TcpEvent) {
+        match event {
+            TcpEvent::Readable(offset) => self.readable(around, id, offset),
+            TcpEvent::Writable(_) => {
+                self.write(around, id);
+                self.tell_backlog(around, id);
+            }
+            TcpEvent::PeerClosed | TcpEvent::Reset | TcpEvent::TimedOut => {
+                self.read(around, id);
+                self.request(around, id, What::Closed);
+            }
+            TcpEvent::Connected | TcpEvent::Acknowledged(_) | TcpEvent::Closed => {}
+        }
+    }
+
+    /// Data up to `offset` has come.
+    fn readable(&mut self, around: &mut ServerSurroundings<'_>, id: ConnectionId, offset: u64) {
+        let asleep = around.transport.connection_mut(id).left_in_socket.replace(offset).is_none();
+        if !around.transport.wire().has_more_at(around.agenda.now()) {
+            self.read_if_served(around, id);
+        } else if asleep {
+            // What else comes at this very instant is there before a program can have read.
+            around.agenda.add(around.agenda.now(), Event::Read { connection: id, side: Side::Server });
+        }
+    }
+
+    /// Reads what has come, unless enough waits to be served.
+    fn read_if_served(&mut self, around: &mut ServerSurroundings<'_>, id: ConnectionId) {
+        if around.transport.connection(id).unserved < UNSERVED_MAX {
+            self.read(around, id);
+        }
+    }
+
+    /// Reads what it had left in the socket.
+    fn read(&mut self, around: &mut ServerSurroundings<'_>, id: ConnectionId) {
+        let Some(offset) = around.transport.connection_mut(id).left_in_socket.take() else { return };
+        around.transport.read(around.agenda, around.evidence, id, Side::Server);
+        let end = (id, Side::Server);
+        while let Some(packet) = around.transport.take_packet(around.evidence, around.topics, end, offset) {
+            self.request(around, id, What::Packet(packet));
+        }
+    }
+
+    fn request(&mut self, around: &mut ServerSurroundings<'_>, connection: ConnectionId, what: What) {
+        around.transport.connection_mut(connection).unserved += 1;
+        self.inbox.push_back(Request { connection, what });
+        self.begin(around.agenda.now());
+        self.set_alarm(around.agenda);
+    }
+
+    fn set_alarm(&mut self, agenda: &mut Agenda<Event>) {
+        let Some(next) = self.next_deadline().map(|at| at.max(agenda.now())) else { return };
+        if self.alarm.is_none_or(|alarm| next < alarm) {
+            self.alarm = Some(next);
+            agenda.add(next, Event::Server(self.id));
+        }
+    }
+
+    /// Its time has come, unless that was put off since.
+    fn on_timer(&mut self, around: &mut ServerSurroundings<'_>) {
+        let now = around.agenda.now();
+        if self.alarm != Some(now) {
+            return;
+        }
+        self.alarm = None;
+        loop {
+            if let Some((_, response)) = self.outbox.pop_front_if(|(due, _)| *due <= now) {
+                self.respond(around, &response);
+            } else if self.done.is_some_and(|done| done <= now) {
+                self.done = None;
+                if let Some(request) = self.inbox.pop_front() {
+                    self.attend(around, &request);
+                }
+            } else if self.broker.next_deadline().is_some_and(|deadline| deadline <= now) {
+                self.broker.tick(now);
+                self.gather(around);
+            } else {
+                break;
+            }
+            self.begin(now);
+        }
+        self.set_alarm(around.agenda);
+    }
+
+    fn attend(&mut self, around: &mut ServerSurroundings<'_>, request: &Request) {
+        let id = request.connection;
+        // The slot may have been given to another connection since.
+        if !around.transport.connections().is_current(id) {
+            return;
+        }
+        around.transport.connection_mut(id).unserved -= 1;
+        self.introduce_topics(around.topics);
+        match &request.what {
+            What::Packet(packet) => self.attend_packet(around, id, packet),
+            What::Closed => {
+                self.broker.closed(around.agenda.now(), broker::ConnectionId(id.slot));
+                around.transport.close(around.agenda, around.evidence, id, Side::Server);
+            }
+        }
+        self.gather(around);
+        if around.transport.connection(id).unserved == 0 {
+            self.read(around, id);
+        }
+    }
+
+    fn attend_packet(&mut self, around: &mut ServerSurroundings<'_>, id: ConnectionId, packet: &Packet) {
+        let (now, socket) = (around.agenda.now(), broker::ConnectionId(id.slot));
+        let input = match packet.kind {
+            Kind::Connect => return self.attend_connect(around, id),
+            Kind::Subscribe => {
+                let filters = around.groups.filters_of(around.client_at(id));
+                let filters: Vec<(&str, Qos)> = filters.iter().map(|(name, qos)| (&**name, *qos)).collect();
+                let input = Input::Subscribe { id: packet.id, filters: &filters };
+                return self.broker.handle(now, socket, input);
+            }
+            Kind::Publish => Input::Publish {
+                topic: TopicId(packet.topic),
+                message: packet.message,
+                qos: packet.qos,
+                id: packet.id,
+                dup: packet.dup,
+                retain: packet.retain,
+                empty: around.groups.payload_bytes(packet.message) == 0,
+            },
+            Kind::Puback => Input::Puback { id: packet.id },
+            Kind::Pubrec => Input::Pubrec { id: packet.id },
+            Kind::Pubrel => Input::Pubrel { id: packet.id },
+            Kind::Pubcomp => Input::Pubcomp { id: packet.id },
+            Kind::Pingreq => Input::Pingreq,
+            Kind::Disconnect => Input::Disconnect { with_will: false },
+            _ => return,
+        };
+        self.broker.handle(now, socket, input);
+    }
+
+    fn attend_connect(&mut self, around: &mut ServerSurroundings<'_>, id: ConnectionId) {
+        let client = around.client_at(id);
+        let mqtt = &around.groups.group_of(client).mqtt;
+        let will = mqtt.will.as_ref().map(|will| Will {
+            topic: TopicId(around.topics.number(&will.topic)),
+            message: message::will(client),
+            qos: qos(will.qos),
+            retain: will.retain,
+        });
+        self.introduce_topics(around.topics);
+        let input = Input::Connect {
+            client: &around.groups.name_of(client),
+            version: around.groups.facts_of(client).version,
+            clean: mqtt.clean_session,
+            keep_alive: Duration::from_s(mqtt.keep_alive_s.into()),
+            session_expiry: mqtt.session_expiry(),
+            receive_maximum: if mqtt.receive_maximum == 0 { u16::MAX } else { mqtt.receive_maximum },
+            will,
+        };
+        let socket = broker::ConnectionId(id.slot);
+        self.broker.handle(around.agenda.now(), socket, input);
+        self.note_session(socket, client);
+    }
+
+    /// Tells the broker the topics that it does not know, so that it numbers them alike.
+    fn introduce_topics(&mut self, topics: &Topics) {
+        for name in topics.from(self.topics_known) {
+            let number = self.broker.topic(name).0 as usize;
+            assert_eq!(
+                number, self.topics_known,
+                "a broker numbers topics in the order in which it hears of them"
+            );
+            self.topics_known += 1;
+        }
+    }
+
+    /// Remembers whose session it is: numbers are used again.
+    fn note_session(&mut self, socket: broker::ConnectionId, client: ClientId) {
+        let Some(session) = self.broker.session_of(socket) else { return };
+        let clients = &mut self.session_clients;
+        if clients.len() <= session.0 as usize {
+            clients.resize(session.0 as usize + 1, client);
+        }
+        clients[session.0 as usize] = client;
+    }
+
+    /// Takes what the broker says into the outbox; each copy of a message takes its time.
+    fn gather(&mut self, around: &mut ServerSurroundings<'_>) {
+        let now = around.agenda.now();
+        let mut at = self.outbox.back().map_or(now, |(at, _)| (*at).max(now));
+        while let Some(output) = self.broker.poll() {
+            if matches!(output, Output::Publish { .. }) {
+                at += self.time(self.service.per_copy);
+            }
+            if let Some(response) = self.response(around, &output) {
+                self.outbox.push_back((at, response));
+            }
+        }
+    }
+
+    fn response(&mut self, around: &mut ServerSurroundings<'_>, output: &Output) -> Option<Response> {
+        let (socket, packet) = match *output {
+            Output::Connack { connection, session_present, receive_maximum, .. } => {
+                let version = around.version_at(connection);
+                // Only MQTT 5 can say it, in a property of three bytes (§3.2.2.3.3), and 65535 is not said.
+                let says = version == Version::V5 && receive_maximum != u16::MAX;
+                let receive_maximum = if says { receive_maximum } else { u16::MAX };
+                let packet = Packet { session_present, receive_maximum, ..Packet::bare(Kind::Connack, 0) };
+                (connection, Some((packet, encode::connack_len(version) + if says { 3 } else { 0 })))
+            }
+            Output::Suback { connection, id, ref granted } => {
+                let single = encode::suback_len(around.version_at(connection));
+                let length = single + granted.len().saturating_sub(1);
+                (connection, Some((Packet::bare(Kind::Suback, id), length)))
+            }
+            Output::Unsuback { connection, id } => {
+                (connection, Some((Packet::bare(Kind::Unsuback, id), encode::ACKNOWLEDGEMENT_LEN)))
+            }
+            Output::Publish { connection, topic, message, qos, id, dup, retain } => {
+                let version = around.version_at(connection);
+                let (packet, length) =
+                    around.groups.publication(around.topics, (message, topic.0), qos, id, version);
+                (connection, Some((Packet { dup, retain, ..packet }, length)))
+            }
+            Output::Puback { connection, id } => (connection, acknowledgement(Kind::Puback, id)),
+            Output::Pubrec { connection, id } => (connection, acknowledgement(Kind::Pubrec, id)),
+            Output::Pubrel { connection, id } => (connection, acknowledgement(Kind::Pubrel, id)),
+            Output::Pubcomp { connection, id } => (connection, acknowledgement(Kind::Pubcomp, id)),
+            Output::Pingresp { connection } => {
+                (connection, Some((Packet::bare(Kind::Pingresp, 0), encode::BARE_LEN)))
+            }
+            Output::Close { connection } => (connection, None),
+            Output::Dropped { session, message, cause } => {
+                self.note_dropped(around, session, message, cause);
+                return None;
+            }
+            // Tokens say which message it is, and are never used again.
+            Output::Released { .. } => return None,
+        };
+        Some(Response { connection: around.transport.connections().at(socket.0), packet })
+    }
+
+    /// The broker has dropped a message for a session.
+    fn note_dropped(
+        &mut self,
+        around: &mut ServerSurroundings<'_>,
+        session: SessionId,
+        message: u64,
+        cause: broker::Cause,
+    ) {
+        let cause = match cause {
+            broker::Cause::QueueFull => LossCause::QueueFull,
+            broker::Cause::SocketFull => LossCause::SocketFull,
+            broker::Cause::Away => LossCause::ConnectionLost,
+            broker::Cause::SessionEnded => LossCause::SessionEnded,
+        };
+        self.dropped += u64::from(matches!(cause, LossCause::QueueFull | LossCause::SocketFull));
+        let client = self.session_clients[session.0 as usize];
+        around.evidence.dropped(around.agenda.now(), message, Some(client), cause);
+    }
+
+    fn respond(&mut self, around: &mut ServerSurroundings<'_>, response: &Response) {
+        let id = response.connection;
+        if !around.transport.connections().is_current(id) {
+            return;
+        }
+        let Some((packet, length)) = response.packet else {
+            return around.transport.close(around.agenda, around.evidence, id, Side::Server);
+        };
+        around.transport.append(id, Side::Server, packet, length);
+        if self.write(around, id) {
+            around.transport.transmit(around.agenda, around.evidence, id, Side::Server);
+        }
+        self.tell_backlog(around, id);
+    }
+
+    /// Hands what waits to a socket; `false` when it took nothing.
+    fn write(&mut self, around: &mut ServerSurroundings<'_>, id: ConnectionId) -> bool {
+        if around.transport.connection(id).streams[Side::Server as usize].waiting() == 0 {
+            return false;
+        }
+        // The broker has one thread for all of its sockets.
+        let apart = self.wrote_to.replace(id) != Some(id);
+        around.transport.write(around.agenda.now(), id, Side::Server, apart)
+    }
+
+    /// Tells the broker how much waits for a socket: it drops QoS 0 messages behind a long queue.
+    fn tell_backlog(&mut self, around: &ServerSurroundings<'_>, id: ConnectionId) {
+        let waiting = around.transport.connection(id).streams[Side::Server as usize].packets_waiting();
+        self.broker.set_backlog(broker::ConnectionId(id.slot), waiting as u32);
+    }
+}
+
+/// All servers of a simulation.
+pub(crate) struct Servers {
+    table: Table<ServerId, Server>,
+}
+
+impl Servers {
+    pub(crate) fn new(plans: &[&mqttlab_plan::Broker], seed: Seed) -> Servers {
+        let server = |(index, plan): (usize, &&mqttlab_plan::Broker)| {
+            Server::new(ServerId::from_index(index), plan, seed)
+        };
+        Servers { table: plans.iter().enumerate().map(server).collect() }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (ServerId, &Server)> {
+        self.table.iter()
+    }
+
+    /// Messages that full queues and sockets made them drop.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.table.iter().map(|(_, server)| server.dropped).sum()
+    }
+
+    /// A server's time may have come.
+    pub(crate) fn on_timer(&mut self, around: &mut ServerSurroundings<'_>, id: ServerId) {
+        self.table[id].on_timer(around);
+    }
+
+    /// TCP has something to tell the program at the server's end.
+    pub(crate) fn on_tcp(&mut self, around: &mut ServerSurroundings<'_>, id: ConnectionId, event: TcpEvent) {
+        self.server_of(around, id).on_tcp(around, id, event);
+    }
+
+    /// The program at the server's end is awake.
+    pub(crate) fn read(&mut self, around: &mut ServerSurroundings<'_>, id: ConnectionId) {
+        self.server_of(around, id).read_if_served(around, id);
+    }
+
+    fn server_of(&mut self, around: &ServerSurroundings<'_>, id: ConnectionId) -> &mut Server {
+        &mut self.table[around.transport.connection(id).server]
+    }
+}
+
+/// Each server draws from a stream of its own; the first one's name is that of all recordings so far.
+fn service_dice(id: ServerId, seed: Seed) -> Dice {
+    let stream = seed.derive("broker/service");
+    if id == ServerId(0) { stream.dice() } else { stream.index(u64::from(id.0)).dice() }
+}
+
+fn acknowledgement(kind: Kind, id: u16) -> Option<(Packet, usize)> {
+    Some((Packet::bare(kind, id), encode::ACKNOWLEDGEMENT_LEN))
+}
+
+/// A few milliseconds of the broker's time. Mosquitto itself reads one packet at a time.
+const UNSERVED_MAX: u32 = 256;

@@ -1,0 +1,380 @@
+//! A simulation: its parts, and the loop that moves them.
+//!
+//! ```text
+//!              ┌──────────── agenda (clock) ────────────┐
+//!   clients ──► surroundings ──► transport ◄── surroundings ◄── servers
+//!      │                  (connections, hosts, wire)              │
+//!      └──────────► evidence · conductor · tally ◄────────────────┘
+//! ```
+//!
+//! Each part owns its state and is told what it may touch. Only this file knows them all. Frames move on the wire, all
+//! else is on the agenda. The earlier one goes first; at equal times the wire does, because what arrives at an instant
+//! is there for whoever acts at it.
+//!
+//! Nothing is entered twice: a program that acts lets TCP send, and what TCP has to tell programs in turn is drained
+//! here, one thing after the other ([`Simulation::settle`]).
+
+use mqttlab_plan::{Plan, Progress, Roster};
+use mqttlab_recording::{Ending, EventKind, SegmentAnalyser};
+use mqttlab_units::{Duration, Instant};
+
+use crate::agenda::Agenda;
+use crate::clients::Clients;
+use crate::conductor::{Conductor, Phase};
+use crate::connections::Connections;
+use crate::event::Event;
+use crate::evidence::Evidence;
+use crate::groups::Groups;
+use crate::hosts::Hosts;
+use crate::ids::{ConnectionId, Side};
+use crate::outcome::{Audience, Outcome};
+use crate::recorded;
+use crate::servers::{ServerSurroundings, Servers};
+use crate::surroundings::Surroundings;
+use crate::tally::RunTally;
+use crate::topics::Topics;
+use crate::transport::Transport;
+use crate::wire::Wire;
+
+/// A plan in virtual time, which can be run through or stepped.
+pub struct Simulation {
+    pub(crate) agenda: Agenda<Event>,
+    pub(crate) transport: Transport,
+    pub(crate) clients: Clients,
+    pub(crate) servers: Servers,
+    pub(crate) evidence: Evidence,
+    pub(crate) conductor: Conductor,
+    pub(crate) tally: RunTally,
+    topics: Topics,
+    pub(crate) groups: Groups,
+    roster: Roster,
+    /// What the plan says about its network, for the recording.
+    description: String,
+    connect_timeout: Duration,
+    scratch: Vec<u8>,
+    pub(crate) events: u64,
+}
+
+impl Simulation {
+    /// Everything at rest at time zero; the recording is begun in the plan's directory.
+    ///
+    /// # Errors
+    /// A sentence, when the plan asks for what the simulator does not know, or the recording cannot be begun. Then there is
+    /// none.
+    pub fn new(
+        plan: Plan,
+        analyser: Box<dyn SegmentAnalyser>,
+        audience: &mut dyn Audience,
+    ) -> Result<Simulation, String> {
+        let roster = Roster::of(&plan);
+        let recorder = recorded::begin(&plan, &roster)?;
+        let evidence = Evidence::new(recorder, plan.recording.packets, analyser);
+        let hosts = Hosts::new(&plan)?;
+        let bare_links = [plan.direct_link(), plan.loopback_link()];
+        let servers = Servers::new(&[&plan.broker], plan.seed);
+        // The hosts of the plan, of which there may be thousands, are not kept.
+        let Plan { seed, groups, network, phases, sim, .. } = plan;
+        let description = network.description.clone();
+        let groups = Groups::new(groups);
+        let connections = Connections::new(seed, groups.client_count(), hosts.len());
+        let wire = Wire::new(network, seed, bare_links);
+        let mut simulation = Simulation {
+            agenda: Agenda::default(),
+            transport: Transport::new(hosts, connections, wire),
+            clients: Clients::new(&groups, sim.client_wake_up, seed),
+            servers,
+            evidence,
+            conductor: Conductor::new(phases, sim, groups.subscriber_count(), groups.client_count()),
+            tally: RunTally::default(),
+            topics: Topics::of(&roster),
+            groups,
+            roster,
+            description,
+            connect_timeout: phases.connect_timeout,
+            scratch: Vec::new(),
+            events: 0,
+        };
+        simulation.evidence.keep_from_here();
+        let (clients, mut around) = simulation.clients();
+        clients.start(&mut around);
+        simulation.enter(Phase::Connect, audience);
+        Ok(simulation)
+    }
+
+    /// The clients, and what they may touch.
+    fn clients(&mut self) -> (&mut Clients, Surroundings<'_>) {
+        let around = Surroundings {
+            agenda: &mut self.agenda,
+            transport: &mut self.transport,
+            evidence: &mut self.evidence,
+            conductor: &mut self.conductor,
+            tally: &mut self.tally,
+            topics: &mut self.topics,
+            groups: &self.groups,
+            roster: &self.roster,
+            scratch: &mut self.scratch,
+        };
+        (&mut self.clients, around)
+    }
+
+    /// The servers, and what they may touch.
+    fn servers(&mut self) -> (&mut Servers, ServerSurroundings<'_>) {
+        let around = ServerSurroundings {
+            agenda: &mut self.agenda,
+            transport: &mut self.transport,
+            evidence: &mut self.evidence,
+            topics: &mut self.topics,
+            groups: &self.groups,
+        };
+        (&mut self.servers, around)
+    }
+
+    /// The time in the simulation: that of the last event.
+    pub fn now(&self) -> Instant {
+        self.agenda.now()
+    }
+
+    /// Whether the plan has been carried out to its end.
+    pub fn is_over(&self) -> bool {
+        self.conductor.phase == Phase::Over
+    }
+
+    /// When the next event is, which is now while frames are at the ends of their paths. `None`: nothing is left to happen.
+    pub fn next_event_at(&self) -> Option<Instant> {
+        if self.transport.wire().has_arrivals() {
+            return Some(self.now());
+        }
+        [self.transport.next_deadline(), self.agenda.next_deadline()].into_iter().flatten().min()
+    }
+
+    /// Runs to the plan's end.
+    ///
+    /// # Errors
+    /// Why it ended before: nothing was left to happen, a row could not be written, or the audience has had enough.
+    pub fn run(&mut self, audience: &mut dyn Audience) -> Result<(), String> {
+        while !self.is_over() {
+            self.step(audience)?;
+        }
+        self.evidence.failure().map_or(Ok(()), |error| Err(error.to_string()))
+    }
+
+    /// Runs until everything up to an instant has happened, or to the plan's end where that is earlier.
+    ///
+    /// # Errors
+    /// As [`Simulation::run`].
+    pub fn run_until(&mut self, until: Instant, audience: &mut dyn Audience) -> Result<(), String> {
+        while !self.is_over() && self.next_event_at().is_some_and(|at| at <= until) {
+            self.step(audience)?;
+        }
+        if !self.is_over() {
+            self.agenda.advance(until.max(self.now()));
+        }
+        Ok(())
+    }
+
+    /// Lets the next thing happen: a frame arrives, something happens on the network, or what is first on the agenda.
+    ///
+    /// # Errors
+    /// As [`Simulation::run`].
+    pub fn step(&mut self, audience: &mut dyn Audience) -> Result<(), String> {
+        let now = self.agenda.now();
+        if let Some((connection, side)) = self.transport.arrive(now) {
+            self.settle(connection, side);
+            self.retire(connection);
+        } else {
+            match (self.transport.next_deadline(), self.agenda.next_deadline()) {
+                (Some(at), due) if due.is_none_or(|due| at <= due) => {
+                    self.agenda.advance(at);
+                    self.transport.tick(at, &mut self.evidence);
+                }
+                (_, Some(_)) => self.dispatch(audience),
+                _ => return Err("nothing is left to happen before the run's end".into()),
+            }
+        }
+        let idle = || self.transport.next_deadline().is_none();
+        if self.conductor.is_phase_over(self.agenda.now(), &self.tally, self.groups.client_count(), idle) {
+            self.leave_phase(audience);
+        }
+        self.events += 1;
+        if self.events.is_multiple_of(EVENTS_A_LOOK) { self.look_up(audience) } else { Ok(()) }
+    }
+
+    /// What is first on the agenda happens.
+    fn dispatch(&mut self, audience: &mut dyn Audience) {
+        let Some(event) = self.agenda.take() else { return };
+        match event {
+            Event::Client(id) => {
+                let (clients, mut around) = self.clients();
+                clients.on_timer(&mut around, id);
+            }
+            Event::Timer { connection, side } => {
+                if self.transport.on_timer(self.agenda.now(), connection, side) {
+                    self.settle(connection, side);
+                    self.retire(connection);
+                }
+            }
+            Event::Read { connection, side } if self.transport.connections().is_current(connection) => {
+                self.read(connection, side);
+                self.settle(connection, side);
+                self.retire(connection);
+            }
+            Event::Read { .. } => {}
+            Event::Server(id) => {
+                let (servers, mut around) = self.servers();
+                servers.on_timer(&mut around, id);
+            }
+            Event::Phase(phase) => {
+                // A phase that ended early is another one by now; none comes twice.
+                if self.conductor.phase == phase {
+                    self.leave_phase(audience);
+                }
+            }
+        }
+    }
+
+    /// Lets TCP send, and tells the program on its side what it has to tell, until both are silent.
+    fn settle(&mut self, connection: ConnectionId, side: Side) {
+        while let Some(event) =
+            self.transport.next_event(&mut self.agenda, &mut self.evidence, connection, side)
+        {
+            match side {
+                Side::Client => {
+                    let (clients, mut around) = self.clients();
+                    clients.on_tcp(&mut around, connection, event);
+                }
+                Side::Server => {
+                    let (servers, mut around) = self.servers();
+                    servers.on_tcp(&mut around, connection, event);
+                }
+            }
+        }
+    }
+
+    fn read(&mut self, connection: ConnectionId, side: Side) {
+        match side {
+            Side::Client => {
+                let (clients, mut around) = self.clients();
+                clients.read(&mut around, connection);
+            }
+            Side::Server => {
+                let (servers, mut around) = self.servers();
+                servers.read(&mut around, connection);
+            }
+        }
+    }
+
+    fn retire(&mut self, connection: ConnectionId) {
+        self.transport.retire(self.agenda.now(), &mut self.evidence, &self.topics, connection);
+    }
+
+    fn leave_phase(&mut self, audience: &mut dyn Audience) {
+        match self.conductor.phase {
+            Phase::Connect => {
+                self.warn_of_missing(audience);
+                let from = self.conductor.announce(self.now());
+                let until = self.conductor.measure_until;
+                let (clients, mut around) = self.clients();
+                clients.begin_publishing(&mut around, from, until);
+                self.enter(Phase::Notice, audience);
+            }
+            Phase::Notice => self.enter(Phase::WarmUp, audience),
+            Phase::WarmUp => self.enter(Phase::Measurement, audience),
+            Phase::Measurement => {
+                if self.conductor.wants_to_stop() {
+                    self.conductor.measure_until = self.now();
+                    let (clients, mut around) = self.clients();
+                    clients.stop_publishing(&mut around);
+                }
+                self.enter(Phase::CoolDown, audience);
+            }
+            Phase::CoolDown => {
+                // Clients ask for it while they disconnect.
+                self.conductor.phase = Phase::Disconnect;
+                self.evidence.set_run_over();
+                let (clients, mut around) = self.clients();
+                clients.leave(&mut around);
+                self.enter(Phase::Disconnect, audience);
+            }
+            Phase::Disconnect | Phase::Over => self.conductor.phase = Phase::Over,
+        }
+    }
+
+    fn enter(&mut self, phase: Phase, audience: &mut dyn Audience) {
+        self.conductor.phase = phase;
+        let now = self.now();
+        let ends = self.conductor.phase_ends(now);
+        self.agenda.add(ends.max(now), Event::Phase(phase));
+        let Some((name, phase)) = phase.name() else { return };
+        let length_ns = ends.since(now.min(ends)).as_ns();
+        audience.hear(&Progress::Phase { phase, at_ns: now.as_ns(), length_ns });
+        self.evidence.event(now, EventKind::Phase, None, None, name);
+    }
+
+    fn warn_of_missing(&mut self, audience: &mut dyn Audience) {
+        let (ready, all) = (self.tally.ready as usize, self.groups.client_count());
+        if ready < all {
+            let missing = all - ready;
+            let waited = self.connect_timeout;
+            audience.warn(format!(
+                "{missing} of {all} clients had not connected and subscribed when publishing began \
+                 (phases.connect_timeout is {waited})"
+            ));
+        }
+    }
+
+    fn look_up(&mut self, audience: &mut dyn Audience) -> Result<(), String> {
+        if let Some(error) = self.evidence.failure() {
+            return Err(error.to_string());
+        }
+        if let Some(interruption) = audience.interruption() {
+            return Err(interruption);
+        }
+        if let Some(events_per_s) = audience.wants_figures(self.events) {
+            let [latency_p50_ns, latency_p99_ns] = self.conductor.take_recent();
+            audience.hear(&Progress::Tick {
+                at_ns: self.now().as_ns(),
+                connected: self.tally.connected.max(0) as u32,
+                offered: self.tally.offered,
+                sent: self.tally.sent,
+                delivered: self.tally.delivered,
+                disconnects: self.tally.disconnects,
+                latency_p50_ns,
+                latency_p99_ns,
+                sender_lateness_p99_ns: None,
+                emulator_lateness_p99_ns: None,
+                events_per_s: Some(events_per_s),
+            });
+        }
+        Ok(())
+    }
+
+    /// Ends the simulation, be it at the plan's end or not, and makes the recording of it.
+    pub fn finish(mut self, result: Result<(), String>, audience: &mut dyn Audience) -> Outcome {
+        let at_ns = self.now().as_ns();
+        audience.hear(&Progress::Phase { phase: mqttlab_plan::Phase::Finalise, at_ns, length_ns: 0 });
+        self.transport.end(&mut self.evidence, &self.topics);
+        let (clients, mut around) = self.clients();
+        clients.end(&mut around);
+        let conclusion = recorded::Conclusion {
+            warm_up_end: self.conductor.steady_from().unwrap_or(self.conductor.measure_from),
+            measurement_end: self.conductor.measure_until,
+            details: [
+                ("phases", self.conductor.facts()),
+                ("network", self.description.into()),
+                ("dropped_by_broker", self.servers.dropped().into()),
+                ("stations", self.transport.wire().stations()),
+            ],
+            warnings: audience.warnings(),
+        };
+        let (recorder, failure) = self.evidence.finish();
+        let ending = match (result, failure) {
+            (Ok(()), None) => Ending::Complete,
+            (Err(reason), _) => Ending::Incomplete(reason),
+            (Ok(()), Some(error)) => Ending::Incomplete(error.to_string()),
+        };
+        recorded::finish(recorder, conclusion, ending)
+    }
+}
+
+/// Events between two looks at the clock on the wall.
+const EVENTS_A_LOOK: u64 = 256;

@@ -1,0 +1,91 @@
+//! What a simulated client may touch: the time, its connection, what is written down, and what is counted.
+//!
+//! A verb here never calls a client back: TCP sends while a client works, and what TCP has to tell comes to the
+//! client's shell after the verb that caused it has returned.
+
+use mqttlab_plan::Roster;
+use mqttlab_recording::EventKind;
+use mqttlab_units::{Duration, Instant};
+
+use crate::agenda::Agenda;
+use crate::conductor::Conductor;
+use crate::event::Event;
+use crate::evidence::Evidence;
+use crate::groups::Groups;
+use crate::ids::{ClientId, ConnectionId, Side};
+use crate::stream::Packet;
+use crate::tally::RunTally;
+use crate::topics::Topics;
+use crate::transport::Transport;
+
+/// What a client may touch.
+pub(crate) struct Surroundings<'a> {
+    pub(crate) agenda: &'a mut Agenda<Event>,
+    pub(crate) transport: &'a mut Transport,
+    pub(crate) evidence: &'a mut Evidence,
+    pub(crate) conductor: &'a mut Conductor,
+    pub(crate) tally: &'a mut RunTally,
+    pub(crate) topics: &'a mut Topics,
+    pub(crate) groups: &'a Groups,
+    pub(crate) roster: &'a Roster,
+    /// For packets whose length only their encoding tells.
+    pub(crate) scratch: &'a mut Vec<u8>,
+}
+
+impl Surroundings<'_> {
+    pub(crate) fn now(&self) -> Instant {
+        self.agenda.now()
+    }
+
+    /// Whether the run is over, and clients disconnect.
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.conductor.is_leaving()
+    }
+
+    /// The client is to be woken then.
+    pub(crate) fn wake_at(&mut self, client: ClientId, at: Instant) {
+        self.agenda.add(at, Event::Client(client));
+    }
+
+    /// Begins to connect to the client's server; `None` where no path leads there.
+    pub(crate) fn open(&mut self, client: ClientId) -> Option<ConnectionId> {
+        let nodelay = self.groups.group_of(client).tcp_nodelay;
+        let end = (client, self.groups.host_of(client), nodelay);
+        self.transport.open(self.agenda, self.evidence, end, self.groups.server_of(client))
+    }
+
+    /// Puts a packet into the client's stream, and says where it ends there.
+    pub(crate) fn append(&mut self, connection: ConnectionId, packet: Packet, length: usize) -> u64 {
+        self.transport.append(connection, Side::Client, packet, length)
+    }
+
+    /// Hands what waits to the socket; `false` when it took nothing. To be followed by [`Surroundings::transmit`].
+    pub(crate) fn write(&mut self, connection: ConnectionId) -> bool {
+        self.transport.write(self.agenda.now(), connection, Side::Client, false)
+    }
+
+    /// Lets TCP send what was written.
+    pub(crate) fn transmit(&mut self, connection: ConnectionId) {
+        self.transport.transmit(self.agenda, self.evidence, connection, Side::Client);
+    }
+
+    /// How much of the client's stream the socket has taken.
+    pub(crate) fn accepted(&self, connection: ConnectionId) -> u64 {
+        self.transport.connection(connection).streams[Side::Client as usize].accepted()
+    }
+
+    /// How much of it waits for the socket.
+    pub(crate) fn waiting(&self, connection: ConnectionId) -> u64 {
+        self.transport.connection(connection).streams[Side::Client as usize].waiting()
+    }
+
+    /// The client has done with a connection.
+    pub(crate) fn close(&mut self, connection: ConnectionId) {
+        self.transport.close(self.agenda, self.evidence, connection, Side::Client);
+    }
+
+    /// Something happened to the client once.
+    pub(crate) fn event(&mut self, kind: EventKind, client: ClientId, took: Option<Duration>, detail: &str) {
+        self.evidence.event(self.agenda.now(), kind, Some(client), took, detail);
+    }
+}

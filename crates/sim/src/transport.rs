@@ -1,0 +1,487 @@
+//! The transport: what carries packets between clients and servers. Hosts with their TCP, connections, and the wire.
+//!
+//! ```text
+//!   append ──► stream ──► write ──► TCP endpoint ──► wire ──► TCP endpoint ──► next_event ──► read, take_packet
+//! ```
+//!
+//! Contract: a verb (`open`, `write`, `read`, `close`) lets TCP send at once, so that an acknowledgement leaves before
+//! the program that has read can answer, and does nothing else: it never calls a program. What TCP has to tell a program
+//! comes out of [`Transport::next_event`], which whoever drives the simulation drains after every frame, timer and read.
+//!
+//! What it does not model: the time that a host takes to handle a segment; UDP.
+
+use mqttlab_net::{Delivery, Fate};
+use mqttlab_tcp::{Event as TcpEvent, Output, Segment};
+use mqttlab_units::Instant;
+
+use crate::agenda::Agenda;
+use crate::connections::{Connection, Connections, Opening};
+use crate::event::Event;
+use crate::evidence::{Crossing, Evidence};
+use crate::hosts::Hosts;
+use crate::ids::{ClientId, ConnectionId, HostId, ServerId, Side};
+use crate::stream::Packet;
+use crate::topics::Topics;
+use crate::wire::{self, FrameEvent, Wire};
+
+/// Hosts, connections, and what is between them.
+pub(crate) struct Transport {
+    hosts: Hosts,
+    connections: Connections,
+    wire: Wire,
+}
+
+impl Transport {
+    pub(crate) fn new(hosts: Hosts, connections: Connections, wire: Wire) -> Transport {
+        Transport { hosts, connections, wire }
+    }
+
+    pub(crate) fn hosts(&self) -> &Hosts {
+        &self.hosts
+    }
+
+    pub(crate) fn wire(&self) -> &Wire {
+        &self.wire
+    }
+
+    pub(crate) fn connections(&self) -> &Connections {
+        &self.connections
+    }
+
+    pub(crate) fn connection(&self, id: ConnectionId) -> &Connection {
+        self.connections.get(id)
+    }
+
+    pub(crate) fn connection_mut(&mut self, id: ConnectionId) -> &mut Connection {
+        self.connections.get_mut(id)
+    }
+
+    /// A client begins to connect to a server; `None` where no path leads there.
+    pub(crate) fn open(
+        &mut self,
+        agenda: &mut Agenda<Event>,
+        evidence: &mut Evidence,
+        (client, host, nodelay): (ClientId, HostId, bool),
+        server: ServerId,
+    ) -> Option<ConnectionId> {
+        let listener = self.hosts.listener(server);
+        let up = self.wire.path(host, listener.host)?;
+        let down = self.wire.path(listener.host, host)?;
+        let id = self.connections.add(Opening {
+            client,
+            server,
+            profiles: self.hosts.profiles(host, server, self.wire.is_loopback(up)),
+            nodelay: [nodelay, listener.nodelay],
+            hosts: [host, listener.host],
+            paths: [up, down],
+            server_port: listener.port,
+        });
+        self.connections.get_mut(id).ends[Side::Client as usize].open(agenda.now());
+        self.transmit(agenda, evidence, id, Side::Client);
+        Some(id)
+    }
+
+    /// Puts a packet behind what a program has to say, and answers where it ends. Nothing is written yet.
+    pub(crate) fn append(&mut self, id: ConnectionId, side: Side, packet: Packet, length: usize) -> u64 {
+        self.connections.get_mut(id).streams[side as usize].append(packet, length)
+    }
+
+    /// Hands what waits to the socket, by a program that has written to another one since if `apart`; `false` when it took
+    /// nothing. To be followed by [`Transport::transmit`].
+    pub(crate) fn write(&mut self, now: Instant, id: ConnectionId, side: Side, apart: bool) -> bool {
+        let connection = self.connections.get_mut(id);
+        let stream = &mut connection.streams[side as usize];
+        let waiting = stream.waiting();
+        if waiting == 0 {
+            return false;
+        }
+        let end = &mut connection.ends[side as usize];
+        let accepted = if apart { end.write_apart(now, waiting) } else { end.write(now, waiting) };
+        stream.accept(accepted);
+        accepted > 0
+    }
+
+    /// A program reads all bytes that there are; the packets in them come from [`Transport::take_packet`].
+    pub(crate) fn read(
+        &mut self,
+        agenda: &mut Agenda<Event>,
+        evidence: &mut Evidence,
+        id: ConnectionId,
+        side: Side,
+    ) {
+        let end = &mut self.connections.get_mut(id).ends[side as usize];
+        end.read(agenda.now(), end.readable());
+        self.transmit(agenda, evidence, id, side);
+    }
+
+    /// The next packet that ends at or before `offset` of what was read.
+    pub(crate) fn take_packet(
+        &mut self,
+        evidence: &mut Evidence,
+        topics: &Topics,
+        (id, side): (ConnectionId, Side),
+        offset: u64,
+    ) -> Option<Packet> {
+        let connection = self.connections.get_mut(id);
+        let packet = connection.streams[side.other() as usize].read(offset)?;
+        evidence.control_packet(connection, side.other(), &packet, topics.name_of(&packet));
+        Some(packet)
+    }
+
+    /// A program wants no more of a connection.
+    pub(crate) fn close(
+        &mut self,
+        agenda: &mut Agenda<Event>,
+        evidence: &mut Evidence,
+        id: ConnectionId,
+        side: Side,
+    ) {
+        let connection = self.connections.get_mut(id);
+        connection.abandoned |= side == Side::Client;
+        connection.ends[side as usize].close(agenda.now());
+        self.transmit(agenda, evidence, id, side);
+    }
+
+    /// Sends what TCP may send, and sees to its timer. What it has to tell its program waits.
+    pub(crate) fn transmit(
+        &mut self,
+        agenda: &mut Agenda<Event>,
+        evidence: &mut Evidence,
+        id: ConnectionId,
+        side: Side,
+    ) {
+        while let Some(segment) = self.connections.get_mut(id).ends[side as usize].poll_transmit() {
+            self.send(agenda.now(), evidence, id, side, &segment);
+        }
+        self.set_timer(agenda, id, side);
+    }
+
+    /// What TCP has to tell the program on this side. `None` once all is sent and told; then its timer is set.
+    pub(crate) fn next_event(
+        &mut self,
+        agenda: &mut Agenda<Event>,
+        evidence: &mut Evidence,
+        id: ConnectionId,
+        side: Side,
+    ) -> Option<TcpEvent> {
+        let now = agenda.now();
+        while let Some(output) = self.connections.get_mut(id).ends[side as usize].poll() {
+            let streams = &mut self.connections.get_mut(id).streams;
+            match output {
+                Output::Transmit(segment) => self.send(now, evidence, id, side, &segment),
+                Output::Event(TcpEvent::Acknowledged(offset)) => streams[side as usize].acknowledge(offset),
+                Output::Event(event) => {
+                    if let TcpEvent::Readable(offset) = event {
+                        streams[side.other() as usize].arrived(now, offset);
+                    }
+                    return Some(event);
+                }
+            }
+        }
+        self.set_timer(agenda, id, side);
+        None
+    }
+
+    fn set_timer(&mut self, agenda: &mut Agenda<Event>, id: ConnectionId, side: Side) {
+        let connection = self.connections.get_mut(id);
+        let Some(deadline) = connection.ends[side as usize].next_deadline() else { return };
+        let alarm = &mut connection.alarms[side as usize];
+        if alarm.is_none_or(|alarm| deadline < alarm) {
+            *alarm = Some(deadline);
+            agenda.add(deadline, Event::Timer { connection: id, side });
+        }
+    }
+
+    fn send(
+        &mut self,
+        now: Instant,
+        evidence: &mut Evidence,
+        id: ConnectionId,
+        side: Side,
+        segment: &Segment,
+    ) {
+        let connection = self.connections.get_mut(id);
+        let end = &connection.ends[side as usize];
+        let offset = (segment.length > 0).then(|| end.sent_offset(segment)).flatten();
+        connection.under_way += 1;
+        let path = connection.paths[side as usize];
+        let named = connection.name(side, segment);
+        self.wire.send(now, path, named, (id, side), segment, offset);
+        self.poll_network(evidence);
+    }
+
+    /// Lets a timer of TCP fire that is due now; `false` when it was set anew since, or belonged to another connection.
+    pub(crate) fn on_timer(&mut self, now: Instant, id: ConnectionId, side: Side) -> bool {
+        let connection = self.connections.get_mut(id);
+        if connection.id != id || connection.alarms[side as usize] != Some(now) {
+            return false;
+        }
+        connection.alarms[side as usize] = None;
+        connection.ends[side as usize].tick(now);
+        true
+    }
+
+    /// Hands the next frame that is at the end of its path to TCP, and says whose it was.
+    pub(crate) fn arrive(&mut self, now: Instant) -> Option<(ConnectionId, Side)> {
+        let slot = self.wire.arrival()?;
+        let frame = self.wire.frame(slot);
+        let (id, side) = (frame.connection, frame.from.other());
+        let connection = self.connections.get_mut(id);
+        connection.under_way -= 1;
+        connection.ends[side as usize].receive(now, &frame.segment);
+        self.wire.release(slot);
+        Some((id, side))
+    }
+
+    /// When something happens on the network next.
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        self.wire.next_deadline()
+    }
+
+    /// Time has passed on the network.
+    pub(crate) fn tick(&mut self, now: Instant, evidence: &mut Evidence) {
+        self.wire.tick(now);
+        self.poll_network(evidence);
+    }
+
+    /// Takes note of what happened to frames.
+    fn poll_network(&mut self, evidence: &mut Evidence) {
+        while let Some(event) = self.wire.poll() {
+            match event {
+                FrameEvent::Crossed { frame: slot, link, hop, entered, fate } => {
+                    self.record_crossing(evidence, slot, (link, hop), entered, fate);
+                    let under_way = &mut self.connection_of(slot).under_way;
+                    match fate {
+                        Fate::Dropped { .. } => *under_way -= 1,
+                        Fate::Delivered(Delivery { duplicate_at: Some(_), .. }) => *under_way += 1,
+                        Fate::Delivered(_) => {}
+                    }
+                    self.wire.settle(slot, &fate);
+                }
+                FrameEvent::Bare { frame: slot, link, at } => {
+                    let delivery =
+                        Delivery { start: at, sent: at, at, corrupted_bit: None, duplicate_at: None };
+                    self.record_crossing(evidence, slot, (link, 0), at, Fate::Delivered(delivery));
+                }
+                FrameEvent::Corrupted { frame: slot } => {
+                    self.connection_of(slot).under_way -= 1;
+                    self.wire.release(slot);
+                }
+            }
+        }
+    }
+
+    fn connection_of(&mut self, slot: u32) -> &mut Connection {
+        self.connections.get_mut(self.wire.frame(slot).connection)
+    }
+
+    fn record_crossing(
+        &mut self,
+        evidence: &mut Evidence,
+        slot: u32,
+        (link, hop): (usize, usize),
+        entered: Instant,
+        fate: Fate,
+    ) {
+        if !evidence.has_packets() {
+            return;
+        }
+        let frame = self.wire.frame(slot);
+        let frame_bytes = self.wire.frame_bytes(link, wire::ip_bytes(&frame.segment));
+        let crossing = Crossing { link, hop, frame_bytes, entered, fate };
+        evidence.crossed(self.connections.get_mut(frame.connection), frame, &crossing);
+    }
+
+    /// Gives a connection's slot back if nothing can happen to it any more. What it still held is lost.
+    pub(crate) fn retire(
+        &mut self,
+        now: Instant,
+        evidence: &mut Evidence,
+        topics: &Topics,
+        id: ConnectionId,
+    ) {
+        if !self.connections.is_over(id) {
+            return;
+        }
+        let connection = self.connections.get(id);
+        record_unread(connection, evidence, topics);
+        for from in Side::BOTH {
+            for packet in connection.streams[from as usize].unread() {
+                evidence.dropped_with_connection(now, connection.client, from, packet);
+            }
+        }
+        self.connections.retire(id);
+    }
+
+    /// The simulation is over: writes down what was sent and never read.
+    pub(crate) fn end(&self, evidence: &mut Evidence, topics: &Topics) {
+        self.connections.iter().for_each(|connection| record_unread(connection, evidence, topics));
+    }
+}
+
+/// Writes down the packets that were sent and never read.
+fn record_unread(connection: &Connection, evidence: &mut Evidence, topics: &Topics) {
+    for from in Side::BOTH {
+        for packet in connection.streams[from as usize].unread() {
+            evidence.control_packet(connection, from, packet, topics.name_of(packet));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use mqttlab_mqtt::Kind;
+    use mqttlab_plan::{Plan, Roster};
+
+    use super::*;
+    use crate::connections::Connections;
+    use crate::ids::{HostId, ServerId};
+    use crate::recorded;
+
+    /// A transport without clients and servers: the test is both.
+    struct Bench {
+        agenda: Agenda<Event>,
+        evidence: Evidence,
+        topics: Topics,
+        transport: Transport,
+    }
+
+    struct Blind;
+
+    impl mqttlab_recording::SegmentAnalyser for Blind {
+        fn segment(&mut self, _: &mqttlab_recording::SeenSegment<'_>) -> mqttlab_recording::Judgement<'_> {
+            mqttlab_recording::Judgement::default()
+        }
+
+        fn network_metrics(&mut self, _: &mut dyn FnMut(&mqttlab_recording::NetworkMetricRow<'_>)) {}
+    }
+
+    impl Bench {
+        fn new(name: &str, corpus: &str) -> Bench {
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/plan").join(corpus);
+            let mut plan = Plan::from_json(&std::fs::read_to_string(path).unwrap()).unwrap();
+            plan.directory =
+                std::env::temp_dir().join(format!("mqttlab-transport-{name}-{}", std::process::id()));
+            let recorder = recorded::begin(&plan, &Roster::of(&plan)).unwrap();
+            let hosts = Hosts::new(&plan).unwrap();
+            let connections = Connections::new(plan.seed, 1, hosts.len());
+            let links = [plan.direct_link(), plan.loopback_link()];
+            let wire = Wire::new(plan.network, plan.seed, links);
+            Bench {
+                agenda: Agenda::default(),
+                evidence: Evidence::new(recorder, true, Box::new(Blind)),
+                topics: Topics::default(),
+                transport: Transport::new(hosts, connections, wire),
+            }
+        }
+
+        fn open(&mut self) -> ConnectionId {
+            let end = (ClientId(0), HostId(1), true);
+            self.transport.open(&mut self.agenda, &mut self.evidence, end, ServerId(0)).unwrap()
+        }
+
+        fn say(&mut self, id: ConnectionId, side: Side, packet: u16, length: usize) {
+            self.transport.append(id, side, Packet::bare(Kind::Puback, packet), length);
+            assert!(self.transport.write(self.agenda.now(), id, side, false));
+            self.transport.transmit(&mut self.agenda, &mut self.evidence, id, side);
+        }
+
+        fn close(&mut self, id: ConnectionId, side: Side) {
+            self.transport.close(&mut self.agenda, &mut self.evidence, id, side);
+        }
+
+        /// Lets things happen until nothing is left, and returns what TCP had to tell.
+        fn run(&mut self) -> Vec<(Side, TcpEvent)> {
+            let mut told = Vec::new();
+            loop {
+                let due = if let Some(end) = self.transport.arrive(self.agenda.now()) {
+                    Some(end)
+                } else if let Some(at) = self.transport.next_deadline()
+                    && self.agenda.next_deadline().is_none_or(|due| at <= due)
+                {
+                    self.agenda.advance(at);
+                    self.transport.tick(at, &mut self.evidence);
+                    None
+                } else {
+                    match self.agenda.take() {
+                        Some(Event::Timer { connection, side }) => {
+                            let rang = self.transport.on_timer(self.agenda.now(), connection, side);
+                            rang.then_some((connection, side))
+                        }
+                        Some(_) => None,
+                        None => return told,
+                    }
+                };
+                let Some((id, side)) = due else { continue };
+                while let Some(event) =
+                    self.transport.next_event(&mut self.agenda, &mut self.evidence, id, side)
+                {
+                    told.push((side, event));
+                }
+                self.transport.retire(self.agenda.now(), &mut self.evidence, &self.topics, id);
+            }
+        }
+
+        fn read(&mut self, id: ConnectionId, side: Side, offset: u64) -> Vec<u16> {
+            self.transport.read(&mut self.agenda, &mut self.evidence, id, side);
+            let Bench { transport, evidence, topics, .. } = self;
+            let packets = std::iter::from_fn(|| transport.take_packet(evidence, topics, (id, side), offset));
+            packets.map(|packet| packet.id).collect()
+        }
+    }
+
+    #[test]
+    fn packets_arrive_whole_and_in_order_and_are_read_once() {
+        let mut bench = Bench::new("whole", "pair.json");
+        let id = bench.open();
+        let told = bench.run();
+        assert_eq!(told, [(Side::Client, TcpEvent::Connected), (Side::Server, TcpEvent::Connected)]);
+        bench.say(id, Side::Client, 1, 5_000);
+        bench.say(id, Side::Client, 2, 10);
+        let told = bench.run();
+        assert_eq!(told.last(), Some(&(Side::Server, TcpEvent::Readable(5_010))), "{told:?}");
+        assert_eq!(bench.read(id, Side::Server, 5_009), [1], "the second one is not there to its last byte");
+        assert_eq!(bench.read(id, Side::Server, 5_010), [2]);
+        assert!(bench.read(id, Side::Server, 5_010).is_empty());
+    }
+
+    #[test]
+    fn what_tcp_has_to_tell_waits_for_whoever_drives() {
+        let mut bench = Bench::new("waits", "direct.json");
+        let id = bench.open();
+        bench.run();
+        bench.say(id, Side::Client, 1, 10);
+        // The frame is there in no time, and yet its receiver has not been told.
+        assert!(bench.transport.wire().has_arrivals());
+        assert_eq!(bench.transport.connection(id).ends[Side::Server as usize].readable(), 0);
+        assert_eq!(bench.run(), [(Side::Server, TcpEvent::Readable(10))]);
+    }
+
+    #[test]
+    fn a_slot_is_used_again_and_old_timers_do_not_fire_in_it() {
+        let mut bench = Bench::new("slots", "pair.json");
+        let first = bench.open();
+        bench.run();
+        bench.close(first, Side::Client);
+        bench.run();
+        bench.close(first, Side::Server);
+        bench.run();
+        let second = bench.open();
+        assert_eq!((second.slot, second.generation), (first.slot, first.generation + 1));
+        assert!(!bench.transport.connections().is_current(first));
+        let [old, new] = [first, second].map(|id| {
+            let at = bench.transport.connection(second).alarms[Side::Client as usize].unwrap();
+            bench.transport.on_timer(at, id, Side::Client)
+        });
+        assert!(!old && new, "the SYN's timer is the second connection's");
+    }
+
+    #[test]
+    fn nowhere_is_a_path_that_the_plan_does_not_have() {
+        let mut bench = Bench::new("nowhere", "hosts.json");
+        let end = (ClientId(0), HostId(99), true);
+        assert!(bench.transport.open(&mut bench.agenda, &mut bench.evidence, end, ServerId(0)).is_none());
+    }
+}
