@@ -3,13 +3,15 @@
 use std::path::PathBuf;
 
 use mqttlab_import::Order;
-use mqttlab_units::Duration;
+use mqttlab_units::{Duration, Instant};
 
 /// What the engine is asked to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Perform the plan on standard input.
     Run,
+    /// Simulate the plan on standard input until this instant, and print the state.
+    RunUntil(Instant),
     /// Check the plan on standard input.
     Check,
     /// Say what this machine can do.
@@ -48,6 +50,15 @@ pub fn parse(arguments: &[String]) -> Result<Command, String> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["run"] => Ok(Command::Run),
+        ["run", "--until", seconds] => match seconds.parse::<f64>() {
+            Ok(until) if (0.0..=UNTIL_S_MAX).contains(&until) => {
+                Ok(Command::RunUntil(Instant::ZERO + Duration::from_s_f64(until)))
+            }
+            _ => Err(format!(
+                "--until {seconds}: write seconds since the start of the run, 0 to {UNTIL_S_MAX}"
+            )),
+        },
+        ["run", "--until"] => Err("--until needs a time: mqttlab-engine run --until SECONDS".into()),
         ["check"] => Ok(Command::Check),
         ["doctor"] => Ok(Command::Doctor),
         ["measure", "--seconds", seconds] => match seconds.parse::<f64>() {
@@ -83,8 +94,10 @@ pub fn parse(arguments: &[String]) -> Result<Command, String> {
     }
 }
 
-/// How long each path is measured when nobody says.
+/// How long each path is measured by default.
 const PROBE_S: u64 = 10;
+/// More than thirty years.
+const UNTIL_S_MAX: f64 = 1e9;
 
 /// How it is used.
 pub const HELP: &str = "\
@@ -92,6 +105,8 @@ mqttlab-engine performs MQTT experiments: real brokers and real TCP over emulate
 `mqttlab` turns scenarios into plans and calls it; it is rarely called directly.
 
   mqttlab-engine run     < plan.json   perform the plan; progress on standard output, one JSON object a line
+  mqttlab-engine run --until SECONDS < plan.json
+                                       simulate the plan until then, and print the state as JSON; see docs/simulator.md
   mqttlab-engine check   < plan.json   check whether the plan can be performed, and start nothing
   mqttlab-engine probe [--seconds N] < plan.json
                                        measure delay, jitter, loss and rate of the plan's emulated paths
@@ -139,6 +154,15 @@ mod tests {
         assert_eq!(parsed("snapshot a --out b"), Ok(expected.clone()));
         assert_eq!(parsed("snapshot --out b a"), Ok(expected));
         assert!(parsed("snapshot a").unwrap_err().contains("two directories"));
+    }
+
+    #[test]
+    fn a_run_stops_at_a_time_that_is_there() {
+        let until = |ms| Ok(Command::RunUntil(Instant::ZERO + Duration::from_ms(ms)));
+        assert_eq!((parsed("run --until 12.5"), parsed("run --until 0")), (until(12_500), until(0)));
+        for wrong in ["run --until", "run --until -1", "run --until soon", "run --until nan"] {
+            assert!(parsed(wrong).unwrap_err().starts_with("--until"), "{wrong}");
+        }
     }
 
     #[test]

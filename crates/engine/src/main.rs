@@ -23,12 +23,14 @@ use mqttlab_capture::FrameWitness;
 use mqttlab_import::MQTT_PORT;
 use mqttlab_live::{Announcer, Outcome};
 use mqttlab_plan::{Backend, Plan, Progress, Verdict};
-use mqttlab_recording::{Summary, recover, snapshot};
+use mqttlab_recording::{recover, snapshot};
+use mqttlab_units::Instant;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments::parse(&arguments) {
         Ok(Command::Run) => with_plan(run),
+        Ok(Command::RunUntil(until)) => with_plan(|plan| run_until(plan, until)),
         Ok(Command::Check) => with_plan(|_| ExitCode::SUCCESS),
         Ok(Command::Probe(seconds)) => with_plan(|plan| probe::run(&plan, seconds)),
         Ok(Command::Doctor) => doctor(),
@@ -89,6 +91,14 @@ fn perform(plan: Plan, announcer: &mut Announcer) -> Outcome {
     }
 }
 
+fn run_until(plan: Plan, until: Instant) -> ExitCode {
+    if plan.backend == Backend::Live {
+        eprintln!("mqttlab-engine: `backend` is live, but only a simulation can be stopped to be looked at");
+        return ExitCode::from(WRONG);
+    }
+    told(simulation::run_until(plan, until))
+}
+
 fn doctor() -> ExitCode {
     let findings = serde_json::to_string_pretty(&mqttlab_live::doctor::examine());
     say(&findings.expect("a JSON value can be written"))
@@ -101,9 +111,9 @@ fn witness_of(directory: &Path) -> FrameWitness {
     FrameWitness::new(vec![port])
 }
 
-fn told(outcome: mqttlab_recording::Result<Summary>) -> ExitCode {
+fn told<E: std::fmt::Display>(outcome: Result<impl serde::Serialize, E>) -> ExitCode {
     match outcome {
-        Ok(summary) => say(&serde_json::to_string_pretty(&summary).expect("a summary can be written")),
+        Ok(found) => say(&serde_json::to_string_pretty(&found).expect("it can be written as JSON")),
         Err(error) => {
             eprintln!("mqttlab-engine: {error}");
             ExitCode::FAILURE

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use mqttlab_capture::SegmentWitness;
 use mqttlab_live::{Announcer, MemoryNeed, Outcome, Signals, Watchdog, check_memory};
 use mqttlab_plan::{Plan, Progress, Verdict};
-use mqttlab_sim::Audience;
+use mqttlab_sim::{Audience, Simulation, SimulationState};
 
 /// Runs a plan in virtual time.
 pub fn run(plan: Plan, announcer: &mut Announcer) -> Outcome {
@@ -25,6 +25,25 @@ fn prepare(plan: &Plan) -> Result<Watchdog, String> {
     check_memory(need, &format!("{clients} clients, {} hosts", plan.hosts.len()))?;
     let signals = Signals::take().and_then(|signals| mqttlab_live::watchdog_of(plan, signals));
     signals.map_err(|error| format!("cannot wait for signals: {error}"))
+}
+
+/// Simulates a plan until an instant, and returns the state there. What was recorded until then is kept as the recording
+/// of an incomplete run.
+pub fn run_until(plan: Plan, until: mqttlab_units::Instant) -> Result<SimulationState, String> {
+    // Standard output is for the state.
+    let mut announcer = Announcer::new(Box::new(std::io::sink()));
+    let watchdog = prepare(&plan)?;
+    let analyser = SegmentWitness::new(vec![plan.broker.port]);
+    let mut watcher = Watcher { announcer: &mut announcer, watchdog, last: Instant::now(), events: 0 };
+    let mut simulation = Simulation::new(plan, Box::new(analyser), &mut watcher)?;
+    let result = simulation.run_until(until, &mut watcher);
+    let state = simulation.state();
+    let ending = result.clone().and_then(|()| match simulation.is_over() {
+        true => Ok(()),
+        false => Err(format!("it was stopped at {} of simulated time, as asked", simulation.now())),
+    });
+    simulation.finish(ending, &mut watcher);
+    result.and(state)
 }
 
 struct Watcher<'a> {
