@@ -133,8 +133,8 @@ def _strike(case: Case, place: Path, runs: Path, capture: Path) -> None:
     deadline = time.monotonic() + END_WITHIN_S
     while not list(runs.glob("*/plan.json")) and program.poll() is None and time.monotonic() < deadline:
         time.sleep(0.02)
-    # A simulation makes in a second what takes a live run minutes.
-    time.sleep(case.after_s / (4 if case.producer == "sim" else 1))
+    # A simulation makes in a second what takes a live run minutes, and an import is over in seconds.
+    time.sleep(case.after_s / (1 if case.producer == "live" else 4))
     if case.victim in ("engine", "broker", "command line", "directory") and lasts > 2 and program.poll() is not None:
         case.faults.append(f"it ended before it was hit, with {program.returncode}")
     if case.reader:
@@ -246,7 +246,10 @@ def soak(runs: int, seed: int, jobs: int, *, live: bool) -> list[Case]:
         capture = Path(temporary) / "evidence.pcapng"
         header = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
         frame = struct.pack("<IIII", 0, 0, 60, 60) + bytes(60)
-        capture.write_bytes(header + frame * 200_000)
+        with capture.open("wb") as file:
+            file.write(header)
+            for _ in range(20):
+                file.write(frame * 100_000)
         with ThreadPoolExecutor(jobs) as pool:
             cases = []
             for case in pool.map(lambda number: perform(draw(seed, number, live), capture), range(runs)):
