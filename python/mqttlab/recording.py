@@ -37,7 +37,7 @@ TABLES = ("messages", "packets", "control_packets", "network_metrics", "events",
 ADDED: dict[str, dict[str, pl.DataType]] = {
     "messages": {"cause": pl.String()},
     "packets": {"repetition": pl.UInt32()},
-    "clients": {"under_way": pl.UInt64(), "unknown": pl.UInt64()},
+    "clients": {"under_way": pl.Int64(), "unknown": pl.Int64()},
     "resources": {"run_queue_s": pl.Float64(), "faults_minor": pl.Int64(), "faults_major": pl.Int64(),
                   "steal_s": pl.Float64()},
 }
