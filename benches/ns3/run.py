@@ -167,7 +167,7 @@ def run_mqttlab(engine: Path, job: Job, tally: Tally) -> None:
     with tempfile.TemporaryFile("w+") as stdin, tempfile.TemporaryFile("w+") as stderr:
         stdin.write(job.text)
         stdin.seek(0)
-        process = subprocess.Popen([engine, "run"], stdin=stdin, stdout=subprocess.DEVNULL, stderr=stderr)
+        process = subprocess.Popen([engine, *job.arguments], stdin=stdin, stdout=subprocess.DEVNULL, stderr=stderr)
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode != 0:

@@ -44,8 +44,10 @@ def job(clients: int, seconds: float, packets: bool, directory: Path) -> Job:
 def measure(clients: int, seconds: float, packets: bool) -> dict[str, float]:
     """Run the engine, and watch its memory and its processor time."""
     with tempfile.TemporaryDirectory() as scratch:
-        text = job(clients, seconds, packets, Path(scratch) / "run").text
-        engine = subprocess.Popen([engine_path(), "run"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        work = job(clients, seconds, packets, Path(scratch) / "run")
+        text = work.text
+        command = [engine_path(), *work.arguments]
+        engine = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         phase = ["setup"]
         reader = threading.Thread(target=_follow, args=(engine, phase), daemon=True)
         reader.start()

@@ -23,10 +23,12 @@ Raises:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
 from mqttlab.errors import MqttlabError
+from mqttlab.plan import brokers
 from mqttlab.recording import Recording
 
 NORMAL_QUARTILES = 1.349
@@ -93,8 +95,9 @@ def calibrate(recording: Recording) -> Calibration:
                                "such as one with a delay of 1 ms, and `recording.packets`")
     copies = _copies(packets)
     idle = _served_alone(packets, copies)
-    nagle = not (recording.plan["broker"].get("settings") or {}).get("tcp_nodelay", False)
-    broker = recording.layout["hosts"][recording.plan["broker"]["host"]]
+    server = _the_broker(recording)
+    nagle = not (server["role"]["broker"].get("settings") or {}).get("tcp_nodelay", False)
+    broker = recording.layout["hosts"][server["host"]]
     held = _held(segments, broker, copies, 0 if nagle else INITIAL_WINDOW_BYTES - 1).join(idle, on=MESSAGE, how="semi")
     used = copies.join(idle, on=MESSAGE, how="semi").join(held, on=MESSAGE, how="anti")
     messages = used.select(MESSAGE).n_unique()
@@ -104,6 +107,20 @@ def calibrate(recording: Recording) -> Calibration:
             "are needed; publish more of them, more slowly")
     return _fit(used, messages, busy=copies.select(MESSAGE).n_unique() - idle.height,
                 held=held.select(MESSAGE).n_unique())
+
+
+def _the_broker(recording: Recording) -> dict[str, Any]:
+    """The one broker of a recording: of several, each has a service time of its own.
+
+    Raises:
+        CalibrationError: there are several.
+    """
+    found = brokers(recording.plan)
+    if len(found) != 1:
+        names = ", ".join(server["name"] for server in found) or "none"
+        raise CalibrationError(f"{recording.name}: calibration needs a run with one broker, not {len(found)}: "
+                               f"{names}; calibrate each in a run of its own")
+    return found[0]
 
 
 def _copies(packets: pl.DataFrame) -> pl.DataFrame:

@@ -40,7 +40,7 @@ SCENARIO: dict[str, Any] = {
 
 def start(directory: Path, **changes: Any) -> subprocess.Popen[bytes]:
     job = Job(compile_plan(parse_values({**SCENARIO, **changes}, "long")), directory)
-    engine = subprocess.Popen([engine_path(), "run"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+    engine = subprocess.Popen([engine_path(), *job.arguments], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL)
     assert engine.stdin is not None
     engine.stdin.write(job.text.encode())
@@ -216,11 +216,11 @@ def test_a_run_that_fails_before_it_starts_leaves_nothing(backend: str, tmp_path
     directory = tmp_path / "runs" / "fails"
     plan = compile_plan(parse_values({**SCENARIO, "backend": backend}, "long"))
     if backend == "live":
-        plan["broker"]["process"]["command"] = ["/bin/false"]
+        plan["servers"][0]["process"]["command"] = ["/bin/false"]
     else:
         plan["network"] = {**plan["network"], "kind": "external"}
-    done = subprocess.run([engine_path(), "run"], input=Job(plan, directory).text, capture_output=True, text=True,
-                          check=False)
+    job = Job(plan, directory)
+    done = subprocess.run([engine_path(), *job.arguments], input=job.text, capture_output=True, text=True, check=False)
     assert done.returncode in (1, 2), done.stdout + done.stderr
     assert not directory.exists() or not list(directory.iterdir())
 

@@ -193,7 +193,9 @@ def test_a_capture_that_begins_in_mid_stream_needs_the_broker_s_port(tmp_path: P
     told = mid_stream(tmp_path / "told", "--broker-port", "8884")
     assert told.clients["name"].to_list() == ["10.0.0.2:40000", "10.0.0.3:40001"]
     assert told.messages["fate"].to_list() == ["delivered"] * 3
-    assert told.plan["broker"] == {"name": "captured at 10.0.0.1:8884", "version": "", "port": 8884, "ports": [8884]}
+    [server] = told.plan["servers"]
+    assert server["kind"] == "captured at 10.0.0.1:8884"
+    assert server["endpoints"] == [{"transport": "tcp", "port": 8884}]
 
 
 def test_nothing_is_expected_of_a_connection_of_which_nothing_is_known_and_heard(tmp_path: Path) -> None:

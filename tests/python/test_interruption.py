@@ -42,16 +42,17 @@ def endless(subscribers: int = 1) -> dict[str, Any]:
     }
 
 
-def plan_of(values: dict[str, Any], directory: Path) -> str:
-    return Job(compile_plan(parse_values(values)), directory).text
+def job_of(values: dict[str, Any], directory: Path) -> Job:
+    return Job(compile_plan(parse_values(values)), directory)
 
 
 def simulating(values: dict[str, Any], directory: Path) -> subprocess.Popen[str]:
     """An engine that has begun to simulate; its first lines have been read."""
-    engine = subprocess.Popen([engine_path(), "run"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    job = job_of(values, directory)
+    engine = subprocess.Popen([engine_path(), *job.arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert engine.stdin is not None
     assert engine.stdout is not None
-    engine.stdin.write(plan_of(values, directory))
+    engine.stdin.write(job.text)
     engine.stdin.close()
     assert json.loads(engine.stdout.readline())["event"] == "phase"
     return engine
@@ -195,12 +196,13 @@ def test_nothing_is_begun_once_the_end_was_asked_for(tmp_path: Path) -> None:
 
 def test_what_nohup_ignores_stays_ignored(tmp_path: Path) -> None:
     code = ("import signal, sys, os; signal.signal(signal.SIGHUP, signal.SIG_IGN); "
-            "os.execv(sys.argv[1], [sys.argv[1], 'run'])")
-    engine = subprocess.Popen([sys.executable, "-c", code, str(engine_path())], stdin=subprocess.PIPE,
+            "os.execv(sys.argv[1], sys.argv[1:])")
+    job = job_of(endless(), tmp_path / "run")
+    engine = subprocess.Popen([sys.executable, "-c", code, str(engine_path()), *job.arguments], stdin=subprocess.PIPE,
                               stdout=subprocess.PIPE, text=True)
     assert engine.stdin is not None
     assert engine.stdout is not None
-    engine.stdin.write(plan_of(endless(), tmp_path / "run"))
+    engine.stdin.write(job.text)
     engine.stdin.close()
     assert json.loads(engine.stdout.readline())["event"] == "phase"
     os.kill(engine.pid, signal.SIGHUP)

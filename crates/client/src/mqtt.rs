@@ -161,7 +161,7 @@ impl From<Malformed> for Loss {
 
 /// Appends a client's CONNECT.
 pub fn encode_connect(group: &Group, client: u32, out: &mut Vec<u8>) {
-    let mqtt = &group.mqtt;
+    let mqtt = group.mqtt();
     let client_id = group.client_id(client);
     let will = mqtt.will.as_ref();
     let fields = ConnectFields {
@@ -182,7 +182,7 @@ pub fn encode_connect(group: &Group, client: u32, out: &mut Vec<u8>) {
 pub fn encode_subscribe(group: &Group, client: u32, id: PacketId, out: &mut Vec<u8>) {
     let filters = filters(group, client);
     let filters = filters.iter().map(|(filter, qos)| (filter.as_str(), *qos));
-    encode::subscribe(id.0, filters, group.mqtt.version.version(), out);
+    encode::subscribe(id.0, filters, group.mqtt().version.version(), out);
 }
 
 /// What a client subscribes to.

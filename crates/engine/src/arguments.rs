@@ -3,15 +3,16 @@
 use std::path::PathBuf;
 
 use mqttlab_import::Order;
+use mqttlab_plan::Destination;
 use mqttlab_units::{Duration, Instant};
 
 /// What the engine is asked to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// Perform the plan on standard input.
-    Run,
+    /// Perform the plan on standard input, and leave its recording there.
+    Run(Destination),
     /// Simulate the plan on standard input until this instant, and print the state.
-    RunUntil(Instant),
+    RunUntil(Destination, Instant),
     /// Check the plan on standard input.
     Check,
     /// Say what this machine can do.
@@ -49,16 +50,7 @@ pub enum Command {
 pub fn parse(arguments: &[String]) -> Result<Command, String> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
-        ["run"] => Ok(Command::Run),
-        ["run", "--until", seconds] => match seconds.parse::<f64>() {
-            Ok(until) if (0.0..=UNTIL_S_MAX).contains(&until) => {
-                Ok(Command::RunUntil(Instant::ZERO + Duration::from_s_f64(until)))
-            }
-            _ => Err(format!(
-                "--until {seconds}: write seconds since the start of the run, 0 to {UNTIL_S_MAX}"
-            )),
-        },
-        ["run", "--until"] => Err("--until needs a time: mqttlab-engine run --until SECONDS".into()),
+        ["run", rest @ ..] => run(rest),
         ["check"] => Ok(Command::Check),
         ["doctor"] => Ok(Command::Doctor),
         ["measure", "--seconds", seconds] => match seconds.parse::<f64>() {
@@ -89,9 +81,58 @@ pub fn parse(arguments: &[String]) -> Result<Command, String> {
         ["--version" | "-V"] => Ok(Command::Version),
         ["--help" | "-h" | "help"] => Ok(Command::Help),
         [] => Err("a command is missing".into()),
-        ["run" | "check" | "doctor", extra, ..] => Err(format!("`{extra}` is not expected here")),
+        ["check" | "doctor", extra, ..] => Err(format!("`{extra}` is not expected here")),
         [other, ..] => Err(format!("there is no command `{other}`")),
     }
+}
+
+/// What `run` is asked to do: perform the plan, or simulate it until an instant, and where it is recorded.
+fn run(words: &[&str]) -> Result<Command, String> {
+    let (mut directory, mut run_id, mut until) = (None, None, None);
+    let mut rest = words;
+    while let [option, value, others @ ..] = rest {
+        match *option {
+            "--directory" if !value.is_empty() => directory = Some(PathBuf::from(value)),
+            "--identifier" if is_ulid(value) => run_id = Some((*value).to_owned()),
+            "--identifier" => {
+                return Err(format!("--identifier {value}: write a ULID, 26 digits and capital letters"));
+            }
+            "--until" => until = Some(instant(value)?),
+            _ => break,
+        }
+        rest = others;
+    }
+    match (directory, rest) {
+        (_, ["--until"]) => Err("--until needs a time: mqttlab-engine run --until SECONDS".into()),
+        (_, [extra, ..]) => Err(format!("`{extra}` is not expected here")),
+        (Some(directory), []) => {
+            let destination = Destination { directory, run_id };
+            Ok(match until {
+                Some(until) => Command::RunUntil(destination, until),
+                None => Command::Run(destination),
+            })
+        }
+        (None, []) => {
+            Err("run needs a directory: mqttlab-engine run --directory DIR [--identifier ULID]".into())
+        }
+    }
+}
+
+/// Seconds since the start of a run.
+fn instant(seconds: &str) -> Result<Instant, String> {
+    match seconds.parse::<f64>() {
+        Ok(until) if (0.0..=UNTIL_S_MAX).contains(&until) => {
+            Ok(Instant::ZERO + Duration::from_s_f64(until))
+        }
+        _ => Err(format!("--until {seconds}: write seconds since the start of the run, 0 to {UNTIL_S_MAX}")),
+    }
+}
+
+/// Whether a text is a ULID in its canonical form: 128 bits in Crockford's base 32.
+fn is_ulid(text: &str) -> bool {
+    let is_digit =
+        |digit: u8| digit.is_ascii_digit() || (digit.is_ascii_uppercase() && !b"ILOU".contains(&digit));
+    text.len() == 26 && text.bytes().all(is_digit) && text.as_bytes()[0] <= b'7'
 }
 
 /// How long each path is measured by default.
@@ -104,8 +145,10 @@ pub const HELP: &str = "\
 mqttlab-engine performs MQTT experiments: real brokers and real TCP over emulated networks, or a simulation.
 `mqttlab` turns scenarios into plans and calls it; it is rarely called directly.
 
-  mqttlab-engine run     < plan.json   perform the plan; progress on standard output, one JSON object a line
-  mqttlab-engine run --until SECONDS < plan.json
+  mqttlab-engine run --directory DIR [--identifier ULID] < plan.json
+                                       perform the plan and record it in DIR; progress on standard output, one JSON
+                                       object a line
+  mqttlab-engine run --directory DIR --until SECONDS < plan.json
                                        simulate the plan until then, and print the state as JSON; see docs/simulator.md
   mqttlab-engine check   < plan.json   check whether the plan can be performed, and start nothing
   mqttlab-engine probe [--seconds N] < plan.json
@@ -124,7 +167,7 @@ mqttlab-engine performs MQTT experiments: real brokers and real TCP over emulate
   mqttlab-engine --help
 
 A plan comes from a scenario:  mqttlab check scenario.toml --plan > plan.json
-The recording is written to the plan's `directory`; `run.json` in it means that it is complete.
+`run.json` in the directory of a recording means that it is complete.
 
 Exit status: 0 done, 1 failed, 2 the command line or the plan is wrong, 3 the run ended early and what was
 recorded is kept (`incomplete.json`). Ctrl-C, SIGTERM, SIGHUP and closing its standard output all end a run that way,
@@ -149,6 +192,16 @@ mod tests {
     }
 
     #[test]
+    fn a_run_says_where_it_is_recorded_and_may_say_what_it_is_called() {
+        let id = "01JDA5K0C3ZV9X8W7T6S5R4Q3P";
+        let expected = Destination { directory: "a".into(), run_id: Some(id.into()) };
+        assert_eq!(parsed(&format!("run --identifier {id} --directory a")), Ok(Command::Run(expected)));
+        assert_eq!(parsed("run --directory a"), Ok(Command::Run(Destination::new("a"))));
+        assert!(parsed("run").unwrap_err().contains("--directory DIR"));
+        assert!(parsed("run --directory a --identifier me").unwrap_err().contains("ULID"));
+    }
+
+    #[test]
     fn a_snapshot_always_says_where_it_goes() {
         let expected = Command::Snapshot { directory: "a".into(), out: "b".into() };
         assert_eq!(parsed("snapshot a --out b"), Ok(expected.clone()));
@@ -158,10 +211,14 @@ mod tests {
 
     #[test]
     fn a_run_stops_at_a_time_that_is_there() {
-        let until = |ms| Ok(Command::RunUntil(Instant::ZERO + Duration::from_ms(ms)));
-        assert_eq!((parsed("run --until 12.5"), parsed("run --until 0")), (until(12_500), until(0)));
-        for wrong in ["run --until", "run --until -1", "run --until soon", "run --until nan"] {
-            assert!(parsed(wrong).unwrap_err().starts_with("--until"), "{wrong}");
+        let until = |ms| {
+            let destination = Destination { directory: "d".into(), run_id: None };
+            Ok(Command::RunUntil(destination, Instant::ZERO + Duration::from_ms(ms)))
+        };
+        assert_eq!(parsed("run --directory d --until 12.5"), until(12_500));
+        assert_eq!(parsed("run --until 0 --directory d"), until(0));
+        for wrong in ["--until", "--until -1", "--until soon", "--until nan"] {
+            assert!(parsed(&format!("run --directory d {wrong}")).unwrap_err().starts_with("--until"), "{wrong}");
         }
     }
 
@@ -169,6 +226,7 @@ mod tests {
     fn what_is_not_known_is_named() {
         assert_eq!(parsed("runn"), Err("there is no command `runn`".into()));
         assert_eq!(parsed("run plan.json"), Err("`plan.json` is not expected here".into()));
+        assert_eq!(parsed("check plan.json"), Err("`plan.json` is not expected here".into()));
         assert!(parsed("measure --seconds 0.5").unwrap_err().contains("from 1 to 300"));
         assert!(parsed("").is_err() && parsed("recover").is_err());
     }

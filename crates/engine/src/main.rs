@@ -22,15 +22,17 @@ use arguments::Command;
 use mqttlab_capture::FrameWitness;
 use mqttlab_import::MQTT_PORT;
 use mqttlab_live::{Announcer, Outcome};
-use mqttlab_plan::{Backend, Plan, Progress, Verdict};
+use mqttlab_plan::{Backend, Destination, Plan, Progress, Verdict, stored_server_ports};
 use mqttlab_recording::{recover, snapshot};
 use mqttlab_units::Instant;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments::parse(&arguments) {
-        Ok(Command::Run) => with_plan(run),
-        Ok(Command::RunUntil(until)) => with_plan(|plan| run_until(plan, until)),
+        Ok(Command::Run(destination)) => with_plan(|plan| run(plan, &destination)),
+        Ok(Command::RunUntil(destination, until)) => {
+            with_plan(|plan| run_until(plan, &destination, until))
+        }
         Ok(Command::Check) => with_plan(|_| ExitCode::SUCCESS),
         Ok(Command::Probe(seconds)) => with_plan(|plan| probe::run(&plan, seconds)),
         Ok(Command::Doctor) => doctor(),
@@ -68,10 +70,10 @@ fn read_plan() -> Result<Plan, String> {
     Plan::from_json(&text).map_err(|error| error.to_string())
 }
 
-fn run(plan: Plan) -> ExitCode {
-    let directory = plan.directory.to_string_lossy().into_owned();
+fn run(plan: Plan, destination: &Destination) -> ExitCode {
+    let directory = destination.directory.to_string_lossy().into_owned();
     let mut announcer = Announcer::new(Box::new(io::stdout()));
-    let outcome = perform(plan, &mut announcer);
+    let outcome = perform(plan, destination, &mut announcer);
     let Outcome { verdict, reason } = outcome;
     announcer.say(&Progress::Done { verdict, reason, directory });
     match verdict {
@@ -81,22 +83,22 @@ fn run(plan: Plan) -> ExitCode {
     }
 }
 
-fn perform(plan: Plan, announcer: &mut Announcer) -> Outcome {
+fn perform(plan: Plan, destination: &Destination, announcer: &mut Announcer) -> Outcome {
     match plan.backend {
         Backend::Live => {
-            let mut witness = FrameWitness::new(vec![plan.broker.port]);
-            mqttlab_live::run(plan, announcer, &mut witness)
+            let mut witness = FrameWitness::new(plan.server_ports());
+            mqttlab_live::run(plan, destination, announcer, &mut witness)
         }
-        Backend::Sim => simulation::run(plan, announcer),
+        Backend::Sim => simulation::run(plan, destination, announcer),
     }
 }
 
-fn run_until(plan: Plan, until: Instant) -> ExitCode {
+fn run_until(plan: Plan, destination: &Destination, until: Instant) -> ExitCode {
     if plan.backend == Backend::Live {
         eprintln!("mqttlab-engine: `backend` is live, but only a simulation can be stopped to be looked at");
         return ExitCode::from(WRONG);
     }
-    told(simulation::run_until(plan, until))
+    told(simulation::run_until(plan, destination, until))
 }
 
 fn doctor() -> ExitCode {
@@ -107,8 +109,8 @@ fn doctor() -> ExitCode {
 /// Who reads the frames of a recording that is there already.
 fn witness_of(directory: &Path) -> FrameWitness {
     let plan = std::fs::read_to_string(directory.join("plan.json")).ok();
-    let port = plan.and_then(|text| Plan::from_json(&text).ok()).map_or(MQTT_PORT, |plan| plan.broker.port);
-    FrameWitness::new(vec![port])
+    let ports = plan.map_or(Vec::new(), |text| stored_server_ports(&text));
+    FrameWitness::new(if ports.is_empty() { vec![MQTT_PORT] } else { ports })
 }
 
 fn told<E: std::fmt::Display>(outcome: Result<impl serde::Serialize, E>) -> ExitCode {

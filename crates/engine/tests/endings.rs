@@ -40,7 +40,7 @@ impl Run {
         }
         let directory = std::env::temp_dir().join(format!("mqttlab-test-{}-{name}", std::process::id()));
         let _ = fs::remove_dir_all(&directory);
-        let mut engine = spawn(&plan(&directory));
+        let mut engine = spawn(&plan(), &directory);
         let output = Some(BufReader::new(engine.stdout.take().unwrap()));
         let mut run = Run { engine, output, directory };
         run.wait_for("\"phase\":\"measurement\"");
@@ -98,9 +98,10 @@ impl Drop for Run {
     }
 }
 
-fn spawn(plan: &Value) -> Child {
+fn spawn(plan: &Value, directory: &Path) -> Child {
     let mut command = Command::new(ENGINE);
-    let mut engine = command.arg("run").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    command.arg("run").arg("--directory").arg(directory);
+    let mut engine = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     engine.stdin.take().unwrap().write_all(plan.to_string().as_bytes()).unwrap();
     engine
 }
@@ -142,7 +143,7 @@ fn assert_gone(processes_then: &BTreeSet<u32>, namespace: &Path) {
 }
 
 /// One publisher, one subscriber and Mosquitto, 10 ms apart.
-fn plan(directory: &Path) -> Value {
+fn plan() -> Value {
     let tcp = json!({
         "profile": "linux", "congestion_control": "reno", "sack": true, "timestamps": true, "window_scaling": true,
         "rto_min_ns": 200_000_000, "rto_max_ns": 120_000_000_000_u64, "delayed_ack": true,
@@ -162,12 +163,13 @@ fn plan(directory: &Path) -> Value {
     };
     let group = |name: &str, publish: Value, subscriptions: Value| {
         json!({
-            "name": name, "count": 1, "host": 1, "host_step": 0, "tcp_nodelay": true,
-            "mqtt": {
+            "name": name, "count": 1, "host": 1, "host_step": 0,
+            "connects_to": 0, "transport": { "tcp": { "nodelay": true } },
+            "protocol": { "mqtt": {
                 "version": "3.1.1", "client_id": "{group}-{client}", "keep_alive_s": 60, "clean_session": true,
                 "session_expiry_s": 0, "max_inflight": 20, "max_queued": 1000, "receive_maximum": 65535, "deliver_on_release": true, "retry": null,
                 "username": null, "password": null, "will": null,
-            },
+            } },
             "reconnect": {
                 "enabled": true, "initial_ns": 1_000_000_000, "maximum_ns": 1_000_000_000, "jitter": [0, 1],
                 "connect_timeout_ns": 30_000_000_000_u64,
@@ -183,7 +185,7 @@ fn plan(directory: &Path) -> Value {
     // The only mapped user in a user namespace is root, so that Mosquitto cannot change to its own.
     let configuration = "listener 1883 10.0.0.1\nallow_anonymous true\nuser root\n";
     json!({
-        "schema": 1, "name": "endings", "description": "", "backend": "live", "seed": 1, "repetition": 0,
+        "schema": 2, "name": "endings", "description": "", "backend": "live", "seed": 1, "repetition": 0,
         "directory": directory,
         "phases": {
             "connect_timeout_ns": 30_000_000_000_u64, "warm_up_ns": 100_000_000,
@@ -199,16 +201,20 @@ fn plan(directory: &Path) -> Value {
                 { "from": 1, "to": 0, "hops": [{ "link": 0 }] }, { "from": 0, "to": 1, "hops": [{ "link": 1 }] },
             ],
         },
-        "broker": {
-            "name": "mosquitto", "version": "", "host": 0, "address": "10.0.0.1", "port": 1883,
+        "servers": [{
+            "name": "broker", "kind": "mosquitto", "version": "", "host": 0,
+            "endpoints": [{ "transport": "tcp", "address": "10.0.0.1", "port": 1883 }],
             "process": {
-                "command": ["mosquitto", "-c", "{directory}/mosquitto.conf"],
-                "files": [{ "name": "mosquitto.conf", "text": configuration }],
+                "command": ["mosquitto", "-c", "{directory}/mosquitto.conf"], "environment": {},
+                "files": [{ "path": "mosquitto.conf", "text": configuration }], "ready": "connack",
                 "start_timeout_ns": 20_000_000_000_u64,
             },
-            "settings": { "tcp_nodelay": false, "max_inflight": 20, "max_queued": 1000, "persistence": false },
-            "service": { "per_packet_ns": 0, "per_copy_ns": 0, "jitter": [0, 1] },
-        },
+            "when_it_dies": "end_run",
+            "role": { "broker": {
+                "settings": { "tcp_nodelay": false, "max_inflight": 20, "max_queued": 1000, "persistence": false },
+                "service": { "per_packet_ns": 0, "per_copy_ns": 0, "jitter": [0, 1] },
+            } },
+        }],
         "groups": [
             group("sink", Value::Null, json!([{ "filter": "t", "qos": 1 }])),
             group("source", publish, json!([])),

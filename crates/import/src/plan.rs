@@ -40,14 +40,21 @@ pub fn plan(order: &Order, layout: &Layout, facts: &Facts) -> Value {
         "backend": "import",
         "seed": 0,
         "repetition": 0,
-        "directory": order.output,
         "phases": {"connect_timeout_ns": 0, "warm_up_ns": 0, "duration_ns": facts.length_ns, "cool_down_ns": 0},
         "hosts": hosts,
         "network": {"kind": "imported", "description": facts.network, "links": links, "paths": []},
-        "broker": {"name": facts.broker, "version": "", "port": facts.broker_port, "ports": facts.broker_ports},
+        "servers": [broker(facts)],
         "groups": groups,
         "sources": order.files,
     })
+}
+
+/// The broker, with every port that it may have listened on; the one that is sure first.
+fn broker(facts: &Facts) -> Value {
+    let others = facts.broker_ports.iter().filter(|port| Some(**port) != facts.broker_port);
+    let ports = facts.broker_port.iter().chain(others);
+    let endpoints: Vec<Value> = ports.map(|port| json!({"transport": "tcp", "port": port})).collect();
+    json!({"name": "broker", "kind": facts.broker, "version": "", "endpoints": endpoints, "role": {"broker": {}}})
 }
 
 fn description(order: &Order) -> String {

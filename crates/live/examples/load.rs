@@ -54,7 +54,7 @@ struct Work {
 impl Work {
     fn perform(&self) -> Value {
         let scratch = std::env::temp_dir().join(format!("mqttlab-load-{}", std::process::id()));
-        let (plan, clock) = (self.plan(scratch.clone()), Clock::start());
+        let (plan, clock) = (self.plan(), Clock::start());
         let directory = Arc::new(Directory::new(&plan, &clock));
         let recorder = Recorder::create(&scratch, &plan.to_json(), directory.layout()).expect("a recording");
         let control = Arc::new(Control::new(clock, Priority::Normal));
@@ -91,7 +91,7 @@ impl Work {
         })
     }
 
-    fn plan(&self, directory: PathBuf) -> Plan {
+    fn plan(&self) -> Plan {
         let tcp = json!({
             "profile": "linux", "congestion_control": "reno", "sack": true, "timestamps": true,
             "window_scaling": true, "rto_min_ns": 200_000_000, "rto_max_ns": 120_000_000_000_u64,
@@ -100,17 +100,19 @@ impl Work {
             "syn_linear_retries": 4,
         });
         let plan = json!({
-            "schema": 1, "name": "load", "description": "", "backend": "live", "seed": 1, "repetition": 0,
-            "directory": directory,
+            "schema": 2, "name": "load", "description": "", "backend": "live", "seed": 1, "repetition": 0,
             "phases": { "connect_timeout_ns": 1, "warm_up_ns": 0, "duration_ns": 1, "cool_down_ns": 0 },
             "hosts": [{ "name": "all", "address": "127.0.0.1", "tcp": tcp }],
             "network": { "kind": "external", "description": "", "mtu_bytes": 65535, "links": [], "paths": [] },
-            "broker": {
-                "name": "external", "version": "", "host": 0, "address": self.broker.ip(),
-                "port": self.broker.port(), "process": null,
-                "settings": { "tcp_nodelay": true, "max_inflight": 100, "max_queued": 0, "persistence": false },
-                "service": { "per_packet_ns": 0, "per_copy_ns": 0, "jitter": [0, 1] },
-            },
+            "servers": [{
+                "name": "broker", "kind": "external", "version": "", "host": 0,
+                "endpoints": [{ "transport": "tcp", "address": self.broker.ip(), "port": self.broker.port() }],
+                "process": null, "when_it_dies": "end_run",
+                "role": { "broker": {
+                    "settings": { "tcp_nodelay": true, "max_inflight": 100, "max_queued": 0, "persistence": false },
+                    "service": { "per_packet_ns": 0, "per_copy_ns": 0, "jitter": [0, 1] },
+                } },
+            }],
             "groups": [self.publishers(), self.subscribers()],
             "recording": { "packets": false, "pcapng": false, "resource_interval_ns": 1_000_000_000 },
             "live": { "real_time": false, "latency_compensation_ns": null, "port": "auto", "workers": 1 },
@@ -141,12 +143,13 @@ impl Work {
 
     fn group(&self, name: &str) -> Value {
         json!({
-            "name": name, "count": self.pairs, "host": 0, "host_step": 0, "tcp_nodelay": true,
-            "mqtt": {
+            "name": name, "count": self.pairs, "host": 0, "host_step": 0, "connects_to": 0,
+            "transport": { "tcp": { "nodelay": true } },
+            "protocol": { "mqtt": {
                 "version": "3.1.1", "client_id": "{group}-{client}", "keep_alive_s": 60, "clean_session": true,
                 "session_expiry_s": 0, "max_inflight": 100, "max_queued": 1_000_000, "receive_maximum": 65535, "deliver_on_release": false,
                 "retry": null, "username": null, "password": null, "will": null,
-            },
+            } },
             "reconnect": {
                 "enabled": false, "initial_ns": 0, "maximum_ns": 0, "jitter": [0, 1],
                 "connect_timeout_ns": 30_000_000_000_u64,

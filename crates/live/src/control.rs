@@ -25,16 +25,16 @@ use crate::priority::Priority;
 
 /// Makes sockets that live in a host's namespace and carry its TCP knobs.
 pub trait SocketFactory: Send + Sync {
-    /// A new non-blocking, close-on-exec TCP socket in the namespace of `host` (an index into the plan's hosts),
-    /// not yet connected. Congestion control, buffers, MSS and timers are set; TCP_NODELAY belongs to the group
+    /// A new non-blocking, close-on-exec TCP socket in the namespace of `host` (an index into the plan's hosts), of the
+    /// family of `server`'s address (an index into the plan's servers), not yet connected. Congestion control, buffers, MSS and timers are set; TCP_NODELAY belongs to the group
     /// and is left to the caller.
     ///
     /// # Errors
     /// What the kernel said: mostly too many open files.
-    fn socket(&self, host: usize) -> io::Result<OwnedFd>;
+    fn socket(&self, host: usize, server: usize) -> io::Result<OwnedFd>;
 
-    /// Where clients connect to.
-    fn broker_address(&self) -> SocketAddr;
+    /// Where clients of a server (an index into the plan's) connect to.
+    fn server_address(&self, server: usize) -> SocketAddr;
 }
 
 /// When the clients publish.

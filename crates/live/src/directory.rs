@@ -50,6 +50,12 @@ impl Directory {
         self.roster.published(client)
     }
 
+    /// A topic that somebody publishes to of their own accord: its server, and its name.
+    pub fn topic(&self, topic: u32) -> (usize, &str) {
+        let entry = &self.roster.topics()[topic as usize];
+        (entry.server, &entry.name)
+    }
+
     /// How many deliveries a message to `topic` causes: one for each receiver, and one for each shared subscription.
     pub fn deliveries(&self, topic: u32) -> u32 {
         self.roster.topics()[topic as usize].deliveries
@@ -61,7 +67,7 @@ fn clients(plan: &Plan) -> Vec<Client> {
         name: group.client_id(client),
         group: group.name.clone(),
         host: group.host_of(client) as u16,
-        session: Some(Session { expiry_ns: group.mqtt.session_expiry().map(|expiry| expiry.as_ns()) }),
+        session: Some(Session { expiry_ns: group.mqtt().session_expiry().map(|expiry| expiry.as_ns()) }),
     };
     plan.clients().map(of).collect()
 }

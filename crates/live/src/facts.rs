@@ -181,12 +181,10 @@ pub fn ring_drops(ports: &[Port], testbed: &Testbed) -> u64 {
 
 fn versions(plan: &Plan) -> BTreeMap<String, String> {
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let versions = [
-        ("engine", env!("CARGO_PKG_VERSION")),
-        ("broker", plan.broker.version.as_str()),
-        ("kernel", kernel.trim()),
-    ];
-    versions.into_iter().map(|(name, version)| (name.to_owned(), version.to_owned())).collect()
+    let versions = [("engine", env!("CARGO_PKG_VERSION")), ("kernel", kernel.trim())];
+    let servers = plan.servers.iter().map(|server| (server.name.as_str(), server.version.as_str()));
+    // The engine's own words come last: no server's name hides them.
+    servers.chain(versions).map(|(name, version)| (name.to_owned(), version.to_owned())).collect()
 }
 
 /// The last word on a run that has no time to finish its recording: rows that were written stay where they are, and a

@@ -16,10 +16,10 @@ pub enum Interruption {
     Signal(&'static str),
     /// Nobody reads the progress any more: the program that started the engine is gone.
     Abandoned,
-    /// The broker ended; how is known when it has been laid to rest.
-    BrokerEnded,
-    /// The broker did not start, or ended so.
-    Broker(String),
+    /// A server (index into the plan's) ended; how is known when it has been reaped.
+    ServerEnded(usize),
+    /// A server did not start, or ended so.
+    Server(String),
     /// Nothing can be written any more.
     Disk(String),
     /// Something of ours failed.
@@ -38,8 +38,8 @@ impl fmt::Display for Interruption {
         match self {
             Interruption::Signal(name) => write!(f, "the run was stopped by {name}"),
             Interruption::Abandoned => write!(f, "the program that started the engine has ended"),
-            Interruption::BrokerEnded => write!(f, "the broker ended during the run"),
-            Interruption::Broker(what) | Interruption::Disk(what) | Interruption::Fault(what) => {
+            Interruption::ServerEnded(_) => write!(f, "a server ended during the run"),
+            Interruption::Server(what) | Interruption::Disk(what) | Interruption::Fault(what) => {
                 write!(f, "{what}")
             }
         }
@@ -63,15 +63,15 @@ impl Watch {
         Ok(Watch { poller, watchdog })
     }
 
-    /// Watches for the end of a broker, too.
+    /// Watches for the end of a server, too.
     ///
     /// # Errors
     /// What the kernel said.
-    pub fn add_broker(&self, broker: impl AsFd) -> io::Result<()> {
-        self.poller.add(broker, BROKER)
+    pub fn add_server(&self, server: impl AsFd) -> io::Result<()> {
+        self.poller.add(server, SERVER)
     }
 
-    /// Waits for `timeout`, or less. The broker's end only ends the wait.
+    /// Waits for `timeout`, or less. A server's end only ends the wait.
     ///
     /// # Errors
     /// The interruption that came.
@@ -88,4 +88,4 @@ impl Watch {
 }
 
 const WATCHDOG: u64 = 1;
-const BROKER: u64 = 2;
+const SERVER: u64 = 2;

@@ -3,7 +3,7 @@
 //! ```text
 //!   namespace of host a          engine              namespace of host b
 //!   ┌───────────────────┐  ┌─────────────────┐  ┌───────────────────┐
-//!   │ client sockets    │  │    emulator     │  │ broker process    │
+//!   │ client sockets    │  │    emulator     │  │ server process    │
 //!   │ kernel TCP ── TUN ├──┤ links of `net`  ├──┤ TUN ── kernel TCP │
 //!   └───────────────────┘  └─────────────────┘  └───────────────────┘
 //! ```
@@ -16,7 +16,6 @@
 //! contended it was), and anything below IP.
 
 mod announcer;
-mod broker;
 pub mod calibration;
 pub mod clients;
 mod clock;
@@ -42,9 +41,11 @@ mod poller;
 pub mod port;
 pub mod priority;
 pub mod probe;
+mod ready;
 mod run;
 mod sampler;
 mod scratch;
+mod server;
 mod signals;
 pub mod tcp;
 mod testbed;

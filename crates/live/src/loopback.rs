@@ -1,7 +1,7 @@
-//! What clients on the broker's own host say to it, which never comes to the emulator.
+//! What clients on a server's own host say to it, which never comes to the emulator.
 //!
 //! ```text
-//!   client ──► lo ──► broker        a packet socket sees each frame where lo hands it to its receiver
+//!   client ──► lo ──► server        a packet socket sees each frame where lo hands it to its receiver
 //! ```
 //!
 //! It listens and holds nothing up: a TUN device in the path would add two copies and a wake-up to every frame, which a
@@ -27,14 +27,16 @@ use crate::port;
 
 /// What the witness works with.
 pub struct Setting<'a> {
-    /// The broker's namespace.
+    /// The server's namespace.
     pub namespace: &'a Namespace,
-    /// The broker's host.
+    /// Which of the plan's servers it is.
+    pub server: usize,
+    /// The server's host.
     pub host: u16,
     /// The number that the recording has for the device.
     pub link: u16,
-    /// The port that the broker listens on; what is not to or from it is not written down.
-    pub broker_port: u16,
+    /// The port that the server listens on; what is not to or from it is not written down.
+    pub server_port: u16,
     /// The run's clock.
     pub clock: Clock,
     /// Where frames are written down.
@@ -77,7 +79,8 @@ impl LoopbackWitness {
             socket,
             clock: setting.clock,
             sink: setting.sink,
-            broker_port: setting.broker_port,
+            server_port: setting.server_port,
+            numbered_from: NUMBERED_FROM * (1 + setting.server as u64),
             pattern: pattern(setting.host, setting.link),
             latest: Instant::ZERO,
             naming: Naming::default(),
@@ -102,12 +105,17 @@ impl LoopbackWitness {
 }
 
 impl Seen {
+    /// Both together.
+    pub fn and(self, other: Seen) -> Seen {
+        Seen { frames: self.frames + other.frames, dropped: self.dropped + other.dropped }
+    }
+
     /// A sentence on what is missing, if anything is.
     pub fn gap(&self) -> Option<String> {
         let Seen { frames, dropped } = *self;
         (dropped > 0).then(|| {
             format!(
-                "{dropped} of {} frames of clients on the broker's host were not captured, because the machine was too \
+                "{dropped} of {} frames of clients on their server's host were not captured, because the machine was too \
                  busy to read them: the recorded packets and the attribution of those messages' latency have gaps",
                 frames + dropped
             )
@@ -119,7 +127,9 @@ struct Reader {
     socket: OwnedFd,
     clock: Clock,
     sink: Sink,
-    broker_port: u16,
+    server_port: u16,
+    /// The number of its first frame, apart from those of other servers' devices.
+    numbered_from: u64,
     /// What all rows have in common.
     pattern: Frame,
     /// The time of the last frame.
@@ -146,7 +156,7 @@ impl Reader {
 
     fn take(&mut self, length: usize, stamp_ns: Option<u64>) {
         let packet = &self.buffer[..length];
-        let Some(to_broker) = towards(packet, self.broker_port) else { return };
+        let Some(to_broker) = towards(packet, self.server_port) else { return };
         // The wall clock may be set while the run goes on; time does not run back, and nothing comes before it was sent.
         let now = self.clock.now();
         let at = stamp_ns.map_or(now, |stamp| self.clock.at_unix_ns(stamp)).min(now).max(self.latest);
@@ -155,7 +165,7 @@ impl Reader {
         let frame = Frame {
             repetition: named.repetition,
             direction: if to_broker { Direction::Up } else { Direction::Down },
-            frame: NUMBERED_FROM + self.seen.frames,
+            frame: self.numbered_from + self.seen.frames,
             frame_bytes: length as u32,
             entered: at,
             start: Some(at),

@@ -6,21 +6,21 @@
 //!     └──────────┴───────────┴── interruption ────────────┴──► what was recorded is kept, and marked
 //! ```
 //!
-//! One thread conducts: it waits for the next step, for a signal, for the death of the broker or of whoever reads
+//! One thread conducts: it waits for the next step, for a signal, for the death of a server or of whoever reads
 //! the progress, and for a full disk. It never touches a message or a frame.
 //!
 //! What it does not do: choose anything. The plan has decided.
 
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use mqttlab_plan::{NetworkKind, Phase, Plan, Verdict};
-use mqttlab_recording::{Closed, Ending, EventKind, Finish, FrameAnalyser, Recorder, finalise};
+use mqttlab_plan::{Destination, NetworkKind, Phase, Plan, Server, ServerProcess, Verdict, WhenItDies};
+use mqttlab_recording::{Closed, Ending, EventKind, Finish, FrameAnalyser, Layout, Recorder, finalise};
 use mqttlab_units::{Duration, Instant};
 
 use crate::announcer::Announcer;
-use crate::broker::BrokerHandle;
 use crate::calibration;
 use crate::clients::Fleet;
 use crate::clock::Clock;
@@ -37,6 +37,7 @@ use crate::namespaces::Privilege;
 use crate::priority::{self, CpuAwake, Priority};
 use crate::probe;
 use crate::sampler::Sampler;
+use crate::server::{ServerError, ServerHandle};
 use crate::signals::Signals;
 use crate::testbed::Testbed;
 use crate::usage::Usage;
@@ -52,17 +53,21 @@ pub struct Outcome {
     pub reason: Option<String>,
 }
 
-/// Performs a plan, tells `announcer` about it and leaves the recording in the plan's directory. `analyser` reads
-/// the frames at the end. The process must still have a single thread.
-pub fn run(plan: Plan, announcer: &mut Announcer, analyser: &mut dyn FrameAnalyser) -> Outcome {
+/// Performs a plan, tells `announcer` about it and leaves the recording at `destination`. `analyser` reads the frames at
+/// the end. The process must still have a single thread.
+pub fn run(
+    plan: Plan,
+    destination: &Destination,
+    announcer: &mut Announcer,
+    analyser: &mut dyn FrameAnalyser,
+) -> Outcome {
     let clock = Clock::start();
     announcer.phase(Phase::Setup, clock.now(), Duration::ZERO);
     let failed = |reason: String| Outcome { verdict: Verdict::Failed, reason: Some(reason) };
-    let prepared = match prepare(&plan, &clock, announcer) {
+    let prepared = match prepare(&plan, destination, &clock, announcer) {
         Ok(prepared) => prepared,
         Err(reason) => return failed(reason),
     };
-    let directory = plan.directory.clone();
     let (performed, closed) = prepared.perform(announcer);
     announcer.phase(Phase::Finalise, clock.now(), Duration::ZERO);
     let Performed { witnessed, ending, began } = performed;
@@ -74,7 +79,7 @@ pub fn run(plan: Plan, announcer: &mut Announcer, analyser: &mut dyn FrameAnalys
     let facts = facts::facts(&plan, &witnessed, announcer.warnings(), strain.stalls);
     let captures = plan.recording.pcapng;
     let finish = Finish { facts, ending: ending.clone(), strain, claim, analyser, captures };
-    match (finalise(&directory, finish), ending) {
+    match (finalise(&destination.directory, finish), ending) {
         (Ok(_), Ending::Complete) => Outcome { verdict: Verdict::Complete, reason: None },
         (Ok(_), Ending::Incomplete(reason)) => Outcome { verdict: Verdict::Incomplete, reason: Some(reason) },
         (Err(error), ending) => {
@@ -95,6 +100,8 @@ struct Prepared {
     control: Arc<Control>,
     testbed: Testbed,
     directory: Arc<Directory>,
+    /// Where the recording is, and servers' logs are.
+    logs: PathBuf,
     recorder: Recorder,
     witnessed: Witnessed,
     watch: Watch,
@@ -113,16 +120,29 @@ struct Performed {
 /// What runs beside the conductor. Taken down in the opposite order.
 #[derive(Default)]
 struct Running {
-    broker: Option<BrokerHandle>,
+    servers: Vec<RunningServer>,
     emulator: Option<Emulator>,
-    loopback: Option<LoopbackWitness>,
+    loopback: Vec<LoopbackWitness>,
     timer: Option<ControlTimer>,
     /// When emulator and timer were started.
     since: Instant,
     fleet: Option<Fleet>,
 }
 
-fn prepare(plan: &Plan, clock: &Clock, announcer: &mut Announcer) -> Result<Prepared, String> {
+/// A server whose process was started.
+struct RunningServer {
+    /// Index into the plan's servers.
+    index: usize,
+    handle: ServerHandle,
+}
+
+fn prepare(
+    plan: &Plan,
+    destination: &Destination,
+    clock: &Clock,
+    announcer: &mut Announcer,
+) -> Result<Prepared, String> {
+    let place = &destination.directory;
     limits::check(plan)?;
     let cannot_wait = |error| format!("cannot wait for signals: {error}");
     // Threads inherit that signals are taken; but the right to make namespaces is had only while there is one thread.
@@ -131,7 +151,7 @@ fn prepare(plan: &Plan, clock: &Clock, announcer: &mut Announcer) -> Result<Prep
         NetworkKind::External => None,
         _ => Some(Privilege::acquire().map_err(|error| error.to_string())?),
     };
-    let watch = watchdog_of(plan, signals).and_then(Watch::new).map_err(cannot_wait)?;
+    let watch = watchdog_of(place, signals).and_then(Watch::new).map_err(cannot_wait)?;
     // Without an emulator there is nothing to go before; and endpoints that use all of the processors under
     // real-time priority are stopped for 50 ms in every second (sched_rt_runtime_us).
     let is_emulated = plan.network.kind == NetworkKind::Emulated;
@@ -143,8 +163,10 @@ fn prepare(plan: &Plan, clock: &Clock, announcer: &mut Announcer) -> Result<Prep
     let emulator_priority = if real_time { Priority::EMULATOR } else { Priority::Normal };
     let compensation = compensation(plan, emulator_priority, announcer);
     let directory = Arc::new(Directory::new(plan, clock));
-    let mut recorder = Recorder::create(&plan.directory, &plan.to_json(), directory.layout())
-        .map_err(|error| error.to_string())?;
+    let run_id = destination.run_id.clone().unwrap_or_default();
+    let layout = Layout { run_id, ..directory.layout().clone() };
+    let mut recorder =
+        Recorder::create(place, &plan.to_json(), &layout).map_err(|error| error.to_string())?;
     recorder.provisional();
     let endpoint = if real_time { Priority::ENDPOINT } else { Priority::Normal };
     let tcp = testbed.tcp_in_force(plan);
@@ -162,6 +184,7 @@ fn prepare(plan: &Plan, clock: &Clock, announcer: &mut Announcer) -> Result<Prep
         control: Arc::new(Control::new(*clock, endpoint)),
         testbed,
         directory,
+        logs: place.to_owned(),
         recorder,
         witnessed,
         watch,
@@ -173,8 +196,8 @@ fn prepare(plan: &Plan, clock: &Clock, announcer: &mut Announcer) -> Result<Prep
 ///
 /// # Errors
 /// Too many open files or threads.
-pub fn watchdog_of(plan: &Plan, signals: Signals) -> io::Result<Watchdog> {
-    let directory = plan.directory.clone();
+pub fn watchdog_of(directory: &Path, signals: Signals) -> io::Result<Watchdog> {
+    let directory = directory.to_owned();
     Watchdog::start(signals, GRACE, INCOMPLETE, move |interruption| {
         let done = facts::abandon(&directory, interruption);
         say_at_last(&(serde_json::to_string(&done).expect("words can be written") + "\n"));
@@ -207,7 +230,7 @@ impl Prepared {
         sampler: &mut Sampler,
         announcer: &mut Announcer,
     ) -> Result<(), Interruption> {
-        self.start_broker(running, sampler)?;
+        self.start_servers(running, sampler)?;
         running.since = self.control.now();
         // Where there can be no further thread the run fails soon enough.
         running.timer = ControlTimer::start(self.control.clock, self.witnessed.emulator_priority).ok();
@@ -253,30 +276,36 @@ impl Prepared {
         Ok(())
     }
 
-    fn start_broker(&mut self, running: &mut Running, sampler: &mut Sampler) -> Result<(), Interruption> {
+    /// One after the other, in the plan's order: a gateway finds its broker there.
+    fn start_servers(&mut self, running: &mut Running, sampler: &mut Sampler) -> Result<(), Interruption> {
         let plan = Arc::clone(&self.plan);
-        let Some(process) = &plan.broker.process else { return Ok(()) };
-        let namespace = self.testbed.broker_namespace();
-        let log = plan.directory.join("broker.log");
-        let mut broker = BrokerHandle::start(process, namespace, &log)
-            .map_err(|error| Interruption::Broker(error.to_string()))?;
-        let address = self.testbed.broker_address();
-        let watch = &self.watch;
-        broker
-            .wait_until_ready(address, namespace, process.start_timeout, || watch.wants_to_stop())
-            .map_err(|error| Interruption::Broker(error.to_string()))?;
-        for pid in broker.processes() {
+        for (index, server) in plan.servers.iter().enumerate() {
+            let Some(process) = &server.process else { continue };
+            let handle = self.start_server(server, process)?;
+            if server.when_it_dies == WhenItDies::EndRun {
+                self.watch
+                    .add_server(&handle)
+                    .map_err(|error| Interruption::fault("cannot watch a server", &error))?;
+            }
+            sampler.watch_server(&handle);
+            sampler.event(self.control.now(), EventKind::BrokerStart, &told(&plan, server, &version(server)));
+            running.servers.push(RunningServer { index, handle });
+        }
+        Ok(())
+    }
+
+    fn start_server(&self, server: &Server, process: &ServerProcess) -> Result<ServerHandle, Interruption> {
+        let failed = |error: ServerError| Interruption::Server(format!("server `{}`: {error}", server.name));
+        let namespace = self.testbed.namespace(server.host).map(Arc::as_ref);
+        let log = self.logs.join(log_name(server));
+        let mut handle = ServerHandle::start(process, namespace, &log).map_err(failed)?;
+        let (address, watch) = (server.endpoint().socket_address(), &self.watch);
+        handle.wait_until_ready(address, namespace, process, || watch.wants_to_stop()).map_err(failed)?;
+        for pid in handle.processes() {
             // Refused where the emulator's was, and that has been said.
             let _ = self.control.worker_priority.apply_to_process(pid);
         }
-        self.watch
-            .add_broker(&broker)
-            .map_err(|error| Interruption::fault("cannot watch the broker", &error))?;
-        sampler.watch_broker(&broker);
-        let version = format!("{} {}", plan.broker.name, plan.broker.version);
-        sampler.event(self.control.now(), EventKind::BrokerStart, version.trim());
-        running.broker = Some(broker);
-        Ok(())
+        Ok(handle)
     }
 
     fn start_emulator(&mut self, running: &mut Running) -> Result<(), Interruption> {
@@ -299,24 +328,34 @@ impl Prepared {
         Ok(())
     }
 
-    /// Listens to what the broker's own host says to it, which the emulator does not carry. A run without is less, but
+    /// Listens to what each server's own host says to it, which the emulator does not carry. A run without is less, but
     /// is a run.
-    fn watch_loopback(&self, announcer: &mut Announcer) -> Option<LoopbackWitness> {
+    fn watch_loopback(&self, announcer: &mut Announcer) -> Vec<LoopbackWitness> {
         let plan = &self.plan;
         let is_wanted = plan.recording.packets || plan.recording.pcapng;
-        let is_local = plan.network.kind == NetworkKind::Emulated && plan.has_local_clients();
-        let namespace = self.testbed.broker_namespace().filter(|_| is_wanted && is_local)?;
-        let witness = LoopbackWitness::start(loopback::Setting {
-            namespace,
-            host: plan.broker.host as u16,
-            link: plan.loopback_link() as u16,
-            broker_port: plan.broker.port,
-            clock: self.control.clock,
-            sink: self.recorder.sink(),
-        });
-        witness
-            .map_err(|error| announcer.warn(format!("packets of clients on the broker's host: {error}")))
-            .ok()
+        if !is_wanted || plan.network.kind != NetworkKind::Emulated {
+            return Vec::new();
+        }
+        let mut witnesses = Vec::new();
+        for (index, server) in
+            plan.servers.iter().enumerate().filter(|(index, _)| plan.has_clients_beside(*index))
+        {
+            let Some(namespace) = self.testbed.namespace(server.host) else { continue };
+            let started = LoopbackWitness::start(loopback::Setting {
+                namespace,
+                server: index,
+                host: server.host as u16,
+                link: plan.loopback_link() as u16,
+                server_port: server.endpoint().port,
+                clock: self.control.clock,
+                sink: self.recorder.sink(),
+            });
+            match started {
+                Ok(witness) => witnesses.push(witness),
+                Err(error) => announcer.warn(format!("packets of clients beside `{}`: {error}", server.name)),
+            }
+        }
+        witnesses
     }
 
     /// Ends everything that runs, clients first, so that their farewells still cross the network.
@@ -345,26 +384,30 @@ impl Prepared {
                 }
             }
         }
-        if let Some(witness) = running.loopback {
+        for witness in running.loopback {
             match witness.stop() {
                 Ok(seen) => {
                     seen.gap().into_iter().for_each(|words| announcer.warn(words));
-                    self.witnessed.loopback = Some(seen);
+                    let before = self.witnessed.loopback.unwrap_or_default();
+                    self.witnessed.loopback = Some(before.and(seen));
                 }
                 Err(error) => {
-                    announcer.warn(format!("packets of clients on the broker's host were lost: {error}"))
+                    announcer.warn(format!("packets of clients beside their server were lost: {error}"))
                 }
             }
         }
-        if let Some(broker) = running.broker {
-            let status = broker.stop();
-            sampler.event(self.control.now(), EventKind::BrokerExit, &status);
-            drops::warning(&self.plan.directory.join("broker.log"))
-                .into_iter()
-                .for_each(|text| announcer.warn(text));
-            if result == Err(Interruption::BrokerEnded) {
-                return Err(Interruption::Broker(format!(
-                    "the broker ended during the run ({status}); see broker.log"
+        let mut result = result;
+        for running in running.servers {
+            let server = &self.plan.servers[running.index];
+            let status = running.handle.stop();
+            sampler.event(self.control.now(), EventKind::BrokerExit, &told(&self.plan, server, &status));
+            let dropped = drops::warning(&self.logs.join(log_name(server)));
+            dropped.into_iter().for_each(|text| announcer.warn(text));
+            if result == Err(Interruption::ServerEnded(running.index)) {
+                let log = log_name(server);
+                result = Err(Interruption::Server(format!(
+                    "the server `{}` ended during the run ({status}); see {log}",
+                    server.name
                 )));
             }
         }
@@ -375,7 +418,7 @@ impl Prepared {
 /// The conductor at work.
 struct Stage<'a> {
     prepared: &'a mut Prepared,
-    running: &'a Running,
+    running: &'a mut Running,
     sampler: &'a mut Sampler,
     announcer: &'a mut Announcer,
 }
@@ -423,14 +466,28 @@ impl Stage<'_> {
         if let Some(error) = self.prepared.recorder.failure() {
             return Err(Interruption::Disk(error.to_string()));
         }
-        if self.running.broker.as_ref().is_some_and(BrokerHandle::has_exited) {
-            return Err(Interruption::BrokerEnded);
-        }
+        self.note_ended_servers()?;
         if self.running.emulator.as_ref().is_some_and(Emulator::has_ended) {
             return Err(Interruption::Fault("the emulator ended during the run".into()));
         }
         if self.announcer.is_broken() {
             return Err(Interruption::Abandoned);
+        }
+        Ok(())
+    }
+
+    /// A server that has ended ends the run, or is written down, as the plan says.
+    fn note_ended_servers(&mut self) -> Result<(), Interruption> {
+        while let Some(place) = self.running.servers.iter().position(|server| server.handle.has_exited()) {
+            let index = self.running.servers[place].index;
+            let server = &self.prepared.plan.servers[index];
+            if server.when_it_dies == WhenItDies::EndRun {
+                return Err(Interruption::ServerEnded(index));
+            }
+            let status = self.running.servers.remove(place).handle.stop();
+            let now = self.prepared.control.now();
+            self.announcer.warn(format!("the server `{}` ended during the run ({status})", server.name));
+            self.sampler.event(now, EventKind::BrokerExit, &told(&self.prepared.plan, server, &status));
         }
         Ok(())
     }
@@ -453,13 +510,27 @@ impl Stage<'_> {
         let publish_from = self.prepared.control.now() + Control::NOTICE * 2;
         let measure_from = publish_from + phases.warm_up;
         let schedule = Schedule { publish_from, measure_from, measure_until: measure_from + phases.duration };
-        if let Err(error) = facts::store_schedule(&self.prepared.plan.directory, &schedule) {
+        if let Err(error) = facts::store_schedule(&self.prepared.logs, &schedule) {
             self.announcer.warn(format!("the recording's phases could not be stored: {error}"));
         }
         self.prepared.control.announce(schedule);
         self.prepared.witnessed.schedule = Some(schedule);
         schedule
     }
+}
+
+/// What is told of a server: with its name where there are several.
+fn told(plan: &Plan, server: &Server, what: &str) -> String {
+    if plan.servers.len() == 1 { what.to_owned() } else { format!("{}: {what}", server.name) }
+}
+
+fn version(server: &Server) -> String {
+    format!("{} {}", server.kind, server.version).trim().to_owned()
+}
+
+/// The file that a server's output goes to, in the recording's directory.
+fn log_name(server: &Server) -> String {
+    format!("{}.log", server.name)
 }
 
 fn real_time(announcer: &mut Announcer) -> bool {

@@ -4,7 +4,7 @@ use mqttlab_plan::Plan;
 use mqttlab_recording::{Event, EventKind, Process, Sink};
 use mqttlab_units::{Duration, Instant};
 
-use crate::broker::BrokerHandle;
+use crate::server::ServerHandle;
 use crate::usage::{self, Pressure, ProcessorTime, Usage};
 
 /// The conductor's notebook.
@@ -13,7 +13,8 @@ pub struct Sampler {
     interval: Duration,
     next_sample: Instant,
     next_tick: Instant,
-    broker: Option<libc::pid_t>,
+    /// Process 1 of each server.
+    servers: Vec<libc::pid_t>,
     measured: [Option<(std::time::Instant, Pressure)>; 2],
     /// The machine's processor time and throttled periods at the beginning.
     before: (Option<ProcessorTime>, Option<u64>),
@@ -28,16 +29,16 @@ impl Sampler {
             interval: plan.recording.resource_interval.max(INTERVAL_MIN),
             next_sample: Instant::ZERO,
             next_tick: Instant::ZERO,
-            broker: None,
+            servers: Vec::new(),
             measured: [None, None],
             before: (ProcessorTime::now(), usage::throttled_periods()),
             began: (std::time::Instant::now(), Pressure::now()),
         }
     }
 
-    /// Samples a broker, too.
-    pub fn watch_broker(&mut self, broker: &BrokerHandle) {
-        self.broker = Some(broker.init());
+    /// Samples a server, too.
+    pub fn watch_server(&mut self, server: &ServerHandle) {
+        self.servers.push(server.init());
     }
 
     /// Notes an event of the run.
@@ -54,8 +55,10 @@ impl Sampler {
         let pressure = Pressure::now();
         let engine = Usage::of(&[std::process::id() as libc::pid_t]);
         self.sink.resource(&engine.row(now, Process::Engine, pressure));
-        if let Some(broker) = self.broker {
-            let usage = Usage::of(&usage::descendants(broker));
+        if !self.servers.is_empty() {
+            let processes: Vec<_> =
+                self.servers.iter().flat_map(|server| usage::descendants(*server)).collect();
+            let usage = Usage::of(&processes);
             self.sink.resource(&usage.row(now, Process::Broker, pressure));
         }
         if let Some(thread) = emulator {

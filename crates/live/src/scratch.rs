@@ -6,7 +6,7 @@
 use std::fs;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -41,16 +41,18 @@ impl Scratch {
         &self.path
     }
 
-    /// Writes a file into it.
+    /// Writes a file into it, and makes the directories on the way.
     ///
     /// # Errors
-    /// `name` is not a plain file name, or what the file system said.
-    pub fn write(&self, name: &str, text: &str) -> io::Result<()> {
-        if Path::new(name).file_name() != Some(name.as_ref()) {
-            let problem = format!("`{name}` is not a plain file name");
+    /// `path` leads out of it, or what the file system said.
+    pub fn write(&self, path: &str, text: &str) -> io::Result<()> {
+        if !Path::new(path).components().all(|part| matches!(part, Component::Normal(_))) {
+            let problem = format!("`{path}` is not a path below the server's directory");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
         }
-        fs::write(self.path.join(name), text)
+        let path = self.path.join(path);
+        path.parent().map_or(Ok(()), fs::create_dir_all)?;
+        fs::write(path, text)
     }
 }
 
@@ -91,7 +93,9 @@ mod tests {
     fn a_scratch_directory_is_private_and_goes_with_its_owner() {
         let scratch = Scratch::new("test").unwrap();
         scratch.write("a.conf", "x").unwrap();
-        assert!(scratch.write("../a.conf", "x").is_err());
+        assert!(scratch.write("../a.conf", "x").is_err() && scratch.write("/a.conf", "x").is_err());
+        scratch.write("etc/broker/a.conf", "y").unwrap();
+        assert_eq!(fs::read_to_string(scratch.path().join("etc/broker/a.conf")).unwrap(), "y");
         let path = scratch.path().to_owned();
         drop(scratch);
         assert!(!path.exists());

@@ -2,14 +2,15 @@
 //!
 //! ```text
 //!   emulated   each host: namespace, device, default route ──► its port, for the emulator
-//!   veth       broker's namespace ══ one plain veth pair ══ each other host's namespace
-//!              the broker's own clients reach it over lo, in both
+//!   veth       each server's namespace ══ one plain veth pair ══ each host that talks to it
+//!              a server's own clients reach it over lo, in both
 //!   loopback   all hosts in one namespace, their addresses on its loopback device
 //!   external   no namespace: sockets of the engine's own
 //! ```
 //!
 //! What it does not do: start anything, or move a frame.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
@@ -32,8 +33,8 @@ pub struct Testbed {
     /// Each host's port; empty unless the network is emulated.
     ports: Vec<Port>,
     tcp: Vec<TcpPlan>,
-    broker: SocketAddr,
-    broker_host: usize,
+    /// Where clients connect to, by server.
+    servers: Vec<SocketAddr>,
     warnings: Vec<String>,
 }
 
@@ -41,7 +42,7 @@ pub struct Testbed {
 pub struct Sockets {
     namespaces: Vec<Arc<Namespace>>,
     tcp: Vec<TcpPlan>,
-    broker: SocketAddr,
+    servers: Vec<SocketAddr>,
 }
 
 /// A testbed could not be built.
@@ -74,8 +75,7 @@ impl Testbed {
             namespaces: Vec::new(),
             ports: Vec::new(),
             tcp: plan.hosts.iter().map(|host| host.tcp.clone()).collect(),
-            broker: SocketAddr::new(plan.broker.address, plan.broker.port),
-            broker_host: plan.broker.host,
+            servers: plan.servers.iter().map(|server| server.endpoint().socket_address()).collect(),
             warnings: Vec::new(),
         };
         match plan.network.kind {
@@ -90,14 +90,9 @@ impl Testbed {
         Ok(testbed)
     }
 
-    /// The broker's namespace; `None` on an external network.
-    pub fn broker_namespace(&self) -> Option<&Namespace> {
-        self.namespaces.get(self.broker_host).map(Arc::as_ref)
-    }
-
-    /// Where clients connect to.
-    pub fn broker_address(&self) -> SocketAddr {
-        self.broker
+    /// Where clients of a server connect to.
+    pub fn server_address(&self, server: usize) -> SocketAddr {
+        self.servers[server]
     }
 
     /// Takes the ports away, for the emulator.
@@ -112,7 +107,7 @@ impl Testbed {
 
     /// What makes the clients' sockets.
     pub fn sockets(&self) -> Sockets {
-        Sockets { namespaces: self.namespaces.clone(), tcp: self.tcp.clone(), broker: self.broker }
+        Sockets { namespaces: self.namespaces.clone(), tcp: self.tcp.clone(), servers: self.servers.clone() }
     }
 
     /// What is not in force although the plan wants it.
@@ -138,14 +133,14 @@ impl Testbed {
     }
 
     fn build_loopback(&mut self, plan: &Plan) -> Result<(), BuildError> {
-        let name = &plan.hosts[plan.broker.host].name;
+        let first = &plan.hosts[plan.servers[0].host];
+        let (name, tcp) = (&first.name, &first.tcp);
         let shared = Arc::new(at(name, "make its network namespace", Namespace::new())?);
-        let broker_tcp = &plan.hosts[plan.broker.host].tcp;
-        self.configure_tcp(name, &shared, broker_tcp)?;
-        if plan.hosts.iter().any(|host| host.tcp != *broker_tcp) {
-            self.warnings.push("all hosts share the broker host's TCP settings on a loopback network".into());
+        self.configure_tcp(name, &shared, tcp)?;
+        if plan.hosts.iter().any(|host| host.tcp != *tcp) {
+            self.warnings.push(format!("all hosts share the TCP settings of `{name}` on a loopback network"));
         }
-        let metrics = tcp::route_metrics(broker_tcp);
+        let metrics = tcp::route_metrics(tcp);
         for host in &plan.hosts {
             let added = shared.run(|| add_loopback_address(host.address, &metrics));
             at(&host.name, "give the loopback device its address", added)?;
@@ -156,20 +151,18 @@ impl Testbed {
 
     fn build_veth(&mut self, plan: &Plan) -> Result<(), BuildError> {
         self.make_namespaces(plan)?;
-        self.join_broker_to_itself(plan)?;
-        let broker = Arc::clone(&self.namespaces[plan.broker.host]);
-        let broker_host = &plan.hosts[plan.broker.host];
-        for (index, host) in plan.hosts.iter().enumerate().filter(|(index, _)| *index != plan.broker.host) {
-            let near = format!("veth{index}");
-            let made = broker.run(|| netlink::add_veth(&near, VETH, self.namespaces[index].as_fd()));
-            at(&host.name, "make a veth pair", made)?;
-            let ends = [
-                (&broker, near.as_str(), broker_host, host),
-                (&self.namespaces[index], VETH, host, broker_host),
-            ];
-            for (namespace, device, here, there) in ends {
-                let end = || join(device, plan.network.mtu_bytes, here.address, there.address, &here.tcp);
-                at(&host.name, "configure a veth device", namespace.run(end))?;
+        self.join_servers_to_themselves(plan)?;
+        for (server, other) in talking(plan) {
+            let (near, far) = (format!("veth{other}"), format!("veth{server}"));
+            let (here, there) = (&plan.hosts[server], &plan.hosts[other]);
+            let namespaces = [&self.namespaces[server], &self.namespaces[other]];
+            let made = namespaces[0].run(|| netlink::add_veth(&near, &far, namespaces[1].as_fd()));
+            at(&there.name, "make a veth pair", made)?;
+            for (namespace, device, here, there) in
+                [(namespaces[0], near, here, there), (namespaces[1], far, there, here)]
+            {
+                let end = || join(&device, plan.network.mtu_bytes, here.address, there.address, &here.tcp);
+                at(&there.name, "configure a veth device", namespace.run(end))?;
             }
         }
         Ok(())
@@ -190,18 +183,20 @@ impl Testbed {
         if plan.live.port == PortKind::Auto && self.ports.iter().any(|port| !port.is_tun()) {
             self.warnings.push("TUN cannot be opened here; packet sockets on veth are used instead".into());
         }
-        self.join_broker_to_itself(plan)
+        self.join_servers_to_themselves(plan)
     }
 
-    /// Lets clients on the broker's host reach it, with the host's TCP settings, over its loopback device.
-    fn join_broker_to_itself(&mut self, plan: &Plan) -> Result<(), BuildError> {
-        if !plan.has_local_clients() {
-            return Ok(());
+    /// Lets clients on a server's host reach it, with the host's TCP settings, over its loopback device.
+    fn join_servers_to_themselves(&mut self, plan: &Plan) -> Result<(), BuildError> {
+        let beside = (0..plan.servers.len()).filter(|server| plan.has_clients_beside(*server));
+        let hosts: BTreeSet<usize> = beside.map(|server| plan.servers[server].host).collect();
+        for index in hosts {
+            let host = &plan.hosts[index];
+            let metrics = tcp::route_metrics(&host.tcp);
+            let added = self.namespaces[index].run(|| add_loopback_address(host.address, &metrics));
+            at(&host.name, "give the loopback device its address", added)?;
         }
-        let host = &plan.hosts[plan.broker.host];
-        let metrics = tcp::route_metrics(&host.tcp);
-        let added = self.namespaces[plan.broker.host].run(|| add_loopback_address(host.address, &metrics));
-        at(&host.name, "give the loopback device its address", added)
+        Ok(())
     }
 
     fn make_namespaces(&mut self, plan: &Plan) -> Result<(), BuildError> {
@@ -231,7 +226,7 @@ impl Testbed {
     fn try_sockets(&mut self, plan: &Plan) -> Result<(), BuildError> {
         let sockets = self.sockets();
         for (index, host) in plan.hosts.iter().enumerate() {
-            let tried = std::thread::scope(|scope| scope.spawn(|| sockets.socket(index)).join());
+            let tried = std::thread::scope(|scope| scope.spawn(|| sockets.socket(index, 0)).join());
             let socket = at(&host.name, "make a socket", tried.expect("making a socket does not panic"))?;
             let warnings = tcp::socket_warnings(socket.as_fd(), &host.tcp);
             self.warnings
@@ -242,11 +237,11 @@ impl Testbed {
 }
 
 impl SocketFactory for Sockets {
-    fn socket(&self, host: usize) -> io::Result<OwnedFd> {
+    fn socket(&self, host: usize, server: usize) -> io::Result<OwnedFd> {
         if let Some(namespace) = self.namespaces.get(host) {
             namespace.enter()?;
         }
-        let family = if self.broker.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+        let family = if self.servers[server].is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
         let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
         // SAFETY: socket takes no pointers; a descriptor that it returns is ours alone.
         let socket = unsafe {
@@ -260,9 +255,27 @@ impl SocketFactory for Sockets {
         Ok(socket)
     }
 
-    fn broker_address(&self) -> SocketAddr {
-        self.broker
+    fn server_address(&self, server: usize) -> SocketAddr {
+        self.servers[server]
     }
+}
+
+/// Each server's host with each host that talks to it, once: its clients' hosts, and those of other servers, of which a
+/// gateway may be one.
+fn talking(plan: &Plan) -> BTreeSet<(usize, usize)> {
+    let mut pairs = BTreeSet::new();
+    let mut add = |server: usize, other: usize| {
+        if server != other && !pairs.contains(&(other, server)) {
+            pairs.insert((server, other));
+        }
+    };
+    for (group, client) in plan.clients() {
+        add(plan.server_of(group).host, group.host_of(client));
+    }
+    for server in &plan.servers {
+        plan.servers.iter().for_each(|other| add(server.host, other.host));
+    }
+    pairs
 }
 
 /// Runs in the namespace.
@@ -285,7 +298,6 @@ fn at<T>(host: &str, action: &'static str, result: io::Result<T>) -> Result<T, B
     result.map_err(|source| BuildError { host: host.to_owned(), action, source })
 }
 
-const VETH: &str = "veth";
 const REPORTED: [&str; 13] = [
     "tcp_sack",
     "tcp_timestamps",

@@ -12,7 +12,7 @@
 //!
 //! What it does not model: hosts, and anything but IPv4 from one of the hosts to another.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::Ipv4Addr;
 
 use mqttlab_net::radio::{Medium, MediumSpec, StationReport};
@@ -28,8 +28,8 @@ use crate::naming::Naming;
 pub struct Wiring {
     /// The address of each host.
     pub addresses: Vec<Ipv4Addr>,
-    /// The host that frames go up to, for the direction that is recorded.
-    pub broker_host: usize,
+    /// The hosts that frames go up to, for the direction that is recorded.
+    pub server_hosts: BTreeSet<usize>,
     /// The links.
     pub links: Vec<LinkSpec>,
     /// The radio channels.
@@ -47,7 +47,7 @@ impl Wiring {
     pub fn of(plan: &Plan) -> Wiring {
         Wiring {
             addresses: plan.hosts.iter().map(|host| host.address).collect(),
-            broker_host: plan.broker.host,
+            server_hosts: plan.servers.iter().map(|server| server.host).collect(),
             links: plan.network.links.clone(),
             media: plan.network.media.clone(),
             paths: plan.network.paths.clone(),
@@ -56,15 +56,10 @@ impl Wiring {
         }
     }
 
-    /// Two hosts, the second of them the broker's, with links between them.
-    pub fn of_pair(
-        addresses: [Ipv4Addr; 2],
-        links: Vec<LinkSpec>,
-        paths: Vec<PathPlan>,
-        seed: Seed,
-    ) -> Wiring {
-        let (media, stations) = Default::default();
-        Wiring { addresses: addresses.to_vec(), broker_host: 1, links, media, paths, stations, seed }
+    /// Two hosts, the second of them a server's, with links between them.
+    pub fn of_pair(addresses: [Ipv4Addr; 2], links: Vec<LinkSpec>, paths: Vec<PathPlan>, seed: Seed) -> Wiring {
+        let (media, stations, server_hosts) = (Vec::new(), BTreeMap::new(), BTreeSet::from([1]));
+        Wiring { addresses: addresses.to_vec(), server_hosts, links, media, paths, stations, seed }
     }
 }
 
@@ -91,7 +86,7 @@ pub struct Wire {
     paths: Vec<Path>,
     /// Path by sending host and destination address.
     routes: HashMap<(usize, u32), usize>,
-    broker_host: usize,
+    server_hosts: BTreeSet<usize>,
     stations: BTreeMap<(usize, usize), usize>,
     flights: Vec<Flight>,
     free: Vec<usize>,
@@ -151,7 +146,7 @@ impl Wire {
             network: network.with_handover(compensation),
             paths,
             routes,
-            broker_host: wiring.broker_host,
+            server_hosts: wiring.server_hosts,
             stations: wiring.stations,
             flights: Vec::new(),
             free: Vec::new(),
@@ -305,9 +300,11 @@ impl Wire {
     /// What all rows of a piece have in common; on the link that stands for none.
     fn row(&self, flight: &Flight, piece: &Piece, entered: Instant) -> Frame {
         let Path { from, to, .. } = self.paths[flight.path];
+        // Between two servers' hosts, towards the later one.
+        let up = self.server_hosts.contains(&to) && (to > from || !self.server_hosts.contains(&from));
         Frame {
             link: (self.network.links().len() + self.network.media().len()) as u16,
-            direction: if to == self.broker_host { Direction::Up } else { Direction::Down },
+            direction: if up { Direction::Up } else { Direction::Down },
             hop: 0,
             hops: 1,
             frame: piece.number,
@@ -368,9 +365,7 @@ fn destination(packet: &[u8]) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use mqttlab_net::radio::{
-        EnergyProfile, MacSpec, MobilitySpec, PhySpec, PlacementSpec, Position, RadioSpec,
-    };
+    use mqttlab_net::radio::{EnergyProfile, MacSpec, MobilitySpec, PhySpec, PlacementSpec, Position, RadioSpec};
     use mqttlab_plan::Hop;
 
     use super::*;
@@ -480,13 +475,10 @@ mod tests {
         for round in 0..2 {
             rows.0.clear();
             wire.arrive(Instant::from_ns(round * 100_000_000), 0, &packet(B));
-            let arrived: Vec<Vec<u8>> = std::iter::from_fn(|| {
-                wire.poll(Instant::from_ns(round * 100_000_000 + 50_000_000), &mut rows)
-            })
-            .map(|delivery| delivery.bytes)
-            .collect();
-            let differing =
-                |bytes: &Vec<u8>| bytes.iter().zip(packet(B)).map(|(a, b)| (a ^ b).count_ones()).sum::<u32>();
+            let arrived: Vec<Vec<u8>> = std::iter::from_fn(|| wire.poll(Instant::from_ns(round * 100_000_000 + 50_000_000), &mut rows))
+                .map(|delivery| delivery.bytes)
+                .collect();
+            let differing = |bytes: &Vec<u8>| bytes.iter().zip(packet(B)).map(|(a, b)| (a ^ b).count_ones()).sum::<u32>();
             // The frame and its copy by the first link, and a copy of each by the second; two flips each, which may meet.
             assert_eq!(arrived.len(), 4);
             assert!(arrived.iter().all(|bytes| [0, 2].contains(&differing(bytes))), "{arrived:?}");
@@ -503,11 +495,7 @@ mod tests {
             ];
             assert_eq!(told, expected);
         }
-        assert_eq!(
-            (wire.poll(later, &mut rows), wire.flights.len()),
-            (None, 1),
-            "a flight's memory is used again"
-        );
+        assert_eq!((wire.poll(later, &mut rows), wire.flights.len()), (None, 1), "a flight's memory is used again");
     }
 
     /// The hosts' stations 10 m apart, and a cable between the broker's station and the broker.
@@ -553,14 +541,9 @@ mod tests {
         assert_eq!(told, [(2, 0, 2, 56), (0, 1, 2, 20)]);
         wire.arrive(Instant::from_ns(20_000_000), 1, &packet(A));
         let back = wire.poll(Instant::from_ns(40_000_000), &mut rows).unwrap();
-        assert_eq!(
-            (back.host, Some(back.due)),
-            (0, rows.0[3].delivered),
-            "the air's end is not known before"
-        );
+        assert_eq!((back.host, Some(back.due)), (0, rows.0[3].delivered), "the air's end is not known before");
         let stations = wire.stations(Instant::from_ns(50_000_000));
-        let sent: Vec<_> =
-            stations.iter().map(|station| (station.host, station.data_sent, station.ack_sent)).collect();
+        let sent: Vec<_> = stations.iter().map(|station| (station.host, station.data_sent, station.ack_sent)).collect();
         assert_eq!(sent, [(0, 1, 1), (1, 1, 1)]);
     }
 

@@ -17,8 +17,8 @@ fn every_qos_and_version_reaches_every_other_at_the_lesser_qos() {
     for (qos, version) in (0..3).flat_map(|qos| VERSIONS.map(|version| (qos, version))) {
         let mut publishing = publisher(&format!("p{version}q{qos}"), 1, "t/{group}", qos, 10_000);
         let mut subscribing = subscriber(&format!("s{version}q{qos}"), 1, "t/#", qos);
-        publishing["mqtt"]["version"] = json!(version);
-        subscribing["mqtt"]["version"] = json!(version);
+        publishing["protocol"]["mqtt"]["version"] = json!(version);
+        subscribing["protocol"]["mqtt"]["version"] = json!(version);
         groups.extend([publishing, subscribing]);
     }
     let evidence = perform(plan(broker.port, 200, &groups));
@@ -133,7 +133,7 @@ fn a_relays_copy_is_measured_from_the_first_publishers_intended_time() {
 fn a_shared_subscription_delivers_once_to_one_of_its_members() {
     let Some(broker) = Mosquitto::start("") else { return };
     let mut members = subscriber("m", 3, "$share/team/t/#", 1);
-    members["mqtt"]["version"] = json!("5");
+    members["protocol"]["mqtt"]["version"] = json!("5");
     let groups = [publisher("p", 1, "t/{client}", 1, 5_000), members, subscriber("s", 1, "t/#", 0)];
     let evidence = perform(plan(broker.port, 200, &groups));
     assert_eq!(evidence.fates(), [("delivered", 80)].into());
@@ -150,7 +150,7 @@ fn back_to_back_publishers_send_what_their_window_lets_out_and_no_more_than_aske
         publishing["publish"]["arrival"] = json!({ "kind": "back_to_back" });
         publishing["publish"]["messages"] = json!(500);
         // Nothing may wait: the next message is made when there is room for it.
-        publishing["mqtt"]["max_queued"] = json!(0);
+        publishing["protocol"]["mqtt"]["max_queued"] = json!(0);
         groups.push(publishing);
     }
     let performance = Performance::start(plan(broker.port, 60_000, &groups));

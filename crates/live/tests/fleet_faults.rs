@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 const KEEPS_SESSIONS: &str = "persistence true\nautosave_interval 1\nautosave_on_changes true";
 
 fn persistent(mut group: Value) -> Value {
-    group["mqtt"]["clean_session"] = json!(false);
-    group["mqtt"]["session_expiry_s"] = json!(3600);
+    group["protocol"]["mqtt"]["clean_session"] = json!(false);
+    group["protocol"]["mqtt"]["session_expiry_s"] = json!(3600);
     group
 }
 
@@ -28,7 +28,7 @@ fn interrupted(broker: &mut Mosquitto, signal: libc::c_int, version: &str) -> Ev
         groups.push(persistent(publisher(&format!("p{qos}"), 2, "t/{group}/{client}", qos, 5_000)));
         groups.push(persistent(subscriber(&format!("s{qos}"), 1, &format!("t/p{qos}/#"), qos)));
     }
-    groups.iter_mut().for_each(|group| group["mqtt"]["version"] = json!(version));
+    groups.iter_mut().for_each(|group| group["protocol"]["mqtt"]["version"] = json!(version));
     let performance = Performance::start(plan(broker.port, 1500, &groups));
     performance.wait_until_ready();
     let schedule = performance.begin();
@@ -116,7 +116,7 @@ fn a_farewell_long_after_the_connection_is_not_a_disconnect() {
 #[test]
 fn without_a_broker_everything_is_offered_and_nothing_sent() {
     let mut groups = [publisher("p", 2, "t", 0, 10_000), publisher("q", 1, "t", 1, 10_000)];
-    groups[1]["mqtt"]["max_queued"] = json!(5);
+    groups[1]["protocol"]["mqtt"]["max_queued"] = json!(5);
     // Nobody listens where a listener has been closed.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let performance = Performance::start(plan(port, 200, &groups));
@@ -178,7 +178,7 @@ fn a_broker_that_answers_no_ping_is_left_and_tried_again() {
         held.lock().unwrap().push(stream);
     });
     let mut group = publisher("p", 1, "t", 1, 1_000_000);
-    group["mqtt"]["keep_alive_s"] = json!(1);
+    group["protocol"]["mqtt"]["keep_alive_s"] = json!(1);
     let performance = Performance::start(plan(broker.port(), 100, &[group]));
     until("the connection is lost", || performance.control.figures.disconnects.load(Relaxed) == 1);
     until("there is another", || performance.control.figures.connected.load(Relaxed) == 1);
@@ -206,11 +206,11 @@ fn bytes_that_are_not_mqtt_end_the_connection_once() {
 fn a_will_is_published_when_the_client_vanishes() {
     let Some(broker) = Mosquitto::start("") else { return };
     let mut mourned = publisher("m", 1, "t", 0, 1_000_000);
-    mourned["mqtt"]["will"] =
+    mourned["protocol"]["mqtt"]["will"] =
         json!({ "topic": "wills", "payload": "adieu, monde", "qos": 1, "retain": false });
     // The second connection under the same name takes the first one's place, which dies without a word.
     mourned["count"] = json!(2);
-    mourned["mqtt"]["client_id"] = json!("same");
+    mourned["protocol"]["mqtt"]["client_id"] = json!("same");
     mourned["reconnect"]["enabled"] = json!(false);
     mourned["connect_over_ns"] = json!(400_000_000);
     let performance = Performance::start(plan(broker.port, 100, &[subscriber("s", 1, "wills", 1), mourned]));
@@ -231,8 +231,8 @@ fn what_a_full_session_does_not_take_is_unsent() {
         }
     });
     let mut group = publisher("p", 1, "t", 1, 1_000);
-    group["mqtt"]["max_inflight"] = json!(3);
-    group["mqtt"]["max_queued"] = json!(4);
+    group["protocol"]["mqtt"]["max_inflight"] = json!(3);
+    group["protocol"]["mqtt"]["max_queued"] = json!(4);
     let performance = Performance::start(plan(broker.port(), 50, &[group]));
     performance.wait_until_ready();
     performance.begin();

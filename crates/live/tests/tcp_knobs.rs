@@ -57,9 +57,9 @@ impl Tapped {
 
     /// A connection from the client to a listener on the broker's host: both ends.
     fn connect(&self) -> (TcpStream, TcpStream) {
-        let address = self.testbed.broker_address();
-        let listener = self.testbed.broker_namespace().unwrap().run(|| TcpListener::bind(address)).unwrap();
-        let socket = self.testbed.sockets().socket(1).unwrap();
+        let address = self.testbed.server_address(0);
+        let listener = self.testbed.namespace(0).unwrap().run(|| TcpListener::bind(address)).unwrap();
+        let socket = self.testbed.sockets().socket(1, 0).unwrap();
         connect(&socket, address);
         let (accepted, _) = listener.accept().unwrap();
         let client = TcpStream::from(socket);
@@ -283,9 +283,9 @@ fn direct_networks_have_the_congestion_control_too() {
         let mut plan = support::plan(&with("congestion_control", json!("cubic")));
         plan.network.kind = serde_json::from_value(json!(kind)).unwrap();
         let testbed = Testbed::build(&plan).unwrap();
-        let address = testbed.broker_address();
-        let listener = testbed.broker_namespace().unwrap().run(|| TcpListener::bind(address)).unwrap();
-        let socket = testbed.sockets().socket(1).unwrap();
+        let address = testbed.server_address(0);
+        let listener = testbed.namespace(0).unwrap().run(|| TcpListener::bind(address)).unwrap();
+        let socket = testbed.sockets().socket(1, 0).unwrap();
         connect(&socket, address);
         let (accepted, _) = listener.accept().unwrap();
         assert_eq!(tcp::congestion_control(socket.as_fd()).unwrap(), "cubic", "{kind}");

@@ -121,7 +121,7 @@ fn start_offset(publish: &Publish, client: u32, count: u32, dice: &mut Dice) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Payload, TopicPattern};
+    use crate::{Payload, Protocol, TcpTransport, TopicPattern, Transport};
 
     fn arrivals(arrival: Arrival, start_phase: StartPhase, messages: Option<u64>, client: u32) -> Arrivals {
         let publish = Publish {
@@ -153,8 +153,9 @@ mod tests {
             count: 4,
             host: 0,
             host_step: 0,
-            tcp_nodelay: true,
-            mqtt: serde_json::from_value(mqtt).unwrap(),
+            connects_to: 0,
+            protocol: Protocol::Mqtt(serde_json::from_value(mqtt).unwrap()),
+            transport: Transport::Tcp(TcpTransport { nodelay: true }),
             reconnect: serde_json::from_value(reconnect).unwrap(),
             connect_over: Duration::ZERO,
             publish: Some(publish),

@@ -3,7 +3,7 @@
 //! A message reaches everyone whose filter matches its topic, once each however many filters do, and everyone whose
 //! filter matches the topic of a copy that a relay makes of it: the copy carries the same identity. Of a shared
 //! subscription (MQTT 5 §4.8.2) one member receives it, and the broker chooses which: such a delivery is
-//! expected, but of nobody in particular.
+//! expected, but of nobody in particular. A server's messages reach only its own clients.
 //!
 //! What it does not model: who is connected, and brokers that deliver once for each matching filter.
 
@@ -16,7 +16,8 @@ use mqttlab_mqtt::topic::share;
 /// Every subscription of a plan.
 pub struct Subscriptions<'p> {
     plan: &'p Plan,
-    tree: TopicTree<Taker>,
+    /// By server.
+    trees: Vec<TopicTree<Taker>>,
 }
 
 /// Who receives a message.
@@ -45,9 +46,10 @@ enum Of {
 impl<'p> Subscriptions<'p> {
     /// All of them, by filter.
     pub fn of(plan: &'p Plan) -> Subscriptions<'p> {
-        let mut tree = TopicTree::new();
+        let mut trees: Vec<TopicTree<Taker>> = plan.servers.iter().map(|_| TopicTree::new()).collect();
         let mut shares = BTreeMap::new();
         for (group, (members, start)) in plan.groups.iter().zip(plan.client_numbers()).enumerate() {
+            let (server, tree) = (members.connects_to, &mut trees[members.connects_to]);
             for subscription in &members.subscriptions {
                 for client in 0..members.count {
                     let filter = subscription.filter.fill(&members.name, client, 0);
@@ -56,26 +58,26 @@ impl<'p> Subscriptions<'p> {
                         continue;
                     };
                     let next = shares.len() as u32;
-                    let share = *shares.entry(filter.clone()).or_insert(next);
+                    let share = *shares.entry((server, filter.clone())).or_insert(next);
                     if share == next {
                         tree.insert(inner, Taker { group, of: Of::Share(share) });
                     }
                 }
             }
         }
-        Subscriptions { plan, tree }
+        Subscriptions { plan, trees }
     }
 
-    /// Who receives what is published to `topic`, copies by relays included. A relay that hears itself would make
+    /// Who receives what is published to a server's `topic`, copies by relays included. A relay that hears itself would make
     /// endless copies; what comes after `RELAY_ROUNDS` is not expected.
-    pub fn audience(&self, topic: &str) -> Audience {
+    pub fn audience(&self, server: usize, topic: &str) -> Audience {
         let (mut clients, mut shares) = (BTreeSet::new(), BTreeSet::new());
         let mut names = BTreeSet::from([topic.to_owned()]);
         let mut relayed = false;
         for _ in 0..=RELAY_ROUNDS {
             let mut copies = BTreeSet::new();
             for name in &names {
-                self.tree.each_match(name, |taker| {
+                self.trees[server].each_match(name, |taker| {
                     match taker.of {
                         Of::Client(client) => clients.insert(client),
                         Of::Share(share) => shares.insert(share),

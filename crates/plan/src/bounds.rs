@@ -5,7 +5,7 @@
 //! |---|---|
 //! | a length of time | 366 days |
 //! | a link's delay and jitter, a service time, a TCP timer | 1 h (the longest retransmission timeout: 24 h) |
-//! | hosts; links; media | 65,535; 65,000; 100 |
+//! | hosts; links; media; servers | 65,535; 65,000; 100; 1,000 |
 //! | clients; topics (clients × topics); subscriptions (clients × filters) | 1,000,000; 5,000,000; 5,000,000 |
 //! | a message's payload; an MQTT string | 10 MB; 60,000 B as a pattern |
 //! | a socket's buffer | 64 MiB |
@@ -15,6 +15,7 @@
 //! Scenarios have the same bounds (`python/mqttlab/quantity.py`, `scenario/check.py`), with words for people.
 
 use std::collections::BTreeSet;
+use std::path::{Component, Path};
 
 use mqttlab_mqtt::topic;
 use mqttlab_net::LinkSpec;
@@ -23,12 +24,9 @@ use mqttlab_tcp::Bound;
 use mqttlab_units::Duration;
 
 use crate::check::{PlanError, require};
-use crate::{Arrival, Backend, Group, Hop, MqttPlan, Payload, Plan, Publish};
+use crate::{Arrival, Backend, Group, Hop, MqttPlan, Payload, Plan, Publish, Role, Server};
 
 pub(crate) fn check(plan: &Plan) -> Result<(), PlanError> {
-    require(!plan.directory.as_os_str().is_empty(), "directory", || {
-        "is empty, but must name a directory".into()
-    })?;
     let phases = &plan.phases;
     for (name, length) in [
         ("connect_timeout_ns", phases.connect_timeout),
@@ -53,12 +51,9 @@ pub(crate) fn check(plan: &Plan) -> Result<(), PlanError> {
     }
     hosts(plan)?;
     network(plan)?;
-    within(plan.broker.port.into(), 1, 65_535, "broker.port")?;
-    at_most(plan.broker.service.per_packet, HOUR, "broker.service.per_packet_ns")?;
-    at_most(plan.broker.service.per_copy, HOUR, "broker.service.per_copy_ns")?;
-    if let Some(process) = &plan.broker.process {
-        at_most(process.start_timeout, HOUR, "broker.process.start_timeout_ns")?;
-        within(process.command.len() as u64, 1, 10_000, "broker.process.command")?;
+    within(plan.servers.len() as u64, 1, 1_000, "servers")?;
+    for (index, one) in plan.servers.iter().enumerate() {
+        server(one, &format!("servers[{index}]"))?;
     }
     totals(plan)?;
     for (index, one) in plan.groups.iter().enumerate() {
@@ -84,6 +79,37 @@ fn hosts(plan: &Plan) -> Result<(), PlanError> {
     }
     for (name, stack) in &plan.sim.tcp_stacks {
         tcp(stack.bounds(), &format!("sim.tcp_stacks.{name}"))?;
+    }
+    Ok(())
+}
+
+fn server(server: &Server, place: &str) -> Result<(), PlanError> {
+    within(server.name.len() as u64, 1, NAME_BYTES_MAX as u64, &format!("{place}.name"))?;
+    // Its log is called so.
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_.-".contains(letter);
+    require(
+        server.name.chars().all(is_plain) && !server.name.starts_with('.'),
+        &format!("{place}.name"),
+        || format!("is {:?}, but must consist of letters, digits, `_`, `.` and `-`", server.name),
+    )?;
+    within(server.endpoints.len() as u64, 1, 16, &format!("{place}.endpoints"))?;
+    for (index, endpoint) in server.endpoints.iter().enumerate() {
+        within(endpoint.port.into(), 1, 65_535, &format!("{place}.endpoints[{index}].port"))?;
+    }
+    if let Role::Broker(broker) = &server.role {
+        let service = &broker.service;
+        at_most(service.per_packet, HOUR, &format!("{place}.role.broker.service.per_packet_ns"))?;
+        at_most(service.per_copy, HOUR, &format!("{place}.role.broker.service.per_copy_ns"))?;
+    }
+    let Some(process) = &server.process else { return Ok(()) };
+    at_most(process.start_timeout, HOUR, &format!("{place}.process.start_timeout_ns"))?;
+    within(process.command.len() as u64, 1, 10_000, &format!("{place}.process.command"))?;
+    for (index, file) in process.files.iter().enumerate() {
+        // Files stay below the scratch directory.
+        let is_below = Path::new(&file.path).components().all(|part| matches!(part, Component::Normal(_)));
+        require(is_below && !file.path.is_empty(), &format!("{place}.process.files[{index}].path"), || {
+            format!("is {:?}, but must be a path below the server's directory, without `..`", file.path)
+        })?;
     }
     Ok(())
 }
@@ -205,7 +231,7 @@ fn totals(plan: &Plan) -> Result<(), PlanError> {
 }
 
 fn group(group: &Group, place: &str) -> Result<(), PlanError> {
-    session(&group.mqtt, &format!("{place}.mqtt"))?;
+    session(group.mqtt(), &format!("{place}.protocol.mqtt"))?;
     within(group.name.len() as u64, 1, NAME_BYTES_MAX as u64, &format!("{place}.name"))?;
     let reconnect = &group.reconnect;
     for (name, length) in [

@@ -3,6 +3,7 @@
 //! The Python package has refused a user's mistakes long before, with the scenario's own places; this is the
 //! engine's last look, so that nothing starts that cannot run.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use mqttlab_net::radio::MediumSpec;
@@ -40,11 +41,35 @@ pub(crate) fn check(plan: &Plan) -> Result<(), PlanError> {
     require(!plan.groups.is_empty(), "groups", || "is empty, but a run needs clients".into())?;
     require(!plan.phases.duration.is_zero(), "phases.duration_ns", || "is 0, but must be positive".into())?;
     bounds::check(plan)?;
-    host_exists(plan, plan.broker.host, "broker.host")?;
+    check_servers(plan)?;
     check_media(plan)?;
     check_paths(plan)?;
     for (index, group) in plan.groups.iter().enumerate() {
         check_group(plan, group, &format!("groups[{index}]"))?;
+    }
+    Ok(())
+}
+
+fn check_servers(plan: &Plan) -> Result<(), PlanError> {
+    let mut seen = BTreeSet::new();
+    for (index, server) in plan.servers.iter().enumerate() {
+        let place = format!("servers[{index}]");
+        host_exists(plan, server.host, &format!("{place}.host"))?;
+        require(seen.insert(server.name.as_str()), &format!("{place}.name"), || {
+            format!("is {:?}, which is the name of another server", server.name)
+        })?;
+        let others = &plan.servers[..index];
+        for (number, endpoint) in server.endpoints.iter().enumerate() {
+            let taken = others.iter().find(|other| other.endpoints.contains(endpoint));
+            require(taken.is_none(), &format!("{place}.endpoints[{number}]"), || {
+                let other = taken.map_or("", |other| &other.name);
+                format!("is {}, where `{other}` listens already", endpoint.socket_address())
+            })?;
+        }
+        let is_modelled = plan.backend == Backend::Live || server.broker().is_some();
+        require(is_modelled, &format!("{place}.role"), || {
+            "is not a broker, but the simulator has a model of brokers only; use `backend = \"live\"`".into()
+        })?;
     }
     Ok(())
 }
@@ -64,11 +89,13 @@ fn check_paths(plan: &Plan) -> Result<(), PlanError> {
 fn check_hop(plan: &Plan, hop: Hop, place: &str) -> Result<(), PlanError> {
     match hop {
         Hop::Link(link) => require(link < plan.network.links.len(), place, || {
-            format!("names link {link}, which does not exist")
+            format!("names link {link}, but there are {} links", plan.network.links.len())
         }),
         Hop::Radio { medium, from, to } => {
             let stations = plan.network.media.get(medium).map(MediumSpec::stations);
-            require(stations.is_some(), place, || format!("names medium {medium}, which does not exist"))?;
+            require(stations.is_some(), place, || {
+                format!("names medium {medium}, but there are {} media", plan.network.media.len())
+            })?;
             require(stations.is_some_and(|stations| from.max(to) < stations), place, || {
                 format!(
                     "goes from station {from} to {to} of medium {medium}, which has {}",
@@ -95,8 +122,12 @@ fn check_group(plan: &Plan, group: &Group, place: &str) -> Result<(), PlanError>
     let last =
         group.host_step.checked_mul(group.count as usize - 1).and_then(|all| all.checked_add(group.host));
     host_exists(plan, last.unwrap_or(usize::MAX), &format!("{place}.host"))?;
+    require(group.connects_to < plan.servers.len(), &format!("{place}.connects_to"), || {
+        let last = plan.servers.len() - 1;
+        format!("is server {}, but the last one is {last} (`{}`)", group.connects_to, plan.servers[last].name)
+    })?;
     for host in (0..group.count as usize).map(|i| group.host + i * group.host_step) {
-        check_route(plan, host, place)?;
+        check_route(plan, host, plan.server_of(group).host, place)?;
         if group.host_step == 0 {
             break;
         }
@@ -112,25 +143,28 @@ fn check_group(plan: &Plan, group: &Group, place: &str) -> Result<(), PlanError>
     require(publish.topics > 0, &format!("{place}.publish.topics"), || "is 0, but must be at least 1".into())
 }
 
-/// On an emulated network every client host needs a way to the broker and back.
-fn check_route(plan: &Plan, host: usize, place: &str) -> Result<(), PlanError> {
-    if plan.network.kind != NetworkKind::Emulated || host == plan.broker.host {
+/// On an emulated network every client host needs a way to its server and back.
+fn check_route(plan: &Plan, host: usize, server: usize, place: &str) -> Result<(), PlanError> {
+    if plan.network.kind != NetworkKind::Emulated || host == server {
         return Ok(());
     }
-    let broker = plan.broker.host;
     let known = |from: usize, to: usize| plan.network.paths.iter().any(|p| p.from == from && p.to == to);
     // The simulator may have tens of thousands of hosts; looking each up in a list of paths would be quadratic.
     if plan.backend == Backend::Sim && plan.hosts.len() > 1000 {
         return Ok(());
     }
-    require(known(host, broker) && known(broker, host), &format!("{place}.host"), || {
-        format!("is `{}`, which has no path to the broker's host", plan.hosts[host].name)
+    require(known(host, server) && known(server, host), &format!("{place}.host"), || {
+        format!(
+            "is `{}`, which has no path to its server's host `{}`",
+            plan.hosts[host].name, plan.hosts[server].name
+        )
     })
 }
 
 fn host_exists(plan: &Plan, host: usize, place: &str) -> Result<(), PlanError> {
     require(host < plan.hosts.len(), place, || {
-        format!("is host {host}, but there are {} hosts", plan.hosts.len())
+        let last = plan.hosts.len() - 1;
+        format!("is host {host}, but there are {} hosts; the last one is {last}", plan.hosts.len())
     })
 }
 

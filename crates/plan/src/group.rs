@@ -1,4 +1,5 @@
-//! Groups of clients alike.
+//! Groups of clients alike: to which server they connect, which protocol they speak over which transport, and what they
+//! publish and subscribe to.
 
 use mqttlab_units::{Duration, Ratio};
 use serde::{Deserialize, Serialize};
@@ -17,10 +18,12 @@ pub struct Group {
     pub host: usize,
     /// Client `i` sits on host `host + i * host_step`: 0 puts all on one host, 1 gives each its own.
     pub host_step: usize,
-    /// TCP_NODELAY on the clients' sockets (Nagle's algorithm off).
-    pub tcp_nodelay: bool,
-    /// Session and protocol.
-    pub mqtt: MqttPlan,
+    /// Index of the server that they connect to.
+    pub connects_to: usize,
+    /// What they speak.
+    pub protocol: Protocol,
+    /// What carries it.
+    pub transport: Transport,
     /// What happens after a connection is lost.
     pub reconnect: Reconnect,
     /// The group's clients open their connections evenly over this time.
@@ -35,6 +38,30 @@ pub struct Group {
     /// A delivery later than this after its intended time counts as late; `null` for never.
     #[serde(rename = "late_after_ns")]
     pub late_after: Option<Duration>,
+}
+
+/// A protocol, and a client's session of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Protocol {
+    /// MQTT 3.1, 3.1.1 or 5.
+    Mqtt(MqttPlan),
+}
+
+/// What carries a protocol's packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Transport {
+    /// A TCP connection.
+    Tcp(TcpTransport),
+}
+
+/// The clients' end of a TCP connection; the rest is its host's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TcpTransport {
+    /// TCP_NODELAY on the clients' sockets (Nagle's algorithm off).
+    pub nodelay: bool,
 }
 
 /// Protocol version.

@@ -9,7 +9,8 @@
 //! scenario.toml ─► Scenario ─► Plan (JSON on stdin) ─► engine ─► Progress (JSON lines on stdout)
 //! ```
 //!
-//! What it does not hold: anything measured, and anything that differs between two runs of the same plan.
+//! What it does not hold: anything measured, and anything that differs between two runs of the same plan, such as the
+//! directory of the recording.
 
 mod addresses;
 mod arrivals;
@@ -17,17 +18,20 @@ mod arrived;
 mod audience;
 mod bounds;
 mod check;
+mod destination;
 mod group;
 mod host;
 mod network;
 mod payload;
 mod progress;
 mod roster;
+mod server;
 mod session;
+mod stored;
+mod syntax;
 mod topic;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use mqttlab_units::{Duration, Seed};
 use serde::{Deserialize, Serialize};
@@ -37,22 +41,28 @@ pub use arrivals::Arrivals;
 pub use arrived::Arrived;
 pub use audience::{Audience, Subscriptions};
 pub use check::PlanError;
+pub use destination::Destination;
 pub use group::{
-    Arrival, Group, MqttPlan, Payload, ProtocolVersion, Publish, Reconnect, Relay, RetryPlan, StartPhase,
-    Subscription, Will,
+    Arrival, Group, MqttPlan, Payload, Protocol, ProtocolVersion, Publish, Reconnect, Relay, RetryPlan,
+    StartPhase, Subscription, TcpTransport, Transport, Will,
 };
-pub use host::{Broker, BrokerProcess, BrokerSettings, ConfigurationFile, Host, ServiceTime};
+pub use host::Host;
 pub use network::{Hop, Network, NetworkKind, PathPlan};
 pub use payload::{IdentityPlace, PayloadMaker};
 pub use progress::{Phase, Progress, Verdict};
 pub use roster::{Entry, Roster};
+pub use server::{
+    BrokerRole, BrokerSettings, Endpoint, EndpointTransport, Readiness, Role, Server, ServerFile,
+    ServerProcess, ServiceTime, WhenItDies,
+};
 pub use session::qos;
+pub use stored::stored_server_ports;
 pub use topic::TopicPattern;
 
 pub use mqttlab_tcp::{CongestionControl, Stack, TcpPlan};
 
-/// The version of this schema; the engine refuses every other one.
-pub const SCHEMA: u32 = 1;
+/// The version of this schema; the engine performs no other one.
+pub const SCHEMA: u32 = 2;
 
 /// Everything one run needs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -70,16 +80,14 @@ pub struct Plan {
     pub seed: Seed,
     /// Which of the scenario's repetitions this is, from 0.
     pub repetition: u32,
-    /// The directory that the recording is written to; it must not exist or be empty.
-    pub directory: PathBuf,
     /// When the run warms up, measures and cools down.
     pub phases: Phases,
-    /// Where programs run. The broker's host is one of them.
+    /// Where programs run.
     pub hosts: Vec<Host>,
     /// What lies between the hosts.
     pub network: Network,
-    /// The broker.
-    pub broker: Broker,
+    /// What clients connect to: brokers, gateways, proxies.
+    pub servers: Vec<Server>,
     /// Clients alike, in order; client numbers run through the groups in this order.
     pub groups: Vec<Group>,
     /// What is written down.
@@ -196,7 +204,7 @@ impl Plan {
     /// [`PlanError::Syntax`] with the JSON path where the text is not a plan of this schema, or the first
     /// rule that the plan breaks, with the field's place, value and limit.
     pub fn from_json(text: &str) -> Result<Plan, PlanError> {
-        let plan: Plan = serde_json::from_str(text).map_err(|error| PlanError::Syntax(error.to_string()))?;
+        let plan: Plan = serde_json::from_str(text).map_err(|error| syntax::explain(text, &error))?;
         check::check(&plan)?;
         Ok(plan)
     }

@@ -6,23 +6,26 @@
 //! What it does not know: which member of a shared subscription (`$share/...`) the broker chooses. Nothing is
 //! expected of any of them; one delivery is expected of all of them together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{Group, NetworkKind, Plan, Subscriptions};
+use crate::{Group, NetworkKind, Plan, Server, Subscriptions};
 
 /// Numbers behind names.
 #[derive(Clone, Debug, Default)]
 pub struct Roster {
     topics: Vec<Entry>,
     receivers: Vec<Vec<u32>>,
-    numbers: BTreeMap<String, u32>,
+    /// By server and name.
+    numbers: BTreeMap<(usize, String), u32>,
     /// For each client the topics it publishes to, in the order of `{topic}`; empty when it does not publish.
     published: Vec<Vec<u32>>,
 }
 
-/// A topic.
+/// A topic of a server: two servers may have topics of one name, which have nothing to do with each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
+    /// Index of the server.
+    pub server: usize,
     /// The topic name.
     pub name: String,
     /// Index into [`Roster::receivers`].
@@ -64,20 +67,17 @@ impl Roster {
         &self.published[client as usize]
     }
 
-    /// The number of a topic that somebody publishes to of their own accord.
-    pub fn number_of(&self, name: &str) -> Option<u32> {
-        self.numbers.get(name).copied()
-    }
-
     fn published_by(&mut self, group: &Group, client: u32) -> Vec<u32> {
         let Some(publish) = &group.publish else { return Vec::new() };
-        (0..publish.topics).map(|topic| self.number(publish.topic.fill(&group.name, client, topic))).collect()
+        (0..publish.topics)
+            .map(|topic| self.number(group.connects_to, publish.topic.fill(&group.name, client, topic)))
+            .collect()
     }
 
-    fn number(&mut self, name: String) -> u32 {
+    fn number(&mut self, server: usize, name: String) -> u32 {
         let next = self.numbers.len() as u32;
-        *self.numbers.entry(name.clone()).or_insert_with(|| {
-            self.topics.push(Entry { name, receivers: 0, deliveries: 0, shares: 0, relayed: false });
+        *self.numbers.entry((server, name.clone())).or_insert_with(|| {
+            self.topics.push(Entry { server, name, receivers: 0, deliveries: 0, shares: 0, relayed: false });
             next
         })
     }
@@ -85,7 +85,7 @@ impl Roster {
     fn find_receivers(&mut self, subscriptions: &Subscriptions<'_>) {
         let mut sets: BTreeMap<Vec<u32>, u32> = BTreeMap::new();
         for topic in &mut self.topics {
-            let audience = subscriptions.audience(&topic.name);
+            let audience = subscriptions.audience(topic.server, &topic.name);
             topic.deliveries = audience.clients.len() as u32 + audience.shares;
             (topic.shares, topic.relayed) = (audience.shares, audience.relayed);
             let next = sets.len() as u32;
@@ -101,7 +101,7 @@ impl Roster {
 impl Group {
     /// The MQTT client identifier of the `client`-th client of the group.
     pub fn client_id(&self, client: u32) -> String {
-        self.mqtt.client_id.replace("{group}", &self.name).replace("{client}", &client.to_string())
+        self.mqtt().client_id.replace("{group}", &self.name).replace("{client}", &client.to_string())
     }
 
     /// The host of the `client`-th client of the group.
@@ -130,15 +130,38 @@ impl Plan {
         self.network.links.len() + self.network.media.len()
     }
 
-    /// The number of the link that stands for the loopback device of the broker's host.
+    /// The number of the link that stands for the loopback devices of the servers' hosts.
     pub fn loopback_link(&self) -> usize {
         self.direct_link() + usize::from(self.has_direct_paths())
     }
 
-    /// Whether clients reach the broker over its host's loopback device: they run there, or everybody does.
+    /// Whether clients reach their server over its host's loopback device: they run there, or everybody does.
     pub fn has_local_clients(&self) -> bool {
-        let there = |(group, client): (&Group, u32)| group.host_of(client) == self.broker.host;
-        self.network.kind == NetworkKind::Loopback || self.clients().any(there)
+        self.network.kind == NetworkKind::Loopback
+            || (0..self.servers.len()).any(|server| self.has_clients_beside(server))
+    }
+
+    /// Whether clients of a server run on its own host.
+    pub fn has_clients_beside(&self, server: usize) -> bool {
+        let host = self.servers[server].host;
+        let groups = self.groups.iter().filter(|group| group.connects_to == server);
+        groups.flat_map(|group| (0..group.count).map(|client| group.host_of(client))).any(|at| at == host)
+    }
+
+    /// The server that a group's clients connect to.
+    pub fn server_of(&self, group: &Group) -> &Server {
+        &self.servers[group.connects_to]
+    }
+
+    /// Whether a server runs on this host.
+    pub fn is_server_host(&self, host: usize) -> bool {
+        self.servers.iter().any(|server| server.host == host)
+    }
+
+    /// The ports that servers listen on, each once.
+    pub fn server_ports(&self) -> Vec<u16> {
+        let endpoints = self.servers.iter().flat_map(|server| &server.endpoints);
+        endpoints.map(|endpoint| endpoint.port).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
     fn has_direct_paths(&self) -> bool {

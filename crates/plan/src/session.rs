@@ -4,12 +4,24 @@ use mqttlab_mqtt::client::ClientOptions;
 use mqttlab_mqtt::{Qos, Version};
 use mqttlab_units::Duration;
 
-use crate::{Group, MqttPlan, ProtocolVersion};
+use crate::{Group, MqttPlan, Protocol, ProtocolVersion, Transport};
 
 impl Group {
+    /// The clients' MQTT session.
+    pub fn mqtt(&self) -> &MqttPlan {
+        let Protocol::Mqtt(mqtt) = &self.protocol;
+        mqtt
+    }
+
+    /// Whether the clients' sockets send small segments at once (TCP_NODELAY).
+    pub fn nodelay(&self) -> bool {
+        let Transport::Tcp(tcp) = self.transport;
+        tcp.nodelay
+    }
+
     /// How its clients' sessions are configured.
     pub fn session_options(&self) -> ClientOptions {
-        let mqtt = &self.mqtt;
+        let mqtt = self.mqtt();
         ClientOptions {
             keep_alive: Duration::from_s(mqtt.keep_alive_s.into()),
             clean: mqtt.clean_session,

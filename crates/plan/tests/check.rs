@@ -31,7 +31,6 @@ fn the_corpus_is_right() {
 fn each_field_has_a_bound_that_names_it() {
     let year = 40_000_000_000_000_000_u64;
     let cases = [
-        ("/directory", json!(""), "`directory` is empty"),
         ("/schema", json!(99), "`schema` is 99"),
         ("/phases/duration_ns", json!(0), "`phases.duration_ns` is 0"),
         ("/phases/duration_ns", json!(u64::MAX), "`phases.duration_ns` is"),
@@ -55,8 +54,21 @@ fn each_field_has_a_bound_that_names_it() {
         ("/hosts/0/tcp/rto_max_ns", json!(1), "`hosts[0].tcp.rto_max_ns` is 1"),
         ("/hosts/0/tcp/send_buffer_bytes", json!(u32::MAX), "`hosts[0].tcp.send_buffer_bytes` is"),
         ("/hosts/0/tcp/initial_window_segments", json!(0), "`hosts[0].tcp.initial_window_segments` is 0"),
-        ("/broker/host", json!(7), "`broker.host` is host 7"),
-        ("/broker/service/per_copy_ns", json!(u64::MAX), "`broker.service.per_copy_ns` is"),
+        ("/servers", json!([]), "`servers` is 0, but must be 1 or more"),
+        ("/servers/0/host", json!(7), "`servers[0].host` is host 7"),
+        ("/servers/0/name", json!("a/b"), "`servers[0].name` is \"a/b\""),
+        ("/servers/0/endpoints", json!([]), "`servers[0].endpoints` is 0"),
+        ("/servers/0/role", json!("proxy"), "`servers[0].role` is not a broker"),
+        (
+            "/servers/0/role/broker/service/per_copy_ns",
+            json!(u64::MAX),
+            "`servers[0].role.broker.service.per_copy_ns` is",
+        ),
+        (
+            "/groups/0/connects_to",
+            json!(1),
+            "`groups[0].connects_to` is server 1, but the last one is 0 (`broker`)",
+        ),
         ("/groups/0/count", json!(0), "`groups[0].count` is 0"),
         ("/groups/0/count", json!(10_000_000), "`groups` have 10000000 clients"),
         ("/groups/0/count", json!(2_147_483_648_u64), "`groups` have 2147483648 clients"),
@@ -69,9 +81,17 @@ fn each_field_has_a_bound_that_names_it() {
         ("/groups/0/publish/qos", json!(3), "`groups[0].publish.qos` is QoS 3"),
         ("/groups/1/subscriptions/0/filter", json!("#/a"), "`groups[1].subscriptions[0].filter` is \"#/a\""),
         ("/groups/1/subscriptions/0/filter", json!("$share/pool"), "`groups[1].subscriptions[0].filter` is"),
-        ("/groups/0/mqtt/client_id", json!("x".repeat(70_000)), "`groups[0].mqtt.client_id` has 70000 B"),
-        ("/groups/0/mqtt/username", json!("a\0"), "`groups[0].mqtt.username` has the character NUL"),
-        ("/groups/0/mqtt/max_inflight", json!(0), "`groups[0].mqtt.max_inflight` is 0"),
+        (
+            "/groups/0/protocol/mqtt/client_id",
+            json!("x".repeat(70_000)),
+            "`groups[0].protocol.mqtt.client_id` has 70000 B",
+        ),
+        (
+            "/groups/0/protocol/mqtt/username",
+            json!("a\0"),
+            "`groups[0].protocol.mqtt.username` has the character NUL",
+        ),
+        ("/groups/0/protocol/mqtt/max_inflight", json!(0), "`groups[0].protocol.mqtt.max_inflight` is 0"),
         ("/groups/0/reconnect/maximum_ns", json!(u64::MAX), "`groups[0].reconnect.maximum_ns` is"),
     ];
     for (place, value, expected) in cases {
@@ -81,14 +101,39 @@ fn each_field_has_a_bound_that_names_it() {
 }
 
 #[test]
+fn a_text_that_is_no_plan_is_refused_with_place_value_and_nearest_right_value() {
+    let refused = refusal("pair.json", "/backend", json!("simm"));
+    assert!(refused.contains("`backend`: unknown variant `simm`"), "{refused}");
+    assert!(refused.ends_with("did you mean `sim`?"), "{refused}");
+    let refused = refusal("pair.json", "/groups/1/host", json!("field"));
+    assert!(refused.contains("`groups[1].host`: invalid type: string \"field\""), "{refused}");
+    let mut plan = plan("pair.json");
+    plan["groups"][0]["conects_to"] = json!(0);
+    let refused = Plan::from_json(&plan.to_string()).unwrap_err().to_string();
+    assert!(refused.contains("did you mean `connects_to`?"), "{refused}");
+}
+
+#[test]
+fn a_plan_of_another_schema_is_refused_for_that_alone() {
+    let old = json!({ "schema": 1, "broker": { "port": 1883 } }).to_string();
+    let refused = Plan::from_json(&old).unwrap_err().to_string();
+    assert_eq!(refused, "`schema` is 1, but must be 2; make the plan anew from its scenario");
+}
+
+#[test]
 fn wills_bursts_and_fields_of_stations_have_bounds() {
     let cases = [
-        ("shared.json", "/groups/1/mqtt/will/topic", json!("w/#"), "`groups[1].mqtt.will.topic` is"),
         (
             "shared.json",
-            "/groups/1/mqtt/will/payload",
+            "/groups/1/protocol/mqtt/will/topic",
+            json!("w/#"),
+            "`groups[1].protocol.mqtt.will.topic` is",
+        ),
+        (
+            "shared.json",
+            "/groups/1/protocol/mqtt/will/payload",
             json!("x".repeat(70_000)),
-            "`groups[1].mqtt.will.payload` is",
+            "`groups[1].protocol.mqtt.will.payload` is",
         ),
         (
             "bursts.json",

@@ -46,7 +46,8 @@ impl Claim {
         let now = identifier::unix_now_ns();
         let started_unix_ns =
             if layout.started_unix_ns == 0 { now.unwrap_or(0) } else { layout.started_unix_ns };
-        let run_id = identifier::ulid(now.unwrap_or(0));
+        let given = Some(layout.run_id.clone()).filter(|id| !id.is_empty());
+        let run_id = given.unwrap_or_else(|| identifier::ulid(now.unwrap_or(0)));
         layout::write(&Layout { run_id, started_unix_ns, ..layout.clone() }, dir)?;
         Ok(claim)
     }

@@ -308,7 +308,7 @@ impl Client {
 
     fn send_connect(&mut self, around: &mut Surroundings<'_>) {
         let group = around.groups.group_of(self.id);
-        let mqtt = &group.mqtt;
+        let mqtt = group.mqtt();
         let client_id = around.groups.name_of(self.id);
         let will = mqtt.will.as_ref();
         let fields = ConnectFields {

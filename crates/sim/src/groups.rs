@@ -36,7 +36,7 @@ impl GroupFacts {
     fn of(group: &Group) -> GroupFacts {
         let publish = group.publish.as_ref();
         GroupFacts {
-            version: group.mqtt.version.version(),
+            version: group.mqtt().version.version(),
             options: group.session_options(),
             payload_bytes: publish.map_or(0, |publish| publish.payload.size().0 as u32),
             publish_qos: publish.map_or(Qos::AtMostOnce, |publish| qos(publish.qos)),
@@ -98,8 +98,8 @@ impl Groups {
     }
 
     /// The server that a client connects to.
-    pub(crate) fn server_of(&self, _client: ClientId) -> ServerId {
-        ServerId(0)
+    pub(crate) fn server_of(&self, client: ClientId) -> ServerId {
+        ServerId(self.group_of(client).connects_to as u32)
     }
 
     /// Its MQTT client identifier.
@@ -122,7 +122,7 @@ impl Groups {
         if message::origin(message).is_some() {
             return self.facts_of(owner).payload_bytes;
         }
-        let will = self.group_of(owner).mqtt.will.as_ref();
+        let will = self.group_of(owner).mqtt().will.as_ref();
         will.map_or(0, |will| will.payload.len() as u32)
     }
 

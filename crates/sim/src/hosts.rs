@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mqttlab_plan::{Broker, Plan};
+use mqttlab_plan::{Plan, Server};
 use mqttlab_tcp::Profile;
 
 use crate::ids::{HostId, ServerId, Table};
@@ -31,9 +31,8 @@ impl Hosts {
     /// A sentence, when the plan asks for what the simulator does not know.
     pub(crate) fn new(plan: &Plan) -> Result<Hosts, String> {
         let profiles = stack::profiles(plan)?.into_iter().collect();
-        let mut listeners = Table::with_capacity(1);
-        listeners.push(Listener::of(plan, &plan.broker)?);
-        Ok(Hosts { profiles, listeners })
+        let listeners = plan.servers.iter().map(|server| Listener::of(plan, server));
+        Ok(Hosts { profiles, listeners: listeners.collect::<Result<_, String>>()? })
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -55,12 +54,12 @@ impl Hosts {
 }
 
 impl Listener {
-    fn of(plan: &Plan, broker: &Broker) -> Result<Listener, String> {
+    fn of(plan: &Plan, server: &Server) -> Result<Listener, String> {
         Ok(Listener {
-            host: HostId(broker.host as u32),
-            port: broker.port,
-            nodelay: broker.settings.tcp_nodelay,
-            loopback: stack::profile(plan, broker.host, stack::LOOPBACK_MTU_BYTES)?,
+            host: HostId(server.host as u32),
+            port: server.endpoint().port,
+            nodelay: server.broker().is_some_and(|broker| broker.settings.tcp_nodelay),
+            loopback: stack::profile(plan, server.host, stack::LOOPBACK_MTU_BYTES)?,
         })
     }
 }

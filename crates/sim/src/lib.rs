@@ -41,7 +41,7 @@ mod topics;
 mod transport;
 mod wire;
 
-use mqttlab_plan::{Plan, Verdict};
+use mqttlab_plan::{Destination, Plan, Verdict};
 use mqttlab_recording::SegmentAnalyser;
 
 pub use limits::memory_needed;
@@ -52,9 +52,14 @@ pub use state::{
 };
 pub use wire::FrameCounts;
 
-/// Runs a plan and leaves its recording in the plan's directory.
-pub fn run(plan: Plan, analyser: Box<dyn SegmentAnalyser>, audience: &mut dyn Audience) -> Outcome {
-    match Simulation::new(plan, analyser, audience) {
+/// Runs a plan and leaves its recording at `destination`.
+pub fn run(
+    plan: Plan,
+    destination: &Destination,
+    analyser: Box<dyn SegmentAnalyser>,
+    audience: &mut dyn Audience,
+) -> Outcome {
+    match Simulation::new(plan, destination, analyser, audience) {
         Ok(mut simulation) => {
             let result = simulation.run(audience);
             simulation.finish(result, audience)

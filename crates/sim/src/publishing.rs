@@ -119,7 +119,7 @@ impl Client {
         if copy.len() > TOPIC_BYTES_MAX {
             return;
         }
-        let copy = around.topics.number(&copy);
+        let copy = around.topics.number(around.groups.server_of(self.id), &copy);
         let qos = around.groups.facts_of(self.id).relay_qos;
         let token = RELAYED | self.relayed.add(message, copy);
         around.tally.unacknowledged += i64::from(qos != Qos::AtMostOnce);

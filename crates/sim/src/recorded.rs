@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use mqttlab_plan::{Entry, Group, NetworkKind, Plan, Roster, Verdict};
+use mqttlab_plan::{Destination, Entry, Group, NetworkKind, Plan, Roster, Verdict};
 use mqttlab_recording::{Client, DirectRecorder, Ending, Layout, RunFacts, Session, Topic};
 use mqttlab_units::Instant;
 use serde_json::{Value, json};
@@ -22,7 +22,11 @@ pub(crate) struct Conclusion {
 ///
 /// # Errors
 /// A sentence: the simulator cannot perform this plan, or the recording cannot be written.
-pub(crate) fn begin(plan: &Plan, roster: &Roster) -> Result<DirectRecorder, String> {
+pub(crate) fn begin(
+    plan: &Plan,
+    destination: &Destination,
+    roster: &Roster,
+) -> Result<DirectRecorder, String> {
     if plan.network.kind == NetworkKind::External {
         return Err(
             "the network is external, but the simulator has no external broker; choose another network"
@@ -30,9 +34,10 @@ pub(crate) fn begin(plan: &Plan, roster: &Roster) -> Result<DirectRecorder, Stri
         );
     }
     limits::check(plan)?;
-    let layout = layout(plan, roster);
+    let run_id = destination.run_id.clone().unwrap_or_default();
+    let layout = Layout { run_id, ..layout(plan, roster) };
     let mut recorder =
-        DirectRecorder::create(&plan.directory, &plan.to_json(), &layout).map_err(|e| e.to_string())?;
+        DirectRecorder::create(&destination.directory, &plan.to_json(), &layout).map_err(|e| e.to_string())?;
     recorder.provisional();
     Ok(recorder)
 }
@@ -67,7 +72,7 @@ fn layout(plan: &Plan, roster: &Roster) -> Layout {
         name: group.client_id(client),
         group: group.name.clone(),
         host: group.host_of(client) as u16,
-        session: Some(Session { expiry_ns: group.mqtt.session_expiry().map(|expiry| expiry.as_ns()) }),
+        session: Some(Session { expiry_ns: group.mqtt().session_expiry().map(|expiry| expiry.as_ns()) }),
     };
     let topic = |entry: &Entry| Topic {
         name: entry.name.clone(),

@@ -59,8 +59,10 @@ pub(crate) struct Server {
     dice: Dice,
     /// The client of each session that there is or was, by the session's number.
     session_clients: Vec<ClientId>,
-    /// How many topics the broker knows: the first so many.
-    topics_known: usize,
+    /// What the broker knows each topic of the simulation by; of other servers' topics nothing.
+    topic_ids: Vec<Option<TopicId>>,
+    /// The topic of the simulation, by the broker's number.
+    topics: Vec<u32>,
     /// The connection that it has written to last.
     wrote_to: Option<ConnectionId>,
     /// Messages that a full queue or socket made it drop.
@@ -93,8 +95,11 @@ struct Response {
 }
 
 impl Server {
-    pub(crate) fn new(id: ServerId, plan: &mqttlab_plan::Broker, seed: Seed) -> Server {
-        let settings = &plan.settings;
+    /// # Errors
+    /// It is not a broker, of which alone there is a model.
+    fn new(id: ServerId, plan: &mqttlab_plan::Server, seed: Seed) -> Result<Server, String> {
+        let role = plan.broker().ok_or_else(|| format!("the server `{}` is not a broker", plan.name))?;
+        let settings = &role.settings;
         let options = BrokerOptions {
             max_inflight: settings.max_inflight.min(u16::MAX.into()) as u16,
             max_queued: settings.max_queued,
@@ -102,20 +107,21 @@ impl Server {
             refill: Refill::ByPlace,
             ..BrokerOptions::default()
         };
-        Server {
+        Ok(Server {
             id,
             broker: Broker::new(options),
             inbox: VecDeque::new(),
             outbox: VecDeque::new(),
-            service: plan.service,
-            dice: service_dice(id, seed),
+            service: role.service,
+            dice: seed.derive(&format!("{}/service", plan.name)).dice(),
             session_clients: Vec::new(),
-            topics_known: 0,
+            topic_ids: Vec::new(),
+            topics: Vec::new(),
             wrote_to: None,
             dropped: 0,
             alarm: None,
             done: None,
-        }
+        })
     }
 
     /// Requests that wait, and packets that have not been written.
@@ -268,7 +274,7 @@ impl Server {
                 return self.broker.handle(now, socket, input);
             }
             Kind::Publish => Input::Publish {
-                topic: TopicId(packet.topic),
+                topic: self.topic_id(packet.topic),
                 message: packet.message,
                 qos: packet.qos,
                 id: packet.id,
@@ -289,14 +295,15 @@ impl Server {
 
     fn attend_connect(&mut self, around: &mut ServerSurroundings<'_>, id: ConnectionId) {
         let client = around.client_at(id);
-        let mqtt = &around.groups.group_of(client).mqtt;
-        let will = mqtt.will.as_ref().map(|will| Will {
-            topic: TopicId(around.topics.number(&will.topic)),
+        let mqtt = around.groups.group_of(client).mqtt();
+        let will_topic = mqtt.will.as_ref().map(|will| around.topics.number(self.id, &will.topic));
+        self.introduce_topics(around.topics);
+        let will = mqtt.will.as_ref().zip(will_topic).map(|(will, topic)| Will {
+            topic: self.topic_id(topic),
             message: message::will(client),
             qos: qos(will.qos),
             retain: will.retain,
         });
-        self.introduce_topics(around.topics);
         let input = Input::Connect {
             client: &around.groups.name_of(client),
             version: around.groups.facts_of(client).version,
@@ -311,16 +318,25 @@ impl Server {
         self.note_session(socket, client);
     }
 
-    /// Tells the broker the topics that it does not know, so that it numbers them alike.
+    /// Tells the broker those of its topics that it does not know, in the order in which they came up.
     fn introduce_topics(&mut self, topics: &Topics) {
-        for name in topics.from(self.topics_known) {
-            let number = self.broker.topic(name).0 as usize;
-            assert_eq!(
-                number, self.topics_known,
-                "a broker numbers topics in the order in which it hears of them"
-            );
-            self.topics_known += 1;
+        for number in self.topic_ids.len() as u32..topics.len() {
+            let known = (topics.server(number) == self.id).then(|| self.broker.topic(topics.name(number)));
+            if let Some(TopicId(place)) = known {
+                assert_eq!(
+                    place as usize,
+                    self.topics.len(),
+                    "a broker numbers topics in the order in which it hears of them"
+                );
+                self.topics.push(number);
+            }
+            self.topic_ids.push(known);
         }
+    }
+
+    /// What the broker knows a topic by that a client of it has named.
+    fn topic_id(&self, number: u32) -> TopicId {
+        self.topic_ids[number as usize].expect("a client names topics of its own server")
     }
 
     /// Remembers whose session it is: numbers are used again.
@@ -368,7 +384,7 @@ impl Server {
             Output::Publish { connection, topic, message, qos, id, dup, retain } => {
                 let version = around.version_at(connection);
                 let (packet, length) =
-                    around.groups.publication(around.topics, (message, topic.0), qos, id, version);
+                    around.groups.publication(around.topics, (message, self.topics[topic.0 as usize]), qos, id, version);
                 (connection, Some((Packet { dup, retain, ..packet }, length)))
             }
             Output::Puback { connection, id } => (connection, acknowledgement(Kind::Puback, id)),
@@ -446,11 +462,13 @@ pub(crate) struct Servers {
 }
 
 impl Servers {
-    pub(crate) fn new(plans: &[&mqttlab_plan::Broker], seed: Seed) -> Servers {
-        let server = |(index, plan): (usize, &&mqttlab_plan::Broker)| {
+    /// # Errors
+    /// A sentence: there is no model of one of them.
+    pub(crate) fn new(plans: &[mqttlab_plan::Server], seed: Seed) -> Result<Servers, String> {
+        let server = |(index, plan): (usize, &mqttlab_plan::Server)| {
             Server::new(ServerId::from_index(index), plan, seed)
         };
-        Servers { table: plans.iter().enumerate().map(server).collect() }
+        Ok(Servers { table: plans.iter().enumerate().map(server).collect::<Result<_, String>>()? })
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (ServerId, &Server)> {
@@ -480,12 +498,6 @@ impl Servers {
     fn server_of(&mut self, around: &ServerSurroundings<'_>, id: ConnectionId) -> &mut Server {
         &mut self.table[around.transport.connection(id).server]
     }
-}
-
-/// Each server draws from a stream of its own; the first one's name is that of all recordings so far.
-fn service_dice(id: ServerId, seed: Seed) -> Dice {
-    let stream = seed.derive("broker/service");
-    if id == ServerId(0) { stream.dice() } else { stream.index(u64::from(id.0)).dice() }
 }
 
 fn acknowledgement(kind: Kind, id: u16) -> Option<(Packet, usize)> {

@@ -14,7 +14,7 @@
 //! Nothing is entered twice: a program that acts lets TCP send, and what TCP has to tell programs in turn is drained
 //! here, one thing after the other ([`Simulation::settle`]).
 
-use mqttlab_plan::{Plan, Progress, Roster};
+use mqttlab_plan::{Destination, Plan, Progress, Roster};
 use mqttlab_recording::{Ending, EventKind, SegmentAnalyser};
 use mqttlab_units::{Duration, Instant};
 
@@ -56,22 +56,23 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// Everything at rest at time zero; the recording is begun in the plan's directory.
+    /// Everything at rest at time zero; the recording is begun at `destination`.
     ///
     /// # Errors
     /// A sentence, when the plan asks for what the simulator does not know, or the recording cannot be begun. Then there is
     /// none.
     pub fn new(
         plan: Plan,
+        destination: &Destination,
         analyser: Box<dyn SegmentAnalyser>,
         audience: &mut dyn Audience,
     ) -> Result<Simulation, String> {
         let roster = Roster::of(&plan);
-        let recorder = recorded::begin(&plan, &roster)?;
+        let recorder = recorded::begin(&plan, destination, &roster)?;
         let evidence = Evidence::new(recorder, plan.recording.packets, analyser);
         let hosts = Hosts::new(&plan)?;
         let bare_links = [plan.direct_link(), plan.loopback_link()];
-        let servers = Servers::new(&[&plan.broker], plan.seed);
+        let servers = Servers::new(&plan.servers, plan.seed)?;
         // The hosts of the plan, of which there may be thousands, are not kept.
         let Plan { seed, groups, network, phases, sim, .. } = plan;
         let description = network.description.clone();

@@ -49,7 +49,7 @@ impl Surroundings<'_> {
 
     /// Begins to connect to the client's server; `None` where no path leads there.
     pub(crate) fn open(&mut self, client: ClientId) -> Option<ConnectionId> {
-        let nodelay = self.groups.group_of(client).tcp_nodelay;
+        let nodelay = self.groups.group_of(client).nodelay();
         let end = (client, self.groups.host_of(client), nodelay);
         self.transport.open(self.agenda, self.evidence, end, self.groups.server_of(client))
     }

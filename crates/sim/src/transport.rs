@@ -333,7 +333,7 @@ mod tests {
     use std::path::Path;
 
     use mqttlab_mqtt::Kind;
-    use mqttlab_plan::{Plan, Roster};
+    use mqttlab_plan::{Destination, Plan, Roster};
 
     use super::*;
     use crate::connections::Connections;
@@ -361,10 +361,11 @@ mod tests {
     impl Bench {
         fn new(name: &str, corpus: &str) -> Bench {
             let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/plan").join(corpus);
-            let mut plan = Plan::from_json(&std::fs::read_to_string(path).unwrap()).unwrap();
-            plan.directory =
+            let plan = Plan::from_json(&std::fs::read_to_string(path).unwrap()).unwrap();
+            let directory =
                 std::env::temp_dir().join(format!("mqttlab-transport-{name}-{}", std::process::id()));
-            let recorder = recorded::begin(&plan, &Roster::of(&plan)).unwrap();
+            let destination = Destination::new(&directory);
+            let recorder = recorded::begin(&plan, &destination, &Roster::of(&plan)).unwrap();
             let hosts = Hosts::new(&plan).unwrap();
             let connections = Connections::new(plan.seed, 1, hosts.len());
             let links = [plan.direct_link(), plan.loopback_link()];

@@ -73,8 +73,8 @@ fn what_a_full_queue_drops_is_what_is_missing() {
     let scratch = Scratch::new("queue");
     let mut plan = corpus("bursts.json");
     // One message is in flight and one waits; the other three of a burst find the queue full.
-    plan["broker"]["settings"]["max_inflight"] = json!(1);
-    plan["broker"]["settings"]["max_queued"] = json!(1);
+    let settings = &mut plan["servers"][0]["role"]["broker"]["settings"];
+    (settings["max_inflight"], settings["max_queued"]) = (json!(1), json!(1));
     plan["phases"]["cool_down_ns"] = json!(60_000_000_000_u64);
     let mut longest = 0;
     let simulation = watched(&plan, &scratch, "run", |state| {
@@ -93,7 +93,7 @@ fn a_broker_that_is_too_slow_has_a_queue_that_grows_and_then_empties() {
     let scratch = Scratch::new("service");
     let mut plan = corpus("bursts.json");
     // 2 publishers × 25 messages a second × (PUBLISH, PUBACK of the copy) × 15 ms: more than a second has.
-    plan["broker"]["service"]["per_packet_ns"] = json!(15_000_000);
+    plan["servers"][0]["role"]["broker"]["service"]["per_packet_ns"] = json!(15_000_000);
     plan["phases"]["cool_down_ns"] = json!(60_000_000_000_u64);
     let (mut longest, mut last) = (0, 0);
     let simulation = watched(&plan, &scratch, "run", |state| {

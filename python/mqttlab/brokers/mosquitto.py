@@ -11,6 +11,7 @@ from typing import Any
 from mqttlab.brokers.adapter import BrokerPlace, BrokerSettings
 
 S = 10**9
+READY_LINE = " running"
 # Debian puts daemons where a user's PATH does not look.
 SEARCH_PATH = "/usr/local/sbin:/usr/sbin:/sbin"
 
@@ -28,7 +29,10 @@ class Mosquitto:
     def process(self, broker: BrokerSettings, place: BrokerPlace) -> dict[str, Any] | None:
         return {
             "command": [self.found() or "mosquitto", "-c", "{directory}/mosquitto.conf"],
-            "files": [{"name": "mosquitto.conf", "text": configuration(broker, place)}],
+            "environment": {},
+            "files": [{"path": "mosquitto.conf", "text": configuration(broker, place)}],
+            # Written once it listens on all of its listeners.
+            "ready": {"log_line": READY_LINE},
             "start_timeout_ns": 10 * S,
         }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from mqttlab.metrics.sent_again import sent_again
+from mqttlab.plan import ports
 from mqttlab.recording import Recording
 
 FIN_SYN_RST = {"fin": 1, "syn": 2, "rst": 4}
@@ -52,10 +53,10 @@ def _frames(recording: Recording) -> pl.DataFrame:
 
 def _broker_s(recording: Recording, packets: pl.DataFrame) -> pl.DataFrame:
     """Somebody's capture may hold anything; then the plan says which ports are brokers'."""
-    ports = (recording.plan.get("broker") or {}).get("ports")
-    if not ports:
+    listening = ports(recording.plan) if "sources" in recording.plan else []
+    if not listening:
         return packets
-    return packets.filter(pl.col("source_port").is_in(ports) | pl.col("destination_port").is_in(ports))
+    return packets.filter(pl.col("source_port").is_in(listening) | pl.col("destination_port").is_in(listening))
 
 
 def marked(name: str) -> pl.Expr:

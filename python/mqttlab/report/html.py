@@ -80,18 +80,22 @@ def _verdict_section(recording: Recording) -> str:
 def _facts(recording: Recording) -> list[tuple[str, str]]:
     plan = recording.plan
     clients = sum(group["count"] for group in plan.get("groups", []))
-    broker = plan.get("broker", {})
     network = plan.get("network", {})
     how = captured.facts(recording) if captured.is_import(recording) else [
         ("backend", str(plan.get("backend", "–"))), ("seed", str(plan.get("seed", "–")))]
     return [
         ("started", moment(recording.run.get("started_at", "–"))),
         *how,
-        ("broker", f"{broker.get('name', '–')} {broker.get('version', '')}".strip()),
+        *_servers(plan),
         ("network", str(network.get("description") or network.get("kind", "–"))),
         ("clients", number(clients)),
         ("measured", f"{plan.get('phases', {}).get('duration_ns', 0) / 1e9:g} s"),
     ]
+
+
+def _servers(plan: dict[str, Any]) -> list[tuple[str, str]]:
+    """Each server under its name, which is `broker` where there is one and nobody called it otherwise."""
+    return [(server["name"], f"{server['kind']} {server['version']}".strip()) for server in plan["servers"]]
 
 
 def _application_section(recording: Recording) -> str:

@@ -37,4 +37,9 @@ class Job:
     @property
     def text(self) -> str:
         """What the engine reads on its standard input."""
-        return json.dumps({**self.plan, "directory": str(self.directory)})
+        return json.dumps(self.plan)
+
+    @property
+    def arguments(self) -> list[str]:
+        """What the engine's program is called with."""
+        return ["run", "--directory", str(self.directory), "--identifier", self.identifier]

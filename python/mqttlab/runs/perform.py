@@ -56,9 +56,9 @@ def _perform(job: Job, observe: Callable[[dict[str, Any]], None], interruption: 
     directory.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile("w+", encoding="utf-8") as complaints:
         engine = subprocess.Popen(
-            [engine_path(), "run"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints, text=True,
+            [engine_path(), *job.arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints,
             # The engine gets Ctrl-C from us, once; not from the terminal as well.
-            start_new_session=True,
+            text=True, start_new_session=True,
         )
         with interruption.telling(engine):
             last, warnings = _follow(engine, job.text, observe)

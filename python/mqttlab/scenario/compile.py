@@ -11,10 +11,10 @@ from typing import Any
 
 from mqttlab.brokers import ADAPTERS, BrokerPlace
 from mqttlab.networks import stacks
+from mqttlab.plan import SCHEMA
 from mqttlab.scenario.model import Group, Host, Mqtt, Publish, Scenario
 from mqttlab.scenario.routes import network
 
-SCHEMA = 1
 S = 10**9
 # Addresses exist only inside the namespaces that the run makes.
 FIRST_ADDRESS = (10 << 24) + (77 << 16) + 1
@@ -43,7 +43,7 @@ def compile_plan(scenario: Scenario, repetition: int = 0) -> dict[str, Any]:
         },
         "hosts": hosts.plan(),
         "network": network(scenario, hosts, [scenario.broker.host]),
-        "broker": _broker(scenario, hosts),
+        "servers": [_server(scenario, hosts)],
         "groups": [_group(scenario, group, hosts) for group in scenario.groups],
         "recording": {
             "packets": scenario.recording.packets,
@@ -107,7 +107,7 @@ def _address(index: int) -> str:
     return ".".join(str(number >> shift & 0xFF) for shift in (24, 16, 8, 0))
 
 
-def _broker(scenario: Scenario, hosts: _Hosts) -> dict[str, Any]:
+def _server(scenario: Scenario, hosts: _Hosts) -> dict[str, Any]:
     broker = scenario.broker
     index = hosts.first[broker.host]
     loopback = scenario.network == "loopback"
@@ -115,23 +115,26 @@ def _broker(scenario: Scenario, hosts: _Hosts) -> dict[str, Any]:
     adapter = ADAPTERS[broker.kind]
     simulated = scenario.backend == "sim"
     return {
-        "name": broker.kind,
+        "name": "broker",
+        "kind": broker.kind,
         "version": "" if simulated else adapter.version(),
         "host": index,
-        "address": address,
-        "port": broker.port,
+        "endpoints": [{"transport": "tcp", "address": address, "port": broker.port}],
         "process": None if simulated else adapter.process(broker, BrokerPlace(address=address, port=broker.port)),
-        "settings": {
-            "tcp_nodelay": not broker.nagle,
-            "max_inflight": broker.max_inflight,
-            "max_queued": broker.max_queued,
-            "persistence": broker.persistence,
-        },
-        "service": {
-            "per_packet_ns": broker.service.per_packet,
-            "per_copy_ns": broker.service.per_copy,
-            "jitter": list(broker.service.jitter),
-        },
+        "when_it_dies": "end_run",
+        "role": {"broker": {
+            "settings": {
+                "tcp_nodelay": not broker.nagle,
+                "max_inflight": broker.max_inflight,
+                "max_queued": broker.max_queued,
+                "persistence": broker.persistence,
+            },
+            "service": {
+                "per_packet_ns": broker.service.per_packet,
+                "per_copy_ns": broker.service.per_copy,
+                "jitter": list(broker.service.jitter),
+            },
+        }},
     }
 
 
@@ -142,8 +145,9 @@ def _group(scenario: Scenario, group: Group, hosts: _Hosts) -> dict[str, Any]:
         "count": group.count,
         "host": hosts.first[group.host],
         "host_step": 1 if hosts.count[group.host] > 1 else 0,
-        "tcp_nodelay": not group.nagle,
-        "mqtt": _mqtt(group.mqtt or scenario.mqtt),
+        "connects_to": 0,
+        "protocol": {"mqtt": _mqtt(group.mqtt or scenario.mqtt)},
+        "transport": {"tcp": {"nodelay": not group.nagle}},
         "reconnect": {
             "enabled": group.reconnect.enabled,
             "initial_ns": group.reconnect.initial,

@@ -316,12 +316,13 @@ pub fn arrivals(arrival: Arrival) -> Arrivals {
 
 fn group() -> Group {
     serde_json::from_value(json!({
-        "name": "g", "count": 1, "host": 0, "host_step": 0, "tcp_nodelay": true,
-        "mqtt": {
+        "name": "g", "count": 1, "host": 0, "host_step": 0, "connects_to": 0,
+        "transport": { "tcp": { "nodelay": true } },
+        "protocol": { "mqtt": {
             "version": "5", "client_id": "c", "keep_alive_s": 0, "clean_session": true, "session_expiry_s": 0,
             "max_inflight": 1, "max_queued": 0, "receive_maximum": 1, "deliver_on_release": true,
             "retry": null, "username": null, "password": null, "will": null,
-        },
+        } },
         "reconnect": {
             "enabled": false, "initial_ns": 0, "maximum_ns": 0, "jitter": [0, 1], "connect_timeout_ns": 1,
         },

@@ -27,11 +27,11 @@ pub(super) struct Known {
 
 /// What publishers of small messages have sent, by topic.
 pub(super) struct SentInOrder {
-    /// By topic name, those of relays' copies included.
-    topics: BTreeMap<String, Told>,
+    /// By server and topic name, those of relays' copies included.
+    topics: Vec<BTreeMap<String, Told>>,
     logs: Vec<Mutex<Vec<(u32, Instant)>>>,
-    /// Topics of small messages with several publishers.
-    shared: BTreeSet<String>,
+    /// Topics of small messages with several publishers, by server.
+    shared: Vec<BTreeSet<String>>,
 }
 
 /// Where the messages of a topic are told apart.
@@ -71,40 +71,48 @@ impl SentInOrder {
         small.dedup();
         let (alone, several): (Vec<u32>, Vec<u32>) =
             small.into_iter().partition(|topic| publishers[topic].len() == 1);
-        let name = |topic: u32| directory.layout().topic_name(topic).to_owned();
-        let shared = several.into_iter().map(name).collect();
-        let alone = alone.into_iter().map(|topic| (name(topic), publishers[&topic][0]));
-        let mut topics: BTreeMap<String, Told> = alone
+        let mut shared = vec![BTreeSet::new(); plan.servers.len()];
+        for topic in several {
+            let (server, name) = directory.topic(topic);
+            shared[server].insert(name.to_owned());
+        }
+        let mut topics = vec![BTreeMap::new(); plan.servers.len()];
+        for (log, topic) in alone.iter().enumerate() {
+            let (server, name) = directory.topic(*topic);
+            topics[server].insert(name.to_owned(), Told { publisher: publishers[topic][0], log, count: log });
+        }
+        let logs = alone.iter().map(|_| Mutex::default()).collect();
+        let mut counted = alone.len();
+        topics
+            .iter_mut()
             .enumerate()
-            .map(|(log, (name, publisher))| (name, Told { publisher, log, count: log }))
-            .collect();
-        let logs = topics.values().map(|_| Mutex::default()).collect();
-        add_copies(plan, &mut topics);
+            .for_each(|(server, topics)| add_copies(plan, server, topics, &mut counted));
         SentInOrder { topics, logs, shared }
     }
 
     /// Whether a small message on a topic comes from one of several publishers, and cannot be told from theirs.
-    pub(super) fn is_shared(&self, topic: &str) -> bool {
-        self.shared.contains(topic)
+    pub(super) fn is_shared(&self, server: usize, topic: &str) -> bool {
+        self.shared[server].contains(topic)
     }
 
     /// Notes that the topic's publisher has handed a message to its session.
-    pub(super) fn sent(&self, topic: &str, sequence: u32, intended: Instant) {
-        if let Some(told) = self.topics.get(topic) {
+    pub(super) fn sent(&self, server: usize, topic: &str, sequence: u32, intended: Instant) {
+        if let Some(told) = self.topics[server].get(topic) {
             self.logs[told.log].lock().expect("no thread panics with it").push((sequence, intended));
         }
     }
 
-    /// Who the message is that `subscriber` has now received on `topic`, if its order tells. `repeated` is the
+    /// Who the message is that `subscriber` has now received on a server's `topic`, if its order tells. `repeated` is the
     /// packet identifier of a message that may have come before under the same one.
     pub(super) fn received(
         &self,
         subscriber: &mut ReceivedInOrder,
+        server: usize,
         topic: &str,
         id: Option<u16>,
         dup: bool,
     ) -> Option<Known> {
-        let &Told { publisher, log, count } = self.topics.get(topic)?;
+        let &Told { publisher, log, count } = self.topics[server].get(topic)?;
         let place = subscriber.place(count, id, dup);
         let sent = self.logs[log].lock().expect("no thread panics with it");
         sent.get(place).map(|&(sequence, intended)| Known { publisher, sequence, intended })
@@ -112,15 +120,16 @@ impl SentInOrder {
 }
 
 /// Adds the topics of copies that exactly one relaying client makes, and of copies of these.
-fn add_copies(plan: &Plan, topics: &mut BTreeMap<String, Told>) {
+fn add_copies(plan: &Plan, server: usize, topics: &mut BTreeMap<String, Told>, counted: &mut usize) {
     let mut fresh: Vec<(String, Told)> = topics.iter().map(|(name, told)| (name.clone(), *told)).collect();
     for _ in 0..RELAY_ROUNDS {
         let mut copies = Vec::new();
         for (name, told) in &fresh {
-            let [suffix] = relays_of(plan, name)[..] else { continue };
+            let [suffix] = relays_of(plan, server, name)[..] else { continue };
             let copy = format!("{name}{suffix}");
             if !topics.contains_key(&copy) {
-                let told = Told { count: topics.len(), ..*told };
+                let told = Told { count: *counted, ..*told };
+                *counted += 1;
                 topics.insert(copy.clone(), told);
                 copies.push((copy, told));
             }
@@ -130,9 +139,9 @@ fn add_copies(plan: &Plan, topics: &mut BTreeMap<String, Told>) {
 }
 
 /// What each relaying client that hears a topic appends to it.
-fn relays_of<'p>(plan: &'p Plan, topic: &str) -> Vec<&'p str> {
+fn relays_of<'p>(plan: &'p Plan, server: usize, topic: &str) -> Vec<&'p str> {
     let mut suffixes = Vec::new();
-    for group in &plan.groups {
+    for group in plan.groups.iter().filter(|group| group.connects_to == server) {
         let Some(relay) = &group.relay else { continue };
         let hears = |client: &u32| {
             let mut filters =
@@ -169,10 +178,11 @@ mod tests {
     fn sent() -> SentInOrder {
         let told = Told { publisher: 7, log: 0, count: 0 };
         let topics = BTreeMap::from([("a".to_owned(), told)]);
-        let sent = SentInOrder { topics, logs: vec![Mutex::default()], shared: BTreeSet::new() };
-        sent.sent("a", 10, Instant::from_ns(1));
-        sent.sent("a", 12, Instant::from_ns(2));
-        sent.sent("b", 13, Instant::from_ns(3));
+        let sent =
+            SentInOrder { topics: vec![topics], logs: vec![Mutex::default()], shared: vec![BTreeSet::new()] };
+        sent.sent(0, "a", 10, Instant::from_ns(1));
+        sent.sent(0, "a", 12, Instant::from_ns(2));
+        sent.sent(0, "b", 13, Instant::from_ns(3));
         sent
     }
 
@@ -180,17 +190,17 @@ mod tests {
     fn the_nth_message_received_is_the_nth_sent() {
         let (sent, mut subscriber) = (sent(), ReceivedInOrder::default());
         let known = |sequence, ns| Some(Known { publisher: 7, sequence, intended: Instant::from_ns(ns) });
-        assert_eq!(sent.received(&mut subscriber, "a", None, false), known(10, 1));
-        assert_eq!(sent.received(&mut subscriber, "b", None, false), None);
-        assert_eq!(sent.received(&mut subscriber, "a", None, false), known(12, 2));
-        assert_eq!(sent.received(&mut subscriber, "a", None, false), None);
+        assert_eq!(sent.received(&mut subscriber, 0, "a", None, false), known(10, 1));
+        assert_eq!(sent.received(&mut subscriber, 0, "b", None, false), None);
+        assert_eq!(sent.received(&mut subscriber, 0, "a", None, false), known(12, 2));
+        assert_eq!(sent.received(&mut subscriber, 0, "a", None, false), None);
     }
 
     #[test]
     fn a_repetition_under_the_same_identifier_is_the_same_message() {
         let (sent, mut subscriber) = (sent(), ReceivedInOrder::default());
-        let first = sent.received(&mut subscriber, "a", Some(4), false);
-        assert_eq!(sent.received(&mut subscriber, "a", Some(4), true), first);
-        assert_eq!(sent.received(&mut subscriber, "a", Some(5), true).unwrap().sequence, 12);
+        let first = sent.received(&mut subscriber, 0, "a", Some(4), false);
+        assert_eq!(sent.received(&mut subscriber, 0, "a", Some(4), true), first);
+        assert_eq!(sent.received(&mut subscriber, 0, "a", Some(5), true).unwrap().sequence, 12);
     }
 }

@@ -47,7 +47,8 @@ impl Turn<'_> {
             if let Err(loss) = self.receive(client, ready.ended) {
                 client.lose(self, &loss);
             }
-            let window = self.shared.plan.broker.settings.max_inflight;
+            let server = self.shared.plan.server_of(self.shared.group(client.who().group));
+            let window = server.broker().map_or(0, |broker| broker.settings.max_inflight);
             let strains = |qos: Qos| pace::strains(qos, self.answered[usize::from(qos.level())], window);
             *self.hurried |= strains(Qos::AtLeastOnce) || strains(Qos::ExactlyOnce);
         }
@@ -173,7 +174,8 @@ impl<'t> Arriving<StreamConnection, Turn<'t>> for ArrivingPublish<'_> {
     }
 
     fn identify(&self, client: Who, connection: &mut StreamConnection, turn: &mut Turn<'t>) -> Delivery {
-        let origin = self.origin(connection, turn);
+        let server = turn.shared.group(client.group).connects_to;
+        let origin = self.origin(server, connection, turn);
         let row = Received {
             subscriber: client.number.0,
             publisher: origin.publisher,
@@ -187,7 +189,7 @@ impl<'t> Arriving<StreamConnection, Turn<'t>> for ArrivingPublish<'_> {
         };
         // The topic is looked up only where nothing else traces the message: every delivery comes this way.
         let untraced = origin.publisher.is_none() && self.is_small();
-        let is_a_clients = untraced && turn.shared.order.is_shared(self.publish.topic);
+        let is_a_clients = untraced && turn.shared.order.is_shared(server, self.publish.topic);
         Delivery { row, intended: origin.intended, is_a_clients }
     }
 
@@ -205,7 +207,7 @@ impl ArrivingPublish<'_> {
         self.payload.len() < identity::BYTES_MIN
     }
 
-    fn origin(&self, connection: &mut StreamConnection, turn: &Turn<'_>) -> Origin {
+    fn origin(&self, server: usize, connection: &mut StreamConnection, turn: &Turn<'_>) -> Origin {
         let clients = *turn.shared.starts.last().expect("there is an end");
         if let Some(identity) = identity::find(self.payload).filter(|identity| identity.publisher < clients) {
             return Origin {
@@ -217,8 +219,9 @@ impl ArrivingPublish<'_> {
         }
         let Publish { topic, dup, id, .. } = self.publish;
         let id = (id != 0).then_some(id);
-        let known =
-            self.is_small().then(|| turn.shared.order.received(&mut connection.order, topic, id, dup));
+        let known = self
+            .is_small()
+            .then(|| turn.shared.order.received(&mut connection.order, server, topic, id, dup));
         match known.flatten() {
             Some(known) => Origin {
                 publisher: Some(known.publisher),

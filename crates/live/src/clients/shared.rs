@@ -63,7 +63,7 @@ impl FleetGroup {
         Ok(FleetGroup {
             facts: Arc::new(GroupFacts::of(group)),
             options: group.session_options(),
-            version: group.mqtt.version.version(),
+            version: group.mqtt().version.version(),
             payloads: publish.map(|publish| PayloadMaker::new(&publish.payload, seed)).transpose()?,
         })
     }

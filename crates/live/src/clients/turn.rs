@@ -51,7 +51,7 @@ impl Turn<'_> {
 
     /// Notes whether a client could have offered more.
     pub(super) fn note_pace(&mut self, client: &Client, offered: Offered) {
-        let window = u32::from(self.shared.group(client.who().group).mqtt.max_inflight);
+        let window = u32::from(self.shared.group(client.who().group).mqtt().max_inflight);
         let strained = pace::strains(client.facts().publish_qos(), offered.messages, window);
         *self.hurried |= strained || self.is_turn_over(offered);
     }
@@ -139,8 +139,8 @@ impl Surroundings for Turn<'_> {
     fn admitted(&mut self, row: &Sent) {
         // Before the socket gets it, so that nobody can receive what is not yet known.
         if u64::from(row.payload_bytes) < identity::BYTES_MIN as u64 {
-            let name = self.shared.directory.layout().topic_name(row.topic);
-            self.shared.order.sent(name, row.sequence, row.intended);
+            let (server, name) = self.shared.directory.topic(row.topic);
+            self.shared.order.sent(server, name, row.sequence, row.intended);
         }
     }
 

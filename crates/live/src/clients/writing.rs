@@ -110,9 +110,10 @@ impl Transport<Mqtt, StreamConnection> for Turn<'_> {
 impl Turn<'_> {
     fn open_socket(&self, client: Who, slot: u32) -> io::Result<OwnedFd> {
         let group = self.shared.group(client.group);
-        let socket = self.shared.sockets.socket(group.host_of(client.index))?;
-        socket::set_nodelay(socket.as_fd(), group.tcp_nodelay)?;
-        socket::connect(socket.as_fd(), self.shared.sockets.broker_address())?;
+        let server = group.connects_to;
+        let socket = self.shared.sockets.socket(group.host_of(client.index), server)?;
+        socket::set_nodelay(socket.as_fd(), group.nodelay())?;
+        socket::connect(socket.as_fd(), self.shared.sockets.server_address(server))?;
         self.epoll.add(&socket, slot)?;
         Ok(socket)
     }

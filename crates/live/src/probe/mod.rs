@@ -38,11 +38,12 @@ use crate::port::{Device, Port};
 use crate::priority::{self, Priority};
 use crate::wire::Wiring;
 
-/// The links between a host and the broker's, there and back.
+/// The links between a host and its server's, there and back.
 #[derive(Clone, Debug)]
 struct Path {
     host: usize,
-    /// To the broker, from the broker.
+    server_host: usize,
+    /// To the server, from the server.
     links: [Vec<LinkSpec>; 2],
     /// Where these are among the plan's; a transmitter that both directions share is in both.
     numbers: [Vec<usize>; 2],
@@ -87,9 +88,8 @@ pub fn probe(plan: &Plan, length: Duration, say: &mut dyn FnMut(f64, &str)) -> i
     }))
 }
 
-/// Every host's way to the broker and back, once for each that differs.
+/// Every host's way to its server and back, once for each that differs.
 fn paths(plan: &Plan) -> Vec<Path> {
-    let broker = plan.broker.host;
     let numbers = |from: usize, to: usize| -> Option<Vec<usize>> {
         let path = plan.network.paths.iter().find(|path| (path.from, path.to) == (from, to))?;
         let link = |hop: &Hop| match *hop {
@@ -98,13 +98,15 @@ fn paths(plan: &Plan) -> Vec<Path> {
         };
         path.hops.iter().map(link).collect()
     };
-    let both = |host: usize| {
-        let numbers = [numbers(host, broker)?, numbers(broker, host)?];
+    let both = |(host, server_host): (usize, usize)| {
+        let numbers = [numbers(host, server_host)?, numbers(server_host, host)?];
         let links = |way: usize| numbers[way].iter().map(|link| plan.network.links[*link].clone()).collect();
-        Some(Path { host, links: [links(0), links(1)], numbers })
+        Some(Path { host, server_host, links: [links(0), links(1)], numbers })
     };
     let mut seen = BTreeSet::new();
-    let paths = (0..plan.hosts.len()).filter(|host| *host != broker).filter_map(both);
+    let talking = plan.clients().map(|(group, client)| (group.host_of(client), plan.server_of(group).host));
+    let talking: BTreeSet<(usize, usize)> = talking.filter(|(host, server)| host != server).collect();
+    let paths = talking.into_iter().filter_map(both);
     let is_emulated = |path: &Path| path.numbers.iter().any(|numbers| !numbers.is_empty());
     paths.filter(|path| is_emulated(path) && seen.insert(without_names(path))).collect()
 }
@@ -164,7 +166,7 @@ impl Setup<'_> {
         };
         Ok(json!({
             "host": self.plan.hosts[self.path.host].name,
-            "broker_host": self.plan.hosts[self.plan.broker.host].name,
+            "broker_host": self.plan.hosts[self.path.server_host].name,
             "up": direction(0),
             "down": direction(1),
             "probe_bytes": size,
@@ -182,8 +184,10 @@ impl Setup<'_> {
         }
         // The plan's links under their own names and numbers, so that what is shared is.
         let hops = |way: usize| self.path.numbers[way].iter().copied().map(Hop::Link).collect();
-        let paths =
-            vec![PathPlan { from: 0, to: 1, hops: hops(0) }, PathPlan { from: 1, to: 0, hops: hops(1) }];
+        let paths = vec![
+            PathPlan { from: 0, to: 1, hops: hops(0) },
+            PathPlan { from: 1, to: 0, hops: hops(1) },
+        ];
         let links = self.plan.network.links.clone();
         let wiring = Wiring::of_pair(ADDRESSES, links, paths, self.plan.seed.derive("probe"));
         let clock = Clock::start();

@@ -121,18 +121,21 @@ pub fn plan(port: u16, duration_ms: u64, groups: &[Value]) -> Plan {
         "tail_loss_probe": true, "syn_retries": 6, "syn_linear_retries": 4,
     });
     let plan = json!({
-        "schema": 1, "name": "fleet", "description": "", "backend": "live", "seed": 7, "repetition": 0,
-        "directory": "unused",
+        "schema": 2, "name": "fleet", "description": "", "backend": "live", "seed": 7, "repetition": 0,
         "phases": {
             "connect_timeout_ns": 1, "warm_up_ns": 0, "duration_ns": duration_ms * 1_000_000, "cool_down_ns": 0,
         },
         "hosts": [{ "name": "all", "address": "127.0.0.1", "tcp": tcp }],
         "network": { "kind": "external", "description": "", "mtu_bytes": 65535, "links": [], "paths": [] },
-        "broker": {
-            "name": "mosquitto", "version": "", "host": 0, "address": "127.0.0.1", "port": port, "process": null,
-            "settings": { "tcp_nodelay": true, "max_inflight": 0, "max_queued": 0, "persistence": false },
-            "service": { "per_packet_ns": 0, "per_copy_ns": 0, "jitter": [0, 1] },
-        },
+        "servers": [{
+            "name": "broker", "kind": "mosquitto", "version": "", "host": 0,
+            "endpoints": [{ "transport": "tcp", "address": "127.0.0.1", "port": port }],
+            "process": null, "when_it_dies": "end_run",
+            "role": { "broker": {
+                "settings": { "tcp_nodelay": true, "max_inflight": 0, "max_queued": 0, "persistence": false },
+                "service": { "per_packet_ns": 0, "per_copy_ns": 0, "jitter": [0, 1] },
+            } },
+        }],
         "groups": groups,
         "recording": { "packets": false, "pcapng": false, "resource_interval_ns": 1_000_000_000 },
         "live": { "real_time": false, "latency_compensation_ns": null, "port": "auto", "workers": 2 },
@@ -144,12 +147,13 @@ pub fn plan(port: u16, duration_ms: u64, groups: &[Value]) -> Plan {
 /// A group with nothing to do; the tests set what matters to them.
 pub fn group(name: &str, count: u32) -> Value {
     json!({
-        "name": name, "count": count, "host": 0, "host_step": 0, "tcp_nodelay": true,
-        "mqtt": {
+        "name": name, "count": count, "host": 0, "host_step": 0, "connects_to": 0,
+            "transport": { "tcp": { "nodelay": true } },
+        "protocol": { "mqtt": {
             "version": "3.1.1", "client_id": "{group}-{client}", "keep_alive_s": 60, "clean_session": true,
             "session_expiry_s": 0, "max_inflight": 20, "max_queued": 100_000, "receive_maximum": 65535, "deliver_on_release": false,
             "retry": null, "username": null, "password": null, "will": null,
-        },
+        } },
         "reconnect": {
             "enabled": true, "initial_ns": 20_000_000, "maximum_ns": 200_000_000, "jitter": [1, 10],
             "connect_timeout_ns": 10_000_000_000_u64,

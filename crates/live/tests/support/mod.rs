@@ -15,26 +15,30 @@ pub fn plan(tcp: &Value) -> Plan {
     let hosts = [("broker", "10.0.0.1"), ("client", "10.0.0.2")]
         .map(|(name, address)| json!({ "name": name, "address": address, "tcp": tcp }));
     let plan = json!({
-        "schema": 1, "name": "test", "description": "", "backend": "live", "seed": 1, "repetition": 0,
-        "directory": "unused",
+        "schema": 2, "name": "test", "description": "", "backend": "live", "seed": 1, "repetition": 0,
         "phases": { "connect_timeout_ns": 1, "warm_up_ns": 0, "duration_ns": 1, "cool_down_ns": 0 },
         "hosts": hosts,
         "network": {
             "kind": "emulated", "description": "", "mtu_bytes": 1500, "links": [],
             "paths": [{ "from": 0, "to": 1, "hops": [] }, { "from": 1, "to": 0, "hops": [] }],
         },
-        "broker": {
-            "name": "none", "version": "", "host": 0, "address": "10.0.0.1", "port": 1883, "process": null,
-            "settings": { "tcp_nodelay": true, "max_inflight": 0, "max_queued": 0, "persistence": false },
-            "service": { "per_packet_ns": 0, "per_copy_ns": 0, "jitter": [0, 1] },
-        },
+        "servers": [{
+            "name": "broker", "kind": "none", "version": "", "host": 0,
+            "endpoints": [{ "transport": "tcp", "address": "10.0.0.1", "port": 1883 }],
+            "process": null, "when_it_dies": "end_run",
+            "role": { "broker": {
+                "settings": { "tcp_nodelay": true, "max_inflight": 0, "max_queued": 0, "persistence": false },
+                "service": { "per_packet_ns": 0, "per_copy_ns": 0, "jitter": [0, 1] },
+            } },
+        }],
         "groups": [{
-            "name": "g", "count": 1, "host": 1, "host_step": 0, "tcp_nodelay": true,
-            "mqtt": {
+            "name": "g", "count": 1, "host": 1, "host_step": 0, "connects_to": 0,
+            "transport": { "tcp": { "nodelay": true } },
+            "protocol": { "mqtt": {
                 "version": "3.1.1", "client_id": "c", "keep_alive_s": 0, "clean_session": true,
                 "session_expiry_s": 0, "max_inflight": 1, "max_queued": 0, "receive_maximum": 1, "deliver_on_release": true,
                 "retry": null, "username": null, "password": null, "will": null,
-            },
+            } },
             "reconnect": {
                 "enabled": false, "initial_ns": 0, "maximum_ns": 0, "jitter": [0, 1], "connect_timeout_ns": 1,
             },

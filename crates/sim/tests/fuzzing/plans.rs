@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use mqttlab_capture::SegmentWitness;
-use mqttlab_plan::{Plan, Progress};
+use mqttlab_plan::{Destination, Plan, Progress};
 use mqttlab_sim::Audience;
 use mqttlab_units::Dice;
 use serde_json::{Number, Value};
@@ -23,7 +23,7 @@ pub enum Fate {
 
 /// Reads a plan, and simulates it where it is right and small. Panics where the engine would.
 pub fn check(text: &str, scratch: &Path) -> Fate {
-    let mut plan = match Plan::from_json(text) {
+    let plan = match Plan::from_json(text) {
         Ok(plan) => plan,
         Err(error) => {
             assert!(!error.to_string().is_empty());
@@ -34,10 +34,15 @@ pub fn check(text: &str, scratch: &Path) -> Fate {
         return Fate::Large;
     }
     static NUMBER: AtomicU32 = AtomicU32::new(0);
-    plan.directory = scratch.join(NUMBER.fetch_add(1, Ordering::Relaxed).to_string());
-    let (directory, port) = (plan.directory.clone(), plan.broker.port);
+    let directory = scratch.join(NUMBER.fetch_add(1, Ordering::Relaxed).to_string());
+    let ports = plan.server_ports();
     let mut audience = Impatient { looks: LOOKS_MAX, warnings: Vec::new() };
-    mqttlab_sim::run(plan, Box::new(SegmentWitness::new(vec![port])), &mut audience);
+    mqttlab_sim::run(
+        plan,
+        &Destination::new(&directory),
+        Box::new(SegmentWitness::new(ports)),
+        &mut audience,
+    );
     let _ = std::fs::remove_dir_all(directory);
     Fate::Simulated
 }

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use mqttlab_capture::SegmentWitness;
-use mqttlab_plan::{Plan, Progress, Verdict};
+use mqttlab_plan::{Destination, Plan, Progress, Verdict};
 use mqttlab_sim::{Audience, Simulation};
 use serde_json::Value;
 
@@ -62,10 +62,9 @@ pub fn corpus(name: &str) -> Value {
 
 /// A simulation of a plan, recorded in `directory`.
 pub fn simulation(plan: &Value, directory: PathBuf) -> Simulation {
-    let mut plan = Plan::from_json(&plan.to_string()).expect("a plan");
-    plan.directory = directory;
-    let analyser = SegmentWitness::new(vec![plan.broker.port]);
-    Simulation::new(plan, Box::new(analyser), &mut Quiet).expect("a plan that can be simulated")
+    let plan = Plan::from_json(&plan.to_string()).expect("a plan");
+    let analyser = SegmentWitness::new(plan.server_ports());
+    Simulation::new(plan, &Destination::new(&directory), Box::new(analyser), &mut Quiet).expect("a plan that can be simulated")
 }
 
 /// Ends a simulation that has come to its plan's end.

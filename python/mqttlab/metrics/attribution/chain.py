@@ -16,6 +16,7 @@ import polars as pl
 from mqttlab.metrics.attribution.lookup import beside
 from mqttlab.metrics.attribution.transport import SLACK_NS, Transport, way
 from mqttlab.metrics.catalogue import PARTS
+from mqttlab.plan import server_of
 
 UNLIMITED = 2**31
 
@@ -37,21 +38,24 @@ def _with_settings(legs: pl.DataFrame, plan: dict[str, Any]) -> pl.DataFrame:
     algorithm, and no window is known."""
     rows = []
     for group in plan["groups"]:
-        session = group.get("mqtt") or {}
-        row = {"nagle": not group.get("tcp_nodelay", False), "window": session.get("max_inflight") or UNLIMITED,
+        session = group.get("protocol", {}).get("mqtt") or {}
+        server = server_of(plan, group) or {"role": {}}
+        settings = server["role"].get("broker", {}).get("settings") or {}
+        row = {"nagle": not group.get("transport", {}).get("tcp", {}).get("nodelay", False),
+               "window": session.get("max_inflight") or UNLIMITED,
                "receive_maximum": session.get("receive_maximum") or UNLIMITED,
-               "on_release": session.get("deliver_on_release", True)}
+               "on_release": session.get("deliver_on_release", True),
+               # Mosquitto takes no limit for 0.
+               "broker_window": settings.get("max_inflight") or UNLIMITED,
+               "down_nagle": not settings.get("tcp_nodelay", False)}
         rows += [row] * group["count"]
-    schema = {"nagle": pl.Boolean, "window": pl.Int64, "receive_maximum": pl.Int64, "on_release": pl.Boolean}
+    schema = {"nagle": pl.Boolean, "window": pl.Int64, "receive_maximum": pl.Int64, "on_release": pl.Boolean,
+              "broker_window": pl.Int64, "down_nagle": pl.Boolean}
     clients = pl.DataFrame(rows, schema=schema).with_row_index("client")
-    settings = plan["broker"].get("settings") or {}
-    # Mosquitto takes no limit for 0.
-    most = settings.get("max_inflight") or UNLIMITED
     senders = clients.select("client", up_nagle="nagle", up_window="window")
-    window = pl.col("receive_maximum").clip(upper_bound=most)
-    receivers = clients.select("client", "on_release", down_window=window)
-    legs = beside(beside(legs, senders, {"up_client": "client"}), receivers, {"subscriber": "client"})
-    return legs.with_columns(down_nagle=pl.lit(not settings.get("tcp_nodelay", False)))
+    window = pl.min_horizontal("receive_maximum", "broker_window")
+    receivers = clients.select("client", "on_release", "down_nagle", down_window=window)
+    return beside(beside(legs, senders, {"up_client": "client"}), receivers, {"subscriber": "client"})
 
 
 def _with_flights(legs: pl.DataFrame, transport: Transport, prefix: str) -> pl.DataFrame:

@@ -21,6 +21,7 @@ from typing import Any
 import polars as pl
 
 from mqttlab.metrics.attribution.lookup import latest, next_at
+from mqttlab.plan import ports
 from mqttlab.recording import Recording
 
 # A connection and a direction in one number, which is quicker to join by than two columns.
@@ -48,7 +49,7 @@ class Transport:
     def of(cls, recording: Recording) -> Transport:
         """The segments that a recording has on its links."""
         packets = recording.table("packets").filter(pl.col("connection").is_not_null())
-        to_broker = pl.col("destination_port") == recording.plan["broker"]["port"]
+        to_broker = pl.col("destination_port").is_in(ports(recording.plan))
         return cls(packets.with_columns(way=way(to_broker)), recording.plan)
 
     @cached_property

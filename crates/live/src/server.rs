@@ -1,19 +1,19 @@
-//! A broker process in its host's namespace, which dies with the engine.
+//! A server's process in its host's namespace, which dies with the engine.
 //!
 //! ```text
-//!   engine ── keeper thread ── init (process 1 of a PID namespace) ── broker ── its children
+//!   engine ── keeper thread ── init (process 1 of a PID namespace) ── server ── its children
 //! ```
 //!
 //! When process 1 of a PID namespace ends, the kernel kills everything in it. Init is killed when the keeper
 //! thread ends, and that ends with the engine, however the engine ends: `kill -9` leaves nothing behind. The
-//! broker itself could not be tied to the engine so, since a program that changes its user (as Mosquitto does)
+//! server itself could not be tied to the engine so, since a program that changes its user (as Mosquitto does)
 //! loses the tie.
 //!
-//! What it does not do: restart a broker. A broker that dies ends the run.
+//! What it does not do: restart a server, or know what its end means for the run.
 
 use std::fs;
 use std::io;
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -22,14 +22,15 @@ use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use mqttlab_plan::BrokerProcess;
+use mqttlab_plan::ServerProcess;
 
 use crate::namespaces::Namespace;
+use crate::ready;
 use crate::scratch::Scratch;
 use crate::usage;
 
-/// A running broker.
-pub struct BrokerHandle {
+/// A running server.
+pub struct ServerHandle {
     init: libc::pid_t,
     pidfd: OwnedFd,
     /// Dropping it lets the keeper end.
@@ -39,9 +40,9 @@ pub struct BrokerHandle {
     _scratch: Scratch,
 }
 
-/// Why a broker did not start.
+/// Why a server did not start.
 #[derive(Debug)]
-pub enum BrokerError {
+pub enum ServerError {
     /// Its files or its log could not be written.
     Files(io::Error),
     /// The program is not there, or not executable.
@@ -51,15 +52,17 @@ pub enum BrokerError {
         /// What the system said.
         source: io::Error,
     },
-    /// It ended before its port accepted a connection.
+    /// It ended before it was ready.
     Exited {
         /// How.
         status: String,
         /// The end of its log.
         log: String,
     },
-    /// Its port accepted no connection in time.
+    /// It was not ready in time.
     Silent {
+        /// What it did not do.
+        missing: String,
         /// How long was waited.
         waited: mqttlab_units::Duration,
         /// The end of its log.
@@ -69,50 +72,50 @@ pub enum BrokerError {
     Stopped,
 }
 
-impl std::fmt::Display for BrokerError {
+impl std::fmt::Display for ServerError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            BrokerError::Files(source) => write!(f, "the broker's files cannot be written: {source}"),
-            BrokerError::Program { program, source } => {
-                write!(f, "the broker `{program}` cannot be started: {source}")
+            ServerError::Files(source) => write!(f, "its files cannot be written: {source}"),
+            ServerError::Program { program, source } => {
+                write!(f, "`{program}` cannot be started: {source}")
             }
-            BrokerError::Exited { status, log } => {
-                write!(f, "the broker ended at its start ({status}): {log}")
+            ServerError::Exited { status, log } => {
+                write!(f, "it ended at its start ({status}): {log}")
             }
-            BrokerError::Silent { waited, log } => {
-                write!(f, "the broker accepted no connection within {waited}: {log}")
+            ServerError::Silent { missing, waited, log } => {
+                write!(f, "it {missing} within {waited}: {log}")
             }
-            BrokerError::Stopped => write!(f, "the run was stopped before the broker was ready"),
+            ServerError::Stopped => write!(f, "the run was stopped before it was ready"),
         }
     }
 }
 
-impl std::error::Error for BrokerError {}
+impl std::error::Error for ServerError {}
 
-impl BrokerHandle {
-    /// Writes the broker's files and starts it in `namespace`, or in the engine's own where there is none. Its
+impl ServerHandle {
+    /// Writes the server's files and starts it in `namespace`, or in the engine's own where there is none. Its
     /// output goes to `log`.
     ///
     /// # Errors
-    /// [`BrokerError::Files`] and [`BrokerError::Program`].
+    /// [`ServerError::Files`] and [`ServerError::Program`].
     pub fn start(
-        process: &BrokerProcess,
+        process: &ServerProcess,
         namespace: Option<&Namespace>,
         log: &Path,
-    ) -> Result<BrokerHandle, BrokerError> {
-        let scratch = Scratch::new("broker").map_err(BrokerError::Files)?;
+    ) -> Result<ServerHandle, ServerError> {
+        let scratch = Scratch::new("server").map_err(ServerError::Files)?;
         let directory = scratch.path().to_string_lossy().into_owned();
+        let filled = |text: &String| text.replace("{directory}", &directory);
         for file in &process.files {
-            let text = file.text.replace("{directory}", &directory);
-            scratch.write(&file.name, &text).map_err(BrokerError::Files)?;
+            scratch.write(&file.path, &filled(&file.text)).map_err(ServerError::Files)?;
         }
-        let arguments: Vec<String> =
-            process.command.iter().map(|argument| argument.replace("{directory}", &directory)).collect();
-        let command = command(&arguments, scratch.path(), log).map_err(BrokerError::Files)?;
+        let arguments: Vec<String> = process.command.iter().map(filled).collect();
+        let mut command = command(&arguments, scratch.path(), log).map_err(ServerError::Files)?;
+        command.envs(process.environment.iter().map(|(name, value)| (name, filled(value))));
         let (child, release, keeper) = keep(command, namespace)
-            .map_err(|source| BrokerError::Program { program: arguments[0].clone(), source })?;
-        let pidfd = pidfd_open(child).map_err(BrokerError::Files)?;
-        Ok(BrokerHandle {
+            .map_err(|source| ServerError::Program { program: arguments[0].clone(), source })?;
+        let pidfd = pidfd_open(child).map_err(ServerError::Files)?;
+        Ok(ServerHandle {
             init: child,
             pidfd,
             release: Some(release),
@@ -122,55 +125,55 @@ impl BrokerHandle {
         })
     }
 
-    /// Waits until the broker accepts a connection at `address`, made from its own namespace.
+    /// Waits until the server is ready, asked at `address` from its own namespace.
     ///
     /// # Errors
-    /// It ended, or did not within `timeout`, or `stopped` became true.
+    /// It ended, or was not ready within the plan's time, or `stopped` became true.
     pub fn wait_until_ready(
         &mut self,
         address: SocketAddr,
         namespace: Option<&Namespace>,
-        timeout: mqttlab_units::Duration,
+        process: &ServerProcess,
         stopped: impl Fn() -> bool,
-    ) -> Result<(), BrokerError> {
-        let deadline = Instant::now() + Duration::from_nanos(timeout.as_ns());
-        let connect = || TcpStream::connect_timeout(&address, Duration::from_millis(200)).map(drop);
+    ) -> Result<(), ServerError> {
+        let deadline = Instant::now() + Duration::from_nanos(process.start_timeout.as_ns());
         loop {
             if self.has_exited() {
                 let status = self.stop_and_wait();
-                return Err(BrokerError::Exited { status, log: self.log_end() });
+                return Err(ServerError::Exited { status, log: self.log_end() });
             }
-            if namespace.map_or_else(connect, |namespace| namespace.run(connect)).is_ok() {
+            if ready::is_ready(&process.ready, address, namespace, &self.log) {
                 return Ok(());
             }
             if stopped() {
-                return Err(BrokerError::Stopped);
+                return Err(ServerError::Stopped);
             }
             if Instant::now() >= deadline {
-                return Err(BrokerError::Silent { waited: timeout, log: self.log_end() });
+                let (missing, waited) = (ready::in_words(&process.ready), process.start_timeout);
+                return Err(ServerError::Silent { missing, waited, log: self.log_end() });
             }
             thread::sleep(POLL);
         }
     }
 
-    /// Process 1 of the broker's namespace, by its number outside.
+    /// Process 1 of the server's namespace, by its number outside.
     pub fn init(&self) -> libc::pid_t {
         self.init
     }
 
-    /// The processes of the broker and its children, without init.
+    /// The processes of the server and its children, without init.
     pub fn processes(&self) -> Vec<libc::pid_t> {
         usage::descendants(self.init)
     }
 
-    /// Whether the broker's main process has ended.
+    /// Whether the server's main process has ended.
     pub fn has_exited(&self) -> bool {
         let mut poll = libc::pollfd { fd: self.pidfd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         // SAFETY: one pollfd is passed.
         unsafe { libc::poll(&mut poll, 1, 0) > 0 }
     }
 
-    /// Asks the broker to end, insists after a second, and says how it ended.
+    /// Asks the server to end, insists after a second, and says how it ended.
     pub fn stop(mut self) -> String {
         self.stop_and_wait()
     }
@@ -200,14 +203,14 @@ impl BrokerHandle {
     }
 }
 
-impl AsFd for BrokerHandle {
-    /// Readable once the broker has ended.
+impl AsFd for ServerHandle {
+    /// Readable once the server has ended.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.pidfd.as_fd()
     }
 }
 
-impl Drop for BrokerHandle {
+impl Drop for ServerHandle {
     fn drop(&mut self) {
         if self.keeper.is_some() {
             self.stop_and_wait();
@@ -246,7 +249,7 @@ fn keep(mut command: Command, namespace: Option<&Namespace>) -> io::Result<Kept>
         // Ends when the sender is dropped; nothing is ever sent.
         let _ = released.recv();
         let ended = child.try_wait().ok().flatten();
-        // The kill takes the whole PID namespace along, children that outlived the broker included.
+        // The kill takes the whole PID namespace along, children that outlived the server included.
         let _ = child.kill();
         let _ = child.wait();
         ended
@@ -260,7 +263,7 @@ fn spawn(command: &mut Command, namespace: Option<&OwnedFd>) -> io::Result<(Chil
         // SAFETY: the descriptor is open; setns changes this thread alone.
         check(unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) })?;
     }
-    // Where PID namespaces are not permitted (an external network needs no privilege), the broker is tied to the
+    // Where PID namespaces are not permitted (an external network needs no privilege), the server is tied to the
     // keeper by init alone.
     // SAFETY: unshare takes flags only; it concerns the children of this thread.
     let isolated = unsafe { libc::unshare(libc::CLONE_NEWPID) } == 0;
@@ -271,7 +274,7 @@ fn spawn(command: &mut Command, namespace: Option<&OwnedFd>) -> io::Result<(Chil
     Ok((command.spawn()?, engine_end))
 }
 
-/// Runs in the new process, before the program. Forks: the child goes on to become the broker, this process
+/// Runs in the new process, before the program. Forks: the child goes on to become the server, this process
 /// stays as init and never returns.
 fn become_init(lifeline: libc::c_int, engine_end: libc::c_int, isolated: bool) -> io::Result<()> {
     // SAFETY: only system calls on integers and on locals.
@@ -285,28 +288,28 @@ fn become_init(lifeline: libc::c_int, engine_end: libc::c_int, isolated: bool) -
         if isolated {
             mount_own_proc();
         }
-        let broker = libc::fork();
-        check(broker)?;
-        if broker == 0 {
+        let server = libc::fork();
+        check(server)?;
+        if server == 0 {
             let mut none: libc::sigset_t = std::mem::zeroed();
             libc::sigemptyset(&mut none);
             libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
-            // Without a PID namespace this is all that ties the broker.
+            // Without a PID namespace this is all that ties the server.
             return check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL));
         }
         // Descriptors kept here would keep devices alive, and hide from `spawn` that the program was started.
         libc::syscall(libc::SYS_close_range, 0, libc::c_uint::MAX, 0);
-        reap(broker)
+        reap(server)
     }
 }
 
-/// Waits for the broker and for orphans, and ends as the broker ended.
-unsafe fn reap(broker: libc::pid_t) -> ! {
+/// Waits for the server and for orphans, and ends as the server ended.
+unsafe fn reap(server: libc::pid_t) -> ! {
     loop {
         let mut status = 0;
         // SAFETY: `status` is a local.
         let ended = unsafe { libc::wait(&mut status) };
-        if ended == broker {
+        if ended == server {
             let code = if libc::WIFSIGNALED(status) {
                 128 + libc::WTERMSIG(status)
             } else {

@@ -1,0 +1,142 @@
+//! How to know that a server serves: it accepts a connection, it answers a CONNECT, or its log says so.
+//!
+//! Programs of a virtual machine accept connections seconds before they serve anybody, which would count as a slow broker.
+//! A CONNACK is the first thing that only a broker that works can say; a line of its log is what its makers mean by ready.
+//!
+//! What it does not do: wait. It asks once, and whoever starts a server asks again.
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::time::Duration;
+
+use mqttlab_mqtt::encode::{self, ConnectFields};
+use mqttlab_mqtt::{Kind, Version};
+use mqttlab_plan::Readiness;
+
+use crate::namespaces::Namespace;
+
+/// Whether a server is ready now, asked at `address` from its own namespace, or in its log.
+pub(crate) fn is_ready(
+    readiness: &Readiness,
+    address: SocketAddr,
+    namespace: Option<&Namespace>,
+    log: &Path,
+) -> bool {
+    let ask = || match readiness {
+        Readiness::TcpAccept => connect(address).map(drop),
+        Readiness::Connack => greet(connect(address)?),
+        Readiness::LogLine(text) => find_line(log, text),
+    };
+    namespace.map_or_else(ask, |namespace| namespace.run(ask)).is_ok()
+}
+
+/// What was waited for, in words.
+pub(crate) fn in_words(readiness: &Readiness) -> String {
+    match readiness {
+        Readiness::TcpAccept => "accepted no connection".into(),
+        Readiness::Connack => "sent no CONNACK".into(),
+        Readiness::LogLine(text) => format!("logged no line with {text:?}"),
+    }
+}
+
+fn connect(address: SocketAddr) -> io::Result<TcpStream> {
+    TcpStream::connect_timeout(&address, PATIENCE)
+}
+
+/// A CONNECT, answered by a CONNACK. A refusal is an answer, too: who can refuse, serves.
+fn greet(mut stream: TcpStream) -> io::Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let fields = ConnectFields {
+        version: Version::V311,
+        client_id: CLIENT_ID,
+        clean: true,
+        keep_alive_s: 0,
+        session_expiry_s: 0,
+        receive_maximum: u16::MAX,
+        will: None,
+        username: None,
+        password: None,
+    };
+    let mut bytes = Vec::new();
+    encode::connect(&fields, &mut bytes);
+    stream.write_all(&bytes)?;
+    let mut first = [0];
+    stream.read_exact(&mut first)?;
+    // The type of a control packet is in the high half of its first byte (MQTT 3.1.1, §2.2.1).
+    if first[0] >> 4 != Kind::Connack as u8 {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    bytes.clear();
+    encode::bare(Kind::Disconnect, &mut bytes);
+    stream.write_all(&bytes)
+}
+
+fn find_line(log: &Path, text: &str) -> io::Result<()> {
+    let written = fs::read(log)?;
+    // A line that is still being written does not count.
+    let complete = written.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+    let written = String::from_utf8_lossy(&written[..complete]);
+    written
+        .lines()
+        .any(|line| line.contains(text))
+        .then_some(())
+        .ok_or_else(|| io::ErrorKind::NotFound.into())
+}
+
+/// How long a server may take to accept, and to answer, before it is asked again.
+const PATIENCE: Duration = Duration::from_millis(200);
+/// Nobody else in a run is called so.
+const CLIENT_ID: &str = "mqttlab-ready";
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::thread;
+
+    use super::*;
+
+    /// Whether a server that answers a CONNECT with these bytes is ready.
+    fn ready_with(answer: &'static [u8], readiness: &Readiness) -> bool {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut request = [0; 2];
+            if stream.read_exact(&mut request).is_ok() {
+                assert_eq!(request[0], 0x10, "a CONNECT");
+                stream.write_all(answer).unwrap();
+                let _ = stream.read_to_end(&mut Vec::new());
+            }
+        });
+        let ready = is_ready(readiness, address, None, Path::new("/nowhere"));
+        server.join().unwrap();
+        ready
+    }
+
+    #[test]
+    fn a_connack_is_ready_and_silence_or_another_protocol_is_not() {
+        assert!(ready_with(&[0x20, 2, 0, 0], &Readiness::Connack));
+        assert!(ready_with(&[0x20, 2, 0, 5], &Readiness::Connack), "refused, but served");
+        assert!(!ready_with(&[], &Readiness::Connack));
+        assert!(!ready_with(b"HTTP/1.1 400 Bad Request\r\n", &Readiness::Connack));
+        assert!(ready_with(&[], &Readiness::TcpAccept));
+    }
+
+    #[test]
+    fn a_line_of_the_log_counts_once_it_is_complete() {
+        let log = std::env::temp_dir().join(format!("mqttlab-ready-{}", std::process::id()));
+        let running = Readiness::LogLine("version 2 running".into());
+        let address = "127.0.0.1:1".parse().unwrap();
+        let ready = |text: &str| {
+            fs::write(&log, text).unwrap();
+            is_ready(&running, address, None, &log)
+        };
+        assert!(!ready("1: version 2 starting\n"));
+        assert!(!ready("1: version 2 starting\n2: version 2 running"));
+        assert!(ready("1: version 2 starting\n2: version 2 running\n"));
+        fs::remove_file(&log).unwrap();
+        assert!(!is_ready(&running, address, None, &log));
+    }
+}

@@ -1,0 +1,178 @@
+//! Servers: what runs inside a host beside the clients.
+//!
+//! A plan has any number of them: brokers, gateways, proxies. The live testbed starts a server's process inside its host
+//! and waits until it is ready; the simulator has a model of the role instead.
+//!
+//! What it does not hold: which clients use a server. A group says to which one it connects.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+
+use mqttlab_units::{Duration, Ratio};
+use serde::{Deserialize, Serialize};
+
+/// A program inside a host, or an address where one is running already.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Server {
+    /// Unique, as groups, logs and reports call it.
+    pub name: String,
+    /// `mosquitto`, `external`, ...: which adapter described it, for reports.
+    pub kind: String,
+    /// Version as the program prints it, empty when unknown.
+    pub version: String,
+    /// Index into the plan's hosts.
+    pub host: usize,
+    /// Where it listens. Clients connect to the first one.
+    pub endpoints: Vec<Endpoint>,
+    /// What to start; `null` for a server that is running already, or a simulated one.
+    pub process: Option<ServerProcess>,
+    /// What its end means for the run.
+    pub when_it_dies: WhenItDies,
+    /// What it is for, and what the simulator must know to stand in for it.
+    pub role: Role,
+}
+
+impl Server {
+    /// Where clients connect to.
+    ///
+    /// # Panics
+    /// Without endpoints, which no plan that was checked has.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoints[0]
+    }
+
+    /// The broker's settings and model, where it is a broker.
+    pub fn broker(&self) -> Option<&BrokerRole> {
+        match &self.role {
+            Role::Broker(broker) => Some(broker),
+            Role::Gateway | Role::Proxy => None,
+        }
+    }
+}
+
+/// An address that a server listens on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Endpoint {
+    /// What carries packets to it.
+    pub transport: EndpointTransport,
+    /// Its host's address, or an external one.
+    pub address: IpAddr,
+    /// Port.
+    pub port: u16,
+}
+
+impl Endpoint {
+    /// Address and port.
+    pub fn socket_address(&self) -> SocketAddr {
+        SocketAddr::new(self.address, self.port)
+    }
+}
+
+/// What carries packets to an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EndpointTransport {
+    /// A TCP stream.
+    Tcp,
+}
+
+/// A program to start. `{directory}` in arguments, environment and file texts stands for a private scratch directory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServerProcess {
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// Set in addition to the engine's own environment.
+    pub environment: BTreeMap<String, String>,
+    /// Written to the scratch directory before the start.
+    pub files: Vec<ServerFile>,
+    /// How to know that it serves.
+    pub ready: Readiness,
+    /// How long that may take.
+    #[serde(rename = "start_timeout_ns")]
+    pub start_timeout: Duration,
+}
+
+/// A text file in a server's scratch directory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServerFile {
+    /// Path below the scratch directory; its directories are made.
+    pub path: String,
+    /// Its whole text.
+    pub text: String,
+}
+
+/// How to know that a server serves.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Readiness {
+    /// Its endpoint accepts a TCP connection. Some brokers accept before they serve.
+    TcpAccept,
+    /// Its endpoint answers a CONNECT of MQTT 3.1.1 with a CONNACK, whatever the return code.
+    Connack,
+    /// A line of its output contains this text.
+    LogLine(String),
+}
+
+/// What the end of a server means for the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WhenItDies {
+    /// The run ends, and its recording is incomplete.
+    EndRun,
+    /// The run goes on; the end is an event of the recording.
+    GoOn,
+}
+
+/// What a server is for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Role {
+    /// Passes MQTT messages from publishers to subscribers.
+    Broker(BrokerRole),
+    /// Translates between another protocol and a broker; live runs only.
+    Gateway,
+    /// Passes packets on to another server; live runs only.
+    Proxy,
+}
+
+/// A broker, as the simulator models it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BrokerRole {
+    /// What its configuration says, for the simulator and the report.
+    pub settings: BrokerSettings,
+    /// How long the simulated broker works on a message.
+    pub service: ServiceTime,
+}
+
+/// Broker behaviour that decides latency and loss.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BrokerSettings {
+    /// TCP_NODELAY on accepted sockets (Nagle's algorithm off).
+    pub tcp_nodelay: bool,
+    /// Unacknowledged QoS 1 and 2 messages towards one client; 0 for no limit.
+    pub max_inflight: u32,
+    /// Messages that wait behind these for one client; 0 for no limit.
+    pub max_queued: u32,
+    /// Sessions and retained messages outlive the broker.
+    pub persistence: bool,
+}
+
+/// Service time of the simulated broker, as a live run calibrates it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServiceTime {
+    /// For every control packet that arrives.
+    #[serde(rename = "per_packet_ns")]
+    pub per_packet: Duration,
+    /// For every copy that is sent.
+    #[serde(rename = "per_copy_ns")]
+    pub per_copy: Duration,
+    /// Relative standard deviation of both.
+    pub jitter: Ratio,
+}

@@ -1,0 +1,10 @@
+"""The plan: what was to be run, as run. What the scenario is compiled to, the engine reads, and every recording keeps.
+
+Its type is declared once, in ``crates/plan``. Recordings outlive the program that made them: :func:`read_plan` reads a
+stored plan of every schema as one of the latest.
+"""
+
+from mqttlab.plan.servers import brokers, ports, server_of
+from mqttlab.plan.stored import SCHEMA, read_plan
+
+__all__ = ["SCHEMA", "brokers", "ports", "read_plan", "server_of"]

@@ -1,0 +1,57 @@
+"""Stored plans of every schema, read as one of the latest.
+
+====== =====================================================================================================
+schema what was different
+====== =====================================================================================================
+1      one ``broker`` with ``address``, ``port``, ``settings`` and ``service`` (imports: ``ports``); groups had
+       ``mqtt`` and ``tcp_nodelay``; the plan held the ``directory``
+2      ``servers``; groups have ``connects_to``, ``protocol`` and ``transport``
+====== =====================================================================================================
+
+Imports and hand-made plans know less than a plan that was performed: what they do not say stays away.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+SCHEMA = 2
+"""The schema that the engine performs."""
+
+
+def read_plan(stored: dict[str, Any]) -> dict[str, Any]:
+    """A stored plan as one of the latest schema. What is of the latest already is returned as it is."""
+    plan = {name: value for name, value in stored.items() if name != "directory"}
+    if "broker" in plan:
+        plan["servers"] = [_server(plan.pop("broker"))]
+    plan["servers"] = plan.get("servers") or []
+    plan["groups"] = [_group(group) for group in plan.get("groups") or []]
+    return plan
+
+
+def _server(broker: dict[str, Any]) -> dict[str, Any]:
+    first = [broker["port"]] if broker.get("port") else []
+    ports = first + [port for port in broker.get("ports") or [] if port not in first]
+    address = {"address": broker["address"]} if "address" in broker else {}
+    process = broker.get("process")
+    if process is not None:
+        files = [{"path": file["name"], "text": file["text"]} for file in process.get("files", [])]
+        process = {**process, "environment": {}, "files": files, "ready": "tcp_accept"}
+    role = {name: broker[name] for name in ("settings", "service") if broker.get(name)}
+    return {
+        "name": "broker", "kind": broker.get("name", ""), "version": broker.get("version", ""),
+        **({"host": broker["host"]} if "host" in broker else {}),
+        "endpoints": [{"transport": "tcp", **address, "port": port} for port in ports],
+        "process": process, "when_it_dies": "end_run", "role": {"broker": role},
+    }
+
+
+def _group(group: dict[str, Any]) -> dict[str, Any]:
+    if "protocol" in group:
+        return group
+    rest = {name: value for name, value in group.items() if name not in ("mqtt", "tcp_nodelay")}
+    if group.get("mqtt"):
+        rest["protocol"] = {"mqtt": group["mqtt"]}
+    if "tcp_nodelay" in group:
+        rest["transport"] = {"tcp": {"nodelay": group["tcp_nodelay"]}}
+    return {"connects_to": 0, **rest}
