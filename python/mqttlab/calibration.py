@@ -23,12 +23,11 @@ Raises:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import polars as pl
 
 from mqttlab.errors import MqttlabError
-from mqttlab.plan import brokers
+from mqttlab.plan import StoredServer, broker_of, brokers
 from mqttlab.recording import Recording
 
 NORMAL_QUARTILES = 1.349
@@ -96,7 +95,8 @@ def calibrate(recording: Recording) -> Calibration:
     copies = _copies(packets)
     idle = _served_alone(packets, copies)
     server = _the_broker(recording)
-    nagle = not (server["role"]["broker"].get("settings") or {}).get("tcp_nodelay", False)
+    settings = (broker_of(server) or {}).get("settings")
+    nagle = settings is None or not settings["tcp_nodelay"]
     broker = recording.layout["hosts"][server["host"]]
     held = _held(segments, broker, copies, 0 if nagle else INITIAL_WINDOW_BYTES - 1).join(idle, on=MESSAGE, how="semi")
     used = copies.join(idle, on=MESSAGE, how="semi").join(held, on=MESSAGE, how="anti")
@@ -109,7 +109,7 @@ def calibrate(recording: Recording) -> Calibration:
                 held=held.select(MESSAGE).n_unique())
 
 
-def _the_broker(recording: Recording) -> dict[str, Any]:
+def _the_broker(recording: Recording) -> StoredServer:
     """The one broker of a recording: of several, each has a service time of its own.
 
     Raises:

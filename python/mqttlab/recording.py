@@ -27,7 +27,7 @@ import polars.selectors as cs
 
 from mqttlab.engine import EngineError, is_being_written, recover, snapshot
 from mqttlab.errors import MqttlabError
-from mqttlab.plan import read_plan
+from mqttlab.plan import StoredPlan, read_plan
 
 SCHEMA_VERSION = 2
 """The latest version of the recording's schema that this program reads; earlier ones are read as it."""
@@ -103,7 +103,7 @@ class Recording:
         return (self.directory / "run.json").is_file() and self.run.get("status") == "complete"
 
     @cached_property
-    def plan(self) -> dict[str, Any]:
+    def plan(self) -> StoredPlan:
         """``plan.json``: what was to be run, as run; older ones as one of the latest schema."""
         return read_plan(_json(self.directory / "plan.json"))
 

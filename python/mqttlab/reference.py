@@ -48,6 +48,11 @@ def scenario_page() -> str:
         "Generated from the scenario's own definition. " + UNITS + "`k` is 1000, `Ki` is 1024. A number without its "
         "unit is an error, as is an unknown field. [messages.md](messages.md) shows what is said of wrong and of "
         "unusual scenarios.", "",
+        "Editors complete and check scenarios by a JSON Schema: `mqttlab schema > scenario.schema.json`, and in the "
+        "first line of a scenario `#:schema scenario.schema.json`, which editors with taplo (Even Better TOML in VS "
+        "Code) read; `taplo lint --schema file://$PWD/scenario.schema.json demo.toml` checks on the command line. What "
+        "no single field can tell only `mqttlab check` finds. The schema of the "
+        "plan that a scenario becomes (`mqttlab check --plan`) is printed by `mqttlab-engine schema`.", "",
         "A length of time is at most 8784 h (366 days), a delay 1 h, a rate of messages 1000000 /s, a payload 10 MB. A "
         "run has at most 65,535 hosts, 65,000 links, 1,000,000 clients and 5,000,000 topics (clients × `topics`). "
         "Beyond 100,000 messages/s in all `check` warns: on a busy machine of two cores, Mosquitto and 32 clients on "

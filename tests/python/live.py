@@ -16,7 +16,7 @@ def able() -> str | None:
     capabilities = {c["name"]: c["available"] for c in doctor()["capabilities"]}
     if not capabilities["namespaces"] or not (capabilities["tun"] or capabilities["packet"]):
         return "network namespaces or devices cannot be made here; `mqttlab doctor` says why"
-    return None if ADAPTERS["mosquitto"].found() else "mosquitto is not installed"
+    return None if ADAPTERS["mosquitto"].found(None) else "mosquitto is not installed"
 
 
 def perform(directory: Path, scenarios: list[Path], **settings: str) -> list[Recording]:

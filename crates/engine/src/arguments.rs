@@ -15,6 +15,8 @@ pub enum Command {
     RunUntil(Destination, Instant),
     /// Check the plan on standard input.
     Check,
+    /// Print the JSON Schema of a plan.
+    Schema,
     /// Say what this machine can do.
     Doctor,
     /// Try for so long what can be measured on this machine.
@@ -52,6 +54,7 @@ pub fn parse(arguments: &[String]) -> Result<Command, String> {
     match words.as_slice() {
         ["run", rest @ ..] => run(rest),
         ["check"] => Ok(Command::Check),
+        ["schema"] => Ok(Command::Schema),
         ["doctor"] => Ok(Command::Doctor),
         ["measure", "--seconds", seconds] => match seconds.parse::<f64>() {
             Ok(length) if (1.0..=300.0).contains(&length) => {
@@ -81,7 +84,7 @@ pub fn parse(arguments: &[String]) -> Result<Command, String> {
         ["--version" | "-V"] => Ok(Command::Version),
         ["--help" | "-h" | "help"] => Ok(Command::Help),
         [] => Err("a command is missing".into()),
-        ["check" | "doctor", extra, ..] => Err(format!("`{extra}` is not expected here")),
+        ["check" | "schema" | "doctor", extra, ..] => Err(format!("`{extra}` is not expected here")),
         [other, ..] => Err(format!("there is no command `{other}`")),
     }
 }
@@ -151,6 +154,7 @@ mqttlab-engine performs MQTT experiments: real brokers and real TCP over emulate
   mqttlab-engine run --directory DIR --until SECONDS < plan.json
                                        simulate the plan until then, and print the state as JSON; see docs/simulator.md
   mqttlab-engine check   < plan.json   check whether the plan can be performed, and start nothing
+  mqttlab-engine schema                print the JSON Schema of a plan
   mqttlab-engine probe [--seconds N] < plan.json
                                        measure delay, jitter, loss and rate of the plan's emulated paths
   mqttlab-engine doctor                report what this machine can do, as JSON

@@ -35,6 +35,9 @@ fn main() -> ExitCode {
         }
         Ok(Command::Check) => with_plan(|_| ExitCode::SUCCESS),
         Ok(Command::Probe(seconds)) => with_plan(|plan| probe::run(&plan, seconds)),
+        Ok(Command::Schema) => {
+            say(&serde_json::to_string_pretty(&Plan::schema()).expect("a schema can be written"))
+        }
         Ok(Command::Doctor) => doctor(),
         Ok(Command::Measure(length)) => probe::measure(length),
         Ok(Command::Recover { directory, out }) => {

@@ -57,7 +57,12 @@ impl Wiring {
     }
 
     /// Two hosts, the second of them a server's, with links between them.
-    pub fn of_pair(addresses: [Ipv4Addr; 2], links: Vec<LinkSpec>, paths: Vec<PathPlan>, seed: Seed) -> Wiring {
+    pub fn of_pair(
+        addresses: [Ipv4Addr; 2],
+        links: Vec<LinkSpec>,
+        paths: Vec<PathPlan>,
+        seed: Seed,
+    ) -> Wiring {
         let (media, stations, server_hosts) = (Vec::new(), BTreeMap::new(), BTreeSet::from([1]));
         Wiring { addresses: addresses.to_vec(), server_hosts, links, media, paths, stations, seed }
     }
@@ -365,7 +370,9 @@ fn destination(packet: &[u8]) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use mqttlab_net::radio::{EnergyProfile, MacSpec, MobilitySpec, PhySpec, PlacementSpec, Position, RadioSpec};
+    use mqttlab_net::radio::{
+        EnergyProfile, MacSpec, MobilitySpec, PhySpec, PlacementSpec, Position, RadioSpec,
+    };
     use mqttlab_plan::Hop;
 
     use super::*;
@@ -475,10 +482,13 @@ mod tests {
         for round in 0..2 {
             rows.0.clear();
             wire.arrive(Instant::from_ns(round * 100_000_000), 0, &packet(B));
-            let arrived: Vec<Vec<u8>> = std::iter::from_fn(|| wire.poll(Instant::from_ns(round * 100_000_000 + 50_000_000), &mut rows))
-                .map(|delivery| delivery.bytes)
-                .collect();
-            let differing = |bytes: &Vec<u8>| bytes.iter().zip(packet(B)).map(|(a, b)| (a ^ b).count_ones()).sum::<u32>();
+            let arrived: Vec<Vec<u8>> = std::iter::from_fn(|| {
+                wire.poll(Instant::from_ns(round * 100_000_000 + 50_000_000), &mut rows)
+            })
+            .map(|delivery| delivery.bytes)
+            .collect();
+            let differing =
+                |bytes: &Vec<u8>| bytes.iter().zip(packet(B)).map(|(a, b)| (a ^ b).count_ones()).sum::<u32>();
             // The frame and its copy by the first link, and a copy of each by the second; two flips each, which may meet.
             assert_eq!(arrived.len(), 4);
             assert!(arrived.iter().all(|bytes| [0, 2].contains(&differing(bytes))), "{arrived:?}");
@@ -495,7 +505,11 @@ mod tests {
             ];
             assert_eq!(told, expected);
         }
-        assert_eq!((wire.poll(later, &mut rows), wire.flights.len()), (None, 1), "a flight's memory is used again");
+        assert_eq!(
+            (wire.poll(later, &mut rows), wire.flights.len()),
+            (None, 1),
+            "a flight's memory is used again"
+        );
     }
 
     /// The hosts' stations 10 m apart, and a cable between the broker's station and the broker.
@@ -541,9 +555,14 @@ mod tests {
         assert_eq!(told, [(2, 0, 2, 56), (0, 1, 2, 20)]);
         wire.arrive(Instant::from_ns(20_000_000), 1, &packet(A));
         let back = wire.poll(Instant::from_ns(40_000_000), &mut rows).unwrap();
-        assert_eq!((back.host, Some(back.due)), (0, rows.0[3].delivered), "the air's end is not known before");
+        assert_eq!(
+            (back.host, Some(back.due)),
+            (0, rows.0[3].delivered),
+            "the air's end is not known before"
+        );
         let stations = wire.stations(Instant::from_ns(50_000_000));
-        let sent: Vec<_> = stations.iter().map(|station| (station.host, station.data_sent, station.ack_sent)).collect();
+        let sent: Vec<_> =
+            stations.iter().map(|station| (station.host, station.data_sent, station.ack_sent)).collect();
         assert_eq!(sent, [(0, 1, 1), (1, 1, 1)]);
     }
 

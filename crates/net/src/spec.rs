@@ -1,10 +1,11 @@
 //! What a link is, as a plan says it.
 
 use mqttlab_units::{BitRate, Duration, Ratio};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One direction of a link.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LinkSpec {
     /// Unique; random streams are derived from it.
@@ -32,7 +33,7 @@ pub struct LinkSpec {
 }
 
 /// Limits of the queue; a frame that exceeds one is dropped.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct QueueSpec {
     /// Frames waiting or in service; `null` for no limit.
@@ -44,7 +45,7 @@ pub struct QueueSpec {
 }
 
 /// Propagation delay.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DelaySpec {
     /// Its law.
@@ -69,7 +70,7 @@ impl DelaySpec {
 }
 
 /// Laws of delay.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DelayLaw {
     /// Always the mean.
@@ -85,7 +86,7 @@ pub enum DelayLaw {
 }
 
 /// Loss.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum LossSpec {
     /// None.
@@ -120,7 +121,7 @@ pub enum LossSpec {
 }
 
 /// Where loss happens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LossPlace {
     /// Before the queue: lost frames take no time (netem).
@@ -130,7 +131,7 @@ pub enum LossPlace {
 }
 
 /// Netem's reordering: every `gap`-th frame is sent at once with this probability.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReorderSpec {
     /// Chance to overtake.

@@ -2,12 +2,13 @@
 //! publish and subscribe to.
 
 use mqttlab_units::{Duration, Ratio};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::TopicPattern;
 
 /// Clients alike. A client may publish, subscribe, relay, or several of these.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Group {
     /// Unique, as reports call it.
@@ -41,7 +42,7 @@ pub struct Group {
 }
 
 /// A protocol, and a client's session of it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Protocol {
     /// MQTT 3.1, 3.1.1 or 5.
@@ -49,7 +50,7 @@ pub enum Protocol {
 }
 
 /// What carries a protocol's packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Transport {
     /// A TCP connection.
@@ -57,7 +58,7 @@ pub enum Transport {
 }
 
 /// The clients' end of a TCP connection; the rest is its host's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TcpTransport {
     /// TCP_NODELAY on the clients' sockets (Nagle's algorithm off).
@@ -65,7 +66,7 @@ pub struct TcpTransport {
 }
 
 /// Protocol version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ProtocolVersion {
     /// MQTT 3.1 (protocol level 3).
     #[serde(rename = "3.1")]
@@ -79,7 +80,7 @@ pub enum ProtocolVersion {
 }
 
 /// A client's session.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MqttPlan {
     /// Protocol version.
@@ -112,7 +113,7 @@ pub struct MqttPlan {
 }
 
 /// MQTT 3.1's timed repetition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RetryPlan {
     /// Time until an unacknowledged packet is sent again.
@@ -121,7 +122,7 @@ pub struct RetryPlan {
 }
 
 /// A message that the broker publishes when the client vanishes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Will {
     /// Topic.
@@ -135,7 +136,7 @@ pub struct Will {
 }
 
 /// What happens after a connection is lost: wait, then try again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reconnect {
     /// Try at all.
@@ -154,7 +155,7 @@ pub struct Reconnect {
 }
 
 /// What a client publishes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Publish {
     /// Topic; see [`TopicPattern`].
@@ -176,7 +177,7 @@ pub struct Publish {
 }
 
 /// What is in a message. Every payload of 9 B or more carries its identity.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Payload {
     /// A repeated pattern of this many bytes.
@@ -204,7 +205,7 @@ pub enum Payload {
 
 /// When messages are due. The schedule is open loop: a late system does not delay it, except for
 /// [`Arrival::BackToBack`], which is closed by its nature.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Arrival {
     /// One every interval.
@@ -232,7 +233,7 @@ pub enum Arrival {
 }
 
 /// When the first message is due, within the first interval.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StartPhase {
     /// A random offset for each client.
@@ -244,7 +245,7 @@ pub enum StartPhase {
 }
 
 /// A subscription.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Subscription {
     /// Topic filter; see [`TopicPattern`]; wildcards allowed.
@@ -254,7 +255,7 @@ pub struct Subscription {
 }
 
 /// Republishing: every message received goes out again.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Relay {
     /// Appended to the topic of the message received.

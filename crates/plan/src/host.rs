@@ -1,10 +1,11 @@
 //! Hosts and their TCP.
 
 use mqttlab_tcp::TcpPlan;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A machine: in a live run a network namespace, in the simulator a node.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
     /// Unique, as links and reports call it.

@@ -34,6 +34,7 @@ mod topic;
 use std::collections::BTreeMap;
 
 use mqttlab_units::{Duration, Seed};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use addresses::Source;
@@ -65,7 +66,7 @@ pub use mqttlab_tcp::{CongestionControl, Stack, TcpPlan};
 pub const SCHEMA: u32 = 2;
 
 /// Everything one run needs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
     /// [`SCHEMA`].
@@ -99,7 +100,7 @@ pub struct Plan {
 }
 
 /// Live testbed or simulator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Backend {
     /// Real brokers and real TCP in real time.
@@ -111,7 +112,7 @@ pub enum Backend {
 /// The run's three phases, one after the other. Publishing begins when every client has connected and
 /// subscribed (or `connect_timeout_ns` has passed) and ends with the measurement; the cool-down lets what is
 /// under way arrive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Phases {
     /// How long clients may take to connect and subscribe before publishing begins without the missing ones.
@@ -129,7 +130,7 @@ pub struct Phases {
 }
 
 /// What is written down beside messages, events and resources.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RecordingPlan {
     /// Every frame on every link, with its fate.
@@ -142,7 +143,7 @@ pub struct RecordingPlan {
 }
 
 /// How the live testbed performs the plan.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LivePlan {
     /// Ask for SCHED_FIFO; a refusal is recorded as a warning.
@@ -160,7 +161,7 @@ pub struct LivePlan {
 }
 
 /// The device between a namespace and the emulator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PortKind {
     /// TUN where it can be opened, AF_PACKET on veth elsewhere.
@@ -172,7 +173,7 @@ pub enum PortKind {
 }
 
 /// How the simulator performs the plan.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SimPlan {
     /// When to stop before `phases.duration_ns` is over; `null` runs it all.
@@ -187,7 +188,7 @@ pub struct SimPlan {
 }
 
 /// Stop when any of these is reached.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StopRule {
     /// Half width of the 95 % confidence interval of the mean latency, relative to the mean, in parts per
@@ -207,6 +208,12 @@ impl Plan {
         let plan: Plan = serde_json::from_str(text).map_err(|error| syntax::explain(text, &error))?;
         check::check(&plan)?;
         Ok(plan)
+    }
+
+    /// The plan's type as a JSON Schema (draft 2020-12), for who writes plans in another language.
+    pub fn schema() -> serde_json::Value {
+        let settings = schemars::generate::SchemaSettings::draft2020_12().for_serialize();
+        settings.into_generator().into_root_schema_for::<Plan>().to_value()
     }
 
     /// The plan as it is stored with the run.

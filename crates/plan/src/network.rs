@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use mqttlab_net::radio::MediumSpec;
 use mqttlab_net::{LinkSpec, Stage};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Links, and which of them each direction between two hosts crosses.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Network {
     /// Direct or emulated.
@@ -26,7 +27,7 @@ pub struct Network {
 }
 
 /// How frames get from host to host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NetworkKind {
     /// Every client and the broker in one namespace, over its loopback device; nothing in the path.
@@ -40,7 +41,7 @@ pub enum NetworkKind {
 }
 
 /// The links from one host to another, in order.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PathPlan {
     /// Index of the sending host.
@@ -52,7 +53,7 @@ pub struct PathPlan {
 }
 
 /// One thing that a frame crosses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Hop {
     /// Index into the network's links.

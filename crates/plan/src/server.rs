@@ -9,10 +9,11 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
 use mqttlab_units::{Duration, Ratio};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A program inside a host, or an address where one is running already.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Server {
     /// Unique, as groups, logs and reports call it.
@@ -52,7 +53,7 @@ impl Server {
 }
 
 /// An address that a server listens on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Endpoint {
     /// What carries packets to it.
@@ -71,7 +72,7 @@ impl Endpoint {
 }
 
 /// What carries packets to an endpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EndpointTransport {
     /// A TCP stream.
@@ -79,7 +80,7 @@ pub enum EndpointTransport {
 }
 
 /// A program to start. `{directory}` in arguments, environment and file texts stands for a private scratch directory.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ServerProcess {
     /// The program and its arguments.
@@ -96,7 +97,7 @@ pub struct ServerProcess {
 }
 
 /// A text file in a server's scratch directory.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ServerFile {
     /// Path below the scratch directory; its directories are made.
@@ -106,7 +107,7 @@ pub struct ServerFile {
 }
 
 /// How to know that a server serves.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Readiness {
     /// Its endpoint accepts a TCP connection. Some brokers accept before they serve.
@@ -118,7 +119,7 @@ pub enum Readiness {
 }
 
 /// What the end of a server means for the run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WhenItDies {
     /// The run ends, and its recording is incomplete.
@@ -128,7 +129,7 @@ pub enum WhenItDies {
 }
 
 /// What a server is for.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Role {
     /// Passes MQTT messages from publishers to subscribers.
@@ -140,7 +141,7 @@ pub enum Role {
 }
 
 /// A broker, as the simulator models it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BrokerRole {
     /// What its configuration says, for the simulator and the report.
@@ -150,7 +151,7 @@ pub struct BrokerRole {
 }
 
 /// Broker behaviour that decides latency and loss.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BrokerSettings {
     /// TCP_NODELAY on accepted sockets (Nagle's algorithm off).
@@ -164,7 +165,7 @@ pub struct BrokerSettings {
 }
 
 /// Service time of the simulated broker, as a live run calibrates it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ServiceTime {
     /// For every control packet that arrives.

@@ -1,10 +1,11 @@
 //! Topics with places to fill in.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A topic or filter in which `{group}`, `{client}` (index within the group) and `{topic}` (running index
 /// below the number of topics) are filled in. Other braces stand for themselves.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct TopicPattern(pub String);
 

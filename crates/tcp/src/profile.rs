@@ -10,13 +10,14 @@
 //! them from `tests/stacks.json`, which is generated from there. Nothing in the machine asks for a stack's name.
 
 use mqttlab_units::Duration;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::congestion::{CongestionControl, WindowUnit};
 use crate::timers::Granularity;
 
 /// One host's TCP. The same fields set the kernel's TCP in a live run and the simulator's.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TcpPlan {
     /// The profile that the scenario started from (`linux`, `netbsd-2005`, `microcontroller`, ...). In a live
@@ -58,7 +59,7 @@ pub struct TcpPlan {
 }
 
 /// A stack's behaviour that no kernel lets be set. What a field means is said at the [`Profile`]'s of the same name.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)]
 pub struct Stack {
@@ -170,7 +171,7 @@ pub struct RtoPolicy {
 }
 
 /// What the minimum RTO bounds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RtoFloor {
     /// The timeout as a whole (RFC 6298 §2.4).
@@ -194,7 +195,7 @@ pub struct SynPolicy {
 }
 
 /// When received data is acknowledged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum DelayedAck {
     /// Every segment at once.
@@ -218,7 +219,7 @@ pub enum DelayedAck {
 }
 
 /// When a segment that is not full waits for acknowledgements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Nagle {
     /// Never (`TCP_NODELAY`).
@@ -230,7 +231,7 @@ pub enum Nagle {
 }
 
 /// Keep-alive probes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct KeepAlive {
     /// Silence before the first probe.

@@ -1,10 +1,11 @@
 //! The timers of an endpoint, and the clocks that can make them late.
 
 use mqttlab_units::{Duration, Instant};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// When a timer that is due at some instant really fires: never earlier, often later.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Granularity {
     /// Exactly when due.

@@ -6,8 +6,28 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 
+class ProgramSettings(Protocol):
+    """A program that the scenario describes."""
+
+    @property
+    def command(self) -> list[str]:
+        """The program and its arguments."""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Environment variables, in addition."""
+
+    @property
+    def files(self) -> dict[str, str]:
+        """Texts of files by path."""
+
+
 class BrokerSettings(Protocol):
     """What a scenario says of its broker, as far as programs can be told."""
+
+    @property
+    def program(self) -> ProgramSettings | None:
+        """What to start, for a broker that the scenario describes itself."""
 
     @property
     def nagle(self) -> bool:
@@ -40,11 +60,14 @@ class Adapter(Protocol):
     def version(self) -> str:
         """The program's version as it prints it; empty when there is no program, or it cannot be asked."""
 
-    def found(self) -> str | None:
-        """The program's path; ``None`` when it is not installed or there is none to install."""
+    def found(self, settings: BrokerSettings | None) -> str | None:
+        """The program's path; ``None`` when it is not installed or there is none to install. Without settings, that of
+        a server as it comes."""
 
     def process(self, broker: BrokerSettings, place: BrokerPlace) -> dict[str, Any] | None:
-        """What to start, as the plan's ``BrokerProcess``; ``None`` for a broker that runs already.
+        """What to start: ``command``, ``environment``, ``files`` and ``ready`` of the plan's ``ServerProcess``.
 
-        ``{directory}`` in commands and texts stands for the broker's private directory.
+        ``None`` for a server that runs already.
+
+        ``{directory}`` in commands and texts stands for the server's private directory.
         """

@@ -13,7 +13,7 @@ class External:
     def version(self) -> str:
         return ""
 
-    def found(self) -> str | None:
+    def found(self, settings: BrokerSettings | None) -> str | None:
         return None
 
     def process(self, broker: BrokerSettings, place: BrokerPlace) -> dict[str, Any] | None:

@@ -10,7 +10,6 @@ from typing import Any
 
 from mqttlab.brokers.adapter import BrokerPlace, BrokerSettings
 
-S = 10**9
 READY_LINE = " running"
 # Debian puts daemons where a user's PATH does not look.
 SEARCH_PATH = "/usr/local/sbin:/usr/sbin:/sbin"
@@ -19,7 +18,7 @@ SEARCH_PATH = "/usr/local/sbin:/usr/sbin:/sbin"
 class Mosquitto:
     """Mosquitto 2.x, as its manual page mosquitto.conf(5) describes the options."""
 
-    def found(self) -> str | None:
+    def found(self, settings: BrokerSettings | None = None) -> str | None:
         return shutil.which("mosquitto") or shutil.which("mosquitto", path=SEARCH_PATH)
 
     def version(self) -> str:
@@ -33,7 +32,6 @@ class Mosquitto:
             "files": [{"path": "mosquitto.conf", "text": configuration(broker, place)}],
             # Written once it listens on all of its listeners.
             "ready": {"log_line": READY_LINE},
-            "start_timeout_ns": 10 * S,
         }
 
 

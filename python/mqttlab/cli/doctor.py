@@ -37,8 +37,8 @@ def show_doctor(console: Console) -> int:
         costs = capability.get("costs") or COSTS.get(name, "")
         _row(table, name.replace("_", " "), available, capability["detail"], costs)
     for name, adapter in ADAPTERS.items():
-        if name != "external":
-            found = adapter.found()
+        if name not in ("external", "program"):
+            found = adapter.found(None)
             detail = f"{found} {adapter.version()}" if found else f"install {name}"
             _row(table, f"broker {name}", found is not None, detail, f"no runs on {name}")
     for name, cost in TOOLS.items():

@@ -28,6 +28,7 @@ from mqttlab.cli.status import status_of, worst
 from mqttlab.errors import UsageError
 from mqttlab.networks import MODELS, PLACEMENTS, PROFILES, implied, place
 from mqttlab.networks.link import LinkDirection
+from mqttlab.plan import Plan
 from mqttlab.recording import Recording
 from mqttlab.runs import Job, LocalPool, Outcome, list_runs, take_directory
 from mqttlab.scenario import Scenario, ScenarioError, compile_plan, load, unusual
@@ -107,6 +108,21 @@ def check(scenario: Path, settings: tuple[str, ...], backend: str | None, show_p
 
 
 @main.command()
+def schema() -> None:
+    """Print the JSON Schema of scenarios, for editors.
+
+    With `#:schema scenario.schema.json` in the first line of a scenario, editors that use taplo complete its fields and
+    underline mistakes.
+
+    \b
+      mqttlab schema > scenario.schema.json
+    """
+    from mqttlab.scenario.schema import scenario_schema
+
+    click.echo(json.dumps(scenario_schema(), indent=2))
+
+
+@main.command()
 @SCENARIO
 @SET
 @BACKEND
@@ -138,7 +154,7 @@ def run(
     overrides = _overrides(settings, backend) | ({"live.probe": "10 s"} if probe else {})
     loaded = load(scenario, overrides)
     writable_directory(runs, "--runs")
-    _need_a_broker(loaded)
+    _need_servers(loaded)
     if not ignore_disk:
         need_room(loaded, runs)
     _warn(loaded, scenario, overrides)
@@ -545,14 +561,22 @@ def _link(link: LinkDirection | None) -> str:
     return ", ".join(parts)
 
 
-def _need_a_broker(loaded: Scenario) -> None:
-    kind = loaded.broker.kind
-    if loaded.backend == "live" and kind != "external" and ADAPTERS[kind].found() is None:
-        raise ScenarioError([f"`broker.kind` is {kind!r}, but {kind} is not installed; run `make setup`, "
-                             f"or install it (Debian: apt-get install {kind})"])
+def _need_servers(loaded: Scenario) -> None:
+    problems = []
+    for where, server in loaded.all_servers:
+        if loaded.backend == "sim" or server.kind == "external" or ADAPTERS[server.kind].found(server) is not None:
+            continue
+        words = where[0] if len(where) == 1 else f"{where[0]}[{where[1]}]"
+        if server.program is not None:
+            problems.append(f"`{words}.program.command` is {server.program.command[0]!r}, which is not installed")
+        else:
+            problems.append(f"`{words}.kind` is {server.kind!r}, but {server.kind} is not installed; run `make setup`, "
+                            f"or install it (Debian: apt-get install {server.kind})")
+    if problems:
+        raise ScenarioError(problems)
 
 
-def _what_would_run(loaded: Scenario, plan: dict[str, Any]) -> str:
+def _what_would_run(loaded: Scenario, plan: Plan) -> str:
     lines = []
     for group in loaded.groups:
         does = []

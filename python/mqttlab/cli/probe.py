@@ -16,6 +16,7 @@ from rich.table import Table
 from mqttlab.cli.problems import nearest
 from mqttlab.errors import UsageError
 from mqttlab.networks import MODELS
+from mqttlab.plan import Plan
 from mqttlab.report import probe as shown
 from mqttlab.runs import probe
 from mqttlab.scenario import compile_plan, load
@@ -56,7 +57,7 @@ def _print(target: str, found: dict[str, Any]) -> None:
         console.print(remark, highlight=False, markup=False)
 
 
-def _plan(target: str) -> dict[str, Any]:
+def _plan(target: str) -> Plan:
     if target in MODELS:
         values: dict[str, Any] = {
             "name": target, "phases": {"duration": "1 s"},

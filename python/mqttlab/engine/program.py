@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 from mqttlab.engine.interruption import Interrupted, Interruption
 from mqttlab.errors import MqttlabError
+from mqttlab.plan import Plan
 
 PROGRAM = "mqttlab-engine"
 
@@ -57,7 +58,7 @@ def doctor() -> dict[str, Any]:
     return findings
 
 
-def probe(plan: dict[str, Any], seconds: int, observe: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+def probe(plan: Plan, seconds: int, observe: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
     """Measure the emulated paths of a plan.
 
     Args:

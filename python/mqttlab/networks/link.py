@@ -88,7 +88,7 @@ class LinkDirection(Part):
     duplicate: RatioPair = Field(ZERO, description="Probability that a frame arrives twice.")
     corrupt: RatioPair = Field(ZERO, description="Probability that one bit of a frame is flipped.")
     reorder: Reorder | None = Field(None, description="Reordering of frames.")
-    queue: Annotated[Queue, BeforeValidator(read_queue)] = Field(
+    queue: Annotated[Queue, BeforeValidator(read_queue, json_schema_input_type=Queue | str)] = Field(
         Queue(packets=1000, bytes=None), description="What may wait: `\"1000 packets\"` or `\"64 kB\"`.")
     queue_counts_delay_line: Truth = Field(False, description="Frames that propagate count as waiting, as in netem.")
     overhead: SizeBytes = Field(

@@ -4,7 +4,19 @@ Its type is declared once, in ``crates/plan``. Recordings outlive the program th
 stored plan of every schema as one of the latest.
 """
 
-from mqttlab.plan.servers import brokers, ports, server_of
-from mqttlab.plan.stored import SCHEMA, read_plan
+from mqttlab.plan.servers import broker_of, brokers, ports, server_of
+from mqttlab.plan.stored import SCHEMA, StoredGroup, StoredPlan, StoredServer, read_plan
+from mqttlab.plan.types import Plan
 
-__all__ = ["SCHEMA", "brokers", "ports", "read_plan", "server_of"]
+__all__ = [
+    "SCHEMA",
+    "Plan",
+    "StoredGroup",
+    "StoredPlan",
+    "StoredServer",
+    "broker_of",
+    "brokers",
+    "ports",
+    "read_plan",
+    "server_of",
+]

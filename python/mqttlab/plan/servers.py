@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from mqttlab.plan.stored import StoredBroker, StoredGroup, StoredPlan, StoredServer
 
 
-def brokers(plan: dict[str, Any]) -> list[dict[str, Any]]:
+def brokers(plan: StoredPlan) -> list[StoredServer]:
     """The servers that are brokers, in the plan's order."""
-    return [server for server in plan["servers"] if "broker" in server["role"]]
+    return [server for server in plan["servers"] if broker_of(server) is not None]
 
 
-def server_of(plan: dict[str, Any], group: dict[str, Any]) -> dict[str, Any] | None:
+def broker_of(server: StoredServer) -> StoredBroker | None:
+    """What is known of a server as a broker; ``None`` for a gateway or a proxy."""
+    role = server["role"]
+    return role["broker"] if not isinstance(role, str) else None
+
+
+def server_of(plan: StoredPlan, group: StoredGroup) -> StoredServer | None:
     """The server that a group connects to; ``None`` where the plan does not say."""
-    index = group.get("connects_to", 0)
-    servers: list[dict[str, Any]] = plan["servers"]
-    return servers[index] if index < len(servers) else None
+    index = group["connects_to"]
+    return plan["servers"][index] if index < len(plan["servers"]) else None
 
 
-def ports(plan: dict[str, Any]) -> list[int]:
+def ports(plan: StoredPlan) -> list[int]:
     """The ports that servers listen on, each once, in the plan's order."""
     return list(dict.fromkeys(endpoint["port"] for server in plan["servers"] for endpoint in server["endpoints"]))

@@ -13,20 +13,109 @@ Imports and hand-made plans know less than a plan that was performed: what they 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, NotRequired, TypedDict, cast
+
+from mqttlab.plan.types import (
+    BrokerSettings,
+    LinkSpec,
+    MediumSpec,
+    Phases,
+    Protocol,
+    RecordingPlan,
+    Relay,
+    ServiceTime,
+    TcpPlan,
+    Transport,
+)
 
 SCHEMA = 2
 """The schema that the engine performs."""
 
 
-def read_plan(stored: dict[str, Any]) -> dict[str, Any]:
+class StoredBroker(TypedDict):
+    """A broker, as far as a recording knows it."""
+
+    settings: NotRequired[BrokerSettings]
+    service: NotRequired[ServiceTime]
+
+
+class StoredRole(TypedDict):
+    """What a server that is a broker is for."""
+
+    broker: StoredBroker
+
+
+class StoredEndpoint(TypedDict):
+    """Where a server listened."""
+
+    transport: str
+    port: int
+    address: NotRequired[str]
+
+
+class StoredServer(TypedDict):
+    """A server, as far as a recording knows it."""
+
+    name: str
+    kind: str
+    version: str
+    endpoints: list[StoredEndpoint]
+    role: StoredRole | Literal["gateway", "proxy"]
+    host: NotRequired[int]
+
+
+class StoredHost(TypedDict):
+    """A host, as far as a recording knows it."""
+
+    name: str
+    tcp: NotRequired[TcpPlan]
+
+
+class StoredNetwork(TypedDict):
+    """What lay between the hosts, as far as a recording knows it."""
+
+    kind: str
+    description: NotRequired[str]
+    mtu_bytes: NotRequired[int]
+    links: NotRequired[list[LinkSpec]]
+    media: NotRequired[list[MediumSpec]]
+
+
+class StoredGroup(TypedDict):
+    """Clients alike, as far as a recording knows them."""
+
+    name: str
+    count: int
+    connects_to: int
+    protocol: NotRequired[Protocol]
+    transport: NotRequired[Transport]
+    relay: NotRequired[Relay | None]
+
+
+class StoredPlan(TypedDict):
+    """What ``plan.json`` of any recording says, of whichever schema and whoever made it."""
+
+    name: str
+    description: NotRequired[str]
+    backend: str
+    seed: NotRequired[int]
+    phases: Phases
+    hosts: list[StoredHost]
+    network: StoredNetwork
+    servers: list[StoredServer]
+    groups: list[StoredGroup]
+    recording: NotRequired[RecordingPlan]
+    sources: NotRequired[list[str]]
+
+
+def read_plan(stored: dict[str, Any]) -> StoredPlan:
     """A stored plan as one of the latest schema. What is of the latest already is returned as it is."""
     plan = {name: value for name, value in stored.items() if name != "directory"}
     if "broker" in plan:
         plan["servers"] = [_server(plan.pop("broker"))]
     plan["servers"] = plan.get("servers") or []
     plan["groups"] = [_group(group) for group in plan.get("groups") or []]
-    return plan
+    return cast(StoredPlan, plan)
 
 
 def _server(broker: dict[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import polars as pl
 from plotly.offline import get_plotlyjs
 
 from mqttlab import figures, metrics
+from mqttlab.plan import StoredPlan
 from mqttlab.recording import Recording
 from mqttlab.report import attribution, captured, coverage, network, probe
 from mqttlab.report.text import heading, lateness, meaning, moment, number, unit, verdict
@@ -93,7 +94,7 @@ def _facts(recording: Recording) -> list[tuple[str, str]]:
     ]
 
 
-def _servers(plan: dict[str, Any]) -> list[tuple[str, str]]:
+def _servers(plan: StoredPlan) -> list[tuple[str, str]]:
     """Each server under its name, which is `broker` where there is one and nobody called it otherwise."""
     return [(server["name"], f"{server['kind']} {server['version']}".strip()) for server in plan["servers"]]
 

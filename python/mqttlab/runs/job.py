@@ -11,7 +11,8 @@ import secrets
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+
+from mqttlab.plan import Plan
 
 # Crockford's base 32: no I, L, O or U.
 LETTERS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -27,7 +28,7 @@ def ulid() -> str:
 class Job:
     """One run to be made: what, where, and under which name."""
 
-    plan: dict[str, Any]
+    plan: Plan
     """As :func:`mqttlab.scenario.compile_plan` makes it."""
     directory: Path
     """Where the recording will be written."""

@@ -12,7 +12,7 @@ from mqttlab.networks import MODELS, PROFILES
 from mqttlab.networks.link import LinkDirection
 from mqttlab.quantity import shown
 from mqttlab.scenario.location import Location, Problem
-from mqttlab.scenario.model import Group, Mqtt, Scenario
+from mqttlab.scenario.model import Group, Mqtt, Scenario, Server
 from mqttlab.scenario.routes import STAGES_MAX, lengths
 from mqttlab.scenario.topics import FILTER_PLACEHOLDERS, placeholders
 
@@ -26,7 +26,7 @@ TOPICS_MAX = 5_000_000
 
 def contradictions(scenario: Scenario) -> list[Problem]:
     """Everything that is wrong between the fields of a scenario whose fields are right."""
-    checks = (_broker, _hosts, _networks, _queues, _groups, _names, _sizes)
+    checks = (_servers, _hosts, _networks, _queues, _groups, _names, _sizes)
     return [problem for check in checks for problem in check(scenario)]
 
 
@@ -48,32 +48,57 @@ def links(scenario: Scenario) -> Iterator[tuple[Location, LinkDirection]]:
         yield ("trunk", "down"), scenario.trunk.down
 
 
-def _broker(scenario: Scenario) -> Iterator[Problem]:
-    broker = scenario.broker
-    if broker.kind not in ADAPTERS:
-        yield ("broker", "kind"), f"is an unknown broker {shown(broker.kind)}; {near(broker.kind, ADAPTERS)}"
-    if broker.kind == "external":
-        if broker.address is None:
-            yield ("broker", "address"), "is missing; an external broker needs an address, such as \"192.0.2.1\""
+def _servers(scenario: Scenario) -> Iterator[Problem]:
+    names: set[str] = set()
+    listening: dict[tuple[str, int], str] = {}
+    for place, server in scenario.all_servers:
+        yield from _server(scenario, place, server)
+        if server.name in names:
+            yield (*place, "name"), f"is {shown(server.name)}, which is the name of another server; use another name"
+        names.add(server.name)
+        at = (server.address or server.host, server.port)
+        if at in listening:
+            yield (*place, "port"), (f"is {server.port}, but server `{listening[at]}` listens there on the same host "
+                                     f"`{server.host}`; use another port, or another host")
+        listening.setdefault(at, server.name)
+    for index, group in enumerate(scenario.groups):
+        if group.connects_to is None and len(names) > 1:
+            yield ("groups", index), (f"does not say to which server it connects; add `connects_to`, one of "
+                                      f"{', '.join(sorted(names))}")
+        if group.connects_to is not None and group.connects_to not in names:
+            yield ("groups", index, "connects_to"), (f"is the unknown server {shown(group.connects_to)}; "
+                                                     f"{near(group.connects_to, names)}")
+
+
+def _server(scenario: Scenario, place: Location, server: Server) -> Iterator[Problem]:
+    if server.kind not in ADAPTERS:
+        yield (*place, "kind"), f"is an unknown {server.role} {shown(server.kind)}; {near(server.kind, ADAPTERS)}"
+    if server.role != "broker" and scenario.backend == "sim":
+        yield (*place, "role"), f"is \"{server.role}\", which only live runs have; use `backend = \"live\"`"
+    if server.kind == "external":
+        if server.address is None:
+            yield (*place, "address"), (f"is missing; an external {server.role} needs an address, such as "
+                                        "\"192.0.2.1\"")
         else:
             try:
-                ipaddress.ip_address(broker.address)
+                ipaddress.ip_address(server.address)
             except ValueError:
-                yield ("broker", "address"), (
-                    f"is {shown(broker.address)}, but must be an IP address, such as \"192.0.2.1\"")
+                yield (*place, "address"), (
+                    f"is {shown(server.address)}, but must be an IP address, such as \"192.0.2.1\"")
         if scenario.network != "external":
-            yield ("network",), (f"is \"{scenario.network}\", but must be \"external\" with an external broker: its "
-                                 "network is not emulated")
+            yield ("network",), (f"is \"{scenario.network}\", but must be \"external\" with an external {server.role}: "
+                                 "its network is not emulated")
         if scenario.backend == "sim":
-            yield ("backend",), "is \"sim\", but an external broker cannot be simulated; use \"live\""
-    elif broker.address is not None:
-        yield ("broker", "address"), "is only for `kind = \"external\"`; leave it out"
+            yield ("backend",), f"is \"sim\", but an external {server.role} cannot be simulated; use \"live\""
+    elif server.address is not None:
+        yield (*place, "address"), "is only for `kind = \"external\"`; leave it out"
     elif scenario.network == "external":
-        yield ("network",), "is \"external\", which needs `kind = \"external\"` and an address in [broker]"
+        where = "[broker]" if place == ("broker",) else f"[[servers]] `{server.name}`"
+        yield ("network",), f"is \"external\", which needs `kind = \"external\"` and an address in {where}"
 
 
 def _hosts(scenario: Scenario) -> Iterator[Problem]:
-    used = {scenario.broker.host, *(g.host for g in scenario.groups)}
+    used = {*_server_hosts(scenario), *(g.host for g in scenario.groups)}
     used |= {name for network in scenario.networks for name in network.between}
     for name, host in scenario.hosts.items():
         if name not in used:
@@ -92,23 +117,24 @@ def _hosts(scenario: Scenario) -> Iterator[Problem]:
             yield ("hosts", name, "tcp"), "uses bbr, which only live runs have; use cubic or reno"
         if host.forwards:
             yield from _forwards(scenario, name)
-    if scenario.broker.host in scenario.hosts and scenario.hosts[scenario.broker.host].count > 1:
-        count = scenario.hosts[scenario.broker.host].count
-        yield ("hosts", scenario.broker.host, "count"), f"is {count}, but must be 1: the broker runs on one host"
+    for _, server in scenario.all_servers:
+        if server.host in scenario.hosts and scenario.hosts[server.host].count > 1:
+            count = scenario.hosts[server.host].count
+            yield ("hosts", server.host, "count"), f"is {count}, but must be 1: the {server.role} runs on one host"
 
 
 def _forwards(scenario: Scenario, name: str) -> Iterator[Problem]:
     place: Location = ("hosts", name, "forwards")
     clients = [group.name for group in scenario.groups if group.host == name]
-    if name == scenario.broker.host or clients:
-        runs = "the broker" if name == scenario.broker.host else f"the clients of group `{clients[0]}`"
+    if name in _server_hosts(scenario) or clients:
+        runs = f"the clients of group `{clients[0]}`" if clients else "the broker"
         yield place, f"is true, but {runs} cannot run on a router or switch; use another host"
     if scenario.hosts[name].count > 1:
         yield ("hosts", name, "count"), f"is {scenario.hosts[name].count}, but must be 1 for a host that forwards"
 
 
 def _networks(scenario: Scenario) -> Iterator[Problem]:
-    broker = scenario.broker.host
+    servers = _server_hosts(scenario)
     if scenario.network != "emulated" and scenario.networks:
         yield ("networks",), f"cannot be used with `network = \"{scenario.network}\"`; leave one of them out"
     if scenario.network != "emulated" and scenario.trunk is not None:
@@ -119,9 +145,10 @@ def _networks(scenario: Scenario) -> Iterator[Problem]:
         if network.model is not None and network.model not in MODELS:
             problem = f"is an unknown network model {shown(network.model)}; {near(network.model, MODELS)}"
             yield ("networks", index, "model"), problem
-        if broker not in network.between and not forwarding & set(network.between):
+        if not servers & set(network.between) and not forwarding & set(network.between):
+            which = "the broker's host" if len(servers) == 1 else "the host of a server, such as"
             yield ("networks", index, "between"), (
-                f"is {shown(list(network.between))}, but must contain the broker's host `{broker}`, which all traffic "
+                f"is {shown(list(network.between))}, but must contain {which} `{min(servers)}`, which all traffic "
                 f"passes, or a host with `forwards = true`")
         pair = frozenset(network.between)
         if pair in joined:
@@ -130,13 +157,15 @@ def _networks(scenario: Scenario) -> Iterator[Problem]:
     if scenario.radio is not None:
         yield from _radio(scenario)
     elif scenario.network == "emulated":
-        ways = lengths(scenario, broker)
+        ways = {server: lengths(scenario, server) for server in servers}
         for index, group in enumerate(scenario.groups):
-            if ways.get(group.host, 0) > STAGES_MAX:
+            broker = scenario.server_of(group).host
+            away = ways[broker]
+            if away.get(group.host, 0) > STAGES_MAX:
                 yield ("groups", index, "host"), (
-                    f"is `{group.host}`, which is {ways[group.host]} networks away from the broker's host, but at most "
+                    f"is `{group.host}`, which is {away[group.host]} networks away from the broker's host, but at most "
                     f"{STAGES_MAX} are possible; leave some out")
-            if group.host not in ways:
+            if group.host not in away:
                 others = {name for pair in joined for name in pair if name != group.host} | {broker}
                 yield ("groups", index, "host"), (
                     f"is `{group.host}`, but no network joins it to the broker's host `{broker}`; add [[networks]] "
@@ -246,10 +275,14 @@ def _sizes(scenario: Scenario) -> Iterator[Problem]:
                             f"{TOPICS_MAX}")
 
 
+def _server_hosts(scenario: Scenario) -> set[str]:
+    return {server.host for _, server in scenario.all_servers}
+
+
 def _count(scenario: Scenario, names: tuple[str, str]) -> int:
     return max(scenario.hosts[name].count if name in scenario.hosts else 1 for name in names)
 
 
 def _host_count(scenario: Scenario) -> int:
-    names = {scenario.broker.host, *(group.host for group in scenario.groups)}
+    names = {*_server_hosts(scenario), *(group.host for group in scenario.groups)}
     return sum(scenario.hosts[name].count if name in scenario.hosts else 1 for name in names)

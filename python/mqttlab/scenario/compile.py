@@ -7,12 +7,12 @@ is made here.
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import cast
 
 from mqttlab.brokers import ADAPTERS, BrokerPlace
 from mqttlab.networks import stacks
-from mqttlab.plan import SCHEMA
-from mqttlab.scenario.model import Group, Host, Mqtt, Publish, Scenario
+from mqttlab.plan import SCHEMA, types
+from mqttlab.scenario.model import Group, Host, Mqtt, Publish, Readiness, Scenario, Server
 from mqttlab.scenario.routes import network
 
 S = 10**9
@@ -20,7 +20,7 @@ S = 10**9
 FIRST_ADDRESS = (10 << 24) + (77 << 16) + 1
 
 
-def compile_plan(scenario: Scenario, repetition: int = 0) -> dict[str, Any]:
+def compile_plan(scenario: Scenario, repetition: int = 0) -> types.Plan:
     """The plan of one repetition, as the JSON object that the engine reads.
 
     Args:
@@ -42,8 +42,8 @@ def compile_plan(scenario: Scenario, repetition: int = 0) -> dict[str, Any]:
             "cool_down_ns": scenario.phases.cool_down,
         },
         "hosts": hosts.plan(),
-        "network": network(scenario, hosts, [scenario.broker.host]),
-        "servers": [_server(scenario, hosts)],
+        "network": cast(types.Network, network(scenario, hosts, hosts.servers)),
+        "servers": [_server(scenario, server, hosts) for _, server in scenario.all_servers],
         "groups": [_group(scenario, group, hosts) for group in scenario.groups],
         "recording": {
             "packets": scenario.recording.packets,
@@ -72,8 +72,8 @@ class _Hosts:
     """The plan's hosts in order, and where each name's first one is."""
 
     def __init__(self, scenario: Scenario) -> None:
-        names = [scenario.broker.host]
-        names += [group.host for group in scenario.groups]
+        self.servers = list(dict.fromkeys(server.host for _, server in scenario.all_servers))
+        names = self.servers + [group.host for group in scenario.groups]
         self.first: dict[str, int] = {}
         self.count: dict[str, int] = {}
         self.named: dict[str, Host] = {}
@@ -86,14 +86,14 @@ class _Hosts:
             labels = [name] if host.count == 1 else [f"{name}-{index}" for index in range(host.count)]
             self.entries += [(label, name) for label in labels]
 
-    def plan(self) -> list[dict[str, Any]]:
+    def plan(self) -> list[types.Host]:
         # Hosts of one name have one TCP: made once, for there may be tens of thousands.
-        tcp = {name: host.tcp.plan() for name, host in self.named.items()}
+        tcp = {name: cast(types.TcpPlan, host.tcp.plan()) for name, host in self.named.items()}
         return [{"name": label, "address": _address(index), "tcp": tcp[name]}
                 for index, (label, name) in enumerate(self.entries)]
 
-    def stacks(self) -> dict[str, Any]:
-        return stacks({host.tcp.profile for host in self.named.values()})
+    def stacks(self) -> dict[str, types.Stack]:
+        return cast(dict[str, types.Stack], stacks({host.tcp.profile for host in self.named.values()}))
 
     def members(self, name: str) -> range:
         return range(self.first[name], self.first[name] + self.count[name])
@@ -107,47 +107,64 @@ def _address(index: int) -> str:
     return ".".join(str(number >> shift & 0xFF) for shift in (24, 16, 8, 0))
 
 
-def _server(scenario: Scenario, hosts: _Hosts) -> dict[str, Any]:
-    broker = scenario.broker
-    index = hosts.first[broker.host]
-    loopback = scenario.network == "loopback"
-    address = broker.address or ("127.0.0.1" if loopback else _address(index))
-    adapter = ADAPTERS[broker.kind]
+def _server(scenario: Scenario, server: Server, hosts: _Hosts) -> types.Server:
+    index = hosts.first[server.host]
+    # On a loopback network all hosts are one; several servers still need an address each.
+    alone = scenario.network == "loopback" and len(scenario.all_servers) == 1
+    address = server.address or ("127.0.0.1" if alone else _address(index))
+    adapter = ADAPTERS[server.kind]
     simulated = scenario.backend == "sim"
+    process = None if simulated else adapter.process(server, BrokerPlace(address=address, port=server.port))
     return {
-        "name": "broker",
-        "kind": broker.kind,
+        "name": server.name,
+        "kind": server.kind,
         "version": "" if simulated else adapter.version(),
         "host": index,
-        "endpoints": [{"transport": "tcp", "address": address, "port": broker.port}],
-        "process": None if simulated else adapter.process(broker, BrokerPlace(address=address, port=broker.port)),
-        "when_it_dies": "end_run",
-        "role": {"broker": {
-            "settings": {
-                "tcp_nodelay": not broker.nagle,
-                "max_inflight": broker.max_inflight,
-                "max_queued": broker.max_queued,
-                "persistence": broker.persistence,
-            },
-            "service": {
-                "per_packet_ns": broker.service.per_packet,
-                "per_copy_ns": broker.service.per_copy,
-                "jitter": list(broker.service.jitter),
-            },
-        }},
+        "endpoints": [{"transport": "tcp", "address": address, "port": server.port}],
+        "process": None if process is None else {
+            "command": process["command"],
+            "environment": process["environment"],
+            "files": process["files"],
+            "ready": process["ready"] if server.ready is None else _readiness(server.ready),
+            "start_timeout_ns": server.start_timeout,
+        },
+        "when_it_dies": "go_on" if server.when_it_dies == "go-on" else "end_run",
+        "role": {"broker": _broker(server)} if server.role == "broker" else server.role,
     }
 
 
-def _group(scenario: Scenario, group: Group, hosts: _Hosts) -> dict[str, Any]:
+def _readiness(ready: Readiness) -> types.Readiness:
+    if ready.line is not None:
+        return {"log_line": ready.line}
+    return "connack" if ready.kind == "connack" else "tcp_accept"
+
+
+def _broker(server: Server) -> types.BrokerRole:
+    return {
+        "settings": {
+            "tcp_nodelay": not server.nagle,
+            "max_inflight": server.max_inflight,
+            "max_queued": server.max_queued,
+            "persistence": server.persistence,
+        },
+        "service": {
+            "per_packet_ns": server.service.per_packet,
+            "per_copy_ns": server.service.per_copy,
+            "jitter": list(server.service.jitter),
+        },
+    }
+
+
+def _group(scenario: Scenario, group: Group, hosts: _Hosts) -> types.Group:
     connect_over = group.connect_over if group.connect_over is not None else group.count * 2_000_000
     return {
         "name": group.name,
         "count": group.count,
         "host": hosts.first[group.host],
         "host_step": 1 if hosts.count[group.host] > 1 else 0,
-        "connects_to": 0,
+        "connects_to": _number_of(scenario, group),
         "protocol": {"mqtt": _mqtt(group.mqtt or scenario.mqtt)},
-        "transport": {"tcp": {"nodelay": not group.nagle}},
+        "transport": {"tcp": {"nodelay": not group.uses_nagle}},
         "reconnect": {
             "enabled": group.reconnect.enabled,
             "initial_ns": group.reconnect.initial,
@@ -163,7 +180,12 @@ def _group(scenario: Scenario, group: Group, hosts: _Hosts) -> dict[str, Any]:
     }
 
 
-def _mqtt(mqtt: Mqtt) -> dict[str, Any]:
+def _number_of(scenario: Scenario, group: Group) -> int:
+    """The index of the server that a group connects to."""
+    return [server.name for _, server in scenario.all_servers].index(scenario.server_of(group).name)
+
+
+def _mqtt(mqtt: Mqtt) -> types.MqttPlan:
     return {
         "version": mqtt.version,
         "client_id": mqtt.client_id,
@@ -177,11 +199,12 @@ def _mqtt(mqtt: Mqtt) -> dict[str, Any]:
         "retry": None if mqtt.retry is None else {"interval_ns": mqtt.retry},
         "username": mqtt.username,
         "password": mqtt.password,
-        "will": None if mqtt.will is None else mqtt.will.model_dump(),
+        "will": None if (will := mqtt.will) is None else {
+            "topic": will.topic, "payload": will.payload, "qos": will.qos, "retain": will.retain},
     }
 
 
-def _publish(publish: Publish) -> dict[str, Any]:
+def _publish(publish: Publish) -> types.Publish:
     return {
         "topic": publish.topic,
         "topics": publish.topics,
@@ -194,28 +217,30 @@ def _publish(publish: Publish) -> dict[str, Any]:
     }
 
 
-def _payload(publish: Publish) -> dict[str, Any]:
+def _payload(publish: Publish) -> types.Payload:
     payload = publish.payload
     if payload.path is not None:
         return {"kind": "file", "path": str(payload.path.resolve()), "bytes": payload.path.stat().st_size}
     if payload.size is not None:
-        return {"kind": payload.kind, "bytes": payload.size}
-    return {"kind": payload.kind}
+        size = payload.size
+        return {"kind": "random", "bytes": size} if payload.kind == "random" else {"kind": "fixed", "bytes": size}
+    return {"kind": "image"} if payload.kind == "image" else {"kind": "gps"}
 
 
-def _arrival(publish: Publish) -> dict[str, Any]:
+def _arrival(publish: Publish) -> types.Arrival:
     if publish.arrival == "back-to-back":
         return {"kind": "back_to_back"}
     if publish.burst is not None:
         burst = publish.burst
         return {"kind": "burst", "size": burst.size, "interval_ns": burst.every, "gap_ns": burst.gap}
     interval = publish.interval if publish.interval is not None else publish.rate
+    assert interval is not None, "the scenario was checked"
     if publish.arrival == "poisson":
         return {"kind": "poisson", "mean_interval_ns": interval}
     return {"kind": "constant", "interval_ns": interval}
 
 
-def _sim(scenario: Scenario, hosts: _Hosts) -> dict[str, Any]:
+def _sim(scenario: Scenario, hosts: _Hosts) -> types.SimPlan:
     stop = scenario.sim.stop
     accuracy = None if stop is None or stop.relative_accuracy is None else stop.relative_accuracy
     return {

@@ -73,7 +73,10 @@ def _receivers(scenario: Scenario, publishers: Group) -> float:
     assert publishers.publish is not None
     topic = publishers.publish.topic.replace("{group}", publishers.name)
     receivers = 0.0
+    server = scenario.server_of(publishers).name
     for group in scenario.groups:
+        if scenario.server_of(group).name != server:
+            continue
         filters = [s.filter.replace("{group}", group.name) for s in group.subscribe]
         matching = [pattern for pattern in filters if may_match(pattern, topic)]
         if any(pattern.startswith("$share/") for pattern in matching):

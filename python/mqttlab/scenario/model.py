@@ -54,6 +54,14 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=
 PAYLOAD_BYTES_MAX = 10_000_000
 
 
+def file_path(value: str) -> str:
+    """A path below a server's directory."""
+    parts = value.split("/")
+    if not value or any(part in ("", ".", "..") for part in parts) or "\0" in value:
+        raise ValueError(f"is {shown(value)}, but must be a path below the server's directory, such as \"etc/a.conf\"")
+    return value
+
+
 class Phases(Part):
     """When the run warms up, measures and cools down."""
 
@@ -118,19 +126,84 @@ class Service(Part):
     jitter: RatioPair = Field((0, 1), description="Relative standard deviation of both.")
 
 
-class Broker(Part):
-    """The broker."""
+class Readiness(Part):
+    """How a live run knows that a server serves."""
 
-    kind: str = Field("mosquitto", description="`mosquitto`, or `external` for one that is running already.")
+    kind: Literal["tcp-accept", "connack", "log-line"] = Field(description=(
+        "`tcp-accept`: it accepts a connection; `connack`: it answers a CONNECT; `log-line`: its output says so."))
+    line: str | None = Field(None, min_length=1, description="For `log-line`: a part of the line.")
+
+    @model_validator(mode="after")
+    def _line(self) -> Self:
+        if (self.line is not None) != (self.kind == "log-line"):
+            raise ValueError(f"is of kind \"{self.kind}\", which {'needs' if self.line is None else 'has no'} `line`")
+        return self
+
+
+def read_readiness(value: Any) -> Any:
+    """A readiness from its kind alone."""
+    return {"kind": value} if isinstance(value, str) else value
+
+
+class Program(Part):
+    """A server's program. `{directory}` stands for a private directory, `{address}` and `{port}` for its endpoint."""
+
+    command: list[str] = Field(min_length=1, description="The program and its arguments.")
+    environment: dict[str, str] = Field(default_factory=dict, description="Environment variables, in addition.")
+    files: dict[Annotated[str, AfterValidator(file_path)], str] = Field(
+        default_factory=dict, description="Files that it reads: their texts by path in `{directory}`.")
+
+
+class Broker(Part):
+    """The broker: a server named `broker`."""
+
+    kind: str = Field("mosquitto", description=(
+        "`mosquitto`, `program` for one that `program` starts, or `external` for one that is running already."))
     host: Name = Field("broker", description="The host it runs on.")
     address: str | None = Field(None, description="Address of an external broker.")
     port: Whole = Field(1883, ge=1, le=65_535, description="TCP port.")
+    program: Program | None = Field(None, description="For `kind = \"program\"`: what to start.")
+    ready: Annotated[Readiness, BeforeValidator(read_readiness, json_schema_input_type=Readiness | str)] | None = Field(
+        None, description="How to know that it serves, such as `\"connack\"`; each kind has a default.")
+    start_timeout: PositiveDurationNs = Field(10 * S, le=HOUR_NS, description="How long that may take.")
+    when_it_dies: Literal["end-run", "go-on"] = Field(
+        "end-run", description="What its end means: the run ends and is incomplete, or it goes on.")
     nagle: Truth = Field(True, description="Nagle's algorithm on the broker's sockets (Mosquitto's default).")
     max_inflight: Whole = Field(20, ge=0, le=65_535, description="Unacknowledged messages to a client; 0: no limit.")
     max_queued: Whole = Field(
         1000, ge=0, le=2**32 - 1, description="Messages queued for a client beyond these; 0: no limit.")
     persistence: Truth = Field(False, description="Sessions and retained messages survive a restart of the broker.")
     service: Service = Field(Service(), description="Service time of the simulated broker.")
+
+    @model_validator(mode="after")
+    def _program(self) -> Self:
+        if (self.program is not None) != (self.kind == "program"):
+            raise ValueError(f"is of kind \"{self.kind}\", which {'needs a' if self.program is None else 'has no'} "
+                             "`program`")
+        return self
+
+
+class Server(Broker):
+    """A server: a broker, a gateway or a proxy. `[broker]` is short for one named `broker`."""
+
+    name: Name = Field(description="Unique among the servers; groups connect to it by this name.")
+    role: Literal["broker", "gateway", "proxy"] = Field(
+        "broker", description="What it is for. Gateways and proxies are programs, and only live runs have them.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _host(cls, values: Any) -> Any:
+        """Each server has a host of its own unless the scenario says otherwise, called as it is."""
+        if isinstance(values, dict) and "name" in values and "host" not in values:
+            return {**values, "host": values["name"]}
+        return values
+
+    @model_validator(mode="after")
+    def _is_started(self) -> Self:
+        if self.role != "broker" and self.kind == "mosquitto":
+            raise ValueError(f"is a {self.role}, but of kind \"mosquitto\"; use `kind = \"program\"` with a `program`, "
+                             "or \"external\"")
+        return self
 
 
 class Will(Part):
@@ -162,6 +235,18 @@ class Mqtt(Part):
     username: str | None = Field(None, max_length=MQTT_TEXT_MAX, description="User name.")
     password: str | None = Field(None, max_length=MQTT_TEXT_MAX, description="Password.")
     will: Will | None = Field(None, description="Last will.")
+
+
+class TcpTransport(Part):
+    """The clients' end of a TCP connection."""
+
+    nagle: Truth = Field(True, description="Nagle's algorithm on the clients' sockets (Paho's default).")
+
+
+class Transport(Part):
+    """What carries the protocol: one of these tables."""
+
+    tcp: TcpTransport = Field(description="A TCP connection.")
 
 
 class Reconnect(Part):
@@ -223,7 +308,8 @@ class Publish(Part):
     topics: Whole = Field(1, ge=1, le=1_000_000, description="Number of topics: `{topic}` runs from 0 to one less.")
     qos: Qos = 0
     retain: Truth = Field(False, description="Retained.")
-    payload: Annotated[Payload, BeforeValidator(read_payload)] = Field(description="Content of a message.")
+    payload: Annotated[Payload, BeforeValidator(read_payload, json_schema_input_type=Payload | str)] = Field(
+        description="Content of a message.")
     interval: PositiveDurationNs | None = Field(None, ge=1000, description="Time between messages, from 1 us.")
     rate: IntervalNs | None = Field(None, description="Messages per time, such as `\"100 /s\"`; instead of `interval`.")
     arrival: Literal["constant", "poisson", "burst", "back-to-back"] = Field(
@@ -280,16 +366,35 @@ class Group(Part):
     name: Name = Field(description="Name, unique among the groups.")
     host: Name = Field(description="Host they run on. Where its `count` is above 1, each client has a host of its own.")
     count: Whole = Field(1, ge=1, le=100_000, description="Number of clients.")
-    nagle: Truth = Field(True, description="Nagle's algorithm on the clients' sockets (Paho's default).")
+    connects_to: Name | None = Field(
+        None, description="The server they connect to; may be left out where there is only one.")
+    protocol: Literal["mqtt"] = Field("mqtt", description="What they speak; it has a table of its own.")
+    transport: Transport | None = Field(None, description="What carries it, and how; TCP when left out.")
+    nagle: Truth | None = Field(
+        None, description="Short for `transport = { tcp = { nagle = ... } }`; `true` (Paho's default) when left out.")
     mqtt: Mqtt | None = Field(None, description="Protocol and session; the scenario's `mqtt` when left out.")
     reconnect: Reconnect = Field(Reconnect(), description="What happens after a connection is lost.")
     connect_over: DurationNs | None = Field(
         None, description="Connections are opened evenly over this time; 2 ms per client when left out.")
     publish: Publish | None = Field(None, description="Messages that each client publishes.")
-    subscribe: list[Annotated[Subscription, BeforeValidator(read_subscription)]] = Field(
+    subscribe: list[Annotated[
+        Subscription, BeforeValidator(read_subscription, json_schema_input_type=Subscription | str)]] = Field(
         default_factory=list, description="Topic filters that each client subscribes to.")
     relay: Relay | None = Field(None, description="Republish what is received.")
     late_after: PositiveDurationNs | None = Field(None, description="Deliveries later than this count as late.")
+
+    @property
+    def uses_nagle(self) -> bool:
+        """Whether Nagle's algorithm is on, however that is written."""
+        if self.transport is not None:
+            return self.transport.tcp.nagle
+        return self.nagle is not False
+
+    @model_validator(mode="after")
+    def _one_transport(self) -> Self:
+        if self.transport is not None and self.nagle is not None:
+            raise ValueError("has both `transport` and `nagle`, which is short for it; keep one")
+        return self
 
     @model_validator(mode="after")
     def _does_something(self) -> Self:
@@ -350,7 +455,9 @@ class Scenario(Part):
     seed: Whole = Field(1, ge=0, lt=2**63, description="Seed of all random numbers.")
     repetitions: Whole = Field(1, ge=1, le=1000, description="Number of runs, each with its own seed.")
     phases: Phases = Field(description="When the run warms up, measures and cools down.")
-    broker: Broker = Field(Broker(), description="The broker.")
+    broker: Broker = Field(Broker(), description="The broker: short for a server named `broker`.")
+    servers: list[Server] = Field(
+        default_factory=list, description="Servers: brokers, gateways, proxies. Without any, there is the broker.")
     hosts: dict[Name, Host] = Field(
         default_factory=dict, description="Hosts by name. A host that is only named elsewhere has the defaults.")
     network: Literal["emulated", "direct", "loopback", "veth", "external"] = Field(
@@ -367,3 +474,18 @@ class Scenario(Part):
     recording: RecordingOptions = Field(RecordingOptions(), description="What is recorded.")
     live: Live = Field(Live(), description="Settings of the live testbed.")
     sim: Sim = Field(Sim(), description="Settings of the simulator.")
+
+    @property
+    def all_servers(self) -> list[tuple[tuple[int | str, ...], Server]]:
+        """The servers with their places in the scenario; `[broker]` first, where it is written or there is no other."""
+        listed: list[tuple[tuple[int | str, ...], Server]] = [
+            (("servers", index), server) for index, server in enumerate(self.servers)]
+        if self.servers and "broker" not in self.model_fields_set:
+            return listed
+        fields = {name: getattr(self.broker, name) for name in type(self.broker).model_fields}
+        return [(("broker",), Server.model_construct(name="broker", role="broker", **fields)), *listed]
+
+    def server_of(self, group: Group) -> Server:
+        """The server that a group connects to; the first one, where it does not say."""
+        servers = [server for _, server in self.all_servers]
+        return next((server for server in servers if server.name == group.connects_to), servers[0])

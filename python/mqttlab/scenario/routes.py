@@ -111,8 +111,9 @@ def _joints(scenario: Scenario, server: str) -> list[_Joint]:
     """The trunk, if there is one, and all networks, each with the end first that is farther from the server."""
     ends = [network.between for network in scenario.networks]
     if scenario.trunk is not None:
-        behind = {scenario.broker.host: SWITCH}
-        ends = [(SWITCH, scenario.broker.host), *((behind.get(a, a), behind.get(b, b)) for a, b in ends)]
+        first = scenario.all_servers[0][1].host
+        behind = {first: SWITCH}
+        ends = [(SWITCH, first), *((behind.get(a, a), behind.get(b, b)) for a, b in ends)]
     joints = [_Joint(*pair) for pair in ends]
     way = _towards(server, joints, _forwarding(scenario))
     depth = {name: sum(1 for _ in _steps(name, server, joints, way)) for name in way}

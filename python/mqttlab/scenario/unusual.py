@@ -56,41 +56,43 @@ def _bursts(scenario: Scenario) -> Iterator[Problem]:
 
 
 def _subscriptions(scenario: Scenario) -> Iterator[Problem]:
-    filters: list[str] = []
-    topics = _topics(scenario)
+    filters: dict[str, list[str]] = {server.name: [] for _, server in scenario.all_servers}
+    topics = {name: _topics(scenario, name) for name in filters}
     for index, group in enumerate(scenario.groups):
-        mqtt = group.mqtt or scenario.mqtt
+        mqtt, server = group.mqtt or scenario.mqtt, scenario.server_of(group)
         for number, subscription in enumerate(group.subscribe):
             place: Location = ("groups", index, "subscribe", number)
             pattern = subscription.filter.replace("{group}", group.name)
-            filters.append(pattern)
+            filters[server.name].append(pattern)
             if pattern.startswith("$share/") and mqtt.version != "5":
                 yield (*place, "filter"), (f"is {shown(subscription.filter)}, but shared subscriptions are part of "
                                            f"MQTT 5, and this group uses {mqtt.version}; Mosquitto supports them, "
                                            f"other brokers may not")
-            # Others may publish to an external broker, and every broker to $SYS.
-            known = scenario.broker.kind == "external" or pattern.startswith("$SYS")
-            if not known and not any(may_match(pattern, topic) for topic in topics):
+            # Others may publish to an external broker, and every broker to $SYS; a proxy's broker has other clients.
+            known = server.kind == "external" or server.role != "broker" or pattern.startswith("$SYS")
+            published = topics[server.name]
+            if not known and not any(may_match(pattern, topic) for topic in published):
                 yield (*place, "filter"), (f"is {shown(subscription.filter)}, but no topic matches it; published: "
-                                           f"{', '.join(sorted(topics)) or 'nothing'}")
+                                           f"{', '.join(sorted(published)) or 'nothing'}")
     for index, group in enumerate(scenario.groups):
-        if group.publish is not None and scenario.broker.kind != "external":
+        server = scenario.server_of(group)
+        if group.publish is not None and server.kind != "external" and server.role == "broker":
             topic = group.publish.topic.replace("{group}", group.name)
-            if not any(may_match(pattern, topic) for pattern in filters):
+            if not any(may_match(pattern, topic) for pattern in filters[server.name]):
                 yield ("groups", index, "publish", "topic"), (
                     f"is {shown(group.publish.topic)}, but nothing subscribes to it; its messages have no receiver")
 
 
-def _topics(scenario: Scenario) -> set[str]:
-    """The topics that messages may have, as patterns; copies of relays included."""
-    topics = {group.publish.topic.replace("{group}", group.name)
-              for group in scenario.groups if group.publish is not None}
-    for mqtt in (scenario.mqtt, *(group.mqtt for group in scenario.groups)):
+def _topics(scenario: Scenario, server: str) -> set[str]:
+    """The topics that messages of a server may have, as patterns; copies of relays included."""
+    groups = [group for group in scenario.groups if scenario.server_of(group).name == server]
+    topics = {group.publish.topic.replace("{group}", group.name) for group in groups if group.publish is not None}
+    for mqtt in (scenario.mqtt, *(group.mqtt for group in groups)):
         if mqtt is not None and mqtt.will is not None:
             topics.add(mqtt.will.topic)
     # A relay may hear another relay; two rounds are as many as have been seen.
     for _ in range(2):
-        for group in scenario.groups:
+        for group in groups:
             if group.relay is not None:
                 heard = [topic for topic in topics if any(may_match(s.filter, topic) for s in group.subscribe)]
                 topics |= {topic + group.relay.suffix for topic in heard}

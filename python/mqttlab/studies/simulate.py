@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from mqttlab.plan import Plan
 from mqttlab.recording import Recording
 from mqttlab.runs import EngineError, Interrupted, Job, LocalPool, Outcome
 from mqttlab.scenario import compile_plan
@@ -66,5 +67,5 @@ def simulate(
     return {name: results[name] for name in scenarios}
 
 
-def _plan(values: dict[str, Any]) -> dict[str, Any]:
+def _plan(values: dict[str, Any]) -> Plan:
     return compile_plan(parse_values({**values, "backend": "sim"}, json.dumps(values.get("name", "scenario"))))

@@ -184,10 +184,8 @@ impl Setup<'_> {
         }
         // The plan's links under their own names and numbers, so that what is shared is.
         let hops = |way: usize| self.path.numbers[way].iter().copied().map(Hop::Link).collect();
-        let paths = vec![
-            PathPlan { from: 0, to: 1, hops: hops(0) },
-            PathPlan { from: 1, to: 0, hops: hops(1) },
-        ];
+        let paths =
+            vec![PathPlan { from: 0, to: 1, hops: hops(0) }, PathPlan { from: 1, to: 0, hops: hops(1) }];
         let links = self.plan.network.links.clone();
         let wiring = Wiring::of_pair(ADDRESSES, links, paths, self.plan.seed.derive("probe"));
         let clock = Clock::start();

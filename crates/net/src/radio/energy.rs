@@ -1,11 +1,12 @@
 //! What radios draw.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::counters::AirTime;
 
 /// A radio's supply and currents.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EnergyProfile {
     /// What it is.

@@ -5,12 +5,13 @@
 use std::fmt;
 
 use mqttlab_units::{BitRate, Duration, Ratio};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::energy::EnergyProfile;
 
 /// A radio channel and the stations on it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MediumSpec {
     /// Unique among links and media; random streams are derived from it.
@@ -32,7 +33,7 @@ pub struct MediumSpec {
 }
 
 /// The physical layer: one data rate, one control rate.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PhySpec {
     /// How bits become time.
@@ -61,7 +62,7 @@ pub struct PhySpec {
 }
 
 /// How bits become time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Modulation {
     /// DSSS and HR/DSSS (IEEE 802.11-2016 clauses 15 and 16): whole microseconds.
@@ -71,7 +72,7 @@ pub enum Modulation {
 }
 
 /// Access, retries and queues.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MacSpec {
     /// Data frames longer than this (MAC header and check sequence included) are announced by RTS; `null` for none,
@@ -93,7 +94,7 @@ pub struct MacSpec {
 
 /// Powers and thresholds, the same at every station. Path loss is free space up to 1 m (from the frequency), and
 /// grows by ten times the exponent a decade from there.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RadioSpec {
     /// Carrier frequency.
@@ -123,7 +124,7 @@ pub struct RadioSpec {
 
 /// Gilbert and Elliott's channel in time, at every receiver on its own: good and bad states of exponential length.
 /// Frames are lost in the bad state only.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChannelSpec {
     /// Mean length of a bad state.
@@ -136,7 +137,7 @@ pub struct ChannelSpec {
 }
 
 /// Where the stations are at the start.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum PlacementSpec {
     /// Where it says.
@@ -163,7 +164,7 @@ pub enum PlacementSpec {
 }
 
 /// A point of the plane.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Position {
     /// To the right.
@@ -173,7 +174,7 @@ pub struct Position {
 }
 
 /// How stations move.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum MobilitySpec {
     /// Not at all.

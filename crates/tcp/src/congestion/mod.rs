@@ -22,6 +22,7 @@ mod cubic;
 mod new_reno;
 
 use mqttlab_units::{Duration, Instant};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What an algorithm decides. It sees the window in units of the profile and may keep state of its own.
@@ -80,7 +81,7 @@ pub(crate) struct Measured {
 }
 
 /// What the congestion window counts: a small segment fills a window of segments as much as a large one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WindowUnit {
     /// Segments, whatever their size (Linux).
@@ -91,7 +92,7 @@ pub enum WindowUnit {
 
 /// Congestion control algorithms that a scenario may name. The simulator has those that are
 /// [modelled](CongestionControl::is_modelled).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CongestionControl {
     /// RFC 5681 with NewReno (RFC 6582).

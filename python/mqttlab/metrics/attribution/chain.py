@@ -16,12 +16,12 @@ import polars as pl
 from mqttlab.metrics.attribution.lookup import beside
 from mqttlab.metrics.attribution.transport import SLACK_NS, Transport, way
 from mqttlab.metrics.catalogue import PARTS
-from mqttlab.plan import server_of
+from mqttlab.plan import StoredGroup, StoredPlan, broker_of, server_of
 
 UNLIMITED = 2**31
 
 
-def chain(legs: pl.DataFrame, packets: pl.DataFrame, transport: Transport, plan: dict[str, Any]) -> pl.DataFrame:
+def chain(legs: pl.DataFrame, packets: pl.DataFrame, transport: Transport, plan: StoredPlan) -> pl.DataFrame:
     """The legs with their instants, evidence and parts: the columns of `PARTS` and ``adjusted_ns``."""
     legs = _with_settings(legs, plan)
     for prefix in ("up", "down"):
@@ -33,22 +33,12 @@ def chain(legs: pl.DataFrame, packets: pl.DataFrame, transport: Transport, plan:
     return _with_parts(legs)
 
 
-def _with_settings(legs: pl.DataFrame, plan: dict[str, Any]) -> pl.DataFrame:
+def _with_settings(legs: pl.DataFrame, plan: StoredPlan) -> pl.DataFrame:
     """Add what the plan says of sender, broker and receiver. Of foreign programs it says nothing: they may use Nagle's
     algorithm, and no window is known."""
     rows = []
     for group in plan["groups"]:
-        session = group.get("protocol", {}).get("mqtt") or {}
-        server = server_of(plan, group) or {"role": {}}
-        settings = server["role"].get("broker", {}).get("settings") or {}
-        row = {"nagle": not group.get("transport", {}).get("tcp", {}).get("nodelay", False),
-               "window": session.get("max_inflight") or UNLIMITED,
-               "receive_maximum": session.get("receive_maximum") or UNLIMITED,
-               "on_release": session.get("deliver_on_release", True),
-               # Mosquitto takes no limit for 0.
-               "broker_window": settings.get("max_inflight") or UNLIMITED,
-               "down_nagle": not settings.get("tcp_nodelay", False)}
-        rows += [row] * group["count"]
+        rows += [_settings(plan, group)] * group["count"]
     schema = {"nagle": pl.Boolean, "window": pl.Int64, "receive_maximum": pl.Int64, "on_release": pl.Boolean,
               "broker_window": pl.Int64, "down_nagle": pl.Boolean}
     clients = pl.DataFrame(rows, schema=schema).with_row_index("client")
@@ -56,6 +46,23 @@ def _with_settings(legs: pl.DataFrame, plan: dict[str, Any]) -> pl.DataFrame:
     window = pl.min_horizontal("receive_maximum", "broker_window")
     receivers = clients.select("client", "on_release", "down_nagle", down_window=window)
     return beside(beside(legs, senders, {"up_client": "client"}), receivers, {"subscriber": "client"})
+
+
+def _settings(plan: StoredPlan, group: StoredGroup) -> dict[str, Any]:
+    """What the plan says of the clients of a group and of their broker."""
+    session = group["protocol"]["mqtt"] if "protocol" in group else None
+    transport = group["transport"]["tcp"] if "transport" in group else None
+    server = server_of(plan, group)
+    settings = ((broker_of(server) if server else None) or {}).get("settings")
+    return {
+        "nagle": transport is None or not transport["nodelay"],
+        "window": (session and session["max_inflight"]) or UNLIMITED,
+        "receive_maximum": (session and session["receive_maximum"]) or UNLIMITED,
+        "on_release": session is None or session["deliver_on_release"],
+        # Mosquitto takes no limit for 0.
+        "broker_window": (settings and settings["max_inflight"]) or UNLIMITED,
+        "down_nagle": settings is None or not settings["tcp_nodelay"],
+    }
 
 
 def _with_flights(legs: pl.DataFrame, transport: Transport, prefix: str) -> pl.DataFrame:

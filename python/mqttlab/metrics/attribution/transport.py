@@ -21,7 +21,7 @@ from typing import Any
 import polars as pl
 
 from mqttlab.metrics.attribution.lookup import latest, next_at
-from mqttlab.plan import ports
+from mqttlab.plan import StoredPlan, ports
 from mqttlab.recording import Recording
 
 # A connection and a direction in one number, which is quicker to join by than two columns.
@@ -43,7 +43,7 @@ class Transport:
     """The TCP segments of a recording, and what can be looked up in them."""
 
     packets: pl.DataFrame
-    plan: dict[str, Any]
+    plan: StoredPlan
 
     @classmethod
     def of(cls, recording: Recording) -> Transport:
@@ -217,7 +217,7 @@ class Transport:
 
     def _mss(self) -> pl.Expr:
         """The largest segment between the two hosts, as the plan has it; that of Ethernet where it says nothing."""
-        stacks = [host.get("tcp") or {} for host in self.plan["hosts"]]
+        stacks: list[dict[str, Any]] = [{**host.get("tcp", {})} for host in self.plan["hosts"]]
         mtu = self.plan["network"].get("mtu_bytes") or ETHERNET_BYTES
         most = [stack.get("mss_bytes") or mtu - IP_TCP_HEADERS_BYTES for stack in stacks]
         stamps = [bool(stack.get("timestamps", True)) for stack in stacks]

@@ -1,0 +1,36 @@
+"""A server that the scenario itself describes: any program, with its files and its environment."""
+
+from __future__ import annotations
+
+import shutil
+from typing import Any
+
+from mqttlab.brokers.adapter import BrokerPlace, BrokerSettings
+
+
+class Program:
+    """What the scenario's ``program`` says, with `{address}` and `{port}` filled in.
+
+    The scenario's settings (``nagle``, ``max_inflight``, ...) say what the program's own files say: reports and the
+    simulator read them, and nothing here can check that they agree.
+    """
+
+    def version(self) -> str:
+        return ""
+
+    def found(self, settings: BrokerSettings | None) -> str | None:
+        return None if settings is None or settings.program is None else shutil.which(settings.program.command[0])
+
+    def process(self, broker: BrokerSettings, place: BrokerPlace) -> dict[str, Any] | None:
+        program = broker.program
+        assert program is not None
+
+        def filled(text: str) -> str:
+            return text.replace("{address}", place.address).replace("{port}", str(place.port))
+
+        return {
+            "command": [filled(argument) for argument in program.command],
+            "environment": {name: filled(value) for name, value in program.environment.items()},
+            "files": [{"path": path, "text": filled(text)} for path, text in program.files.items()],
+            "ready": "tcp_accept",
+        }

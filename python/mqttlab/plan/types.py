@@ -1,0 +1,621 @@
+"""The plan's types, as ``crates/plan`` declares them. Written by ``scripts/plan-types``; not to be edited."""
+
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+
+
+class ArrivalConstant(TypedDict):
+    """One every interval."""
+    interval_ns: int
+    kind: Literal["constant"]
+
+
+class ArrivalPoisson(TypedDict):
+    """A Poisson process."""
+    kind: Literal["poisson"]
+    mean_interval_ns: int
+
+
+class ArrivalBurst(TypedDict):
+    """Several at once, then a pause."""
+    gap_ns: int
+    interval_ns: int
+    kind: Literal["burst"]
+    size: int
+
+
+class ArrivalBackToBack(TypedDict):
+    """The next message is due as soon as the session takes it: the in-flight window has room (QoS 1, 2) and the socket
+    accepts bytes."""
+    kind: Literal["back_to_back"]
+
+
+Arrival = ArrivalConstant | ArrivalPoisson | ArrivalBurst | ArrivalBackToBack
+"""When messages are due. The schedule is open loop: a late system does not delay it, except for `Arrival::BackToBack`,
+which is closed by its nature."""
+
+
+Backend = Literal["live", "sim"]
+"""Live testbed or simulator."""
+
+
+BitRate = int
+"""Bits per second, never zero: a link without a limit has no `BitRate`."""
+
+
+class BrokerRole(TypedDict):
+    """A broker, as the simulator models it."""
+    service: ServiceTime
+    settings: BrokerSettings
+
+
+class BrokerSettings(TypedDict):
+    """Broker behaviour that decides latency and loss."""
+    max_inflight: int
+    max_queued: int
+    persistence: bool
+    tcp_nodelay: bool
+
+
+class ChannelSpec(TypedDict):
+    """Gilbert and Elliott's channel in time, at every receiver on its own: good and bad states of exponential length.
+    Frames are lost in the bad state only."""
+    bad: Ratio
+    loss_bad: Ratio
+    mean_bad_ns: Duration
+
+
+CongestionControl = Literal["reno", "cubic", "bbr"]
+"""Congestion control algorithms that both the kernel and the simulator know."""
+
+
+DelayLaw = Literal["constant", "uniform", "normal", "pareto", "paretonormal"]
+"""Laws of delay."""
+
+
+class DelaySpec(TypedDict):
+    """Propagation delay."""
+    correlation: Ratio
+    jitter_ns: Duration
+    keep_order: bool
+    law: DelayLaw
+    mean_ns: Duration
+
+
+Duration = int
+"""A length of time in nanoseconds, never negative."""
+
+
+class Endpoint(TypedDict):
+    """An address that a server listens on."""
+    address: str
+    port: int
+    transport: EndpointTransport
+
+
+EndpointTransport = Literal["tcp"]
+"""What carries packets to an endpoint."""
+
+
+class EnergyProfile(TypedDict):
+    """A radio's supply and currents."""
+    idle_ua: int
+    name: str
+    receive_ua: int
+    transmit_ua: int
+    voltage_mv: int
+
+
+class Group(TypedDict):
+    """Clients alike. A client may publish, subscribe, relay, or several of these."""
+    connect_over_ns: Duration
+    connects_to: int
+    count: int
+    host: int
+    host_step: int
+    late_after_ns: Duration | None
+    name: str
+    protocol: Protocol
+    publish: Publish | None
+    reconnect: Reconnect
+    relay: Relay | None
+    subscriptions: list[Subscription]
+    transport: Transport
+
+
+class HopLink(TypedDict):
+    """Index into the network's links."""
+    link: int
+
+
+HopRadioFields = TypedDict("HopRadioFields", {
+    "from": "int",
+    "medium": "int",
+    "to": "int",
+})
+
+
+class HopRadio(TypedDict):
+    """From one station of a radio channel to another."""
+    radio: HopRadioFields
+
+
+Hop = HopLink | HopRadio
+"""One thing that a frame crosses."""
+
+
+class Host(TypedDict):
+    """A machine: in a live run a network namespace, in the simulator a node."""
+    address: str
+    name: str
+    tcp: TcpPlan
+
+
+class LinkSpec(TypedDict):
+    """One direction of a link."""
+    corruption: Ratio
+    delay: DelaySpec
+    duplication: Ratio
+    loss: LossSpec
+    loss_at: LossPlace
+    minimum_frame_bytes: int
+    name: str
+    overhead_bytes: int
+    queue: QueueSpec
+    rate_bit_s: BitRate | None
+    reordering: ReorderSpec
+
+
+class LivePlan(TypedDict):
+    """How the live testbed performs the plan."""
+    latency_compensation_ns: Duration | None
+    port: PortKind
+    probe_ns: Duration | None
+    real_time: bool
+    workers: int
+
+
+LossPlace = Literal["entry", "exit"]
+"""Where loss happens."""
+
+
+class LossSpecNone(TypedDict):
+    """None."""
+    kind: Literal["none"]
+
+
+class LossSpecBernoulli(TypedDict):
+    """Independent."""
+    kind: Literal["bernoulli"]
+    probability: Ratio
+
+
+class LossSpecGilbertElliott(TypedDict):
+    """Gilbert and Elliott's chain, one step a frame."""
+    bad_to_good: Ratio
+    good_to_bad: Ratio
+    kind: Literal["gilbert_elliott"]
+    loss_bad: Ratio
+    loss_good: Ratio
+
+
+class LossSpecBitGilbertElliott(TypedDict):
+    """Gilbert and Elliott's chain, one step a bit."""
+    bad_to_bad: Ratio
+    error_bad: Ratio
+    error_good: Ratio
+    good_to_bad: Ratio
+    kind: Literal["bit_gilbert_elliott"]
+
+
+LossSpec = LossSpecNone | LossSpecBernoulli | LossSpecGilbertElliott | LossSpecBitGilbertElliott
+"""Loss."""
+
+
+class MacSpec(TypedDict):
+    """Access, retries and queues."""
+    difs_from_queueing: bool
+    long_retry_limit: int
+    queue_limit_frames: int | None
+    rts_threshold_bytes: int | None
+    short_retry_limit: int
+
+
+class MediumSpec(TypedDict):
+    """A radio channel and the stations on it."""
+    channel: ChannelSpec | None
+    energy: EnergyProfile
+    mac: MacSpec
+    mobility: MobilitySpec
+    name: str
+    phy: PhySpec
+    placement: PlacementSpec
+    radio: RadioSpec
+
+
+class MobilitySpecNone(TypedDict):
+    """Not at all."""
+    kind: Literal["none"]
+
+
+class MobilitySpecRandomWaypoint(TypedDict):
+    """To a uniform point of a rectangle at a uniform speed, a pause there, and on."""
+    height_mm: int
+    kind: Literal["random_waypoint"]
+    pause_ns: Duration
+    refresh_ns: Duration
+    speed_max_mm_s: int
+    speed_min_mm_s: int
+    width_mm: int
+
+
+MobilitySpec = MobilitySpecNone | MobilitySpecRandomWaypoint
+"""How stations move."""
+
+
+Modulation = Literal["dsss", "erp_ofdm"]
+"""How bits become time."""
+
+
+class MqttPlan(TypedDict):
+    """A client's session."""
+    clean_session: bool
+    client_id: str
+    deliver_on_release: bool
+    keep_alive_s: int
+    max_inflight: int
+    max_queued: int
+    password: str | None
+    receive_maximum: int
+    retry: RetryPlan | None
+    session_expiry_s: int
+    username: str | None
+    version: ProtocolVersion
+    will: Will | None
+
+
+class Network(TypedDict):
+    """Links, and which of them each direction between two hosts crosses."""
+    description: str
+    kind: NetworkKind
+    links: list[LinkSpec]
+    media: list[MediumSpec]
+    mtu_bytes: int
+    paths: list[PathPlan]
+
+
+NetworkKind = Literal["loopback", "veth", "emulated", "external"]
+"""How frames get from host to host."""
+
+
+PathPlan = TypedDict("PathPlan", {
+    "from": "int",
+    "hops": "list[Hop]",
+    "to": "int",
+})
+"""The links from one host to another, in order."""
+
+
+class PayloadFixed(TypedDict):
+    """A repeated pattern of this many bytes."""
+    bytes: int
+    kind: Literal["fixed"]
+
+
+class PayloadRandom(TypedDict):
+    """Random bytes, drawn anew for every message."""
+    bytes: int
+    kind: Literal["random"]
+
+
+class PayloadGps(TypedDict):
+    """A GPS position as a GeoJSON feature of about 400 B (andersen2021)."""
+    kind: Literal["gps"]
+
+
+class PayloadImage(TypedDict):
+    """A 20 × 20 JPEG as text in JSON, about 1300 B (andersen2021)."""
+    kind: Literal["image"]
+
+
+class PayloadFile(TypedDict):
+    """The bytes of a file, the same in every message."""
+    bytes: int
+    kind: Literal["file"]
+    path: str
+
+
+Payload = PayloadFixed | PayloadRandom | PayloadGps | PayloadImage | PayloadFile
+"""What is in a message. Every payload of 9 B or more carries its identity."""
+
+
+class Phases(TypedDict):
+    """The run's three phases, one after the other. Publishing begins when every client has connected and subscribed (or
+    `connect_timeout_ns` has passed) and ends with the measurement; the cool-down lets what is under way arrive."""
+    connect_timeout_ns: Duration
+    cool_down_ns: Duration
+    duration_ns: Duration
+    warm_up_ns: Duration
+
+
+class PhySpec(TypedDict):
+    """The physical layer: one data rate, one control rate."""
+    ack_rate_bit_s: BitRate | None
+    control_rate_bit_s: BitRate
+    cw_max_slots: int
+    cw_min_slots: int
+    data_rate_bit_s: BitRate
+    modulation: Modulation
+    preamble_ns: Duration
+    sifs_ns: Duration
+    slot_ns: Duration
+
+
+class PlacementSpecExplicit(TypedDict):
+    """Where it says."""
+    kind: Literal["explicit"]
+    positions: list[Position]
+
+
+class PlacementSpecGrid(TypedDict):
+    """On a square grid, row by row from the origin."""
+    kind: Literal["grid"]
+    spacing_mm: int
+    stations: int
+
+
+class PlacementSpecRandom(TypedDict):
+    """Uniformly in a rectangle."""
+    height_mm: int
+    kind: Literal["random"]
+    stations: int
+    width_mm: int
+
+
+PlacementSpec = PlacementSpecExplicit | PlacementSpecGrid | PlacementSpecRandom
+"""Where the stations are at the start."""
+
+
+class Plan(TypedDict):
+    """Everything one run needs."""
+    backend: Backend
+    description: str
+    groups: list[Group]
+    hosts: list[Host]
+    live: LivePlan
+    name: str
+    network: Network
+    phases: Phases
+    recording: RecordingPlan
+    repetition: int
+    schema: int
+    seed: Seed
+    servers: list[Server]
+    sim: SimPlan
+
+
+PortKind = Literal["auto", "tun", "packet"]
+"""The device between a namespace and the emulator."""
+
+
+class Position(TypedDict):
+    """A point of the plane."""
+    x_mm: int
+    y_mm: int
+
+
+class ProtocolMqtt(TypedDict):
+    """MQTT 3.1, 3.1.1 or 5."""
+    mqtt: MqttPlan
+
+
+Protocol = ProtocolMqtt
+"""A protocol, and a client's session of it."""
+
+
+ProtocolVersion = Literal["3.1", "3.1.1", "5"]
+"""Protocol version."""
+
+
+class Publish(TypedDict):
+    """What a client publishes."""
+    arrival: Arrival
+    messages: int | None
+    payload: Payload
+    qos: int
+    retain: bool
+    start_phase: StartPhase
+    topic: TopicPattern
+    topics: int
+
+
+class QueueSpec(TypedDict):
+    """Limits of the queue; a frame that exceeds one is dropped."""
+    counts_delay_line: bool
+    limit_bytes: int | None
+    limit_packets: int | None
+
+
+class RadioSpec(TypedDict):
+    """Powers and thresholds, the same at every station. Path loss is free space up to 1 m (from the frequency), and
+    grows by ten times the exponent a decade from there."""
+    capture_mdb: int | None
+    carrier_sense_mdbm: int
+    exponent_milli: int
+    frequency_hz: int
+    interference_floor_mdbm: int
+    noise_mdbm: int
+    sensitivity_mdbm: int
+    snir_control_mdb: int
+    snir_data_mdb: int
+    snir_preamble_mdb: int
+    transmit_power_mdbm: int
+
+
+Ratio = list[int]
+"""A fraction between 0 and 1. JSON: `[numerator, denominator]`."""
+
+
+class ReadinessLogLine(TypedDict):
+    """A line of its output contains this text."""
+    log_line: str
+
+
+Readiness = Literal["tcp_accept", "connack"] | ReadinessLogLine
+"""How to know that a server serves."""
+
+
+class Reconnect(TypedDict):
+    """What happens after a connection is lost: wait, then try again."""
+    connect_timeout_ns: Duration
+    enabled: bool
+    initial_ns: Duration
+    jitter: Ratio
+    maximum_ns: Duration
+
+
+class RecordingPlan(TypedDict):
+    """What is written down beside messages, events and resources."""
+    packets: bool
+    pcapng: bool
+    resource_interval_ns: Duration
+
+
+class Relay(TypedDict):
+    """Republishing: every message received goes out again."""
+    qos: int
+    topic_suffix: str
+
+
+class ReorderSpec(TypedDict):
+    """Netem's reordering: every `gap`-th frame is sent at once with this probability."""
+    gap: int
+    probability: Ratio
+
+
+class RetryPlan(TypedDict):
+    """MQTT 3.1's timed repetition."""
+    interval_ns: Duration
+
+
+class RoleBroker(TypedDict):
+    """Passes MQTT messages from publishers to subscribers."""
+    broker: BrokerRole
+
+
+Role = Literal["gateway", "proxy"] | RoleBroker
+"""What a server is for."""
+
+
+Seed = int
+"""What a random stream grows from."""
+
+
+class Server(TypedDict):
+    """A program inside a host, or an address where one is running already."""
+    endpoints: list[Endpoint]
+    host: int
+    kind: str
+    name: str
+    process: ServerProcess | None
+    role: Role
+    version: str
+    when_it_dies: WhenItDies
+
+
+class ServerFile(TypedDict):
+    """A text file in a server's scratch directory."""
+    path: str
+    text: str
+
+
+class ServerProcess(TypedDict):
+    """A program to start. `{directory}` in arguments, environment and file texts stands for a private scratch
+    directory."""
+    command: list[str]
+    environment: dict[str, str]
+    files: list[ServerFile]
+    ready: Readiness
+    start_timeout_ns: Duration
+
+
+class ServiceTime(TypedDict):
+    """Service time of the simulated broker, as a live run calibrates it."""
+    jitter: Ratio
+    per_copy_ns: Duration
+    per_packet_ns: Duration
+
+
+class SimPlan(TypedDict):
+    """How the simulator performs the plan."""
+    client_wake_up_ns: Duration
+    detect_transient: bool
+    stop: StopRule | None
+
+
+StartPhase = Literal["random", "even", "synchronised"]
+"""When the first message is due, within the first interval."""
+
+
+class StopRule(TypedDict):
+    """Stop when any of these is reached."""
+    messages_per_subscriber: int | None
+    relative_accuracy_ppm: int | None
+
+
+class Subscription(TypedDict):
+    """A subscription."""
+    filter: TopicPattern
+    qos: int
+
+
+class TcpPlan(TypedDict):
+    """One host's TCP. The same fields set the kernel's TCP in a live run and the simulator's."""
+    congestion_control: CongestionControl
+    delayed_ack: bool
+    delayed_ack_max_ns: Duration | None
+    initial_window_segments: int
+    mss_bytes: int | None
+    profile: str
+    receive_buffer_bytes: int | None
+    rto_max_ns: Duration
+    rto_min_ns: Duration
+    sack: bool
+    send_buffer_bytes: int | None
+    syn_linear_retries: int
+    syn_retries: int
+    tail_loss_probe: bool
+    timestamps: bool
+    window_scaling: bool
+
+
+class TcpTransport(TypedDict):
+    """The clients' end of a TCP connection; the rest is its host's."""
+    nodelay: bool
+
+
+TopicPattern = str
+"""A topic or filter in which `{group}`, `{client}` (index within the group) and `{topic}` (running index below the
+number of topics) are filled in. Other braces stand for themselves."""
+
+
+class TransportTcp(TypedDict):
+    """A TCP connection."""
+    tcp: TcpTransport
+
+
+Transport = TransportTcp
+"""What carries a protocol's packets."""
+
+
+WhenItDies = Literal["end_run", "go_on"]
+"""What the end of a server means for the run."""
+
+
+class Will(TypedDict):
+    """A message that the broker publishes when the client vanishes."""
+    payload: str
+    qos: int
+    retain: bool
+    topic: str

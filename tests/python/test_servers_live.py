@@ -1,0 +1,110 @@
+"""Several servers in a live run: each has its own host, log and clients; programs serve, pass on, and die."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from live import able
+from mqttlab.metrics import deliveries
+from mqttlab.recording import Recording
+from mqttlab.runs import Job, perform
+from mqttlab.runs.perform import Outcome
+from mqttlab.scenario import compile_plan
+from mqttlab.scenario.load import parse_values
+from test_servers import LINE, scenario
+
+REASON = able()
+pytestmark = pytest.mark.skipif(REASON is not None, reason=REASON or "")
+PROXY = '''
+import asyncio, sys
+
+async def pump(reader, writer):
+    while data := await reader.read(65536):
+        writer.write(data)
+        await writer.drain()
+    writer.close()
+
+async def serve(reader, writer):
+    there = await asyncio.open_connection(sys.argv[3], 1883)
+    await asyncio.gather(pump(reader, there[1]), pump(there[0], writer))
+
+async def main():
+    server = await asyncio.start_server(serve, sys.argv[1], int(sys.argv[2]))
+    print("passing on", flush=True)
+    await server.serve_forever()
+
+asyncio.run(main())
+'''
+
+
+def run(values: dict[str, Any], directory: Path) -> Outcome:
+    return perform(Job(compile_plan(parse_values(values)), directory), lambda line: None)
+
+
+def test_each_broker_serves_its_own_clients_and_has_a_log(tmp_path: Path) -> None:
+    values = scenario([{"name": "east"}, {"name": "west", "ready": "connack"}], "east", "west")
+    values["networks"][1] |= {"up": {"delay": "20 ms"}, "down": {"delay": "20 ms"}}
+    assert run(values, tmp_path / "run").verdict == "complete"
+    recording = Recording.open(tmp_path / "run")
+    found = deliveries(recording).group_by("publisher_group", "subscriber_group").agg(
+        pl.len(), pl.col("latency_ms").median()).sort("publisher_group")
+    # Both have topics of the same names: nothing crosses from one to the other.
+    assert found.select("publisher_group", "subscriber_group", "len").rows() == [("p0", "s0", 20), ("p1", "s1", 20)]
+    near, far = found["latency_ms"]
+    assert 10 <= near < 25 and 40 <= far < 60
+    for name, clients in (("east", ("p0", "s0")), ("west", ("p1", "s1"))):
+        log = (tmp_path / "run" / f"{name}.log").read_text(encoding="utf-8")
+        assert all(f"as {client}-0" in log for client in clients), log
+    started = recording.events.filter(kind="broker_start")["detail"].to_list()
+    assert [words.split(":")[0] for words in started] == ["east", "west"]
+    assert set(recording.run["versions"]) >= {"east", "west"}
+
+
+def test_clients_reach_a_broker_through_a_proxy_that_is_a_program(tmp_path: Path) -> None:
+    proxy = {
+        "name": "proxy", "role": "proxy", "kind": "program", "ready": {"kind": "log-line", "line": "passing on"},
+        "program": {"command": [sys.executable, "{directory}/bin/proxy.py", "{address}", "{port}", "10.77.0.1"],
+                    "files": {"bin/proxy.py": PROXY}},
+    }
+    values = scenario([{"name": "broker"}, proxy], "proxy")
+    values["networks"] = [{"between": ["field", "proxy"], **LINE}, {"between": ["proxy", "broker"], **LINE}]
+    outcome = run(values, tmp_path / "run")
+    assert outcome.verdict == "complete", outcome.reason
+    found = deliveries(Recording.open(tmp_path / "run"))["latency_ms"]
+    assert len(found) == 20
+    assert found.min() >= 20, "field, proxy, broker, and back: four links of 5 ms"  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("when", ["go-on", "end-run"])
+def test_the_end_of_a_server_means_what_the_scenario_says(when: str, tmp_path: Path) -> None:
+    short = {
+        "name": "short", "role": "gateway", "kind": "program", "when_it_dies": when, "host": "broker", "port": 1999,
+        "ready": {"kind": "log-line", "line": "here"},
+        "program": {"command": ["sh", "-c", "echo here; sleep 0.8; exit 7"]},
+    }
+    values = scenario([{"name": "broker"}, short], "broker")
+    outcome = run(values, tmp_path / "run")
+    recording = Recording.open(tmp_path / "run")
+    ended = recording.events.filter(pl.col("kind") == "broker_exit", pl.col("detail").str.contains("exit status 7"))
+    assert ended["detail"].to_list() == ["short: exit status 7"]
+    if when == "go-on":
+        assert outcome.verdict == "complete" and len(deliveries(recording)) == 20
+        assert any("`short` ended during the run" in warning for warning in outcome.warnings)
+    else:
+        assert outcome.verdict == "incomplete"
+        assert outcome.reason == "the server `short` ended during the run (exit status 7); see short.log"
+
+
+def test_a_server_that_never_becomes_ready_fails_the_run_and_says_what_was_missing(tmp_path: Path) -> None:
+    deaf = {
+        "name": "deaf", "kind": "program", "ready": "connack", "start_timeout": "1 s",
+        "program": {"command": [sys.executable, "-m", "http.server", "--bind", "{address}", "{port}"]},
+    }
+    outcome = run(scenario([deaf], "deaf"), tmp_path / "run")
+    assert outcome.verdict == "failed"
+    assert str(outcome.reason).startswith("server `deaf`: it sent no CONNACK within")
