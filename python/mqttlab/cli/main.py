@@ -593,7 +593,8 @@ def _what_would_run(loaded: Scenario, plan: Plan) -> str:
         role = next(iter(server["role"])) if isinstance(server["role"], dict) else server["role"]
         host, port = plan["hosts"][server["host"]]["name"], server["endpoints"][0]["port"]
         name = "" if server["name"] == role else f" {server['name']}:"
-        lines.append(f"  {role}{name} {server['kind']} {server['version']} on {host}, port {port}")
+        what = f"{server['kind']} {server['version']}".strip()
+        lines.append(f"  {role}{name} {what} on {host}, port {port}")
     lines.append(f"  network {plan['network']['description']} ({len(plan['network']['links'])} links)")
     lines += [f"    {line}" for line in _links(loaded)]
     lines.append(f"  {seconds:g} s of publishing, then up to {phases.cool_down / 1e9:g} s of cooling down; "
