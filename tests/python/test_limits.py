@@ -41,8 +41,8 @@ def plan(directory: Path, *, backend: str, count: int, hosts: int = 1, network: 
 
 def refusal(job: Job, *, engine: str | None = None, **options: Any) -> str:
     """Why the engine does not start this plan; it has left nothing."""
-    done = subprocess.run([engine or engine_path(), *job.arguments], input=job.text, capture_output=True, text=True, check=False,
-                          timeout=60, **options)
+    done = subprocess.run([engine or engine_path(), *job.arguments], input=job.text, capture_output=True, text=True,
+                          check=False, timeout=60, **options)
     last = json.loads(done.stdout.splitlines()[-1])
     assert (done.returncode, last["verdict"]) == (1, "failed"), done.stdout + done.stderr
     assert not job.directory.exists() or not list(job.directory.iterdir())

@@ -6,19 +6,16 @@ from typing import Literal, TypedDict
 
 
 class ArrivalConstant(TypedDict):
-    """One every interval."""
     interval_ns: int
     kind: Literal["constant"]
 
 
 class ArrivalPoisson(TypedDict):
-    """A Poisson process."""
     kind: Literal["poisson"]
     mean_interval_ns: int
 
 
 class ArrivalBurst(TypedDict):
-    """Several at once, then a pause."""
     gap_ns: int
     interval_ns: int
     kind: Literal["burst"]
@@ -26,8 +23,6 @@ class ArrivalBurst(TypedDict):
 
 
 class ArrivalBackToBack(TypedDict):
-    """The next message is due as soon as the session takes it: the in-flight window has room (QoS 1, 2) and the socket
-    accepts bytes."""
     kind: Literal["back_to_back"]
 
 
@@ -67,7 +62,8 @@ class ChannelSpec(TypedDict):
 
 
 CongestionControl = Literal["reno", "cubic", "bbr"]
-"""Congestion control algorithms that both the kernel and the simulator know."""
+"""Congestion control algorithms that a scenario may name. The simulator has those that are
+[modelled](CongestionControl::is_modelled)."""
 
 
 DelayLaw = Literal["constant", "uniform", "normal", "pareto", "paretonormal"]
@@ -81,6 +77,25 @@ class DelaySpec(TypedDict):
     keep_order: bool
     law: DelayLaw
     mean_ns: Duration
+
+
+class DelayedAckOff(TypedDict):
+    kind: Literal["off"]
+
+
+class DelayedAckEverySecond(TypedDict):
+    kind: Literal["every_second"]
+    timeout_ns: Duration
+
+
+class DelayedAckAdaptive(TypedDict):
+    kind: Literal["adaptive"]
+    max_ns: Duration
+    min_ns: Duration
+
+
+DelayedAck = DelayedAckOff | DelayedAckEverySecond | DelayedAckAdaptive
+"""When received data is acknowledged."""
 
 
 Duration = int
@@ -107,6 +122,25 @@ class EnergyProfile(TypedDict):
     voltage_mv: int
 
 
+class GranularityExact(TypedDict):
+    kind: Literal["exact"]
+
+
+class GranularityFastSlow(TypedDict):
+    fast_ns: Duration
+    kind: Literal["fast_slow"]
+    slow_ns: Duration
+
+
+class GranularityWheel(TypedDict):
+    kind: Literal["wheel"]
+    tick_ns: Duration
+
+
+Granularity = GranularityExact | GranularityFastSlow | GranularityWheel
+"""When a timer that is due at some instant really fires: never earlier, often later."""
+
+
 class Group(TypedDict):
     """Clients alike. A client may publish, subscribe, relay, or several of these."""
     connect_over_ns: Duration
@@ -125,7 +159,6 @@ class Group(TypedDict):
 
 
 class HopLink(TypedDict):
-    """Index into the network's links."""
     link: int
 
 
@@ -137,7 +170,6 @@ HopRadioFields = TypedDict("HopRadioFields", {
 
 
 class HopRadio(TypedDict):
-    """From one station of a radio channel to another."""
     radio: HopRadioFields
 
 
@@ -150,6 +182,13 @@ class Host(TypedDict):
     address: str
     name: str
     tcp: TcpPlan
+
+
+class KeepAlive(TypedDict):
+    """Keep-alive probes."""
+    idle_ns: Duration
+    interval_ns: Duration
+    probes: int
 
 
 class LinkSpec(TypedDict):
@@ -181,18 +220,15 @@ LossPlace = Literal["entry", "exit"]
 
 
 class LossSpecNone(TypedDict):
-    """None."""
     kind: Literal["none"]
 
 
 class LossSpecBernoulli(TypedDict):
-    """Independent."""
     kind: Literal["bernoulli"]
     probability: Ratio
 
 
 class LossSpecGilbertElliott(TypedDict):
-    """Gilbert and Elliott's chain, one step a frame."""
     bad_to_good: Ratio
     good_to_bad: Ratio
     kind: Literal["gilbert_elliott"]
@@ -201,7 +237,6 @@ class LossSpecGilbertElliott(TypedDict):
 
 
 class LossSpecBitGilbertElliott(TypedDict):
-    """Gilbert and Elliott's chain, one step a bit."""
     bad_to_bad: Ratio
     error_bad: Ratio
     error_good: Ratio
@@ -235,12 +270,10 @@ class MediumSpec(TypedDict):
 
 
 class MobilitySpecNone(TypedDict):
-    """Not at all."""
     kind: Literal["none"]
 
 
 class MobilitySpecRandomWaypoint(TypedDict):
-    """To a uniform point of a rectangle at a uniform speed, a pause there, and on."""
     height_mm: int
     kind: Literal["random_waypoint"]
     pause_ns: Duration
@@ -275,6 +308,10 @@ class MqttPlan(TypedDict):
     will: Will | None
 
 
+Nagle = Literal["off", "classic", "minshall"]
+"""When a segment that is not full waits for acknowledgements."""
+
+
 class Network(TypedDict):
     """Links, and which of them each direction between two hosts crosses."""
     description: str
@@ -298,29 +335,24 @@ PathPlan = TypedDict("PathPlan", {
 
 
 class PayloadFixed(TypedDict):
-    """A repeated pattern of this many bytes."""
     bytes: int
     kind: Literal["fixed"]
 
 
 class PayloadRandom(TypedDict):
-    """Random bytes, drawn anew for every message."""
     bytes: int
     kind: Literal["random"]
 
 
 class PayloadGps(TypedDict):
-    """A GPS position as a GeoJSON feature of about 400 B (andersen2021)."""
     kind: Literal["gps"]
 
 
 class PayloadImage(TypedDict):
-    """A 20 × 20 JPEG as text in JSON, about 1300 B (andersen2021)."""
     kind: Literal["image"]
 
 
 class PayloadFile(TypedDict):
-    """The bytes of a file, the same in every message."""
     bytes: int
     kind: Literal["file"]
     path: str
@@ -353,20 +385,17 @@ class PhySpec(TypedDict):
 
 
 class PlacementSpecExplicit(TypedDict):
-    """Where it says."""
     kind: Literal["explicit"]
     positions: list[Position]
 
 
 class PlacementSpecGrid(TypedDict):
-    """On a square grid, row by row from the origin."""
     kind: Literal["grid"]
     spacing_mm: int
     stations: int
 
 
 class PlacementSpecRandom(TypedDict):
-    """Uniformly in a rectangle."""
     height_mm: int
     kind: Literal["random"]
     stations: int
@@ -406,7 +435,6 @@ class Position(TypedDict):
 
 
 class ProtocolMqtt(TypedDict):
-    """MQTT 3.1, 3.1.1 or 5."""
     mqtt: MqttPlan
 
 
@@ -458,7 +486,6 @@ Ratio = list[int]
 
 
 class ReadinessLogLine(TypedDict):
-    """A line of its output contains this text."""
     log_line: str
 
 
@@ -500,12 +527,15 @@ class RetryPlan(TypedDict):
 
 
 class RoleBroker(TypedDict):
-    """Passes MQTT messages from publishers to subscribers."""
     broker: BrokerRole
 
 
 Role = Literal["gateway", "proxy"] | RoleBroker
 """What a server is for."""
+
+
+RtoFloor = Literal["timeout", "variance"]
+"""What the minimum RTO bounds."""
 
 
 Seed = int
@@ -552,6 +582,35 @@ class SimPlan(TypedDict):
     client_wake_up_ns: Duration
     detect_transient: bool
     stop: StopRule | None
+    tcp_stacks: dict[str, Stack]
+
+
+class Stack(TypedDict):
+    """A stack's behaviour that no kernel lets be set. What a field means is said at the `Profile`'s of the same
+    name."""
+    delayed_ack: DelayedAck
+    dsack: bool
+    echoes_repetitions: bool
+    granularity: Granularity
+    keep_alive: KeepAlive | None
+    limited_transmit: bool
+    nagle: Nagle
+    rack: bool
+    rate_reduction: bool
+    receive_buffer_bytes: int
+    retries: int
+    rto_floor: RtoFloor
+    rto_initial_ns: Duration
+    send_buffer_bytes: int
+    send_buffer_bytes_max: int
+    skb_coalescing: bool
+    slow_start_after_idle: bool
+    syn_echoes_latest: bool
+    time_wait_ns: Duration
+    timestamp_tick_ns: Duration
+    undo: bool
+    window_scale: int
+    window_unit: WindowUnit
 
 
 StartPhase = Literal["random", "even", "synchronised"]
@@ -601,7 +660,6 @@ number of topics) are filled in. Other braces stand for themselves."""
 
 
 class TransportTcp(TypedDict):
-    """A TCP connection."""
     tcp: TcpTransport
 
 
@@ -619,3 +677,7 @@ class Will(TypedDict):
     qos: int
     retain: bool
     topic: str
+
+
+WindowUnit = Literal["segments", "bytes"]
+"""What the congestion window counts: a small segment fills a window of segments as much as a large one."""
