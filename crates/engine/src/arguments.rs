@@ -124,9 +124,7 @@ fn run(words: &[&str]) -> Result<Command, String> {
 /// Seconds since the start of a run.
 fn instant(seconds: &str) -> Result<Instant, String> {
     match seconds.parse::<f64>() {
-        Ok(until) if (0.0..=UNTIL_S_MAX).contains(&until) => {
-            Ok(Instant::ZERO + Duration::from_s_f64(until))
-        }
+        Ok(until) if (0.0..=UNTIL_S_MAX).contains(&until) => Ok(Instant::ZERO + Duration::from_s_f64(until)),
         _ => Err(format!("--until {seconds}: write seconds since the start of the run, 0 to {UNTIL_S_MAX}")),
     }
 }
@@ -222,7 +220,10 @@ mod tests {
         assert_eq!(parsed("run --directory d --until 12.5"), until(12_500));
         assert_eq!(parsed("run --until 0 --directory d"), until(0));
         for wrong in ["--until", "--until -1", "--until soon", "--until nan"] {
-            assert!(parsed(&format!("run --directory d {wrong}")).unwrap_err().starts_with("--until"), "{wrong}");
+            assert!(
+                parsed(&format!("run --directory d {wrong}")).unwrap_err().starts_with("--until"),
+                "{wrong}"
+            );
         }
     }
 

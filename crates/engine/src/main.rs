@@ -30,9 +30,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments::parse(&arguments) {
         Ok(Command::Run(destination)) => with_plan(|plan| run(plan, &destination)),
-        Ok(Command::RunUntil(destination, until)) => {
-            with_plan(|plan| run_until(plan, &destination, until))
-        }
+        Ok(Command::RunUntil(destination, until)) => with_plan(|plan| run_until(plan, &destination, until)),
         Ok(Command::Check) => with_plan(|_| ExitCode::SUCCESS),
         Ok(Command::Probe(seconds)) => with_plan(|plan| probe::run(&plan, seconds)),
         Ok(Command::Schema) => {

@@ -23,7 +23,8 @@ fn prepare(plan: &Plan, destination: &Destination) -> Result<Watchdog, String> {
     let clients: u64 = plan.groups.iter().map(|group| u64::from(group.count)).sum();
     let need = MemoryNeed { own_bytes: mqttlab_sim::memory_needed(plan), beside_bytes: 0 };
     check_memory(need, &format!("{clients} clients, {} hosts", plan.hosts.len()))?;
-    let signals = Signals::take().and_then(|signals| mqttlab_live::watchdog_of(&destination.directory, signals));
+    let signals =
+        Signals::take().and_then(|signals| mqttlab_live::watchdog_of(&destination.directory, signals));
     signals.map_err(|error| format!("cannot wait for signals: {error}"))
 }
 

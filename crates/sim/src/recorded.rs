@@ -36,8 +36,8 @@ pub(crate) fn begin(
     limits::check(plan)?;
     let run_id = destination.run_id.clone().unwrap_or_default();
     let layout = Layout { run_id, ..layout(plan, roster) };
-    let mut recorder =
-        DirectRecorder::create(&destination.directory, &plan.to_json(), &layout).map_err(|e| e.to_string())?;
+    let mut recorder = DirectRecorder::create(&destination.directory, &plan.to_json(), &layout)
+        .map_err(|e| e.to_string())?;
     recorder.provisional();
     Ok(recorder)
 }

@@ -383,8 +383,13 @@ impl Server {
             }
             Output::Publish { connection, topic, message, qos, id, dup, retain } => {
                 let version = around.version_at(connection);
-                let (packet, length) =
-                    around.groups.publication(around.topics, (message, self.topics[topic.0 as usize]), qos, id, version);
+                let (packet, length) = around.groups.publication(
+                    around.topics,
+                    (message, self.topics[topic.0 as usize]),
+                    qos,
+                    id,
+                    version,
+                );
                 (connection, Some((Packet { dup, retain, ..packet }, length)))
             }
             Output::Puback { connection, id } => (connection, acknowledgement(Kind::Puback, id)),

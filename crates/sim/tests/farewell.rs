@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use mqttlab_capture::SegmentWitness;
-use mqttlab_plan::{Phase, Plan, Progress, Verdict};
+use mqttlab_plan::{Destination, Phase, Plan, Progress, Verdict};
 use mqttlab_sim::Audience;
 use serde_json::{Value, json};
 
@@ -47,10 +47,9 @@ fn processor_time_ns() -> u64 {
 }
 
 /// Clients that connect, subscribe and leave, over a network that takes hardly any time.
-fn plan(clients: u32, directory: &Path) -> Plan {
+fn plan(clients: u32) -> Plan {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/plan/pair.json");
     let mut plan: Value = serde_json::from_slice(&fs::read(path).expect("a corpus file")).expect("JSON");
-    plan["directory"] = json!(directory);
     plan["recording"]["packets"] = json!(false);
     for link in plan["network"]["links"].as_array_mut().expect("links") {
         link["rate_bit_s"] = json!(1_000_000_000_u64);
@@ -66,8 +65,8 @@ fn a_farewell_of_many_clients_takes_no_longer_than_their_connecting() {
     let directory = std::env::temp_dir().join(format!("mqttlab-farewell-{}", std::process::id()));
     let _ = fs::remove_dir_all(&directory);
     let mut watch = Stopwatch::default();
-    let outcome =
-        mqttlab_sim::run(plan(CLIENTS, &directory), Box::new(SegmentWitness::new(vec![1883])), &mut watch);
+    let analyser = Box::new(SegmentWitness::new(vec![1883]));
+    let outcome = mqttlab_sim::run(plan(CLIENTS), &Destination::new(&directory), analyser, &mut watch);
     assert_eq!(outcome.verdict, Verdict::Complete, "{outcome:?}");
     fs::remove_dir_all(&directory).expect("a recording");
     let began = |wanted| watch.began_ns.iter().find(|(phase, _)| *phase == wanted).expect("a phase").1;

@@ -64,7 +64,8 @@ pub fn corpus(name: &str) -> Value {
 pub fn simulation(plan: &Value, directory: PathBuf) -> Simulation {
     let plan = Plan::from_json(&plan.to_string()).expect("a plan");
     let analyser = SegmentWitness::new(plan.server_ports());
-    Simulation::new(plan, &Destination::new(&directory), Box::new(analyser), &mut Quiet).expect("a plan that can be simulated")
+    Simulation::new(plan, &Destination::new(&directory), Box::new(analyser), &mut Quiet)
+        .expect("a plan that can be simulated")
 }
 
 /// Ends a simulation that has come to its plan's end.
