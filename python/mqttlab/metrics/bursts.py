@@ -5,10 +5,9 @@ No latency of single messages tells that. Only a plan says what a burst is, so t
 
 from __future__ import annotations
 
-from typing import Any
-
 import polars as pl
 
+from mqttlab.plan import StoredPlan
 from mqttlab.recording import Recording
 
 KEYS = ("publisher_group", "subscriber_group", "qos")
@@ -49,10 +48,14 @@ def bursts(recording: Recording) -> pl.DataFrame:
     ).sort(KEYS)
 
 
-def _sizes(plan: dict[str, Any]) -> dict[str, int]:
+def _sizes(plan: StoredPlan) -> dict[str, int]:
     """Messages in a burst, of the groups that publish in bursts."""
-    arrivals = {group["name"]: (group.get("publish") or {}).get("arrival") or {} for group in plan.get("groups", [])}
-    return {name: arrival["size"] for name, arrival in arrivals.items() if arrival.get("kind") == "burst"}
+    sizes = {}
+    for group in plan["groups"]:
+        publish = group.get("publish")
+        if publish is not None and publish["arrival"]["kind"] == "burst":
+            sizes[group["name"]] = publish["arrival"]["size"]
+    return sizes
 
 
 def _statistics(what: str) -> dict[str, pl.Expr]:

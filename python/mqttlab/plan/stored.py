@@ -21,6 +21,7 @@ from mqttlab.plan.types import (
     MediumSpec,
     Phases,
     Protocol,
+    Publish,
     RecordingPlan,
     Relay,
     ServiceTime,
@@ -89,6 +90,7 @@ class StoredGroup(TypedDict):
     connects_to: int
     protocol: NotRequired[Protocol]
     transport: NotRequired[Transport]
+    publish: NotRequired[Publish | None]
     relay: NotRequired[Relay | None]
 
 
