@@ -65,6 +65,23 @@ def test_each_broker_serves_its_own_clients_and_has_a_log(tmp_path: Path) -> Non
     assert set(recording.run["versions"]) >= {"east", "west"}
 
 
+def test_several_brokers_are_simulated_as_they_are_run(tmp_path: Path) -> None:
+    values = scenario([{"name": "east"}, {"name": "west"}], "east", "west")
+    values["networks"][1] |= {"up": {"delay": "20 ms"}, "down": {"delay": "20 ms"}}
+    found = []
+    for backend in ("live", "sim"):
+        outcome = run({**values, "backend": backend}, tmp_path / backend)
+        assert outcome.verdict == "complete", (backend, outcome.reason)
+        recording = Recording.open(tmp_path / backend)
+        found.append(deliveries(recording).group_by("publisher_group", "subscriber_group").agg(
+            pl.len(), pl.col("latency_ms").median()).sort("publisher_group"))
+        assert recording.layout["topics"][0]["name"] == recording.layout["topics"][1]["name"] == "t/0"
+    live, simulated = found
+    assert live.drop("latency_ms").rows() == simulated.drop("latency_ms").rows()
+    for real, modelled in zip(live["latency_ms"], simulated["latency_ms"], strict=True):
+        assert modelled <= real + 1 and real - modelled < 15, "a busy machine is late, not early"
+
+
 def test_clients_reach_a_broker_through_a_proxy_that_is_a_program(tmp_path: Path) -> None:
     proxy = {
         "name": "proxy", "role": "proxy", "kind": "program", "ready": {"kind": "log-line", "line": "passing on"},
