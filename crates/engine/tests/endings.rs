@@ -186,7 +186,6 @@ fn plan() -> Value {
     let configuration = "listener 1883 10.0.0.1\nallow_anonymous true\nuser root\n";
     json!({
         "schema": 2, "name": "endings", "description": "", "backend": "live", "seed": 1, "repetition": 0,
-        "directory": directory,
         "phases": {
             "connect_timeout_ns": 30_000_000_000_u64, "warm_up_ns": 100_000_000,
             "duration_ns": 300_000_000_000_u64, "cool_down_ns": 1_000_000_000,
