@@ -283,10 +283,12 @@ fn an_engine_whose_reader_is_gone_ends() {
 #[test]
 fn a_wrong_plan_starts_nothing() {
     let directory = std::env::temp_dir().join(format!("mqttlab-test-{}-wrong", std::process::id()));
-    let mut wrong = plan(&directory);
-    wrong["broker"]["host"] = json!(7);
+    let mut wrong = plan();
+    wrong["servers"][0]["host"] = json!(7);
     let mut engine = Command::new(ENGINE)
         .arg("run")
+        .arg("--directory")
+        .arg(&directory)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -297,7 +299,7 @@ fn a_wrong_plan_starts_nothing() {
     assert_eq!(output.status.code(), Some(2));
     assert!(output.stdout.is_empty());
     assert!(
-        String::from_utf8(output.stderr).unwrap().contains("`broker.host` is host 7, but there are 2 hosts")
+        String::from_utf8(output.stderr).unwrap().contains("`servers[0].host` is host 7, but there are 2 hosts")
     );
     assert!(!directory.exists());
 }
