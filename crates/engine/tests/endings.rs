@@ -299,7 +299,9 @@ fn a_wrong_plan_starts_nothing() {
     assert_eq!(output.status.code(), Some(2));
     assert!(output.stdout.is_empty());
     assert!(
-        String::from_utf8(output.stderr).unwrap().contains("`servers[0].host` is host 7, but there are 2 hosts")
+        String::from_utf8(output.stderr)
+            .unwrap()
+            .contains("`servers[0].host` is host 7, but there are 2 hosts")
     );
     assert!(!directory.exists());
 }
