@@ -214,6 +214,7 @@ impl Congestion {
 
     /// Notes how far the window is used, for one flight at a time (Linux `tcp_cwnd_validate`).
     pub fn note_usage(&mut self, flight: u64, limited: bool, una: u64, next: u64) {
+        // Anew with each flight, at once when the window was the limit, else by the fullest moment of the flight.
         if una >= self.usage_end || limited || !self.limited && flight > self.flight_max {
             self.flight_max = flight;
             self.limited = limited;
@@ -232,6 +233,7 @@ impl Congestion {
 
     /// A loss was found: the threshold falls; what the window does is up to the recovery.
     pub fn on_loss(&mut self, flight: u64) {
+        // Before the algorithm moves it: undoing needs what was there, and rate reduction RecoverFS.
         self.before = self.window;
         self.algorithm.on_loss(&mut self.window, flight);
         self.window.ssthresh = self.window.ssthresh.max(2 * self.window.smss);
@@ -259,6 +261,7 @@ impl Congestion {
 
     /// Takes the last reduction back: nothing had been lost (RFC 4015).
     pub fn undo(&mut self) {
+        // The window may have grown beyond in the meantime.
         self.window.cwnd = self.window.cwnd.max(self.before.cwnd);
         self.window.ssthresh = self.before.ssthresh;
     }

@@ -196,6 +196,7 @@ impl Scoreboard {
             }
             self.segments.pop_front();
             self.forget(&first);
+            // What a SACK block reported was counted as delivered then.
             if !first.has(SACKED) {
                 delivered.add(&first, weight(self.unit, first.length), false);
             }
@@ -211,6 +212,7 @@ impl Scoreboard {
         let first = self.segments.partition_point(|segment| segment.start < start);
         for index in first..self.segments.len() {
             let mut segment = self.segments[index];
+            // A receiver may report a part of a segment that was merged or cut; the rest is still needed (RFC 2018 §3).
             if segment.end() > end {
                 break;
             }
@@ -219,6 +221,7 @@ impl Scoreboard {
             }
             let units = weight(self.unit, segment.length);
             delivered.add(&segment, units, true);
+            // It was not lost, or its repetition has come: either way it waits for nothing any more.
             self.unmark(&mut segment);
             segment.marks |= SACKED;
             self.sacked += units;
@@ -232,6 +235,8 @@ impl Scoreboard {
     /// counted in segments as Linux does, since most segments here are small).
     pub fn mark_lost_below(&mut self, threshold: u32) {
         let mut above = 0;
+        // From the end, so that one pass counts what was reported above each. What was repeated is left to the timer: its
+        // repetition is younger than what lies above it.
         for index in (0..self.segments.len()).rev() {
             let segment = self.segments[index];
             if segment.has(SACKED) {
@@ -253,6 +258,7 @@ impl Scoreboard {
         let mut wait = None;
         for index in 0..self.segments.len() {
             let segment = self.segments[index];
+            // A repetition can be lost again, and RACK finds it, as it compares times of sending and not places.
             let known = segment.has(SACKED) || segment.has(LOST) && !segment.has(RESENT);
             if known || (segment.at, segment.end()) >= latest {
                 continue;
@@ -277,6 +283,7 @@ impl Scoreboard {
         self.dupack_inflation = 0;
         for index in 0..self.segments.len() {
             let segment = self.segments[index];
+            // What was reported stays (RFC 6675 §5.1 permits it; receivers here never drop what they reported).
             if !segment.has(SACKED) && (!segment.has(LOST) || segment.has(RESENT)) {
                 self.mark_lost(index);
             }
@@ -287,6 +294,7 @@ impl Scoreboard {
     pub fn undo_loss_marks(&mut self) {
         for index in 0..self.segments.len() {
             let mut segment = self.segments[index];
+            // A repetition that is under way stays counted until it is answered.
             if segment.has(LOST) && !segment.has(RESENT) {
                 self.unmark(&mut segment);
                 self.segments[index] = segment;
@@ -368,6 +376,7 @@ impl Scoreboard {
     fn merge_with_next(&mut self, index: usize, merged: u16) {
         let next = self.segments.remove(index + 1).expect("there is a next segment");
         let mut segment = self.segments[index];
+        // Counted anew as one: in segments, two become one unit.
         self.forget(&next);
         self.forget(&segment);
         segment.length = merged;
