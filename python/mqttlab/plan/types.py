@@ -591,6 +591,7 @@ class Stack(TypedDict):
     delayed_ack: DelayedAck
     dsack: bool
     echoes_repetitions: bool
+    fresh_is_no_duplicate: bool
     granularity: Granularity
     keep_alive: KeepAlive | None
     limited_transmit: bool
