@@ -23,7 +23,7 @@ CRATES = {
     "capture": {"units", "mqtt", "recording"},
     "client": {"units", "mqtt", "plan", "evidence"},
     "live": {"units", "mqtt", "net", "plan", "client", "recording"},
-    "sim": {"units", "mqtt", "net", "tcp", "plan", "recording"},
+    "sim": {"units", "mqtt", "net", "tcp", "plan", "client", "recording"},
     "import": {"units", "mqtt", "plan", "capture", "recording"},
     "engine": {"units", "plan", "live", "sim", "capture", "import", "recording"},
 }

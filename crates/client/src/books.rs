@@ -29,3 +29,10 @@ pub struct Books {
     /// Connections lost.
     pub disconnects: u64,
 }
+
+impl Books {
+    /// Whether every delivery and every acknowledgement that is expected has come.
+    pub fn is_settled(&self) -> bool {
+        self.delivered >= self.expected && self.unacknowledged <= 0
+    }
+}

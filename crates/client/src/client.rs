@@ -7,7 +7,7 @@ use mqttlab_mqtt::Qos;
 use mqttlab_plan::Arrivals;
 use mqttlab_units::{Instant, Seed};
 
-use crate::facts::{GroupFacts, Who};
+use crate::facts::{ClientNumber, GroupFacts, Who};
 use crate::incoming::{Delivery, Incoming};
 use crate::outgoing::{Outgoing, acknowledgement};
 use crate::retries::Retries;
@@ -34,17 +34,38 @@ pub struct Client<S: Session, C: Connection> {
 
 /// Where a client is with its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    /// Not before this instant.
+pub enum State {
+    /// It opens one, but not before this instant.
     Waiting(Instant),
+    /// It is being opened.
     Opening {
+        /// When that began.
         since: Instant,
     },
+    /// It is open.
     Open {
         /// When it began to open.
         since: Instant,
     },
+    /// It has done with connections.
     Gone,
+}
+
+/// What a client looks like at an instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Where it is with its connection.
+    pub state: State,
+    /// Whether the other side has accepted it.
+    pub is_online: bool,
+    /// Messages that wait for an acknowledgement or to be sent.
+    pub unacknowledged: usize,
+    /// Messages of its own that wait for their first sending.
+    pub not_put: usize,
+    /// Messages of its own that the transport has not taken whole.
+    pub unwritten: usize,
+    /// Messages that wait to be released.
+    pub held: usize,
 }
 
 /// What the books count this client as.
@@ -114,6 +135,18 @@ impl<S: Session, C: Connection> Client<S, C> {
     /// Whether it has nothing left to do.
     pub fn is_gone(&self) -> bool {
         self.state == State::Gone
+    }
+
+    /// What it looks like now.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            state: self.state,
+            is_online: self.session.is_online(),
+            unacknowledged: self.session.unacknowledged(),
+            not_put: self.outgoing.count_not_put(),
+            unwritten: self.outgoing.count_unwritten(),
+            held: self.incoming.count_held(),
+        }
     }
 
     /// Whether it takes what comes. After a graceful disconnect nobody is there to take it; it is read so that the end
@@ -240,11 +273,22 @@ impl<S: Session, C: Connection> Client<S, C> {
         self.stand(around, Standing::Absent);
         self.outgoing.forget_connection(around);
         self.session.closed(around.now());
-        self.state = self.state_after(around, loss);
-        self.record_loss(around, loss, was, was_open);
+        let for_good = matches!(loss, Loss::Farewell | Loss::Refused { for_good: true, .. });
+        let policy = &self.facts.reconnect;
+        self.state = match for_good || around.is_leaving() || !policy.enabled {
+            true => State::Gone,
+            false => State::Waiting(around.now() + self.retries.wait(policy)),
+        };
+        record_loss(around, self.who.number, loss, (was, was_open));
         if self.is_gone() {
             self.give_up(around, loss);
         }
+    }
+
+    /// The run is over, whatever is still open. What has not been written never will be.
+    pub fn end(&mut self, around: &mut impl Surroundings) {
+        self.session.closed(around.now());
+        self.outgoing.forget_connection(around);
     }
 
     /// Hands over every message that is due. A late one is not skipped.
@@ -424,7 +468,7 @@ impl<S: Session, C: Connection> Client<S, C> {
         let Some(relay) = &self.facts.relay else { return Ok(()) };
         let (token, relayed) = self.outgoing.add_relayed();
         copy(relayed);
-        if !around.rename(relayed, &relay.suffix) {
+        if !around.rename(self.who, relayed, &relay.suffix) {
             self.outgoing.remove(token);
             return Ok(());
         }
@@ -459,7 +503,7 @@ impl<S: Session, C: Connection> Client<S, C> {
         sequence: u64,
     ) -> Result<(), Loss> {
         let now = around.read_clock();
-        let Some(row) = self.row(around, intended, sequence) else { return Ok(()) };
+        let Some(row) = row(self.who, &self.facts, around, (intended, sequence)) else { return Ok(()) };
         around.offered(&row);
         let deliveries = around.deliveries(row.topic);
         let books = around.books();
@@ -485,23 +529,6 @@ impl<S: Session, C: Connection> Client<S, C> {
         }
         around.admitted(&row);
         Ok(())
-    }
-
-    fn row(&self, around: &impl Surroundings, intended: Instant, sequence: u64) -> Option<Sent> {
-        let publish = self.facts.publish?;
-        let message = around.message(self.who, sequence)?;
-        Some(Sent {
-            publisher: self.who.number.0,
-            // The recording counts 2^32 messages of one client; at a million a second that is over an hour.
-            sequence: sequence as u32,
-            topic: message.topic,
-            qos: publish.qos.level(),
-            retain: publish.retain,
-            payload_bytes: message.payload_bytes,
-            intended,
-            sent: around.now(),
-            written: None,
-        })
     }
 
     fn acknowledged(&mut self, around: &mut impl Surroundings, token: Token) {
@@ -544,30 +571,6 @@ impl<S: Session, C: Connection> Client<S, C> {
         }
     }
 
-    fn state_after(&mut self, around: &impl Surroundings, loss: &Loss) -> State {
-        let for_good = matches!(loss, Loss::Farewell | Loss::Refused { for_good: true, .. });
-        let policy = &self.facts.reconnect;
-        if for_good || around.is_leaving() || !policy.enabled {
-            return State::Gone;
-        }
-        State::Waiting(around.now() + self.retries.wait(policy))
-    }
-
-    fn record_loss(&self, around: &mut impl Surroundings, loss: &Loss, was: Standing, was_open: bool) {
-        let number = self.who.number;
-        match loss {
-            Loss::Broken(how) if was > Standing::Absent => {
-                around.books().disconnects += 1;
-                around.event(EventKind::Disconnect, number, None, how);
-            }
-            // What was never accepted is no disconnect.
-            Loss::Broken(how) => around.event(EventKind::Note, number, None, how),
-            Loss::Refused { how, .. } => around.event(EventKind::Refused, number, None, how),
-            Loss::Farewell if was_open => around.event(EventKind::Close, number, None, ""),
-            Loss::Farewell => {}
-        }
-    }
-
     fn give_up(&mut self, around: &mut impl Surroundings, loss: &Loss) {
         let books = around.books();
         books.gone += 1;
@@ -584,6 +587,49 @@ impl<S: Session, C: Connection> Client<S, C> {
         let books = around.books();
         books.connected += change(Standing::Connected);
         books.ready += change(Standing::Ready);
+    }
+}
+
+/// A message of a client's own, as the recording has it before it is written. `None` where the plan has none.
+fn row(
+    who: Who,
+    facts: &GroupFacts,
+    around: &impl Surroundings,
+    (intended, sequence): (Instant, u64),
+) -> Option<Sent> {
+    let publish = facts.publish?;
+    let message = around.message(who, sequence)?;
+    Some(Sent {
+        publisher: who.number.0,
+        // The recording counts 2^32 messages of one client; at a million a second that is over an hour.
+        sequence: sequence as u32,
+        topic: message.topic,
+        qos: publish.qos.level(),
+        retain: publish.retain,
+        payload_bytes: message.payload_bytes,
+        intended,
+        sent: around.now(),
+        written: None,
+    })
+}
+
+/// What the recording says of a connection that ended, by what the client was and whether it was open.
+fn record_loss(
+    around: &mut impl Surroundings,
+    number: ClientNumber,
+    loss: &Loss,
+    (was, was_open): (Standing, bool),
+) {
+    match loss {
+        Loss::Broken(how) if was > Standing::Absent => {
+            around.books().disconnects += 1;
+            around.event(EventKind::Disconnect, number, None, how);
+        }
+        // What was never accepted is no disconnect.
+        Loss::Broken(how) => around.event(EventKind::Note, number, None, how),
+        Loss::Refused { how, .. } => around.event(EventKind::Refused, number, None, how),
+        Loss::Farewell if was_open => around.event(EventKind::Close, number, None, ""),
+        Loss::Farewell => {}
     }
 }
 

@@ -52,6 +52,11 @@ impl<R> Incoming<R> {
         Some(self.held.remove(place))
     }
 
+    /// How many wait to be released.
+    pub(crate) fn count_held(&self) -> usize {
+        self.held.len()
+    }
+
     /// The other side has forgotten the session: what is held will never be released.
     pub(crate) fn forget_held(&mut self) {
         self.held.clear();

@@ -42,7 +42,7 @@ mod surroundings;
 mod transport;
 
 pub use books::Books;
-pub use client::Client;
+pub use client::{Client, Snapshot, State};
 pub use facts::{ClientNumber, GroupFacts, GroupNumber, PublishFacts, RelayFacts, Who};
 pub use incoming::Delivery;
 pub use rows::Rows;

@@ -3,7 +3,7 @@
 //! A place is used again, with the room that it has, so that a message costs no allocation once as many have been under
 //! way. Only what is put for the first time is waited for to be written: a repetition does not move the time of writing.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use mqttlab_evidence::{Acknowledged, Sent};
 use mqttlab_units::Instant;
@@ -93,6 +93,19 @@ impl<R: Default> Outgoing<R> {
             }
             self.unwritten.push_back(Unwritten { end, token, row, is_recorded: false });
         }
+    }
+
+    /// How many of the client's own wait for their first sending.
+    pub(crate) fn count_not_put(&self) -> usize {
+        let free: BTreeSet<Token> = self.free.iter().copied().collect();
+        let tokens = (0..).map(Token);
+        let held = self.places.iter().zip(tokens).filter(|(_, token)| !free.contains(token));
+        held.filter(|(place, _)| place.row.is_some() && !place.is_put).count()
+    }
+
+    /// How many of the client's own the transport has not taken whole.
+    pub(crate) fn count_unwritten(&self) -> usize {
+        self.unwritten.len()
     }
 
     /// Whether something is not written.

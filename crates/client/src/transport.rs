@@ -48,7 +48,7 @@ pub trait Transport<S: Session, C: Connection> {
     /// Closes the connection, if there is one, and forgets what was to be written and what was read of a packet.
     fn close(&mut self, client: Who, connection: &mut C);
     /// Gives a relayed message the topic of its copy. `false` where there can be no such topic.
-    fn rename(&mut self, relayed: &mut C::Relayed, suffix: &str) -> bool;
+    fn rename(&mut self, client: Who, relayed: &mut C::Relayed, suffix: &str) -> bool;
 }
 
 /// What a message consists of.

@@ -133,7 +133,7 @@ impl<N: Network> Transport<Tell, Outbox> for Around<N> {
     fn close(&mut self, _: Who, outbox: &mut Outbox) {
         *outbox = Outbox { client: outbox.client, ..Outbox::default() };
     }
-    fn rename(&mut self, _: &mut (), _: &str) -> bool {
+    fn rename(&mut self, _: Who, _: &mut (), _: &str) -> bool {
         false
     }
 }

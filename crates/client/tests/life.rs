@@ -3,7 +3,7 @@
 mod world;
 
 use expect_test::expect;
-use mqttlab_client::{GroupFacts, Loss, RelayFacts};
+use mqttlab_client::{GroupFacts, Loss, RelayFacts, State};
 use mqttlab_mqtt::Qos;
 use mqttlab_mqtt::client::Input;
 use mqttlab_plan::Arrival;
@@ -457,4 +457,40 @@ fn nobody_waits_for_what_a_client_that_gave_up_had_sent() {
     // The schedule goes on, and nobody takes what it offers.
     client.wake(world.at(1_300));
     assert_eq!((world.books.offered, world.books.sent), (2, 1));
+}
+
+#[test]
+fn a_snapshot_counts_what_waits_where() {
+    let (mut world, mut client) = (World::default(), client(publishing(Qos::AtLeastOnce)));
+    client.wake(&mut world);
+    client.begin(&mut world, every(300));
+    client.wake(world.at(1_000));
+    client.wake(world.at(1_300));
+    let waiting = client.snapshot();
+    assert_eq!((waiting.not_put, waiting.unacknowledged, waiting.unwritten), (2, 2, 0));
+    assert_eq!(waiting.state, State::Opening { since: Instant::ZERO });
+    world.takes = 0;
+    client.opened(world.at(1_400));
+    client.packet(&mut world, accepted(false)).unwrap();
+    client.message(&mut world, &Message::of(1, 0, Qos::ExactlyOnce)).unwrap();
+    let open = client.snapshot();
+    assert_eq!((open.not_put, open.unacknowledged, open.unwritten, open.held), (0, 2, 2, 1));
+    assert!(open.is_online);
+    client.packet(&mut world, Input::Puback { id: 1, refused: false }).unwrap();
+    assert_eq!(client.snapshot().unacknowledged, 1, "its place is free, and counts no more");
+}
+
+#[test]
+fn what_is_not_written_when_the_run_ends_is_recorded_as_such() {
+    let mut world = World { takes: 0, ..World::default() };
+    let mut client = connected(publishing(Qos::AtMostOnce), &mut world);
+    client.begin(&mut world, every(900));
+    world.at(1_000);
+    client.publish_due(&mut world);
+    world.take();
+    client.end(&mut world);
+    expect![[r#"
+        +1000 row sent 0: due 1000, not written
+    "#]]
+    .assert_eq(&world.take());
 }

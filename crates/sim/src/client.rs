@@ -1,493 +1,263 @@
-//! A client: its connection, its session, its schedule. The same machine and the same books as in a live run.
+//! Clients in virtual time: `crates/client` over simulated TCP. Packets are lengths, and reading the clock takes no time.
 
-use std::collections::{BTreeMap, VecDeque};
+use mqttlab_client::Surroundings as _;
+use mqttlab_client::mqtt::{self, Envelope, Mqtt};
+use mqttlab_client::{
+    Arriving, Body, Books, ClientNumber, Connection, Delivery, Loss, MessageFacts, Offered, PacketId, Rows,
+    Transport, Who,
+};
+use mqttlab_mqtt::client::Input;
+use mqttlab_mqtt::{Kind, Qos, encode};
+use mqttlab_recording::identity;
+use mqttlab_recording::{Acknowledged, EventKind, Identified, Received, Sent, Unsent};
+use mqttlab_units::{Duration, Instant};
 
-use mqttlab_mqtt::client::{Admission, Client as Session, Input, Output, Reason};
-use mqttlab_mqtt::encode::{self, ConnectFields};
-use mqttlab_mqtt::{Kind, Qos};
-use mqttlab_plan::{Arrivals, Arrived, qos};
-use mqttlab_recording::{EventKind, Sent};
-use mqttlab_units::{Dice, Duration, Instant, Seed};
-
-use crate::groups::Groups;
 use crate::ids::{ClientId, ConnectionId};
+use crate::message;
 use crate::stream::Packet;
 use crate::surroundings::Surroundings;
 
 /// A client.
-pub(crate) struct Client {
-    pub(crate) id: ClientId,
-    pub(crate) session: Session,
-    pub(crate) link: Link,
-    /// For when its timer is on the agenda.
-    pub(crate) alarm: Option<Instant>,
-    pub(crate) arrivals: Option<Arrivals>,
-    /// Messages that wait in the session for their first sending.
-    pub(crate) outgoing: VecDeque<Outgoing>,
-    /// Messages in the stream that the socket has not taken.
-    pub(crate) unwritten: VecDeque<Unwritten>,
-    /// Messages to be republished, by token.
-    pub(crate) relayed: Relayed,
-    /// Of each publisher, what has arrived.
-    pub(crate) arrived: BTreeMap<ClientId, Arrived>,
-    /// QoS 2 messages that wait for their PUBREL.
-    pub(crate) held: Vec<Arriving>,
-    status: Status,
-    /// Attempts to connect since the last success.
-    attempts: u32,
-    /// Whether the broker has ever accepted it.
-    accepted: bool,
-    /// Whether the broker has ever accepted its subscriptions.
-    subscribed: bool,
-    subscribe_sent: Instant,
-    dice: Dice,
-}
+pub(crate) type Client = mqttlab_client::Client<Mqtt, ClientSocket>;
 
-/// Messages to be republished: the message and the topic of its copy. Places are used again once the session has done
-/// with what was in them.
+/// A client's end of its connection, and its timer.
 #[derive(Default)]
-pub(crate) struct Relayed {
-    places: Vec<(u64, u32)>,
-    free: Vec<u32>,
+pub(crate) struct ClientSocket {
+    /// From the beginning of opening to the end.
+    pub(crate) id: Option<ConnectionId>,
+    /// For when its client's timer is on the agenda.
+    pub(crate) alarm: Option<Instant>,
 }
 
-impl Relayed {
-    pub(crate) fn add(&mut self, message: u64, topic: u32) -> u64 {
-        let Some(place) = self.free.pop() else {
-            self.places.push((message, topic));
-            return self.places.len() as u64 - 1;
+/// A message that is repeated, and the topic that it came or is repeated under.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct RelayedMessage {
+    message: u64,
+    topic: u32,
+}
+
+impl Connection for ClientSocket {
+    type Relayed = RelayedMessage;
+}
+
+impl Transport<Mqtt, ClientSocket> for Surroundings<'_> {
+    const NOT_OPENED: &'static str = "no TCP connection in time";
+
+    fn open(&mut self, client: Who, socket: &mut ClientSocket) -> Result<(), Loss> {
+        socket.id = self.connect(client.into());
+        match socket.id {
+            Some(_) => Ok(()),
+            None => Err(Loss::broken("no path leads to the broker")),
+        }
+    }
+
+    fn put(&mut self, client: Who, socket: &mut ClientSocket, packet: mqtt::Packet) {
+        let Some(connection) = socket.id else { return };
+        let group = self.groups.group_of(client.into());
+        self.scratch.clear();
+        let (packet, length) = match packet {
+            mqtt::Packet::Connect => {
+                mqtt::encode_connect(group, client.index, self.scratch);
+                (Packet::bare(Kind::Connect, 0), self.scratch.len())
+            }
+            mqtt::Packet::Subscribe { id } => {
+                mqtt::encode_subscribe(group, client.index, id, self.scratch);
+                (Packet::bare(Kind::Subscribe, id.0), self.scratch.len())
+            }
+            mqtt::Packet::Answer { kind, id } => (Packet::bare(kind, id.0), encode::ACKNOWLEDGEMENT_LEN),
+            mqtt::Packet::Bare(kind) => (Packet::bare(kind, 0), encode::BARE_LEN),
         };
-        self.places[place as usize] = (message, topic);
-        place.into()
+        self.append(connection, packet, length);
     }
 
-    pub(crate) fn get(&self, place: u64) -> (u64, u32) {
-        self.places[place as usize]
-    }
-
-    pub(crate) fn remove(&mut self, place: u64) {
-        self.free.push(place as u32);
-    }
-}
-
-/// A message that the session has and has not sent.
-#[derive(Clone, Copy)]
-pub(crate) struct Outgoing {
-    pub(crate) row: Sent,
-    /// Whether the recording has it already.
-    pub(crate) recorded: bool,
-}
-
-/// A message that the socket has not taken whole.
-pub(crate) struct Unwritten {
-    pub(crate) end: u64,
-    pub(crate) row: Sent,
-    pub(crate) recorded: bool,
-}
-
-/// A message that has come.
-#[derive(Clone, Copy)]
-pub(crate) struct Arriving {
-    pub(crate) message: u64,
-    pub(crate) topic: u32,
-    pub(crate) qos: Qos,
-    pub(crate) id: u16,
-    pub(crate) dup: bool,
-    pub(crate) retained: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Link {
-    /// Not before this instant.
-    Waiting(Instant),
-    Opening {
-        connection: ConnectionId,
-        since: Instant,
-    },
-    Open {
-        connection: ConnectionId,
-        since: Instant,
-    },
-    Gone,
-}
-
-/// What the figures count a client as.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd)]
-enum Status {
-    Absent,
-    Connected,
-    Ready,
-}
-
-/// Why a connection ends.
-pub(crate) enum Loss {
-    /// It broke.
-    Broken(&'static str),
-    /// CONNACK says no.
-    Refused,
-    /// As planned.
-    Graceful,
-}
-
-impl Client {
-    pub(crate) fn new(id: ClientId, groups: &Groups, seed: Seed) -> Client {
-        let plan = groups.group_of(id);
-        let index = groups.index_of(id);
-        let share = u128::from(plan.connect_over.as_ns()) * u128::from(index) / u128::from(plan.count);
-        Client {
-            id,
-            session: Session::new(groups.facts_of(id).options),
-            link: Link::Waiting(Instant::ZERO + Duration::from_ns(share as u64)),
-            alarm: None,
-            arrivals: None,
-            outgoing: VecDeque::new(),
-            unwritten: VecDeque::new(),
-            relayed: Relayed::default(),
-            arrived: BTreeMap::new(),
-            held: Vec::new(),
-            status: Status::Absent,
-            attempts: 0,
-            accepted: false,
-            subscribed: false,
-            subscribe_sent: Instant::ZERO,
-            dice: seed.derive("reconnect").index(u64::from(id.0)).dice(),
-        }
-    }
-
-    /// Its connection, once it is open.
-    pub(crate) fn connection(&self) -> Option<ConnectionId> {
-        match self.link {
-            Link::Open { connection, .. } => Some(connection),
-            _ => None,
-        }
-    }
-
-    /// Whether this is its connection, be it open or not yet.
-    pub(crate) fn is_linked(&self, id: ConnectionId) -> bool {
-        match self.link {
-            Link::Opening { connection, .. } | Link::Open { connection, .. } => connection == id,
-            Link::Waiting(_) | Link::Gone => false,
-        }
-    }
-
-    pub(crate) fn is_gone(&self) -> bool {
-        self.link == Link::Gone
-    }
-
-    /// A deadline has come, which may have been put off since.
-    pub(crate) fn on_timer(&mut self, around: &mut Surroundings<'_>) {
-        if self.alarm == Some(around.now()) {
-            self.alarm = None;
-            self.wake(around);
-        }
-    }
-
-    fn wake(&mut self, around: &mut Surroundings<'_>) {
-        let timeout = around.groups.group_of(self.id).reconnect.connect_timeout;
-        let now = around.now();
-        match self.link {
-            Link::Waiting(at) if at <= now => self.connect(around),
-            Link::Opening { since, .. } if now >= since + timeout => {
-                self.lose(around, Loss::Broken("no TCP connection in time"));
-            }
-            Link::Open { since, .. } => self.tick_session(around, since + timeout),
-            _ => {}
-        }
-        self.publish_due(around);
-        self.flush(around);
-        self.set_alarm(around);
-    }
-
-    fn tick_session(&mut self, around: &mut Surroundings<'_>, greeting_ends: Instant) {
-        if !self.session.is_online() && !around.is_leaving() && around.now() >= greeting_ends {
-            return self.lose(around, Loss::Broken("no CONNACK in time"));
-        }
-        if self.session.next_deadline().is_some_and(|deadline| deadline <= around.now()) {
-            self.tell(around, Input::Tick);
-        }
-    }
-
-    fn connect(&mut self, around: &mut Surroundings<'_>) {
-        let again = self.attempts > 0 || self.accepted;
-        self.attempts += 1;
-        if again {
-            around.event(EventKind::Reconnect, self.id, None, "");
-        }
-        let Some(connection) = around.open(self.id) else {
-            return self.lose(around, Loss::Broken("no path leads to the broker"));
-        };
-        self.link = Link::Opening { connection, since: around.now() };
-    }
-
-    /// The TCP connection stands.
-    pub(crate) fn opened(&mut self, around: &mut Surroundings<'_>) {
-        let Link::Opening { connection, since } = self.link else { return };
-        self.link = Link::Open { connection, since };
-        self.tell(around, Input::Opened);
-        self.flush(around);
-        self.set_alarm(around);
-    }
-
-    /// The socket has room again.
-    pub(crate) fn writable(&mut self, around: &mut Surroundings<'_>) {
-        self.publish_due(around);
-        self.flush(around);
-        self.set_alarm(around);
-    }
-
-    /// Its program has taken every packet that had come.
-    pub(crate) fn after_reading(&mut self, around: &mut Surroundings<'_>) {
-        if around.groups.facts_of(self.id).back_to_back {
-            self.publish_due(around);
-        }
-        self.flush(around);
-        self.set_alarm(around);
-    }
-
-    /// Tells the session what happened, and does what it says.
-    pub(crate) fn tell(&mut self, around: &mut Surroundings<'_>, input: Input) {
-        self.session.handle(around.now(), input);
-        self.settle(around);
-    }
-
-    /// Publishes a message, as far as the session takes it.
-    pub(crate) fn publish(&mut self, around: &mut Surroundings<'_>, token: u64, qos: Qos) -> Admission {
-        let admission = self.session.publish(around.now(), token, qos);
-        match admission {
-            Admission::Refused => self.unsent(around, token),
-            Admission::Sent | Admission::Waiting => self.settle(around),
-        }
-        admission
-    }
-
-    /// Does what the session says.
-    pub(crate) fn settle(&mut self, around: &mut Surroundings<'_>) {
-        while let Some(output) = self.session.poll() {
-            self.perform(around, output);
-        }
-    }
-
-    fn perform(&mut self, around: &mut Surroundings<'_>, output: Output) {
-        match output {
-            Output::SendConnect => self.send_connect(around),
-            Output::SendPublish { token, id, qos, dup } => self.send_publish(around, token, id, qos, dup),
-            Output::SendPuback { id } => self.acknowledge(around, Kind::Puback, id),
-            Output::SendPubrec { id } => self.acknowledge(around, Kind::Pubrec, id),
-            Output::SendPubrel { id } => self.acknowledge(around, Kind::Pubrel, id),
-            Output::SendPubcomp { id } => self.acknowledge(around, Kind::Pubcomp, id),
-            Output::SendSubscribe { id } => self.send_subscribe(around, id),
-            Output::SendPingreq => {
-                self.append(around, Packet::bare(Kind::Pingreq, 0), encode::BARE_LEN);
-            }
-            Output::SendDisconnect => {
-                self.append(around, Packet::bare(Kind::Disconnect, 0), encode::BARE_LEN);
-            }
-            Output::Connected { session_present } => self.connected(around, session_present),
-            Output::Subscribed => self.subscribed(around),
-            Output::Release { id } => self.release(around, id),
-            Output::Acknowledged { token } => self.acknowledged(around, token),
-            Output::Refused { token } => self.refused(around, token),
-            Output::Close(reason) => self.close(around, reason),
-        }
-    }
-
-    fn acknowledge(&mut self, around: &mut Surroundings<'_>, kind: Kind, id: u16) {
-        self.append(around, Packet::bare(kind, id), encode::ACKNOWLEDGEMENT_LEN);
-    }
-
-    /// Puts a packet into the client's stream, and says where it ends there.
-    pub(crate) fn append(
+    fn put_message(
         &mut self,
-        around: &mut Surroundings<'_>,
-        packet: Packet,
-        length: usize,
-    ) -> Option<u64> {
-        let connection = self.connection()?;
-        Some(around.append(connection, packet, length))
-    }
-
-    fn send_connect(&mut self, around: &mut Surroundings<'_>) {
-        let group = around.groups.group_of(self.id);
-        let mqtt = group.mqtt();
-        let client_id = around.groups.name_of(self.id);
-        let will = mqtt.will.as_ref();
-        let fields = ConnectFields {
-            version: around.groups.facts_of(self.id).version,
-            client_id: &client_id,
-            clean: mqtt.clean_session,
-            keep_alive_s: mqtt.keep_alive_s,
-            session_expiry_s: mqtt.session_expiry_s,
-            receive_maximum: if mqtt.receive_maximum == 0 { u16::MAX } else { mqtt.receive_maximum },
-            will: will.map(|will| (&*will.topic, will.payload.as_bytes(), qos(will.qos), will.retain)),
-            username: mqtt.username.as_deref(),
-            password: mqtt.password.as_ref().map(String::as_bytes),
+        client: Who,
+        socket: &mut ClientSocket,
+        Envelope { id, qos, dup }: Envelope,
+        body: Body<'_, RelayedMessage>,
+    ) -> u64 {
+        let Some(connection) = socket.id else { return 0 };
+        let (message, topic, retain) = match body {
+            Body::Own(row) => (message::token(client.into(), row.sequence), row.topic, row.retain),
+            Body::Relayed(relayed) => (relayed.message, relayed.topic, false),
         };
-        around.scratch.clear();
-        encode::connect(&fields, around.scratch);
-        let length = around.scratch.len();
-        self.append(around, Packet::bare(Kind::Connect, 0), length);
-        around.event(EventKind::Connect, self.id, None, "");
+        let version = self.groups.facts_of(client.into()).version;
+        let (packet, length) = self.groups.publication(self.topics, (message, topic), qos, id.0, version);
+        self.append(connection, Packet { dup, retain, ..packet }, length)
     }
 
-    fn send_subscribe(&mut self, around: &mut Surroundings<'_>, id: u16) {
-        let version = around.groups.facts_of(self.id).version;
-        let filters = around.groups.filters_of(self.id);
-        let filters = filters.iter().map(|(filter, qos)| (filter.as_str(), *qos));
-        around.scratch.clear();
-        encode::subscribe(id, filters, version, around.scratch);
-        let length = around.scratch.len();
-        self.append(around, Packet::bare(Kind::Subscribe, id), length);
-        self.subscribe_sent = around.now();
-        around.event(EventKind::Subscribe, self.id, None, "");
+    fn end(&self, socket: &ClientSocket) -> u64 {
+        socket.id.map_or(0, |connection| self.accepted(connection) + self.waiting(connection))
     }
 
-    fn connected(&mut self, around: &mut Surroundings<'_>, session_present: bool) {
-        let Link::Open { since, .. } = self.link else { return };
-        self.attempts = 0;
-        self.accepted = true;
-        if !session_present {
-            // Their PUBREL will never come.
-            self.held.clear();
+    fn written(&self, socket: &ClientSocket) -> u64 {
+        socket.id.map_or(0, |connection| self.accepted(connection))
+    }
+
+    fn write(&mut self, socket: &mut ClientSocket) -> Result<(), Loss> {
+        if let Some(connection) = socket.id
+            && Surroundings::write(self, connection)
+        {
+            self.transmit(connection);
         }
-        let known = session_present && self.subscribed;
-        let detail = if session_present { "session present" } else { "" };
-        let took = Some(around.now().since(since));
-        around.event(EventKind::Connack, self.id, took, detail);
-        self.set_status(around, Status::Connected);
-        if around.groups.group_of(self.id).subscriptions.is_empty() || known {
-            self.set_status(around, Status::Ready);
-        } else {
-            self.session.handle(around.now(), Input::Subscribe);
+        Ok(())
+    }
+
+    fn close(&mut self, _: Who, socket: &mut ClientSocket) {
+        if let Some(connection) = socket.id.take() {
+            Surroundings::close(self, connection);
         }
     }
 
-    fn subscribed(&mut self, around: &mut Surroundings<'_>) {
-        self.subscribed = true;
-        let took = Some(around.now().since(self.subscribe_sent));
-        around.event(EventKind::Suback, self.id, took, "");
-        self.set_status(around, Status::Ready);
+    fn rename(&mut self, client: Who, relayed: &mut RelayedMessage, suffix: &str) -> bool {
+        let copy = format!("{}{suffix}", self.topics.name(relayed.topic));
+        // The longest topic (MQTT 5 §1.5.4): where copies of copies, each with a longer topic, end.
+        let fits = copy.len() <= usize::from(u16::MAX);
+        if fits {
+            relayed.topic = self.topics.number(self.groups.server_of(client.into()), &copy);
+        }
+        fits
+    }
+}
+
+impl Rows for Surroundings<'_> {
+    fn sent(&mut self, row: &Sent) {
+        self.evidence.message(|recorder| recorder.sent(row));
     }
 
-    fn close(&mut self, around: &mut Surroundings<'_>, reason: Reason) {
-        let loss = match reason {
-            // The broker closes the connection when it has read the DISCONNECT ([MQTT-3.14.4-1]).
-            Reason::Asked => return,
-            Reason::Refused => Loss::Refused,
-            Reason::ConnectTimeout => Loss::Broken("no CONNACK in time"),
-            Reason::KeepAliveTimeout => Loss::Broken("no PINGRESP in time"),
-            Reason::ProtocolError => Loss::Broken("a packet that is not allowed here"),
-        };
-        self.lose(around, loss);
+    fn acknowledged(&mut self, row: &Acknowledged) {
+        self.evidence.message(|recorder| recorder.acknowledged(row));
     }
 
-    /// Disconnects; what is in the stream still goes out.
-    pub(crate) fn leave(&mut self, around: &mut Surroundings<'_>) {
-        self.stop_publishing(around);
-        match self.link {
-            Link::Open { .. } => {
-                self.tell(around, Input::Disconnect);
-                self.flush(around);
-            }
-            _ => self.lose(around, Loss::Graceful),
-        }
-        self.set_alarm(around);
+    fn unsent(&mut self, row: &Unsent) {
+        self.evidence.message(|recorder| recorder.unsent(row));
     }
 
-    /// The simulation is over, whatever is still open.
-    pub(crate) fn end(&mut self, around: &mut Surroundings<'_>) {
-        self.session.handle(around.now(), Input::Closed);
-        self.forget_stream(around);
+    fn received(&mut self, row: &Received) {
+        self.evidence.message(|recorder| recorder.received(row));
     }
 
-    /// The connection is over.
-    pub(crate) fn lose(&mut self, around: &mut Surroundings<'_>, loss: Loss) {
-        let (was, link) = (self.status, self.link);
-        if link == Link::Gone {
-            return;
-        }
-        self.link = Link::Gone;
-        self.set_status(around, Status::Absent);
-        self.forget_stream(around);
-        let now = around.now();
-        self.session.handle(now, Input::Closed);
-        if let Some(wait) = self.wait_after(around, &loss) {
-            self.link = Link::Waiting(now + wait);
-        }
-        match (&loss, link) {
-            (Loss::Broken(how), _) if was > Status::Absent => {
-                around.tally.disconnects += 1;
-                around.event(EventKind::Disconnect, self.id, None, how);
-            }
-            (Loss::Broken(how), _) => around.event(EventKind::Note, self.id, None, how),
-            (Loss::Refused, _) => around.event(EventKind::Refused, self.id, None, "CONNECT"),
-            (Loss::Graceful, Link::Open { .. }) => around.event(EventKind::Close, self.id, None, ""),
-            (Loss::Graceful, _) => {}
-        }
-        around.tally.gone += u32::from(self.is_gone());
-        if self.is_gone() && !matches!(loss, Loss::Graceful) {
-            around.tally.failed += 1;
-            // What this session holds will not be acknowledged, so that it is not waited for.
-            around.tally.unacknowledged -= self.session.unacknowledged() as i64;
-        }
-        if let Link::Open { connection, .. } | Link::Opening { connection, .. } = link {
-            around.close(connection);
-        }
-        self.set_alarm(around);
+    fn event(&mut self, kind: EventKind, client: ClientNumber, took: Option<Duration>, detail: &str) {
+        self.evidence.event(self.agenda.now(), kind, Some(client.into()), took, detail);
+    }
+}
+
+impl mqttlab_client::Surroundings for Surroundings<'_> {
+    fn now(&self) -> Instant {
+        self.agenda.now()
     }
 
-    /// How long to wait before the next attempt, if there is to be one.
-    fn wait_after(&mut self, around: &Surroundings<'_>, loss: &Loss) -> Option<Duration> {
-        let policy = &around.groups.group_of(self.id).reconnect;
-        if matches!(loss, Loss::Graceful | Loss::Refused) || around.is_leaving() || !policy.enabled {
-            return None;
-        }
-        let doublings = self.attempts.saturating_sub(1).min(32);
-        let wait_ns = policy.initial.as_ns().saturating_mul(1 << doublings).min(policy.maximum.as_ns());
-        let jitter = policy.jitter.as_f64() * (2.0 * self.dice.uniform() - 1.0);
-        Some(Duration::from_ns((wait_ns as f64 * (1.0 + jitter)) as u64))
+    fn is_leaving(&self) -> bool {
+        self.conductor.is_leaving()
     }
 
-    fn set_status(&mut self, around: &mut Surroundings<'_>, after: Status) {
-        let before = std::mem::replace(&mut self.status, after);
-        let change = |least: Status| i32::from(after >= least) - i32::from(before >= least);
-        around.tally.connected += change(Status::Connected);
-        around.tally.ready += change(Status::Ready);
+    fn books(&mut self) -> &mut Books {
+        self.books
     }
 
-    /// Makes sure that the client is woken in time.
-    pub(crate) fn set_alarm(&mut self, around: &mut Surroundings<'_>) {
-        let timeout = around.groups.group_of(self.id).reconnect.connect_timeout;
-        let connection = match self.link {
-            Link::Waiting(at) => Some(at),
-            Link::Opening { since, .. } => Some(since + timeout),
-            Link::Open { since, .. } if !self.session.is_online() && !around.is_leaving() => {
-                Some(since + timeout)
-            }
-            Link::Open { .. } => self.session.next_deadline(),
-            Link::Gone => None,
-        };
-        let next = [connection, self.next_publish(around)].into_iter().flatten().min();
-        let Some(next) = next.map(|at| at.max(around.now())) else { return };
-        if self.alarm.is_none_or(|alarm| next < alarm) {
-            self.alarm = Some(next);
-            around.wake_at(self.id, next);
+    fn message(&self, client: Who, sequence: u64) -> Option<MessageFacts> {
+        let topics = self.roster.published(client.number.0);
+        Some(MessageFacts {
+            topic: topics[(sequence % topics.len() as u64) as usize],
+            payload_bytes: self.groups.facts_of(client.into()).payload_bytes,
+        })
+    }
+
+    fn deliveries(&self, topic: u32) -> u32 {
+        self.roster.topics()[topic as usize].deliveries
+    }
+
+    /// A back-to-back client writes before it makes more.
+    fn is_turn_over(&self, offered: Offered) -> bool {
+        offered.messages >= MESSAGES_A_TURN
+    }
+
+    fn offered(&mut self, row: &Sent) {
+        self.conductor.offered(ClientId(row.publisher), row.sequence, row.intended);
+    }
+
+    /// Messages say who they are, however small they are.
+    fn admitted(&mut self, _: &Sent) {}
+
+    fn delivered(&mut self, delivery: &Delivery, first: bool) {
+        let row = &delivery.row;
+        if let Some(publisher) = row.publisher.filter(|_| first) {
+            let message = (ClientId(publisher), row.sequence);
+            self.conductor.delivered(row.received, ClientId(row.subscriber), message);
         }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+impl<'a> Arriving<ClientSocket, Surroundings<'a>> for Packet {
+    fn qos(&self) -> Qos {
+        self.qos
+    }
 
-    #[test]
-    fn a_relay_remembers_no_more_messages_than_its_session_holds() {
-        let mut relayed = Relayed::default();
-        let first = relayed.add(7, 1);
-        for message in 0..1_000 {
-            let place = relayed.add(message, 2);
-            assert_eq!((relayed.get(place), relayed.get(first)), ((message, 2), (7, 1)));
-            relayed.remove(place);
-        }
-        assert_eq!(relayed.places.len(), 2);
+    fn id(&self) -> PacketId {
+        PacketId(self.id)
+    }
+
+    fn identify(&self, client: Who, _: &mut ClientSocket, around: &mut Surroundings<'a>) -> Delivery {
+        let origin = message::origin(self.message);
+        let identified = match origin {
+            None => Identified::Unknown,
+            // What a live client could read off the payload, or only tell by the order.
+            Some(_) if self.payload_bytes < identity::BYTES_MIN as u32 => Identified::Order,
+            Some(_) => Identified::Payload,
+        };
+        let row = Received {
+            subscriber: client.number.0,
+            publisher: origin.map(|(publisher, _)| publisher.0),
+            sequence: origin.map_or(0, |(_, sequence)| sequence),
+            qos: self.qos.level(),
+            dup: self.dup,
+            retained: self.retain,
+            payload_bytes: self.payload_bytes,
+            received: around.now(),
+            identified,
+        };
+        // Their times are remembered by their publishers; see `DueTimes`.
+        Delivery { row, intended: None, is_a_clients: false }
+    }
+
+    fn copy_to(&self, relayed: &mut RelayedMessage) {
+        *relayed = RelayedMessage { message: self.message, topic: self.topic };
     }
 }
+
+/// What a packet tells a client's session, but for PUBLISH. `None`: nothing.
+pub(crate) fn input(packet: &Packet) -> Option<Input> {
+    let id = packet.id;
+    Some(match packet.kind {
+        Kind::Connack => Input::Connack {
+            accepted: true,
+            session_present: packet.session_present,
+            receive_maximum: packet.receive_maximum,
+            keep_alive_s: None,
+        },
+        Kind::Puback => Input::Puback { id, refused: false },
+        Kind::Pubrec => Input::Pubrec { id, refused: false },
+        Kind::Pubrel => Input::Pubrel { id },
+        Kind::Pubcomp => Input::Pubcomp { id },
+        Kind::Suback => Input::Suback { id },
+        Kind::Pingresp => Input::Pingresp,
+        // A broker sends nothing else but UNSUBACK and DISCONNECT, which no client here waits for.
+        _ => return None,
+    })
+}
+
+impl From<Who> for ClientId {
+    fn from(client: Who) -> ClientId {
+        client.number.into()
+    }
+}
+
+impl From<ClientNumber> for ClientId {
+    fn from(client: ClientNumber) -> ClientId {
+        ClientId(client.0)
+    }
+}
+
+/// Messages that a client offers before it writes.
+const MESSAGES_A_TURN: u32 = 1024;

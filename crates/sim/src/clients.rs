@@ -1,13 +1,19 @@
 //! The clients, and their programs' sockets: when a program wakes up and reads, and which client TCP speaks to.
 
+use std::sync::Arc;
+
+use mqttlab_client::mqtt::Mqtt;
+use mqttlab_client::{Loss, Surroundings as _};
+use mqttlab_mqtt::Kind;
 use mqttlab_plan::Arrivals;
 use mqttlab_tcp::Event as TcpEvent;
 use mqttlab_units::{Duration, Instant, Seed};
 
-use crate::client::{Client, Loss};
+use crate::client::{self, Client, ClientSocket};
 use crate::event::Event;
 use crate::groups::Groups;
 use crate::ids::{ClientId, ConnectionId, Side, Table};
+use crate::stream::Packet;
 use crate::surroundings::Surroundings;
 
 /// All clients of a simulation.
@@ -20,7 +26,11 @@ pub(crate) struct Clients {
 
 impl Clients {
     pub(crate) fn new(groups: &Groups, wake_up: Duration, seed: Seed) -> Clients {
-        let client = |id| Client::new(id, groups, seed);
+        let client = |id| {
+            let group = groups.facts_of(id);
+            let (session, socket) = (Mqtt::new(group.options), ClientSocket::default());
+            Client::new(groups.who(id), Arc::clone(&group.facts), session, socket, seed, Instant::ZERO)
+        };
         Clients { table: groups.clients().map(client).collect(), wake_up, seed }
     }
 
@@ -30,7 +40,7 @@ impl Clients {
 
     /// Sees to it that everybody is woken for the first time.
     pub(crate) fn start(&mut self, around: &mut Surroundings<'_>) {
-        self.each(|client| client.set_alarm(around));
+        self.each(|client| set_alarm(client, around));
     }
 
     /// It is known when to publish.
@@ -39,7 +49,9 @@ impl Clients {
             let group = around.groups.group_of(id);
             if let Some(publish) = &group.publish {
                 let index = around.groups.index_of(id);
-                self.table[id].begin(around, Arrivals::new(group, publish, index, self.seed, from, until));
+                let arrivals = Arrivals::new(group, publish, index, self.seed, from, until);
+                self.table[id].begin(around, arrivals);
+                set_alarm(&mut self.table[id], around);
             }
         }
     }
@@ -51,7 +63,10 @@ impl Clients {
 
     /// Everybody disconnects.
     pub(crate) fn leave(&mut self, around: &mut Surroundings<'_>) {
-        self.each(|client| client.leave(around));
+        self.each(|client| {
+            client.leave(around);
+            set_alarm(client, around);
+        });
     }
 
     /// The simulation is over.
@@ -61,29 +76,51 @@ impl Clients {
 
     /// A client's time may have come.
     pub(crate) fn on_timer(&mut self, around: &mut Surroundings<'_>, id: ClientId) {
-        self.table[id].on_timer(around);
+        let client = &mut self.table[id];
+        // It may have been put off since.
+        if client.connection().alarm == Some(around.now()) {
+            client.connection_mut().alarm = None;
+            client.wake(around);
+            set_alarm(client, around);
+        }
     }
 
     /// TCP has something to tell the program at the client's end.
     pub(crate) fn on_tcp(&mut self, around: &mut Surroundings<'_>, id: ConnectionId, event: TcpEvent) {
         let client = &mut self.table[around.transport.connection(id).client];
-        let linked = client.is_linked(id);
+        if client.connection().id != Some(id) {
+            return self.on_tcp_of_old(around, id, event);
+        }
         match event {
-            TcpEvent::Connected if linked => client.opened(around),
+            TcpEvent::Connected => {
+                client.opened(around);
+                client.flush(around);
+            }
+            TcpEvent::Readable(offset) => return self.schedule_read(around, id, offset),
+            TcpEvent::Writable(_) => {
+                client.publish_due(around);
+                client.flush(around);
+            }
+            TcpEvent::PeerClosed => {
+                self.read(around, id);
+                let closed = Loss::broken("the broker closed the connection");
+                let loss = if around.is_leaving() { Loss::Farewell } else { closed };
+                self.client_of(around, id).lose(around, &loss);
+            }
+            TcpEvent::Reset => client.lose(around, &Loss::broken("the connection was reset")),
+            TcpEvent::TimedOut => client.lose(around, &Loss::broken("the connection timed out")),
+            _ => return,
+        }
+        set_alarm(self.client_of(around, id), around);
+    }
+
+    /// The client has done with the connection; what it has written still goes out.
+    fn on_tcp_of_old(&mut self, around: &mut Surroundings<'_>, id: ConnectionId, event: TcpEvent) {
+        match event {
             TcpEvent::Readable(offset) => self.schedule_read(around, id, offset),
-            TcpEvent::Writable(_) if linked => client.writable(around),
-            // Its program has done with it; what it has written still goes out.
             TcpEvent::Writable(_) => {
                 around.write(id);
             }
-            TcpEvent::PeerClosed if linked => {
-                self.read(around, id);
-                let broken = Loss::Broken("the broker closed the connection");
-                let loss = if around.is_leaving() { Loss::Graceful } else { broken };
-                self.client_of(around, id).lose(around, loss);
-            }
-            TcpEvent::Reset if linked => client.lose(around, Loss::Broken("the connection was reset")),
-            TcpEvent::TimedOut if linked => client.lose(around, Loss::Broken("the connection timed out")),
             _ => {}
         }
     }
@@ -107,16 +144,20 @@ impl Clients {
         while let Some(packet) =
             around.transport.take_packet(around.evidence, around.topics, (id, Side::Client), offset)
         {
-            if client.is_linked(id) {
-                client.take_packet(around, &packet);
+            if client.connection().id == Some(id) {
+                take_packet(client, around, &packet);
             } else {
                 // Its program has left.
-                let now = around.now();
-                around.evidence.dropped_with_connection(now, client.id, Side::Server, &packet);
+                let (now, client) = (around.now(), client.who().into());
+                around.evidence.dropped_with_connection(now, client, Side::Server, &packet);
             }
         }
-        if client.is_linked(id) {
-            client.after_reading(around);
+        if client.connection().id == Some(id) {
+            if client.facts().is_back_to_back() {
+                client.publish_due(around);
+            }
+            client.flush(around);
+            set_alarm(client, around);
         }
     }
 
@@ -128,5 +169,31 @@ impl Clients {
         for id in self.table.ids() {
             act(&mut self.table[id]);
         }
+    }
+}
+
+/// A client's program reads a packet.
+fn take_packet(client: &mut Client, around: &mut Surroundings<'_>, packet: &Packet) {
+    if !client.is_listening(around) {
+        return;
+    }
+    let outcome = match client::input(packet) {
+        _ if packet.kind == Kind::Publish => client.message(around, packet),
+        Some(input) => client.packet(around, input),
+        None => Ok(()),
+    };
+    if let Err(loss) = outcome {
+        client.lose(around, &loss);
+        set_alarm(client, around);
+    }
+}
+
+/// Makes sure that a client is woken in time.
+fn set_alarm(client: &mut Client, around: &mut Surroundings<'_>) {
+    let Some(next) = client.next_deadline(around).map(|at| at.max(around.now())) else { return };
+    let alarm = &mut client.connection_mut().alarm;
+    if alarm.is_none_or(|alarm| next < alarm) {
+        *alarm = Some(next);
+        around.wake_at(client.who().into(), next);
     }
 }

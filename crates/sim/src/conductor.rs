@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::due_times::DueTimes;
 use crate::ids::{ClientId, Table};
 use crate::steady::Steady;
-use crate::tally::RunTally;
+use mqttlab_client::Books;
 
 /// Where a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,15 +155,15 @@ impl Conductor {
     pub(crate) fn is_phase_over(
         &self,
         now: Instant,
-        tally: &RunTally,
+        books: &Books,
         clients: usize,
         network_is_idle: impl FnOnce() -> bool,
     ) -> bool {
         match self.phase {
-            Phase::Connect => tally.ready as u32 + tally.failed >= clients as u32,
+            Phase::Connect => books.ready as u32 + books.failed >= clients as u32,
             Phase::Measurement => self.wants_to_stop(),
-            Phase::CoolDown => now >= self.settled_from() && tally.is_settled(),
-            Phase::Disconnect => tally.gone as usize >= clients && network_is_idle(),
+            Phase::CoolDown => now >= self.settled_from() && books.is_settled(),
+            Phase::Disconnect => books.gone as usize >= clients && network_is_idle(),
             Phase::Notice | Phase::WarmUp | Phase::Over => false,
         }
     }
@@ -278,7 +278,7 @@ mod tests {
     fn connecting_is_over_when_every_client_is_ready_or_has_given_up() {
         let conductor = conductor(None);
         let over = |ready, failed| {
-            let tally = RunTally { ready, failed, ..RunTally::default() };
+            let tally = Books { ready, failed, ..Books::default() };
             conductor.is_phase_over(at(1), &tally, 3, || unreachable!("the network does not matter yet"))
         };
         assert_eq!([over(3, 0), over(2, 1), over(2, 0)], [true, true, false]);
@@ -289,8 +289,8 @@ mod tests {
         let mut conductor = conductor(None);
         conductor.announce(Instant::ZERO);
         conductor.phase = Phase::CoolDown;
-        let settled = RunTally { expected: 4, delivered: 4, gone: 3, ..RunTally::default() };
-        let owing = RunTally { unacknowledged: 1, ..settled };
+        let settled = Books { expected: 4, delivered: 4, gone: 3, ..Books::default() };
+        let owing = Books { unacknowledged: 1, ..settled };
         let late = conductor.measure_until + Duration::from_s(1);
         let over = |conductor: &Conductor, now, tally, idle| conductor.is_phase_over(now, tally, 3, || idle);
         assert!(over(&conductor, late, &settled, false) && !over(&conductor, late, &owing, false));

@@ -1,8 +1,12 @@
 //! Who the clients are: their groups, and what a group's plan means for each of them. It never changes.
 
+use std::sync::Arc;
+
+use mqttlab_client::mqtt;
+use mqttlab_client::{ClientNumber, GroupFacts, GroupNumber, Who};
 use mqttlab_mqtt::client::ClientOptions;
 use mqttlab_mqtt::{Kind, Qos, Version, encode};
-use mqttlab_plan::{Arrival, Group, qos};
+use mqttlab_plan::Group;
 
 use crate::ids::{ClientId, GroupId, HostId, ServerId, Table};
 use crate::message;
@@ -11,7 +15,7 @@ use crate::topics::Topics;
 
 /// The groups of a plan, and who is in them.
 pub(crate) struct Groups {
-    groups: Table<GroupId, (Group, GroupFacts)>,
+    groups: Table<GroupId, (Group, SimulatedGroup)>,
     members: Table<ClientId, Member>,
 }
 
@@ -22,26 +26,21 @@ struct Member {
     index: u32,
 }
 
-/// What a group's plan means for its clients, worked out once.
-pub(crate) struct GroupFacts {
+/// What a group's plan means for its clients in a simulation, worked out once.
+pub(crate) struct SimulatedGroup {
+    pub(crate) facts: Arc<GroupFacts>,
     pub(crate) version: Version,
     pub(crate) options: ClientOptions,
     pub(crate) payload_bytes: u32,
-    pub(crate) publish_qos: Qos,
-    pub(crate) back_to_back: bool,
-    pub(crate) relay_qos: Qos,
 }
 
-impl GroupFacts {
-    fn of(group: &Group) -> GroupFacts {
-        let publish = group.publish.as_ref();
-        GroupFacts {
+impl SimulatedGroup {
+    fn of(group: &Group) -> SimulatedGroup {
+        SimulatedGroup {
+            facts: Arc::new(GroupFacts::of(group)),
             version: group.mqtt().version.version(),
             options: group.session_options(),
-            payload_bytes: publish.map_or(0, |publish| publish.payload.size().0 as u32),
-            publish_qos: publish.map_or(Qos::AtMostOnce, |publish| qos(publish.qos)),
-            back_to_back: publish.is_some_and(|publish| publish.arrival == Arrival::BackToBack),
-            relay_qos: group.relay.as_ref().map_or(Qos::AtMostOnce, |relay| qos(relay.qos)),
+            payload_bytes: group.publish.as_ref().map_or(0, |publish| publish.payload.size().0 as u32),
         }
     }
 }
@@ -56,7 +55,7 @@ impl Groups {
             }
         }
         let with_facts = |group| {
-            let facts = GroupFacts::of(&group);
+            let facts = SimulatedGroup::of(&group);
             (group, facts)
         };
         Groups { groups: groups.into_iter().map(with_facts).collect(), members }
@@ -84,8 +83,14 @@ impl Groups {
     }
 
     /// What that means for it.
-    pub(crate) fn facts_of(&self, client: ClientId) -> &GroupFacts {
+    pub(crate) fn facts_of(&self, client: ClientId) -> &SimulatedGroup {
         &self.groups[self.members[client].group].1
+    }
+
+    /// A client, as `crates/client` knows it.
+    pub(crate) fn who(&self, client: ClientId) -> Who {
+        let Member { group, index } = self.members[client];
+        Who { number: ClientNumber(client.0), group: GroupNumber(group.0), index }
     }
 
     /// A client's number in its group.
@@ -109,11 +114,7 @@ impl Groups {
 
     /// What a client subscribes to.
     pub(crate) fn filters_of(&self, client: ClientId) -> Vec<(String, Qos)> {
-        let (group, index) = (self.group_of(client), self.index_of(client));
-        let filled = |wanted: &mqttlab_plan::Subscription| {
-            (wanted.filter.fill(&group.name, index, 0), qos(wanted.qos))
-        };
-        group.subscriptions.iter().map(filled).collect()
+        mqtt::filters(self.group_of(client), self.index_of(client))
     }
 
     /// Size of a message.

@@ -4,7 +4,7 @@
 //!              ┌──────────── agenda (clock) ────────────┐
 //!   clients ──► surroundings ──► transport ◄── surroundings ◄── servers
 //!      │                  (connections, hosts, wire)              │
-//!      └──────────► evidence · conductor · tally ◄────────────────┘
+//!      └──────────► evidence · conductor · books ◄────────────────┘
 //! ```
 //!
 //! Each part owns its state and is told what it may touch. Only this file knows them all. Frames move on the wire, all
@@ -14,6 +14,7 @@
 //! Nothing is entered twice: a program that acts lets TCP send, and what TCP has to tell programs in turn is drained
 //! here, one thing after the other ([`Simulation::settle`]).
 
+use mqttlab_client::Books;
 use mqttlab_plan::{Destination, Plan, Progress, Roster};
 use mqttlab_recording::{Ending, EventKind, SegmentAnalyser};
 use mqttlab_units::{Duration, Instant};
@@ -31,7 +32,6 @@ use crate::outcome::{Audience, Outcome};
 use crate::recorded;
 use crate::servers::{ServerSurroundings, Servers};
 use crate::surroundings::Surroundings;
-use crate::tally::RunTally;
 use crate::topics::Topics;
 use crate::transport::Transport;
 use crate::wire::Wire;
@@ -44,7 +44,7 @@ pub struct Simulation {
     pub(crate) servers: Servers,
     pub(crate) evidence: Evidence,
     pub(crate) conductor: Conductor,
-    pub(crate) tally: RunTally,
+    pub(crate) books: Books,
     topics: Topics,
     pub(crate) groups: Groups,
     roster: Roster,
@@ -86,7 +86,7 @@ impl Simulation {
             servers,
             evidence,
             conductor: Conductor::new(phases, sim, groups.subscriber_count(), groups.client_count()),
-            tally: RunTally::default(),
+            books: Books::default(),
             topics: Topics::of(&roster),
             groups,
             roster,
@@ -109,7 +109,7 @@ impl Simulation {
             transport: &mut self.transport,
             evidence: &mut self.evidence,
             conductor: &mut self.conductor,
-            tally: &mut self.tally,
+            books: &mut self.books,
             topics: &mut self.topics,
             groups: &self.groups,
             roster: &self.roster,
@@ -193,7 +193,7 @@ impl Simulation {
             }
         }
         let idle = || self.transport.next_deadline().is_none();
-        if self.conductor.is_phase_over(self.agenda.now(), &self.tally, self.groups.client_count(), idle) {
+        if self.conductor.is_phase_over(self.agenda.now(), &self.books, self.groups.client_count(), idle) {
             self.leave_phase(audience);
         }
         self.events += 1;
@@ -312,7 +312,7 @@ impl Simulation {
     }
 
     fn warn_of_missing(&mut self, audience: &mut dyn Audience) {
-        let (ready, all) = (self.tally.ready as usize, self.groups.client_count());
+        let (ready, all) = (self.books.ready as usize, self.groups.client_count());
         if ready < all {
             let missing = all - ready;
             let waited = self.connect_timeout;
@@ -334,11 +334,11 @@ impl Simulation {
             let [latency_p50_ns, latency_p99_ns] = self.conductor.take_recent();
             audience.hear(&Progress::Tick {
                 at_ns: self.now().as_ns(),
-                connected: self.tally.connected.max(0) as u32,
-                offered: self.tally.offered,
-                sent: self.tally.sent,
-                delivered: self.tally.delivered,
-                disconnects: self.tally.disconnects,
+                connected: self.books.connected.max(0) as u32,
+                offered: self.books.offered,
+                sent: self.books.sent,
+                delivered: self.books.delivered,
+                disconnects: self.books.disconnects,
                 latency_p50_ns,
                 latency_p99_ns,
                 sender_lateness_p99_ns: None,

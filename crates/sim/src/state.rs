@@ -11,7 +11,7 @@ use serde::Serialize;
 use mqttlab_tcp::{Endpoint, Phase as RecoveryPhase, State as TcpState};
 use mqttlab_units::Instant;
 
-use crate::client::{Client, Link};
+use crate::client::Client;
 use crate::connections::Connection;
 use crate::ids::{HostId, ServerId, Side};
 use crate::servers::Server;
@@ -191,38 +191,39 @@ impl Simulation {
 
     /// What has been counted so far.
     pub fn counts(&self) -> Counts {
-        let tally = &self.tally;
+        let books = &self.books;
         Counts {
-            connected: tally.connected.max(0) as u32,
-            ready: tally.ready.max(0) as u32,
-            failed: tally.failed,
-            offered: tally.offered,
-            sent: tally.sent,
-            expected: tally.expected,
-            delivered: tally.delivered,
-            unacknowledged: tally.unacknowledged,
-            disconnects: tally.disconnects,
+            connected: books.connected.max(0) as u32,
+            ready: books.ready.max(0) as u32,
+            failed: books.failed,
+            offered: books.offered,
+            sent: books.sent,
+            expected: books.expected,
+            delivered: books.delivered,
+            unacknowledged: books.unacknowledged,
+            disconnects: books.disconnects,
             dropped_by_broker: self.servers.dropped(),
         }
     }
 }
 
 fn client_state(name: String, client: &Client) -> ClientState {
-    let (connection, next_attempt) = match client.link {
-        Link::Waiting(at) => ("waiting", Some(at)),
-        Link::Opening { .. } => ("opening", None),
-        Link::Open { .. } => ("open", None),
-        Link::Gone => ("gone", None),
+    let snapshot = client.snapshot();
+    let (connection, next_attempt) = match snapshot.state {
+        mqttlab_client::State::Waiting(at) => ("waiting", Some(at)),
+        mqttlab_client::State::Opening { .. } => ("opening", None),
+        mqttlab_client::State::Open { .. } => ("open", None),
+        mqttlab_client::State::Gone => ("gone", None),
     };
     ClientState {
         client: name,
         connection,
         next_attempt_at_ns: next_attempt.map(Instant::as_ns),
-        online: client.session.is_online(),
-        unacknowledged: client.session.unacknowledged(),
-        unsent: client.outgoing.len(),
-        unwritten: client.unwritten.len(),
-        held: client.held.len(),
+        online: snapshot.is_online,
+        unacknowledged: snapshot.unacknowledged,
+        unsent: snapshot.not_put,
+        unwritten: snapshot.unwritten,
+        held: snapshot.held,
     }
 }
 

@@ -3,9 +3,9 @@
 //! A verb here never calls a client back: TCP sends while a client works, and what TCP has to tell comes to the
 //! client's shell after the verb that caused it has returned.
 
+use mqttlab_client::Books;
 use mqttlab_plan::Roster;
-use mqttlab_recording::EventKind;
-use mqttlab_units::{Duration, Instant};
+use mqttlab_units::Instant;
 
 use crate::agenda::Agenda;
 use crate::conductor::Conductor;
@@ -14,7 +14,6 @@ use crate::evidence::Evidence;
 use crate::groups::Groups;
 use crate::ids::{ClientId, ConnectionId, Side};
 use crate::stream::Packet;
-use crate::tally::RunTally;
 use crate::topics::Topics;
 use crate::transport::Transport;
 
@@ -24,7 +23,7 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) transport: &'a mut Transport,
     pub(crate) evidence: &'a mut Evidence,
     pub(crate) conductor: &'a mut Conductor,
-    pub(crate) tally: &'a mut RunTally,
+    pub(crate) books: &'a mut Books,
     pub(crate) topics: &'a mut Topics,
     pub(crate) groups: &'a Groups,
     pub(crate) roster: &'a Roster,
@@ -33,22 +32,13 @@ pub(crate) struct Surroundings<'a> {
 }
 
 impl Surroundings<'_> {
-    pub(crate) fn now(&self) -> Instant {
-        self.agenda.now()
-    }
-
-    /// Whether the run is over, and clients disconnect.
-    pub(crate) fn is_leaving(&self) -> bool {
-        self.conductor.is_leaving()
-    }
-
     /// The client is to be woken then.
     pub(crate) fn wake_at(&mut self, client: ClientId, at: Instant) {
         self.agenda.add(at, Event::Client(client));
     }
 
     /// Begins to connect to the client's server; `None` where no path leads there.
-    pub(crate) fn open(&mut self, client: ClientId) -> Option<ConnectionId> {
+    pub(crate) fn connect(&mut self, client: ClientId) -> Option<ConnectionId> {
         let nodelay = self.groups.group_of(client).nodelay();
         let end = (client, self.groups.host_of(client), nodelay);
         self.transport.open(self.agenda, self.evidence, end, self.groups.server_of(client))
@@ -82,10 +72,5 @@ impl Surroundings<'_> {
     /// The client has done with a connection.
     pub(crate) fn close(&mut self, connection: ConnectionId) {
         self.transport.close(self.agenda, self.evidence, connection, Side::Client);
-    }
-
-    /// Something happened to the client once.
-    pub(crate) fn event(&mut self, kind: EventKind, client: ClientId, took: Option<Duration>, detail: &str) {
-        self.evidence.event(self.agenda.now(), kind, Some(client), took, detail);
     }
 }

@@ -189,7 +189,7 @@ impl Transport<Mqtt, Wire> for World {
         *wire = Wire::default();
     }
 
-    fn rename(&mut self, topic: &mut String, suffix: &str) -> bool {
+    fn rename(&mut self, _: Who, topic: &mut String, suffix: &str) -> bool {
         topic.push_str(suffix);
         topic.len() <= 20
     }

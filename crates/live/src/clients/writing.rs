@@ -97,7 +97,7 @@ impl Transport<Mqtt, StreamConnection> for Turn<'_> {
         connection.incoming.clear();
     }
 
-    fn rename(&mut self, relayed: &mut RelayedMessage, suffix: &str) -> bool {
+    fn rename(&mut self, _: Who, relayed: &mut RelayedMessage, suffix: &str) -> bool {
         // Copies of copies, each with a longer topic, end with the longest topic (MQTT 5 §1.5.4).
         let fits = relayed.topic.len() + suffix.len() <= usize::from(u16::MAX);
         if fits {
