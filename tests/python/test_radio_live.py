@@ -126,9 +126,10 @@ def test_losses_retries_and_causes_agree(pairs: dict[str, dict[str, Recording]])
         assert sum(station["dropped_retry_limit"] for station in told) == dropped.height
         assert sum(station["channel_errors"] for station in told) > 0
         retries.append(sum(s["retries"] for s in told) / sum(s["data_sent"] for s in told))
-    # Some hundred events in bursts: an eighth of them by chance; twice that is another law.
-    assert shares[0] == pytest.approx(shares[1], rel=0.6)
-    assert retries[0] == pytest.approx(retries[1], rel=0.5)
+    # Some thirty drops in bursts of a few, and fewer frames where a busy machine answers late. Another law, such as
+    # another limit of retries, changes shares more than threefold.
+    assert 1 / 3 < shares[0] / shares[1] < 3
+    assert 1 / 2 < retries[0] / retries[1] < 2
 
 
 def test_every_host_has_a_station_that_drew_energy(pairs: dict[str, dict[str, Recording]]) -> None:
