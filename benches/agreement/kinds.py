@@ -259,6 +259,28 @@ def _placements() -> Iterator[Kind]:
     yield Kind(name="both-on-hosts-by-count", values=_by_count())
     yield Kind(name="network-direct", values=_without_network("direct"))
     yield Kind(name="network-loopback", values=_without_network("loopback"))
+    yield Kind(name="two-brokers", values=_two_brokers())
+
+
+def _two_brokers() -> Values:
+    """A pair of clients on one host for each of two brokers, which differ."""
+    servers = [
+        {"name": "east", "nagle": False},
+        {"name": "west", "nagle": False, "host": "far", "max_inflight": 5, "max_queued": 100, "persistence": False},
+    ]
+    groups = [
+        {"name": f"{role}-{server['name']}", "host": "field", "connects_to": server["name"], **tcp, **part}
+        for server, tcp in zip(servers, [{"nagle": False}, {"transport": {"tcp": {"nagle": False}}}], strict=True)
+        for role, part in (
+            ("publisher", {"publish": {"topic": "t", "qos": 1, "payload": "100 B", "rate": "50 /s"}}),
+            ("subscriber", {"subscribe": [{"filter": "t", "qos": 1}]}),
+        )
+    ]
+    networks = [
+        {"between": ["field", "east"], **both_ways(delay=NEAR)},
+        {"between": ["field", "far"], **both_ways(delay=FAR)},
+    ]
+    return {"servers": servers, "networks": networks, "groups": groups}
 
 
 def _trunk(*, shared: bool) -> Values:

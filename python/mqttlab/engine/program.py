@@ -73,9 +73,7 @@ def probe(plan: Plan, seconds: int, observe: Callable[[dict[str, Any]], None]) -
         EngineError: namespaces or devices cannot be made here.
         Interrupted: Ctrl-C, SIGTERM or SIGHUP.
     """
-    # A plan that is only looked at needs a directory as well.
-    text = json.dumps({**plan, "directory": "probe"})
-    return _watched(["probe", "--seconds", str(seconds)], text, observe)
+    return _watched(["probe", "--seconds", str(seconds)], json.dumps(plan), observe)
 
 
 def measure(seconds: float, observe: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
