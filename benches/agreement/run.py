@@ -28,6 +28,7 @@ from typing import Any
 import polars as pl
 from judgement import SEEDS_MIN, Difference, bounds, difference
 from kinds import SAMPLE, Kind, kinds
+from reasons import REASONS
 
 from mqttlab.recording import Recording
 from mqttlab.runs import Job, LocalPool, Outcome, engine_path
@@ -49,30 +50,40 @@ class Trial:
     backend: str
     again: bool = False
 
-    def plan(self) -> dict[str, Any]:
-        """What is run."""
-        values = {
+    def values(self) -> dict[str, Any]:
+        """What is run, as a scenario file would have it."""
+        return {
             "name": self.kind.name.replace("'", ""),
             "seed": self.seed,
             "backend": self.backend,
             "phases": {"warm_up": WARM_UP, "duration": f"{self.kind.seconds} s", "cool_down": COOL_DOWN},
             **self.kind.values,
         }
-        return compile_plan(parse_values(values, self.kind.name))
+
+    def plan(self) -> dict[str, Any]:
+        """What is run, as the engine takes it."""
+        return compile_plan(parse_values(self.values(), self.kind.name))
 
     def key(self) -> str:
-        """Names the run and all that decides it: a changed kind is run again."""
-        digest = hashlib.sha256(json.dumps({**self.plan(), "directory": "-"}, sort_keys=True).encode())
-        # The simulator is what is tried: another engine simulates anew. What the kernel did stays true.
-        if self.backend == "sim":
-            digest.update(engine_digest())
+        """Names the run and the scenario that decides it: a changed kind is run again."""
+        digest = hashlib.sha256(json.dumps(self.values(), sort_keys=True).encode())
         return f"{self.kind.name}/{self.seed}/{self.backend}{'-again' if self.again else ''}/{digest.hexdigest()[:12]}"
+
+    def is_missing(self, results: Results) -> bool:
+        """Whether it is still to be run: never was, or was not valid, or was simulated by another engine.
+
+        The simulator is what is tried. What the kernel did stays true.
+        """
+        row = results.rows.get(self.key())
+        if row is None or self.backend == "sim":
+            return row is None or row.get("engine") != engine_digest()
+        return not row.get("valid") and row.get("attempts", 0) <= ATTEMPTS
 
 
 @functools.cache
-def engine_digest() -> bytes:
+def engine_digest() -> str:
     """Names the engine's program."""
-    return hashlib.sha256(engine_path().read_bytes()).digest()
+    return hashlib.sha256(engine_path().read_bytes()).hexdigest()[:12]
 
 
 class Results:
@@ -110,7 +121,8 @@ def metrics_of(recording: Recording) -> dict[str, Any]:
     values: dict[str, Any] = {"messages_delivered": len(delivered)}
     if len(latency):
         values |= {"latency_ms_mean": latency.mean(), "latency_ms_p95": latency.quantile(0.95, "linear")}
-    if len(segments):
+    # Without a captured packet the sum over packets says nothing.
+    if len(segments) and len(recording.packets):
         values["segments_with_payload"] = segments[0]
     verdict = recording.run.get("validity") or {}
     return values | {"valid": bool(verdict.get("valid", True)), "reasons": verdict.get("reasons", [])}
@@ -121,7 +133,7 @@ def perform_all(trials: Iterable[Trial], results: Results, jobs: int) -> None:
 
     One that is not valid is made again, ``ATTEMPTS`` times at most.
     """
-    missing = [trial for trial in trials if trial.key() not in results.rows]
+    missing = [trial for trial in trials if trial.is_missing(results)]
     waiting: dict[str, tuple[Trial, int]] = {}
     done = 0
     with tempfile.TemporaryDirectory() as scratch, LocalPool(row_of, jobs=jobs) as pool:
@@ -141,7 +153,10 @@ def perform_all(trials: Iterable[Trial], results: Results, jobs: int) -> None:
             if not row.get("valid") and attempt < ATTEMPTS:
                 begin(trial, attempt + 1)
                 continue
-            row |= {"run": trial.key(), "attempts": attempt}
+            earlier = results.rows.get(trial.key(), {}).get("attempts", 0) if trial.backend == "live" else 0
+            row |= {"run": trial.key(), "attempts": earlier + attempt}
+            if trial.backend == "sim":
+                row["engine"] = engine_digest()
             results.add(row)
             done += 1
             note = row.get("failed") or (
@@ -151,7 +166,10 @@ def perform_all(trials: Iterable[Trial], results: Results, jobs: int) -> None:
 
 
 def compare(kind: Kind, seeds: list[int], results: Results, second: str) -> dict[str, Difference]:
-    """The differences by metric of live runs against ``second``: ``sim``, or ``live-again``; empty without runs."""
+    """The differences by metric of live runs against ``second``: ``sim``, or ``live-again``; empty without runs.
+
+    Runs that were not valid are left out.
+    """
     rows = {
         backend: {
             seed: row
@@ -161,6 +179,7 @@ def compare(kind: Kind, seeds: list[int], results: Results, second: str) -> dict
                     Trial(kind=kind, seed=seed, backend=backend.removesuffix("-again"), again="again" in backend).key()
                 )
             )
+            and row.get("valid")
         }
         for backend in ("live", second)
     }
@@ -190,6 +209,22 @@ def table(chosen: list[Kind], seeds: list[int], results: Results) -> tuple[str, 
             cells = [again[metric].words() if metric in again else "–" for metric in metrics]
             lines.append("| – live beside itself | " + " | ".join([*cells, ""]) + " |")
     return "\n".join(lines), parted
+
+
+def exceptions(chosen: list[Kind], seeds: list[int], results: Results) -> str:
+    """The kinds that part, in Markdown: in what, by how much, how far live runs agree with themselves, and why."""
+    lines = ["| kind | metric | live / simulated | live / live again | why |", "|---|---|---|---|---|"]
+    for kind in chosen:
+        found, again = (compare(kind, seeds, results, second) for second in ("sim", "live-again"))
+        for metric, entry in found.items():
+            if entry.agrees:
+                continue
+            repeated = again[metric].words() if metric in again else "–"
+            why = REASONS.get(kind.name, {}).get(metric) or REASONS.get(kind.name, {}).get("")
+            if not why and metric in again and not again[metric].agrees:
+                why = "live runs differ from themselves as much"
+            lines.append(f"| {kind.name} | {metric} | {entry.words()} | {repeated} | {why or 'not known'} |")
+    return "\n".join(lines)
 
 
 def main() -> None:
@@ -230,6 +265,8 @@ def main() -> None:
     text, parted = table(chosen, seeds, results)
     text += f"\n\n{len(chosen) - len(parted)} of {len(chosen)} kinds agree in everything, over {len(seeds)} seeds."
     text += f" Those that part: {', '.join(parted)}." if parted else ""
+    if parted:
+        text += "\n\n" + exceptions(chosen, seeds, results)
     print(text)
     if options.out is not None:
         options.out.write_text(text + "\n", encoding="utf-8")
