@@ -222,7 +222,7 @@ def exceptions(chosen: list[Kind], seeds: list[int], results: Results) -> str:
             repeated = again[metric].words() if metric in again else "–"
             why = REASONS.get(kind.name, {}).get(metric) or REASONS.get(kind.name, {}).get("")
             if not why and metric in again and not again[metric].agrees:
-                why = "live runs differ from themselves as much"
+                why = "live runs part from themselves, too"
             lines.append(f"| {kind.name} | {metric} | {entry.words()} | {repeated} | {why or 'not known'} |")
     return "\n".join(lines)
 
