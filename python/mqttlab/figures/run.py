@@ -1,8 +1,4 @@
-"""Figures: pure functions from a frame to a Plotly figure.
-
-None of them reads a file, computes a metric or knows where its frame came from; they draw. One palette serves
-every figure, so that a QoS level has the same colour on every page (Okabe and Ito's, safe for colour blindness).
-"""
+"""Figures of one run: its messages, links, connections, and where the time went."""
 
 from __future__ import annotations
 
@@ -12,16 +8,8 @@ import numpy as np
 import plotly.graph_objects as go
 import polars as pl
 
-QOS_COLOURS = {0: "#0072B2", 1: "#E69F00", 2: "#009E73"}
-SERIES_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
-# Parts of a message's time: waits in a socket are red and orange, links yellow and blue, handshakes green.
-PART_COLOURS = {
-    "schedule_ns": "#B0B7C0", "session_ns": "#8A63B8", "sender_nagle_ns": "#D55E00", "sender_socket_ns": "#F2B48C",
-    "queue_to_broker_ns": "#D9B300", "wire_to_broker_ns": "#0072B2", "retransmission_to_broker_ns": "#A5123A",
-    "handshake_ns": "#009E73", "broker_ns": "#5B6572", "broker_window_ns": "#B79AD6", "broker_nagle_ns": "#F07F2E",
-    "broker_socket_ns": "#F7D0B0", "queue_to_subscriber_ns": "#F0E442", "wire_to_subscriber_ns": "#56B4E9",
-    "retransmission_to_subscriber_ns": "#DE6B86", "release_ns": "#66C9A8", "delivery_ns": "#D3D8DE",
-}
+from mqttlab.figures.style import PART_COLOURS, QOS_COLOURS, SERIES_COLOURS, blank
+
 MOST_POINTS = 6_000
 CDF_POINTS = 500
 BARS_NAMED = 20
@@ -32,7 +20,6 @@ OVERHEAD_PARTS = {
     "packet id": "overhead_packet_id_bytes", "properties": "overhead_properties_bytes",
     "acknowledgements": "overhead_acknowledgements_bytes",
 }
-FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"
 
 
 def latency_over_time(samples: pl.DataFrame) -> go.Figure:
@@ -42,7 +29,7 @@ def latency_over_time(samples: pl.DataFrame) -> go.Figure:
         samples: columns ``qos``, ``intended_s``, ``latency_ms`` (:func:`mqttlab.metrics.deliveries`). Above
             6000 deliveries an even selection is drawn, and the title says so; the extremes are always kept.
     """
-    figure = _figure("Latency of each delivery", "time of intended sending (s)", "latency (ms)")
+    figure = blank("Latency of each delivery", "time of intended sending (s)", "latency (ms)")
     shown = 0
     for qos, part in _by_qos(samples):
         kept = _thin(part)
@@ -65,7 +52,7 @@ def latency_cdf(samples: pl.DataFrame) -> go.Figure:
     Args:
         samples: columns ``qos``, ``latency_ms``.
     """
-    figure = _figure("Latency, cumulative", "latency (ms)", "share of the deliveries")
+    figure = blank("Latency, cumulative", "latency (ms)", "share of the deliveries")
     for qos, part in _by_qos(samples):
         probability = np.linspace(0, 1, min(CDF_POINTS, max(part.height, 2)))
         latency = np.quantile(part["latency_ms"].to_numpy(), probability)
@@ -86,7 +73,7 @@ def latency_box(samples: pl.DataFrame) -> go.Figure:
     Args:
         samples: columns ``qos``, ``latency_ms``.
     """
-    figure = _figure("Latency by QoS (box: quartiles, whiskers: 5 % and 95 %)", "", "latency (ms)")
+    figure = blank("Latency by QoS (box: quartiles, whiskers: 5 % and 95 %)", "", "latency (ms)")
     for qos, part in _by_qos(samples):
         latency = part["latency_ms"].to_numpy()
         low, first, middle, third, high = np.quantile(latency, [0.05, 0.25, 0.5, 0.75, 0.95])
@@ -108,7 +95,7 @@ def link_utilisation(packets: pl.DataFrame, bins: int = 120) -> go.Figure:
         packets: ``packets.parquet``: columns ``link``, ``start_ns``, ``sent_ns``, ``fate``.
         bins: number of time slices.
     """
-    figure = _figure("Links: share of the time that the transmitter is busy", "run time (s)", "busy (%)")
+    figure = blank("Links: share of the time that the transmitter is busy", "run time (s)", "busy (%)")
     sent = packets.filter(
         pl.col("start_ns").is_not_null() & pl.col("sent_ns").is_not_null() & (pl.col("fate") != "duplicated"))
     if sent.is_empty():
@@ -134,7 +121,7 @@ def link_throughput(packets: pl.DataFrame, bins: int = 120) -> go.Figure:
         packets: columns ``link``, ``sent_ns``, ``start_ns``, ``frame_bytes``, ``fate``.
         bins: number of time slices.
     """
-    figure = _figure("Links: data rate", "run time (s)", "kbit/s")
+    figure = blank("Links: data rate", "run time (s)", "kbit/s")
     sent = packets.filter(pl.col("sent_ns").is_not_null() & (pl.col("fate") != "duplicated"))
     if sent.is_empty():
         return figure
@@ -160,7 +147,7 @@ def resources(samples: pl.DataFrame) -> go.Figure:
     Args:
         samples: ``resources.parquet``: columns ``process``, ``at_ns``, ``cpu_user_s``, ``cpu_system_s``.
     """
-    figure = _figure("Processor use", "run time (s)", "% of one core")
+    figure = blank("Processor use", "run time (s)", "% of one core")
     named = samples.filter(pl.col("process") != "machine").sort("process", "at_ns")
     for index, (key, part) in enumerate(named.group_by("process", maintain_order=True)):
         used = part["cpu_user_s"] + part["cpu_system_s"]
@@ -187,7 +174,7 @@ def throughput(samples: pl.DataFrame) -> go.Figure:
         link, direction = samples.row(0, named=True)["link"], samples.row(0, named=True)["direction"]
         # Some links are named after their direction; where one name stands for both, the figures must differ.
         title += f" of {link}" + ("" if link.endswith(direction) else f", {direction}")
-    figure = _figure(title, "run time (s)", "B/s")
+    figure = blank(title, "run time (s)", "B/s")
     for name, colour in LEVEL_COLOURS.items():
         part = samples.filter(pl.col("level") == name)
         figure.add_trace(
@@ -208,7 +195,7 @@ def publish_per_segment(counts: pl.DataFrame) -> go.Figure:
     Args:
         counts: columns ``direction``, ``packets``, ``segments_percent`` (:func:`mqttlab.metrics.publish_per_segment`).
     """
-    figure = _figure("PUBLISH packets that a segment completes", "PUBLISH packets", "segments (%)")
+    figure = blank("PUBLISH packets that a segment completes", "PUBLISH packets", "segments (%)")
     return _bars(figure, counts, "packets", "segments_percent")
 
 
@@ -219,7 +206,7 @@ def segments_per_publish(counts: pl.DataFrame) -> go.Figure:
         counts: columns ``direction``, ``segments``, ``packets_percent``
             (:func:`mqttlab.metrics.segments_per_publish`).
     """
-    figure = _figure("Segments that a PUBLISH packet takes", "segments", "PUBLISH packets (%)")
+    figure = blank("Segments that a PUBLISH packet takes", "segments", "PUBLISH packets (%)")
     return _bars(figure, counts, "segments", "packets_percent")
 
 
@@ -231,7 +218,7 @@ def round_trips_over_time(samples: pl.DataFrame) -> go.Figure:
             trips of a direction an even selection is drawn, and the title says so; the longest are always kept.
     """
     title = "TCP round trips"
-    figure = _figure(title, "run time (s)", "round trip (ms)")
+    figure = blank(title, "run time (s)", "round trip (ms)")
     shown = 0
     for index, (direction, part) in enumerate(_by_direction(samples, "towards")):
         kept = _thin(part, "rtt_ms")
@@ -254,7 +241,7 @@ def round_trip_cdf(samples: pl.DataFrame) -> go.Figure:
     Args:
         samples: columns ``towards``, ``rtt_ms``.
     """
-    figure = _figure("TCP round trips, cumulative", "round trip (ms)", "share of the round trips")
+    figure = blank("TCP round trips, cumulative", "round trip (ms)", "share of the round trips")
     for index, (direction, part) in enumerate(_by_direction(samples, "towards")):
         probability = np.linspace(0, 1, min(CDF_POINTS, max(part.height, 2)))
         figure.add_trace(
@@ -275,7 +262,7 @@ def overhead(table: pl.DataFrame) -> go.Figure:
     Args:
         table: columns ``direction``, ``qos`` and the parts (:func:`mqttlab.metrics.overhead`).
     """
-    figure = _figure("What MQTT adds to a message on one connection", "bytes per PUBLISH packet", "")
+    figure = blank("What MQTT adds to a message on one connection", "bytes per PUBLISH packet", "")
     # The first row is drawn lowest.
     table = table.reverse()
     whose = table.select("qos", "direction").rows()
@@ -302,8 +289,8 @@ def attribution_stack(means: pl.DataFrame, titles: dict[str, str]) -> go.Figure:
     """
     banded = "band" in means.columns
     # Bands lie: there are up to twelve, whose names would overlap below upright bars.
-    figure = (_figure("Where the time went, by band of the latency", "mean time (ms)", "") if banded
-              else _figure("Where the time went, by QoS", "", "mean time (ms)"))
+    figure = (blank("Where the time went, by band of the latency", "mean time (ms)", "") if banded
+              else blank("Where the time went, by QoS", "", "mean time (ms)"))
     keys = ["qos", "band"] if banded else ["qos"]
     bars = means.select(keys).unique(maintain_order=True)
     names = bars.select(pl.format("QoS {} {}", "qos", "band") if banded else pl.format("QoS {}", "qos")).to_series()
@@ -347,22 +334,6 @@ def _bars(figure: go.Figure, counts: pl.DataFrame, x: str, y: str) -> go.Figure:
 def _by_direction(samples: pl.DataFrame, column: str) -> list[tuple[str, pl.DataFrame]]:
     present = sorted(samples[column].drop_nulls().unique().to_list())
     return [(DIRECTIONS.get(name, name), samples.filter(pl.col(column) == name)) for name in present]
-
-
-def _figure(title: str, x: str, y: str) -> go.Figure:
-    axis: dict[str, Any] = {
-        "showline": True, "linecolor": "#8a8f98", "gridcolor": "#e6e8eb", "zeroline": False, "ticks": "outside",
-    }
-    return go.Figure(
-        layout={
-            "title": {"text": title},
-            "font": {"family": FONT, "size": 13, "color": "#1c2733"},
-            "xaxis": {**axis, "title": x}, "yaxis": {**axis, "title": y},
-            "paper_bgcolor": "white", "plot_bgcolor": "white", "margin": {"l": 70, "r": 20, "t": 58, "b": 55},
-            "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "xanchor": "left"},
-            "height": 400, "hovermode": "closest",
-        }
-    )
 
 
 def _by_qos(samples: pl.DataFrame) -> list[tuple[int, pl.DataFrame]]:

@@ -1,0 +1,43 @@
+"""Figures: pure functions from a frame to a Plotly figure.
+
+None of them reads a file, computes a metric or knows where its frame came from; they draw.
+"""
+
+from mqttlab.figures.run import (
+    DIRECTIONS,
+    attribution_stack,
+    latency_box,
+    latency_cdf,
+    latency_over_time,
+    link_throughput,
+    link_utilisation,
+    overhead,
+    publish_per_segment,
+    resources,
+    round_trip_cdf,
+    round_trips_over_time,
+    segments_per_publish,
+    throughput,
+)
+from mqttlab.figures.style import FONT, PART_COLOURS, QOS_COLOURS, SERIES_COLOURS
+
+__all__ = [
+    "DIRECTIONS",
+    "FONT",
+    "PART_COLOURS",
+    "QOS_COLOURS",
+    "SERIES_COLOURS",
+    "attribution_stack",
+    "latency_box",
+    "latency_cdf",
+    "latency_over_time",
+    "link_throughput",
+    "link_utilisation",
+    "overhead",
+    "publish_per_segment",
+    "resources",
+    "round_trip_cdf",
+    "round_trips_over_time",
+    "segments_per_publish",
+    "throughput",
+]

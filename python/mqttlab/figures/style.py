@@ -1,0 +1,40 @@
+"""What all figures share: one palette, one font, one kind of axes.
+
+A QoS level has the same colour on every page, and so has a part of a message's time. The colours are Okabe and Ito's,
+safe for colour blindness.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import plotly.graph_objects as go
+
+QOS_COLOURS = {0: "#0072B2", 1: "#E69F00", 2: "#009E73"}
+SERIES_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
+# Parts of a message's time: waits in a socket are red and orange, links yellow and blue, handshakes green.
+PART_COLOURS = {
+    "schedule_ns": "#B0B7C0", "session_ns": "#8A63B8", "sender_nagle_ns": "#D55E00", "sender_socket_ns": "#F2B48C",
+    "queue_to_broker_ns": "#D9B300", "wire_to_broker_ns": "#0072B2", "retransmission_to_broker_ns": "#A5123A",
+    "handshake_ns": "#009E73", "broker_ns": "#5B6572", "broker_window_ns": "#B79AD6", "broker_nagle_ns": "#F07F2E",
+    "broker_socket_ns": "#F7D0B0", "queue_to_subscriber_ns": "#F0E442", "wire_to_subscriber_ns": "#56B4E9",
+    "retransmission_to_subscriber_ns": "#DE6B86", "release_ns": "#66C9A8", "delivery_ns": "#D3D8DE",
+}
+FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"
+
+
+def blank(title: str, x: str, y: str) -> go.Figure:
+    """A figure without data: its title and those of its axes."""
+    axis: dict[str, Any] = {
+        "showline": True, "linecolor": "#8a8f98", "gridcolor": "#e6e8eb", "zeroline": False, "ticks": "outside",
+    }
+    return go.Figure(
+        layout={
+            "title": {"text": title},
+            "font": {"family": FONT, "size": 13, "color": "#1c2733"},
+            "xaxis": {**axis, "title": x}, "yaxis": {**axis, "title": y},
+            "paper_bgcolor": "white", "plot_bgcolor": "white", "margin": {"l": 70, "r": 20, "t": 58, "b": 55},
+            "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "xanchor": "left"},
+            "height": 400, "hovermode": "closest",
+        }
+    )
