@@ -3,6 +3,7 @@
 # make lint    formatting, clippy, ruff, mypy
 # make bench   side-by-side measurements (takes minutes; wants a quiet machine)
 # make agreement  simulator beside kernel, every kind of scenario (an hour; resumable; wants a quiet machine)
+# make coverage   how often intervals cover the true value, simulated (two minutes)
 # make soak    200 runs that are killed, starved and looked at
 # make clean   remove everything that was made here, recordings excepted
 
@@ -15,7 +16,7 @@ STAMPS := $(VENV)/stamps
 export PATH := $(CURDIR)/$(BIN):$(HOME)/.cargo/bin:$(PATH)
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 
-.PHONY: soak demo test lint bench agreement clean setup test-rust test-python
+.PHONY: soak demo test lint bench agreement coverage clean setup setup-test test-rust test-python
 
 demo: setup
 	# On a busy machine the run is not valid (6), and says so first.
@@ -24,6 +25,8 @@ demo: setup
 test: setup lint test-rust test-python
 
 setup: target/system-packages $(STAMPS)/engine
+
+setup-test: setup $(STAMPS)/test
 
 lint: setup
 	cargo fmt --all --check
@@ -34,7 +37,7 @@ lint: setup
 test-rust: setup
 	cargo test --workspace --locked --quiet
 
-test-python: setup
+test-python: setup-test
 	$(BIN)/pytest
 
 bench: setup
@@ -42,6 +45,9 @@ bench: setup
 
 agreement: setup
 	$(BIN)/python benches/agreement/run.py --out benches/agreement/RESULTS.md
+
+coverage: setup
+	$(BIN)/python benches/coverage/run.py --out benches/coverage/RESULTS.md
 
 soak: setup
 	$(BIN)/python tests/soak/soak.py --runs 200 --seed 1
@@ -61,6 +67,10 @@ $(BIN)/python3: | target/system-packages
 $(STAMPS)/python: requirements.lock | $(BIN)/python3
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.lock
 	mkdir -p $(STAMPS)
+	touch $@
+
+$(STAMPS)/test: requirements-test.lock $(STAMPS)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements-test.lock
 	touch $@
 
 # The engine's program goes beside the environment's Python, where the package looks for it.

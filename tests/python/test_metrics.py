@@ -10,6 +10,7 @@ import pytest
 
 from mqttlab import metrics
 from mqttlab.recording import Recording, RecordingError
+from mqttlab.statistics import batch_means_ci95
 from recordings import MS, Message, packet, write
 
 
@@ -80,7 +81,7 @@ def test_batch_means_cover_the_mean_of_correlated_samples() -> None:
         samples[0] = noise[0]
         for i in range(1, noise.size):
             samples[i] = 0.8 * samples[i - 1] + noise[i]
-        half = metrics.batch_means_ci95(samples)
+        half = batch_means_ci95(samples)
         assert half is not None
         hits += abs(samples.mean()) <= half
     # 95 % nominal; batches of 100 with a correlation of 0.8 leave a little to be desired. The textbook interval
@@ -89,7 +90,7 @@ def test_batch_means_cover_the_mean_of_correlated_samples() -> None:
 
 
 def test_fewer_than_two_samples_have_no_interval() -> None:
-    assert metrics.batch_means_ci95(np.array([1.0])) is None
+    assert batch_means_ci95(np.array([1.0])) is None
 
 
 def test_link_figures_follow_from_its_frames(tmp_path: Path) -> None:

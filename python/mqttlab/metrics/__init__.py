@@ -47,7 +47,6 @@ from mqttlab.metrics.network import connections, network, round_trips
 from mqttlab.metrics.overhead import overhead
 from mqttlab.metrics.segments import publish_per_segment, segments_per_publish
 from mqttlab.metrics.sent_again import sent_again
-from mqttlab.metrics.statistics import batch_means_ci95
 from mqttlab.metrics.summary import summary
 from mqttlab.metrics.throughput import throughput
 
@@ -77,7 +76,6 @@ __all__ = [
     "attribution_by_qos",
     "attribution_coverage",
     "attribution_gap",
-    "batch_means_ci95",
     "bursts",
     "clients",
     "compare",

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from mqttlab.metrics.statistics import batch_means_ci95
 from mqttlab.recording import Recording
+from mqttlab.statistics import batch_means_ci95
 
 NS_PER_MS = 1e6
 # Of a signed column.

@@ -1,0 +1,58 @@
+"""Statistics of experiments: estimates with intervals, effects, verdicts, models and trends. Pure: numbers in,
+numbers out.
+
+The run is the unit: every function that takes "values" takes one number a run, unless it says that its samples are of
+one run. Where data allow no answer, the answer says so (an infinite bound with a note, ``None``); wrong input is a
+``ValueError``. Nothing here knows metrics, recordings or experiments.
+"""
+
+from mqttlab.statistics.coverage import WARN_BELOW, mean_coverage, proportion_coverage
+from mqttlab.statistics.drift import Drift, drift
+from mqttlab.statistics.effects import Difference, cliffs_delta, difference, hodges_lehmann, ratio_interval
+from mqttlab.statistics.factorial import Effect, Factorial, Term, factorial
+from mqttlab.statistics.interval import CONFIDENCE, Interval
+from mqttlab.statistics.means import batch_means_ci95, mean_interval, skewed, skewness
+from mqttlab.statistics.planning import runs_for_half_width, smallest_difference
+from mqttlab.statistics.proportions import proportion_exact, proportion_interval
+from mqttlab.statistics.quantiles import median_interval, quantile_interval, samples_needed
+from mqttlab.statistics.trends import Fit, Trend, theil_sen, trend
+from mqttlab.statistics.verdicts import Direction, Verdict, holm, judge, runs_needed
+
+__all__ = [
+    "CONFIDENCE",
+    "WARN_BELOW",
+    "Difference",
+    "Direction",
+    "Drift",
+    "Effect",
+    "Factorial",
+    "Fit",
+    "Interval",
+    "Term",
+    "Trend",
+    "Verdict",
+    "batch_means_ci95",
+    "cliffs_delta",
+    "difference",
+    "drift",
+    "factorial",
+    "hodges_lehmann",
+    "holm",
+    "judge",
+    "mean_coverage",
+    "mean_interval",
+    "median_interval",
+    "proportion_coverage",
+    "proportion_exact",
+    "proportion_interval",
+    "quantile_interval",
+    "ratio_interval",
+    "runs_for_half_width",
+    "runs_needed",
+    "samples_needed",
+    "skewed",
+    "skewness",
+    "smallest_difference",
+    "theil_sen",
+    "trend",
+]

@@ -1,0 +1,97 @@
+"""Intervals of quantiles within one sample, by order statistics: no distribution is assumed.
+
+Between runs a quantile is one number a run, and its interval is :func:`mqttlab.statistics.mean_interval`'s. Quantiles
+are never averaged over parts of a run.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from mqttlab.statistics.distributions import binomial_below
+from mqttlab.statistics.interval import CONFIDENCE, Interval, Numbers, Values, sample
+from mqttlab.statistics.means import BATCHES, batched
+
+
+def quantile_interval(
+    values: Numbers, q: float, *, confidence: float = CONFIDENCE, correlated: bool = False,
+) -> Interval:
+    """The ``q`` quantile of one sample (linear interpolation), between two of its order statistics.
+
+    With ``n`` independent samples the number below the true quantile is binomial, so that the probability that it lies
+    between the sample's ``l``-th and ``u``-th smallest value is known exactly whatever the distribution (David and
+    Nagaraja 2003, 7.1). The ranks are the narrowest with at most ``(1 - confidence) / 2`` outside on each side; where
+    there is none, that side is infinite and the note says how many samples are needed.
+
+    Args:
+        values: the sample, in the order of sending where it is ``correlated``.
+        q: between 0 and 1.
+        confidence: its confidence.
+        correlated: whether neighbours may depend on each other: the ranks are then those of as many independent samples
+            as these are worth (:func:`worth`), which takes 20 samples on either side of the quantile to tell.
+
+    Raises:
+        ValueError: no values, one that is not finite, or ``q`` outside of 0 to 1.
+    """
+    if not 0 < q < 1:
+        raise ValueError(f"a quantile lies between 0 and 1, not at {q:g}")
+    x = sample(values)
+    estimate = float(np.quantile(x, q))
+    least = math.ceil(BATCHES / min(q, 1 - q) - 1e-9)
+    if correlated and x.size < least:
+        return Interval(estimate=estimate, low=-math.inf, high=math.inf, n=x.size, method="order statistics",
+                        confidence=confidence, note=f"n too small: this quantile of correlated samples needs {least}")
+    n = worth(x, q) if correlated else x.size
+    low_rank, high_rank = ranks(n, q, confidence)
+    stretch = x.size / n
+    ordered = np.sort(x)
+    low, high = -math.inf, math.inf
+    if low_rank is not None:
+        low = float(ordered[max(math.floor((low_rank - 1) * stretch), 0)])
+    if high_rank is not None:
+        high = float(ordered[min(math.ceil(high_rank * stretch), x.size) - 1])
+    note = ""
+    if low_rank is None or high_rank is None:
+        least = math.ceil(samples_needed(q, confidence) * stretch)
+        note = f"n too small: {100 * confidence:g} % of this quantile need {least} samples"
+    return Interval(estimate=estimate, low=low, high=high, n=n, method="order statistics", confidence=confidence,
+                    note=note)
+
+
+def median_interval(values: Numbers, *, confidence: float = CONFIDENCE) -> Interval:
+    """The median of independent values between two of their order statistics; six of them are needed for 95 %."""
+    return quantile_interval(values, 0.5, confidence=confidence)
+
+
+def ranks(n: int, q: float, confidence: float = CONFIDENCE) -> tuple[int | None, int | None]:
+    """Ranks, from 1, between which the ``q`` quantile lies with at least this probability; ``None`` where no sample is
+    far enough out."""
+    tail = (1 - confidence) / 2
+    # P(fewer than rank samples lie below the quantile) for the rank 1, 2, ...
+    below = binomial_below(n, q)
+    lows = np.flatnonzero(below[:-1] <= tail)
+    highs = np.flatnonzero(1 - below[:-1] <= tail)
+    return (int(lows[-1]) + 1 if lows.size else None), (int(highs[0]) + 1 if highs.size else None)
+
+
+def samples_needed(q: float, confidence: float = CONFIDENCE) -> int:
+    """The fewest independent samples whose extremes lie on both sides of the quantile with this probability."""
+    tail = (1 - confidence) / 2
+    return math.ceil(math.log(tail) / math.log(max(q, 1 - q)) - 1e-9)
+
+
+def worth(samples: Values, q: float) -> int:
+    """How many independent samples these, in the order of sending, are worth for the ``q`` quantile.
+
+    Whether a sample lies below the quantile is averaged over 20 batches; the variance of these means against that of
+    independent samples says by how much neighbours repeat each other. At least one a batch, at most their number.
+    """
+    below = (samples <= np.quantile(samples, q)).astype(np.float64)
+    share = float(below.mean())
+    expected = share * (1 - share) / (samples.size // BATCHES)
+    if expected == 0:
+        return samples.size
+    inflation = max(float(batched(below).var(ddof=1)) / expected, 1.0)
+    return max(int(samples.size / inflation), BATCHES)
