@@ -86,6 +86,11 @@ class Difference:
         """Whether the whole interval lies within the bound."""
         return -self.bound <= self.low and self.high <= self.bound
 
+    @property
+    def is_undecided(self) -> bool:
+        """Whether the interval holds zero and reaches beyond the bound: too few runs for what chance does."""
+        return not self.agrees and self.low <= 0.0 <= self.high
+
     def words(self) -> str:
         """As a cell of a table: both means, and the interval in per cent of the first."""
         scale = 100 / abs(self.first) if self.first else math.nan

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 _HOSTS = "hosts take no time in the simulator; live, processes that wake each other up take 0.1 to 0.2 ms"
 _PHASE = (
-    "Nagle's algorithm and delayed acknowledgements work in cycles of 40 ms on both sides of the broker; how the two, "
-    "and the kernel's 4 ms ticks, lie to each other is chance in a live run and the same in every simulated one"
+    "cycles of Nagle's algorithm and delayed acknowledgements on both sides of the broker: simulated ones repeat to "
+    "the nanosecond and stay at the phase at which they began, live ones drift through all phases by the hosts' "
+    "microseconds; the kind of the same name with `-jittered` has links that make both drift"
 )
 _READS = (
     "whether a reader takes two packets at once is decided by microseconds; "

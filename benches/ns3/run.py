@@ -29,8 +29,9 @@ from pathlib import Path
 from typing import Any
 
 from mqttlab import metrics
+from mqttlab.engine import engine_path
 from mqttlab.recording import Recording
-from mqttlab.runs import Job, engine_path
+from mqttlab.runs import Job
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
 from mqttlab.studies.perez2005.experiment import Effort, Ethernet, Wifi

@@ -18,7 +18,8 @@ import threading
 import time
 from pathlib import Path
 
-from mqttlab.runs import Job, engine_path
+from mqttlab.engine import engine_path
+from mqttlab.runs import Job
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
 

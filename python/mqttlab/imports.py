@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from mqttlab.runs import EngineError, Interrupted, Interruption, Outcome, engine_path, take_directory
+from mqttlab.engine import EngineError, Interrupted, Interruption, engine_path
+from mqttlab.runs import Outcome, take_directory
 
 Evidence = Literal["capture", "log", "csv"]
 # What only says how a file is stored; the engine drops the same ones from the names of links and clients.

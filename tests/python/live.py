@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from mqttlab.brokers import ADAPTERS
+from mqttlab.engine import doctor
 from mqttlab.recording import Recording
-from mqttlab.runs import doctor
+from mqttlab.runs import Job
+from mqttlab.runs import perform as perform_job
+from mqttlab.scenario import compile_plan, parse_values
 
 
 def able() -> str | None:
@@ -32,6 +38,21 @@ def perform(directory: Path, scenarios: list[Path], **settings: str) -> list[Rec
     failed = [output for run, output in zip(running, outputs, strict=True) if run.returncode not in (0, 6)]
     assert not failed, "\n".join(failed)
     return [Recording.open(next((directory / str(i)).iterdir())) for i in range(len(scenarios))]
+
+
+def in_both(scenarios: Mapping[str, dict[str, Any]], directory: Path, at_once: int) -> dict[str, dict[str, Recording]]:
+    """Every scenario in both backends: recordings by name, then by backend; so many live runs side by side."""
+
+    def run(name: str, backend: str) -> Recording:
+        where = directory / backend / name.replace(" ", "-")
+        plan = compile_plan(parse_values({**scenarios[name], "backend": backend}))
+        outcome = perform_job(Job(plan, where), lambda event: None)
+        assert outcome.verdict == "complete", (name, outcome.reason)
+        return Recording.open(where)
+
+    with ThreadPoolExecutor(at_once) as pool:
+        live = dict(zip(scenarios, pool.map(lambda name: run(name, "live"), scenarios), strict=True))
+    return {name: {"live": live[name], "sim": run(name, "sim")} for name in scenarios}
 
 
 def valid(recording: Recording) -> bool:

@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
+from mqttlab.engine import EngineError, Interrupted
 from mqttlab.recording import Recording
-from mqttlab.runs import EngineError, Executor, Interrupted, Job, LocalPool, Outcome
+from mqttlab.runs import Executor, Job, LocalPool, Outcome
 from mqttlab.runs.job import ulid
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values

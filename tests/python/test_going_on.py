@@ -19,8 +19,9 @@ from click.testing import CliRunner
 
 from live import able
 from mqttlab.cli import main
+from mqttlab.engine import EngineError, engine_path, is_being_written, recover, snapshot
 from mqttlab.recording import Recording
-from mqttlab.runs import EngineError, Job, engine_path, is_being_written, list_runs, recover, snapshot, take_directory
+from mqttlab.runs import Job, list_runs, take_directory
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
 

@@ -15,10 +15,11 @@ import polars as pl
 import pytest
 
 from mqttlab import metrics
+from mqttlab.engine import EngineError
 from mqttlab.imports import Evidence, evidence_of, import_evidence, title_of
 from mqttlab.recording import Recording
 from mqttlab.report import write_html
-from mqttlab.runs import EngineError, list_runs
+from mqttlab.runs import list_runs
 
 CAPTURE = Path(__file__).resolve().parents[2] / "fuzz" / "corpus" / "capture" / "pcapng-le"
 TABLE = """\

@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
+from mqttlab.engine import Interrupted, Interruption, engine_path
 from mqttlab.recording import Recording
-from mqttlab.runs import Interrupted, Interruption, Job, engine_path, perform
+from mqttlab.runs import Job, perform
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
 
@@ -130,7 +131,7 @@ def test_an_import_that_waits_for_more_ends_when_its_reader_is_gone(tmp_path: Pa
 STUDY = """
 import json, sys
 from mqttlab.studies import simulate
-from mqttlab.runs import Interrupted
+from mqttlab.engine import Interrupted
 values = json.loads(sys.argv[1])
 try:
     simulate({str(number): values for number in range(12)}, lambda recording: 1, jobs=2)

@@ -15,8 +15,9 @@ import pytest
 from live import able
 from mqttlab import metrics
 from mqttlab.cli.status import worst
+from mqttlab.engine import EngineError
 from mqttlab.recording import Recording
-from mqttlab.runs import EngineError, Job, Outcome
+from mqttlab.runs import Job, Outcome
 from mqttlab.studies import simulate
 
 REASON = able()

@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 from live import able
-from mqttlab.runs import Job, doctor, engine_path
+from mqttlab.engine import doctor, engine_path
+from mqttlab.runs import Job
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
 

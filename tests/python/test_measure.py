@@ -12,8 +12,7 @@ import pytest
 
 from live import able
 from mqttlab.cli.measure import CHUNK_BYTES, DISK_BYTES, write_rate
-from mqttlab.engine import measure
-from mqttlab.runs import EngineError
+from mqttlab.engine import EngineError, measure
 
 REASON = able()
 live = pytest.mark.skipif(REASON is not None, reason=REASON or "")

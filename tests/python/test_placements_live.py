@@ -3,14 +3,13 @@ broker's host is recorded."""
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
-from live import able
+from live import able, in_both
 from mqttlab import metrics
 from mqttlab.metrics import PARTS
 from mqttlab.recording import Recording
@@ -39,18 +38,7 @@ OVERHEAD_NS = 50_000_000
 @pytest.fixture(scope="module")
 def pairs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Recording]]:
     """Every scenario in both backends."""
-    directory = tmp_path_factory.mktemp("runs")
-
-    def run(name: str, backend: str) -> Recording:
-        where = directory / backend / name.replace(" ", "-")
-        plan = compile_plan(parse_values({**SCENARIOS[name], "backend": backend}))
-        outcome = perform(Job(plan, where), lambda event: None)
-        assert outcome.verdict == "complete", (name, outcome.reason)
-        return Recording.open(where)
-
-    with ThreadPoolExecutor(3) as pool:
-        live = dict(zip(SCENARIOS, pool.map(lambda name: run(name, "live"), SCENARIOS), strict=True))
-    return {name: {"live": live[name], "sim": run(name, "sim")} for name in SCENARIOS}
+    return in_both(SCENARIOS, tmp_path_factory.mktemp("runs"), at_once=3)
 
 
 @pytest.mark.parametrize("name", SCENARIOS)

@@ -10,8 +10,9 @@ import pytest
 
 from mqttlab.brokers import BrokerPlace
 from mqttlab.brokers.mosquitto import configuration
+from mqttlab.engine import engine_path
 from mqttlab.networks import MODELS, PLACEMENTS, PROFILES, implied, place
-from mqttlab.runs import Job, engine_path
+from mqttlab.runs import Job
 from mqttlab.scenario import compile_plan, load, parse
 from mqttlab.scenario.compile import repetition_seed
 from mqttlab.scenario.model import Broker

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from json_schema import mistakes
+from mqttlab.engine import engine_path
 from mqttlab.plan import read_plan
-from mqttlab.runs import engine_path
 from mqttlab.scenario import compile_plan, load
 from mqttlab.scenario.schema import scenario_schema
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from live import able
+from mqttlab.engine import probe
 from mqttlab.report import probe as shown
-from mqttlab.runs import probe
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
 

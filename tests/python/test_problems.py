@@ -16,10 +16,10 @@ from click.testing import CliRunner, Result
 from mqttlab import __main__, errors
 from mqttlab.calibration import CalibrationError
 from mqttlab.cli import EXIT_STATUS, main
+from mqttlab.engine import EngineError
 from mqttlab.errors import MqttlabError, UsageError
 from mqttlab.export import ExportError
 from mqttlab.recording import RecordingError
-from mqttlab.runs import EngineError
 from mqttlab.scenario import ScenarioError
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -3,17 +3,13 @@ that times on the air are the same to the nanosecond, and losses, retries and th
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import polars as pl
 import pytest
 
-from live import able
+from live import able, in_both
 from mqttlab.recording import Recording
-from mqttlab.runs import Job, perform
-from mqttlab.scenario import compile_plan
-from mqttlab.scenario.load import parse_values
 from short_scenarios import scenario
 
 REASON = able()
@@ -45,18 +41,7 @@ SCENARIOS: dict[str, dict[str, Any]] = {
 @pytest.fixture(scope="module")
 def pairs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Recording]]:
     """Every scenario in both backends."""
-    directory = tmp_path_factory.mktemp("runs")
-
-    def run(name: str, backend: str) -> Recording:
-        where = directory / backend / name.replace(" ", "-")
-        plan = compile_plan(parse_values({**SCENARIOS[name], "backend": backend}))
-        outcome = perform(Job(plan, where), lambda event: None)
-        assert outcome.verdict == "complete", (name, outcome.reason)
-        return Recording.open(where)
-
-    with ThreadPoolExecutor(2) as pool:
-        live = dict(zip(SCENARIOS, pool.map(lambda name: run(name, "live"), SCENARIOS), strict=True))
-    return {name: {"live": live[name], "sim": run(name, "sim")} for name in SCENARIOS}
+    return in_both(SCENARIOS, tmp_path_factory.mktemp("runs"), at_once=2)
 
 
 def on_the_air(recording: Recording) -> pl.DataFrame:

@@ -15,9 +15,10 @@ import pytest
 
 from live import able
 from mqttlab import metrics
+from mqttlab.engine import EngineError, is_being_written, recover
 from mqttlab.recording import Recording
 from mqttlab.report.text import lateness
-from mqttlab.runs import EngineError, is_being_written, list_runs, recover
+from mqttlab.runs import list_runs
 
 SCENARIO = """
 name = "short"

@@ -310,7 +310,7 @@ def test_what_only_the_kernel_knows_is_refused() -> None:
 def test_an_interrupted_simulation_keeps_what_it_has_and_says_so(tmp_path: Path) -> None:
     values = scenario(qos=1, phases={"duration": "500000 s", "cool_down": "1 s"})
     job = Job(compile_plan(parse_values(values)), tmp_path / "run")
-    from mqttlab.runs import engine_path
+    from mqttlab.engine import engine_path
 
     engine = subprocess.Popen([engine_path(), *job.arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert engine.stdin is not None and engine.stdout is not None

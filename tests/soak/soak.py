@@ -27,8 +27,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from mqttlab.engine import EngineError, is_being_written
 from mqttlab.recording import Recording, RecordingError
-from mqttlab.runs import EngineError, is_being_written
 
 SCENARIO = """
 name = "soak"

@@ -46,9 +46,14 @@ pub fn timespec(length: Duration) -> libc::timespec {
     }
 }
 
+/// The processor time of the calling thread; unlike schedstat's to the moment.
+pub fn processor_time() -> Duration {
+    Duration::from_ns(read(libc::CLOCK_THREAD_CPUTIME_ID))
+}
+
 fn read(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid place to write to. Both clocks exist on every Linux, so the call cannot fail.
+    // SAFETY: `time` is a valid place to write to. These clocks exist on every Linux, so the call cannot fail.
     unsafe { libc::clock_gettime(clock, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -20,6 +20,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use mqttlab_units::{Duration, Instant};
 use serde_json::{Value, json};
 
+use crate::clock::processor_time;
+
 /// Times in which a thread was held up, and what it waited for, as far as is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HoldUps {
@@ -172,14 +174,6 @@ fn explained(length: Duration, before: Reading, after: Reading) -> HoldUps {
     let is_busy = worked.as_ns() as f64 >= BUSY_PART * passed.as_ns() as f64;
     let working = if is_busy { part(worked) } else { Duration::ZERO };
     HoldUps { count: 1, total: length, run_queue, recorder, working }
-}
-
-/// Of the calling thread; unlike schedstat's to the moment.
-fn processor_time() -> Duration {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a local.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
-    Duration::from_ns(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
 /// What is late by less is not held up: any network bears it (validity).

@@ -153,11 +153,6 @@ impl Plan {
         &self.servers[group.connects_to]
     }
 
-    /// Whether a server runs on this host.
-    pub fn is_server_host(&self, host: usize) -> bool {
-        self.servers.iter().any(|server| server.host == host)
-    }
-
     /// The ports that servers listen on, each once.
     pub fn server_ports(&self) -> Vec<u16> {
         let endpoints = self.servers.iter().flat_map(|server| &server.endpoints);

@@ -36,7 +36,8 @@ pub(crate) fn profile(plan: &Plan, host: usize, mtu_bytes: u32) -> Result<Arc<Pr
     }
     let stack = plan.sim.tcp_stacks.get(name);
     let stack = stack.ok_or_else(|| format!("host {}: `{name}` is an unknown TCP stack", host.name))?;
-    Ok(Arc::new(Profile::new(&host.tcp, stack, mtu_bytes)))
+    let profile = Profile::new(&host.tcp, stack, mtu_bytes);
+    Ok(Arc::new(profile.with_tick_phase(plan.seed.derive("timer ticks"))))
 }
 
 /// What Linux's loopback device carries.

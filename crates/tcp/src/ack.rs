@@ -72,6 +72,11 @@ impl Acknowledger {
         Acknowledger { segment_bytes: guess as u16, ..Acknowledger::default() }
     }
 
+    /// The largest segment that has come, or a low guess before.
+    pub fn segment_bytes(&self) -> u16 {
+        self.segment_bytes
+    }
+
     /// A segment of `length` bytes came in order. Returns how long its acknowledgement may wait.
     pub fn on_data(
         &mut self,

@@ -69,7 +69,7 @@ impl Context {
 
     /// When a timer that is set for `wait` fires.
     pub fn deadline(&self, wait: Duration) -> Instant {
-        self.profile.granularity.deadline(self.now, wait)
+        self.profile.deadline(self.now, wait)
     }
 }
 

@@ -180,11 +180,6 @@ impl Endpoint {
         self.tx.set_nagle(if nodelay { Nagle::Off } else { self.cx.profile.nagle });
     }
 
-    /// How many bytes [`write`](Endpoint::write) would accept.
-    pub fn send_space(&self) -> u64 {
-        self.tx.space(&self.cx)
-    }
-
     /// How many bytes [`read`](Endpoint::read) would return.
     pub fn readable(&self) -> u64 {
         self.rx.unread()
@@ -328,7 +323,7 @@ impl Endpoint {
             State::SynSent | State::SynReceived => return self.next_syn(),
             State::TimeWait | State::FinWait2 => {}
             _ => {
-                let limit = self.rx.payload_limit(&self.cx);
+                let limit = self.payload_limit();
                 if let Some(outgoing) = self.tx.next(&self.cx, &mut self.fx, limit) {
                     return Some(self.emit(outgoing));
                 }
@@ -342,6 +337,11 @@ impl Endpoint {
         }
         self.tx.on_drained(&self.cx, &mut self.fx, self.state.is_synchronised());
         None
+    }
+
+    /// The largest payload that leaves now.
+    fn payload_limit(&self) -> u16 {
+        self.rx.payload_limit(&self.cx).min(self.tx.segment_max(&self.cx))
     }
 
     /// The SYN or SYN-ACK, when one is due.
@@ -482,9 +482,8 @@ impl Endpoint {
         if segment.sequence_length() > 0 && self.state != State::Closed {
             // What the acknowledgement shows to be lost is sent again before the data are looked at, so that it does not
             // acknowledge them yet (`tcp_rcv_established`; BSD's `tcp_input` too).
-            while let Some(again) =
-                self.tx.next_retransmission(&self.cx, &mut self.fx, self.rx.payload_limit(&self.cx))
-            {
+            let limit = self.payload_limit();
+            while let Some(again) = self.tx.next_retransmission(&self.cx, &mut self.fx, limit) {
                 let again = self.emit(again);
                 self.early.push_back(again);
             }

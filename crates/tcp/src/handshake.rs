@@ -77,8 +77,7 @@ impl Handshake {
         let scales = if self.answers { terms.own_scale > 0 || terms.peer_scale > 0 } else { true };
         Segment {
             flags: if self.answers { Flags::SYN.with(Flags::ACK) } else { Flags::SYN },
-            // Windows in SYNs are never scaled (RFC 7323 §2.2).
-            window: profile.receive_buffer.min(65_535) as u16,
+            window: profile.first_window(if self.answers { cx.payload_max() } else { profile.mss }) as u16,
             mss: Some(profile.mss),
             sack_permitted: if self.answers { terms.sack } else { profile.sack },
             window_scale: profile.window_scale.filter(|_| scales),

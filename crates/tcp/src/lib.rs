@@ -76,6 +76,7 @@ mod congestion;
 mod context;
 mod endpoint;
 mod handshake;
+mod memory;
 mod output;
 mod profile;
 mod receive;

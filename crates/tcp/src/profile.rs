@@ -9,11 +9,12 @@
 //! The values are declared once, in the Python package (`networks/tcp.py`), and come with every plan; the tests here read
 //! them from `tests/stacks.json`, which is generated from there. Nothing in the machine asks for a stack's name.
 
-use mqttlab_units::Duration;
+use mqttlab_units::{Duration, Instant, Seed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::congestion::{CongestionControl, WindowUnit};
+use crate::memory::first_window;
 use crate::timers::Granularity;
 
 /// One host's TCP. The same fields set the kernel's TCP in a live run and the simulator's.
@@ -82,6 +83,8 @@ pub struct Stack {
     pub delayed_ack: DelayedAck,
     pub nagle: Nagle,
     pub skb_coalescing: bool,
+    pub truesize: bool,
+    pub half_window_segments: bool,
     pub window_scale: u8,
     pub send_buffer_bytes: u32,
     pub send_buffer_bytes_max: u32,
@@ -103,6 +106,8 @@ pub struct Profile {
     pub timestamps: bool,
     /// One tick of the timestamp clock.
     pub timestamp_tick: Duration,
+    /// How long after a tick of the host's timers the time begins ([`with_tick_phase`](Profile::with_tick_phase)).
+    pub tick_phase: Duration,
     /// A repetition of what the last acknowledgement was about sets the timestamp to echo: Linux takes a segment that
     /// ends there for acceptable. The sender then measures the repetition's round trip, and does not take it for needless.
     pub echoes_repetitions: bool,
@@ -143,6 +148,10 @@ pub struct Profile {
     pub nagle: Nagle,
     /// Writes are coalesced into skbs as in Linux, which limits what Nagle's algorithm holds back.
     pub skb_coalescing: bool,
+    /// The receive buffer counts the memory that segments take, not their bytes (`crate::memory`).
+    pub truesize: bool,
+    /// Segments are no longer than half of the largest window that the peer has offered (Linux `tcp_bound_to_half_wnd`).
+    pub half_window_segments: bool,
     /// Send buffer in bytes of payload.
     pub send_buffer: u32,
     /// The send buffer grows with the congestion window, to twice its bytes, up to this many; `None`: it is fixed.
@@ -247,6 +256,7 @@ pub struct KeepAlive {
 impl Profile {
     /// What a host's TCP is, on a device that carries IP packets of up to `mtu_bytes`. The congestion control must be
     /// [modelled](CongestionControl::is_modelled).
+    /// Timers tick from the beginning of time on; see [`with_tick_phase`](Profile::with_tick_phase).
     pub fn new(plan: &TcpPlan, stack: &Stack, mtu_bytes: u32) -> Profile {
         // The length of an IPv4 packet has 16 bits, whatever a device would carry (RFC 791 §3.1).
         let largest = mtu_bytes.min(u16::MAX.into()).saturating_sub(HEADERS).clamp(1, u16::MAX.into());
@@ -255,6 +265,7 @@ impl Profile {
             window_scale: plan.window_scaling.then_some(stack.window_scale),
             timestamps: plan.timestamps,
             timestamp_tick: stack.timestamp_tick,
+            tick_phase: Duration::ZERO,
             echoes_repetitions: stack.echoes_repetitions,
             sack: plan.sack,
             dsack: stack.dsack,
@@ -283,6 +294,8 @@ impl Profile {
             delayed_ack: stack.delayed_ack.limited(plan),
             nagle: stack.nagle,
             skb_coalescing: stack.skb_coalescing,
+            truesize: stack.truesize && plan.receive_buffer_bytes.is_some(),
+            half_window_segments: stack.half_window_segments,
             send_buffer: plan.send_buffer_bytes.unwrap_or(stack.send_buffer_bytes),
             // A buffer that is set is not tuned any more (Linux `SOCK_SNDBUF_LOCK`).
             send_buffer_max: plan.send_buffer_bytes.is_none().then_some(stack.send_buffer_bytes_max),
@@ -297,6 +310,34 @@ impl Profile {
                 (_, granularity) => granularity,
             },
         }
+    }
+
+    /// The same host, whose timer wheel ticks at a random phase: where a kernel's ticks lie to what its programs do is
+    /// chance, and decides what of a cycle of delayed acknowledgements goes together. Stacks of one seed tick together,
+    /// as the hosts of a live run do, which share a kernel. The clocks of other stacks are not moved.
+    pub fn with_tick_phase(mut self, seed: Seed) -> Profile {
+        if let Granularity::Wheel { tick } = self.granularity {
+            // Long timers use every 8th, 64th, … tick: the phase covers four levels of the wheel.
+            self.tick_phase = Duration::from_ns(seed.dice().below(tick.as_ns() * 8u64.pow(4)));
+        }
+        self
+    }
+
+    /// The window that a SYN offers, which is never scaled (RFC 7323 §2.2).
+    pub(crate) fn first_window(&self, mss: u16) -> u64 {
+        let buffer = u64::from(self.receive_buffer);
+        let window = if self.truesize { first_window(buffer, mss.into()) } else { buffer };
+        window.min(u16::MAX.into())
+    }
+
+    /// When a timer that is set now for `delay` fires.
+    pub(crate) fn deadline(&self, now: Instant, delay: Duration) -> Instant {
+        self.granularity.deadline(now + self.tick_phase, delay) - self.tick_phase
+    }
+
+    /// When a delayed acknowledgement that may wait for `delay` from now on leaves.
+    pub(crate) fn ack_deadline(&self, now: Instant, delay: Duration) -> Instant {
+        self.granularity.ack_deadline(now + self.tick_phase, delay) - self.tick_phase
     }
 }
 

@@ -9,6 +9,7 @@ use mqttlab_units::{Duration, RangeSet};
 
 use crate::ack::{Acknowledger, Circumstances};
 use crate::context::{Context, Effects};
+use crate::memory::ReceiveMemory;
 use crate::profile::Profile;
 use crate::segment::{Flags, SackBlocks, Segment, Timestamps};
 use crate::sequence::Seq;
@@ -37,6 +38,8 @@ pub(crate) struct Receiver {
     recent: Vec<u64>,
     /// What came again and has not been told of (D-SACK, RFC 2883).
     repeated: Option<Range<u64>>,
+    /// What the buffer's memory offers, where it counts memory.
+    memory: Option<ReceiveMemory>,
     /// When to acknowledge.
     pub ack: Acknowledger,
     /// The application reads no more.
@@ -66,6 +69,8 @@ enum Arrival {
 
 impl Receiver {
     pub fn new(profile: &Profile) -> Receiver {
+        let whole = u64::from(profile.receive_buffer);
+        let buffer = if profile.truesize { profile.first_window(profile.mss) } else { whole };
         Receiver {
             initial: Seq(0),
             next: 0,
@@ -78,7 +83,8 @@ impl Receiver {
             beyond: RangeSet::new(),
             recent: Vec::new(),
             repeated: None,
-            ack: Acknowledger::new(profile.mss, u64::from(profile.receive_buffer)),
+            memory: profile.truesize.then(|| ReceiveMemory::new(profile.first_window(profile.mss))),
+            ack: Acknowledger::new(profile.mss, buffer),
             abandoned: false,
         }
     }
@@ -89,8 +95,7 @@ impl Receiver {
         self.ts_recent = stamps.map_or(0, |stamps| stamps.value);
         self.initial = syn.seq;
         (self.next, self.last_acked) = (1, 0);
-        // Windows in SYNs are never scaled (RFC 7323 §2.2).
-        self.edge = self.edge.max(1 + u64::from(cx.profile.receive_buffer.min(65_535)));
+        self.edge = self.edge.max(1 + cx.profile.first_window(cx.payload_max()));
     }
 
     /// The peer's SYN came again, and this stack echoes the latest one's timestamp.
@@ -218,7 +223,7 @@ impl Receiver {
 
     /// Puts the acknowledgement on a segment that leaves: whatever leaves carries it.
     pub fn acknowledge(&mut self, cx: &Context, fx: &mut Effects, segment: &mut Segment) {
-        self.edge = self.offer(u64::from(cx.profile.receive_buffer), u64::from(cx.payload_max()));
+        self.edge = self.offer(self.buffer(cx), u64::from(cx.payload_max()));
         self.last_acked = self.next;
         self.ack.on_acknowledged(cx.profile.delayed_ack);
         (fx.timers.ack, fx.timers.compression) = (None, None);
@@ -286,6 +291,11 @@ impl Receiver {
                 fx.events.readable = true;
                 let circumstances = self.circumstances(cx, path);
                 let push = segment.flags.has(Flags::PSH);
+                if let Some(memory) = &mut self.memory {
+                    let is_news = segment.length > self.ack.segment_bytes();
+                    let mss = u64::from(cx.payload_max());
+                    memory.on_data(cx.profile.receive_buffer.into(), segment.length.into(), mss, is_news);
+                }
                 let delay = self.ack.on_data(segment.length, push, policy, &circumstances);
                 if filled && self.beyond.is_empty() {
                     self.ack.on_disorder(false, policy);
@@ -294,7 +304,7 @@ impl Receiver {
                 }
                 // The first segment that may wait starts the timer; later ones do not put it off.
                 if let (Some(delay), None) = (delay, fx.timers.ack) {
-                    fx.timers.ack = Some(cx.profile.granularity.ack_deadline(cx.now, delay));
+                    fx.timers.ack = Some(cx.profile.ack_deadline(cx.now, delay));
                 }
             }
             Arrival::OutOfOrder => self.on_gap(cx, fx, path),
@@ -355,6 +365,12 @@ impl Receiver {
         self.recent.insert(0, merged.start);
     }
 
+    /// How many bytes an empty buffer can take.
+    fn buffer(&self, cx: &Context) -> u64 {
+        let set = u64::from(cx.profile.receive_buffer);
+        self.memory.map_or(set, |memory| memory.window(set, cx.terms.own_scale))
+    }
+
     /// How much the peer may still send, as it was told.
     fn window(&self) -> u64 {
         self.edge.saturating_sub(self.next)
@@ -369,7 +385,7 @@ impl Receiver {
     }
 
     fn circumstances(&self, cx: &Context, path: RoundTrip) -> Circumstances {
-        let buffer = u64::from(cx.profile.receive_buffer);
+        let buffer = self.buffer(cx);
         Circumstances {
             now: cx.now,
             rto: path.rto,

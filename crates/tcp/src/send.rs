@@ -100,7 +100,7 @@ impl Sender {
     }
 
     /// Free bytes of the buffer. A byte is kept until it is acknowledged.
-    pub fn space(&self, cx: &Context) -> u64 {
+    fn space(&self, cx: &Context) -> u64 {
         let buffered = self.end - self.recovery.flight.una.clamp(1, self.end);
         self.capacity(cx).saturating_sub(buffered)
     }
@@ -284,6 +284,16 @@ impl Sender {
         }
     }
 
+    /// The longest segment that the peer's window makes worth sending (Linux `tcp_bound_to_half_wnd`).
+    pub fn segment_max(&self, cx: &Context) -> u16 {
+        let largest = self.window.largest;
+        if !cx.profile.half_window_segments || largest == 0 {
+            return u16::MAX;
+        }
+        let most = if largest > HALVED_FROM_BYTES { largest / 2 } else { largest };
+        most.clamp(SEGMENT_BYTES_MIN, u16::MAX.into()) as u16
+    }
+
     fn fin_is_unsent(&self) -> bool {
         self.fin && self.recovery.flight.next <= self.end
     }
@@ -396,3 +406,8 @@ fn data_flags(length: u16, fin: bool, pushed: bool) -> Flags {
     }
     if fin { flags.with(Flags::FIN) } else { flags }
 }
+
+/// `TCP_MSS_DEFAULT`: smaller windows are not halved.
+const HALVED_FROM_BYTES: u64 = 536;
+/// RFC 791's smallest datagram, without the headers of IP and of TCP with timestamps.
+const SEGMENT_BYTES_MIN: u64 = 68 - 52;

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from mqttlab.brokers import ADAPTERS
-from mqttlab.runs import doctor, engine_path
+from mqttlab.engine import doctor, engine_path
 
 COSTS = {
     "namespaces": "no emulated or veth networks; only brokers on loopback or elsewhere",

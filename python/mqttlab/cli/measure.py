@@ -16,8 +16,8 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 
 from mqttlab.cli.space import size
+from mqttlab.engine import measure
 from mqttlab.report.text import duration, number
-from mqttlab.runs import measure
 from mqttlab.scenario.estimate import FRAME_BYTES
 
 DISK_SECONDS = 1.0

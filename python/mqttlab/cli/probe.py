@@ -14,11 +14,11 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 
 from mqttlab.cli.problems import nearest
+from mqttlab.engine import probe
 from mqttlab.errors import UsageError
 from mqttlab.networks import MODELS
 from mqttlab.plan import Plan
 from mqttlab.report import probe as shown
-from mqttlab.runs import probe
 from mqttlab.scenario import compile_plan, load
 from mqttlab.scenario.load import parse_values
 

@@ -83,6 +83,8 @@ class TcpStack:
     delayed_ack: dict[str, Any]
     nagle: Literal["classic", "minshall"] = "minshall"
     skb_coalescing: bool = True
+    truesize: bool = True
+    half_window_segments: bool = True
     # Where the profile sets no window scale or buffer: automatic tuning that has settled.
     window_scale: int = 7
     send_buffer_bytes: int = 46_080
@@ -101,7 +103,8 @@ LINUX = TcpStack(
 NETBSD = replace(
     LINUX, echoes_repetitions=False, dsack=False, limited_transmit=False, fresh_is_no_duplicate=False, rack=False,
     rate_reduction=False, undo=False, window_unit="bytes", rto_initial_ns=3 * S, rto_floor="timeout", retries=12,
-    syn_echoes_latest=True, nagle="classic", skb_coalescing=False,
+    syn_echoes_latest=True, nagle="classic", skb_coalescing=False, truesize=False,
+    half_window_segments=False,
     delayed_ack={"kind": "every_second", "timeout_ns": 200 * MS},
     granularity={"kind": "fast_slow", "fast_ns": 200 * MS, "slow_ns": 0},
 )

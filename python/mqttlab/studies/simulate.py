@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from mqttlab.engine import EngineError, Interrupted
 from mqttlab.plan import Plan
 from mqttlab.recording import Recording
-from mqttlab.runs import EngineError, Interrupted, Job, LocalPool, Outcome
+from mqttlab.runs import Job, LocalPool, Outcome
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
 

@@ -33,6 +33,32 @@ fn s2_2_windows_are_scaled_by_what_each_side_said() {
     );
 }
 
+/// Linux's `tcp_bound_to_half_wnd`: a peer with a small window gets two segments of it at a time.
+#[test]
+fn linux_sends_no_segment_longer_than_half_of_the_largest_window() {
+    check(
+        Profile { window_scale: Some(3), receive_buffer: 80_000, half_window_segments: true, ..plain() },
+        Role::Active,
+        "+0 open
+         +10 < S. 0:0(0) ack 1 win 1000 <mss 1000,wscale 2>
+         +0 < P. 1:801(800) ack 1 win 400
+         +0 write 3000",
+        expect![[r#"
+            0 open
+                > S 0:0(0) win 65535 <mss 1000,sackOK,wscale 3>
+            10 < S. 0:0(0) ack 1 win 1000 <mss 1000,wscale 2>
+                > . 1:1(0) ack 1 win 10000
+                ! Connected
+            10 < P. 1:801(800) ack 1 win 400
+                > . 1:1(0) ack 801 win 9900
+                ! Readable(800)
+            10 write 3000
+                > . 1:801(800) ack 801 win 9900
+                > . 801:1601(800) ack 801 win 9900
+        "#]],
+    );
+}
+
 #[test]
 fn s2_2_there_is_no_scale_unless_both_want_it() {
     check(

@@ -52,6 +52,7 @@ pub fn plain() -> Profile {
         tail_loss_probe: false,
         rate_reduction: false,
         fresh_is_no_duplicate: false,
+        half_window_segments: false,
         congestion_control: CongestionControl::Reno,
         granularity: Granularity::Exact,
         ..crate::stacks::linux()
