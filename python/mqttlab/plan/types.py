@@ -593,6 +593,7 @@ class Stack(TypedDict):
     echoes_repetitions: bool
     fresh_is_no_duplicate: bool
     granularity: Granularity
+    half_window_segments: bool
     keep_alive: KeepAlive | None
     limited_transmit: bool
     nagle: Nagle
@@ -609,6 +610,7 @@ class Stack(TypedDict):
     syn_echoes_latest: bool
     time_wait_ns: Duration
     timestamp_tick_ns: Duration
+    truesize: bool
     undo: bool
     window_scale: int
     window_unit: WindowUnit
