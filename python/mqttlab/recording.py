@@ -29,18 +29,29 @@ from mqttlab.engine import EngineError, is_being_written, recover, snapshot
 from mqttlab.errors import MqttlabError
 from mqttlab.plan import StoredPlan, read_plan
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """The latest version of the recording's schema that this program reads; earlier ones are read as it."""
 
-TABLES = ("messages", "packets", "control_packets", "network_metrics", "events", "resources", "clients")
+TABLES = ("messages", "packets", "control_packets", "network_metrics", "events", "resources", "clients", "tcp_state")
 
-# Columns that schema version 1 did not have: empty in its recordings. A test holds this list to docs/recording.md.
+# Columns and tables that came later: empty in older recordings. A test holds this list to docs/recording.md.
 ADDED: dict[str, dict[str, pl.DataType]] = {
     "messages": {"cause": pl.String()},
     "packets": {"repetition": pl.UInt32()},
     "clients": {"under_way": pl.Int64(), "unknown": pl.Int64()},
     "resources": {"run_queue_s": pl.Float64(), "faults_minor": pl.Int64(), "faults_major": pl.Int64(),
                   "steal_s": pl.Float64()},
+    "tcp_state": {"at_ns": pl.Int64(), "client": pl.UInt32(), "connection": pl.UInt32(), "end": pl.String(),
+                  "rto_ns": pl.Int64(), "srtt_ns": pl.Int64(), "congestion_window_bytes": pl.Int64(),
+                  "slow_start_threshold_bytes": pl.Int64(), "unsent_bytes": pl.Int64(),
+                  "unacknowledged_bytes": pl.Int64()},
+}
+
+NEW_TABLES = {name: ADDED[name] for name in ("tcp_state",)}
+
+# What older recordings do not say, for they have nothing else: their control packets are MQTT's on TCP.
+IMPLIED: dict[str, dict[str, str]] = {
+    "control_packets": {"transport": "tcp", "protocol": "mqtt"},
 }
 
 
@@ -113,21 +124,25 @@ class Recording:
         return str(self.plan.get("name", self.directory.name))
 
     def table(self, name: str) -> pl.DataFrame:
-        """One of :data:`TABLES`; empty, without columns, where the run recorded none.
+        """One of :data:`TABLES`; empty where the run recorded none.
 
         Raises:
             RecordingError: the file is there and cannot be read.
         """
         path = self.directory / f"{name}.parquet"
         if not path.is_file():
-            return pl.DataFrame()
+            return pl.DataFrame(schema=NEW_TABLES.get(name, {}))
         try:
             # Times are stored unsigned; their differences are not.
             table = pl.read_parquet(path).with_columns(cs.ends_with("_ns").cast(pl.Int64))
         except (pl.exceptions.PolarsError, OSError) as error:
             raise RecordingError(f"{path} cannot be read: {error}") from error
         missing = {column: kind for column, kind in ADDED.get(name, {}).items() if column not in table.columns}
-        return table.with_columns(pl.lit(None, dtype=kind).alias(column) for column, kind in missing.items())
+        implied = {column: word for column, word in IMPLIED.get(name, {}).items() if column not in table.columns}
+        return table.with_columns(
+            *(pl.lit(None, dtype=kind).alias(column) for column, kind in missing.items()),
+            *(pl.lit(word).alias(column) for column, word in implied.items()),
+        )
 
     @cached_property
     def layout(self) -> dict[str, Any]:
@@ -168,7 +183,7 @@ class Recording:
 
     @cached_property
     def control_packets(self) -> pl.DataFrame:
-        """One row per MQTT control packet seen on a link."""
+        """One row per control packet that was seen."""
         return self.table("control_packets")
 
     @cached_property
@@ -185,6 +200,11 @@ class Recording:
     def resources(self) -> pl.DataFrame:
         """Processor, memory and pressure samples of broker, engine and machine."""
         return self.table("resources")
+
+    @cached_property
+    def tcp_state(self) -> pl.DataFrame:
+        """What both ends of TCP connections knew: time-out, window, threshold, bytes unsent and under way; sampled."""
+        return self.table("tcp_state")
 
     @cached_property
     def clients(self) -> pl.DataFrame:

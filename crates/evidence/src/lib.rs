@@ -24,6 +24,6 @@ pub use facts::{Ending, RunFacts};
 pub use layout::{Client, GivenUp, Layout, Session, Topic};
 pub use record::{Field, Record, Word};
 pub use rows::{
-    Acknowledged, Cause, ControlPacketKind, Direction, Dropped, Event, EventKind, Frame, FrameFate, Gap,
-    Identified, LossCause, MessageFate, Phase, Process, Received, Resource, Sent, Towards, Unsent,
+    Acknowledged, Cause, Direction, Dropped, End, Event, EventKind, Frame, FrameFate, Gap, Identified,
+    LossCause, MessageFate, Phase, Process, Received, Resource, Sent, TcpSample, Towards, Unsent,
 };

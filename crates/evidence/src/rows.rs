@@ -401,30 +401,37 @@ words! {
 }
 
 words! {
-    /// The type of a control packet (MQTT 5 §2.1.2).
-    #[allow(missing_docs)]
-    pub enum ControlPacketKind {
-        Connect = "CONNECT",
-        Connack = "CONNACK",
-        Publish = "PUBLISH",
-        Puback = "PUBACK",
-        Pubrec = "PUBREC",
-        Pubrel = "PUBREL",
-        Pubcomp = "PUBCOMP",
-        Subscribe = "SUBSCRIBE",
-        Suback = "SUBACK",
-        Unsubscribe = "UNSUBSCRIBE",
-        Unsuback = "UNSUBACK",
-        Pingreq = "PINGREQ",
-        Pingresp = "PINGRESP",
-        Disconnect = "DISCONNECT",
-        Auth = "AUTH",
+    /// One of the two ends of a connection.
+    pub enum End {
+        /// Who opened it.
+        Client = "client",
+        /// Who accepted it.
+        Server = "server",
     }
 }
 
-impl ControlPacketKind {
-    /// The control packet of a type number (MQTT 5 §2.1.2). Panics for 0, which is reserved, and above 15.
-    pub fn of_type(number: u8) -> Self {
-        Self::ALL[usize::from(number) - 1]
+record! {
+    /// What one end of a TCP connection knew of it at one time.
+    pub struct TcpSample {
+        /// When.
+        pub at: Instant,
+        /// The client at the connection's end.
+        pub client: Option<u32>,
+        /// The connection's number, as in `packets`; `None` where it is not known.
+        pub connection: Option<u32>,
+        /// Whose state this is.
+        pub end: End,
+        /// Retransmission time-out, backed off as it is.
+        pub rto: Duration,
+        /// Smoothed round-trip time; `None` before the first measurement.
+        pub srtt: Option<Duration>,
+        /// Congestion window.
+        pub congestion_window_bytes: u64,
+        /// Slow-start threshold; `None` before the first loss.
+        pub slow_start_threshold_bytes: Option<u64>,
+        /// Written by the application, and not sent yet.
+        pub unsent_bytes: u64,
+        /// Sent, and not acknowledged yet.
+        pub unacknowledged_bytes: u64,
     }
 }

@@ -9,8 +9,8 @@ use mqttlab_capture::{
     Analyser, Analysis, Completed, Direction, Frame, Payload, Segment, Settings, Transport, dissect, metrics,
 };
 use mqttlab_recording::{
-    Cause, ControlPacketKind, ControlPacketRow, Direction as Way, Ending, EventKind, Frame as FrameRow,
-    FrameFate, Gap, Headers, Layout, PacketRow,
+    Cause, ControlPacketRow, Direction as Way, Ending, EventKind, Frame as FrameRow, FrameFate, Gap, Headers,
+    Layout, PacketRow,
 };
 use mqttlab_units::Instant;
 
@@ -262,9 +262,11 @@ impl<'a> Importer<'a> {
         let publish = packet.kind == Kind::Publish;
         let row = ControlPacketRow {
             connection: number,
+            transport: "tcp",
+            protocol: "mqtt",
             direction: metrics::towards(direction),
             client,
-            kind: ControlPacketKind::of_type(packet.kind as u8),
+            kind: packet.kind.name(),
             qos: publish.then_some(packet.qos),
             dup: packet.dup,
             retain: packet.retain,

@@ -47,6 +47,7 @@ mod sampler;
 mod scratch;
 mod server;
 mod signals;
+mod socket_states;
 pub mod tcp;
 mod testbed;
 mod usage;

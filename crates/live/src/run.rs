@@ -208,6 +208,7 @@ impl Prepared {
     fn perform(mut self, announcer: &mut Announcer) -> (Performed, Closed) {
         let mut running = Running::default();
         let mut sampler = Sampler::new(&self.plan, self.recorder.sink());
+        sampler.watch_sockets(&self.testbed, &self.plan);
         let result = self.conduct(&mut running, &mut sampler, announcer);
         let began = running.fleet.is_some();
         let result = self.take_down(running, &mut sampler, result, announcer);

@@ -4,7 +4,10 @@ use mqttlab_plan::Plan;
 use mqttlab_recording::{Event, EventKind, Process, Sink};
 use mqttlab_units::{Duration, Instant};
 
+use crate::namespaces::Namespace;
 use crate::server::ServerHandle;
+use crate::socket_states::SocketStates;
+use crate::testbed::Testbed;
 use crate::usage::{self, Pressure, ProcessorTime, Usage};
 
 /// The conductor's notebook.
@@ -15,6 +18,7 @@ pub struct Sampler {
     next_tick: Instant,
     /// Process 1 of each server.
     servers: Vec<libc::pid_t>,
+    sockets: SocketStates,
     measured: [Option<(std::time::Instant, Pressure)>; 2],
     /// The machine's processor time and throttled periods at the beginning.
     before: (Option<ProcessorTime>, Option<u64>),
@@ -30,6 +34,7 @@ impl Sampler {
             next_sample: Instant::ZERO,
             next_tick: Instant::ZERO,
             servers: Vec::new(),
+            sockets: SocketStates::default(),
             measured: [None, None],
             before: (ProcessorTime::now(), usage::throttled_periods()),
             began: (std::time::Instant::now(), Pressure::now()),
@@ -41,6 +46,21 @@ impl Sampler {
         self.servers.push(server.init());
     }
 
+    /// Samples the TCP connections of hosts with a namespace of their own, too. The servers' come first, for a connection has
+    /// an end there.
+    pub fn watch_sockets(&mut self, testbed: &Testbed, plan: &Plan) {
+        let hosts = plan.servers.iter().map(|server| server.host).chain(0..plan.hosts.len());
+        let namespaces = hosts.filter_map(|host| testbed.namespace(host).map(|namespace| &**namespace));
+        let mut watched: Vec<&Namespace> = Vec::new();
+        for namespace in namespaces {
+            if !watched.iter().any(|known| std::ptr::eq(*known, namespace)) {
+                watched.push(namespace);
+                // Where the kernel does not answer there is no `tcp_state`.
+                let _ = self.sockets.watch(namespace);
+            }
+        }
+    }
+
     /// Notes an event of the run.
     pub fn event(&mut self, at: Instant, kind: EventKind, detail: &str) {
         self.sink.event(&Event { at, kind, client: None, took: None }, detail);
@@ -48,6 +68,7 @@ impl Sampler {
 
     /// Samples, if it is time to.
     pub fn sample_if_due(&mut self, now: Instant, emulator: Option<libc::pid_t>) {
+        self.sockets.sample_if_due(now, &mut self.sink);
         if now < self.next_sample {
             return self.sink.tick();
         }

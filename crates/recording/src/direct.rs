@@ -8,7 +8,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use mqttlab_evidence::{
-    Acknowledged, Dropped, Ending, Event, Gap, Layout, Received, Record, Resource, RunFacts, Sent, Unsent,
+    Acknowledged, Dropped, Ending, Event, Gap, Layout, Received, Record, Resource, RunFacts, Sent, TcpSample,
+    Unsent,
 };
 
 use crate::claim::Claim;
@@ -103,6 +104,11 @@ impl DirectRecorder {
     /// What a process has used.
     pub fn resource(&mut self, row: &Resource) -> Result<()> {
         self.push(Spool::Resources, row, &[])
+    }
+
+    /// What one end of a TCP connection knows of it.
+    pub fn tcp_sample(&mut self, row: &TcpSample) -> Result<()> {
+        self.push(Spool::TcpSamples, row, &[])
     }
 
     /// What became of a frame on one link.

@@ -4,8 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use mqttlab_evidence::{Ending, Event, EventKind, Gap, Layout, Resource, RunFacts};
-use mqttlab_units::Duration;
+use mqttlab_evidence::{Ending, Event, EventKind, Gap, Layout, RunFacts};
 use mqttlab_units::Instant;
 use serde_json::Value;
 
@@ -21,10 +20,11 @@ use crate::layout;
 use crate::packets::{self, Network};
 use crate::recorder::Strain;
 use crate::run::{self, Said};
+use crate::samples;
 use crate::spool::Spool;
 use crate::summary::Summary;
 use crate::table::TableWriter;
-use crate::tables::{ClientColumns, ClientRow, EventColumns, EventRow, ResourceColumns, ResourceRow};
+use crate::tables::{ClientColumns, ClientRow, EventColumns, EventRow};
 use crate::validity::{self, Seen};
 
 /// What a finished recording is made of, beside its spools.
@@ -101,7 +101,8 @@ fn copy_and_complete(dir: &Path, out: &Path, analyser: &mut dyn FrameAnalyser) -
         fs::copy(spool.path(dir), spool.path(out)).on("copy", &spool.path(dir))?;
     }
     // Older runs have none.
-    for spool in [Spool::Dropped, Spool::Gaps].into_iter().filter(|spool| spool.path(dir).exists()) {
+    let later = [Spool::Dropped, Spool::Gaps, Spool::TcpSamples];
+    for spool in later.into_iter().filter(|spool| spool.path(dir).exists()) {
         fs::copy(spool.path(dir), spool.path(out)).on("copy", &spool.path(dir))?;
     }
     let network = packets::convert(dir, out, &layout, analyser, false)?;
@@ -156,7 +157,8 @@ fn complete(
     let mut files = std::mem::take(&mut network.files);
     let (size, contacts, end) = events(from, to, layout)?;
     files.insert("events.parquet".into(), size);
-    files.insert("resources.parquet".into(), resources(from, to)?);
+    files.insert("resources.parquet".into(), samples::resources(from, to)?);
+    files.insert("tcp_state.parquet".into(), samples::tcp_states(from, to)?);
     let attendances: Vec<Attendance> = contacts.iter().map(|contact| contact.attendance).collect();
     let judge = Judge::new(layout, &attendances, gaps(from)?, said.missing, end);
     let (size, tallies, messages) = join::messages(from, to, layout, &judge, join::RANGE_ROWS)?;
@@ -235,30 +237,6 @@ fn gaps(from: &Path) -> Result<Vec<Gap>> {
         Ok(())
     })?;
     Ok(gaps)
-}
-
-fn resources(from: &Path, to: &Path) -> Result<FileSize> {
-    let mut table = TableWriter::<ResourceColumns<'static>>::create(to)?;
-    for_each(from, Spool::Resources, |resource: Resource, _| {
-        let row = ResourceRow {
-            at_ns: resource.at.as_ns(),
-            process: resource.process.as_str(),
-            cpu_user_s: resource.cpu_user.as_s_f64(),
-            cpu_system_s: resource.cpu_system.as_s_f64(),
-            rss_bytes: resource.rss_bytes,
-            switches_voluntary: resource.switches_voluntary,
-            switches_involuntary: resource.switches_involuntary,
-            pressure_cpu_us: resource.pressure_cpu.as_ns() / 1000,
-            pressure_memory_us: resource.pressure_memory.as_ns() / 1000,
-            pressure_io_us: resource.pressure_io.as_ns() / 1000,
-            run_queue_s: resource.run_queue.map(Duration::as_s_f64),
-            faults_minor: resource.faults_minor,
-            faults_major: resource.faults_major,
-            steal_s: resource.steal.map(Duration::as_s_f64),
-        };
-        table.push(|columns, place| columns.set(place, &row))
-    })?;
-    table.finish()
 }
 
 fn clients(to: &Path, layout: &Layout, contacts: &[Contact], tallies: &[Tally]) -> Result<FileSize> {

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use mqttlab_evidence::{Cause, ControlPacketKind, Frame, Layout};
+use mqttlab_evidence::{Cause, Frame, Layout};
 use mqttlab_units::{Duration, Instant};
 
 use crate::tables::{ControlPacketRow, NetworkMetricRow, PacketRow};
@@ -74,7 +74,8 @@ pub struct SeenSegment<'a> {
 pub struct SeenPacket {
     /// Position of its first byte.
     pub offset: u64,
-    pub kind: ControlPacketKind,
+    /// The number of its type (MQTT 5 §2.1.2).
+    pub packet_type: u8,
     pub qos: u8,
     pub dup: bool,
     pub retain: bool,

@@ -6,7 +6,7 @@
 //!   plan.json  layout.json                     written first
 //!   messages.parquet  packets.parquet          one row per message per receiver; one row per frame per link
 //!   control_packets.parquet  network_metrics.parquet  events.parquet
-//!   resources.parquet  clients.parquet
+//!   resources.parquet  clients.parquet  tcp_state.parquet
 //!   capture-<link>.pcapng                      optional
 //!   run.json                                   written last: its presence means complete
 //!   incomplete.json                            instead of run.json, when the run ended before its end
@@ -42,6 +42,7 @@ mod pages;
 pub mod pcapng;
 mod recorder;
 mod run;
+mod samples;
 mod schema;
 mod spool;
 mod summary;
@@ -52,9 +53,9 @@ mod words;
 
 // What the interface here is made of.
 pub use mqttlab_evidence::{
-    Acknowledged, Cause, Client, ControlPacketKind, Direction, Dropped, Ending, Event, EventKind, Frame,
-    FrameFate, Gap, GivenUp, Identified, Layout, LossCause, MessageFate, Phase, Process, Received, Resource,
-    RunFacts, Sent, Session, Topic, Towards, Unsent, identity,
+    Acknowledged, Cause, Client, Direction, Dropped, End, Ending, Event, EventKind, Frame, FrameFate, Gap,
+    GivenUp, Identified, Layout, LossCause, MessageFate, Phase, Process, Received, Resource, RunFacts, Sent,
+    Session, TcpSample, Topic, Towards, Unsent, identity,
 };
 
 pub use claim::{Claim, discard};
@@ -74,4 +75,5 @@ pub use summary::{LinkTally, Summary};
 pub use table::{Column, Description};
 pub use tables::{
     ClientRow, ControlPacketRow, EventRow, MessageRow, NetworkMetricRow, PacketRow, ResourceRow, TABLES,
+    TcpStateRow,
 };

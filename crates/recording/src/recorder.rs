@@ -23,7 +23,7 @@ use std::thread::JoinHandle;
 use std::time;
 
 use mqttlab_evidence::{
-    Acknowledged, Dropped, Event, Frame, Layout, Received, Record, Resource, Sent, Unsent,
+    Acknowledged, Dropped, Event, Frame, Layout, Received, Record, Resource, Sent, TcpSample, Unsent,
 };
 
 use crate::claim::Claim;
@@ -216,6 +216,11 @@ impl Sink {
     /// What a process has used.
     pub fn resource(&mut self, row: &Resource) {
         self.push(Spool::Resources, row, &[]);
+    }
+
+    /// What one end of a TCP connection knows of it.
+    pub fn tcp_sample(&mut self, row: &TcpSample) {
+        self.push(Spool::TcpSamples, row, &[]);
     }
 
     /// What became of a frame on one link. `bytes` is the IP packet.

@@ -11,7 +11,9 @@ use std::io::{self, Read, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use mqttlab_evidence::{Acknowledged, Dropped, Event, Frame, Gap, Received, Record, Resource, Sent, Unsent};
+use mqttlab_evidence::{
+    Acknowledged, Dropped, Event, Frame, Gap, Received, Record, Resource, Sent, TcpSample, Unsent,
+};
 
 use crate::error::{Context, Error, Result};
 use crate::schema::SCHEMA_VERSION;
@@ -27,11 +29,12 @@ pub(crate) enum Spool {
     Events,
     Dropped,
     Gaps,
+    TcpSamples,
     Frames,
 }
 
 impl Spool {
-    pub(crate) const ALL: [Spool; 9] = [
+    pub(crate) const ALL: [Spool; 10] = [
         Spool::Sent,
         Spool::Acknowledged,
         Spool::Unsent,
@@ -40,6 +43,7 @@ impl Spool {
         Spool::Events,
         Spool::Dropped,
         Spool::Gaps,
+        Spool::TcpSamples,
         Spool::Frames,
     ];
 
@@ -53,6 +57,7 @@ impl Spool {
             Spool::Events => "events",
             Spool::Dropped => "dropped",
             Spool::Gaps => "gaps",
+            Spool::TcpSamples => "tcp_samples",
             Spool::Frames => "frames",
         }
     }
@@ -67,6 +72,7 @@ impl Spool {
             Spool::Resources => Resource::SIZE,
             Spool::Dropped => Dropped::SIZE,
             Spool::Gaps => Gap::SIZE,
+            Spool::TcpSamples => TcpSample::SIZE,
             Spool::Events | Spool::Frames => 0,
         }
     }
@@ -114,7 +120,7 @@ impl Spool {
             Spool::Events => 21,
             Spool::Frames => 55,
             // Later ones than that schema.
-            Spool::Dropped | Spool::Gaps => self.least_bytes(),
+            Spool::Dropped | Spool::Gaps | Spool::TcpSamples => self.least_bytes(),
         }
     }
 }

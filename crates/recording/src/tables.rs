@@ -3,8 +3,7 @@
 //! Times are nanoseconds since the start of the run; clients, hosts and links are numbered as in `layout.json`.
 
 use mqttlab_evidence::{
-    Cause, ControlPacketKind, Direction, EventKind, FrameFate, Identified, LossCause, MessageFate, Phase,
-    Towards,
+    Cause, Direction, EventKind, FrameFate, Identified, LossCause, MessageFate, Phase, Towards,
 };
 
 use crate::table::{Columns, Description, table};
@@ -147,16 +146,20 @@ table! {
 }
 
 table! {
-    /// One row per MQTT control packet, in the order in which they were complete.
+    /// One row per control packet of any protocol, in the order in which they were complete.
     pub struct ControlPacketRow<'a> in "control_packets", columns ControlPacketColumns {
-        /// The TCP connection's number, as in `packets`.
+        /// The connection's number, as in `packets`.
         pub connection: u32,
+        /// What the connection is: `tcp`. Recordings of schema versions 1 and 2 do not say it, and have no other.
+        pub transport: &'a str,
+        /// The packet's protocol: `mqtt`. Recordings of schema versions 1 and 2 do not say it, and have no other.
+        pub protocol: &'a str,
         /// `to_broker` or `to_client`.
         pub direction: Towards,
         /// The client at the connection's end, when it is known.
         pub client: Option<u32>,
-        /// The packet's type as the specification writes it: `CONNECT`, `PUBLISH`, `PUBACK`.
-        pub kind: ControlPacketKind,
+        /// The packet's type as its protocol's specification writes it: `CONNECT`, `PUBLISH`, `PUBACK`.
+        pub kind: &'a str,
         /// Quality of service of a PUBLISH.
         pub qos: Option<u8>,
         /// DUP flag of a PUBLISH.
@@ -317,8 +320,36 @@ table! {
     }
 }
 
+table! {
+    /// One row per end of a TCP connection and sample in which anything had changed: what that end knew of it. It is sampled
+    /// every second in live runs, more rarely where asking the kernel would take more than half a percent of a processor.
+    /// Other recordings have no rows.
+    pub struct TcpStateRow<'a> in "tcp_state", columns TcpStateColumns {
+        /// When.
+        pub at_ns: u64,
+        /// The client at the connection's end, when it is known.
+        pub client: Option<u32>,
+        /// The connection's number, as in `packets`, when it is known.
+        pub connection: Option<u32>,
+        /// Whose state this is: `client`, who opened the connection, or `server`, who accepted it.
+        pub end: &'a str,
+        /// Retransmission time-out, with its back-off.
+        pub rto_ns: u64,
+        /// Smoothed round-trip time; empty before the first measurement.
+        pub srtt_ns: Option<u64>,
+        /// Congestion window.
+        pub congestion_window_bytes: u64,
+        /// Slow-start threshold; empty before the first loss.
+        pub slow_start_threshold_bytes: Option<u64>,
+        /// Written by the application, and not sent yet.
+        pub unsent_bytes: u64,
+        /// Sent, and not acknowledged yet.
+        pub unacknowledged_bytes: u64,
+    }
+}
+
 /// Every table of a recording.
-pub static TABLES: [Description; 7] = [
+pub static TABLES: [Description; 8] = [
     MessageColumns::DESCRIPTION,
     PacketColumns::DESCRIPTION,
     ControlPacketColumns::DESCRIPTION,
@@ -326,4 +357,5 @@ pub static TABLES: [Description; 7] = [
     EventColumns::DESCRIPTION,
     ResourceColumns::DESCRIPTION,
     ClientColumns::DESCRIPTION,
+    TcpStateColumns::DESCRIPTION,
 ];

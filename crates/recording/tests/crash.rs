@@ -69,6 +69,7 @@ fn recovery_into_another_directory_only_reads() {
         "packets.parquet",
         "plan.json",
         "resources.parquet",
+        "tcp_state.parquet",
     ];
     assert_eq!(names, expected);
 }

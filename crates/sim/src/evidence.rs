@@ -7,8 +7,8 @@ use std::fmt::Write;
 use mqttlab_mqtt::{Kind, Qos};
 use mqttlab_net::{self as net, Fate};
 use mqttlab_recording::{
-    Cause, ControlPacketKind, ControlPacketRow, DirectRecorder, Direction, Dropped, Error, Event, EventKind,
-    FrameFate, Layout, LossCause, PacketRow, SeenPacket, SeenSegment, SegmentAnalyser, Towards,
+    Cause, ControlPacketRow, DirectRecorder, Direction, Dropped, Error, Event, EventKind, FrameFate, Layout,
+    LossCause, PacketRow, SeenPacket, SeenSegment, SegmentAnalyser, Towards,
 };
 use mqttlab_tcp::{Flags, Segment};
 use mqttlab_units::{Duration, Instant};
@@ -211,9 +211,11 @@ impl Evidence {
         let origin = publish.then(|| message::origin(packet.message)).flatten();
         let outcome = self.recorder.control_packet(&ControlPacketRow {
             connection: connection.number,
+            transport: "tcp",
+            protocol: "mqtt",
             direction: if from == Side::Client { Towards::Broker } else { Towards::Client },
             client: Some(connection.client.0),
-            kind: ControlPacketKind::of_type(packet.kind as u8),
+            kind: packet.kind.name(),
             qos: publish.then(|| packet.qos.level()),
             dup: packet.dup,
             retain: packet.retain,
@@ -353,7 +355,7 @@ fn name(packet: &Packet, text: &mut String) {
     if !text.is_empty() {
         text.push(' ');
     }
-    text.push_str(ControlPacketKind::of_type(packet.kind as u8).as_str());
+    text.push_str(packet.kind.name());
     let written = match (packet.kind == Kind::Publish, packet.id) {
         (true, 0) => {
             text.push_str(["(0)", "(1)", "(2)"][usize::from(packet.qos.level())]);
@@ -371,7 +373,7 @@ fn seen(packet: &Packet) -> SeenPacket {
     let parts = Parts::of(packet);
     SeenPacket {
         offset: packet.start,
-        kind: ControlPacketKind::of_type(packet.kind as u8),
+        packet_type: packet.kind as u8,
         qos: packet.qos.level(),
         dup: packet.dup,
         retain: packet.retain,

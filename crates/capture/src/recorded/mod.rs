@@ -18,8 +18,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
 use mqttlab_recording::{
-    ControlPacketKind, ControlPacketRow, Frame, FrameAnalyser, FrameFate, HeaderAnalyser, Headers, Layout,
-    NetworkMetricRow, identity,
+    ControlPacketRow, Frame, FrameAnalyser, FrameFate, HeaderAnalyser, Headers, Layout, NetworkMetricRow,
+    identity,
 };
 use mqttlab_units::Instant;
 
@@ -246,9 +246,11 @@ fn row(joined: &Joined, client: Option<u32>) -> ControlPacketRow<'_> {
     let identity = publish.then(|| identity::find(packet.payload_head.as_slice())).flatten();
     ControlPacketRow {
         connection: joined.connection,
+        transport: "tcp",
+        protocol: "mqtt",
         direction: towards(joined.direction),
         client,
-        kind: ControlPacketKind::of_type(packet.kind as u8),
+        kind: packet.kind.name(),
         qos: publish.then_some(packet.qos),
         dup: packet.dup,
         retain: packet.retain,

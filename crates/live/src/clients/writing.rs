@@ -13,6 +13,8 @@ use mqttlab_plan::{IdentityPlace, PayloadMaker};
 use mqttlab_recording::identity::{self, Identity};
 use mqttlab_recording::{EventKind, Sent};
 
+use crate::socket_states;
+
 use super::connection::{RelayedMessage, StreamConnection};
 use super::outbox::Outbox;
 use super::socket;
@@ -113,6 +115,8 @@ impl Turn<'_> {
         let server = group.connects_to;
         let socket = self.shared.sockets.socket(group.host_of(client.index), server)?;
         socket::set_nodelay(socket.as_fd(), group.nodelay())?;
+        // Where marks are forbidden, the connection is not in `tcp_state`.
+        let _ = socket_states::mark(socket.as_fd(), client.number.0);
         socket::connect(socket.as_fd(), self.shared.sockets.server_address(server))?;
         self.epoll.add(&socket, slot)?;
         Ok(socket)

@@ -1,0 +1,59 @@
+"""What is sampled while a run goes on: TCP's state at both ends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from live import able
+from mqttlab.recording import Recording
+from mqttlab.runs import Job, perform
+from mqttlab.scenario import compile_plan
+from mqttlab.scenario.load import parse_values
+
+LINK = {"rate": "1 Mbit/s", "delay": "20 ms", "loss": "2 %"}
+SCENARIO: dict[str, Any] = {
+    "name": "sampled", "seed": 3, "phases": {"warm_up": "0.5 s", "duration": "6 s", "cool_down": "6 s"},
+    "recording": {"resource_interval": "1 s"},
+    "networks": [{"between": ["field", "broker"], "up": LINK, "down": LINK}],
+    "groups": [
+        {"name": "publishers", "host": "field", "count": 3,
+         "publish": {"topic": "t/{client}", "qos": 1, "payload": "4 kB", "interval": "150 ms"}},
+        {"name": "subscribers", "host": "broker", "subscribe": [{"filter": "t/#", "qos": 1}]},
+    ],
+}
+
+
+def run(values: dict[str, Any], directory: Path, backend: str) -> Recording:
+    plan = compile_plan(parse_values({**values, "backend": backend}, values["name"]))
+    outcome = perform(Job(plan, directory / "run"), lambda line: None)
+    assert outcome.verdict == "complete", outcome.reason
+    return Recording.open(outcome.directory)
+
+
+@pytest.mark.parametrize("backend", [
+    pytest.param("live", marks=pytest.mark.skipif(able() is not None, reason=able() or ""))])
+def test_both_ends_of_every_connection_say_what_they_know(backend: str, tmp_path: Path) -> None:
+    recording = run(SCENARIO, tmp_path, backend)
+    table = recording.tcp_state
+    publishers = [number for number, client in enumerate(recording.layout["clients"])
+                  if client["group"] == "publishers"]
+    assert set(table.select("client", "end").unique().rows()) >= {
+        (client, end) for client in publishers for end in ("client", "server")}
+    senders = table.filter(pl.col("client").is_in(publishers), end="client")
+    assert senders.group_by("client").len()["len"].min() >= 4
+    # Linux' least time-out, and a round trip of 40 ms and what 4 kB take at 1 Mbit/s.
+    assert senders["rto_ns"].min() >= 200_000_000
+    assert senders["srtt_ns"].drop_nulls().is_between(40_000_000, 1_500_000_000).all()
+    assert senders["congestion_window_bytes"].min() >= 1448
+    # 2 % of the segments are lost: somebody has a threshold by now, and something is under way at some sample.
+    assert senders["slow_start_threshold_bytes"].is_not_null().any()
+    assert senders["unacknowledged_bytes"].max() > 0
+    # An end of which nothing has changed has no new row.
+    repeated = senders.sort("client", "at_ns").drop("at_ns")
+    assert (repeated.rows()[1:] != repeated.rows()[:-1]) and len(repeated.unique()) > 3
+    packets = recording.control_packets
+    assert packets.select("transport", "protocol").unique().rows() == [("tcp", "mqtt")]
