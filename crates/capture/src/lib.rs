@@ -12,6 +12,7 @@
 
 pub mod analysis;
 mod carried;
+mod control_packet;
 mod error;
 mod link;
 pub mod log;
@@ -26,6 +27,7 @@ pub use analysis::{
     Analyser, Analysis, Annotations, Completed, Connection, Direction, Gap, Marks, Others, Protocol, Settings,
 };
 pub use carried::{Carried, Closed};
+pub use control_packet::Passage;
 pub use error::Error;
 pub use link::{LinkType, Network};
 pub use reader::{Dropped, Frame, Reader};

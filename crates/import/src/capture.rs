@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use mqttlab_capture::mqtt::{Kind, PAYLOAD_HEAD_MAX, Packet};
 use mqttlab_capture::{
-    Analyser, Analysis, Completed, Direction, Frame, Payload, Segment, Settings, Transport, dissect, metrics,
+    Analyser, Analysis, Completed, Direction, Frame, Passage, Payload, Segment, Settings, Transport, dissect,
+    metrics,
 };
 use mqttlab_recording::{
     Cause, ControlPacketRow, Direction as Way, Ending, EventKind, Frame as FrameRow, FrameFate, Gap, Headers,
@@ -259,32 +260,20 @@ impl<'a> Importer<'a> {
             &mut self.matcher,
         );
         let message = client.and_then(|client| self.message(client, number, direction, packet, times));
-        let publish = packet.kind == Kind::Publish;
-        let row = ControlPacketRow {
+        let [first_sent, complete] = times;
+        let passage = Passage {
             connection: number,
-            transport: "tcp",
-            protocol: "mqtt",
-            direction: metrics::towards(direction),
+            direction,
             client,
-            kind: packet.kind.name(),
-            qos: publish.then_some(packet.qos),
-            dup: packet.dup,
-            retain: packet.retain,
-            packet_id: packet.id,
+            first_sent,
+            complete: (!packet.damaged).then_some(complete),
+            segments: self.streams.carriers(*connection, direction, packet.start..packet.end),
+        };
+        let row = ControlPacketRow {
             reason: reason(packet),
-            topic: packet.topic.as_deref(),
             publisher: message.map(|message| message.publisher),
             sequence: message.map(|message| message.sequence),
-            stream_start: packet.start,
-            stream_end: packet.end,
-            fixed_header_bytes: packet.lengths.fixed_header,
-            topic_bytes: packet.lengths.topic,
-            packet_id_bytes: packet.lengths.id,
-            property_bytes: packet.lengths.properties,
-            payload_bytes: packet.lengths.payload,
-            first_sent_ns: times[0].as_ns(),
-            complete_ns: (!packet.damaged).then_some(times[1].as_ns()),
-            segments: self.streams.carriers(*connection, direction, packet.start..packet.end),
+            ..passage.row_of(packet)
         };
         Ok(self.output.recorder.control_packet(&row)?)
     }

@@ -29,7 +29,7 @@ pub(super) enum FixedRead {
 impl Fixed {
     pub(super) fn read(bytes: &[u8]) -> FixedRead {
         let Some(&first) = bytes.first() else { return FixedRead::TooShort };
-        let Some(kind) = Kind::from_first_byte(first) else { return FixedRead::Invalid };
+        let Some(kind) = Kind::from_number(first >> 4) else { return FixedRead::Invalid };
         match variable_length(&bytes[1..]) {
             Varint::Value(remaining, length) => {
                 FixedRead::Whole(Fixed { kind, flags: first & 0x0f, header_len: 1 + length, remaining })

@@ -16,9 +16,10 @@ use std::sync::Arc;
 
 use crate::reassembly::Sighting;
 
-pub use descriptor::{Kind, Lengths, PacketDescriptor};
+pub use descriptor::{Lengths, PacketDescriptor};
 pub use framer::{Context, Framer, FramerCounts, Unseen};
 pub use layout::session_expiry;
+pub use mqttlab_mqtt::Kind;
 pub(crate) use resync::starts_as_connect;
 
 /// How many bytes of a PUBLISH payload are kept.

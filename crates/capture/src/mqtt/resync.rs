@@ -89,7 +89,7 @@ impl Candidates {
                 break;
             }
             // Most bytes of a payload are no type at all; look at the rest only then.
-            if Kind::from_first_byte(bytes[at]).is_none() {
+            if Kind::from_number(bytes[at] >> 4).is_none() {
                 continue;
             }
             let bits = if is_start(at) { SEGMENT_START_BITS } else { 0 };

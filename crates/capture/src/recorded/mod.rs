@@ -24,8 +24,9 @@ use mqttlab_recording::{
 use mqttlab_units::Instant;
 
 use crate::analysis::{Analyser, Analysis, Completed, Direction, Settings};
+use crate::control_packet::Passage;
 use crate::link::LinkType;
-use crate::metrics::{self, towards};
+use crate::metrics;
 use crate::mqtt::{Kind, Packet};
 use crate::reader;
 use crate::reassembly::Payload;
@@ -241,34 +242,15 @@ impl FrameAnalyser for FrameWitness {
 }
 
 fn row(joined: &Joined, client: Option<u32>) -> ControlPacketRow<'_> {
-    let packet = &joined.packet;
+    let Joined { connection, direction, ref packet, complete, segments } = *joined;
     let publish = packet.kind == Kind::Publish;
     let identity = publish.then(|| identity::find(packet.payload_head.as_slice())).flatten();
+    let passage =
+        Passage { connection, direction, client, first_sent: packet.first.time, complete, segments };
     ControlPacketRow {
-        connection: joined.connection,
-        transport: "tcp",
-        protocol: "mqtt",
-        direction: towards(joined.direction),
-        client,
-        kind: packet.kind.name(),
-        qos: publish.then_some(packet.qos),
-        dup: packet.dup,
-        retain: packet.retain,
-        packet_id: packet.id,
-        reason: None,
-        topic: packet.topic.as_deref(),
         publisher: identity.map(|identity| identity.publisher),
         sequence: identity.map(|identity| identity.sequence),
-        stream_start: packet.start,
-        stream_end: packet.end,
-        fixed_header_bytes: packet.lengths.fixed_header,
-        topic_bytes: packet.lengths.topic,
-        packet_id_bytes: packet.lengths.id,
-        property_bytes: packet.lengths.properties,
-        payload_bytes: packet.lengths.payload,
-        first_sent_ns: packet.first.time.as_ns(),
-        complete_ns: joined.complete.map(|at| at.as_ns()),
-        segments: joined.segments,
+        ..passage.row_of(packet)
     }
 }
 

@@ -96,7 +96,7 @@ fn read(seen: &SeenSegment<'_>) -> Segment {
 fn describe(packet: &SeenPacket) -> PacketDescriptor {
     PacketDescriptor {
         offset: packet.offset,
-        kind: Kind::ALL[usize::from(packet.packet_type) - 1],
+        kind: Kind::from_number(packet.packet_type).expect("the simulator sends no reserved type"),
         qos: packet.qos,
         dup: packet.dup,
         retain: packet.retain,

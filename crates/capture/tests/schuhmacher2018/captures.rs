@@ -220,7 +220,9 @@ fn mqtt(tally: &Tally, metric: &str) -> Option<Option<f64>> {
             let name = metric.strip_prefix("mqtt_")?;
             match name.strip_prefix("PUBLISH_qos") {
                 Some(qos) => tally.published(qos.parse::<usize>().ok()?).count,
-                None => tally.packets_of(Kind::ALL.into_iter().find(|kind| kind.name() == name)?),
+                None => {
+                    tally.packets_of((1..=15).filter_map(Kind::from_number).find(|kind| kind.name() == name)?)
+                }
             }
         }
     };

@@ -1,0 +1,58 @@
+//! A control packet as a row of a recording, whoever made its capture.
+
+use mqttlab_recording::ControlPacketRow;
+use mqttlab_units::Instant;
+
+use crate::analysis::Direction;
+use crate::metrics::towards;
+use crate::mqtt::{Kind, Packet};
+
+/// Where and when a control packet was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Passage {
+    /// The connection's number.
+    pub connection: u32,
+    /// Which way it went.
+    pub direction: Direction,
+    /// The client at the connection's end, when it is known.
+    pub client: Option<u32>,
+    /// When its first byte was first sent.
+    pub first_sent: Instant,
+    /// When its last missing byte had arrived, if it had.
+    pub complete: Option<Instant>,
+    /// Segments that carried a byte of it until then.
+    pub segments: u32,
+}
+
+impl Passage {
+    /// The row of the packet. Its message and its reason code are not told by the packet alone, and empty.
+    pub fn row_of<'a>(&self, packet: &'a Packet) -> ControlPacketRow<'a> {
+        let publish = packet.kind == Kind::Publish;
+        ControlPacketRow {
+            connection: self.connection,
+            transport: "tcp",
+            protocol: "mqtt",
+            direction: towards(self.direction),
+            client: self.client,
+            kind: packet.kind.name(),
+            qos: publish.then_some(packet.qos),
+            dup: packet.dup,
+            retain: packet.retain,
+            packet_id: packet.id,
+            reason: None,
+            topic: packet.topic.as_deref(),
+            publisher: None,
+            sequence: None,
+            stream_start: packet.start,
+            stream_end: packet.end,
+            fixed_header_bytes: packet.lengths.fixed_header,
+            topic_bytes: packet.lengths.topic,
+            packet_id_bytes: packet.lengths.id,
+            property_bytes: packet.lengths.properties,
+            payload_bytes: packet.lengths.payload,
+            first_sent_ns: self.first_sent.as_ns(),
+            complete_ns: self.complete.map(Instant::as_ns),
+            segments: self.segments,
+        }
+    }
+}
