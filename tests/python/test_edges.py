@@ -42,7 +42,7 @@ PYTHON = {
     "scenario": {"quantity", "networks", "brokers", "plan"},
     "engine": {"plan"},
     "runs": {"engine", "plan"},
-    "imports": {"runs"},
+    "imports": {"engine", "runs"},
     "recording": {"engine", "plan"},
     "statistics": set(),
     "metrics": {"recording", "plan", "statistics"},
