@@ -51,7 +51,7 @@ PYTHON = {
     "explanation": {"recording", "metrics", "figures"},
     "export": {"recording", "metrics"},
     "calibration": {"recording", "plan"},
-    "studies": {"scenario", "runs", "recording", "metrics", "plan"},
+    "studies": {"scenario", "engine", "runs", "recording", "metrics", "plan"},
     "reference": {"networks", "scenario", "metrics"},
     "cli": {"networks", "brokers", "plan", "scenario", "runs", "imports", "recording", "metrics", "report",
             "explanation", "export", "calibration", "studies"},
