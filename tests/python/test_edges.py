@@ -53,7 +53,7 @@ PYTHON = {
     "calibration": {"recording", "plan"},
     "studies": {"scenario", "engine", "runs", "recording", "metrics", "plan"},
     "reference": {"networks", "scenario", "metrics"},
-    "cli": {"networks", "brokers", "plan", "scenario", "runs", "imports", "recording", "metrics", "report",
+    "cli": {"networks", "brokers", "engine", "plan", "scenario", "runs", "imports", "recording", "metrics", "report",
             "explanation", "export", "calibration", "studies"},
     "__main__": {"cli"},
 }
