@@ -199,8 +199,7 @@ def test_ctrl_c_where_no_run_goes_on_is_one_line(scenario: Path, monkeypatch: py
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    # The package's attribute of this name is the command; this is the module.
-    monkeypatch.setattr(sys.modules["mqttlab.cli.main"], "load", interrupted)
+    monkeypatch.setattr("mqttlab.cli.check.load", interrupted)
     result = mqttlab("check", scenario)
     # The terminal has echoed ^C: the line begins below it.
     assert (result.exit_code, result.stderr) == (1, "\nmqttlab: interrupted\n")

@@ -6,50 +6,20 @@ import contextlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
-from mqttlab.cli.main import RUNS, _report_run, main
+from mqttlab.cli.main import HTML, JSON, RUNS, main
 from mqttlab.cli.problems import Commands, writable_directory
-from mqttlab.cli.status import status_of
-from mqttlab.imports import Evidence, directory_for, evidence_of, import_evidence
+
+if TYPE_CHECKING:
+    from mqttlab.imports import Evidence
 
 FILES = click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
 OUTPUT = click.option("--output", type=click.Path(path_type=Path), metavar="DIR",
                       help="Directory of the recording  [default: a new directory among the runs]")
 NAME = click.option("--name", help="Name shown in reports  [default: the first file's name]")
-HTML = click.option("--html/--no-html", default=True, show_default=True, help="Write report.html beside it.")
-
-
-class ImportProgress:
-    """Shows how much of the files has been read. A context manager; :meth:`observe` is called with each line."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._bar = Progress(
-            SpinnerColumn(), TextColumn("[bold]reading"), BarColumn(), DownloadColumn(),
-            TextColumn("{task.fields[rows]:,} rows"), TimeRemainingColumn(), console=console, transient=True,
-            disable=not console.is_terminal,
-        )
-        self._task = self._bar.add_task("reading", total=None, rows=0)
-
-    def __enter__(self) -> Self:
-        self._bar.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._bar.stop()
-
-    def observe(self, line: dict[str, Any]) -> None:
-        """Show one line. Warnings are printed with the report."""
-        if line["event"] == "import":
-            self._bar.update(self._task, completed=line["read_bytes"], total=line["total_bytes"], rows=line["rows"])
 
 
 @main.group(name="import", cls=Commands)
@@ -87,9 +57,10 @@ def import_() -> None:
 @click.option("--deliver-on", type=click.Choice(["release", "publish"]), default="release", show_default=True,
               help="Whether a message at QoS 2 is delivered at its PUBREL, as Paho does, or already at its PUBLISH.")
 @HTML
+@JSON
 def capture(
     files: tuple[Path, ...], output: Path | None, runs: Path, name: str | None, ports: tuple[int, ...],
-    deliver_on: str, html: bool,
+    deliver_on: str, html: bool | None, as_json: bool,
 ) -> None:
     """Import captures (pcapng, pcap) into one recording.
 
@@ -105,7 +76,7 @@ def capture(
     options = ["--deliver-on", deliver_on]
     for port in ports:
         options += ["--broker-port", str(port)]
-    _import("capture", files, output, runs, name, options, html)
+    _import("capture", files, output, runs, name, options, html, as_json)
 
 
 @import_.command()
@@ -116,8 +87,10 @@ def capture(
 @click.option("--utc-offset", default="Z", metavar="+HH:MM",
               help="UTC offset of times without a zone  [default: +00:00]")
 @HTML
+@JSON
 def log(
-    files: tuple[Path, ...], output: Path | None, runs: Path, name: str | None, utc_offset: str, html: bool
+    files: tuple[Path, ...], output: Path | None, runs: Path, name: str | None, utc_offset: str, html: bool | None,
+    as_json: bool,
 ) -> None:
     """Import message logs, or tables of messages (.csv), into one recording.
 
@@ -133,13 +106,22 @@ def log(
       mqttlab import log --utc-offset +02:00 roundtrip-client1.log roundtrip-client2.log
       mqttlab import log messages.csv
     """
-    _import(evidence_of(files), files, output, runs, name, ["--utc-offset", utc_offset], html)
+    from mqttlab.imports import evidence_of
+
+    _import(evidence_of(files), files, output, runs, name, ["--utc-offset", utc_offset], html, as_json)
 
 
 def _import(
     evidence: Evidence, files: Sequence[Path], output: Path | None, runs: Path, name: str | None,
-    options: list[str], html: bool,
+    options: list[str], html: bool | None, as_json: bool,
 ) -> None:
+    from rich.console import Console
+
+    from mqttlab.cli.progress import ImportProgress
+    from mqttlab.cli.run import print_document, report_run, run_document
+    from mqttlab.cli.status import status_of
+    from mqttlab.imports import directory_for, import_evidence
+
     where = writable_directory(runs, "--runs") if output is None else writable_directory(output, "--output")
     made = [path for path in (where, *where.parents) if not path.exists()]
     directory = directory_for(files, runs) if output is None else output
@@ -154,5 +136,8 @@ def _import(
             with contextlib.suppress(OSError):
                 path.rmdir()
         raise
-    _report_run(outcome, html)
+    if as_json:
+        print_document([run_document(outcome, bool(html))], status := status_of(outcome))
+        sys.exit(status)
+    report_run(outcome, html is not False)
     sys.exit(status_of(outcome))

@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import re
 import sys
-from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import click
 from click.core import ParameterSource
-from rich import box
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from mqttlab import __version__
-from mqttlab.brokers import ADAPTERS
-from mqttlab.cli.doctor import show_doctor
-from mqttlab.cli.problems import Commands, existing_directory, nearest, writable_directory, writable_file
-from mqttlab.cli.progress import RunProgress
-from mqttlab.cli.space import need_room
-from mqttlab.cli.status import status_of, worst
+from mqttlab.cli.problems import Commands, existing_directory, nearest, writable_file
 from mqttlab.errors import UsageError
-from mqttlab.networks import MODELS, PLACEMENTS, PROFILES, implied, place
-from mqttlab.networks.link import LinkDirection
-from mqttlab.plan import Plan
-from mqttlab.recording import Recording
-from mqttlab.runs import Job, LocalPool, Outcome, list_runs, take_directory
-from mqttlab.scenario import Scenario, ScenarioError, compile_plan, load, unusual
+
+# Nothing else is imported up here: what a command needs it imports itself, so that `--help` waits for nothing.
 
 
 class Percent(click.ParamType[float]):
@@ -56,6 +41,10 @@ SET = click.option("--set", "settings", multiple=True, metavar="PLACE=VALUE",
                    help="Replace a field, such as phases.duration='5 s' or groups[0].publish.qos=1.")
 RUNS = click.option("--runs", type=click.Path(path_type=Path), default=Path("runs"), show_default=True,
                     help="Directory that contains the runs.")
+HTML = click.option("--html/--no-html", default=None, show_default="--html; --no-html with --json",
+                    help="Write report.html into the directory of the recording.")
+JSON = click.option("--json", "as_json", is_flag=True,
+                    help="Print one JSON object instead of tables; docs/output.md describes it.")
 BACKEND = click.option("--backend", type=click.Choice(["live", "sim"]), help="Replace the scenario's backend.")
 
 
@@ -95,16 +84,9 @@ def check(scenario: Path, settings: tuple[str, ...], backend: str | None, show_p
       mqttlab check scenarios/demo.toml
       mqttlab check scenarios/demo.toml --set phases.duration='5 s' --backend sim
     """
-    overrides = _overrides(settings, backend)
-    loaded = load(scenario, overrides)
-    plan = compile_plan(loaded)
-    if show_plan:
-        click.echo(json.dumps(plan, indent=2))
-        return
-    console = Console(soft_wrap=True)
-    console.print(f"[bold]{loaded.name}[/]: {escape(loaded.description)}", highlight=False)
-    console.print(_what_would_run(loaded, plan), highlight=False, markup=False)
-    _warn(loaded, scenario, overrides)
+    from mqttlab.cli.check import show_check
+
+    show_check(scenario, _overrides(settings, backend), show_plan)
 
 
 @main.command()
@@ -127,13 +109,14 @@ def schema() -> None:
 @SET
 @BACKEND
 @RUNS
-@click.option("--html/--no-html", default=True, show_default=True, help="Write report.html into the run directory.")
+@HTML
+@JSON
 @click.option("--ignore-disk", is_flag=True, help="Start even if the disk seems too small for the recording.")
 @click.option("--probe", is_flag=True,
               help="Measure the emulated paths for 10 s each before a live run, and keep that in the recording.")
 def run(
-    scenario: Path, settings: tuple[str, ...], backend: str | None, runs: Path, html: bool, ignore_disk: bool,
-    probe: bool,
+    scenario: Path, settings: tuple[str, ...], backend: str | None, runs: Path, html: bool | None, as_json: bool,
+    ignore_disk: bool, probe: bool,
 ) -> None:
     """Run SCENARIO, all its repetitions, and report each.
 
@@ -151,78 +134,19 @@ def run(
       5  undecided
       6  not valid: it ran to its end and did not measure what the scenario asks for; the report begins with the reason
     """
+    from mqttlab.cli.run import run_scenario
+
     overrides = _overrides(settings, backend) | ({"live.probe": "10 s"} if probe else {})
-    loaded = load(scenario, overrides)
-    writable_directory(runs, "--runs")
-    _need_servers(loaded)
-    if not ignore_disk:
-        need_room(loaded, runs)
-    _warn(loaded, scenario, overrides)
-    statuses = []
-    for repetition in range(loaded.repetitions):
-        directory = take_directory(loaded.name, repetition, loaded.repetitions, runs).absolute()
-        try:
-            outcome = _one_run(loaded, directory, repetition)
-        finally:
-            # A run that failed before it started leaves nothing.
-            with contextlib.suppress(OSError):
-                directory.rmdir()
-        _report_run(outcome, html)
-        statuses.append(status_of(outcome))
-        if outcome.verdict != "complete":
-            break
-    sys.exit(worst(statuses))
-
-
-def _one_run(loaded: Scenario, directory: Path, repetition: int) -> Outcome:
-    console = Console(stderr=True)
-    title = loaded.name if loaded.repetitions == 1 else f"{loaded.name} {repetition + 1}/{loaded.repetitions}"
-    with RunProgress(console, title) as progress:
-        job = Job(compile_plan(loaded, repetition), directory)
-        with LocalPool(lambda _, outcome: outcome, jobs=1, observe=lambda _, line: progress.observe(line)) as pool:
-            pool.submit(job)
-            [finished] = pool.results()
-    return finished.result()
-
-
-def _report_run(outcome: Outcome, html: bool) -> None:
-    from mqttlab.report import terminal, write_html
-
-    console = Console()
-    if outcome.verdict == "failed":
-        click.echo(f"mqttlab: the run failed: {outcome.reason}", err=True)
-        return
-    if outcome.verdict == "incomplete" and not (outcome.directory / "incomplete.json").exists():
-        # There was no time for tables, and who has asked for the end does not wait for them now.
-        place = _relative(outcome.directory)
-        console.print(f"ended early: {outcome.reason}", highlight=False, soft_wrap=True, markup=False)
-        console.print(f"recording  {place} (incomplete; `mqttlab report {place}` makes its tables)", highlight=False,
-                      soft_wrap=True)
-        return
-    recording = Recording.open(outcome.directory)
-    terminal(recording, console)
-    console.print(f"recording  {_relative(outcome.directory)}", highlight=False, soft_wrap=True, markup=False)
-    if outcome.reason:
-        console.print(f"ended early: {outcome.reason}", highlight=False, soft_wrap=True, markup=False)
-    if html:
-        out = outcome.directory / "report.html"
-        try:
-            page = write_html(recording, out)
-            console.print(f"report     {_relative(page)}", highlight=False, soft_wrap=True, markup=False)
-        except OSError as error:
-            # The recording is what matters, and it is there.
-            click.echo(f"mqttlab: {out} cannot be written: {error.strerror}; write the report elsewhere with "
-                       f"mqttlab report {outcome.directory} --html FILE", err=True)
-
-
-def _relative(path: Path) -> Path:
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+    sys.exit(run_scenario(scenario, overrides, runs, html=not as_json if html is None else html,
+                          ignore_disk=ignore_disk, as_json=as_json))
 
 
 @main.command()
 @RUN
-@click.option("--html", "out", type=click.Path(path_type=Path), help="File for the page  [default: RUN/report.html]")
-def report(run: Path, out: Path | None) -> None:
+@click.option("--html", "out", type=click.Path(path_type=Path),
+              help="File for the page  [default: RUN/report.html; none with --json]")
+@JSON
+def report(run: Path, out: Path | None, as_json: bool) -> None:
     """Print the tables of the recording RUN and write its HTML page.
 
     Exit status 0, too, where the recording is incomplete or not valid: the report begins with that.
@@ -230,15 +154,11 @@ def report(run: Path, out: Path | None) -> None:
     \b
       mqttlab report runs/demo-20260101-120000
       mqttlab report runs/demo-20260101-120000 --html demo.html
+      mqttlab report runs/demo-20260101-120000 --json
     """
-    from mqttlab.report import terminal, write_html
+    from mqttlab.cli.report import show_report
 
-    place = run / "report.html" if out is None else writable_file(out, "--html")
-    console = Console()
-    recording = Recording.open(run)
-    terminal(recording, console)
-    page = write_html(recording, place)
-    console.print(f"report     {page}", highlight=False, soft_wrap=True, markup=False)
+    show_report(run, None if out is None else writable_file(out, "--html"), as_json)
 
 
 @main.command()
@@ -257,6 +177,8 @@ def explain(run: Path, message: str | None, slowest: int) -> None:
       mqttlab explain runs/demo-20260101-120000 --slowest 3
       mqttlab explain runs/demo-20260101-120000 --message publishers-qos1-0:17
     """
+    from rich.console import Console
+
     from mqttlab.cli.explain import show_explanation
 
     show_explanation(run, message, slowest, Console())
@@ -277,6 +199,8 @@ def compare(first: Path, second: Path, tolerance: float) -> None:
       mqttlab run scenario.toml --backend sim --runs runs
       mqttlab compare runs/scenario-... runs/scenario-...
     """
+    from rich.console import Console
+
     from mqttlab.report import comparison
 
     comparison(first, second, Console(), tolerance)
@@ -296,6 +220,7 @@ def export(run: Path, csv_directory: Path | None, workbook: Path | None) -> None
       mqttlab export runs/demo-20260101-120000 --xlsx demo.xlsx
     """
     from mqttlab import export as exports
+    from mqttlab.recording import Recording
 
     if csv_directory is None and workbook is None:
         raise UsageError("nothing to export to; add --csv, --xlsx, or both")
@@ -330,6 +255,8 @@ def study(study: str, quick: bool, tables: tuple[str, ...], jobs: int | None, ou
       mqttlab study perez2005 --table 5.17 --table 5.18
       mqttlab study andersen2021 --out andersen2021.md
     """
+    from rich.console import Console
+
     from mqttlab.cli.study import list_studies, run_study
     from mqttlab.studies.catalogue import known
 
@@ -363,6 +290,7 @@ def calibrate(run: Path) -> None:
       mqttlab calibrate runs/fan-out-... >> scenario.toml
     """
     from mqttlab.calibration import calibrate as estimate
+    from mqttlab.recording import Recording
 
     recording = Recording.open(run)
     click.echo(estimate(recording).toml())
@@ -380,21 +308,11 @@ def list_(runs: Path) -> None:
       mqttlab list
       mqttlab list --runs other/runs
     """
+    from mqttlab.cli.listing import show_list
+
     source = click.get_current_context().get_parameter_source("runs")
     given = source is not ParameterSource.DEFAULT
-    found = list_runs(existing_directory(runs, "--runs") if given else runs)
-    if not found:
-        click.echo(f"no runs in {runs}; make one with: mqttlab run scenarios/demo.toml")
-        return
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for column in ("started (UTC)", "backend", "status"):
-        table.add_column(column, no_wrap=True)
-    table.add_column("directory", overflow="fold")
-    for summary in found:
-        style = "" if summary.status == "complete" else "yellow"
-        started = summary.started[:16].replace("T", " ")
-        table.add_row(started, escape(summary.backend), summary.status, escape(str(summary.directory)), style=style)
-    Console().print(table)
+    show_list(existing_directory(runs, "--runs") if given else runs)
 
 
 @main.command()
@@ -423,14 +341,11 @@ def networks(tcp: bool, target: str | None, seconds: int, as_json: bool) -> None
         return
     if as_json:
         raise UsageError("--json goes with --probe")
-    console = Console()
-    console.print(_tcp_table() if tcp else _network_table())
-    if not tcp:
-        for name, words in PLACEMENTS.items():
-            console.print(f"[bold]{name}[/]: {words}", highlight=False)
-        console.print("\nSources")
-        for model in MODELS.values():
-            console.print(f"[bold]{model.name}[/] {model.title}: {model.source}", highlight=False)
+    from rich.console import Console
+
+    from mqttlab.cli.networks import show_networks
+
+    show_networks(Console(), tcp)
 
 
 @main.command()
@@ -460,52 +375,11 @@ def doctor(seconds: float | None, runs: Path | None, as_json: bool) -> None:
     for given, option in ((runs, "--runs"), (as_json, "--json")):
         if given:
             raise UsageError(f"{option} goes with --measure")
+    from rich.console import Console
+
+    from mqttlab.cli.doctor import show_doctor
+
     sys.exit(show_doctor(Console()))
-
-
-def _network_table() -> Table:
-    table = Table(title="Networks (delays in ms, rates in kbit/s, * default placement)",
-                  title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for column in ("name", "rate up", "rate down", "loss", "placement", "up", "down", "round trip"):
-        words = column in ("name", "placement")
-        table.add_column(column, justify="left" if words else "right", no_wrap=words)
-    for model in MODELS.values():
-        what = (model.name, _kbit(model.up.rate), _kbit(model.down.rate), _loss(model.up))
-        for placement in PLACEMENTS:
-            figures = implied(place(model, placement))
-            table.add_row(
-                *what, placement + ("*" if placement == model.placement else ""),
-                f"{figures.up_ms:g}", f"{figures.down_ms:g}", f"{figures.round_trip_ms:g}",
-            )
-            what = ("", "", "", "")
-    return table
-
-
-def _tcp_table() -> Table:
-    table = Table(title="TCP profiles", title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for column in ("name", "control", "least RTO", "SACK", "timestamps", "MSS", "meaning"):
-        table.add_column(column, no_wrap=column == "name")
-    for profile in PROFILES.values():
-        table.add_row(
-            profile.name, profile.congestion_control, f"{profile.rto_min_ns / 1e6:g} ms", _yes(profile.sack),
-            _yes(profile.timestamps), "from MTU" if profile.mss_bytes is None else f"{profile.mss_bytes} B",
-            profile.meaning,
-        )
-    return table
-
-
-def _kbit(bit_s: int | None) -> str:
-    return "unlimited" if bit_s is None else f"{bit_s / 1000:g}"
-
-
-def _loss(link: Any) -> str:
-    if link.burst_loss is not None:
-        return "in bursts"
-    return f"{100 * link.loss[0] / link.loss[1]:g} %"
-
-
-def _yes(value: bool) -> str:
-    return "yes" if value else "no"
 
 
 def _overrides(settings: tuple[str, ...], backend: str | None) -> dict[str, Any]:
@@ -530,73 +404,3 @@ def _value(text: str) -> Any:
         return text
 
 
-def _warn(loaded: Scenario, path: Path, replaced: Collection[str]) -> None:
-    """Say what is unusual in a scenario, on standard error."""
-    for problem in unusual(loaded, str(path), path.read_text(encoding="utf-8"), replaced):
-        click.echo(f"mqttlab: warning: {problem}", err=True)
-
-
-def _links(loaded: Scenario) -> list[str]:
-    """Each link of the scenario in a line, what is not emulated included."""
-    lines = []
-    for network in loaded.networks:
-        first, second = network.between
-        if network.model is None:
-            lines += [f"{first} → {second}: {_link(network.up)}", f"{second} → {first}: {_link(network.down)}"]
-    if loaded.trunk is not None:
-        lines += [f"switch → broker: {_link(loaded.trunk.up)}", f"broker → switch: {_link(loaded.trunk.down)}"]
-    return lines
-
-
-def _link(link: LinkDirection | None) -> str:
-    if link is None:
-        return "not emulated (no rate, delay or loss)"
-    parts = ["no rate limit" if link.rate is None else f"{link.rate / 1000:g} kbit/s", f"{link.delay / 1e6:g} ms"]
-    if link.jitter:
-        parts[1] += f" ± {link.jitter / 1e6:g} ms"
-    if link.burst_loss is not None or link.bit_errors is not None:
-        parts.append("loss in bursts")
-    elif link.loss[0]:
-        parts.append(f"{100 * link.loss[0] / link.loss[1]:g} % loss")
-    return ", ".join(parts)
-
-
-def _need_servers(loaded: Scenario) -> None:
-    problems = []
-    for where, server in loaded.all_servers:
-        if loaded.backend == "sim" or server.kind == "external" or ADAPTERS[server.kind].found(server) is not None:
-            continue
-        words = where[0] if len(where) == 1 else f"{where[0]}[{where[1]}]"
-        if server.program is not None:
-            problems.append(f"`{words}.program.command` is {server.program.command[0]!r}, which is not installed")
-        else:
-            problems.append(f"`{words}.kind` is {server.kind!r}, but {server.kind} is not installed; run `make setup`, "
-                            f"or install it (Debian: apt-get install {server.kind})")
-    if problems:
-        raise ScenarioError(problems)
-
-
-def _what_would_run(loaded: Scenario, plan: Plan) -> str:
-    lines = []
-    for group in loaded.groups:
-        does = []
-        if group.publish is not None:
-            does.append(f"publish {group.publish.topic} at QoS {group.publish.qos}")
-        if group.subscribe:
-            does.append("subscribe to " + ", ".join(f"{s.filter} at QoS {s.qos}" for s in group.subscribe))
-        if group.relay is not None:
-            does.append("relay")
-        lines.append(f"  {group.count} × {group.name} on {group.host}: {'; '.join(does)}")
-    phases = loaded.phases
-    seconds = (phases.warm_up + phases.duration) / 1e9
-    for server in plan["servers"]:
-        role = next(iter(server["role"])) if isinstance(server["role"], dict) else server["role"]
-        host, port = plan["hosts"][server["host"]]["name"], server["endpoints"][0]["port"]
-        name = "" if server["name"] == role else f" {server['name']}:"
-        what = f"{server['kind']} {server['version']}".strip()
-        lines.append(f"  {role}{name} {what} on {host}, port {port}")
-    lines.append(f"  network {plan['network']['description']} ({len(plan['network']['links'])} links)")
-    lines += [f"    {line}" for line in _links(loaded)]
-    lines.append(f"  {seconds:g} s of publishing, then up to {phases.cool_down / 1e9:g} s of cooling down; "
-                 f"{loaded.repetitions} repetition(s), seed {loaded.seed}")
-    return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""A run's progress on the terminal: a bar with live figures, or plain lines where nobody watches."""
+"""Progress on the terminal: a run's bar with live figures, or plain lines where nobody watches; an import's bar."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
 PHASES = {
     "setup": "setting up", "connect": "connecting", "warm_up": "warming up", "measurement": "measuring",
@@ -80,3 +80,30 @@ def figures(line: dict[str, Any]) -> str:
     if line.get("disconnects"):
         parts.append(f"[red]{line['disconnects']} disconnects[/]")
     return ", ".join(parts)
+
+
+class ImportProgress:
+    """Shows how much of the files has been read. A context manager; :meth:`observe` is called with each line."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._bar = Progress(
+            SpinnerColumn(), TextColumn("[bold]reading"), BarColumn(), DownloadColumn(),
+            TextColumn("{task.fields[rows]:,} rows"), TimeRemainingColumn(), console=console, transient=True,
+            disable=not console.is_terminal,
+        )
+        self._task = self._bar.add_task("reading", total=None, rows=0)
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+
+    def observe(self, line: dict[str, Any]) -> None:
+        """Show one line. Warnings are printed with the report."""
+        if line["event"] == "import":
+            self._bar.update(self._task, completed=line["read_bytes"], total=line["total_bytes"], rows=line["rows"])

@@ -19,9 +19,11 @@ with 0 whatever its verdict is: they did what they were asked to do, and print i
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from mqttlab.recording import Recording
-from mqttlab.runs import Outcome
+if TYPE_CHECKING:
+    from mqttlab.recording import Recording
+    from mqttlab.runs import Outcome
 
 DONE, FAILED, WRONG, INCOMPLETE, BROKEN, UNDECIDED, NOT_VALID = range(7)
 ENDED = {"complete": DONE, "failed": FAILED, "incomplete": INCOMPLETE}
@@ -30,6 +32,8 @@ PRECEDENCE = (WRONG, FAILED, INCOMPLETE, NOT_VALID, BROKEN, UNDECIDED, DONE)
 
 def status_of(outcome: Outcome) -> int:
     """The exit status of a run or an import."""
+    from mqttlab.recording import Recording
+
     if outcome.verdict == "complete" and not is_valid(Recording.open(outcome.directory)):
         return NOT_VALID
     return ENDED[outcome.verdict]

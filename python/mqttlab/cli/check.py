@@ -1,0 +1,87 @@
+"""``mqttlab check``: what a scenario would run, in words, and what is unusual in it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mqttlab.networks.link import LinkDirection
+from mqttlab.plan.types import Plan
+from mqttlab.scenario import Scenario, compile_plan, load, unusual
+
+
+def show_check(scenario: Path, overrides: dict[str, Any], show_plan: bool) -> None:
+    """Print what would run, or the plan itself as JSON.
+
+    Raises:
+        ScenarioError: the scenario cannot be run.
+    """
+    loaded = load(scenario, overrides)
+    plan = compile_plan(loaded)
+    if show_plan:
+        click.echo(json.dumps(plan, indent=2))
+        return
+    click.echo(f"{click.style(loaded.name, bold=True)}: {loaded.description}")
+    click.echo(_what_would_run(loaded, plan))
+    warn(loaded, scenario, overrides)
+
+
+def warn(loaded: Scenario, path: Path, replaced: Collection[str]) -> None:
+    """Say what is unusual in a scenario, on standard error."""
+    for problem in unusual(loaded, str(path), path.read_text(encoding="utf-8"), replaced):
+        click.echo(f"mqttlab: warning: {problem}", err=True)
+
+
+def _links(loaded: Scenario) -> list[str]:
+    """Each link of the scenario in a line, what is not emulated included."""
+    lines = []
+    for network in loaded.networks:
+        first, second = network.between
+        if network.model is None:
+            lines += [f"{first} → {second}: {_link(network.up)}", f"{second} → {first}: {_link(network.down)}"]
+    if loaded.trunk is not None:
+        lines += [f"switch → broker: {_link(loaded.trunk.up)}", f"broker → switch: {_link(loaded.trunk.down)}"]
+    return lines
+
+
+def _link(link: LinkDirection | None) -> str:
+    if link is None:
+        return "not emulated (no rate, delay or loss)"
+    parts = ["no rate limit" if link.rate is None else f"{link.rate / 1000:g} kbit/s", f"{link.delay / 1e6:g} ms"]
+    if link.jitter:
+        parts[1] += f" ± {link.jitter / 1e6:g} ms"
+    if link.burst_loss is not None or link.bit_errors is not None:
+        parts.append("loss in bursts")
+    elif link.loss[0]:
+        parts.append(f"{100 * link.loss[0] / link.loss[1]:g} % loss")
+    return ", ".join(parts)
+
+
+def _what_would_run(loaded: Scenario, plan: Plan) -> str:
+    lines = []
+    for group in loaded.groups:
+        does = []
+        if group.publish is not None:
+            does.append(f"publish {group.publish.topic} at QoS {group.publish.qos}")
+        if group.subscribe:
+            does.append("subscribe to " + ", ".join(f"{s.filter} at QoS {s.qos}" for s in group.subscribe))
+        if group.relay is not None:
+            does.append("relay")
+        lines.append(f"  {group.count} × {group.name} on {group.host}: {'; '.join(does)}")
+    phases = loaded.phases
+    seconds = (phases.warm_up + phases.duration) / 1e9
+    for server in plan["servers"]:
+        role = next(iter(server["role"])) if isinstance(server["role"], dict) else server["role"]
+        host, port = plan["hosts"][server["host"]]["name"], server["endpoints"][0]["port"]
+        name = "" if server["name"] == role else f" {server['name']}:"
+        what = f"{server['kind']} {server['version']}".strip()
+        lines.append(f"  {role}{name} {what} on {host}, port {port}")
+    lines.append(f"  network {plan['network']['description']} ({len(plan['network']['links'])} links)")
+    lines += [f"    {line}" for line in _links(loaded)]
+    lines.append(f"  {seconds:g} s of publishing, then up to {phases.cool_down / 1e9:g} s of cooling down; "
+                 f"{loaded.repetitions} repetition(s), seed {loaded.seed}")
+    return "\n".join(lines)

@@ -1,0 +1,30 @@
+"""``mqttlab report``: the tables and the page of a recording, or one object for programs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from mqttlab.recording import Recording
+from mqttlab.report import terminal, write_html
+from mqttlab.report.document import document
+
+
+def show_report(run: Path, out: Path | None, as_json: bool) -> None:
+    """Print the tables of a recording and write its page; or print its object, and write the page only if it is named.
+
+    Raises:
+        RecordingError: the directory is not a recording, or a table cannot be read.
+    """
+    recording = Recording.open(run)
+    if as_json:
+        written = None if out is None else str(write_html(recording, out))
+        click.echo(json.dumps(document(recording) | {"page": written}, indent=2))
+        return
+    console = Console()
+    terminal(recording, console)
+    page = write_html(recording, out or run / "report.html")
+    console.print(f"report     {page}", highlight=False, soft_wrap=True, markup=False)
