@@ -242,10 +242,11 @@ impl<S: Session, C: Connection> Client<S, C> {
         if !self.is_open() {
             return;
         }
+        let before = around.written(&self.connection);
         let outcome = around.write(&mut self.connection);
         if self.outgoing.has_unwritten() {
             let (written, now) = (around.written(&self.connection), around.read_clock());
-            self.outgoing.written(written, now, around);
+            self.outgoing.written(written, written == before, now, around);
         }
         self.lose_unless(around, outcome);
     }

@@ -6,7 +6,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use mqttlab_evidence::{Acknowledged, Sent};
-use mqttlab_units::Instant;
+use mqttlab_units::{Duration, Instant};
 
 use crate::rows::Rows;
 use crate::session::Token;
@@ -113,13 +113,24 @@ impl<R: Default> Outgoing<R> {
         !self.unwritten.is_empty()
     }
 
-    /// The transport has taken everything up to `position` by `now`. What is left is recorded once without a time, because
-    /// it may wait long.
-    pub(crate) fn written(&mut self, position: u64, now: Instant, rows: &mut impl Rows) {
+    /// The transport has taken everything up to `position` by `now`.
+    ///
+    /// A message has one row, with the time of writing. Only where the transport is stuck, having taken nothing this time,
+    /// or where a message has waited for [`RECORDED_AFTER`], it is recorded before, without that time: it may wait long,
+    /// and who looks at a killed run should know of it.
+    pub(crate) fn written(&mut self, position: u64, is_stuck: bool, now: Instant, rows: &mut impl Rows) {
         while let Some(message) = self.unwritten.pop_front_if(|message| message.end <= position) {
             rows.sent(&Sent { written: Some(now), ..message.row });
         }
-        for message in self.unwritten.iter_mut().rev().take_while(|message| !message.is_recorded) {
+        let waits = |message: &Unwritten| {
+            is_stuck || now.checked_since(message.row.sent).is_some_and(|wait| wait >= RECORDED_AFTER)
+        };
+        // Those behind one that is recorded already are newer; those before it are recorded, too.
+        let recorded = self.unwritten.partition_point(|message| message.is_recorded);
+        for message in self.unwritten.range_mut(recorded..) {
+            if !waits(message) {
+                break;
+            }
             rows.sent(&message.row);
             message.is_recorded = true;
         }
@@ -154,6 +165,9 @@ impl<R: Default> Outgoing<R> {
         Token(self.places.len() as u32 - 1)
     }
 }
+
+/// What has waited this long for its connection to take it is recorded without the time of writing.
+const RECORDED_AFTER: Duration = Duration::from_ms(100);
 
 /// The row of an acknowledgement.
 pub(crate) fn acknowledgement(row: &Sent, at: Instant) -> Acknowledged {

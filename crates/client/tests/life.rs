@@ -205,7 +205,7 @@ fn messages_wait_for_a_connection_and_the_surplus_is_unsent() {
 }
 
 #[test]
-fn a_message_that_waits_for_the_transport_is_recorded_twice() {
+fn a_message_that_waits_long_for_the_transport_is_recorded_twice() {
     let mut world = World::default();
     let mut client = connected(publishing(Qos::AtMostOnce), &mut world);
     client.begin(&mut world, every(600));
@@ -218,8 +218,26 @@ fn a_message_that_waits_for_the_transport_is_recorded_twice() {
     expect![[r#"
         +1000 put own 0: id 0, QoS 0
         +1000 admitted 0
-        +1000 row sent 0: due 1000, not written
+        +1100 row sent 0: due 1000, not written
         +1200 row sent 0: due 1000, written at 1200
+    "#]]
+    .assert_eq(&world.take());
+}
+
+#[test]
+fn a_message_that_the_transport_takes_in_pieces_is_recorded_once() {
+    let mut world = World::default();
+    let mut client = connected(publishing(Qos::AtMostOnce), &mut world);
+    client.begin(&mut world, every(600));
+    world.take();
+    world.takes = 40;
+    client.wake(world.at(1_000));
+    world.takes = 1_000;
+    client.flush(world.at(1_050));
+    expect![[r#"
+        +1000 put own 0: id 0, QoS 0
+        +1000 admitted 0
+        +1050 row sent 0: due 1000, written at 1050
     "#]]
     .assert_eq(&world.take());
 }

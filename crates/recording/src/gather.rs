@@ -12,7 +12,7 @@ use mqttlab_units::Instant;
 
 use crate::error::Result;
 use crate::hash::FoldedHash;
-use crate::spool::{Reader, Spool};
+use crate::spool::{self, Reader, Spool};
 
 /// Cuts the counted blocks into ranges of keys with at most `rows` rows each; a block with more is a range alone.
 pub(crate) fn ranges(blocks: &BTreeMap<u64, u64>, block_bits: u32, rows: u64) -> Vec<Range<u64>> {
@@ -70,7 +70,7 @@ impl Survey {
     /// Counts the rows, and hands out all of them when there are no more than `rows_max`.
     pub(crate) fn of(dir: &Path, rows_max: u64) -> Result<(Survey, Option<Rows>)> {
         let mut survey = Survey::default();
-        let mut kept = Kept { rows: Some(Rows::default()), room: rows_max };
+        let mut kept = Kept { rows: Some(Rows::with_room(dir, rows_max)), room: rows_max };
         for_each(dir, Spool::Sent, |row: Sent, _| {
             survey.count(row.publisher, row.sequence);
             kept.keep(|rows| rows.sent.push(row))
@@ -151,6 +151,23 @@ pub(crate) struct Delivery {
 }
 
 impl Rows {
+    /// With room for what the spools hold, as far as their sizes tell, so that nothing is copied while it grows. Nothing
+    /// where all of them together hold more than `rows_max` rows.
+    fn with_room(dir: &Path, rows_max: u64) -> Rows {
+        let spools = [Spool::Sent, Spool::Unsent, Spool::Acknowledged, Spool::Received];
+        let counts = spools.map(|spool| spool::records_in_file(spool, dir));
+        if counts.iter().sum::<u64>() > rows_max {
+            return Rows::default();
+        }
+        let [sent, unsent, acknowledged, deliveries] = counts.map(|count| count as usize);
+        Rows {
+            sent: Vec::with_capacity(sent),
+            unsent: Vec::with_capacity(unsent),
+            acknowledged: Vec::with_capacity(acknowledged),
+            deliveries: Vec::with_capacity(deliveries),
+        }
+    }
+
     pub(crate) fn read(dir: &Path, range: &Range<u64>, survey: &Survey) -> Result<Rows> {
         let mut rows = Rows::default();
         for_each(dir, Spool::Sent, |row: Sent, _| {
@@ -219,7 +236,8 @@ impl Rows {
                 deliveries.first().map(|delivery| delivery.key),
             ];
             let Some(at) = keys.into_iter().flatten().min() else { return Ok(()) };
-            let here = deliveries.partition_point(|delivery| delivery.key == at);
+            // The next row or two are the answer. A binary search over all that is left would miss the cache at each probe.
+            let here = deliveries.iter().take_while(|delivery| delivery.key == at).count();
             let (these, rest) = deliveries.split_at(here);
             deliveries = rest;
             while acknowledged.next_if(|row| key(row.publisher, row.sequence) < at).is_some() {}

@@ -147,6 +147,12 @@ pub(crate) fn whole_records(spool: Spool, bytes: &[u8]) -> u64 {
     count
 }
 
+/// How many records a spool holds by the size of its file, where its records are of one size; 0 where it is not there.
+pub(crate) fn records_in_file(spool: Spool, dir: &Path) -> u64 {
+    let bytes = spool.path(dir).metadata().map_or(0, |file| file.len()).saturating_sub(HEADER_BYTES as u64);
+    bytes.checked_div(spool.record_bytes() as u64).unwrap_or(0)
+}
+
 /// Creates the file of a spool, with its header.
 pub(crate) fn create(spool: Spool, dir: &Path) -> Result<File> {
     let path = spool.path(dir);
