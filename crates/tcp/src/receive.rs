@@ -223,7 +223,7 @@ impl Receiver {
 
     /// Puts the acknowledgement on a segment that leaves: whatever leaves carries it.
     pub fn acknowledge(&mut self, cx: &Context, fx: &mut Effects, segment: &mut Segment) {
-        self.edge = self.offer(self.buffer(cx), u64::from(cx.payload_max()));
+        self.edge = self.offer(self.buffer(cx), self.window_step(cx));
         self.last_acked = self.next;
         self.ack.on_acknowledged(cx.profile.delayed_ack);
         (fx.timers.ack, fx.timers.compression) = (None, None);
@@ -371,6 +371,12 @@ impl Receiver {
         self.memory.map_or(set, |memory| memory.window(set, cx.terms.own_scale))
     }
 
+    /// By how much the window must open to be worth saying: a segment (RFC 1122 §4.2.3.3). Linux leaves that to the unit of
+    /// a scaled window (`__tcp_select_window`), and small buffers show it.
+    fn window_step(&self, cx: &Context) -> u64 {
+        if self.memory.is_some() && cx.terms.own_scale > 0 { 1 } else { u64::from(cx.payload_max()) }
+    }
+
     /// How much the peer may still send, as it was told.
     fn window(&self) -> u64 {
         self.edge.saturating_sub(self.next)
@@ -395,7 +401,7 @@ impl Receiver {
             unread: self.unread(),
             advertised: self.edge.saturating_sub(self.last_acked),
             window: self.window(),
-            window_now: self.offer(buffer, u64::from(cx.payload_max())) - self.next,
+            window_now: self.offer(buffer, self.window_step(cx)) - self.next,
             buffer,
         }
     }

@@ -30,6 +30,8 @@ pub(crate) struct Sender {
     fin: bool,
     /// The skbs of what is written.
     coalescing: SkbCoalescing,
+    /// A train of segments may end with what the window leaves of one.
+    splits_at_window: bool,
     nagle: Nagle,
     /// End of the last segment sent that was not full (Linux `snd_sml`).
     small_end: u64,
@@ -75,6 +77,7 @@ impl Sender {
             fin: false,
             coalescing: SkbCoalescing::default(),
             nagle: profile.nagle,
+            splits_at_window: profile.skb_coalescing,
             small_end: 0,
             last_sent_at: Instant::ZERO,
             sws_override: false,
@@ -354,10 +357,17 @@ impl Sender {
             || ends
             || closed > 0 && length == closed
             || length > 0 && length == unsent && self.nagle_permits()
+            || self.fills_window(length, room)
             // Half of the largest window is worth it where a full segment may never fit (RFC 1122 §4.2.3.4 (3)).
             || length > 0 && length < unsent && 2 * length >= self.window.largest;
         let overridden = self.sws_override && length > 0;
         (worthwhile || overridden).then_some(length as u16)
+    }
+
+    /// Whether these bytes end a train of segments at the edge of the window: Linux sends an skb as far as the window goes,
+    /// if at least one full segment of it fits, and Nagle's algorithm does not hold the rest (`tcp_mss_split_point`).
+    fn fills_window(&self, length: u64, room: u64) -> bool {
+        self.splits_at_window && self.sent_any && length > 0 && length == room && self.nagle == Nagle::Off
     }
 
     fn nagle_permits(&self) -> bool {
