@@ -200,7 +200,7 @@ def test_verdicts_have_four_words() -> None:
     unclear = statistics.difference([10.0, 20.0, 30.0], [12.0, 31.0, 22.0])
     found = statistics.judge([worse, better, alike, unclear], [1.0] * 4, ["lower"] * 4)
     assert [verdict.word for verdict in found] == ["worse", "better", "equivalent", "undecided"]
-    assert found[3].runs_needed is not None and "more runs needed" in found[3].words()
+    assert found[3].runs_needed is not None and "more run" in found[3].words()
     [turned] = statistics.judge([worse], [None], ["higher"])
     assert turned.word == "better" and turned.p_equivalent is None
     assert statistics.judge([worse], [None], ["neither"])[0].word == "different"

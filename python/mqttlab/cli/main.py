@@ -62,7 +62,7 @@ def main() -> None:
       mqttlab run scenarios/demo.toml       run it; the recording goes to runs/
       mqttlab report runs/demo-...          table and HTML page from a recording
       mqttlab explain runs/demo-...         where the slowest message's time went, frame by frame
-      mqttlab compare runs/a runs/b         two runs side by side
+      mqttlab compare runs/a runs/b         two runs, or groups of runs, side by side
       mqttlab study perez2005               a published experiment, rerun
       mqttlab calibrate runs/demo-...       the broker's service time, for the simulator
       mqttlab doctor                        what this machine can do
@@ -185,25 +185,39 @@ def explain(run: Path, message: str | None, slowest: int) -> None:
 
 
 @main.command()
-@click.argument("first", type=click.Path(path_type=Path))
-@click.argument("second", type=click.Path(path_type=Path))
+@click.argument("first")
+@click.argument("second")
 @click.option("--tolerance", type=Percent(), default=5.0, show_default=True, metavar="PERCENT",
-              help="Mark differences larger than this.")
-def compare(first: Path, second: Path, tolerance: float) -> None:
-    """Compare the recordings FIRST and SECOND, such as a live run and a simulation of the same scenario.
+              help="Mark differences larger than this; the margin of equivalence.")
+@click.option("--by", type=click.Choice(["metric", "message"]), default="metric", show_default=True,
+              help="Also message by message, where runs have the same random streams.")
+@click.option("--limit", type=click.IntRange(min=1), default=10, show_default=True, metavar="N",
+              help="Number of messages to explain.")
+@click.option("--metric", "metrics", multiple=True, metavar="METRIC",
+              help="Only this metric, of everything that has it; repeatable.")
+@click.option("--html", type=click.Path(path_type=Path), help="Write a page.")
+@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON instead.")
+def compare(
+    first: str, second: str, tolerance: float, by: str, limit: int, metrics: tuple[str, ...], html: Path | None,
+    as_json: bool,
+) -> None:
+    """Compare FIRST and SECOND: each a recording, a directory of recordings, or a pattern in quotes.
 
-    Exit status 0, too, where one of them is incomplete or not valid.
+    Of several runs the run is the unit: differences come with intervals, effect sizes and one of the verdicts better,
+    worse, equivalent, undecided. Runs with the same seed and repetition are compared in pairs. With --by message the
+    messages that had another fate or latency are named, with the frames that made the difference, and why.
+
+    Exit status 0, too, where a run is incomplete or not valid; in a group such runs are left out and named.
 
     \b
-      mqttlab run scenario.toml --backend live --runs runs
-      mqttlab run scenario.toml --backend sim --runs runs
-      mqttlab compare runs/scenario-... runs/scenario-...
+      mqttlab compare runs/demo-1 runs/demo-2
+      mqttlab compare 'runs/qos1-*' 'runs/qos2-*' --html qos.html
+      mqttlab compare runs/loss-1 runs/loss-4 --by message --limit 3
     """
-    from rich.console import Console
+    from mqttlab.cli.compare import show_comparison
 
-    from mqttlab.report import comparison
-
-    comparison(first, second, Console(), tolerance)
+    show_comparison(first, second, tolerance=tolerance, metrics=metrics, by_message=by == "message", limit=limit,
+                    html=html, as_json=as_json)
 
 
 @main.command()

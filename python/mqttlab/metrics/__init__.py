@@ -5,7 +5,6 @@ in :mod:`mqttlab.metrics.catalogue`; :func:`summary` is the long form of all of 
 made the recording. Percentiles are taken over messages, never over other percentiles.
 """
 
-from mqttlab.metrics.agreement import compare
 from mqttlab.metrics.application import application, clients, deliveries, has_both_ways, setup
 from mqttlab.metrics.attribution import (
     attribution,
@@ -78,7 +77,6 @@ __all__ = [
     "attribution_gap",
     "bursts",
     "clients",
-    "compare",
     "connections",
     "counted",
     "deliveries",

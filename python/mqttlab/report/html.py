@@ -1,23 +1,17 @@
-"""The HTML report: one file with everything in it, so that it can be mailed and still be opened in ten years."""
+"""The HTML report of one run."""
 
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from html import escape
 from pathlib import Path
-from typing import Any
-
-import plotly.graph_objects as go
-import polars as pl
-from plotly.offline import get_plotlyjs
 
 from mqttlab import figures, metrics
 from mqttlab.plan import StoredPlan
 from mqttlab.recording import Recording
 from mqttlab.report import attribution, captured, coverage, network, probe
-from mqttlab.report.text import heading, lateness, meaning, moment, number, unit, verdict
+from mqttlab.report.pages import TEXT, cell, grid, html_table, page_of, write_whole
+from mqttlab.report.text import heading, lateness, meaning, moment, number, verdict
 
 
 def write_html(recording: Recording, out: Path) -> Path:
@@ -27,7 +21,7 @@ def write_html(recording: Recording, out: Path) -> Path:
         RecordingError: a table cannot be read.
         OSError: the file cannot be written; whatever was there before is still there.
     """
-    _write_whole(out, page(recording))
+    write_whole(out, page(recording))
     return out
 
 
@@ -44,16 +38,9 @@ def page(recording: Recording) -> str:
         _setup_section(recording),
         _plan_section(recording),
     ]
-    title = escape(recording.name)
-    description = escape(str(recording.plan.get("description", "")))
-    return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title} – mqttlab</title>'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<style>{STYLE}</style><script>{get_plotlyjs()}</script></head><body><main>"
-        f"<header><h1>{title}</h1><p>{description}</p></header>{''.join(sections)}"
-        "<footer>Made by mqttlab from the recording alone; every number is defined by the tooltip of its heading."
-        f"</footer></main>{FIT}</body></html>"
-    )
+    return page_of(
+        recording.name, str(recording.plan.get("description", "")), sections,
+        "Made by mqttlab from the recording alone; every number is defined by the tooltip of its heading.")
 
 
 def _verdict_section(recording: Recording) -> str:
@@ -124,7 +111,7 @@ def _figure_section(recording: Recording) -> str:
     if samples.is_empty():
         return ""
     drawn = [figures.latency_over_time(samples), figures.latency_cdf(samples), figures.latency_box(samples)]
-    return f"<section><h2>Latency</h2>{_grid(drawn, 'latency')}</section>"
+    return f"<section><h2>Latency</h2>{grid(drawn, 'latency')}</section>"
 
 
 def _attribution_section(recording: Recording) -> str:
@@ -137,13 +124,13 @@ def _attribution_section(recording: Recording) -> str:
         return f"<section>{words}</section>"
     rows = "".join(
         f'<tr><td class="text" title="{escape(meaning(part))}">{escape(heading(part))}</td>'
-        + "".join(_cell(value) for value in values) + "</tr>"
+        + "".join(cell(value) for value in values) + "</tr>"
         for part, *values in parts.rows()
     )
     head = "".join(f'<th{"" if place else TEXT}>{escape(column)}</th>' for place, column in enumerate(parts.columns))
     shown = f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
     shown += f"<p>{escape(attribution.left_out(parts))}</p>"
-    return f"<section>{words}{shown}{_grid(attribution.drawn(table), 'attribution')}</section>"
+    return f"<section>{words}{shown}{grid(attribution.drawn(table), 'attribution')}</section>"
 
 
 def _link_section(recording: Recording) -> str:
@@ -154,7 +141,7 @@ def _link_section(recording: Recording) -> str:
     covered = f"<p>{escape(coverage.links(recording, table))}</p>"
     drawn = [figures.link_utilisation(recording.packets), figures.link_throughput(recording.packets)]
     known = [figure for figure in drawn if figure.data]
-    return (f"<section><h2>Links</h2>{covered}{html_table(table, columns)}{_grid(known, 'link')}{_probe(recording)}"
+    return (f"<section><h2>Links</h2>{covered}{html_table(table, columns)}{grid(known, 'link')}{_probe(recording)}"
             "</section>")
 
 
@@ -186,7 +173,7 @@ def _network_section(recording: Recording) -> str:
         columns = network.columns(energy, metrics.family("energy").columns("page"))
         parts += ["<h2>Energy</h2>", f"<p>{escape(coverage.energy(recording))}</p>",
                   html_table(energy, ("of", *columns))]
-    parts.append(_grid(network.drawn(recording), "network"))
+    parts.append(grid(network.drawn(recording), "network"))
     return "".join(parts) + _connections(recording) + "</section>"
 
 
@@ -210,89 +197,10 @@ def _setup_section(recording: Recording) -> str:
     timings = metrics.setup(recording)
     table = f"<p>{escape(coverage.setup(timings))}</p>{html_table(timings, metrics.family('setup').columns('page'))}"
     samples = recording.resources
-    drawn = _grid([figures.resources(samples)], "resources") if not samples.is_empty() else ""
+    drawn = grid([figures.resources(samples)], "resources") if not samples.is_empty() else ""
     return f"<section><h2>Connections and machine</h2>{table}{drawn}</section>"
 
 
 def _plan_section(recording: Recording) -> str:
     text = escape(json.dumps(recording.plan, indent=1))
     return f"<section><details><summary>The plan, as run</summary><pre>{text}</pre></details></section>"
-
-
-def html_table(frame: pl.DataFrame, columns: tuple[str, ...]) -> str:
-    """A frame as an HTML table whose headings explain themselves."""
-    present = [column for column in columns if column in frame.columns]
-    text = {name: ' class="text"' for name, kind in frame.schema.items() if kind == pl.String}
-    head = "".join(
-        f'<th{text.get(c, "")} title="{escape(meaning(c))}">{escape(heading(c))}<small>{unit(c)}</small></th>'
-        for c in present
-    )
-    body = "".join(
-        "<tr>" + "".join(_cell(value) for value in row) + "</tr>" for row in frame.select(present).rows()
-    )
-    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
-
-
-def _cell(value: Any) -> str:
-    kind = ' class="text"' if isinstance(value, str) else ""
-    return f"<td{kind}>{escape(number(value))}</td>"
-
-
-def _grid(drawn: list[go.Figure], name: str) -> str:
-    return '<div class="figures">' + "".join(figure_html(f, f"{name}-{i}") for i, f in enumerate(drawn)) + "</div>"
-
-
-def figure_html(figure: go.Figure, identifier: str) -> str:
-    """A figure as a division under its title; the page brings Plotly itself."""
-    title = escape(str(figure.layout.title.text or ""))
-    html: str = go.Figure(figure).update_layout(title=None).to_html(
-        full_html=False, include_plotlyjs=False, div_id=identifier,
-        config={"displaylogo": False, "responsive": True},
-    )
-    return f'<div class="figure"><h3>{title}</h3>{html}</div>'
-
-
-def _write_whole(out: Path, text: str) -> None:
-    """All or nothing: a full disk must not leave half a report in the place of a good one."""
-    out.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=out.parent, prefix=f".{out.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(name).chmod(0o644)
-        Path(name).replace(out)
-    except OSError:
-        Path(name).unlink(missing_ok=True)
-        raise
-
-
-TEXT = ' class="text"'
-# A figure is drawn before the page around it has its final width.
-FIT = ("<script>document.querySelectorAll('.js-plotly-plot').forEach(p=>"
-       "new ResizeObserver(()=>Plotly.Plots.resize(p)).observe(p.parentElement))</script>")
-STYLE = """
-:root{font:15px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,sans-serif;color:#1c2733;background:#f4f6f8}
-body{margin:0}main{max-width:1280px;margin:0 auto;padding:24px}
-h1{margin:.2em 0 0;font-size:28px}h2{font-size:19px;margin:.2em 0 .6em}
-h3{font-size:15px;margin:.8em 0 .2em}
-header p{margin:.2em 0 1em;color:#51606f;max-width:75ch}
-section{background:#fff;border:1px solid #dfe4ea;border-radius:8px;padding:16px 20px;margin:0 0 18px}
-.verdict{border-left:6px solid #009e73}.verdict.not-valid{border-left-color:#e69f00}
-.verdict.incomplete{border-left-color:#d55e00}.verdict p{margin:0 0 .4em}
-dl{display:flex;flex-wrap:wrap;gap:10px 32px;margin:.6em 0 0}
-dt{font-size:12px;color:#51606f}dd{margin:0;font-weight:600}
-.scroll{overflow-x:auto;margin-bottom:12px;scrollbar-width:thin;background:linear-gradient(90deg,#fff 40%,#fff0),
-linear-gradient(90deg,#fff0,#fff 60%) 100% 0,linear-gradient(90deg,#5b6b7c88,#fff0),
-linear-gradient(90deg,#fff0,#5b6b7c88) 100% 0;
-background-repeat:no-repeat;background-size:40px 100%,40px 100%,16px 100%,16px 100%;
-background-attachment:local,local,scroll,scroll}
-table{border-collapse:collapse;font-variant-numeric:tabular-nums;white-space:nowrap;font-size:13px}
-th,td{padding:4px 7px;text-align:right;border-bottom:1px solid #e6e8eb}
-th{font-weight:600;color:#51606f;cursor:help;border-bottom:2px solid #c9d1d9;vertical-align:bottom}
-th small{display:block;font-weight:400}td.text,th.text{text-align:left}
-tbody tr:hover{background:#f4f8fb}
-.figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(520px,1fr));gap:12px}
-.figure{min-width:0}.figure:last-child:nth-child(odd){grid-column:1/-1}
-details pre{overflow:auto;max-height:600px;font-size:12px}
-footer{color:#51606f;font-size:13px}@media(max-width:640px){.figures{grid-template-columns:1fr}main{padding:10px}}
-"""

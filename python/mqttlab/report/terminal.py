@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import polars as pl
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from mqttlab import metrics
-from mqttlab.recording import Recording, RecordingError
+from mqttlab.recording import Recording
 from mqttlab.report import attribution, captured, coverage, network
 from mqttlab.report.text import heading, lateness, number, unit, verdict
 
@@ -76,43 +74,6 @@ def terminal(recording: Recording, console: Console) -> None:
         _print_verdict(recording, console)
     else:
         console.print(f"[{STYLES[word]}]{word}[/]: the reasons are above the tables", highlight=False)
-
-
-def comparison(first: Path, second: Path, console: Console, tolerance_percent: float) -> bool:
-    """Print two runs side by side, and say whether all that was compared lies within the tolerance.
-
-    Raises:
-        RecordingError: there is no recording in one of the directories.
-    """
-    recordings = [Recording.open(directory) for directory in (first, second)]
-    for directory, recording in zip((first, second), recordings, strict=True):
-        if recording.going_on:
-            console.print(f"[bold yellow]{directory}: {recording.going_on}[/]", highlight=False, soft_wrap=True)
-    table = metrics.compare(*recordings)
-    if table.is_empty():
-        raise RecordingError(f"{first} and {second} have no metric in common: one of them has no delivered message")
-    shown = Table(title=escape(recordings[0].name), title_justify="left", title_style="bold")
-    for column in ("scope", "metric"):
-        shown.add_column(column, no_wrap=True)
-    for directory in (first, second):
-        shown.add_column(escape(directory.name), justify="right", overflow="fold")
-    shown.add_column("difference %", justify="right", no_wrap=True)
-    before = None
-    agreed = True
-    for row in table.iter_rows(named=True):
-        difference = row["difference_percent"]
-        far = difference is None or abs(difference) > tolerance_percent
-        agreed &= not far
-        words = "–" if difference is None else f"{difference:+.1f}"
-        shown.add_row(
-            row["scope"] if row["scope"] != before else "", heading(row["metric"]), number(row["first"]),
-            number(row["second"]), f"[bold yellow]{words}[/]" if far else words,
-        )
-        before = row["scope"]
-    if not console.is_terminal:
-        console.width = max(console.width, WIDE + 40)
-    console.print(shown)
-    return agreed
 
 
 def _table(title: str, frame: pl.DataFrame, columns: tuple[str, ...], *, units: bool = False) -> Table:

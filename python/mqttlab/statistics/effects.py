@@ -14,7 +14,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from mqttlab.statistics.distributions import t_quantile, t_tail
+from mqttlab.statistics.distributions import normal_quantile, t_quantile, t_tail
 from mqttlab.statistics.interval import CONFIDENCE, Interval, Numbers, Values, sample
 
 
@@ -159,8 +159,9 @@ def cliffs_delta(first: Numbers, second: Numbers, *, confidence: float = CONFIDE
     t = t_quantile((1 + confidence) / 2, m + n - 2)
     note = ""
     if abs(delta) == 1:
-        # No overlap: the share of pairs that would contradict has the bound of "0 of N", with N the shorter series.
-        bound = 1 - 2 * (1 - confidence) ** (1 / min(m, n))
+        # No overlap: the variance is 0, and the bound is that of the shorter series alone (Cliff 1993).
+        z = normal_quantile((1 + confidence) / 2) ** 2
+        bound = (min(m, n) - z) / (min(m, n) + z)
         low, high, note = (bound, 1.0, "no overlap") if delta > 0 else (-1.0, -bound, "no overlap")
     else:
         root = t * math.sqrt(variance) * math.sqrt((1 - delta**2) ** 2 + t**2 * variance)

@@ -32,9 +32,8 @@ class Verdict:
         if self.word != "undecided":
             return self.word
         if self.runs_needed is None:
-            return f"undecided – more than {RUNS_MOST} runs needed"
-        runs = "run" if self.runs_needed == 1 else "runs"
-        return f"undecided – {self.runs_needed} more {runs} needed"
+            return f"undecided – over {RUNS_MOST} more runs"
+        return f"undecided – {self.runs_needed} more run{'' if self.runs_needed == 1 else 's'}"
 
 
 def holm(p: Sequence[float]) -> list[float]:
@@ -64,8 +63,10 @@ def judge(
         margins: the largest difference that does not matter, in the values' unit; ``None`` for no margin.
         directions: which side is good.
     """
-    p = holm([found.p for found in differences])
-    bounded = [place for place, margin in enumerate(margins) if margin is not None and margin > 0]
+    # What is the same in every run is no comparison that could go wrong.
+    tested_places = [place for place, found in enumerate(differences) if found.error or found.interval.estimate]
+    p = dict(zip(tested_places, holm([differences[place].p for place in tested_places]), strict=True))
+    bounded = [place for place in tested_places if (margins[place] or 0.0) > 0]
     tested = holm([differences[place].p_equivalent(margins[place] or 0.0) for place in bounded])
     p_equivalent: dict[int, float] = dict(zip(bounded, tested, strict=True))
     verdicts = []
@@ -73,14 +74,13 @@ def judge(
         equivalent = p_equivalent.get(place)
         word: Word = "undecided"
         needed = None
-        same = found.error == 0 and found.interval.estimate == 0
-        if same or (equivalent is not None and equivalent <= alpha):
+        if place not in p or (equivalent is not None and equivalent <= alpha):
             word = "equivalent"
         elif p[place] <= alpha:
             word = _side(found.interval.estimate, direction)
         else:
             needed = runs_needed(found, margin, alpha=alpha / max(len(p), 1))
-        verdicts.append(Verdict(word=word, p=p[place], p_equivalent=equivalent, runs_needed=needed))
+        verdicts.append(Verdict(word=word, p=p.get(place, 1.0), p_equivalent=equivalent, runs_needed=needed))
     return verdicts
 
 

@@ -1,0 +1,77 @@
+"""How far each quantile of the latency is shifted: a mean says nothing of a tail."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from mqttlab import statistics
+from mqttlab.comparison.sides import Side, pairs
+from mqttlab.metrics import deliveries
+from mqttlab.recording import Recording
+
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999)
+# Beyond this many samples from the end a quantile is the sample's largest value, and says nothing of the quantile.
+SAMPLES_BEYOND = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shift:
+    """One quantile of one QoS level's latency on both sides, in milliseconds."""
+
+    qos: int
+    q: float
+    first_ms: float
+    second_ms: float
+    interval: statistics.Interval | None
+    """Of the shift over runs: each run's quantile is one value. ``None`` with fewer than two runs on a side."""
+    within: tuple[statistics.Interval, statistics.Interval] | None
+    """Of the quantile within each run, where there is one run on each side."""
+
+    @property
+    def shift_ms(self) -> float:
+        """Second less first."""
+        return self.second_ms - self.first_ms
+
+
+def shifts(first: Side, second: Side) -> list[Shift]:
+    """The shift of every quantile that the smaller side's runs have samples for, by QoS."""
+    matched = pairs(first, second)
+    paired = len(matched) == len(first.recordings) == len(second.recordings) and len(matched) > 0
+    sides = ([run for run, _ in matched], [run for _, run in matched]) if paired else (
+        list(first.recordings), list(second.recordings))
+    samples = [[_by_qos(recording) for recording in runs] for runs in sides]
+    levels = sorted(set().union(*(run for runs in samples for run in runs)))
+    found = []
+    for qos in levels:
+        runs = [[run[qos] for run in side if qos in run and run[qos].size] for side in samples]
+        if not all(runs):
+            continue
+        fewest = min(run.size for side in runs for run in side)
+        for q in QUANTILES:
+            if fewest * min(q, 1 - q) >= SAMPLES_BEYOND or q == 0.5:
+                found.append(_shift(qos, q, runs, paired and len(runs[0]) == len(runs[1])))
+    return found
+
+
+def _shift(qos: int, q: float, runs: list[list[np.ndarray]], paired: bool) -> Shift:
+    values = [[float(np.quantile(run, q)) for run in side] for side in runs]
+    several = all(len(side) >= 2 for side in values)
+    alone = all(len(side) == 1 for side in values)
+    within = [statistics.quantile_interval(side[0], q, correlated=True) for side in runs] if alone else None
+    return Shift(
+        qos=qos, q=q, first_ms=float(np.mean(values[0])), second_ms=float(np.mean(values[1])),
+        interval=statistics.difference(*values, paired=paired).interval if several else None,
+        within=(within[0], within[1]) if within else None)
+
+
+def _by_qos(recording: Recording) -> dict[int, np.ndarray]:
+    """Latencies in milliseconds by QoS, in the order of intended sending."""
+    samples = deliveries(recording)
+    if samples.is_empty():
+        return {}
+    ordered = samples.sort("intended_s")
+    return {int(key[0]): part["latency_ms"].to_numpy()
+            for key, part in ordered.filter(pl.col("qos").is_not_null()).group_by("qos")}

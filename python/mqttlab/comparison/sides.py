@@ -1,0 +1,145 @@
+"""What is compared: a run, or a group of runs of which some may be left out by rule."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mqttlab.errors import MqttlabError
+from mqttlab.recording import Recording
+
+Draw = tuple[int, int]
+"""What the random streams of a run depend on: its plan's seed and repetition."""
+
+
+class ComparisonError(MqttlabError):
+    """Runs that cannot be compared as asked; the message says which and why."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two that are compared."""
+
+    label: str
+    recordings: tuple[Recording, ...]
+    left_out: tuple[tuple[Path, str], ...] = ()
+    """Runs that do not count, and why: a rule that does not look at results."""
+
+    @property
+    def one(self) -> bool:
+        """Whether it is a single run."""
+        return len(self.recordings) == 1
+
+    def by_draw(self) -> dict[Draw, Recording] | None:
+        """The runs by their random streams; ``None`` where two share one, or one has none (imports)."""
+        draws = [draw_of(recording) for recording in self.recordings]
+        known = {draw: recording for draw, recording in zip(draws, self.recordings, strict=True) if draw is not None}
+        return known if len(known) == len(draws) else None
+
+
+def draw_of(recording: Recording) -> Draw | None:
+    """A run's seed and repetition; ``None`` where its plan has no seed."""
+    seed = recording.plan.get("seed")
+    return None if seed is None else (int(seed), int(_repetition(recording.plan) or 0))
+
+
+def _repetition(plan: Any) -> Any:
+    return plan.get("repetition")
+
+
+def gather(text: str) -> Side:
+    """The runs that a word of the command line names: a recording, a directory of recordings, or a pattern of either.
+
+    A single run counts whatever it is, and reports say so. Of several, those that are incomplete, not valid or still
+    going on are left out, and named.
+
+    Raises:
+        ComparisonError: nothing is there, or every run of a group had to be left out.
+        RecordingError: a single directory is no recording.
+    """
+    path = Path(text)
+    if path.exists():
+        found = [path] if (path / "plan.json").is_file() or not path.is_dir() else recordings_in(path)
+    else:
+        found = [place for match in sorted(glob.glob(text)) for place in recordings_in(Path(match))]  # noqa: PTH207
+    if not found:
+        words = "holds no recording" if path.is_dir() else "is no directory, and no pattern that matches one"
+        raise ComparisonError(f"{text} {words}; mqttlab list shows the recordings")
+    label = path.name if path.exists() and path.name else text
+    if len(found) == 1:
+        return Side(label, (Recording.open(found[0]),))
+    kept, left_out = [], []
+    for place in found:
+        recording = Recording.open(place)
+        reason = unfit(recording)
+        if reason is None:
+            kept.append(recording)
+        else:
+            left_out.append((place, reason))
+    if not kept:
+        raise ComparisonError([f"{text}: none of its {len(found)} runs can be used",
+                               *(f"{place}: {reason}" for place, reason in left_out[:5])])
+    return Side(label, tuple(kept), tuple(left_out))
+
+
+def recordings_in(directory: Path) -> list[Path]:
+    """The directory itself if it is a recording, else the recordings in it, or in the `runs` of an experiment."""
+    if (directory / "plan.json").is_file():
+        return [directory]
+    inside = sorted(plan.parent for plan in directory.glob("*/plan.json"))
+    return inside or sorted(plan.parent for plan in directory.glob("runs/*/plan.json"))
+
+
+def unfit(recording: Recording) -> str | None:
+    """Why a run does not count in a group; ``None`` where it does."""
+    if recording.going_on:
+        return "it is still going on"
+    if not recording.complete:
+        return f"incomplete: {recording.run.get('reason') or 'it ended early'}"
+    validity = recording.run.get("validity") or {}
+    if not validity.get("valid", True):
+        return f"not valid: {'; '.join(map(str, validity.get('reasons', []))) or 'no reason is recorded'}"
+    return None
+
+
+def pairs(first: Side, second: Side) -> list[tuple[Recording, Recording]]:
+    """Runs of both sides with the same random streams, in the order of the first; empty where the streams do not tell
+    runs apart."""
+    known, other = first.by_draw(), second.by_draw()
+    if known is None or other is None:
+        return []
+    return [(recording, other[draw]) for draw, recording in known.items() if draw in other]
+
+
+def changed(first: Side, second: Side) -> list[tuple[str, str, str]]:
+    """Where the plans of the two sides' first runs differ: place, and both values as JSON would have them."""
+    plans: Sequence[dict[str, Any]] = [_flat(dict(side.recordings[0].plan)) for side in (first, second)]
+    places = dict.fromkeys([*plans[0], *plans[1]])
+    return [(place, _word(plans[0], place), _word(plans[1], place)) for place in places
+            if plans[0].get(place) != plans[1].get(place) and place not in NOT_KNOBS]
+
+
+# What no run shares with another, or only describes it.
+NOT_KNOBS = ("description", "name", "schema", "seed", "repetition", "directory")
+
+
+def _word(plan: dict[str, Any], place: str) -> str:
+    return str(plan[place]) if place in plan else "–"
+
+
+def _flat(value: Any, place: str = "") -> dict[str, Any]:
+    """A plan's values by their places; links and groups by their names."""
+    if isinstance(value, dict):
+        items = [(f"{place}.{key}" if place else str(key), inner) for key, inner in value.items()]
+    elif isinstance(value, list) and value and not (len(value) == 2 and all(isinstance(n, int) for n in value)):
+        items = [(f"{place}[{inner['name'] if isinstance(inner, dict) and 'name' in inner else number}]", inner)
+                 for number, inner in enumerate(value)]
+    else:
+        return {place: value}
+    found: dict[str, Any] = {}
+    for name, inner in items:
+        found |= _flat(inner, name)
+    return found

@@ -1,0 +1,73 @@
+"""What happened to a message in two runs, as sentences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mqttlab.comparison.messages import ByMessage
+from mqttlab.metrics import ALL
+
+FRAMES_TOLD = 3
+FATES = {"under_way": "still under way", "no_receiver": "without a receiver", "unknown": "of unknown fate"}
+CAUSES = {
+    "queue_full": "the broker's queue was full", "socket_full": "the broker's socket had no room",
+    "session_ended": "the receiver's session had ended", "not_subscribed": "the receiver had not subscribed yet",
+    "connection_lost": "a connection broke", "overtaken": "a later message arrived before it",
+}
+DROPS = {"random_loss": "random loss", "burst_loss": "burst loss", "queue_full": "its queue was full",
+         "bit_error": "bit error", "retry_limit": "the last retry failed", "unreachable": "out of reach"}
+
+
+def head(record: dict[str, Any]) -> str:
+    """Which message, and how its fate or its latency differs."""
+    to = f" to {record['subscriber']}" if record["subscriber"] else ""
+    who = f"{record['publisher']}:{record['sequence']}{to}, {record['topic']}, QoS {record['qos']}"
+    if record["fate"] != record["fate_second"]:
+        return f"{who}: {fate(record['fate'], record['cause'])} → {fate(record['fate_second'], record['cause_second'])}"
+    before, after = (record[name] / 1e6 for name in ("latency_ns", "latency_ns_second"))
+    return f"{who}: {before:.1f} ms → {after:.1f} ms ({after - before:+.1f} ms)"
+
+
+def fate(word: str, cause: str | None) -> str:
+    """A message's fate with its cause."""
+    told = FATES.get(word, word)
+    return f"{told} ({CAUSES.get(cause, cause)})" if cause else told
+
+
+def what_happened(pair: ByMessage, record: dict[str, Any]) -> list[str]:
+    """Why one row of :attr:`ByMessage.different` is in it, a sentence for each frame that made the difference."""
+    sentences = []
+    rows = record["lost_frames"] or []
+    waited = record["reason"] != "its own segment"
+    for row in rows[:FRAMES_TOLD]:
+        sentences.append(frame(pair.parted.row(row, named=True), waited=waited))
+    if len(rows) > FRAMES_TOLD:
+        sentences.append(f"So were {len(rows) - FRAMES_TOLD} more frames.")
+    for side, name in ((1, "cause"), (2, "cause_second")):
+        if record[name] and record["fate"] != record["fate_second"]:
+            sentences.append(f"In run {side} {CAUSES.get(record[name], record[name])}.")
+    if record["part"] is not None:
+        title, change = ALL[record["part"]].title, record["part_ns"] / 1e6
+        sentences.append(f"Of its time {title!r} changed most: {change:+.1f} ms.")
+    if record["reason"] == "what was offered":
+        sentences.append("Only one of the runs sent it.")
+    return sentences or ["The recordings do not show why."]
+
+
+def frame(lost: dict[str, Any], *, waited: bool = False) -> str:
+    """A frame that one run lost and the other did not."""
+    other = 3 - lost["lost_in"]
+    times = "" if not lost["times"] else f", sent again (repetition {lost['times']} of its sender)"
+    way = "to the broker" if lost["direction"] == "to_broker" else "from the broker"
+    if lost["acknowledges"]:
+        what = f"the acknowledgement of byte {lost['position'] - 1}"
+    elif lost["start"] is None:
+        what = "a segment without data"
+    else:
+        what = f"bytes {lost['start']}–{lost['end'] - 1} of the stream"
+    cause = DROPS.get(lost["cause"], lost["cause"])
+    there = (f"run {other} did not send it" if lost["other_fate"] is None
+             else f"in run {other} it is frame {lost['other_frame']} and was {lost['other_fate']}")
+    subject = f"It waited for frame {lost['frame']}" if waited else f"It was in frame {lost['frame']}"
+    return (f"{subject} ({what}, connection {lost['ordinal']} of {lost['host']} {way}{times}), which run "
+            f"{lost['lost_in']} lost on {lost['link']} at {lost['entered_ns'] / 1e9:.3f} s ({cause}); {there}.")

@@ -1,0 +1,117 @@
+"""Figures of two sides: their latencies, how far each quantile is shifted, each message in both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import plotly.graph_objects as go
+import polars as pl
+
+from mqttlab.figures.style import QOS_COLOURS, SERIES_COLOURS, blank
+
+CDF_POINTS = 500
+DASHES = ("solid", "dash")
+POINTS_MOST = 5_000
+
+
+def latency_cdf_of_two(samples: Mapping[str, pl.DataFrame]) -> go.Figure:
+    """Cumulative latency of both sides, all their runs together: a colour for each QoS, the second side dashed.
+
+    Args:
+        samples: by the side's name: columns ``qos``, ``latency_ms``.
+    """
+    figure = blank("Latency, cumulative", "latency (ms)", "share of the deliveries")
+    for dash, (name, side) in zip(DASHES, samples.items(), strict=False):
+        for qos in sorted(side["qos"].unique().to_list()):
+            latency = side.filter(pl.col("qos") == qos)["latency_ms"].to_numpy()
+            probability = np.linspace(0, 1, min(CDF_POINTS, max(latency.size, 2)))
+            figure.add_trace(go.Scatter(
+                x=np.quantile(latency, probability).tolist(), y=probability.tolist(), mode="lines",
+                name=f"{name}, QoS {qos}", line={"color": QOS_COLOURS.get(qos, SERIES_COLOURS[-1]), "width": 2,
+                                                 "shape": "hv", "dash": dash},
+                hovertemplate="%{y:.1%} within %{x:.3f} ms<extra>" + f"{name}, QoS {qos}" + "</extra>"))
+    figure.update_yaxes(range=[0, 1.01], tickformat=".0%")
+    values = [float(value) for side in samples.values() for value in side["latency_ms"].to_list()]
+    if values and min(values) > 0 and max(values) / float(np.quantile(values, 0.001)) > 30:
+        figure.update_xaxes(type="log", dtick=1)
+    else:
+        figure.update_xaxes(rangemode="tozero")
+    return figure
+
+
+def quantile_shifts(shifts: pl.DataFrame) -> go.Figure:
+    """How far each quantile of the latency is shifted, with its interval where there is one.
+
+    Args:
+        shifts: columns ``qos``, ``quantile`` (as text), ``shift_ms``, ``low_ms``, ``high_ms`` (null without interval).
+    """
+    figure = blank("Shift of each quantile (second less first)", "quantile of the latency", "shift (ms)")
+    for qos in sorted(shifts["qos"].unique().to_list()):
+        part = shifts.filter(pl.col("qos") == qos)
+        up, down = part["high_ms"] - part["shift_ms"], part["shift_ms"] - part["low_ms"]
+        known = part["low_ms"].is_not_null().all()
+        figure.add_trace(go.Scatter(
+            x=part["quantile"].to_list(), y=part["shift_ms"].to_list(), mode="lines+markers", name=f"QoS {qos}",
+            line={"color": QOS_COLOURS.get(qos, SERIES_COLOURS[-1]), "width": 2}, marker={"size": 8},
+            error_y={"type": "data", "array": up.to_list(), "arrayminus": down.to_list(), "visible": known},
+            hovertemplate="%{x}: %{y:+.3f} ms<extra>" + f"QoS {qos}" + "</extra>"))
+    figure.add_hline(y=0, line={"color": "#5b6572", "width": 1})
+    figure.update_xaxes(type="category")
+    return figure
+
+
+def ratios(table: pl.DataFrame) -> go.Figure:
+    """The ratio of means of each metric with its interval; left of 1 the second is smaller.
+
+    Args:
+        table: columns ``name``, ``ratio``, ``low``, ``high``, ``verdict``.
+    """
+    figure = blank("Second over first, ratio of means with 95 % interval", "ratio", "")
+    colours = {"better": "#009E73", "worse": "#D55E00", "equivalent": "#0072B2", "different": "#CC79A7",
+               "undecided": "#8a8f98"}
+    for word in colours:
+        part = table.filter(pl.col("verdict").str.starts_with(word))
+        if part.height:
+            up, down = part["high"] - part["ratio"], part["ratio"] - part["low"]
+            figure.add_trace(go.Scatter(
+                x=part["ratio"].to_list(), y=part["name"].to_list(), mode="markers", name=word,
+                marker={"color": colours[word], "size": 9},
+                error_x={"type": "data", "array": up.to_list(), "arrayminus": down.to_list()},
+                hovertemplate="%{y}: %{x:.4g}<extra>" + word + "</extra>"))
+    figure.add_vline(x=1, line={"color": "#5b6572", "width": 1})
+    figure.update_yaxes(automargin=True, ticks="", categoryorder="array",
+                        categoryarray=table["name"].to_list()[::-1])
+    figure.update_layout(height=max(300, 120 + 26 * table.height))
+    return figure
+
+
+def latency_in_both(messages: pl.DataFrame) -> go.Figure:
+    """Each message's latency in both runs; those on the line are as fast in both.
+
+    Args:
+        messages: columns ``first_ms``, ``second_ms``, ``reason``. Above 5000 messages an even selection is drawn, and
+        the
+            title says so.
+    """
+    title = "Latency of each message in both runs"
+    shown = messages
+    if messages.height > POINTS_MOST:
+        shown = messages.gather_every(-(-messages.height // POINTS_MOST))
+        title += f" ({shown.height} of {messages.height} drawn)"
+    figure = blank(title, "first run (ms)", "second run (ms)")
+    for index, reason in enumerate(sorted(shown["reason"].unique().to_list())):
+        part = shown.filter(pl.col("reason") == reason)
+        figure.add_trace(go.Scattergl(
+            x=part["first_ms"].to_list(), y=part["second_ms"].to_list(), mode="markers", name=reason,
+            marker={"color": SERIES_COLOURS[index % len(SERIES_COLOURS)], "size": 6, "opacity": 0.7},
+            hovertemplate="%{x:.2f} ms → %{y:.2f} ms<extra>" + reason + "</extra>"))
+    if shown.height:
+        both = [*shown["first_ms"].to_list(), *shown["second_ms"].to_list()]
+        ends = [min(both), max(both)]
+        figure.add_trace(go.Scatter(x=ends, y=ends, mode="lines", name="equal", line={"color": "#5b6572", "width": 1}))
+        if ends[0] > 0 and ends[1] / ends[0] > 30:
+            figure.update_xaxes(type="log", dtick=1)
+            figure.update_yaxes(type="log", dtick=1)
+    figure.update_layout(height=480, margin={"t": 90})
+    return figure
