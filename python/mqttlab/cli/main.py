@@ -63,6 +63,7 @@ def main() -> None:
       mqttlab report runs/demo-...          table and HTML page from a recording
       mqttlab explain runs/demo-...         where the slowest message's time went, frame by frame
       mqttlab compare runs/a runs/b         two runs, or groups of runs, side by side
+      mqttlab experiment FILE               a scenario varied on purpose: factors, design, repetitions
       mqttlab study perez2005               a published experiment, rerun
       mqttlab calibrate runs/demo-...       the broker's service time, for the simulator
       mqttlab doctor                        what this machine can do
@@ -86,7 +87,7 @@ def check(scenario: Path, settings: tuple[str, ...], backend: str | None, show_p
     """
     from mqttlab.cli.check import show_check
 
-    show_check(scenario, _overrides(settings, backend), show_plan)
+    show_check(scenario, overrides_of(settings, backend), show_plan)
 
 
 @main.command()
@@ -136,7 +137,7 @@ def run(
     """
     from mqttlab.cli.run import run_scenario
 
-    overrides = _overrides(settings, backend) | ({"live.probe": "10 s"} if probe else {})
+    overrides = overrides_of(settings, backend) | ({"live.probe": "10 s"} if probe else {})
     sys.exit(run_scenario(scenario, overrides, runs, html=not as_json if html is None else html,
                           ignore_disk=ignore_disk, as_json=as_json))
 
@@ -396,7 +397,8 @@ def doctor(seconds: float | None, runs: Path | None, as_json: bool) -> None:
     sys.exit(show_doctor(Console()))
 
 
-def _overrides(settings: tuple[str, ...], backend: str | None) -> dict[str, Any]:
+def overrides_of(settings: tuple[str, ...], backend: str | None) -> dict[str, Any]:
+    """What `--set` and `--backend` replace, by place."""
     overrides: dict[str, Any] = {} if backend is None else {"backend": backend}
     for setting in settings:
         place_, separator, value = setting.partition("=")

@@ -37,7 +37,7 @@ def run_scenario(
     """
     loaded = load(scenario, overrides)
     writable_directory(runs, "--runs")
-    _need_servers(loaded)
+    need_servers(loaded)
     if not ignore_disk:
         need_room(loaded, runs)
     warn(loaded, scenario, overrides)
@@ -139,7 +139,12 @@ def _relative(path: Path) -> Path:
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
-def _need_servers(loaded: Scenario) -> None:
+def need_servers(loaded: Scenario) -> None:
+    """Refuse a live run whose servers are not installed.
+
+    Raises:
+        ScenarioError: one is not.
+    """
     problems = []
     for where, server in loaded.all_servers:
         if loaded.backend == "sim" or server.kind == "external" or ADAPTERS[server.kind].found(server) is not None:

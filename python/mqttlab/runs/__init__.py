@@ -7,6 +7,7 @@ are in :mod:`mqttlab.engine`.
 from mqttlab.runs.directory import RunSummary, list_runs, take_directory
 from mqttlab.runs.executor import Executor, Finished, LocalPool
 from mqttlab.runs.job import Job
+from mqttlab.runs.machine import live_alone
 from mqttlab.runs.perform import Outcome, perform
 
 __all__ = [
@@ -17,6 +18,8 @@ __all__ = [
     "Outcome",
     "RunSummary",
     "list_runs",
+    "live_alone",
+    "measure",
     "perform",
     "take_directory",
 ]

@@ -20,6 +20,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 from mqttlab.engine import Interrupted, Interruption
 from mqttlab.runs.job import Job
+from mqttlab.runs.machine import live_alone
 from mqttlab.runs.perform import Outcome, perform
 
 T = TypeVar("T")
@@ -67,16 +68,18 @@ class LocalPool(Generic[T]):
     """
 
     def __init__(self, keep: Callable[[Job, Outcome], T], *, jobs: int | None = None,
-                 observe: Observe = lambda job, progress: None) -> None:
+                 observe: Observe = lambda job, progress: None, live_alone: bool = False) -> None:
         """Make a pool.
 
         Args:
             keep: what is kept of a run, called in the thread that waited for it.
             jobs: engines at once; as many as there are processors when left out.
             observe: called with each of the engines' progress lines.
+            live_alone: a live run waits until no other one holds the machine, those of other programs included.
         """
         self._keep = keep
         self._observe = observe
+        self._live_alone = live_alone
         self._threads = ThreadPoolExecutor(jobs or os.cpu_count() or 1)
         self._all = Interruption()
         self._each: dict[str, Interruption] = {}
@@ -131,7 +134,18 @@ class LocalPool(Generic[T]):
             with self._all.passing_on(interruption):
                 if interruption.asked is not None:
                     raise Interrupted(f"{job.directory.name} was cancelled before it began")
-                outcome = perform(job, lambda progress: self._observe(job, progress), interruption)
+                outcome = self._outcome(job, interruption)
             self._ended.put(Finished(job=job, kept=self._keep(job, outcome)))
         except BaseException as error:
             self._ended.put(Finished(job=job, error=error))
+
+    def _outcome(self, job: Job, interruption: Interruption) -> Outcome:
+        def observe(progress: dict[str, Any]) -> None:
+            self._observe(job, progress)
+
+        if not self._live_alone or job.plan["backend"] != "live":
+            return perform(job, observe, interruption)
+        with live_alone(lambda: interruption.asked is not None) as lock:
+            if lock is None:
+                raise Interrupted(f"{job.directory.name} was cancelled before it began")
+            return perform(job, observe, interruption, (lock,))

@@ -11,7 +11,7 @@ import json
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,8 @@ class Outcome:
 
 
 def perform(
-    job: Job, observe: Callable[[dict[str, Any]], None], interruption: Interruption | None = None
+    job: Job, observe: Callable[[dict[str, Any]], None], interruption: Interruption | None = None,
+    inherit: Sequence[int] = (),
 ) -> Outcome:
     """Perform a job and wait for its end.
 
@@ -39,6 +40,7 @@ def perform(
         job: what to run, and where.
         observe: called with each of the engine's progress lines (the engine's ``Progress``).
         interruption: what ends this run; signals alone when left out. Several runs may share one.
+        inherit: descriptors that the engine keeps open as long as it lives, such as a lock's.
 
     Raises:
         EngineError: the engine is not there, or refused the plan; nothing was started.
@@ -48,17 +50,19 @@ def perform(
     with interruption.heard():
         if interruption.asked is not None:
             raise Interrupted(f"stopped by {interruption.asked.name}")
-        return _perform(job, observe, interruption)
+        return _perform(job, observe, interruption, inherit)
 
 
-def _perform(job: Job, observe: Callable[[dict[str, Any]], None], interruption: Interruption) -> Outcome:
+def _perform(
+    job: Job, observe: Callable[[dict[str, Any]], None], interruption: Interruption, inherit: Sequence[int]
+) -> Outcome:
     directory = job.directory
     directory.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile("w+", encoding="utf-8") as complaints:
         engine = subprocess.Popen(
             [engine_path(), *job.arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints,
             # The engine gets Ctrl-C from us, once; not from the terminal as well.
-            text=True, start_new_session=True,
+            text=True, start_new_session=True, pass_fds=inherit,
         )
         with interruption.telling(engine):
             last, warnings = _follow(engine, job.text, observe)

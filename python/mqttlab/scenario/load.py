@@ -1,46 +1,19 @@
-"""Reading a scenario, and saying what is wrong with it in words that help.
-
-A problem is one line: the file and line where that is known, the field's place, what is wrong, and what would be
-right. Unknown fields come with the nearest known name.
-"""
+"""Reading a scenario. What is wrong with it is said in the words of :mod:`mqttlab.scenario.wording`."""
 
 from __future__ import annotations
 
-import difflib
 import re
-import tomllib
-import typing
 from collections.abc import Collection
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from mqttlab.errors import MqttlabError
-from mqttlab.quantity import shown
 from mqttlab.scenario.check import contradictions
-from mqttlab.scenario.location import Location
 from mqttlab.scenario.model import Scenario
 from mqttlab.scenario.unusual import unusual as find_unusual
-
-NAME = "1 to 40 letters, digits, `_`, `.` or `-`, the first a letter or digit"
-# What pydantic calls a mistake, and what the field must be instead.
-LIMITS = {
-    "greater_than_equal": "{} or more", "greater_than": "more than {}", "less_than_equal": "{} or less",
-    "less_than": "less than {}", "string_too_long": "at most {} characters long",
-    "string_too_short": "at least {} character long",
-}
-MUST_BE = {
-    "string_pattern_mismatch": NAME, "string_type": "text in quotes", "int_type": "a whole number",
-    "int_parsing": "a whole number", "int_from_float": "a whole number", "int_parsing_size": "a smaller number",
-    "float_type": "a number", "float_parsing": "a number", "finite_number": "a finite number",
-    "bool_type": "true or false", "bool_parsing": "true or false", "list_type": "an array, such as [...]",
-    "tuple_type": "an array, such as [...]", "dict_type": "a table, such as { ... }",
-    "model_type": "a table, such as { ... }", "model_attributes_type": "a table, such as { ... }",
-    "path_type": "a path in quotes", "string_unicode": "text without lone surrogates",
-    "too_short": "an array with more entries", "too_long": "an array with fewer entries",
-}
+from mqttlab.scenario.wording import Source, problems_of, read_text, toml_values
 
 
 class ScenarioError(MqttlabError):
@@ -58,11 +31,9 @@ def load(path: Path, overrides: dict[str, Any] | None = None) -> Scenario:
         ScenarioError: the file cannot be read, or is not a scenario that can be run.
     """
     try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ScenarioError([f"{path}: cannot be read: {error.strerror or error}"]) from error
-    except UnicodeDecodeError as error:
-        raise ScenarioError([f"{path}: is not UTF-8 text (byte {error.start})"]) from error
+        text = read_text(path)
+    except ValueError as error:
+        raise ScenarioError(str(error)) from error
     return parse(text, str(path), overrides)
 
 
@@ -73,27 +44,12 @@ def parse(text: str, name: str = "scenario", overrides: dict[str, Any] | None = 
         ScenarioError: as :func:`load`.
     """
     try:
-        values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ScenarioError([_not_toml(name, str(error))]) from error
-    except RecursionError as error:
-        raise ScenarioError([f"{name}: arrays or tables are nested too deeply; no field needs more than 6 levels"
-                             ]) from error
+        values = toml_values(text, name)
     except ValueError as error:
-        raise ScenarioError([f"{name}: is not TOML: a number has too many digits"]) from error
+        raise ScenarioError(str(error)) from error
     for place, value in (overrides or {}).items():
         _override(values, place, value, name)
     return parse_values(values, name, text, set(overrides or {}))
-
-
-def _not_toml(name: str, problem: str) -> str:
-    """What the reader of TOML has found, with the line where a problem has one."""
-    place = re.search(r" \(at line (\d+), column (\d+)\)", problem)
-    words = problem if place is None else problem.replace(place[0], "")
-    if words.startswith(("Cannot overwrite", "Cannot declare", "Cannot redefine")):
-        words = "a field or table is written twice; keep one"
-    where = name if place is None else f"{name}:{place[1]}"
-    return f"{where}: is not TOML: {words[:1].lower()}{words[1:]}" + (f" (column {place[2]})" if place else "")
 
 
 def parse_values(
@@ -106,12 +62,11 @@ def parse_values(
     Raises:
         ScenarioError: as :func:`load`.
     """
+    source = Source(name, text, replaced)
     try:
         scenario = Scenario.model_validate(values)
     except ValidationError as error:
-        raise ScenarioError([_problem(values, _Source(name, text, replaced), detail) for detail in error.errors()]
-                            ) from error
-    source = _Source(name, text, replaced)
+        raise ScenarioError(problems_of(error, values, source, Scenario)) from error
     problems = [source.at(location) + problem for location, problem in contradictions(scenario)]
     if problems:
         raise ScenarioError(problems)
@@ -133,161 +88,9 @@ def _override(values: dict[str, Any], place: str, value: Any, name: str) -> None
                              "groups[0].publish.qos"]) from None
 
 
-@dataclass(frozen=True)
-class _Source:
-    """Where a scenario's values come from."""
-
-    name: str
-    text: str
-    replaced: Collection[str]
-
-    def at(self, location: Location) -> str:
-        """The file and line of a field, or the command line, and the field's place."""
-        place = ""
-        for part in location:
-            place += f"[{part}]" if isinstance(part, int) else (f".{part}" if place else str(part))
-        shown_place = f"`{place}` " if place else ""
-        if any(f"{place}.".startswith(f"{other}.") or place.startswith(f"{other}[") for other in self.replaced):
-            return f"{self.name}, as set on the command line: {shown_place}"
-        line = _line(self.text, location)
-        return f"{self.name}{f':{line}' if line else ''}: {shown_place}"
-
-
-def _problem(values: Any, source: _Source, detail: Any) -> str:
-    location: Location = tuple(part for part in detail["loc"] if not str(part).startswith("function-"))
-    if location[-1:] == ("[key]",):
-        location = location[:-1]
-    given = values
-    for part in location:
-        try:
-            given = given[part]
-        except (LookupError, TypeError):
-            given = detail["input"]
-            break
-    return source.at(location) + _words(location, detail, shown(given))
-
-
-def _words(location: Location, detail: Any, given: str) -> str:
-    """What is wrong at a place: value as written, limit, and the nearest right value."""
-    kind, limits = detail["type"], detail.get("ctx", {})
-    if kind == "extra_forbidden":
-        return f"is an unknown field{_nearest(str(location[-1]), _known(location[:-1]))}"
-    if kind == "missing":
-        return "is missing; add it"
-    if kind == "literal_error":
-        expected = re.findall(r"'([^']*)'", limits["expected"]) or re.findall(r"\d+", limits["expected"])
-        near = difflib.get_close_matches(str(detail["input"]), expected, n=1, cutoff=0.5)
-        hint = f"; did you mean \"{near[0]}\"?" if near else ""
-        return f"is {given}, but must be one of {', '.join(expected)}{hint}"
-    if kind in LIMITS:
-        return f"is {given}, but must be {LIMITS[kind].format(_limit(location, next(iter(limits.values()))))}"
-    if kind in MUST_BE:
-        return f"is {given}, but must be {MUST_BE[kind]}"
-    message = str(detail["msg"]).removeprefix("Value error, ")
-    return message if kind == "value_error" else f"is {given}: {message[:1].lower()}{message[1:]}"
-
-
-def _limit(location: Location, limit: Any) -> str:
-    """A limit as a scenario writes it: in the plan it has no unit."""
-    model: Any = Scenario
-    field = None
-    for part in location:
-        if isinstance(part, str):
-            field = model.model_fields.get(part)
-            # A key of a table by name is no field.
-            model = model if field is None else _model_in(field.annotation) or model
-    example = field and (_example(field.metadata) or _example([field.annotation]))
-    if not isinstance(limit, int) or not example:
-        return str(limit)
-    if example.endswith(" B"):
-        for factor, unit in ((2**20, "MiB"), (10**6, "MB")):
-            if limit % factor == 0:
-                return f"{limit // factor} {unit}"
-        return f"{limit} B"
-    for factor, unit in ((3600 * 10**9, "h"), (10**9, "s"), (10**6, "ms"), (10**3, "us")):
-        if limit >= factor and limit % factor == 0:
-            return f"{limit / factor:g} {unit}"
-    return str(limit)
-
-
-def _example(parts: typing.Iterable[Any]) -> str | None:
-    """How a quantity is written, from its annotation."""
-    for part in parts:
-        schema = getattr(part, "json_schema", None)
-        if isinstance(schema, dict):
-            return str(schema["examples"][0])
-        if (found := _example((*getattr(part, "__metadata__", ()), *typing.get_args(part)))) is not None:
-            return found
-    return None
-
-
-def _line(text: str, location: Location) -> int | None:
-    """The line of a field, as far as a look at the tables' headings tells; the heading's own otherwise."""
-    wanted = [str(part) for part in location]
-    counts: dict[str, int] = {}
-    table: list[str] = []
-    best: tuple[int, int] | None = None
-    for number, line in enumerate(text.splitlines(), start=1):
-        if heading := re.match(r"\s*(\[\[?)\s*([^\]]+?)\s*\]", line):
-            table = [part.strip().strip("\"'") for part in heading[2].split(".")]
-            if heading[1] == "[[":
-                counts[heading[2]] = counts.get(heading[2], -1) + 1
-            table = _indexed(table, counts)
-            here = table
-        elif key := re.match(r"\s*([A-Za-z0-9_.\"'-]+)\s*=", line):
-            here = table + [part.strip("\"'") for part in key[1].split(".")]
-        else:
-            continue
-        depth = len(here)
-        if here == wanted[:depth] and depth > 0 and (best is None or depth > best[0]):
-            best = (depth, number)
-    return best[1] if best else None
-
-
-def _indexed(table: list[str], counts: dict[str, int]) -> list[str]:
-    """A heading's place with the indices of the arrays of tables that it lies in."""
-    place: list[str] = []
-    for depth, part in enumerate(table):
-        place.append(part)
-        array = ".".join(table[: depth + 1])
-        if array in counts:
-            place.append(str(counts[array]))
-    return place
-
-
-def _known(location: Location) -> list[str]:
-    """The field names that the model at a place knows."""
-    model: Any = Scenario
-    for part in location:
-        if isinstance(part, int) or not (isinstance(model, type) and issubclass(model, BaseModel)):
-            continue
-        field = model.model_fields.get(str(part))
-        if field is not None:
-            model = _model_in(field.annotation) or model
-    if isinstance(model, type) and issubclass(model, BaseModel):
-        return list(model.model_fields)
-    return []
-
-
-def _model_in(annotation: Any) -> type[BaseModel] | None:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    for argument in typing.get_args(annotation):
-        if (found := _model_in(argument)) is not None:
-            return found
-    return None
-
-
-def _nearest(given: str, known: list[str]) -> str:
-    near = difflib.get_close_matches(given, known, n=1, cutoff=0.5)
-    if near:
-        return f"; did you mean `{near[0]}`?"
-    return f"; known here: {', '.join(known)}" if known else ""
-
-
 def unusual(
     scenario: Scenario, name: str = "scenario", text: str = "", replaced: Collection[str] = (),
 ) -> list[str]:
     """What is unusual in a scenario, one line each, as problems are written."""
-    source = _Source(name, text, replaced)
+    source = Source(name, text, replaced)
     return [source.at(location) + problem for location, problem in find_unusual(scenario)]

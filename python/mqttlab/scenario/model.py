@@ -28,6 +28,7 @@ from mqttlab.quantity import (
     shown,
     size_bytes,
 )
+from mqttlab.scenario.threshold import Threshold
 from mqttlab.scenario.topics import MQTT_TEXT_MAX, published_topic, topic_filter, topic_suffix, will_topic
 
 S = 10**9
@@ -472,6 +473,8 @@ class Scenario(Part):
     mqtt: Mqtt = Field(Mqtt(), description="Protocol and session of groups that have no `mqtt` of their own.")
     groups: list[Group] = Field(min_length=1, description="Groups of identical clients.")
     recording: RecordingOptions = Field(RecordingOptions(), description="What is recorded.")
+    thresholds: list[Threshold] = Field(default_factory=list, description=(
+        "What must hold: judged over the repetitions, exit status 4 when broken, 5 when undecided."))
     live: Live = Field(Live(), description="Settings of the live testbed.")
     sim: Sim = Field(Sim(), description="Settings of the simulator.")
 

@@ -1,0 +1,64 @@
+"""``mqttlab experiment``: a scenario varied on purpose, run point by point."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from mqttlab.cli.main import BACKEND, RUNS, SET, main, overrides_of
+from mqttlab.cli.problems import writable_directory, writable_file
+
+
+@main.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@SET
+@BACKEND
+@RUNS
+@click.option("--dry-run", is_flag=True, help="Print design, runs, time and disk; start nothing.")
+@click.option("--pilot", type=click.IntRange(min=1), metavar="N",
+              help="With --dry-run: run the reference N times, and say what time and differences to expect.")
+@click.option("--jobs", type=click.IntRange(1), help="Number of simulations at once  [default: one per processor]")
+@click.option("--redo", is_flag=True, help="The file has changed: run again what another version of it has made.")
+@click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write the thresholds as JUnit XML.")
+@click.option("--ignore-disk", is_flag=True, help="Start even if the disk seems too small for the recordings.")
+def experiment(
+    file: Path, settings: tuple[str, ...], backend: str | None, runs: Path, dry_run: bool, pilot: int | None,
+    jobs: int | None, redo: bool, junit: Path | None, ignore_disk: bool,
+) -> None:
+    """Run the experiment FILE: every point of its design, in blocks, until nothing is left.
+
+    FILE (TOML) names a scenario, factors and a design; docs/experiment.md describes it. A scenario is an experiment of
+    one point. Recordings and the journal go to RUNS/<name of the experiment>; the same command goes on where it was
+    interrupted, by Ctrl-C or kill -9. Simulations share the processors, a live run has the machine to itself.
+
+    \b
+      mqttlab experiment scenarios/qos-loss.toml --dry-run
+      mqttlab experiment scenarios/qos-loss.toml
+      mqttlab experiment scenarios/qos-loss.toml --junit thresholds.xml
+
+    \b
+    Exit status, of several the first in the order 2, 1, 3, 6, 4, 5:
+      0  done, every threshold held
+      1  failed: a run has failed as often as `attempts` says
+      2  wrong input, or runs are stale: nothing was started
+      3  incomplete: it was interrupted, or runs ended early
+      4  a threshold was broken
+      5  a threshold is undecided
+      6  not valid: a run did not measure what its scenario asks for as often as `attempts` says
+    """
+    from mqttlab.cli.experiments import dry, perform
+    from mqttlab.errors import UsageError
+    from mqttlab.experiments import load
+
+    if pilot is not None and not dry_run:
+        raise UsageError("--pilot belongs to --dry-run; add it, or leave --pilot out")
+    loaded = load(file, overrides_of(settings, backend))
+    writable_directory(runs, "--runs")
+    if junit is not None:
+        writable_file(junit, "--junit")
+    if dry_run:
+        dry(loaded, runs, pilot, jobs)
+        return
+    sys.exit(perform(loaded, runs, jobs=jobs, redo=redo, junit=junit, ignore_disk=ignore_disk))

@@ -1,0 +1,155 @@
+"""Responses: which metric of what an experiment measures, and what a bound on it is in the metric's own unit."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from mqttlab import metrics
+from mqttlab.experiments.factors import number
+from mqttlab.quantity import shown
+from mqttlab.recording import Recording
+from mqttlab.scenario.threshold import Measured
+
+DEFAULT = ("latency_ms_mean", "latency_ms_p50", "latency_ms_p99", "messages_lost_percent", "throughput_per_s")
+# How much of a metric's unit the unit without a prefix is.
+PER_BASE = {"ns": ("s", 1e9), "ms": ("s", 1e3), "s": ("s", 1.0), "%": ("ratio", 100.0), "ratio": ("ratio", 1.0),
+            "B": ("B", 1.0), "kbit/s": ("bit/s", 1e-3), "bit/s": ("bit/s", 1.0)}
+
+
+@dataclass(frozen=True)
+class Response:
+    """A metric of something."""
+
+    metric: str
+    scope: str = "run"
+    scope_name: str | None = None
+    """Which of that scope; ``None`` for all of them."""
+
+    def __str__(self) -> str:
+        where = "" if self.scope == "run" else f" of {self.scope}" + (f" {self.scope_name}" if self.scope_name else "")
+        return self.metric + where
+
+
+@dataclass(frozen=True, kw_only=True)
+class Value:
+    """What a run yields for a response."""
+
+    metric: str
+    scope: str
+    scope_name: str | None
+    value: float
+    unit: str
+
+
+def response_of(measured: Measured) -> Response:
+    """The response that a table of the file names."""
+    return Response(measured.metric, measured.scope, measured.name)
+
+
+def wrong(measured: Measured, *, named: bool = True) -> tuple[str, str] | None:
+    """The field that is wrong with a metric and its scope, and what; ``None`` where nothing is.
+
+    Args:
+        measured: from a file.
+        named: one value is needed, so that scopes of several need a name.
+    """
+    families = _families(measured.metric)
+    if not families:
+        known = sorted({metric.name for family in _all() for metric in family.metrics})
+        near = difflib.get_close_matches(measured.metric, known, n=1, cutoff=0.5)
+        hint = f"did you mean \"{near[0]}\"?" if near else "docs/metrics.md lists them"
+        return "metric", f"is {shown(measured.metric)}, which is no metric; {hint}"
+    scopes = [scope for scope in SCOPES if any(scope in family.scopes for family in families)]
+    if measured.scope not in scopes:
+        if measured.scope == "run" and scopes:
+            return "metric", (f"is {shown(measured.metric)}, which a run as a whole does not have; add `scope`, one of "
+                              f"{', '.join(scopes)}")
+        return "scope", (f"is {shown(measured.scope)}, but {measured.metric} is of "
+                         f"{', '.join(scopes) or 'single messages and connections'}")
+    if measured.scope == "run" and measured.name is not None:
+        return "name", f"is {shown(measured.name)}, but the scope is \"run\"; leave it out, or add a `scope`"
+    if named and measured.scope != "run" and measured.name is None:
+        return "scope", f"is {shown(measured.scope)}, of which there are several; add `name`, which of them"
+    return None
+
+
+# What judging a metric needs besides it.
+SUPPORT = {"latency_ms_mean": "latency_ms_mean_ci95", "messages_lost_percent": "deliveries_expected"}
+
+
+def supported(responses: Iterable[Response]) -> list[Response]:
+    """Responses, and what judging them needs."""
+    found = list(responses)
+    return found + [Response(SUPPORT[each.metric], each.scope, each.scope_name) for each in found
+                    if each.metric in SUPPORT]
+
+
+SCOPES = ("run", "qos", "groups", "group", "direction", "link", "station")
+
+
+def _all() -> list[metrics.Family]:
+    return [*metrics.FAMILIES, metrics.ENGINE]
+
+
+def _families(name: str) -> list[metrics.Family]:
+    return [family for family in _all() if name in [metric.name for metric in family.metrics]]
+
+
+def unit_of(metric: str) -> str:
+    """A metric's unit."""
+    return next(m.unit for family in _families(metric) for m in family.metrics if m.name == metric)
+
+
+def better_of(metric: str) -> str:
+    """Which direction of a metric is better: ``lower``, ``higher`` or ``neither``."""
+    return next(m.better for family in _families(metric) for m in family.metrics if m.name == metric)
+
+
+def bound(metric: str, written: float | str) -> float:
+    """A bound in the metric's own unit.
+
+    Raises:
+        ValueError: it is of another kind, or no number.
+    """
+    unit = unit_of(metric)
+    if not isinstance(written, str):
+        return float(written)
+    found = number(written)
+    example = {"ms": "250 ms", "%": "1 %", "ns": "50 us", "s": "2 s", "B": "1 kB"}.get(unit)
+    write = f"write \"{example}\"" if example else "write a number"
+    if found is None:
+        raise ValueError(f"is {shown(written)}, but {metric} is in {unit}; {write}")
+    base, per = PER_BASE.get(unit, (unit, 1.0))
+    if unit.endswith("/s") and found.unit == "/s":
+        return found.value
+    if found.unit != base:
+        raise ValueError(f"is {shown(written)}, but {metric} is in {unit}; {write}")
+    return found.value * per
+
+
+def values_of(recording: Recording, wanted: Iterable[Response]) -> list[Value]:
+    """What a recording yields for these responses; what it does not tell has none."""
+    wanted = list(wanted)
+    tables = {family.table for response in wanted for family in _families(response.metric)}
+    scopes = {response.scope for response in wanted}
+    rows = metrics.summary(recording, tables=tables, scopes=scopes).rows(named=True)
+    found: dict[tuple[str, str, str | None], Value] = {}
+    for row in rows:
+        for response in wanted:
+            if (row["metric"], row["scope"]) != (response.metric, response.scope):
+                continue
+            if response.scope_name is not None and row["name"] != response.scope_name:
+                continue
+            # A metric that two tables have is the same number in both.
+            found.setdefault((row["metric"], row["scope"], row["name"]), Value(
+                metric=row["metric"], scope=row["scope"], scope_name=row["name"], value=row["value"],
+                unit=row["unit"]))
+    return list(found.values())
+
+
+def chosen(values: Sequence[Value], response: Response) -> float | None:
+    """The one value of a response."""
+    return next((value.value for value in values if value.metric == response.metric and value.scope == response.scope
+                 and (response.scope == "run" or value.scope_name == response.scope_name)), None)
