@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from mqttlab import metrics
+from mqttlab.experiments.model import ExperimentFile
 from mqttlab.networks import MODELS, PLACEMENTS, PROFILES, implied, place, stacks
 from mqttlab.scenario import Scenario
 
@@ -62,6 +63,22 @@ def scenario_page() -> str:
         lines += [f"## {f'`{place_}`' if place_ else 'Top level'}", "", (model.__doc__ or "").strip(), "",
                   "| field | type | default | meaning |", "|---|---|---|---|"]
         lines += [_field_row(name, field) for name, field in model.model_fields.items()]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def experiment_page() -> str:
+    """Every field of an experiment file, with type, default and meaning."""
+    lines = [
+        "# Experiment reference", "",
+        "Generated from the experiment file's own definition; [experiment.md](experiment.md) explains it with examples, "
+        "[messages-experiment.md](messages-experiment.md) shows what is said of wrong files. Quantities are written as "
+        "in scenarios.", "",
+    ]
+    for place_, model in _models(ExperimentFile, ""):
+        lines += [f"## {f'`{place_}`' if place_ else 'Top level'}", "", (model.__doc__ or "").strip(), "",
+                  "| field | type | default | meaning |", "|---|---|---|---|"]
+        lines += [_field_row(field.alias or name, field) for name, field in model.model_fields.items()]
         lines.append("")
     return "\n".join(lines)
 
@@ -137,7 +154,7 @@ def tcp_stacks() -> str:
 
 
 PAGES: dict[str, Callable[[], str]] = {
-    "scenario.md": scenario_page, "networks.md": networks_page, "metrics.md": metrics_page,
+    "scenario.md": scenario_page, "experiment-reference.md": experiment_page, "networks.md": networks_page, "metrics.md": metrics_page,
 }
 # What the tests of the simulator's TCP read.
 TCP_STACKS = "crates/tcp/tests/stacks.json"
@@ -176,7 +193,12 @@ def _type(field: FieldInfo) -> str:
 
 
 def _words(annotation: Any) -> str:
+    for extra in getattr(annotation, "__metadata__", ()):
+        if "examples" in (getattr(extra, "json_schema", None) or {}):
+            return f"`\"{extra.json_schema['examples'][0]}\"`"
     model, suffix = _inner(annotation)
+    if model is not None and int in typing.get_args(annotation):
+        return "whole number, or table"
     if model is not None:
         return {"[]": "array of tables", ".NAME": "tables by name"}.get(suffix, "table")
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
@@ -184,9 +206,11 @@ def _words(annotation: Any) -> str:
         return ", ".join(f"`{value!r}`".replace("'", '"') for value in arguments)
     if origin is typing.Annotated:
         return _words(arguments[0])
+    if origin in (dict, list, tuple):
+        return "table" if origin is dict else "array"
     if arguments:
-        return " or ".join(_words(argument) for argument in arguments if argument is not type(None))
-    names = {str: "text", int: "whole number", bool: "true or false", Path: "path"}
+        return " or ".join(dict.fromkeys(_words(argument) for argument in arguments if argument is not type(None)))
+    names = {str: "text", int: "whole number", float: "number", bool: "true or false", Path: "path", Any: "any value"}
     return names.get(annotation, "text")
 
 

@@ -199,7 +199,8 @@ def _base(
         values["backend"] = file.backend
     _set(values, file.set, lambda place, words: source.at(("set", place)) + words)
     _set(values, overrides, lambda place, words: f"{path}: --set {place}: {words}")
-    parse_values(values, str(scenario_path), text, {*file.set, *overrides})
+    parse_values(values, str(scenario_path), text, {*file.set, *overrides},
+                 "on the command line" if overrides else f"by {path.name}")
     return text, values
 
 

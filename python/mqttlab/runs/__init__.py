@@ -19,7 +19,6 @@ __all__ = [
     "RunSummary",
     "list_runs",
     "live_alone",
-    "measure",
     "perform",
     "take_directory",
 ]

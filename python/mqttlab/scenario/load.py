@@ -54,15 +54,17 @@ def parse(text: str, name: str = "scenario", overrides: dict[str, Any] | None = 
 
 def parse_values(
     values: dict[str, Any], name: str = "scenario", text: str = "", replaced: Collection[str] = (),
+    replaced_by: str = "on the command line",
 ) -> Scenario:
     """Read a scenario from the values of a file.
 
-    ``text`` is the file's, for the lines of problems; ``replaced`` are the places that the command line has set.
+    ``text`` is the file's, for the lines of problems; ``replaced`` are the places that the command line has set, or
+    whatever ``replaced_by`` says.
 
     Raises:
         ScenarioError: as :func:`load`.
     """
-    source = Source(name, text, replaced)
+    source = Source(name, text, replaced, replaced_by)
     try:
         scenario = Scenario.model_validate(values)
     except ValidationError as error:

@@ -46,6 +46,7 @@ class Source:
     name: str
     text: str
     replaced: Collection[str]
+    replaced_by: str = "on the command line"
 
     def at(self, location: Location) -> str:
         """The file and line of a field, or the command line, and the field's place."""
@@ -54,7 +55,7 @@ class Source:
             place += f"[{part}]" if isinstance(part, int) else (f".{part}" if place else str(part))
         shown_place = f"`{place}` " if place else ""
         if any(f"{place}.".startswith(f"{other}.") or place.startswith(f"{other}[") for other in self.replaced):
-            return f"{self.name}, as set on the command line: {shown_place}"
+            return f"{self.name}, as set {self.replaced_by}: {shown_place}"
         line = _line(self.text, location)
         return f"{self.name}{f':{line}' if line else ''}: {shown_place}"
 

@@ -1,0 +1,290 @@
+"""Experiments that run: killed at any point, gone on with, judged; simulated unless a test says otherwise."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from live import able
+from mqttlab.experiments import ExperimentDirectory
+from mqttlab.experiments.journal import read
+from mqttlab.recording import Recording
+from mqttlab.runs.machine import is_held, live_alone
+from wrong_experiments import GOOD, SCENARIO
+
+SLOW = ('duration = "2 s"', 'duration = "40 s"')
+
+
+def write(directory: Path, experiment: str = GOOD, *changes: tuple[str, str]) -> Path:
+    scenario = SCENARIO
+    for old, new in changes:
+        assert old in scenario
+        scenario = scenario.replace(old, new, 1)
+    (directory / "field.toml").write_text(scenario, encoding="utf-8")
+    (directory / "loss.toml").write_text(experiment, encoding="utf-8")
+    return directory / "loss.toml"
+
+
+def command(directory: Path, *words: str) -> list[str]:
+    return [sys.executable, "-m", "mqttlab", "experiment", *words]
+
+
+def run(directory: Path, *words: str, status: int = 0) -> str:
+    result = subprocess.run(command(directory, *words), cwd=directory, capture_output=True, text=True, timeout=240,
+                            check=False)
+    assert result.returncode == status, result.stdout + result.stderr
+    return result.stdout + result.stderr
+
+
+def began_and_ended(journal: Path) -> tuple[list[str], list[str]]:
+    events = read(journal)
+    return ([event["run"] for event in events if event["event"] == "began"],
+            [event["run"] for event in events if event["event"] == "ended"])
+
+
+def three_factors() -> str:
+    # 3 × 3 × 4 points.
+    return GOOD.replace("[[thresholds]]", '[[factors]]\nname = "delay"\nplace = "networks[0].up.delay"\n'
+                        'levels = ["1 ms", "5 ms", "20 ms", "50 ms"]\n\n[[thresholds]]').replace("250 ms", "20 s")
+
+
+def engines_of(directory: Path) -> list[int]:
+    """Engines that write below a directory."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = place.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if words[0].endswith(b"mqttlab-engine") and any(str(directory).encode() in word for word in words):
+            found.append(int(place.parent.name))
+    return found
+
+
+def test_killed_again_and_again_no_run_is_lost_and_none_is_done_twice(tmp_path: Path) -> None:
+    write(tmp_path, three_factors())
+    journal = tmp_path / "runs" / "loss" / "journal.jsonl"
+    for after in (3, 40, 41, 90):
+        with subprocess.Popen(command(tmp_path, "loss.toml"), cwd=tmp_path, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL) as going:
+            deadline = time.monotonic() + 120
+            while len(began_and_ended(journal)[1] if journal.is_file() else []) < after:
+                assert time.monotonic() < deadline and going.poll() is None
+                time.sleep(0.01)
+            going.kill()
+    # An engine is killed, too: its run is done again.
+    with subprocess.Popen(command(tmp_path, "loss.toml"), cwd=tmp_path, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL) as going:
+        killed = 0
+        while going.poll() is None and killed < 2:
+            for process in engines_of(tmp_path):
+                os.kill(process, signal.SIGKILL)
+                killed += 1
+            time.sleep(0.005)
+        assert going.wait(timeout=240) == 0
+    experiment = ExperimentDirectory.open(tmp_path / "runs" / "loss")
+    runs = experiment.runs()
+    done = [run for run in runs if run.state == "done"]
+    tasks = [run.task for run in done]
+    assert len(tasks) == len(set(tasks)) == 36 * 5 + 180 // 10
+    began, ended = began_and_ended(journal)
+    assert sorted(began) == sorted(ended), "every run that was begun has ended once"
+    assert all(run.interrupted or run.state in ("done", "incomplete", "failed") for run in runs)
+    for one in done:
+        assert Recording.open(experiment.path / one.directory).run_id == one.run
+    assert experiment.pending() == []
+    table = experiment.table()
+    good = table.filter(pl.col("state") == "done", pl.col("metric") == "latency_ms_p99", pl.col("kind") == "run")
+    assert good.height == 180 and good.group_by("delay", "loss", "qos").len()["len"].unique().to_list() == [5]
+    # In a block all points have the same dice; a longer path takes longer, whatever was killed.
+    means = good.group_by("delay__value").agg(pl.col("value").mean()).sort("delay__value")["value"]
+    assert means.is_sorted()
+
+
+def test_the_same_command_goes_on_and_then_does_nothing(tmp_path: Path) -> None:
+    text = GOOD.replace("repetitions = 5", "repetitions = 1").replace("250 ms", "20 s")
+    write(tmp_path, text, SLOW)
+    assert "undecided" in run(tmp_path, "loss.toml", status=5)
+    journal = (tmp_path / "runs" / "loss" / "journal.jsonl").read_text(encoding="utf-8")
+    said = run(tmp_path, "loss.toml", "--junit", "j.xml", status=5)
+    assert "going on: 9 of 9 runs are done" in said
+    assert (tmp_path / "runs" / "loss" / "journal.jsonl").read_text(encoding="utf-8") == journal
+    assert (tmp_path / "j.xml").read_text(encoding="utf-8").count("<skipped") == 9
+    # More repetitions make nothing stale.
+    write(tmp_path, text.replace("repetitions = 1", "repetitions = 2"), SLOW)
+    run(tmp_path, "loss.toml", status=0)
+    assert len(ExperimentDirectory.open(tmp_path / "runs" / "loss").runs()) == 18 + 1
+    # Another scenario makes all of it stale.
+    write(tmp_path, text, ('duration = "2 s"', 'duration = "3 s"'))
+    assert "19 of 19 runs are stale" in run(tmp_path, "loss.toml", status=2)
+    run(tmp_path, "loss.toml", "--redo", status=5)
+    states = [run.state for run in ExperimentDirectory.open(tmp_path / "runs" / "loss").runs()]
+    assert states.count("stale") == 19 and states.count("done") == 9
+
+
+@pytest.mark.parametrize(("bound", "status"), [("20 s", 0), ("1 ms", 4)])
+def test_exit_statuses_are_those_of_thresholds(tmp_path: Path, bound: str, status: int) -> None:
+    text = GOOD.replace("repetitions = 5", "repetitions = 2").replace("250 ms", bound)
+    write(tmp_path, text.replace('levels = ["0 %", "1 %", "5 %"]', 'levels = ["0 %"]').replace("[0, 1, 2]", "[0]"))
+    assert ("broken" in run(tmp_path, "loss.toml", status=status)) == (status == 4)
+
+
+def test_ctrl_c_ends_it_and_the_rest_is_pending(tmp_path: Path) -> None:
+    write(tmp_path, GOOD.replace("250 ms", "20 s"), ('duration = "2 s"', 'duration = "20000 s"'))
+    journal = tmp_path / "runs" / "loss" / "journal.jsonl"
+    with subprocess.Popen(command(tmp_path, "loss.toml"), cwd=tmp_path, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True) as going:
+        deadline = time.monotonic() + 60
+        while not engines_of(tmp_path):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        going.send_signal(signal.SIGINT)
+        said = going.communicate(timeout=60)[0]
+    assert going.returncode == 3, said
+    assert "the same command goes on" in said and engines_of(tmp_path) == []
+    began, ended = began_and_ended(journal)
+    assert sorted(began) == sorted(ended) and began
+    assert all(event["interrupted"] for event in read(journal) if event["event"] == "ended")
+
+
+def test_two_commands_do_not_run_one_experiment_at_once(tmp_path: Path) -> None:
+    write(tmp_path, GOOD.replace("250 ms", "20 s"), ('duration = "2 s"', 'duration = "20000 s"'))
+    with subprocess.Popen(command(tmp_path, "loss.toml"), cwd=tmp_path, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL) as going:
+        while not engines_of(tmp_path):
+            assert going.poll() is None
+            time.sleep(0.02)
+        assert "is being run by another mqttlab" in run(tmp_path, "loss.toml", status=2)
+        going.kill()
+    while engines_of(tmp_path):
+        time.sleep(0.05)
+
+
+def test_what_always_fails_is_reported_and_never_dropped(tmp_path: Path) -> None:
+    # A broker that dies makes the run incomplete each time; a simulation cannot, so the engine is a program that fails.
+    engine = tmp_path / "mqttlab-engine"
+    engine.write_text("#!/bin/sh\necho no such network >&2\nexit 1\n", encoding="utf-8")
+    engine.chmod(0o755)
+    write(tmp_path, GOOD.replace("repetitions = 5", "repetitions = 1\nattempts = 2")
+          .replace('levels = ["0 %", "1 %", "5 %"]', 'levels = ["0 %"]').replace("[0, 1, 2]", "[0]"))
+    code = ("import sys, mqttlab.runs.perform as p\n"
+            f"p.engine_path = lambda: {str(engine)!r}\n"
+            "from mqttlab.__main__ import main\n"
+            "sys.argv = ['mqttlab', 'experiment', 'loss.toml', '--junit', 'j.xml']\nmain()\n")
+    result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60,
+                            check=False)
+    assert result.returncode == 1, result.stdout + result.stderr
+    assert "failed 2 times, last: the engine ended with 1: no such network" in result.stdout
+    assert '<error message="failed: the engine ended with 1: no such network"' in (tmp_path / "j.xml").read_text()
+    table = ExperimentDirectory.open(tmp_path / "runs" / "loss").table()
+    assert table.select("state", "metric").rows() == [("failed", None)] * 2
+
+
+def test_a_dry_run_starts_nothing_and_says_what_would_run(tmp_path: Path) -> None:
+    write(tmp_path)
+    said = run(tmp_path, "loss.toml", "--dry-run")
+    assert "design full: 9 points" in said and "runs: 49" in said and "--pilot 3" in said
+    assert not (tmp_path / "runs").exists()
+    said = run(tmp_path, "loss.toml", "--dry-run", "--pilot", "3")
+    assert "smallest difference between two points that 5 runs each show" in said and "latency_ms_p99: " in said
+    runs = ExperimentDirectory.open(tmp_path / "runs" / "loss").runs()
+    assert {run.kind for run in runs} == {"pilot"} and len({run.seed for run in runs}) == 3
+    # Pilot runs are no results.
+    assert len(ExperimentDirectory.open(tmp_path / "runs" / "loss").pending()) == 49
+
+
+def test_a_fraction_says_what_is_confounded(tmp_path: Path) -> None:
+    varied = (("loss", "networks[0].up.loss", '["0 %", "5 %"]'), ("delay", "networks[0].up.delay", '["1 ms", "50 ms"]'),
+              ("qos", "groups[map].publish.qos", "[0, 1]"), ("count", "groups[map].count", "[1, 9]"))
+    factors = "".join(f'[[factors]]\nname = "{name}"\nplace = "{place}"\nlevels = {levels}\n'
+                      for name, place, levels in varied)
+    head = 'name = "loss"\nscenario = "field.toml"\ndesign = { kind = "fractional", resolution = 4 }\n'
+    write(tmp_path, head + factors)
+    said = run(tmp_path, "loss.toml", "--dry-run")
+    assert "8 points, resolution IV" in said and "confounded: loss × delay = qos × count" in said
+
+
+def test_a_search_finds_its_interval(tmp_path: Path) -> None:
+    # At QoS 0 messages of 200 B fill 1 Mbit/s at some 400 a second and client.
+    text = ('name = "loss"\nscenario = "field.toml"\ndesign = "search"\n[[factors]]\nname = "rate"\n'
+            'place = "groups[map].publish.rate"\nrange = { from = "10 /s", to = "1000 /s", scale = "logarithmic" }\n'
+            '[search]\nfactor = "rate"\nholds = "2 of 2"\ntolerance = "20 %"\n'
+            'criterion = { metric = "latency_ms_p99", below = "100 ms" }\n')
+    write(tmp_path, text, (', interval = "100 ms"', ', rate = "1 /s"'))
+    said = run(tmp_path, "loss.toml")
+    line = next(line for line in said.splitlines() if line.startswith("rate: the criterion"))
+    edges = line.replace("rate: the criterion holds at ", "").split(" not at ")
+    low, high = (float(words.split()[0]) for words in edges)
+    frame_bits = 8 * (200 + 2 + 2 + 5 + 52)
+    assert 0.5 < low * 2 * frame_bits / 1e6 <= high * 2 * frame_bits / 1e6 < 1.5, line
+    assert low < high <= low / 0.8
+
+
+def test_recordings_that_are_not_to_be_kept_are_deleted(tmp_path: Path) -> None:
+    text = GOOD.replace("repetitions = 5", "repetitions = 1\nkeep_recordings = false").replace("250 ms", "20 s")
+    write(tmp_path, text)
+    run(tmp_path, "loss.toml", status=5)
+    experiment = ExperimentDirectory.open(tmp_path / "runs" / "loss")
+    assert list((experiment.path / "runs").iterdir()) == []
+    assert experiment.table().filter(pl.col("metric") == "latency_ms_p99").height == 9
+
+
+def test_the_machine_is_held_by_one_at_a_time_and_by_whoever_inherits_it() -> None:
+    with live_alone() as lock:
+        assert lock is not None and is_held()
+        heir = subprocess.Popen(["sleep", "60"], pass_fds=[lock])
+    assert is_held(), "as long as the engine lives"
+    waited: Iterator[bool] = iter([False, False, True])
+    with live_alone(lambda: next(waited)) as refused:
+        assert refused is None
+    heir.kill()
+    heir.wait()
+    with live_alone() as lock:
+        assert lock is not None
+
+
+@pytest.mark.skipif(able() is not None, reason=str(able()))
+def test_live_runs_of_two_experiments_never_overlap_whoever_is_killed(tmp_path: Path) -> None:
+    text = GOOD.replace("repetitions = 5", 'repetitions = 1\nbackend = "live"').replace("250 ms", "20 s").replace(
+        'levels = ["0 %", "1 %", "5 %"]', 'levels = ["0 %"]').replace("[0, 1, 2]", "[0, 1]")
+    places = [tmp_path / name for name in "ab"]
+    for place in places:
+        place.mkdir()
+        write(place, text, ('duration = "2 s"', 'duration = "1 s"\ncool_down = "1 s"'))
+    going = [subprocess.Popen(command(place, "loss.toml"), cwd=place, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL) for place in places]
+    deadline, killed, seen = time.monotonic() + 120, False, 0
+    while any(process.poll() is None for process in going):
+        assert time.monotonic() < deadline
+        engines = engines_of(tmp_path)
+        assert len(engines) <= 1, "two live runs at once"
+        seen = max(seen, len(engines))
+        if engines and not killed and going[0].poll() is None and engines_of(places[0]):
+            going[0].kill()
+            killed = True
+            going[0].wait()
+            going[0] = subprocess.Popen(command(places[0], "loss.toml"), cwd=places[0], stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.DEVNULL)
+        time.sleep(0.005)
+    assert killed and seen == 1
+    spans = []
+    for place in places:
+        experiment = ExperimentDirectory.open(place / "runs" / "loss")
+        done = [run for run in experiment.runs() if run.state in ("done", "invalid")]
+        assert len({run.task for run in done}) == 2
+        for one in done:
+            plan, end = (experiment.path / one.directory / name for name in ("plan.json", "run.json"))
+            spans.append((plan.stat().st_mtime, end.stat().st_mtime))
+            assert json.loads(end.read_text(encoding="utf-8"))["status"] == "complete"
+    spans.sort()
+    assert all(before[1] <= after[0] for before, after in itertools.pairwise(spans))
