@@ -516,3 +516,9 @@ def test_sixty_wrong_files_are_refused_in_lines_that_name_them() -> None:
 def test_the_good_experiment_is_good(tmp_path: Path) -> None:
     experiment = loaded(tmp_path)
     assert Response("latency_ms_p99") in experiment.responses and len(experiment.thresholds) == 1
+
+
+@pytest.mark.parametrize("path", sorted((PAGE.parents[1] / "experiments").rglob("*.toml")), ids=lambda path: path.stem)
+def test_every_committed_experiment_is_right(path: Path) -> None:
+    experiment = load(path)
+    assert most(experiment) >= 1

@@ -21,6 +21,10 @@ def show_check(scenario: Path, overrides: dict[str, Any], show_plan: bool) -> No
         ScenarioError: the scenario cannot be run.
     """
     loaded = load(scenario, overrides)
+    if loaded.thresholds:
+        from mqttlab.cli.thresholds import check_thresholds
+
+        check_thresholds(loaded, scenario, overrides)
     plan = compile_plan(loaded)
     if show_plan:
         click.echo(json.dumps(plan, indent=2))

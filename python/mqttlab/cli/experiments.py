@@ -22,7 +22,8 @@ from rich.table import Table
 from mqttlab.cli.progress import PHASES
 from mqttlab.cli.run import need_servers
 from mqttlab.cli.space import size
-from mqttlab.cli.status import BROKEN, DONE, FAILED, INCOMPLETE, NOT_VALID, UNDECIDED, worst
+from mqttlab.cli.status import FAILED, INCOMPLETE, NOT_VALID, worst
+from mqttlab.cli.thresholds import say_judged, statuses
 from mqttlab.errors import UsageError
 from mqttlab.experiments import Experiment, ExperimentDirectory, Finish, RunRecord, drive
 from mqttlab.experiments.baselines import baseline_values
@@ -58,7 +59,7 @@ def perform(
     out = Console()
     _say(out, directory, finish)
     judged = _judged(directory, finish)
-    _say_judged(out, judged)
+    say_judged(out, judged)
     out.print(f"experiment {_relative(directory.path)}", highlight=False, soft_wrap=True, markup=False)
     if junit is not None:
         records = Records(finish.records, experiment.file.attempts)
@@ -386,22 +387,10 @@ def _judged(directory: ExperimentDirectory, finish: Finish) -> list[Judgement]:
                  finish.records, baselines)
 
 
-VERDICTS = {"held": "[green]held[/]", "broken": "[bold red]broken[/]", "undecided": "[yellow]undecided[/]"}
-
-
-def _say_judged(console: Console, judged: Sequence[Judgement]) -> None:
-    for each in judged:
-        where = f"{each.point}: " if each.point else ""
-        console.print(f"{VERDICTS[each.verdict]}  {escape(where + each.name)}: {escape(each.words)}", highlight=False,
-                      soft_wrap=True)
-
-
 def _status(finish: Finish, judged: Sequence[Judgement], records: Records) -> int:
     states = {"failed": FAILED, "incomplete": INCOMPLETE, "invalid": NOT_VALID}
-    verdicts = {"held": DONE, "broken": BROKEN, "undecided": UNDECIDED}
-    statuses = [states[records.of(task)[-1].state] for task in finish.given_up]
-    statuses += [verdicts[each.verdict] for each in judged]
-    return worst([*statuses, INCOMPLETE] if finish.pending else statuses)
+    found = [states[records.of(task)[-1].state] for task in finish.given_up] + statuses(judged)
+    return worst([*found, INCOMPLETE] if finish.pending else found)
 
 
 def _need_room(experiment: Experiment, runs: Path) -> None:

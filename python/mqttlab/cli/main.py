@@ -45,6 +45,8 @@ HTML = click.option("--html/--no-html", default=None, show_default="--html; --no
                     help="Write report.html into the directory of the recording.")
 JSON = click.option("--json", "as_json", is_flag=True,
                     help="Print one JSON object instead of tables; docs/output.md describes it.")
+JUNIT = click.option("--junit", type=click.Path(path_type=Path), metavar="FILE",
+                     help="Write the thresholds as JUnit XML.")
 BACKEND = click.option("--backend", type=click.Choice(["live", "sim"]), help="Replace the scenario's backend.")
 
 
@@ -112,12 +114,13 @@ def schema() -> None:
 @RUNS
 @HTML
 @JSON
+@JUNIT
 @click.option("--ignore-disk", is_flag=True, help="Start even if the disk seems too small for the recording.")
 @click.option("--probe", is_flag=True,
               help="Measure the emulated paths for 10 s each before a live run, and keep that in the recording.")
 def run(
     scenario: Path, settings: tuple[str, ...], backend: str | None, runs: Path, html: bool | None, as_json: bool,
-    ignore_disk: bool, probe: bool,
+    junit: Path | None, ignore_disk: bool, probe: bool,
 ) -> None:
     """Run SCENARIO, all its repetitions, and report each.
 
@@ -132,14 +135,16 @@ def run(
       2  wrong input: nothing was started
       3  incomplete: it ended early; what it recorded is kept
       4  a threshold was broken
-      5  undecided
+      5  a threshold is undecided
       6  not valid: it ran to its end and did not measure what the scenario asks for; the report begins with the reason
     """
     from mqttlab.cli.run import run_scenario
 
     overrides = overrides_of(settings, backend) | ({"live.probe": "10 s"} if probe else {})
+    if junit is not None:
+        writable_file(junit, "--junit")
     sys.exit(run_scenario(scenario, overrides, runs, html=not as_json if html is None else html,
-                          ignore_disk=ignore_disk, as_json=as_json))
+                          ignore_disk=ignore_disk, as_json=as_json, junit=junit))
 
 
 @main.command()

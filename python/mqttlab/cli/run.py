@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +16,12 @@ from mqttlab.cli.check import warn
 from mqttlab.cli.problems import writable_directory
 from mqttlab.cli.progress import RunProgress
 from mqttlab.cli.space import need_room
-from mqttlab.cli.status import status_of, worst
+from mqttlab.cli.status import DONE, status_of, worst
 from mqttlab.runs import Job, LocalPool, Outcome, take_directory
 from mqttlab.scenario import Scenario, ScenarioError, compile_plan, load
 
 if TYPE_CHECKING:
+    from mqttlab.cli.thresholds import Repetitions
     from mqttlab.recording import Recording
 
 OUTPUT_SCHEMA = 1
@@ -28,8 +30,9 @@ OUTPUT_SCHEMA = 1
 
 def run_scenario(
     scenario: Path, overrides: dict[str, Any], runs: Path, *, html: bool, ignore_disk: bool, as_json: bool,
+    junit: Path | None = None,
 ) -> int:
-    """Run all repetitions of a scenario file, report each, and return the exit status.
+    """Run all repetitions of a scenario file, report each, judge its thresholds, and return the exit status.
 
     Raises:
         ScenarioError: the scenario cannot be run.
@@ -41,11 +44,12 @@ def run_scenario(
     if not ignore_disk:
         need_room(loaded, runs)
     warn(loaded, scenario, overrides)
+    repetitions = thresholds_of(loaded, scenario, overrides)
     statuses, documents = [], []
     for repetition in range(loaded.repetitions):
         directory = take_directory(loaded.name, repetition, loaded.repetitions, runs).absolute()
         try:
-            outcome = _one_run(loaded, directory, repetition)
+            job, outcome = _one_run(loaded, directory, repetition, repetitions)
         finally:
             # A run that failed before it started leaves nothing.
             with contextlib.suppress(OSError):
@@ -54,24 +58,70 @@ def run_scenario(
             documents.append(run_document(outcome, html))
         else:
             report_run(outcome, html)
-        statuses.append(status_of(outcome))
+        ended_by_threshold = repetitions is not None and repetitions.add(job, outcome) is not None
+        # A run that a threshold has ended is no accident: the threshold is broken.
+        statuses.append(DONE if ended_by_threshold else status_of(outcome))
         if outcome.verdict != "complete":
             break
-    status = worst(statuses)
-    if as_json:
-        print_document(documents, status)
+    return _concluded(repetitions, statuses, documents if as_json else None, junit)
+
+
+def thresholds_of(loaded: Scenario, path: Path, replaced: Collection[str]) -> Repetitions | None:
+    """What judges the thresholds of a scenario that has some, after checking them.
+
+    Raises:
+        ScenarioError: a threshold names what there is not.
+    """
+    if not loaded.thresholds:
+        return None
+    from mqttlab.cli.thresholds import Repetitions, check_thresholds
+
+    check_thresholds(loaded, path, replaced)
+    return Repetitions(loaded)
+
+
+def _concluded(
+    repetitions: Repetitions | None, statuses: list[int], documents: list[dict[str, Any]] | None, junit: Path | None,
+) -> int:
+    """Judge, print, and return the exit status."""
+    if repetitions is None:
+        status = worst(statuses)
+        if documents is not None:
+            print_document(documents, status)
+        return status
+    from mqttlab.cli import thresholds
+
+    judged = repetitions.judged()
+    status = worst([*statuses, *thresholds.statuses(judged)])
+    if documents is None:
+        thresholds.say_judged(Console(), judged)
+    else:
+        print_document(documents, status, thresholds.documents(judged))
+    if junit is not None:
+        junit.write_text(repetitions.junit(judged), encoding="utf-8")
     return status
 
 
-def _one_run(loaded: Scenario, directory: Path, repetition: int) -> Outcome:
+def _one_run(
+    loaded: Scenario, directory: Path, repetition: int, repetitions: Repetitions | None,
+) -> tuple[Job, Outcome]:
     console = Console(stderr=True)
     title = loaded.name if loaded.repetitions == 1 else f"{loaded.name} {repetition + 1}/{loaded.repetitions}"
     with RunProgress(console, title) as progress:
         job = Job(compile_plan(loaded, repetition), directory)
-        with LocalPool(lambda _, outcome: outcome, jobs=1, observe=lambda _, line: progress.observe(line)) as pool:
+        watch: Callable[[Job, dict[str, Any]], None] | None = None
+
+        def observe(job: Job, line: dict[str, Any]) -> None:
+            progress.observe(line)
+            if watch is not None:
+                watch(job, line)
+
+        with LocalPool(lambda _, outcome: outcome, jobs=1, observe=observe) as pool:
+            if repetitions is not None:
+                watch = repetitions.watching(pool.cancel)
             pool.submit(job)
             [finished] = pool.results()
-    return finished.result()
+    return job, finished.result()
 
 
 def report_run(outcome: Outcome, html: bool) -> None:
@@ -112,9 +162,12 @@ def run_document(outcome: Outcome, html: bool) -> dict[str, Any]:
     return document(recording) | {"page": None if page is None else str(page)}
 
 
-def print_document(documents: list[dict[str, Any]], status: int) -> None:
+def print_document(
+    documents: list[dict[str, Any]], status: int, thresholds: list[dict[str, Any]] | None = None,
+) -> None:
     """Print the one object of ``run --json`` and ``import … --json``."""
-    click.echo(json.dumps({"schema": OUTPUT_SCHEMA, "exit_status": status, "runs": documents}, indent=2))
+    judged = {} if thresholds is None else {"thresholds": thresholds}
+    click.echo(json.dumps({"schema": OUTPUT_SCHEMA, "exit_status": status, "runs": documents, **judged}, indent=2))
 
 
 def _has_tables(outcome: Outcome) -> bool:

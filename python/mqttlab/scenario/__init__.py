@@ -5,7 +5,7 @@ Exceptions:
 """
 
 from mqttlab.scenario.compile import compile_plan
-from mqttlab.scenario.load import ScenarioError, load, parse, unusual
+from mqttlab.scenario.load import ScenarioError, load, parse, parse_values, unusual
 from mqttlab.scenario.model import Scenario
 
-__all__ = ["Scenario", "ScenarioError", "compile_plan", "load", "parse", "unusual"]
+__all__ = ["Scenario", "ScenarioError", "compile_plan", "load", "parse", "parse_values", "unusual"]

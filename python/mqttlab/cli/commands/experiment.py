@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from mqttlab.cli.main import BACKEND, RUNS, SET, main, overrides_of
+from mqttlab.cli.main import BACKEND, JUNIT, RUNS, SET, main, overrides_of
 from mqttlab.cli.problems import writable_directory, writable_file
 
 
@@ -21,7 +21,7 @@ from mqttlab.cli.problems import writable_directory, writable_file
               help="With --dry-run: run the reference N times, and say what time and differences to expect.")
 @click.option("--jobs", type=click.IntRange(1), help="Number of simulations at once  [default: one per processor]")
 @click.option("--redo", is_flag=True, help="The file has changed: run again what another version of it has made.")
-@click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write the thresholds as JUnit XML.")
+@JUNIT
 @click.option("--ignore-disk", is_flag=True, help="Start even if the disk seems too small for the recordings.")
 def experiment(
     file: Path, settings: tuple[str, ...], backend: str | None, runs: Path, dry_run: bool, pilot: int | None,
