@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-import polars.selectors as cs
 
 from mqttlab.engine import EngineError, is_being_written, recover, snapshot
 from mqttlab.errors import MqttlabError
@@ -129,20 +128,44 @@ class Recording:
         Raises:
             RecordingError: the file is there and cannot be read.
         """
+        return self.collect(self.scan(name))
+
+    def scan(self, name: str) -> pl.LazyFrame:
+        """One of :data:`TABLES`, of which nothing is read yet: what is selected and filtered decides what will be.
+
+        Rows come in the order of the table; empty where the run recorded none. :meth:`collect` reads it.
+
+        Raises:
+            RecordingError: the file is there and cannot be read.
+        """
         path = self.directory / f"{name}.parquet"
         if not path.is_file():
-            return pl.DataFrame(schema=NEW_TABLES.get(name, {}))
+            return pl.LazyFrame(schema=NEW_TABLES.get(name, {}))
         try:
-            # Times are stored unsigned; their differences are not.
-            table = pl.read_parquet(path).with_columns(cs.ends_with("_ns").cast(pl.Int64))
+            table = pl.scan_parquet(path)
+            columns = table.collect_schema()
         except (pl.exceptions.PolarsError, OSError) as error:
             raise RecordingError(f"{path} cannot be read: {error}") from error
-        missing = {column: kind for column, kind in ADDED.get(name, {}).items() if column not in table.columns}
-        implied = {column: word for column, word in IMPLIED.get(name, {}).items() if column not in table.columns}
+        # Times were stored unsigned once; their differences are not.
+        times = [column for column, kind in columns.items() if column.endswith("_ns") and kind != pl.Int64]
+        missing = {column: kind for column, kind in ADDED.get(name, {}).items() if column not in columns}
+        implied = {column: word for column, word in IMPLIED.get(name, {}).items() if column not in columns}
         return table.with_columns(
+            *(pl.col(column).cast(pl.Int64) for column in times),
             *(pl.lit(None, dtype=kind).alias(column) for column, kind in missing.items()),
             *(pl.lit(word).alias(column) for column, word in implied.items()),
         )
+
+    def collect(self, scanned: pl.LazyFrame) -> pl.DataFrame:
+        """Read what was made of :meth:`scan`, in parts where what is made of it permits that.
+
+        Raises:
+            RecordingError: a file cannot be read.
+        """
+        try:
+            return scanned.collect(engine="streaming")
+        except (pl.exceptions.PolarsError, OSError) as error:
+            raise RecordingError(f"{self.directory} cannot be read: {error}") from error
 
     @cached_property
     def layout(self) -> dict[str, Any]:
@@ -173,6 +196,11 @@ class Recording:
 
     @cached_property
     def _derived(self) -> dict[str, pl.DataFrame]:
+        return {}
+
+    @cached_property
+    def remembered(self) -> dict[str, Any]:
+        """Single facts that were found out, by name."""
         return {}
 
     def derived(self, name: str, derive: Callable[[Recording], pl.DataFrame]) -> pl.DataFrame:

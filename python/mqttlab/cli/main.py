@@ -230,33 +230,20 @@ def compare(
 @RUN
 @click.option("--csv", "csv_directory", type=click.Path(path_type=Path), is_flag=False, flag_value=Path(),
               help="Write one CSV file per table into this directory  [default: RUN/csv]")
+@click.option("--parquet", "parquet_directory", type=click.Path(path_type=Path), is_flag=False, flag_value=Path(),
+              help="Write one Parquet file per table into this directory  [default: RUN/parquet]")
 @click.option("--xlsx", "workbook", type=click.Path(path_type=Path), is_flag=False, flag_value=Path(),
               help="Write one workbook  [default: RUN/run.xlsx]")
-def export(run: Path, csv_directory: Path | None, workbook: Path | None) -> None:
+def export(run: Path, csv_directory: Path | None, parquet_directory: Path | None, workbook: Path | None) -> None:
     """Export the recording RUN for spreadsheets and other programs.
 
     \b
       mqttlab export runs/demo-20260101-120000 --csv
       mqttlab export runs/demo-20260101-120000 --xlsx demo.xlsx
     """
-    from mqttlab import export as exports
-    from mqttlab.recording import Recording
+    from mqttlab.cli.export import export_tables
 
-    if csv_directory is None and workbook is None:
-        raise UsageError("nothing to export to; add --csv, --xlsx, or both")
-    if csv_directory is not None and csv_directory.name:
-        if csv_directory.is_file():
-            raise UsageError(f"--csv {csv_directory}: this is a file; name a directory")
-        writable_file(csv_directory / "messages.csv" if csv_directory.is_dir() else csv_directory, "--csv")
-    if workbook is not None and workbook.name:
-        writable_file(workbook, "--xlsx")
-    going_on = Recording.open(run).going_on
-    if going_on:
-        click.echo(f"mqttlab: {going_on}", err=True)
-    if csv_directory is not None:
-        click.echo(exports.csv(run, csv_directory if csv_directory.name else run / "csv"))
-    if workbook is not None:
-        click.echo(exports.xlsx(run, workbook if workbook.name else run / "run.xlsx"))
+    export_tables(run, {"csv": csv_directory, "parquet": parquet_directory, "xlsx": workbook})
 
 
 @main.command()

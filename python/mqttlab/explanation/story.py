@@ -131,9 +131,9 @@ def tell(recording: Recording, evidence: Evidence, leg: int) -> Story:
     for row in chain:
         teller.leg(row)
     last, first = chain[-1], chain[0]
-    message = recording.messages.filter(
+    message = recording.collect(recording.scan("messages").filter(
         pl.col("publisher") == last["publisher"], pl.col("sequence") == last["sequence"],
-        pl.col("subscriber") == last["subscriber"], pl.col("fate") == "delivered")
+        pl.col("subscriber") == last["subscriber"], pl.col("fate") == "delivered"))
     arrows = tuple(sorted(teller.arrows.values(), key=lambda arrow: (arrow.sent_ns, arrow.frame)))
     clients = recording.layout["clients"]
     ends = [last["publisher"], *(row["subscriber"] for row in chain)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
-import numpy as np
 import polars as pl
 
 from mqttlab.recording import Recording
@@ -15,6 +14,8 @@ NS_PER_MS = 1e6
 # Of a signed column.
 TIME_MAX_NS = 2**63 - 1
 FIRST_DELIVERY = pl.col("fate") == "delivered"
+# A publisher and a sequence in one number, which is quicker to tell apart.
+MESSAGE = pl.col("publisher").cast(pl.UInt64) * 2**32 + pl.col("sequence")
 # What was to be delivered, whatever became of it.
 EXPECTED = pl.col("fate").is_in(["delivered", "lost", "under_way", "unknown"])
 
@@ -25,23 +26,20 @@ def deliveries(recording: Recording) -> pl.DataFrame:
     Columns: ``publisher_group``, ``subscriber_group``, ``qos``, ``intended_s`` (since the measurement began),
     ``latency_ms``.
     """
-    messages = _measured(recording.messages)
-    if messages.is_empty():
-        return pl.DataFrame(schema={"publisher_group": pl.String, "subscriber_group": pl.String,
+    names = _group_names(recording)
+    groups = pl.Enum(names)
+    if not has_messages(recording):
+        return pl.DataFrame(schema={"publisher_group": groups, "subscriber_group": groups,
                                     "qos": pl.Int64, "intended_s": pl.Float64, "latency_ms": pl.Float64})
-    start_ns = messages["intended_ns"].min()
+    start_ns = recording.collect(_measured(recording).select(pl.col("intended_ns").min())).item()
     # A run that was killed, or goes on, may have written a delivery and not yet what was sent.
     known = pl.col("latency_ns").is_not_null() & pl.col("qos").is_not_null()
-    return (
-        messages.filter(FIRST_DELIVERY & known)
-        .sort("intended_ns", "publisher", "sequence", maintain_order=True)
-        .select(
-            "publisher_group",
-            "subscriber_group",
-            pl.col("qos").cast(pl.Int64),
-            intended_s=(pl.col("intended_ns") - start_ns) / 1e9,
-            latency_ms=pl.col("latency_ns") / NS_PER_MS,
-        )
+    return _delivered(recording).filter(known).select(
+        pl.col("publisher_group", "subscriber_group").replace_strict(
+            range(len(names)), names, default=None, return_dtype=groups),
+        pl.col("qos").cast(pl.Int64),
+        intended_s=(pl.col("intended_ns") - start_ns) / 1e9,
+        latency_ms=pl.col("latency_ns") / NS_PER_MS,
     )
 
 
@@ -55,26 +53,83 @@ def application(recording: Recording, by: Sequence[str] = ("qos",)) -> pl.DataFr
 
 
 def _application(by: tuple[str, ...], recording: Recording) -> pl.DataFrame:
-    every = recording.messages.with_columns(_whole=pl.lit(True))
-    messages = _measured(every)
-    if messages.is_empty():
+    if not has_messages(recording):
         return pl.DataFrame()
     keys = list(by) or ["_whole"]
+    messages = _measured(recording)
+    table = recording.collect(_counts(messages, keys, is_once=_is_once(recording)))
+    if table.is_empty():
+        return pl.DataFrame()
     seconds = measurement_s(recording)
-    table = _counts(messages, keys)
-    for part in (_latencies(messages, keys, seconds), _written(recording, every, keys, seconds)):
+    delivered = _delivered(recording) if "topic" not in by else _in_order(recording, "topic")
+    for part in (_latencies(delivered, keys, seconds), _written(recording, keys, seconds)):
         table = table.join(part, on=keys, how="left", nulls_equal=True)
-    return _with_disconnects(recording, messages, table, keys).sort(keys).drop("_whole", strict=False)
+    table = _with_disconnects(recording, messages, table, keys)
+    return _named(recording, table).sort(keys).drop("_whole", strict=False)
+
+
+def has_messages(recording: Recording) -> bool:
+    """Whether a message was recorded."""
+    return "fate" in recording.scan("messages").collect_schema()
+
+
+def _grouped(recording: Recording) -> pl.LazyFrame:
+    """The messages, with the groups of both ends as numbers: names would take more room than all the rest."""
+    numbers = {name: number for number, name in enumerate(_group_names(recording))}
+    of_client = [numbers[client["group"]] for client in recording.layout["clients"]]
+
+    def group(client: str) -> pl.Expr:
+        return pl.col(client).replace_strict(range(len(of_client)), of_client, default=None, return_dtype=pl.UInt16)
+
+    return recording.scan("messages").with_columns(
+        publisher_group=group("publisher"), subscriber_group=group("subscriber"), _whole=pl.lit(True))
+
+
+def _group_names(recording: Recording) -> list[str]:
+    return list(dict.fromkeys(client["group"] for client in recording.layout["clients"]))
+
+
+def _named(recording: Recording, table: pl.DataFrame) -> pl.DataFrame:
+    """A small table with its groups by name."""
+    names = _group_names(recording)
+    return table.with_columns(
+        pl.col(name).replace_strict(range(len(names)), names, default=None, return_dtype=pl.String)
+        for name in ("publisher_group", "subscriber_group") if name in table.columns)
+
+
+def _measured(recording: Recording) -> pl.LazyFrame:
+    return _grouped(recording).filter(pl.col("phase") == "measurement")
+
+
+def _delivered(recording: Recording) -> pl.DataFrame:
+    """First deliveries in the measurement, in the order of intended sending: what tables of latencies are made of."""
+    return recording.derived("delivered in the measurement", _in_order)
+
+
+def _in_order(recording: Recording, *more: str) -> pl.DataFrame:
+    # The table is in the order of publisher and sequence, which a stable sort keeps.
+    return recording.collect(
+        _measured(recording).filter(FIRST_DELIVERY).select(
+            "publisher_group", "subscriber_group", "_whole", "qos", "payload_bytes", "intended_ns", "latency_ns", *more)
+    ).sort("intended_ns", maintain_order=True)
+
+
+def _is_once(recording: Recording) -> bool:
+    """Whether no message has two rows: then messages need not be told apart to be counted."""
+    if "is once" not in recording.remembered:
+        counted = recording.collect(recording.scan("messages").select(MESSAGE.n_unique(), rows=pl.len()))
+        recording.remembered["is once"] = counted.row(0)[0] == counted.row(0)[1]
+    return bool(recording.remembered["is once"])
 
 
 def has_both_ways(recording: Recording) -> bool:
     """Whether some messages come back to their publisher and others reach somebody else: no mean is of both."""
-    delivered = _measured(recording.messages)
-    if delivered.is_empty():
+    if "sources" not in recording.plan or not has_messages(recording):
         return False
-    delivered = delivered.filter(FIRST_DELIVERY)
-    back = int((delivered["publisher"] == delivered["subscriber"]).sum())
-    return "sources" in recording.plan and 0 < back < delivered.height
+    back = (pl.col("publisher") == pl.col("subscriber")).fill_null(False)
+    delivered = _measured(recording).filter(FIRST_DELIVERY).select(back=back.sum(), all=pl.len())
+    counted = recording.collect(delivered).row(0, named=True)
+    return bool(0 < counted["back"] < counted["all"])
 
 
 def clients(recording: Recording) -> pl.DataFrame:
@@ -87,7 +142,7 @@ def setup(recording: Recording) -> pl.DataFrame:
     took = {
         "connect": ("connects", _took_ms(recording.events, "connack")),
         "subscribe": ("subscriptions", _took_ms(recording.events, "suback")),
-        "acknowledge": ("messages_acknowledged", _acknowledge_ms(recording.messages)),
+        "acknowledge": ("messages_acknowledged", _acknowledge_ms(recording)),
     }
     row: dict[str, float | None] = {}
     for name, (count, samples) in took.items():
@@ -104,22 +159,20 @@ def measurement_s(recording: Recording) -> float:
     planned = float(recording.plan["phases"]["duration_ns"]) / 1e9
     if recording.complete:
         return planned
-    intended = _measured(recording.messages)["intended_ns"].to_numpy()
-    span = float(np.ptp(intended)) / 1e9 if intended.size else 0.0
-    return min(planned, span) or planned
+    intended = pl.col("intended_ns")
+    span_ns = recording.collect(_measured(recording).select(intended.max() - intended.min())).item()
+    return min(planned, (span_ns or 0) / 1e9) or planned
 
 
-def _measured(messages: pl.DataFrame) -> pl.DataFrame:
-    return messages if "phase" not in messages.columns else messages.filter(pl.col("phase") == "measurement")
+def _counts(messages: pl.LazyFrame, keys: list[str], *, is_once: bool) -> pl.LazyFrame:
+    def of_messages(which: pl.Expr) -> pl.Expr:
+        return which.sum() if is_once else MESSAGE.filter(which).n_unique()
 
-
-def _counts(messages: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
-    offered = pl.struct("publisher", "sequence").filter(~pl.col("fate").is_in(["duplicate", "foreign"]))
     return (
         messages.group_by(keys)
         .agg(
-            messages_offered=offered.n_unique(),
-            messages_unsent=pl.struct("publisher", "sequence").filter(pl.col("fate") == "unsent").n_unique(),
+            messages_offered=of_messages(~pl.col("fate").is_in(["duplicate", "foreign"])),
+            messages_unsent=of_messages(pl.col("fate") == "unsent"),
             deliveries_expected=EXPECTED.sum(),
             messages_delivered=FIRST_DELIVERY.sum(),
             messages_lost=(pl.col("fate") == "lost").sum(),
@@ -136,9 +189,8 @@ def _counts(messages: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
     )
 
 
-def _latencies(messages: pl.DataFrame, keys: list[str], seconds: float) -> pl.DataFrame:
+def _latencies(delivered: pl.DataFrame, keys: list[str], seconds: float) -> pl.DataFrame:
     latency = pl.col("latency_ns") / NS_PER_MS
-    delivered = messages.filter(FIRST_DELIVERY).sort("intended_ns", "publisher", "sequence", maintain_order=True)
     table = delivered.group_by(keys).agg(
         latency_ms_min=latency.min(),
         latency_ms_mean=latency.mean(),
@@ -155,36 +207,33 @@ def _latencies(messages: pl.DataFrame, keys: list[str], seconds: float) -> pl.Da
     return table.with_columns(latency_ms_mean_ci95=pl.Series(halves, dtype=pl.Float64)).drop("samples")
 
 
-def _written(recording: Recording, messages: pl.DataFrame, keys: list[str], seconds: float) -> pl.DataFrame:
+def _written(recording: Recording, keys: list[str], seconds: float) -> pl.DataFrame:
     """What publishers could write in the measurement: as perez2005 counts it, topic, payload and one byte a message."""
     layout = recording.layout
     written = pl.coalesce("written_ns", "sent_ns")
     within = written.is_between(int(layout["warm_up_end_ns"]), min(int(layout["measurement_end_ns"]), TIME_MAX_NS),
                                 closed="left")
     application = (pl.col("topic").str.len_bytes() + pl.col("payload_bytes") + 1).cast(pl.Int64)
-    return (
-        messages.filter(within).select(*keys, "publisher", "sequence", application=application)
-        .unique([*keys, "publisher", "sequence"])
-        .group_by(keys).agg(effective_throughput_kbit_s=pl.col("application").sum() * 8 / 1000 / seconds)
-    )
+    written_rows = _grouped(recording).filter(within).select(*keys, "publisher", "sequence", application=application)
+    if not _is_once(recording):
+        written_rows = written_rows.unique([*keys, "publisher", "sequence"])
+    return recording.collect(
+        written_rows.group_by(keys).agg(effective_throughput_kbit_s=pl.col("application").sum() * 8 / 1000 / seconds))
 
 
 def _with_disconnects(
-    recording: Recording, messages: pl.DataFrame, table: pl.DataFrame, keys: list[str]
+    recording: Recording, messages: pl.LazyFrame, table: pl.DataFrame, keys: list[str]
 ) -> pl.DataFrame:
     """Count unplanned disconnects of the publishers and subscribers that a row is about."""
     events = recording.events
-    if events.is_empty():
-        return table.with_columns(disconnects=pl.lit(0))
-    lost = events.filter(pl.col("kind") == "disconnect").select("client")
-    taking_part = pl.concat(
-        [messages.select(*keys, client=pl.col(role).cast(pl.Int64)) for role in ("publisher", "subscriber")]
-    ).unique()
-    counts = (
-        taking_part.join(lost.with_columns(pl.col("client").cast(pl.Int64)), on="client", how="inner")
-        .group_by(keys)
-        .agg(disconnects=pl.len())
-    )
+    lost = pl.DataFrame(schema={"client": pl.Int64})
+    if not events.is_empty():
+        lost = events.filter(pl.col("kind") == "disconnect").select(pl.col("client").cast(pl.Int64))
+    if lost.is_empty():
+        return table.with_columns(disconnects=pl.lit(0, pl.UInt32))
+    roles = [messages.select(*keys, client=pl.col(role).cast(pl.Int64)) for role in ("publisher", "subscriber")]
+    taking_part = recording.collect(pl.concat(roles).unique())
+    counts = taking_part.join(lost, on="client", how="inner").group_by(keys).agg(disconnects=pl.len())
     return table.join(counts, on=keys, how="left", nulls_equal=True).with_columns(
         pl.col("disconnects").fill_null(0)
     )
@@ -196,11 +245,15 @@ def _took_ms(events: pl.DataFrame, kind: str) -> pl.Series:
     return (events.filter(pl.col("kind") == kind)["took_ns"].drop_nulls() / NS_PER_MS).rename("ms")
 
 
-def _acknowledge_ms(messages: pl.DataFrame) -> pl.Series:
-    if messages.is_empty():
+def _acknowledge_ms(recording: Recording) -> pl.Series:
+    if not has_messages(recording):
         return pl.Series([], dtype=pl.Float64)
-    once = messages.filter(pl.col("acknowledged_ns").is_not_null()).unique(["publisher", "sequence"])
-    return (once["acknowledged_ns"] - once["sent_ns"]) / NS_PER_MS
+    acknowledged = recording.scan("messages").filter(pl.col("acknowledged_ns").is_not_null())
+    took = (pl.col("acknowledged_ns") - pl.col("sent_ns")) / NS_PER_MS
+    once = acknowledged.select(MESSAGE.alias("message"), took.alias("ms"))
+    if not _is_once(recording):
+        once = once.unique("message")
+    return recording.collect(once.select("ms")).to_series()
 
 
 def _two_percentiles(name: str, samples: pl.Series) -> dict[str, float | None]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from mqttlab.metrics.application import has_messages
 from mqttlab.plan import StoredPlan
 from mqttlab.recording import Recording
 
@@ -21,9 +22,9 @@ def bursts(recording: Recording) -> pl.DataFrame:
     A burst counts if all its messages belong to the measurement. Empty where nobody publishes in bursts.
     """
     sizes = _sizes(recording.plan)
-    messages = recording.messages
-    if not sizes or messages.is_empty():
+    if not sizes or not has_messages(recording):
         return pl.DataFrame()
+    messages = recording.messages
     groups = [client["group"] for client in recording.layout["clients"]]
     size = pl.col("publisher").replace_strict(
         range(len(groups)), [sizes.get(group) for group in groups], default=None, return_dtype=pl.Int64)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from mqttlab.metrics.application import has_messages
 from mqttlab.recording import Recording
 
 COUNTED = ("transmit_s", "receive_s", "idle_s", "energy_j")
@@ -37,7 +38,7 @@ def energy(recording: Recording) -> pl.DataFrame:
     hosts = clients.group_by("host").agg(pl.col("group").unique())
     alone = hosts.filter(pl.col("group").list.len() == 1).explode("group")
     names = list(recording.layout["hosts"])
-    rows = [_row("run", None, stations, pairs.height)]
+    rows = [_row("run", None, stations, int(pairs["deliveries"].sum()))]
     for group in dict.fromkeys(clients["group"]):
         of = alone.filter(pl.col("group") == group)["host"]
         # Stations that groups share draw for both.
@@ -51,16 +52,17 @@ def energy(recording: Recording) -> pl.DataFrame:
 
 
 def _deliveries(recording: Recording) -> pl.DataFrame:
-    """Publisher and receiver of each first delivery."""
-    messages = recording.messages
-    if messages.is_empty():
-        return pl.DataFrame(schema={"publisher": pl.Int64, "subscriber": pl.Int64})
-    return messages.filter(pl.col("fate") == "delivered").select(pl.col("publisher", "subscriber").cast(pl.Int64))
+    """Each publisher and receiver with a first delivery, and their ``deliveries``."""
+    if not has_messages(recording):
+        return pl.DataFrame(schema={"publisher": pl.Int64, "subscriber": pl.Int64, "deliveries": pl.Int64})
+    delivered = recording.scan("messages").filter(pl.col("fate") == "delivered")
+    return recording.collect(
+        delivered.group_by(pl.col("publisher", "subscriber").cast(pl.Int64)).agg(deliveries=pl.len().cast(pl.Int64)))
 
 
 def _taking_part(pairs: pl.DataFrame, clients: pl.DataFrame) -> int:
     who = clients["client"].implode()
-    return pairs.filter(pl.col("publisher").is_in(who) | pl.col("subscriber").is_in(who)).height
+    return int(pairs.filter(pl.col("publisher").is_in(who) | pl.col("subscriber").is_in(who))["deliveries"].sum())
 
 
 def _row(scope: str, name: str | None, stations: pl.DataFrame, deliveries: int) -> pl.DataFrame:

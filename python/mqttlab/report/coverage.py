@@ -38,8 +38,10 @@ def efficiency(table: pl.DataFrame) -> str:
 
 def energy(recording: Recording) -> str:
     """Of :func:`mqttlab.metrics.energy`."""
-    messages = recording.messages
-    delivered = 0 if messages.is_empty() else messages.filter(pl.col("fate") == "delivered").height
+    messages = recording.scan("messages")
+    delivered = 0
+    if "fate" in messages.collect_schema():
+        delivered = recording.collect(messages.filter(pl.col("fate") == "delivered").select(pl.len())).item()
     return f"Covers the whole run: {number(delivered)} first deliveries."
 
 

@@ -138,11 +138,18 @@ def _link_section(recording: Recording) -> str:
     if table.is_empty():
         return "<section><h2>Links</h2><p>The network was direct, or frames were not recorded.</p></section>"
     columns = ("link", *metrics.family("links").columns("page"))
-    covered = f"<p>{escape(coverage.links(recording, table))}</p>"
-    drawn = [figures.link_utilisation(recording.packets), figures.link_throughput(recording.packets)]
+    shown = network.busiest(table, network.LINKS_SHOWN)
+    words = coverage.links(recording, table) + network.left_out(table, shown, "shown")
+    packets = recording.packets
+    busiest = network.busiest(table, network.LINKS_DRAWN)
+    if busiest.height < table.height:
+        packets = packets.filter(pl.col("link").is_in(busiest["link"].implode()))
+    drawn = [figures.link_utilisation(packets), figures.link_throughput(packets)]
     known = [figure for figure in drawn if figure.data]
-    return (f"<section><h2>Links</h2>{covered}{html_table(table, columns)}{grid(known, 'link')}{_probe(recording)}"
-            "</section>")
+    not_drawn = escape(network.left_out(table, busiest, "drawn").strip())
+    not_drawn = f"<p>{not_drawn}</p>" if not_drawn else ""
+    return (f"<section><h2>Links</h2><p>{escape(words)}</p>{html_table(shown, columns)}{not_drawn}"
+            f"{grid(known, 'link')}{_probe(recording)}</section>")
 
 
 def _probe(recording: Recording) -> str:

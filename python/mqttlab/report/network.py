@@ -32,6 +32,10 @@ EFFICIENCY_COLUMNS = ("group", "messages_sent", *metrics.family("efficiency").co
 # Pages are read by people; the exports hold every connection and every link.
 CONNECTIONS_SHOWN = 100
 STATIONS_SHOWN = 50
+LINKS_PRINTED = 40
+LINKS_SHOWN = 200
+# A line for each, in a figure.
+LINKS_DRAWN = 16
 THROUGHPUTS_DRAWN = 4
 
 
@@ -51,6 +55,22 @@ def covered(table: pl.DataFrame) -> str:
     return (f"Covers the whole run, connecting and cooling down included: {number(run['frames'])} frames, "
             f"{number(run['connections'])} TCP connections, {number(run['mqtt_packets'])} MQTT packets, of which "
             f"{number(run['publish_packets'])} PUBLISH.")
+
+
+def busiest(links: pl.DataFrame, most: int) -> pl.DataFrame:
+    """The links that carried the most bytes, in the order of the table; all of them where they are not more."""
+    if links.height <= most:
+        return links
+    numbered = links.with_row_index("row")
+    return numbered.top_k(most, by=["bytes", pl.col("row").cast(pl.Int64).neg()]).sort("row").drop("row")
+
+
+def left_out(links: pl.DataFrame, shown: pl.DataFrame, how: str) -> str:
+    """A sentence on links that a page leaves out; empty where it has all."""
+    if shown.height == links.height:
+        return ""
+    return (f" Of {number(links.height)} links the {number(shown.height)} with the most bytes are {how}; exports have "
+            "all.")
 
 
 def labelled(table: pl.DataFrame) -> pl.DataFrame:

@@ -59,12 +59,14 @@ def terminal(recording: Recording, console: Console) -> None:
     links = metrics.links(recording)
     if not links.is_empty():
         of_links = ("link", *metrics.family("links").columns(room))
-        console.print(_table("Links", links, of_links, units=wide))
-        console.print(coverage.links(recording, links), highlight=False, markup=False)
+        shown = network.busiest(links, network.LINKS_PRINTED)
+        console.print(_table("Links", shown, of_links, units=wide))
+        words = coverage.links(recording, links) + network.left_out(links, shown, "shown")
+        console.print(words, highlight=False, markup=False)
     seen = network.labelled(metrics.network(recording, ("run", "direction")))
     if not seen.is_empty():
-        shown = network.columns(seen, network.SHORT_COLUMNS if wide else network.NARROW_COLUMNS)
-        console.print(_table("Network layer", seen, ("of", *shown), units=wide))
+        columns = network.columns(seen, network.SHORT_COLUMNS if wide else network.NARROW_COLUMNS)
+        console.print(_table("Network layer", seen, ("of", *columns), units=wide))
         console.print(network.covered(seen), highlight=False, markup=False)
     for title, table in captured.tables(recording):
         title, rows = captured.cut(title, table, captured.SHOWN_IN_TERMINAL)

@@ -1,0 +1,9 @@
+"""Exports: a run's tables for spreadsheets and for other programs.
+
+Exceptions:
+    ExportError: a run cannot be exported in the form asked for; the message says what to do instead.
+"""
+
+from mqttlab.export.tables import ExportError, Observe, csv, parquet, summary_tables, xlsx
+
+__all__ = ["ExportError", "Observe", "csv", "parquet", "summary_tables", "xlsx"]

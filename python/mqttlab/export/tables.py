@@ -1,0 +1,147 @@
+"""A run's tables for spreadsheets and for other programs.
+
+The Parquet files in the recording are readable by polars, pandas, DuckDB, R and Spark as they are; CSV and XLSX are for
+everything else, and Parquet again for the report's tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+
+from mqttlab import metrics
+from mqttlab.errors import MqttlabError
+from mqttlab.recording import TABLES, Recording
+
+# A worksheet has 1 048 576 rows (ECMA-376); one is the heading.
+XLSX_ROWS_MAX = 1_048_575
+
+
+Observe = Callable[[str, int, int], None]
+"""Told what is being written, how many parts are done, and how many there are."""
+
+
+class ExportError(MqttlabError):
+    """A run cannot be exported in the form asked for; the message says what to do instead."""
+
+
+def summary_tables(recording: Recording, attributed: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    """The long form of all metrics and the tables of the report by name, empty ones left out.
+
+    Args:
+        recording: the recording.
+        attributed: :func:`metrics.attribution`'s.
+    """
+    tables = {
+        "summary": metrics.summary(recording),
+        "by_qos": metrics.application(recording),
+        "by_group": metrics.application(recording, ("publisher_group", "subscriber_group", "qos")),
+        **_attribution(recording, attributed),
+        "links": metrics.links(recording),
+        "setup": metrics.setup(recording),
+        "network": metrics.network(recording),
+        "connections": metrics.connections(recording),
+        "throughput": metrics.throughput(recording),
+        "publish_per_segment": metrics.publish_per_segment(recording),
+        "segments_per_publish": metrics.segments_per_publish(recording),
+        "overhead": metrics.overhead(recording),
+        "efficiency": metrics.efficiency(recording),
+        "bursts": metrics.bursts(recording),
+        "energy": metrics.energy(recording),
+    }
+    return {name: table for name, table in tables.items() if not table.is_empty()}
+
+
+def _attribution(recording: Recording, table: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    """Where the time went, in the mean, and of how many messages that is known."""
+    if table.is_empty():
+        return {}
+    return {"attribution_coverage": metrics.attribution_coverage(recording).table(),
+            "attribution_by_qos": metrics.attribution_by_qos(table),
+            "attribution_by_band": metrics.attribution_by_band(table)}
+
+
+def csv(run_dir: Path, out: Path, observe: Observe = lambda name, done, total: None) -> Path:
+    """Write one CSV file per table into the directory ``out``: the report's tables and the recording's."""
+    return _each(run_dir, out, observe, "csv")
+
+
+def parquet(run_dir: Path, out: Path, observe: Observe = lambda name, done, total: None) -> Path:
+    """Write one Parquet file per table into the directory ``out``: the report's tables, and the recording's with the
+    columns of the latest schema."""
+    return _each(run_dir, out, observe, "parquet")
+
+
+def _each(run_dir: Path, out: Path, observe: Observe, ending: str) -> Path:
+    recording = Recording.open(run_dir)
+    out.mkdir(parents=True, exist_ok=True)
+    names = [name for name in TABLES if (recording.directory / f"{name}.parquet").is_file()]
+    # The recording's own tables first: they are written while they are read, whatever their length.
+    for done, name in enumerate(names):
+        observe(name, done, len(names) + 1)
+        _write(recording.scan(name), out / f"{name}.{ending}")
+    observe("metrics", len(names), len(names) + 1)
+    attributed = metrics.attribution(recording)
+    if metrics.attribution_gap(recording) is None:
+        _write(attributed.lazy(), out / f"attribution.{ending}")
+    for name, table in summary_tables(recording, attributed).items():
+        _write(table.lazy(), out / f"{name}.{ending}")
+    return out
+
+
+def _write(table: pl.LazyFrame, out: Path) -> None:
+    """Write a table under its name when it is whole: what is interrupted leaves no half of one."""
+    unfinished = out.with_name(f".{out.name}.unfinished")
+    try:
+        if out.suffix == ".csv":
+            _flat(table).sink_csv(unfinished)
+        else:
+            table.sink_parquet(unfinished)
+        unfinished.replace(out)
+    except pl.exceptions.PolarsError as error:
+        raise ExportError(f"{out} cannot be written: {error}") from error
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def xlsx(run_dir: Path, out: Path, observe: Observe = lambda name, done, total: None) -> Path:
+    """Write one workbook: a sheet for each of the report's tables, then messages, events and clients.
+
+    Raises:
+        ExportError: a table has more rows than a worksheet.
+    """
+    import xlsxwriter
+
+    recording = Recording.open(run_dir)
+    scanned = {name: table for name in ("messages", "events", "clients")
+               if (table := recording.scan(name)).collect_schema()}
+    # Before anything is computed.
+    for name, table in scanned.items():
+        _fits(name, recording.collect(table.select(pl.len())).item())
+    observe("metrics", 0, 2)
+    sheets = summary_tables(recording, metrics.attribution(recording))
+    for name, sheet in sheets.items():
+        _fits(name, sheet.height)
+    sheets |= {name: recording.collect(_flat(table)) for name, table in scanned.items()}
+    observe("workbook", 1, 2)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with xlsxwriter.Workbook(str(out)) as book:
+        for name, sheet in sheets.items():
+            sheet.write_excel(book, worksheet=name, autofit=True, freeze_panes=(1, 0))
+    return out
+
+
+def _fits(name: str, rows: int) -> None:
+    if rows > XLSX_ROWS_MAX:
+        raise ExportError(
+            f"{name} has {rows} rows, but a worksheet holds {XLSX_ROWS_MAX}; export with --csv or --parquet")
+
+
+def _flat(table: pl.LazyFrame) -> pl.LazyFrame:
+    """Lists become text: neither CSV nor a worksheet has them."""
+    lists = [name for name, kind in table.collect_schema().items() if isinstance(kind, pl.List)]
+    return table.with_columns(
+        pl.col(name).list.eval(pl.element().cast(pl.String)).list.join(" ") for name in lists
+    )
