@@ -77,17 +77,18 @@ def parquet(run_dir: Path, out: Path, observe: Observe = lambda name, done, tota
 def _each(run_dir: Path, out: Path, observe: Observe, ending: str) -> Path:
     recording = Recording.open(run_dir)
     out.mkdir(parents=True, exist_ok=True)
-    names = [name for name in TABLES if (recording.directory / f"{name}.parquet").is_file()]
+    # Empty ones that came with later schemas, too.
+    tables = {name: table for name in TABLES if (table := recording.scan(name)).collect_schema()}
     # The recording's own tables first: they are written while they are read, whatever their length.
-    for done, name in enumerate(names):
-        observe(name, done, len(names) + 1)
-        _write(recording.scan(name), out / f"{name}.{ending}")
-    observe("metrics", len(names), len(names) + 1)
+    for done, (name, table) in enumerate(tables.items()):
+        observe(name, done, len(tables) + 1)
+        _write(table, out / f"{name}.{ending}")
+    observe("metrics", len(tables), len(tables) + 1)
     attributed = metrics.attribution(recording)
     if metrics.attribution_gap(recording) is None:
         _write(attributed.lazy(), out / f"attribution.{ending}")
-    for name, table in summary_tables(recording, attributed).items():
-        _write(table.lazy(), out / f"{name}.{ending}")
+    for name, computed in summary_tables(recording, attributed).items():
+        _write(computed.lazy(), out / f"{name}.{ending}")
     return out
 
 
