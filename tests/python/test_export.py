@@ -17,7 +17,8 @@ RUN = Path(__file__).resolve().parents[1] / "schemas" / "2" / "simulated"
 
 def test_csv_and_parquet_hold_the_recordings_tables_and_the_reports(tmp_path: Path) -> None:
     seen: list[str] = []
-    for out in (export.csv(RUN, tmp_path / "csv"), export.parquet(RUN, tmp_path / "parquet", lambda *at: seen.append(at[0]))):
+    parquet = export.parquet(RUN, tmp_path / "parquet", lambda *at: seen.append(at[0]))
+    for out in (export.csv(RUN, tmp_path / "csv"), parquet):
         names = {path.stem for path in out.iterdir()}
         assert {"messages", "packets", "summary", "attribution", "by_qos"} <= names
         assert {path.suffix for path in out.iterdir()} == {f".{out.name}"}

@@ -6,6 +6,8 @@ import json
 from html import escape
 from pathlib import Path
 
+import polars as pl
+
 from mqttlab import figures, metrics
 from mqttlab.plan import StoredPlan
 from mqttlab.recording import Recording
