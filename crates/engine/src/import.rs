@@ -6,19 +6,20 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use mqttlab_import::{Error, Observer, Order, Reading};
-use mqttlab_live::{Announcer, Interruption, Signals, Watchdog, say_at_last};
-use mqttlab_plan::{Progress, Verdict};
+use mqttlab_live::{Signals, Watchdog, say_at_last};
 use mqttlab_recording::{Ending, Error as Unusable};
+use mqttlab_run::{Announcer, Interruption, Progress, Verdict};
 use serde::Serialize;
 
 /// Imports what the order names, saying on standard output how far it is.
 pub fn run(order: &Order) -> ExitCode {
-    let mut announcer = Announcer::new(Box::new(std::io::stdout()));
+    let mut lines = crate::observer::Lines::new();
+    let mut announcer = Announcer::new(&mut lines);
     if let Err(error) = watch(order) {
         eprintln!("mqttlab-engine: cannot wait for signals: {error}");
         return ExitCode::FAILURE;
     }
-    let outcome = mqttlab_import::import(order, &mut Lines(&mut announcer));
+    let outcome = mqttlab_import::import(order, &mut Followed(&mut announcer));
     let (verdict, reason, code) = match outcome {
         Ok(Ending::Complete) => (Verdict::Complete, None, ExitCode::SUCCESS),
         Ok(Ending::Incomplete(reason)) => {
@@ -62,7 +63,7 @@ fn watch(order: &Order) -> std::io::Result<Watchdog> {
 }
 
 /// Follows an import with lines on standard output.
-struct Lines<'a>(&'a mut Announcer);
+struct Followed<'a, 'b>(&'a mut Announcer<'b>);
 
 #[derive(Serialize)]
 struct Line {
@@ -73,7 +74,7 @@ struct Line {
     rows: u64,
 }
 
-impl Observer for Lines<'_> {
+impl Observer for Followed<'_, '_> {
     fn on_reading(&mut self, reading: Reading) {
         let Reading { read_bytes, total_bytes, rows } = reading;
         let line = Line { event: "import", read_bytes, total_bytes, rows };

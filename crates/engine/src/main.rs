@@ -11,6 +11,7 @@
 
 mod arguments;
 mod import;
+mod observer;
 mod probe;
 mod simulation;
 
@@ -21,10 +22,11 @@ use std::process::ExitCode;
 use arguments::Command;
 use mqttlab_capture::FrameWitness;
 use mqttlab_import::MQTT_PORT;
-use mqttlab_live::{Announcer, Outcome};
-use mqttlab_plan::{Backend, Destination, Plan, Progress, Verdict, stored_server_ports};
+use mqttlab_plan::{Backend, Destination, Plan, stored_server_ports};
 use mqttlab_recording::{recover, snapshot};
+use mqttlab_run::{Observer, Outcome, Verdict};
 use mqttlab_units::Instant;
+use observer::Lines;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -73,24 +75,23 @@ fn read_plan() -> Result<Plan, String> {
 
 fn run(plan: Plan, destination: &Destination) -> ExitCode {
     let directory = destination.directory.to_string_lossy().into_owned();
-    let mut announcer = Announcer::new(Box::new(io::stdout()));
-    let outcome = perform(plan, destination, &mut announcer);
-    let Outcome { verdict, reason } = outcome;
-    announcer.say(&Progress::Done { verdict, reason, directory });
-    match verdict {
+    let mut lines = Lines::new();
+    let outcome = perform(plan, destination, &mut lines);
+    lines.on_progress(&outcome.done(&directory));
+    match outcome.verdict() {
         Verdict::Complete => ExitCode::SUCCESS,
         Verdict::Failed => ExitCode::FAILURE,
         Verdict::Incomplete => ExitCode::from(INCOMPLETE),
     }
 }
 
-fn perform(plan: Plan, destination: &Destination, announcer: &mut Announcer) -> Outcome {
+fn perform(plan: Plan, destination: &Destination, lines: &mut Lines) -> Outcome {
     match plan.backend {
         Backend::Live => {
             let mut witness = FrameWitness::new(plan.server_ports());
-            mqttlab_live::run(plan, destination, announcer, &mut witness)
+            mqttlab_live::run(plan, destination, lines, &mut witness)
         }
-        Backend::Sim => simulation::run(plan, destination, announcer),
+        Backend::Sim => simulation::run(plan, destination, lines),
     }
 }
 

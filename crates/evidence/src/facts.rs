@@ -26,3 +26,10 @@ pub enum Ending {
     /// Before its end, and why.
     Incomplete(String),
 }
+
+impl Ending {
+    /// Before its end for this reason; as planned without one.
+    pub fn of(reason: Option<String>) -> Ending {
+        reason.map_or(Ending::Complete, Ending::Incomplete)
+    }
+}

@@ -17,6 +17,7 @@ use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
 
+use mqttlab_run::Schedule;
 use mqttlab_units::{Duration, Instant};
 
 use crate::clock::Clock;
@@ -35,17 +36,6 @@ pub trait SocketFactory: Send + Sync {
 
     /// Where clients of a server (an index into the plan's) connect to.
     fn server_address(&self, server: usize) -> SocketAddr;
-}
-
-/// When the clients publish.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Schedule {
-    /// Publishing begins: the instant that start phases count from.
-    pub publish_from: Instant,
-    /// The warm-up is over: messages intended from here on are measured.
-    pub measure_from: Instant,
-    /// Publishing ends: nothing is offered whose intended time is this or later.
-    pub measure_until: Instant,
 }
 
 /// Shared by the conductor and all workers of one run.
@@ -143,7 +133,7 @@ impl Control {
     }
 
     /// How long workers may take to say goodbye after [`Control::stop`].
-    pub const FAREWELL: Duration = Duration::from_ms(500);
+    pub const FAREWELL: Duration = mqttlab_run::FAREWELL;
 
     /// Whether workers shall disconnect and end. To be looked at as often as [`Control::NOTICE`].
     pub fn is_stopped(&self) -> bool {

@@ -8,15 +8,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use mqttlab_net::radio::StationReport;
-use mqttlab_plan::{Plan, Progress, Verdict};
+use mqttlab_plan::Plan;
 use mqttlab_recording::RunFacts;
+use mqttlab_run::{Interruption, Progress, Schedule, Verdict};
 use mqttlab_units::Duration;
 use serde_json::{Value, json};
 
-use crate::control::{Control, Schedule};
+use crate::control::Control;
 use crate::emulator;
 use crate::histogram::Snapshot;
-use crate::interruption::Interruption;
 use crate::lateness::Contention;
 use crate::loopback;
 use crate::port::Port;

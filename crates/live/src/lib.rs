@@ -15,7 +15,6 @@
 //! What it does not model: processors and disks of the hosts (all share this machine; the recording says how
 //! contended it was), and anything below IP.
 
-mod announcer;
 pub mod calibration;
 pub mod clients;
 mod clock;
@@ -27,9 +26,9 @@ pub mod doctor;
 mod drops;
 pub mod emulator;
 mod facts;
+mod figures;
 mod histogram;
 mod hold_ups;
-mod interruption;
 mod lateness;
 mod limits;
 mod loopback;
@@ -48,22 +47,23 @@ mod scratch;
 mod server;
 mod signals;
 mod socket_states;
+mod stages;
 pub mod tcp;
 mod testbed;
 mod usage;
 mod validity;
+mod watch;
 mod watchdog;
 pub mod wire;
 
-pub use announcer::Announcer;
 pub use clock::Clock;
-pub use control::{Control, Figures, Schedule, SocketFactory};
+pub use control::{Control, Figures, SocketFactory};
 pub use directory::Directory;
 pub use histogram::{Histogram, Snapshot};
-pub use interruption::Interruption;
 pub use limits::{MemoryNeed, check_memory};
+pub use mqttlab_run::Schedule;
 pub use netlink::Metrics;
-pub use run::{Outcome, run, watchdog_of};
+pub use run::{run, watchdog_of};
 pub use signals::Signals;
 pub use testbed::{BuildError, Sockets, Testbed};
 pub use watchdog::{GRACE, Watchdog, say_at_last};

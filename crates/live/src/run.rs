@@ -6,8 +6,8 @@
 //!     └──────────┴───────────┴── interruption ────────────┴──► what was recorded is kept, and marked
 //! ```
 //!
-//! One thread conducts: it waits for the next step, for a signal, for the death of a server or of whoever reads
-//! the progress, and for a full disk. It never touches a message or a frame.
+//! One thread conducts, and never touches a message or a frame. Here it sets up and takes down; what it waits for between
+//! is in `stages`.
 //!
 //! What it does not do: choose anything. The plan has decided.
 
@@ -16,80 +16,67 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use mqttlab_plan::{Destination, NetworkKind, Phase, Plan, Server, ServerProcess, Verdict, WhenItDies};
+use mqttlab_plan::{Destination, NetworkKind, Plan, Server, ServerProcess, WhenItDies};
 use mqttlab_recording::{Closed, Ending, EventKind, Finish, FrameAnalyser, Layout, Recorder, finalise};
+use mqttlab_run::{Announcer, Failure, Interruption, Observer, Outcome, Phase};
 use mqttlab_units::{Duration, Instant};
 
-use crate::announcer::Announcer;
 use crate::calibration;
 use crate::clients::Fleet;
 use crate::clock::Clock;
-use crate::control::{Control, Schedule};
+use crate::control::Control;
 use crate::control_timer::ControlTimer;
 use crate::directory::Directory;
 use crate::drops;
 use crate::emulator::{Emulator, Setting, Stopped};
 use crate::facts::{self, Witnessed};
-use crate::interruption::{Interruption, Watch};
+use crate::figures::LiveFigures;
 use crate::limits;
 use crate::loopback::{self, LoopbackWitness};
 use crate::namespaces::Privilege;
 use crate::priority::{self, CpuAwake, Priority};
 use crate::probe;
 use crate::sampler::Sampler;
-use crate::server::{ServerError, ServerHandle};
+use crate::server::{RunningServer, ServerError, ServerHandle, told};
 use crate::signals::Signals;
+use crate::stages::Stages;
 use crate::testbed::Testbed;
 use crate::usage::Usage;
+use crate::watch::Watch;
 use crate::watchdog::{GRACE, Watchdog, say_at_last};
 use crate::wire::Wiring;
 
-/// How a run ended, as the last progress line says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
-    /// How.
-    pub verdict: Verdict,
-    /// Why, when it did not complete.
-    pub reason: Option<String>,
-}
-
-/// Performs a plan, tells `announcer` about it and leaves the recording at `destination`. `analyser` reads the frames at
+/// Performs a plan, tells `observer` about it and leaves the recording at `destination`. `analyser` reads the frames at
 /// the end. The process must still have a single thread.
 pub fn run(
     plan: Plan,
     destination: &Destination,
-    announcer: &mut Announcer,
+    observer: &mut dyn Observer,
     analyser: &mut dyn FrameAnalyser,
 ) -> Outcome {
     let clock = Clock::start();
+    let mut announcer = Announcer::new(observer);
     announcer.phase(Phase::Setup, clock.now(), Duration::ZERO);
-    let failed = |reason: String| Outcome { verdict: Verdict::Failed, reason: Some(reason) };
-    let prepared = match prepare(&plan, destination, &clock, announcer) {
+    let prepared = match prepare(&plan, destination, &clock, &mut announcer) {
         Ok(prepared) => prepared,
-        Err(reason) => return failed(reason),
+        Err(problem) => return Outcome::Failed(Failure::Setup(problem)),
     };
-    let (performed, closed) = prepared.perform(announcer);
+    let (performed, closed) = prepared.perform(&mut announcer);
     announcer.phase(Phase::Finalise, clock.now(), Duration::ZERO);
-    let Performed { witnessed, ending, began } = performed;
-    if let (false, Ending::Incomplete(reason)) = (began, &ending) {
+    let Performed { witnessed, result, began } = performed;
+    if let (false, Err(interruption)) = (began, &result) {
         // Provisional still: the directory goes with the claim on it.
-        return failed(reason.clone());
+        return Outcome::Failed(Failure::Interrupted(interruption.clone()));
     }
     let Closed { strain, claim, .. } = closed;
     let facts = facts::facts(&plan, &witnessed, announcer.warnings(), strain.stalls);
     let captures = plan.recording.pcapng;
-    let finish = Finish { facts, ending: ending.clone(), strain, claim, analyser, captures };
-    match (finalise(&destination.directory, finish), ending) {
-        (Ok(_), Ending::Complete) => Outcome { verdict: Verdict::Complete, reason: None },
-        (Ok(_), Ending::Incomplete(reason)) => Outcome { verdict: Verdict::Incomplete, reason: Some(reason) },
-        (Err(error), ending) => {
-            let before = match ending {
-                Ending::Complete => String::new(),
-                Ending::Incomplete(reason) => format!("{reason}; "),
-            };
+    let ending = Ending::of(Outcome::of(result.clone()).reason());
+    match finalise(&destination.directory, Finish { facts, ending, strain, claim, analyser, captures }) {
+        Ok(_) => Outcome::of(result),
+        Err(error) => {
             let remedy = "the rows are still there: `mqttlab-engine recover DIR --out OTHER` makes the tables elsewhere";
-            let reason = Some(format!("{before}the recording could not be finished: {error}; {remedy}"));
-            Outcome { verdict: Verdict::Incomplete, reason }
+            Outcome::unfinished(result, format!("{error}; {remedy}"))
         }
     }
 }
@@ -112,7 +99,7 @@ struct Prepared {
 /// What came of it.
 struct Performed {
     witnessed: Witnessed,
-    ending: Ending,
+    result: Result<(), Interruption>,
     /// Whether clients were started, so that there is something to keep.
     began: bool,
 }
@@ -129,18 +116,11 @@ struct Running {
     fleet: Option<Fleet>,
 }
 
-/// A server whose process was started.
-struct RunningServer {
-    /// Index into the plan's servers.
-    index: usize,
-    handle: ServerHandle,
-}
-
 fn prepare(
     plan: &Plan,
     destination: &Destination,
     clock: &Clock,
-    announcer: &mut Announcer,
+    announcer: &mut Announcer<'_>,
 ) -> Result<Prepared, String> {
     let place = &destination.directory;
     limits::check(plan)?;
@@ -205,7 +185,7 @@ pub fn watchdog_of(directory: &Path, signals: Signals) -> io::Result<Watchdog> {
 }
 
 impl Prepared {
-    fn perform(mut self, announcer: &mut Announcer) -> (Performed, Closed) {
+    fn perform(mut self, announcer: &mut Announcer<'_>) -> (Performed, Closed) {
         let mut running = Running::default();
         let mut sampler = Sampler::new(&self.plan, self.recorder.sink());
         sampler.watch_sockets(&self.testbed, &self.plan);
@@ -218,18 +198,14 @@ impl Prepared {
             let lost = closed.strain.rows_lost;
             announcer.warn(format!("the recording was cut short: {error}; {lost} rows are lost"));
         }
-        let ending = match result {
-            Ok(()) => Ending::Complete,
-            Err(interruption) => Ending::Incomplete(interruption.to_string()),
-        };
-        (Performed { witnessed: self.witnessed, ending, began }, closed)
+        (Performed { witnessed: self.witnessed, result, began }, closed)
     }
 
     fn conduct(
         &mut self,
         running: &mut Running,
         sampler: &mut Sampler,
-        announcer: &mut Announcer,
+        announcer: &mut Announcer<'_>,
     ) -> Result<(), Interruption> {
         self.start_servers(running, sampler)?;
         running.since = self.control.now();
@@ -247,33 +223,22 @@ impl Prepared {
         self.recorder.keep();
         running.fleet =
             Some(fleet.map_err(|error| Interruption::fault("the clients cannot be started", &error))?);
-        let mut stage = Stage { prepared: self, running, sampler, announcer };
-        let timeout = stage.prepared.plan.phases.connect_timeout;
-        stage.enter(Phase::Connect, timeout);
-        let everybody = *stage.prepared.plan.client_numbers().last().expect("there is an end");
-        let gathered = |control: &Control| {
-            let figures = &control.figures;
-            figures.ready.load(Relaxed) + figures.failed.load(Relaxed) >= everybody
+        let mut stages = Stages {
+            plan: &self.plan,
+            directory: &self.logs,
+            control: &self.control,
+            recorder: &self.recorder,
+            watch: &mut self.watch,
+            servers: &mut running.servers,
+            emulator: running.emulator.as_ref(),
+            sampler,
+            announcer,
+            figures: LiveFigures::default(),
         };
-        let begin = stage.prepared.control.now();
-        stage.wait_until(begin + timeout, gathered)?;
-        stage.warn_of_missing(everybody);
-        let schedule = stage.announce();
-        let phases = stage.prepared.plan.phases;
-        stage.wait_until(schedule.publish_from, |_| false)?;
-        stage.enter(Phase::WarmUp, phases.warm_up);
-        stage.wait_until(schedule.measure_from, |_| false)?;
-        stage.enter(Phase::Measurement, phases.duration);
-        stage.sampler.begin_measurement();
-        stage.wait_until(schedule.measure_until, |_| false)?;
-        stage.sampler.end_measurement();
-        stage.enter(Phase::CoolDown, phases.cool_down);
-        // Messages intended just before the end may still be on their way into their sessions.
-        let settled_from = schedule.measure_until + SETTLE;
-        let settled = |control: &Control| control.now() >= settled_from && control.is_settled();
-        stage.wait_until(schedule.measure_until + phases.cool_down, settled)?;
-        stage.prepared.witnessed.behind =
-            stage.prepared.control.figures.publishing.load(Relaxed).max(0) as u64;
+        let result = stages.go_through();
+        self.witnessed.schedule = self.control.schedule();
+        result?;
+        self.witnessed.behind = self.control.figures.publishing.load(Relaxed).max(0) as u64;
         Ok(())
     }
 
@@ -331,7 +296,7 @@ impl Prepared {
 
     /// Listens to what each server's own host says to it, which the emulator does not carry. A run without is less, but
     /// is a run.
-    fn watch_loopback(&self, announcer: &mut Announcer) -> Vec<LoopbackWitness> {
+    fn watch_loopback(&self, announcer: &mut Announcer<'_>) -> Vec<LoopbackWitness> {
         let plan = &self.plan;
         let is_wanted = plan.recording.packets || plan.recording.pcapng;
         if !is_wanted || plan.network.kind != NetworkKind::Emulated {
@@ -365,7 +330,7 @@ impl Prepared {
         running: Running,
         sampler: &mut Sampler,
         result: Result<(), Interruption>,
-        announcer: &mut Announcer,
+        announcer: &mut Announcer<'_>,
     ) -> Result<(), Interruption> {
         self.control.stop();
         let fleet = running.fleet.map_or(Ok(()), Fleet::join);
@@ -416,115 +381,6 @@ impl Prepared {
     }
 }
 
-/// The conductor at work.
-struct Stage<'a> {
-    prepared: &'a mut Prepared,
-    running: &'a mut Running,
-    sampler: &'a mut Sampler,
-    announcer: &'a mut Announcer,
-}
-
-impl Stage<'_> {
-    fn enter(&mut self, phase: Phase, length: Duration) {
-        let now = self.prepared.control.now();
-        self.announcer.phase(phase, now, length);
-        let name = serde_json::to_value(phase).expect("a phase has a name");
-        self.sampler.event(now, EventKind::Phase, name.as_str().unwrap_or_default());
-    }
-
-    /// Waits until `deadline` or until `reached`, and keeps the figures coming.
-    fn wait_until(
-        &mut self,
-        deadline: Instant,
-        reached: impl Fn(&Control) -> bool,
-    ) -> Result<(), Interruption> {
-        let control = Arc::clone(&self.prepared.control);
-        loop {
-            let now = control.now();
-            if now >= deadline || reached(&control) {
-                return Ok(());
-            }
-            self.sampler.sample_if_due(now, self.emulator_thread());
-            self.announcer_tick(now);
-            let timeout = (deadline - now).min(STEP);
-            self.prepared.watch.wait(timeout)?;
-            self.find_faults()?;
-        }
-    }
-
-    fn announcer_tick(&mut self, now: Instant) {
-        if self.sampler.tick_is_due(now) {
-            let lateness = self.running.emulator.as_ref().map(|emulator| &emulator.shared().lateness);
-            self.announcer.tick(&self.prepared.control, lateness);
-        }
-    }
-
-    fn emulator_thread(&self) -> Option<libc::pid_t> {
-        self.running.emulator.as_ref().map(|emulator| emulator.shared().thread.load(Relaxed))
-    }
-
-    fn find_faults(&mut self) -> Result<(), Interruption> {
-        if let Some(error) = self.prepared.recorder.failure() {
-            return Err(Interruption::Disk(error.to_string()));
-        }
-        self.note_ended_servers()?;
-        if self.running.emulator.as_ref().is_some_and(Emulator::has_ended) {
-            return Err(Interruption::Fault("the emulator ended during the run".into()));
-        }
-        if self.announcer.is_broken() {
-            return Err(Interruption::Abandoned);
-        }
-        Ok(())
-    }
-
-    /// A server that has ended ends the run, or is written down, as the plan says.
-    fn note_ended_servers(&mut self) -> Result<(), Interruption> {
-        while let Some(place) = self.running.servers.iter().position(|server| server.handle.has_exited()) {
-            let index = self.running.servers[place].index;
-            let server = &self.prepared.plan.servers[index];
-            if server.when_it_dies == WhenItDies::EndRun {
-                return Err(Interruption::ServerEnded(index));
-            }
-            let status = self.running.servers.remove(place).handle.stop();
-            let now = self.prepared.control.now();
-            self.announcer.warn(format!("the server `{}` ended during the run ({status})", server.name));
-            self.sampler.event(now, EventKind::BrokerExit, &told(&self.prepared.plan, server, &status));
-        }
-        Ok(())
-    }
-
-    fn warn_of_missing(&mut self, everybody: u32) {
-        let ready = self.prepared.control.figures.ready.load(Relaxed);
-        if ready < everybody {
-            let missing = everybody - ready;
-            let waited = self.prepared.plan.phases.connect_timeout;
-            self.announcer.warn(format!(
-                "{missing} of {everybody} clients had not connected and subscribed when publishing began \
-                 (phases.connect_timeout is {waited})"
-            ));
-        }
-    }
-
-    /// Fixes when to publish, for the clients and for the recording.
-    fn announce(&mut self) -> Schedule {
-        let phases = self.prepared.plan.phases;
-        let publish_from = self.prepared.control.now() + Control::NOTICE * 2;
-        let measure_from = publish_from + phases.warm_up;
-        let schedule = Schedule { publish_from, measure_from, measure_until: measure_from + phases.duration };
-        if let Err(error) = facts::store_schedule(&self.prepared.logs, &schedule) {
-            self.announcer.warn(format!("the recording's phases could not be stored: {error}"));
-        }
-        self.prepared.control.announce(schedule);
-        self.prepared.witnessed.schedule = Some(schedule);
-        schedule
-    }
-}
-
-/// What is told of a server: with its name where there are several.
-fn told(plan: &Plan, server: &Server, what: &str) -> String {
-    if plan.servers.len() == 1 { what.to_owned() } else { format!("{}: {what}", server.name) }
-}
-
 fn version(server: &Server) -> String {
     format!("{} {}", server.kind, server.version).trim().to_owned()
 }
@@ -534,7 +390,7 @@ fn log_name(server: &Server) -> String {
     format!("{}.log", server.name)
 }
 
-fn real_time(announcer: &mut Announcer) -> bool {
+fn real_time(announcer: &mut Announcer<'_>) -> bool {
     let permitted = priority::real_time_permitted();
     if let Err(error) = &permitted {
         announcer.warn(format!(
@@ -546,7 +402,7 @@ fn real_time(announcer: &mut Announcer) -> bool {
 }
 
 /// A limit on locked memory would turn later allocations into failures, so memory is locked only without one.
-fn lock_memory(privilege: Option<Privilege>, announcer: &mut Announcer) {
+fn lock_memory(privilege: Option<Privilege>, announcer: &mut Announcer<'_>) {
     if privilege != Some(Privilege::Administrator) {
         return;
     }
@@ -555,7 +411,7 @@ fn lock_memory(privilege: Option<Privilege>, announcer: &mut Announcer) {
     }
 }
 
-fn compensation(plan: &Plan, priority: Priority, announcer: &mut Announcer) -> Duration {
+fn compensation(plan: &Plan, priority: Priority, announcer: &mut Announcer<'_>) -> Duration {
     if plan.network.kind != NetworkKind::Emulated {
         return Duration::ZERO;
     }
@@ -570,8 +426,5 @@ fn compensation(plan: &Plan, priority: Priority, announcer: &mut Announcer) -> D
     })
 }
 
-/// How long the conductor sleeps at most; what ends a phase early is seen this late.
-const STEP: Duration = Duration::from_ms(50);
 /// The exit status of a run that ended early.
 const INCOMPLETE: i32 = 3;
-const SETTLE: Duration = Duration::from_ms(100);

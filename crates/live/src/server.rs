@@ -22,7 +22,7 @@ use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use mqttlab_plan::ServerProcess;
+use mqttlab_plan::{Plan, Server, ServerProcess};
 
 use crate::namespaces::Namespace;
 use crate::ready;
@@ -38,6 +38,18 @@ pub struct ServerHandle {
     keeper: Option<JoinHandle<Option<ExitStatus>>>,
     log: PathBuf,
     _scratch: Scratch,
+}
+
+/// One of a plan's servers that was started.
+pub(crate) struct RunningServer {
+    /// Index into the plan's servers.
+    pub(crate) index: usize,
+    pub(crate) handle: ServerHandle,
+}
+
+/// What is told of a server: with its name where there are several.
+pub(crate) fn told(plan: &Plan, server: &Server, what: &str) -> String {
+    if plan.servers.len() == 1 { what.to_owned() } else { format!("{}: {what}", server.name) }
 }
 
 /// Why a server did not start.

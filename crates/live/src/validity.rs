@@ -7,6 +7,7 @@
 //! What it does not know: how late the broker was scheduled. That is the broker's latency, and part of the result.
 
 use mqttlab_net::LinkSpec;
+use mqttlab_run::Validity;
 use mqttlab_units::Duration;
 use serde_json::{Value, json};
 
@@ -61,9 +62,7 @@ pub fn delay_of_share(late: Duration) -> Duration {
 /// The verdict as `run.json` holds it.
 pub fn verdict(evidence: &Evidence, limit: Duration) -> Value {
     let reasons = reasons(evidence, limit);
-    let mut verdict = json!({
-        "valid": reasons.is_empty(),
-        "reasons": reasons,
+    let seen = json!({
         "senders": summary(&evidence.senders),
         "lateness_limit_ns": limit.as_ns(),
         "ring_drops": evidence.ring_drops,
@@ -72,6 +71,10 @@ pub fn verdict(evidence: &Evidence, limit: Duration) -> Value {
         "real_time": evidence.real_time,
         "recorder_stalls": evidence.recorder_stalls,
     });
+    let mut verdict = json!(Validity::of(reasons));
+    for (name, value) in seen.as_object().into_iter().flatten() {
+        verdict[name] = value.clone();
+    }
     if let Some(emulator) = &evidence.emulator {
         verdict["emulator"] = summary(emulator);
     }

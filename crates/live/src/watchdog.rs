@@ -18,7 +18,8 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::interruption::Interruption;
+use mqttlab_run::Interruption;
+
 use crate::poller::Waker;
 use crate::priority::Priority;
 use crate::signals::Signals;

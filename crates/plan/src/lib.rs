@@ -23,7 +23,6 @@ mod group;
 mod host;
 mod network;
 mod payload;
-mod progress;
 mod roster;
 mod server;
 mod session;
@@ -50,7 +49,6 @@ pub use group::{
 pub use host::Host;
 pub use network::{Hop, Network, NetworkKind, PathPlan};
 pub use payload::{IdentityPlace, PayloadMaker};
-pub use progress::{Phase, Progress, Verdict};
 pub use roster::{Entry, Roster};
 pub use server::{
     BrokerRole, BrokerSettings, Endpoint, EndpointTransport, Readiness, Role, Server, ServerFile,

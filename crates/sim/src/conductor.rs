@@ -1,63 +1,49 @@
-//! The run's phases, and what ends them.
-//!
-//! ```text
-//!   connect ──► (notice) ──► warm-up ──► measurement ──► cool-down ──► disconnect
-//!     all ready, or its time is over        │ time over, mean known,     │ nothing outstanding,
-//!                                           │ or enough messages         │ or time over
-//! ```
+//! When a simulation goes on from one stage to the next: the run's conductor, and what may end a measurement before its
+//! time: the mean latency known well enough, or enough messages received.
 
+use mqttlab_client::Books;
 use mqttlab_plan::{Phases, SimPlan};
+use mqttlab_run::{Stage, Standing};
 use mqttlab_units::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::due_times::DueTimes;
 use crate::ids::{ClientId, Table};
 use crate::steady::Steady;
-use mqttlab_client::Books;
 
-/// Where a run is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
-    Connect,
-    Notice,
-    WarmUp,
-    Measurement,
-    CoolDown,
-    /// Clients disconnect in order.
-    Disconnect,
-    Over,
+/// How the clients of a simulation stand.
+struct SimStanding<'a, F> {
+    books: &'a Books,
+    clients: u32,
+    wants_to_stop: bool,
+    network_is_idle: F,
 }
 
-impl Phase {
-    /// In a word.
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Phase::Notice => "notice",
-            Phase::Disconnect => "disconnect",
-            Phase::Over => "over",
-            _ => self.name().map_or("", |(name, _)| name),
-        }
+impl<F: Fn() -> bool> Standing for SimStanding<'_, F> {
+    fn clients(&self) -> u32 {
+        self.clients
     }
 
-    /// As the recording and the progress name it, where they do.
-    pub(crate) fn name(self) -> Option<(&'static str, mqttlab_plan::Phase)> {
-        match self {
-            Phase::Connect => Some(("connect", mqttlab_plan::Phase::Connect)),
-            Phase::WarmUp => Some(("warm_up", mqttlab_plan::Phase::WarmUp)),
-            Phase::Measurement => Some(("measurement", mqttlab_plan::Phase::Measurement)),
-            Phase::CoolDown => Some(("cool_down", mqttlab_plan::Phase::CoolDown)),
-            Phase::Notice | Phase::Disconnect | Phase::Over => None,
-        }
+    fn gathered(&self) -> u32 {
+        self.books.ready as u32 + self.books.failed
+    }
+
+    fn has_measured_enough(&self) -> bool {
+        self.wants_to_stop
+    }
+
+    fn is_settled(&self) -> bool {
+        self.books.is_settled()
+    }
+
+    fn is_gone(&self) -> bool {
+        self.books.gone >= self.clients && (self.network_is_idle)()
     }
 }
 
 /// The conductor of a run.
 pub(crate) struct Conductor {
-    pub(crate) phase: Phase,
-    pub(crate) publish_from: Option<Instant>,
-    pub(crate) measure_from: Instant,
-    pub(crate) measure_until: Instant,
-    phases: Phases,
+    stages: mqttlab_run::Conductor,
     plan: SimPlan,
     steady: Steady,
     /// Why the measurement shall end before its time.
@@ -76,11 +62,7 @@ impl Conductor {
         let counts = plan.stop.as_ref().is_some_and(|stop| stop.messages_per_subscriber.is_some());
         let due_times = DueTimes::new(clients, plan.stop.is_some());
         Conductor {
-            phase: Phase::Connect,
-            publish_from: None,
-            measure_from: Instant::ZERO,
-            measure_until: Instant::from_ns(u64::MAX),
-            phases,
+            stages: mqttlab_run::Conductor::new(phases, Instant::ZERO),
             plan,
             steady: Steady::default(),
             stopped: None,
@@ -91,14 +73,25 @@ impl Conductor {
         }
     }
 
-    /// The clients are there, or their time is over: fixes when to publish.
-    pub(crate) fn announce(&mut self, now: Instant) -> Instant {
-        let publish_from = now + NOTICE;
-        self.publish_from = Some(publish_from);
-        self.measure_from = publish_from + self.phases.warm_up;
-        self.measure_until = self.measure_from + self.phases.duration;
-        self.phase = Phase::Notice;
-        publish_from
+    /// Where the run is.
+    pub(crate) fn stage(&self) -> Stage {
+        self.stages.stage()
+    }
+
+    /// The run's stages, to be asked when the present one ends, and how long its phase is.
+    pub(crate) fn stages(&self) -> &mqttlab_run::Conductor {
+        &self.stages
+    }
+
+    /// Ends the present stage; the one that begins.
+    pub(crate) fn next(&mut self, now: Instant) -> Stage {
+        self.stages.next(now)
+    }
+
+    /// When the measurement begins and ends, as far as that is known.
+    pub(crate) fn measurement(&self) -> [Instant; 2] {
+        let unknown = [Instant::ZERO, Instant::from_ns(u64::MAX)];
+        self.stages.schedule().map_or(unknown, |schedule| [schedule.measure_from, schedule.measure_until])
     }
 
     /// A publisher's next message was due.
@@ -124,7 +117,7 @@ impl Conductor {
         if self.recent.len() < RECENT_MAX {
             self.recent.push(latency.as_ns());
         }
-        if self.phase != Phase::Measurement || intended < self.measure_from {
+        if self.stage() != Stage::Measurement || intended < self.measurement()[0] {
             return;
         }
         let full = self.steady.add(intended, latency.as_ns() as f64);
@@ -139,7 +132,7 @@ impl Conductor {
 
     fn count(&mut self, subscriber: ClientId) {
         let wanted = self.plan.stop.as_ref().and_then(|stop| stop.messages_per_subscriber);
-        let Some(wanted) = wanted.filter(|_| self.phase == Phase::Measurement) else { return };
+        let Some(wanted) = wanted.filter(|_| self.stage() == Stage::Measurement) else { return };
         let received = &mut self.received[subscriber];
         *received += 1;
         if *received == wanted {
@@ -157,42 +150,21 @@ impl Conductor {
         now: Instant,
         books: &Books,
         clients: usize,
-        network_is_idle: impl FnOnce() -> bool,
+        network_is_idle: impl Fn() -> bool,
     ) -> bool {
-        match self.phase {
-            Phase::Connect => books.ready as u32 + books.failed >= clients as u32,
-            Phase::Measurement => self.wants_to_stop(),
-            Phase::CoolDown => now >= self.settled_from() && books.is_settled(),
-            Phase::Disconnect => books.gone as usize >= clients && network_is_idle(),
-            Phase::Notice | Phase::WarmUp | Phase::Over => false,
-        }
+        let wants_to_stop = self.stopped.is_some();
+        let clients = clients as u32;
+        self.stages.is_over_early(now, &SimStanding { books, clients, wants_to_stop, network_is_idle })
     }
 
     /// Whether the run is over, and clients disconnect.
     pub(crate) fn is_leaving(&self) -> bool {
-        matches!(self.phase, Phase::Disconnect | Phase::Over)
+        matches!(self.stage(), Stage::Disconnect | Stage::Over)
     }
 
     /// Whether the measurement is to end before its time.
     pub(crate) fn wants_to_stop(&self) -> bool {
-        self.phase == Phase::Measurement && self.stopped.is_some()
-    }
-
-    /// When the present phase ends at the latest.
-    pub(crate) fn phase_ends(&self, began: Instant) -> Instant {
-        match self.phase {
-            Phase::Connect => began + self.phases.connect_timeout,
-            Phase::Notice => self.publish_from.unwrap_or(began),
-            Phase::WarmUp => self.measure_from,
-            Phase::Measurement => self.measure_until,
-            Phase::CoolDown => self.measure_until + self.phases.cool_down,
-            Phase::Disconnect | Phase::Over => began + DISCONNECT,
-        }
-    }
-
-    /// Until when messages under way are waited for even if none is outstanding.
-    fn settled_from(&self) -> Instant {
-        self.measure_until + SETTLE
+        self.stage() == Stage::Measurement && self.stopped.is_some()
     }
 
     /// When the steady state began, where that is to be found out.
@@ -215,10 +187,11 @@ impl Conductor {
     /// For the recording.
     pub(crate) fn facts(&self) -> Value {
         let estimate = self.steady.estimate(self.plan.detect_transient);
+        let [measure_from, measure_until] = self.measurement();
         json!({
-            "publish_from_ns": self.publish_from,
-            "measure_from_ns": self.measure_from,
-            "measure_until_ns": self.measure_until,
+            "publish_from_ns": self.stages.schedule().map(|schedule| schedule.publish_from),
+            "measure_from_ns": measure_from,
+            "measure_until_ns": measure_until,
             "stopped": self.stopped,
             "mean_latency_ns": estimate.map(|estimate| estimate.mean),
             "mean_latency_relative_accuracy":
@@ -228,12 +201,6 @@ impl Conductor {
     }
 }
 
-/// From when all clients are ready to when they publish; as in a live run, where it takes time to tell them.
-const NOTICE: Duration = Duration::from_ms(200);
-/// Messages due just before the end may still be on their way into their sessions.
-const SETTLE: Duration = Duration::from_ms(100);
-/// For disconnecting in order.
-const DISCONNECT: Duration = Duration::from_ms(500);
 /// Latencies that are kept for the live figures.
 const RECENT_MAX: usize = 65_536;
 
@@ -263,23 +230,22 @@ mod tests {
         Instant::ZERO + Duration::from_s(s)
     }
 
-    #[test]
-    fn publishing_is_announced_and_the_measurement_follows_the_warm_up() {
-        let mut conductor = conductor(None);
-        assert_eq!(conductor.phase_ends(Instant::ZERO), at(5));
-        let from = conductor.announce(at(2));
-        assert_eq!(from, at(2) + NOTICE);
-        assert_eq!(conductor.measure_until.since(from), Duration::from_s(11));
-        conductor.phase = Phase::CoolDown;
-        assert_eq!(conductor.phase_ends(at(20)), conductor.measure_until + Duration::from_s(3));
+    /// Goes on to a stage, a second each.
+    fn go_to(conductor: &mut Conductor, stage: Stage) -> Instant {
+        let mut now = Instant::ZERO;
+        while conductor.stage() != stage {
+            conductor.next(now);
+            now += Duration::from_s(1);
+        }
+        now
     }
 
     #[test]
     fn connecting_is_over_when_every_client_is_ready_or_has_given_up() {
         let conductor = conductor(None);
         let over = |ready, failed| {
-            let tally = Books { ready, failed, ..Books::default() };
-            conductor.is_phase_over(at(1), &tally, 3, || unreachable!("the network does not matter yet"))
+            let books = Books { ready, failed, ..Books::default() };
+            conductor.is_phase_over(at(1), &books, 3, || unreachable!("the network does not matter yet"))
         };
         assert_eq!([over(3, 0), over(2, 1), over(2, 0)], [true, true, false]);
     }
@@ -287,15 +253,15 @@ mod tests {
     #[test]
     fn the_run_waits_for_what_is_outstanding_and_then_for_the_network() {
         let mut conductor = conductor(None);
-        conductor.announce(Instant::ZERO);
-        conductor.phase = Phase::CoolDown;
+        go_to(&mut conductor, Stage::CoolDown);
         let settled = Books { expected: 4, delivered: 4, gone: 3, ..Books::default() };
         let owing = Books { unacknowledged: 1, ..settled };
-        let late = conductor.measure_until + Duration::from_s(1);
-        let over = |conductor: &Conductor, now, tally, idle| conductor.is_phase_over(now, tally, 3, || idle);
+        let until = conductor.measurement()[1];
+        let late = until + Duration::from_s(1);
+        let over = |conductor: &Conductor, now, books, idle| conductor.is_phase_over(now, books, 3, || idle);
         assert!(over(&conductor, late, &settled, false) && !over(&conductor, late, &owing, false));
-        assert!(!over(&conductor, conductor.measure_until, &settled, false), "some may be on their way");
-        conductor.phase = Phase::Disconnect;
+        assert!(!over(&conductor, until, &settled, false), "some may be on their way");
+        go_to(&mut conductor, Stage::Disconnect);
         assert!(over(&conductor, late, &settled, true) && !over(&conductor, late, &settled, false));
     }
 
@@ -303,8 +269,7 @@ mod tests {
     fn a_measurement_ends_when_every_subscriber_has_enough() {
         let rule = StopRule { relative_accuracy_ppm: None, messages_per_subscriber: Some(2) };
         let mut conductor = conductor(Some(rule));
-        conductor.announce(Instant::ZERO);
-        conductor.phase = Phase::Measurement;
+        go_to(&mut conductor, Stage::Measurement);
         let (publisher, [one, other]) = (ClientId(0), [ClientId(1), ClientId(2)]);
         conductor.offered(publisher, 0, at(2));
         for subscriber in [one, one, one, other] {

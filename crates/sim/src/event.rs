@@ -1,6 +1,7 @@
 //! What is on the agenda of a simulation. Frames are not: the wire knows when they arrive.
 
-use crate::conductor::Phase;
+use mqttlab_run::Stage;
+
 use crate::ids::{ClientId, ConnectionId, ServerId, Side};
 
 /// Something that is due.
@@ -14,6 +15,6 @@ pub(crate) enum Event {
     Read { connection: ConnectionId, side: Side },
     /// A server has done with a request, or has something to send.
     Server(ServerId),
-    /// The present phase is over.
-    Phase(Phase),
+    /// The present stage is over.
+    Stage(Stage),
 }

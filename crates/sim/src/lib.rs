@@ -24,7 +24,6 @@ mod hosts;
 mod ids;
 mod limits;
 mod message;
-mod outcome;
 mod recorded;
 mod servers;
 mod simulation;
@@ -38,11 +37,11 @@ mod topics;
 mod transport;
 mod wire;
 
-use mqttlab_plan::{Destination, Plan, Verdict};
+use mqttlab_plan::{Destination, Plan};
 use mqttlab_recording::SegmentAnalyser;
+use mqttlab_run::{Failure, Observer, Outcome};
 
 pub use limits::memory_needed;
-pub use outcome::{Audience, Outcome};
 pub use simulation::Simulation;
 pub use state::{
     ClientState, Counts, HostState, LinkState, ServerState, SessionState, SimulationState, SocketState,
@@ -54,13 +53,13 @@ pub fn run(
     plan: Plan,
     destination: &Destination,
     analyser: Box<dyn SegmentAnalyser>,
-    audience: &mut dyn Audience,
+    observer: &mut dyn Observer,
 ) -> Outcome {
-    match Simulation::new(plan, destination, analyser, audience) {
+    match Simulation::new(plan, destination, analyser, observer) {
         Ok(mut simulation) => {
-            let result = simulation.run(audience);
-            simulation.finish(result, audience)
+            let result = simulation.run(observer);
+            simulation.finish(result, observer)
         }
-        Err(reason) => Outcome { verdict: Verdict::Failed, reason: Some(reason) },
+        Err(problem) => Outcome::Failed(Failure::Setup(problem)),
     }
 }

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use mqttlab_plan::{Destination, Entry, Group, NetworkKind, Plan, Roster, Verdict};
+use mqttlab_plan::{Destination, Entry, Group, NetworkKind, Plan, Roster};
 use mqttlab_recording::{Client, DirectRecorder, Ending, Layout, RunFacts, Session, Topic};
+use mqttlab_run::{Interruption, Outcome, Validity};
 use mqttlab_units::Instant;
 use serde_json::{Value, json};
 
 use crate::limits;
-use crate::outcome::Outcome;
 
 /// What is known at the end of a simulation.
 pub(crate) struct Conclusion {
@@ -43,7 +43,11 @@ pub(crate) fn begin(
 }
 
 /// Makes the tables, and says how the run ended.
-pub(crate) fn finish(recorder: DirectRecorder, conclusion: Conclusion, ending: Ending) -> Outcome {
+pub(crate) fn finish(
+    recorder: DirectRecorder,
+    conclusion: Conclusion,
+    result: Result<(), Interruption>,
+) -> Outcome {
     let Conclusion { warm_up_end, measurement_end, details, warnings } = conclusion;
     let layout = recorder.layout().map(|layout| Layout {
         warm_up_end_ns: warm_up_end.as_ns(),
@@ -53,16 +57,13 @@ pub(crate) fn finish(recorder: DirectRecorder, conclusion: Conclusion, ending: E
     let facts = RunFacts {
         versions: BTreeMap::from([("engine".into(), env!("CARGO_PKG_VERSION").into())]),
         warnings,
-        validity: json!({ "valid": true, "reasons": [] }),
+        validity: json!(Validity::of(Vec::new())),
         details: details.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
     };
-    match (layout.and_then(|layout| recorder.finish(Some(layout), &facts, &ending)), ending) {
-        (Ok(_), Ending::Complete) => Outcome { verdict: Verdict::Complete, reason: None },
-        (Ok(_), Ending::Incomplete(reason)) => Outcome { verdict: Verdict::Incomplete, reason: Some(reason) },
-        (Err(error), _) => {
-            let reason = format!("the recording could not be finished: {error}");
-            Outcome { verdict: Verdict::Incomplete, reason: Some(reason) }
-        }
+    let ending = Ending::of(Outcome::of(result.clone()).reason());
+    match layout.and_then(|layout| recorder.finish(Some(layout), &facts, &ending)) {
+        Ok(_) => Outcome::of(result),
+        Err(error) => Outcome::unfinished(result, error.to_string()),
     }
 }
 

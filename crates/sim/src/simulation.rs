@@ -15,20 +15,20 @@
 //! here, one thing after the other ([`Simulation::settle`]).
 
 use mqttlab_client::Books;
-use mqttlab_plan::{Destination, Plan, Progress, Roster};
-use mqttlab_recording::{Ending, EventKind, SegmentAnalyser};
-use mqttlab_units::{Duration, Instant};
+use mqttlab_plan::{Destination, Plan, Roster};
+use mqttlab_recording::{EventKind, SegmentAnalyser};
+use mqttlab_run::{Interruption, Observer, Outcome, Phase, Progress, Stage, Warnings};
+use mqttlab_units::Instant;
 
 use crate::agenda::Agenda;
 use crate::clients::Clients;
-use crate::conductor::{Conductor, Phase};
+use crate::conductor::Conductor;
 use crate::connections::Connections;
 use crate::event::Event;
 use crate::evidence::Evidence;
 use crate::groups::Groups;
 use crate::hosts::Hosts;
 use crate::ids::{ConnectionId, Side};
-use crate::outcome::{Audience, Outcome};
 use crate::recorded;
 use crate::servers::{ServerSurroundings, Servers};
 use crate::surroundings::Surroundings;
@@ -50,7 +50,7 @@ pub struct Simulation {
     roster: Roster,
     /// What the plan says about its network, for the recording.
     description: String,
-    connect_timeout: Duration,
+    warnings: Warnings,
     scratch: Vec<u8>,
     pub(crate) events: u64,
 }
@@ -65,7 +65,7 @@ impl Simulation {
         plan: Plan,
         destination: &Destination,
         analyser: Box<dyn SegmentAnalyser>,
-        audience: &mut dyn Audience,
+        observer: &mut dyn Observer,
     ) -> Result<Simulation, String> {
         let roster = Roster::of(&plan);
         let recorder = recorded::begin(&plan, destination, &roster)?;
@@ -91,14 +91,14 @@ impl Simulation {
             groups,
             roster,
             description,
-            connect_timeout: phases.connect_timeout,
+            warnings: Warnings::default(),
             scratch: Vec::new(),
             events: 0,
         };
         simulation.evidence.keep_from_here();
         let (clients, mut around) = simulation.clients();
         clients.start(&mut around);
-        simulation.enter(Phase::Connect, audience);
+        simulation.enter(observer);
         Ok(simulation)
     }
 
@@ -137,7 +137,7 @@ impl Simulation {
 
     /// Whether the plan has been carried out to its end.
     pub fn is_over(&self) -> bool {
-        self.conductor.phase == Phase::Over
+        self.conductor.stage() == Stage::Over
     }
 
     /// When the next event is, which is now while frames are at the ends of their paths. `None`: nothing is left to happen.
@@ -151,21 +151,21 @@ impl Simulation {
     /// Runs to the plan's end.
     ///
     /// # Errors
-    /// Why it ended before: nothing was left to happen, a row could not be written, or the audience has had enough.
-    pub fn run(&mut self, audience: &mut dyn Audience) -> Result<(), String> {
+    /// Why it ended before: nothing was left to happen, a row could not be written, or the observer has had enough.
+    pub fn run(&mut self, observer: &mut dyn Observer) -> Result<(), Interruption> {
         while !self.is_over() {
-            self.step(audience)?;
+            self.step(observer)?;
         }
-        self.evidence.failure().map_or(Ok(()), |error| Err(error.to_string()))
+        self.evidence.failure().map_or(Ok(()), |error| Err(Interruption::Disk(error.to_string())))
     }
 
     /// Runs until everything up to an instant has happened, or to the plan's end where that is earlier.
     ///
     /// # Errors
     /// As [`Simulation::run`].
-    pub fn run_until(&mut self, until: Instant, audience: &mut dyn Audience) -> Result<(), String> {
+    pub fn run_until(&mut self, until: Instant, observer: &mut dyn Observer) -> Result<(), Interruption> {
         while !self.is_over() && self.next_event_at().is_some_and(|at| at <= until) {
-            self.step(audience)?;
+            self.step(observer)?;
         }
         if !self.is_over() {
             self.agenda.advance(until.max(self.now()));
@@ -177,7 +177,7 @@ impl Simulation {
     ///
     /// # Errors
     /// As [`Simulation::run`].
-    pub fn step(&mut self, audience: &mut dyn Audience) -> Result<(), String> {
+    pub fn step(&mut self, observer: &mut dyn Observer) -> Result<(), Interruption> {
         let now = self.agenda.now();
         if let Some((connection, side)) = self.transport.arrive(now) {
             self.settle(connection, side);
@@ -188,20 +188,23 @@ impl Simulation {
                     self.agenda.advance(at);
                     self.transport.tick(at, &mut self.evidence);
                 }
-                (_, Some(_)) => self.dispatch(audience),
-                _ => return Err("nothing is left to happen before the run's end".into()),
+                (_, Some(_)) => self.dispatch(observer),
+                _ => {
+                    let what = "nothing is left to happen before the run's end";
+                    return Err(Interruption::Fault(what.into()));
+                }
             }
         }
         let idle = || self.transport.next_deadline().is_none();
         if self.conductor.is_phase_over(self.agenda.now(), &self.books, self.groups.client_count(), idle) {
-            self.leave_phase(audience);
+            self.leave_stage(observer);
         }
         self.events += 1;
-        if self.events.is_multiple_of(EVENTS_A_LOOK) { self.look_up(audience) } else { Ok(()) }
+        if self.events.is_multiple_of(EVENTS_A_LOOK) { self.look_up(observer) } else { Ok(()) }
     }
 
     /// What is first on the agenda happens.
-    fn dispatch(&mut self, audience: &mut dyn Audience) {
+    fn dispatch(&mut self, observer: &mut dyn Observer) {
         let Some(event) = self.agenda.take() else { return };
         match event {
             Event::Client(id) => {
@@ -224,10 +227,10 @@ impl Simulation {
                 let (servers, mut around) = self.servers();
                 servers.on_timer(&mut around, id);
             }
-            Event::Phase(phase) => {
-                // A phase that ended early is another one by now; none comes twice.
-                if self.conductor.phase == phase {
-                    self.leave_phase(audience);
+            Event::Stage(stage) => {
+                // A stage that ended early is another one by now; none comes twice.
+                if self.conductor.stage() == stage {
+                    self.leave_stage(observer);
                 }
             }
         }
@@ -268,71 +271,56 @@ impl Simulation {
         self.transport.retire(self.agenda.now(), &mut self.evidence, &self.topics, connection);
     }
 
-    fn leave_phase(&mut self, audience: &mut dyn Audience) {
-        match self.conductor.phase {
-            Phase::Connect => {
-                self.warn_of_missing(audience);
-                let from = self.conductor.announce(self.now());
-                let until = self.conductor.measure_until;
+    fn leave_stage(&mut self, observer: &mut dyn Observer) {
+        let now = self.now();
+        let is_stopped = self.conductor.wants_to_stop();
+        match self.conductor.next(now) {
+            Stage::Notice => self.announce(observer),
+            Stage::CoolDown if is_stopped => {
                 let (clients, mut around) = self.clients();
-                clients.begin_publishing(&mut around, from, until);
-                self.enter(Phase::Notice, audience);
+                clients.stop_publishing(&mut around);
             }
-            Phase::Notice => self.enter(Phase::WarmUp, audience),
-            Phase::WarmUp => self.enter(Phase::Measurement, audience),
-            Phase::Measurement => {
-                if self.conductor.wants_to_stop() {
-                    self.conductor.measure_until = self.now();
-                    let (clients, mut around) = self.clients();
-                    clients.stop_publishing(&mut around);
-                }
-                self.enter(Phase::CoolDown, audience);
-            }
-            Phase::CoolDown => {
-                // Clients ask for it while they disconnect.
-                self.conductor.phase = Phase::Disconnect;
+            Stage::Disconnect => {
                 self.evidence.set_run_over();
                 let (clients, mut around) = self.clients();
                 clients.leave(&mut around);
-                self.enter(Phase::Disconnect, audience);
             }
-            Phase::Disconnect | Phase::Over => self.conductor.phase = Phase::Over,
+            _ => {}
+        }
+        self.enter(observer);
+    }
+
+    /// Tells the clients when to publish.
+    fn announce(&mut self, observer: &mut dyn Observer) {
+        let (ready, all) = (self.books.ready as u32, self.groups.client_count() as u32);
+        let missing = self.conductor.stages().warning_of_missing(ready, all);
+        missing.into_iter().for_each(|warning| self.warnings.warn(observer, warning));
+        let schedule = self.conductor.stages().schedule().expect("a notice has a schedule");
+        let (clients, mut around) = self.clients();
+        clients.begin_publishing(&mut around, schedule.publish_from, schedule.measure_until);
+    }
+
+    /// The present stage has begun.
+    fn enter(&mut self, observer: &mut dyn Observer) {
+        let (now, stage) = (self.now(), self.conductor.stage());
+        let Some(deadline) = self.conductor.stages().deadline() else { return };
+        self.agenda.add(deadline.max(now), Event::Stage(stage));
+        if let Some(phase) = stage.phase() {
+            observer.on_progress(&Progress::begin(phase, now, self.conductor.stages().length()));
+            self.evidence.event(now, EventKind::Phase, None, None, phase.name());
         }
     }
 
-    fn enter(&mut self, phase: Phase, audience: &mut dyn Audience) {
-        self.conductor.phase = phase;
-        let now = self.now();
-        let ends = self.conductor.phase_ends(now);
-        self.agenda.add(ends.max(now), Event::Phase(phase));
-        let Some((name, phase)) = phase.name() else { return };
-        let length_ns = ends.since(now.min(ends)).as_ns();
-        audience.hear(&Progress::Phase { phase, at_ns: now.as_ns(), length_ns });
-        self.evidence.event(now, EventKind::Phase, None, None, name);
-    }
-
-    fn warn_of_missing(&mut self, audience: &mut dyn Audience) {
-        let (ready, all) = (self.books.ready as usize, self.groups.client_count());
-        if ready < all {
-            let missing = all - ready;
-            let waited = self.connect_timeout;
-            audience.warn(format!(
-                "{missing} of {all} clients had not connected and subscribed when publishing began \
-                 (phases.connect_timeout is {waited})"
-            ));
-        }
-    }
-
-    fn look_up(&mut self, audience: &mut dyn Audience) -> Result<(), String> {
+    fn look_up(&mut self, observer: &mut dyn Observer) -> Result<(), Interruption> {
         if let Some(error) = self.evidence.failure() {
-            return Err(error.to_string());
+            return Err(Interruption::Disk(error.to_string()));
         }
-        if let Some(interruption) = audience.interruption() {
+        if let Some(interruption) = observer.cancelled() {
             return Err(interruption);
         }
-        if let Some(events_per_s) = audience.wants_figures(self.events) {
+        if let Some(events_per_s) = observer.events_per_s(self.events) {
             let [latency_p50_ns, latency_p99_ns] = self.conductor.take_recent();
-            audience.hear(&Progress::Tick {
+            observer.on_progress(&Progress::Tick {
                 at_ns: self.now().as_ns(),
                 connected: self.books.connected.max(0) as u32,
                 offered: self.books.offered,
@@ -350,30 +338,27 @@ impl Simulation {
     }
 
     /// Ends the simulation, be it at the plan's end or not, and makes the recording of it.
-    pub fn finish(mut self, result: Result<(), String>, audience: &mut dyn Audience) -> Outcome {
+    pub fn finish(mut self, result: Result<(), Interruption>, observer: &mut dyn Observer) -> Outcome {
         let at_ns = self.now().as_ns();
-        audience.hear(&Progress::Phase { phase: mqttlab_plan::Phase::Finalise, at_ns, length_ns: 0 });
+        observer.on_progress(&Progress::Phase { phase: Phase::Finalise, at_ns, length_ns: 0 });
         self.transport.end(&mut self.evidence, &self.topics);
         let (clients, mut around) = self.clients();
         clients.end(&mut around);
+        let [measure_from, measure_until] = self.conductor.measurement();
         let conclusion = recorded::Conclusion {
-            warm_up_end: self.conductor.steady_from().unwrap_or(self.conductor.measure_from),
-            measurement_end: self.conductor.measure_until,
+            warm_up_end: self.conductor.steady_from().unwrap_or(measure_from),
+            measurement_end: measure_until,
             details: [
                 ("phases", self.conductor.facts()),
                 ("network", self.description.into()),
                 ("dropped_by_broker", self.servers.dropped().into()),
                 ("stations", self.transport.wire().stations()),
             ],
-            warnings: audience.warnings(),
+            warnings: self.warnings.all().to_vec(),
         };
         let (recorder, failure) = self.evidence.finish();
-        let ending = match (result, failure) {
-            (Ok(()), None) => Ending::Complete,
-            (Err(reason), _) => Ending::Incomplete(reason),
-            (Ok(()), Some(error)) => Ending::Incomplete(error.to_string()),
-        };
-        recorded::finish(recorder, conclusion, ending)
+        let failure = failure.map_or(Ok(()), |error| Err(Interruption::Disk(error.to_string())));
+        recorded::finish(recorder, conclusion, result.and(failure))
     }
 }
 

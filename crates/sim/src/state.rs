@@ -179,7 +179,7 @@ impl Simulation {
         };
         Ok(SimulationState {
             at_ns: self.now().as_ns(),
-            phase: self.conductor.phase.word(),
+            phase: self.conductor.stage().name(),
             events: self.events,
             next_event_at_ns: self.next_event_at().map(Instant::as_ns),
             frames: self.transport.wire().counts(),

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use mqttlab_capture::SegmentWitness;
-use mqttlab_plan::{Destination, Phase, Plan, Progress, Verdict};
-use mqttlab_sim::Audience;
+use mqttlab_plan::{Destination, Plan};
+use mqttlab_run::{Interruption, Observer, Outcome, Phase, Progress};
 use serde_json::{Value, json};
 
 /// Notes how much processor time was used when each phase began.
@@ -15,26 +15,16 @@ struct Stopwatch {
     began_ns: Vec<(Phase, u64)>,
 }
 
-impl Audience for Stopwatch {
-    fn hear(&mut self, progress: &Progress) {
-        if let Progress::Phase { phase, .. } = progress {
-            self.began_ns.push((*phase, processor_time_ns()));
+impl Observer for Stopwatch {
+    fn on_progress(&mut self, progress: &Progress) {
+        match progress {
+            Progress::Phase { phase, .. } => self.began_ns.push((*phase, processor_time_ns())),
+            Progress::Warning { text } => panic!("a run without loss warns of something: {text}"),
+            _ => {}
         }
     }
 
-    fn warn(&mut self, text: String) {
-        panic!("a run without loss warns of something: {text}");
-    }
-
-    fn warnings(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    fn interruption(&mut self) -> Option<String> {
-        None
-    }
-
-    fn wants_figures(&mut self, _events: u64) -> Option<u64> {
+    fn cancelled(&mut self) -> Option<Interruption> {
         None
     }
 }
@@ -67,7 +57,7 @@ fn a_farewell_of_many_clients_takes_no_longer_than_their_connecting() {
     let mut watch = Stopwatch::default();
     let analyser = Box::new(SegmentWitness::new(vec![1883]));
     let outcome = mqttlab_sim::run(plan(CLIENTS), &Destination::new(&directory), analyser, &mut watch);
-    assert_eq!(outcome.verdict, Verdict::Complete, "{outcome:?}");
+    assert_eq!(outcome, Outcome::Complete);
     fs::remove_dir_all(&directory).expect("a recording");
     let began = |wanted| watch.began_ns.iter().find(|(phase, _)| *phase == wanted).expect("a phase").1;
     let connecting = began(Phase::Measurement) - began(Phase::Connect);

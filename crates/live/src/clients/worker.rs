@@ -11,6 +11,7 @@ use mqttlab_client::mqtt::Mqtt;
 use mqttlab_client::{ClientNumber, GroupNumber, Loss, Who};
 use mqttlab_plan::Arrivals;
 use mqttlab_recording::{Event, EventKind, Sink};
+use mqttlab_run::Schedule;
 use mqttlab_units::{Duration, Instant};
 
 use super::Client;
@@ -20,7 +21,7 @@ use super::pace::Pace;
 use super::shared::Shared;
 use super::timers::Timers;
 use super::turn::{Tally, Turn};
-use crate::control::{Control, Schedule};
+use crate::control::Control;
 
 pub(super) struct Worker {
     shared: Arc<Shared>,

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use mqttlab_capture::SegmentWitness;
-use mqttlab_plan::{Destination, Plan, Progress};
-use mqttlab_sim::Audience;
+use mqttlab_plan::{Destination, Plan};
+use mqttlab_run::{Interruption, Observer, Progress};
 use mqttlab_units::Dice;
 use serde_json::{Number, Value};
 
@@ -36,12 +36,12 @@ pub fn check(text: &str, scratch: &Path) -> Fate {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let directory = scratch.join(NUMBER.fetch_add(1, Ordering::Relaxed).to_string());
     let ports = plan.server_ports();
-    let mut audience = Impatient { looks: LOOKS_MAX, warnings: Vec::new() };
-    mqttlab_sim::run(
+    let mut observer = Impatient { looks: LOOKS_MAX };
+    let _ = mqttlab_sim::run(
         plan,
         &Destination::new(&directory),
         Box::new(SegmentWitness::new(ports)),
-        &mut audience,
+        &mut observer,
     );
     let _ = std::fs::remove_dir_all(directory);
     Fate::Simulated
@@ -64,27 +64,14 @@ fn is_small(plan: &Plan) -> bool {
 /// Ends a run after so many looks.
 struct Impatient {
     looks: u32,
-    warnings: Vec<String>,
 }
 
-impl Audience for Impatient {
-    fn hear(&mut self, _progress: &Progress) {}
+impl Observer for Impatient {
+    fn on_progress(&mut self, _progress: &Progress) {}
 
-    fn warn(&mut self, text: String) {
-        self.warnings.push(text);
-    }
-
-    fn warnings(&self) -> Vec<String> {
-        self.warnings.clone()
-    }
-
-    fn interruption(&mut self) -> Option<String> {
+    fn cancelled(&mut self) -> Option<Interruption> {
         self.looks = self.looks.saturating_sub(1);
-        (self.looks == 0).then(|| "enough".into())
-    }
-
-    fn wants_figures(&mut self, _events: u64) -> Option<u64> {
-        None
+        (self.looks == 0).then(|| Interruption::Fault("enough".into()))
     }
 }
 

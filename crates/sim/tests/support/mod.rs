@@ -1,4 +1,4 @@
-//! What the tests of the simulator share: plans of the corpus, and an audience that keeps quiet.
+//! What the tests of the simulator share: plans of the corpus, and an observer that keeps quiet.
 
 #![allow(dead_code)] // Each test file is a crate of its own and uses a part.
 
@@ -7,8 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use mqttlab_capture::SegmentWitness;
-use mqttlab_plan::{Destination, Plan, Progress, Verdict};
-use mqttlab_sim::{Audience, Simulation};
+use mqttlab_plan::{Destination, Plan};
+use mqttlab_run::{Interruption, Observer, Outcome, Progress};
+use mqttlab_sim::Simulation;
 use serde_json::Value;
 
 /// A directory that goes with its test.
@@ -33,23 +34,13 @@ impl Drop for Scratch {
     }
 }
 
-/// An audience that hears nothing and never ends a run.
+/// An observer that hears nothing and never ends a run.
 pub struct Quiet;
 
-impl Audience for Quiet {
-    fn hear(&mut self, _progress: &Progress) {}
+impl Observer for Quiet {
+    fn on_progress(&mut self, _progress: &Progress) {}
 
-    fn warn(&mut self, _text: String) {}
-
-    fn warnings(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    fn interruption(&mut self) -> Option<String> {
-        None
-    }
-
-    fn wants_figures(&mut self, _events: u64) -> Option<u64> {
+    fn cancelled(&mut self) -> Option<Interruption> {
         None
     }
 }
@@ -71,7 +62,7 @@ pub fn simulation(plan: &Value, directory: PathBuf) -> Simulation {
 /// Ends a simulation that has come to its plan's end.
 pub fn finish(simulation: Simulation) {
     assert!(simulation.is_over());
-    assert_eq!(simulation.finish(Ok(()), &mut Quiet).verdict, Verdict::Complete);
+    assert_eq!(simulation.finish(Ok(()), &mut Quiet), Outcome::Complete);
 }
 
 /// The tables of a recording, byte by byte.

@@ -1,5 +1,6 @@
 //! What the engine says while it works: one JSON object a line on standard output.
 
+use mqttlab_units::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 /// One line of the engine's standard output.
@@ -72,6 +73,27 @@ pub enum Phase {
     CoolDown,
     /// Writing the recording.
     Finalise,
+}
+
+impl Progress {
+    /// A phase begins, and takes this long at most; zero for unknown.
+    pub fn begin(phase: Phase, at: Instant, length: Duration) -> Progress {
+        Progress::Phase { phase, at_ns: at.as_ns(), length_ns: length.as_ns() }
+    }
+}
+
+impl Phase {
+    /// Its word in the recording and in progress lines.
+    pub fn name(self) -> &'static str {
+        match self {
+            Phase::Setup => "setup",
+            Phase::Connect => "connect",
+            Phase::WarmUp => "warm_up",
+            Phase::Measurement => "measurement",
+            Phase::CoolDown => "cool_down",
+            Phase::Finalise => "finalise",
+        }
+    }
 }
 
 /// How a run ended.

@@ -1,0 +1,60 @@
+//! Progress on standard output, one JSON object a line, and what ends a run from outside.
+
+use std::io::{self, Write};
+use std::time::{Duration, Instant};
+
+use mqttlab_live::Watchdog;
+use mqttlab_run::{Interruption, Observer, Progress};
+
+/// Writes progress lines for whoever started the engine.
+pub struct Lines {
+    out: Box<dyn Write + Send>,
+    is_broken: bool,
+    watchdog: Option<Watchdog>,
+    /// When the last figures were given, and how many events there had been.
+    last: Instant,
+    events: u64,
+}
+
+impl Lines {
+    /// On standard output.
+    pub fn new() -> Lines {
+        Lines::to(Box::new(io::stdout()))
+    }
+
+    /// Elsewhere.
+    pub fn to(out: Box<dyn Write + Send>) -> Lines {
+        Lines { out, is_broken: false, watchdog: None, last: Instant::now(), events: 0 }
+    }
+
+    /// Ends the run when this has been told to, too.
+    pub fn watch(&mut self, watchdog: Watchdog) {
+        self.watchdog = Some(watchdog);
+    }
+}
+
+impl Observer for Lines {
+    fn on_progress(&mut self, progress: &Progress) {
+        let line = serde_json::to_string(progress).expect("progress is made of strings and numbers") + "\n";
+        let written = self.out.write_all(line.as_bytes()).and_then(|()| self.out.flush());
+        self.is_broken |= matches!(written, Err(error) if error.kind() == io::ErrorKind::BrokenPipe);
+    }
+
+    fn cancelled(&mut self) -> Option<Interruption> {
+        let told = self.watchdog.as_ref().and_then(|watchdog| watchdog.interruption().cloned());
+        told.or(self.is_broken.then_some(Interruption::Abandoned))
+    }
+
+    fn events_per_s(&mut self, events: u64) -> Option<u64> {
+        let passed = self.last.elapsed();
+        if passed < INTERVAL {
+            return None;
+        }
+        let rate = (events - self.events) as f64 / passed.as_secs_f64();
+        (self.last, self.events) = (Instant::now(), events);
+        Some(rate as u64)
+    }
+}
+
+/// Between two lines of figures.
+const INTERVAL: Duration = Duration::from_millis(250);

@@ -1,0 +1,160 @@
+//! The stages of a live run, from connecting to the end of the cool-down, in real time.
+//!
+//! What begins and ends a stage is the [`Conductor`]'s; this waits for it, keeps samples and figures coming meanwhile, and
+//! notices what ends a run: a signal, the death of a server or of whoever reads the progress, a full disk, a fault.
+//!
+//! What it does not do: touch a message or a frame.
+
+use std::path::Path;
+use std::sync::atomic::Ordering::Relaxed;
+
+use mqttlab_plan::{Plan, WhenItDies};
+use mqttlab_recording::{EventKind, Recorder};
+use mqttlab_run::{Announcer, Conductor, Interruption, Stage, Standing};
+use mqttlab_units::Duration;
+
+use crate::control::Control;
+use crate::emulator::Emulator;
+use crate::facts;
+use crate::figures::LiveFigures;
+use crate::sampler::Sampler;
+use crate::server::{RunningServer, told};
+use crate::watch::Watch;
+
+/// A run whose clients have been started.
+pub(crate) struct Stages<'a, 'b> {
+    pub(crate) plan: &'a Plan,
+    /// Where the recording is.
+    pub(crate) directory: &'a Path,
+    pub(crate) control: &'a Control,
+    pub(crate) recorder: &'a Recorder,
+    pub(crate) watch: &'a mut Watch,
+    pub(crate) servers: &'a mut Vec<RunningServer>,
+    pub(crate) emulator: Option<&'a Emulator>,
+    pub(crate) sampler: &'a mut Sampler,
+    pub(crate) announcer: &'a mut Announcer<'b>,
+    pub(crate) figures: LiveFigures,
+}
+
+/// How the clients stand. They are shown out by their workers, and not told when the measurement has found enough.
+struct Clients<'a> {
+    control: &'a Control,
+    count: u32,
+}
+
+impl Standing for Clients<'_> {
+    fn clients(&self) -> u32 {
+        self.count
+    }
+
+    fn gathered(&self) -> u32 {
+        self.control.figures.ready.load(Relaxed) + self.control.figures.failed.load(Relaxed)
+    }
+
+    fn has_measured_enough(&self) -> bool {
+        false
+    }
+
+    fn is_settled(&self) -> bool {
+        self.control.is_settled()
+    }
+
+    fn is_gone(&self) -> bool {
+        false
+    }
+}
+
+impl Stages<'_, '_> {
+    /// Goes through all stages until the clients are to disconnect.
+    ///
+    /// # Errors
+    /// What ended the run before.
+    pub(crate) fn go_through(&mut self) -> Result<(), Interruption> {
+        let count = *self.plan.client_numbers().last().expect("there is an end");
+        let clients = Clients { control: self.control, count };
+        let mut conductor = Conductor::new(self.plan.phases, self.control.now());
+        self.enter(&conductor, &clients);
+        loop {
+            self.wait(&conductor, &clients)?;
+            if conductor.next(self.control.now()) == Stage::Disconnect {
+                return Ok(());
+            }
+            self.enter(&conductor, &clients);
+        }
+    }
+
+    fn enter(&mut self, conductor: &Conductor, clients: &Clients<'_>) {
+        let now = self.control.now();
+        if let Some(phase) = conductor.stage().phase() {
+            self.announcer.phase(phase, now, conductor.length());
+            self.sampler.event(now, EventKind::Phase, phase.name());
+        }
+        match conductor.stage() {
+            Stage::Notice => self.announce(conductor, clients),
+            Stage::Measurement => self.sampler.begin_measurement(),
+            Stage::CoolDown => self.sampler.end_measurement(),
+            Stage::Connect | Stage::WarmUp | Stage::Disconnect | Stage::Over => {}
+        }
+    }
+
+    /// Waits until the present stage is over.
+    fn wait(&mut self, conductor: &Conductor, clients: &Clients<'_>) -> Result<(), Interruption> {
+        loop {
+            let now = self.control.now();
+            if conductor.is_over(now, clients) {
+                return Ok(());
+            }
+            let thread = self.emulator.map(|emulator| emulator.shared().thread.load(Relaxed));
+            self.sampler.sample_if_due(now, thread);
+            if self.sampler.tick_is_due(now) {
+                let lateness = self.emulator.map(|emulator| &emulator.shared().lateness);
+                self.announcer.say(&self.figures.tick(self.control, lateness));
+            }
+            let left = conductor.deadline().and_then(|deadline| deadline.checked_since(now));
+            self.watch.wait(left.unwrap_or(STEP).min(STEP))?;
+            self.find_faults()?;
+        }
+    }
+
+    fn find_faults(&mut self) -> Result<(), Interruption> {
+        if let Some(error) = self.recorder.failure() {
+            return Err(Interruption::Disk(error.to_string()));
+        }
+        self.note_ended_servers()?;
+        if self.emulator.is_some_and(Emulator::has_ended) {
+            return Err(Interruption::Fault("the emulator ended during the run".into()));
+        }
+        self.announcer.cancelled().map_or(Ok(()), Err)
+    }
+
+    /// A server that has ended ends the run, or is written down, as the plan says.
+    fn note_ended_servers(&mut self) -> Result<(), Interruption> {
+        while let Some(place) = self.servers.iter().position(|server| server.handle.has_exited()) {
+            let index = self.servers[place].index;
+            let server = &self.plan.servers[index];
+            if server.when_it_dies == WhenItDies::EndRun {
+                return Err(Interruption::ServerEnded(index));
+            }
+            let status = self.servers.remove(place).handle.stop();
+            let now = self.control.now();
+            self.announcer.warn(format!("the server `{}` ended during the run ({status})", server.name));
+            self.sampler.event(now, EventKind::BrokerExit, &told(self.plan, server, &status));
+        }
+        Ok(())
+    }
+
+    /// Tells the clients when to publish, and stores it with the recording.
+    fn announce(&mut self, conductor: &Conductor, clients: &Clients<'_>) {
+        let ready = self.control.figures.ready.load(Relaxed);
+        let missing = conductor.warning_of_missing(ready, clients.count);
+        missing.into_iter().for_each(|warning| self.announcer.warn(warning));
+        let schedule = conductor.schedule().expect("a notice has a schedule");
+        if let Err(error) = facts::store_schedule(self.directory, &schedule) {
+            self.announcer.warn(format!("the recording's phases could not be stored: {error}"));
+        }
+        self.control.announce(schedule);
+    }
+}
+
+/// How long the conductor sleeps at most; what ends a stage early is seen this late.
+const STEP: Duration = Duration::from_ms(50);

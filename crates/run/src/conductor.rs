@@ -1,0 +1,326 @@
+//! The phases of a run, and what ends each.
+//!
+//! ```text
+//!   connect ──► notice ──► warm-up ──► measurement ──► cool-down ──► disconnect ──► over
+//!     all ready,                          told enough,   nothing         all gone,
+//!     or its time over                    or time over   outstanding,    or time over
+//!                                                        or time over
+//! ```
+//!
+//! A machine without a clock: asked at [`Conductor::deadline`], or whenever something may have changed, whether the present
+//! stage [is over](Conductor::is_over), and told to [go on](Conductor::next). When clients publish is fixed when they have
+//! connected, so that all of them know it before it begins.
+
+use mqttlab_plan::Phases;
+use mqttlab_units::{Duration, Instant};
+
+use crate::Phase;
+
+/// Where a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Clients connect and subscribe.
+    Connect,
+    /// They are told when to publish.
+    Notice,
+    /// They publish; not counted.
+    WarmUp,
+    /// They publish; counted.
+    Measurement,
+    /// What is under way arrives.
+    CoolDown,
+    /// Clients disconnect in order.
+    Disconnect,
+    /// Nothing is left to do.
+    Over,
+}
+
+/// When the clients publish.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Schedule {
+    /// Publishing begins: the instant that start phases count from.
+    pub publish_from: Instant,
+    /// The warm-up is over: messages intended from here on are measured.
+    pub measure_from: Instant,
+    /// Publishing ends: nothing is offered whose intended time is this or later.
+    pub measure_until: Instant,
+}
+
+/// How a run's clients stand, asked only where it decides.
+pub trait Standing {
+    /// How many clients there are.
+    fn clients(&self) -> u32;
+
+    /// Clients that are connected and subscribed, or have given up.
+    fn gathered(&self) -> u32;
+
+    /// Whether the measurement has found what it was to find.
+    fn has_measured_enough(&self) -> bool;
+
+    /// Whether everything that was due has been offered, and has arrived and been acknowledged.
+    fn is_settled(&self) -> bool;
+
+    /// Whether all clients have disconnected, and nothing is under way.
+    fn is_gone(&self) -> bool;
+}
+
+/// The phases of one run.
+#[derive(Clone, Debug)]
+pub struct Conductor {
+    phases: Phases,
+    stage: Stage,
+    began: Instant,
+    schedule: Option<Schedule>,
+}
+
+impl Stage {
+    /// In a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Stage::Notice => "notice",
+            Stage::Disconnect => "disconnect",
+            Stage::Over => "over",
+            Stage::Connect | Stage::WarmUp | Stage::Measurement | Stage::CoolDown => {
+                self.phase().map_or("", Phase::name)
+            }
+        }
+    }
+
+    /// The phase that begins with it, for observers and the recording; a stage without one belongs to the phase before.
+    pub fn phase(self) -> Option<Phase> {
+        match self {
+            Stage::Connect => Some(Phase::Connect),
+            Stage::WarmUp => Some(Phase::WarmUp),
+            Stage::Measurement => Some(Phase::Measurement),
+            Stage::CoolDown => Some(Phase::CoolDown),
+            Stage::Notice | Stage::Disconnect | Stage::Over => None,
+        }
+    }
+}
+
+impl Conductor {
+    /// Of a run whose clients begin to connect.
+    pub fn new(phases: Phases, now: Instant) -> Conductor {
+        Conductor { phases, stage: Stage::Connect, began: now, schedule: None }
+    }
+
+    /// Where the run is.
+    pub fn stage(&self) -> Stage {
+        self.stage
+    }
+
+    /// When clients publish; known from the notice on.
+    pub fn schedule(&self) -> Option<Schedule> {
+        self.schedule
+    }
+
+    /// When the present stage ends at the latest; `None` once the run is over.
+    pub fn deadline(&self) -> Option<Instant> {
+        let schedule = || self.schedule.expect("the schedule is fixed when the clients have connected");
+        match self.stage {
+            Stage::Connect => Some(self.began + self.phases.connect_timeout),
+            Stage::Notice => Some(schedule().publish_from),
+            Stage::WarmUp => Some(schedule().measure_from),
+            Stage::Measurement => Some(schedule().measure_until),
+            Stage::CoolDown => Some(schedule().measure_until + self.phases.cool_down),
+            Stage::Disconnect => Some(self.began + FAREWELL),
+            Stage::Over => None,
+        }
+    }
+
+    /// How long the present stage's phase takes at most, as planned; zero for a stage without a phase.
+    pub fn length(&self) -> Duration {
+        match self.stage {
+            Stage::Connect => self.phases.connect_timeout,
+            Stage::WarmUp => self.phases.warm_up,
+            Stage::Measurement => self.phases.duration,
+            Stage::CoolDown => self.phases.cool_down,
+            Stage::Notice | Stage::Disconnect | Stage::Over => Duration::ZERO,
+        }
+    }
+
+    /// Whether the present stage is over: its time is, or it need not last as long.
+    pub fn is_over(&self, now: Instant, standing: &impl Standing) -> bool {
+        self.deadline().is_some_and(|deadline| now >= deadline) || self.is_over_early(now, standing)
+    }
+
+    /// Whether the present stage need not last as long as it may.
+    pub fn is_over_early(&self, now: Instant, standing: &impl Standing) -> bool {
+        match self.stage {
+            Stage::Connect => standing.gathered() >= standing.clients(),
+            Stage::Measurement => standing.has_measured_enough(),
+            // Messages intended just before the end may still be on their way into their sessions.
+            Stage::CoolDown => {
+                let ended = self.schedule.map_or(Instant::ZERO, |schedule| schedule.measure_until);
+                now >= ended + SETTLE && standing.is_settled()
+            }
+            Stage::Disconnect => standing.is_gone(),
+            Stage::Notice | Stage::WarmUp | Stage::Over => false,
+        }
+    }
+
+    /// Ends the present stage; the one that begins. A measurement that ends before its time moves its end in the
+    /// schedule: what is due later is not offered.
+    pub fn next(&mut self, now: Instant) -> Stage {
+        self.stage = match self.stage {
+            Stage::Connect => {
+                self.schedule = Some(Schedule::after(now + NOTICE, &self.phases));
+                Stage::Notice
+            }
+            Stage::Notice => Stage::WarmUp,
+            Stage::WarmUp => Stage::Measurement,
+            Stage::Measurement => {
+                if let Some(schedule) = &mut self.schedule {
+                    schedule.measure_until = schedule.measure_until.min(now);
+                }
+                Stage::CoolDown
+            }
+            Stage::CoolDown => Stage::Disconnect,
+            Stage::Disconnect | Stage::Over => Stage::Over,
+        };
+        self.began = now;
+        self.stage
+    }
+
+    /// What is to be said of clients that had not connected when publishing began.
+    pub fn warning_of_missing(&self, ready: u32, clients: u32) -> Option<String> {
+        (ready < clients).then(|| {
+            format!(
+                "{} of {clients} clients had not connected and subscribed when publishing began \
+                 (phases.connect_timeout is {})",
+                clients - ready,
+                self.phases.connect_timeout
+            )
+        })
+    }
+}
+
+impl Schedule {
+    /// Publishing begins then.
+    fn after(publish_from: Instant, phases: &Phases) -> Schedule {
+        let measure_from = publish_from + phases.warm_up;
+        Schedule { publish_from, measure_from, measure_until: measure_from + phases.duration }
+    }
+}
+
+/// From when everybody is ready to when they publish: it takes time to tell them.
+pub const NOTICE: Duration = Duration::from_ms(200);
+/// From the end of the measurement, how long a run is not settled whatever its counters say.
+pub const SETTLE: Duration = Duration::from_ms(100);
+/// How long clients may take to disconnect in order.
+pub const FAREWELL: Duration = Duration::from_ms(500);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Default)]
+    struct Clients {
+        gathered: u32,
+        measured: bool,
+        settled: bool,
+        gone: bool,
+    }
+
+    impl Standing for Clients {
+        fn clients(&self) -> u32 {
+            3
+        }
+
+        fn gathered(&self) -> u32 {
+            self.gathered
+        }
+
+        fn has_measured_enough(&self) -> bool {
+            self.measured
+        }
+
+        fn is_settled(&self) -> bool {
+            self.settled
+        }
+
+        fn is_gone(&self) -> bool {
+            self.gone
+        }
+    }
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Duration::from_ms(ms)
+    }
+
+    fn conductor() -> Conductor {
+        let [connect_timeout, warm_up, duration, cool_down] =
+            [5_000, 100, 1_000, 2_000].map(Duration::from_ms);
+        Conductor::new(Phases { connect_timeout, warm_up, duration, cool_down }, at(10))
+    }
+
+    #[test]
+    fn every_stage_ends_when_its_time_is_over() {
+        let (mut conductor, idle) = (conductor(), Clients::default());
+        let mut told = Vec::new();
+        while let Some(deadline) = conductor.deadline() {
+            let before = Instant::from_ns(deadline.as_ns() - 1);
+            assert!(!conductor.is_over(before, &idle) && conductor.is_over(deadline, &idle), "{conductor:?}");
+            told.push((conductor.stage(), deadline));
+            conductor.next(deadline);
+        }
+        let expected = [
+            (Stage::Connect, at(5_010)),
+            (Stage::Notice, at(5_210)),
+            (Stage::WarmUp, at(5_310)),
+            (Stage::Measurement, at(6_310)),
+            (Stage::CoolDown, at(8_310)),
+            (Stage::Disconnect, at(8_810)),
+        ];
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn stages_end_early_when_nothing_is_left_to_wait_for() {
+        let mut conductor = conductor();
+        let mut clients = Clients { gathered: 2, ..Clients::default() };
+        assert!(!conductor.is_over(at(20), &clients), "one is missing");
+        clients.gathered = 3;
+        assert!(conductor.is_over(at(20), &clients));
+        assert_eq!(conductor.next(at(20)), Stage::Notice);
+        let schedule = Schedule { publish_from: at(220), measure_from: at(320), measure_until: at(1_320) };
+        assert_eq!(conductor.schedule(), Some(schedule));
+        assert!(!conductor.is_over(at(219), &clients), "a notice is never cut short");
+        conductor.next(at(220));
+        conductor.next(at(320));
+        clients.measured = true;
+        assert!(conductor.is_over(at(800), &clients));
+        assert_eq!(conductor.next(at(800)), Stage::CoolDown);
+        assert_eq!(conductor.schedule().unwrap().measure_until, at(800), "what is due later is not offered");
+        clients.settled = true;
+        assert!(!conductor.is_over(at(899), &clients), "messages may be on their way into their sessions");
+        assert!(conductor.is_over(at(900), &clients));
+        assert_eq!(conductor.next(at(900)), Stage::Disconnect);
+        clients.gone = true;
+        assert!(conductor.is_over(at(901), &clients));
+        assert_eq!(conductor.next(at(901)), Stage::Over);
+        assert!(!conductor.is_over(at(100_000), &clients), "what is over does not end again");
+    }
+
+    #[test]
+    fn a_measurement_that_takes_its_time_keeps_its_end() {
+        let mut conductor = conductor();
+        for now in [at(20), at(220), at(320)] {
+            conductor.next(now);
+        }
+        // A real clock comes a little late.
+        conductor.next(at(1_400));
+        assert_eq!(conductor.schedule().unwrap().measure_until, at(1_320));
+        assert_eq!((conductor.deadline(), conductor.length()), (Some(at(3_320)), Duration::from_s(2)));
+    }
+
+    #[test]
+    fn missing_clients_are_warned_of() {
+        assert_eq!(conductor().warning_of_missing(3, 3), None);
+        let warning = conductor().warning_of_missing(1, 3).unwrap();
+        assert!(
+            warning.starts_with("2 of 3 clients") && warning.ends_with("(phases.connect_timeout is 5 s)"),
+            "{warning}"
+        );
+    }
+}

@@ -1,0 +1,27 @@
+//! The life of a run, whoever performs it: its phases, who watches it, and how it ends.
+//!
+//! ```text
+//!   connect ──► notice ──► warm-up ──► measurement ──► cool-down ──► disconnect ──► finalise
+//!     └────────────┴─────────── interruption ─────────────┴──► what was recorded is kept, and marked
+//! ```
+//!
+//! The simulator and the live testbed step one [`Conductor`], each by its own clock; what they say goes to an [`Observer`];
+//! and both end with an [`Outcome`]. An import has no phases, but is watched and ends in the same way.
+//!
+//! What it does not model: what happens within a phase, and whether a number may be believed (who measures says that).
+
+mod announcer;
+mod conductor;
+mod interruption;
+mod observer;
+mod outcome;
+mod progress;
+mod validity;
+
+pub use announcer::{Announcer, Warnings};
+pub use conductor::{Conductor, FAREWELL, NOTICE, SETTLE, Schedule, Stage, Standing};
+pub use interruption::Interruption;
+pub use observer::Observer;
+pub use outcome::{Failure, Outcome};
+pub use progress::{Phase, Progress, Verdict};
+pub use validity::Validity;

@@ -1,0 +1,123 @@
+//! How a run ended, and why.
+
+use std::fmt;
+
+use crate::{Interruption, Progress, Verdict};
+
+/// How a run ended.
+#[must_use]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// As planned.
+    Complete,
+    /// Cut short; what was recorded is kept and marked.
+    Incomplete(Failure),
+    /// Nothing was measured.
+    Failed(Failure),
+}
+
+/// Why a run did not complete.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// It could not be set up: what was missing.
+    Setup(String),
+    /// It ended before its time.
+    Interrupted(Interruption),
+    /// Its recording could not be finished.
+    Recording {
+        /// What had ended it before, if anything had.
+        interruption: Option<Interruption>,
+        /// What went wrong, and what helps.
+        problem: String,
+    },
+}
+
+impl Outcome {
+    /// Of a run that went on to its end, or was interrupted.
+    pub fn of(result: Result<(), Interruption>) -> Outcome {
+        match result {
+            Ok(()) => Outcome::Complete,
+            Err(interruption) => Outcome::Incomplete(Failure::Interrupted(interruption)),
+        }
+    }
+
+    /// Of such a run whose recording could not be finished.
+    pub fn unfinished(result: Result<(), Interruption>, problem: String) -> Outcome {
+        Outcome::Incomplete(Failure::Recording { interruption: result.err(), problem })
+    }
+
+    /// In a word.
+    pub fn verdict(&self) -> Verdict {
+        match self {
+            Outcome::Complete => Verdict::Complete,
+            Outcome::Incomplete(_) => Verdict::Incomplete,
+            Outcome::Failed(_) => Verdict::Failed,
+        }
+    }
+
+    /// Why it did not complete.
+    pub fn failure(&self) -> Option<&Failure> {
+        match self {
+            Outcome::Complete => None,
+            Outcome::Incomplete(failure) | Outcome::Failed(failure) => Some(failure),
+        }
+    }
+
+    /// The same in a sentence.
+    pub fn reason(&self) -> Option<String> {
+        self.failure().map(ToString::to_string)
+    }
+
+    /// The last progress line of a run that leaves its recording there.
+    pub fn done(&self, directory: &str) -> Progress {
+        Progress::Done { verdict: self.verdict(), reason: self.reason(), directory: directory.to_owned() }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Setup(problem) => f.write_str(problem),
+            Failure::Interrupted(interruption) => interruption.fmt(f),
+            Failure::Recording { interruption, problem } => {
+                // What came first is said first: the second is often its consequence.
+                if let Some(interruption) = interruption {
+                    write!(f, "{interruption}; ")?;
+                }
+                write!(f, "the recording could not be finished: {problem}")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_outcome_says_how_and_why() {
+        let interrupted = || Err(Interruption::Signal("SIGTERM"));
+        let table = [
+            (Outcome::of(Ok(())), Verdict::Complete, None),
+            (Outcome::of(interrupted()), Verdict::Incomplete, Some("the run was stopped by SIGTERM")),
+            (
+                Outcome::unfinished(interrupted(), "no space left".into()),
+                Verdict::Incomplete,
+                Some("the run was stopped by SIGTERM; the recording could not be finished: no space left"),
+            ),
+            (
+                Outcome::unfinished(Ok(()), "no space left".into()),
+                Verdict::Incomplete,
+                Some("the recording could not be finished: no space left"),
+            ),
+            (
+                Outcome::Failed(Failure::Setup("no /dev/net/tun".into())),
+                Verdict::Failed,
+                Some("no /dev/net/tun"),
+            ),
+        ];
+        for (outcome, verdict, reason) in table {
+            assert_eq!((outcome.verdict(), outcome.reason().as_deref()), (verdict, reason), "{outcome:?}");
+        }
+    }
+}
