@@ -26,7 +26,7 @@ test: setup lint test-rust test-python
 
 setup: target/system-packages $(STAMPS)/engine
 
-setup-test: setup $(STAMPS)/test
+setup-test: setup target/system-packages-test $(STAMPS)/test
 
 lint: setup
 	cargo fmt --all --check
@@ -57,6 +57,11 @@ clean:
 
 target/system-packages: scripts/system-packages
 	scripts/system-packages
+	mkdir -p target
+	touch $@
+
+target/system-packages-test: scripts/system-packages
+	scripts/system-packages test
 	mkdir -p target
 	touch $@
 

@@ -37,7 +37,7 @@ def perform(directory: Path, scenarios: list[Path], **settings: str) -> list[Rec
     outputs = [run.communicate(timeout=180)[0] for run in running]
     failed = [output for run, output in zip(running, outputs, strict=True) if run.returncode not in (0, 6)]
     assert not failed, "\n".join(failed)
-    return [Recording.open(next((directory / str(i)).iterdir())) for i in range(len(scenarios))]
+    return [Recording.open(next((directory / str(i)).glob("*/plan.json")).parent) for i in range(len(scenarios))]
 
 
 def in_both(scenarios: Mapping[str, dict[str, Any]], directory: Path, at_once: int) -> dict[str, dict[str, Recording]]:

@@ -53,7 +53,7 @@ def mqttlab(*words: str | Path, **options: Any) -> subprocess.CompletedProcess[s
 def run(path: Path, *words: str, **options: Any) -> tuple[subprocess.CompletedProcess[str], Path]:
     runs = path.parent / "runs"
     done = mqttlab("run", path, "--no-html", "--runs", runs, *words, **options)
-    return done, next(iter(runs.glob("*")), runs)
+    return done, next((plan.parent for plan in runs.glob("*/plan.json")), runs)
 
 
 def test_a_study_takes_no_simulation_that_ended_early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,7 +58,7 @@ def start(directory: Path, duration: str = "3 s", qos: int = 1, **more: Any) -> 
 
 
 def only_run(directory: Path) -> Path:
-    runs = list((directory / "runs").iterdir())
+    runs = [path for path in (directory / "runs").iterdir() if path.is_dir()]
     assert len(runs) == 1
     return runs[0]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mqttlab.cli.main import HTML, JSON, RUNS, main
+from mqttlab.cli.main import CATALOG, HTML, JSON, RUNS, main
 from mqttlab.cli.problems import Commands, writable_directory
 
 if TYPE_CHECKING:
@@ -58,9 +58,10 @@ def import_() -> None:
               help="Whether a message at QoS 2 is delivered at its PUBREL, as Paho does, or already at its PUBLISH.")
 @HTML
 @JSON
+@CATALOG
 def capture(
     files: tuple[Path, ...], output: Path | None, runs: Path, name: str | None, ports: tuple[int, ...],
-    deliver_on: str, html: bool | None, as_json: bool,
+    deliver_on: str, html: bool | None, as_json: bool, catalog: str | None,
 ) -> None:
     """Import captures (pcapng, pcap) into one recording.
 
@@ -76,7 +77,7 @@ def capture(
     options = ["--deliver-on", deliver_on]
     for port in ports:
         options += ["--broker-port", str(port)]
-    _import("capture", files, output, runs, name, options, html, as_json)
+    _import("capture", files, output, runs, name, options, html, as_json, catalog)
 
 
 @import_.command()
@@ -88,9 +89,10 @@ def capture(
               help="UTC offset of times without a zone  [default: +00:00]")
 @HTML
 @JSON
+@CATALOG
 def log(
     files: tuple[Path, ...], output: Path | None, runs: Path, name: str | None, utc_offset: str, html: bool | None,
-    as_json: bool,
+    as_json: bool, catalog: str | None,
 ) -> None:
     """Import message logs, or tables of messages (.csv), into one recording.
 
@@ -108,15 +110,17 @@ def log(
     """
     from mqttlab.imports import evidence_of
 
-    _import(evidence_of(files), files, output, runs, name, ["--utc-offset", utc_offset], html, as_json)
+    _import(evidence_of(files), files, output, runs, name, ["--utc-offset", utc_offset], html, as_json,
+            catalog)
 
 
 def _import(
     evidence: Evidence, files: Sequence[Path], output: Path | None, runs: Path, name: str | None,
-    options: list[str], html: bool | None, as_json: bool,
+    options: list[str], html: bool | None, as_json: bool, catalog: str | None,
 ) -> None:
     from rich.console import Console
 
+    from mqttlab.cli.catalogs import remember
     from mqttlab.cli.progress import ImportProgress
     from mqttlab.cli.run import print_document, report_run, run_document
     from mqttlab.cli.status import status_of
@@ -136,8 +140,12 @@ def _import(
             with contextlib.suppress(OSError):
                 path.rmdir()
         raise
+    status = status_of(outcome)
     if as_json:
-        print_document([run_document(outcome, bool(html))], status := status_of(outcome))
-        sys.exit(status)
-    report_run(outcome, html is not False)
-    sys.exit(status_of(outcome))
+        document, recording = run_document(outcome, bool(html))
+        print_document([document], status)
+    else:
+        recording = report_run(outcome, html is not False)
+    if recording is not None:
+        remember(outcome.directory, catalog, runs if output is None else None, recording=recording)
+    sys.exit(status)

@@ -47,6 +47,8 @@ JSON = click.option("--json", "as_json", is_flag=True,
                     help="Print one JSON object instead of tables; docs/output.md describes it.")
 JUNIT = click.option("--junit", type=click.Path(path_type=Path), metavar="FILE",
                      help="Write the thresholds as JUnit XML.")
+CATALOG = click.option("--catalog", metavar="FILE|URL", envvar="MQTTLAB_CATALOG", show_envvar=True,
+                       help="The catalog: an SQLite file, postgresql://… or mariadb://…  [default: RUNS/catalog.db]")
 BACKEND = click.option("--backend", type=click.Choice(["live", "sim"]), help="Replace the scenario's backend.")
 
 
@@ -115,14 +117,15 @@ def schema() -> None:
 @HTML
 @JSON
 @JUNIT
+@CATALOG
 @click.option("--ignore-disk", is_flag=True, help="Start even if the disk seems too small for the recording.")
 @click.option("--probe", is_flag=True,
               help="Measure the emulated paths for 10 s each before a live run, and keep that in the recording.")
 def run(
     scenario: Path, settings: tuple[str, ...], backend: str | None, runs: Path, html: bool | None, as_json: bool,
-    junit: Path | None, ignore_disk: bool, probe: bool,
+    junit: Path | None, catalog: str | None, ignore_disk: bool, probe: bool,
 ) -> None:
-    """Run SCENARIO, all its repetitions, and report each.
+    """Run SCENARIO, all its repetitions, report each, and take it into the catalog (--catalog none: into none).
 
     \b
       mqttlab run scenarios/demo.toml
@@ -144,7 +147,7 @@ def run(
     if junit is not None:
         writable_file(junit, "--junit")
     sys.exit(run_scenario(scenario, overrides, runs, html=not as_json if html is None else html,
-                          ignore_disk=ignore_disk, as_json=as_json, junit=junit))
+                          ignore_disk=ignore_disk, as_json=as_json, junit=junit, catalog=catalog))
 
 
 @main.command()
@@ -308,18 +311,37 @@ def calibrate(run: Path) -> None:
 
 @main.command(name="list")
 @RUNS
-def list_(runs: Path) -> None:
-    """List the recordings in a directory, oldest first.
+@CATALOG
+@click.option("--where", multiple=True, metavar="CONDITION",
+              help="Only runs for which this holds, such as 'latency_ms_p99 < 250', 'loss = 5 %' or tag.nightly.")
+@click.option("--tag", "tags", multiple=True, metavar="NAME", help="Only runs with this tag; repeatable.")
+@click.option("--column", "columns", multiple=True, metavar="NAME",
+              help="Show this field, factor, metric or tag.NAME, too; repeatable.")
+@click.option("--sort", multiple=True, metavar="NAME", help="Order by this; -NAME from large to small; repeatable.")
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="No more than so many runs.")
+def list_(
+    runs: Path, catalog: str | None, where: tuple[str, ...], tags: tuple[str, ...], columns: tuple[str, ...],
+    sort: tuple[str, ...], limit: int | None,
+) -> None:
+    """List the recordings in a directory, oldest first; or those of the catalog that are asked for.
+
+    `mqttlab catalog names` lists what can be asked for. A metric is of the whole run, or of a scope in brackets.
 
     \b
       mqttlab list
       mqttlab list --runs other/runs
+      mqttlab list --where 'backend = live' --where 'latency_ms_p99 < 250' --sort -latency_ms_p99
+      mqttlab list --tag nightly --column 'latency_ms_p99[qos 1]' --limit 20
     """
-    from mqttlab.cli.listing import show_list
+    from mqttlab.cli.listing import show_found, show_list
 
     source = click.get_current_context().get_parameter_source("runs")
-    given = source is not ParameterSource.DEFAULT
-    show_list(existing_directory(runs, "--runs") if given else runs)
+    if source is not ParameterSource.DEFAULT:
+        existing_directory(runs, "--runs")
+    if catalog is None and not (where or tags or columns or sort or limit):
+        show_list(runs)
+    else:
+        show_found(catalog, runs, [*where, *(f"tag.{tag}" for tag in tags)], columns, sort, limit)
 
 
 @main.command()

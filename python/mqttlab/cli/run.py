@@ -12,6 +12,7 @@ import click
 from rich.console import Console
 
 from mqttlab.brokers import ADAPTERS
+from mqttlab.cli.catalogs import remember
 from mqttlab.cli.check import warn
 from mqttlab.cli.problems import writable_directory
 from mqttlab.cli.progress import RunProgress
@@ -30,7 +31,7 @@ OUTPUT_SCHEMA = 1
 
 def run_scenario(
     scenario: Path, overrides: dict[str, Any], runs: Path, *, html: bool, ignore_disk: bool, as_json: bool,
-    junit: Path | None = None,
+    junit: Path | None = None, catalog: str | None = None,
 ) -> int:
     """Run all repetitions of a scenario file, report each, judge its thresholds, and return the exit status.
 
@@ -45,19 +46,23 @@ def run_scenario(
         need_room(loaded, runs)
     warn(loaded, scenario, overrides)
     repetitions = thresholds_of(loaded, scenario, overrides)
+    origin = {"scenario": {"toml": scenario.read_text(encoding="utf-8"), "settings": overrides}}
     statuses, documents = [], []
     for repetition in range(loaded.repetitions):
         directory = take_directory(loaded.name, repetition, loaded.repetitions, runs).absolute()
         try:
-            job, outcome = _one_run(loaded, directory, repetition, repetitions)
+            job, outcome = _one_run(loaded, directory, repetition, repetitions, origin)
         finally:
             # A run that failed before it started leaves nothing.
             with contextlib.suppress(OSError):
                 directory.rmdir()
         if as_json:
-            documents.append(run_document(outcome, html))
+            document, recording = run_document(outcome, html)
+            documents.append(document)
         else:
-            report_run(outcome, html)
+            recording = report_run(outcome, html)
+        if recording is not None:
+            remember(outcome.directory, catalog, runs, recording=recording)
         ended_by_threshold = repetitions is not None and repetitions.add(job, outcome) is not None
         # A run that a threshold has ended is no accident: the threshold is broken.
         statuses.append(DONE if ended_by_threshold else status_of(outcome))
@@ -104,11 +109,12 @@ def _concluded(
 
 def _one_run(
     loaded: Scenario, directory: Path, repetition: int, repetitions: Repetitions | None,
+    origin: dict[str, Any],
 ) -> tuple[Job, Outcome]:
     console = Console(stderr=True)
     title = loaded.name if loaded.repetitions == 1 else f"{loaded.name} {repetition + 1}/{loaded.repetitions}"
     with RunProgress(console, title) as progress:
-        job = Job(compile_plan(loaded, repetition), directory)
+        job = Job(compile_plan(loaded, repetition), directory, origin=origin)
         watch: Callable[[Job, dict[str, Any]], None] | None = None
 
         def observe(job: Job, line: dict[str, Any]) -> None:
@@ -124,21 +130,21 @@ def _one_run(
     return job, finished.result()
 
 
-def report_run(outcome: Outcome, html: bool) -> None:
-    """Print the tables of a run or an import, and write its page beside them."""
+def report_run(outcome: Outcome, html: bool) -> Recording | None:
+    """Print the tables of a run or an import, and write its page beside them; returns what there is to read."""
     from mqttlab.recording import Recording
     from mqttlab.report import terminal
 
     console = Console()
     if outcome.verdict == "failed":
         click.echo(f"mqttlab: the run failed: {outcome.reason}", err=True)
-        return
+        return None
     if not _has_tables(outcome):
         place = _relative(outcome.directory)
         console.print(f"ended early: {outcome.reason}", highlight=False, soft_wrap=True, markup=False)
         console.print(f"recording  {place} (incomplete; `mqttlab report {place}` makes its tables)", highlight=False,
                       soft_wrap=True)
-        return
+        return None
     recording = Recording.open(outcome.directory)
     terminal(recording, console)
     console.print(f"recording  {_relative(outcome.directory)}", highlight=False, soft_wrap=True, markup=False)
@@ -147,19 +153,23 @@ def report_run(outcome: Outcome, html: bool) -> None:
     page = _page(recording, outcome) if html else None
     if page is not None:
         console.print(f"report     {_relative(page)}", highlight=False, soft_wrap=True, markup=False)
+    return recording
 
 
-def run_document(outcome: Outcome, html: bool) -> dict[str, Any]:
-    """What ``--json`` prints of a run or an import: ``report``'s object, or how it ended where there is none."""
+def run_document(outcome: Outcome, html: bool) -> tuple[dict[str, Any], Recording | None]:
+    """What ``--json`` prints of a run or an import: ``report``'s object, or how it ended where there is none.
+
+    Returns that, and what there is to read.
+    """
     from mqttlab.recording import Recording
     from mqttlab.report.document import document
 
     if outcome.verdict == "failed" or not _has_tables(outcome):
         where = None if outcome.verdict == "failed" else str(outcome.directory)
-        return {"recording": where, "status": outcome.verdict, "reasons": [outcome.reason or ""], "metrics": []}
+        return {"recording": where, "status": outcome.verdict, "reasons": [outcome.reason or ""], "metrics": []}, None
     recording = Recording.open(outcome.directory)
     page = _page(recording, outcome) if html else None
-    return document(recording) | {"page": None if page is None else str(page)}
+    return document(recording) | {"page": None if page is None else str(page)}, recording
 
 
 def print_document(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -40,9 +41,17 @@ def take_directory(scenario: str, repetition: int, repetitions: int, runs: Path)
     raise AssertionError("counting does not end")
 
 
-def list_runs(runs: Path) -> list[RunSummary]:
-    """The runs below a directory, oldest first. Directories that are no recordings are passed over."""
-    found = [_summary(plan.parent) for plan in sorted(runs.glob("*/plan.json"), key=lambda p: p.stat().st_mtime)]
+def list_runs(runs: Path, *, but: Collection[Path] = ()) -> list[RunSummary]:
+    """The runs below a directory, oldest first, those of experiments too. What is no recording is passed over.
+
+    Args:
+        runs: the directory.
+        but: directories that are left out, as absolute paths.
+    """
+    base = runs.resolve()
+    plans = [plan for pattern in ("*/plan.json", "*/runs/*/plan.json") for plan in runs.glob(pattern)
+             if base / plan.parent.relative_to(runs) not in but]
+    found = [_summary(plan.parent) for plan in sorted(plans, key=lambda p: p.stat().st_mtime)]
     return [summary for summary in found if summary is not None]
 
 

@@ -11,6 +11,7 @@ import secrets
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from mqttlab.plan import Plan
 
@@ -34,6 +35,8 @@ class Job:
     """Where the recording will be written."""
     identifier: str = field(default_factory=ulid)
     """A ULID."""
+    origin: dict[str, Any] | None = field(default=None, compare=False)
+    """What it was made from, kept as ``origin.json`` beside the plan: ``scenario`` with ``toml`` and ``settings``."""
 
     @property
     def text(self) -> str:

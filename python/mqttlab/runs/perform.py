@@ -58,6 +58,24 @@ def _perform(
 ) -> Outcome:
     directory = job.directory
     directory.parent.mkdir(parents=True, exist_ok=True)
+    origin = directory / "origin.json"
+    if job.origin is not None:
+        # Where nothing can be written, the engine says so.
+        with contextlib.suppress(OSError):
+            directory.mkdir(exist_ok=True)
+            origin.write_text(json.dumps(job.origin, ensure_ascii=False, default=str), encoding="utf-8")
+    try:
+        return _run_engine(job, observe, interruption, inherit)
+    finally:
+        if not (directory / "plan.json").is_file():
+            with contextlib.suppress(OSError):
+                origin.unlink(missing_ok=True)
+
+
+def _run_engine(
+    job: Job, observe: Callable[[dict[str, Any]], None], interruption: Interruption, inherit: Sequence[int]
+) -> Outcome:
+    directory = job.directory
     with tempfile.TemporaryFile("w+", encoding="utf-8") as complaints:
         engine = subprocess.Popen(
             [engine_path(), *job.arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints,

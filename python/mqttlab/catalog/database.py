@@ -1,0 +1,289 @@
+"""The database behind a catalog: how it is opened, written to by several at once, and brought to the present schema.
+
+Whoever writes holds a transaction for the length of one recording. On SQLite it begins IMMEDIATE, so that two writers
+wait for each other instead of finding out at the end; on servers two may meet in a row that both add, and the one that
+is told so begins again. Readers open SQLite's file read-only and wait for nobody.
+
+A catalog of an older schema is brought up to date when it is next written to, after a copy of it was made; on a server,
+which others use as well, only by ``mqttlab catalog upgrade``. A newer one is refused.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.exc import (
+    ArgumentError,
+    DatabaseError,
+    IntegrityError,
+    InterfaceError,
+    NoSuchModuleError,
+    OperationalError,
+)
+
+from mqttlab.catalog.place import CatalogError, CatalogUnavailable, file_of, refuse_network, url_of
+from mqttlab.catalog.tables import METADATA
+
+T = TypeVar("T")
+HEAD = "0001"
+"""The schema that this program reads and writes: the last of the migrations."""
+MIGRATIONS = Path(__file__).parent / "migrations"
+BUSY_MS = 10_000
+ATTEMPTS = 12
+# A name for the locks of PostgreSQL (a number) and MariaDB under which the schema is made or changed.
+LOCK = 0x6D71_746C
+
+
+class Database:
+    """One catalog's database. Connections are opened when they are needed."""
+
+    def __init__(self, given: str, *, read_only: bool = False, as_it_is: bool = False) -> None:
+        """Open it, and make it where it is a file that is not there yet.
+
+        Args:
+            given: a URL, or the path of an SQLite file.
+            read_only: never write, nor wait for who writes.
+            as_it_is: take whatever schema it has, for :meth:`schema` and :meth:`upgrade` alone.
+
+        Raises:
+            CatalogError: it is of another schema, on a network file system, or no catalog.
+            CatalogUnavailable: it cannot be reached.
+        """
+        self.url = url_of(given)
+        self.file = file_of(self.url)
+        self.read_only = read_only
+        if self.file is not None:
+            self._check_file(self.file)
+        self.engine = self._engine()
+        if not as_it_is:
+            with self.problems():
+                self._ready()
+
+    @property
+    def name(self) -> str:
+        """What messages call it: without a password."""
+        return self.engine.url.render_as_string() if self.file is None else str(_from_here(self.file))
+
+    def close(self) -> None:
+        """Close all connections."""
+        self.engine.dispose()
+
+    @contextmanager
+    def reading(self) -> Iterator[sa.Connection]:
+        """A connection to ask with."""
+        with self.problems(), self.engine.connect() as connection:
+            yield connection
+
+    def write(self, work: Callable[[sa.Connection], T]) -> T:
+        """Do ``work`` in one transaction, again where another writer came between."""
+        with self.problems():
+            for attempt in range(1, ATTEMPTS + 1):
+                try:
+                    with self.engine.begin() as connection:
+                        return work(connection)
+                except (IntegrityError, OperationalError):
+                    if attempt == ATTEMPTS:
+                        raise
+                    time.sleep(random.uniform(0, 0.02 * 2 ** min(attempt, 6)))
+        raise AssertionError("the last attempt returns or raises")
+
+    @contextmanager
+    def problems(self) -> Iterator[None]:
+        """What the database says as a :class:`CatalogError`."""
+        try:
+            yield
+        except (OperationalError, InterfaceError) as error:
+            raise CatalogUnavailable(f"the catalog {self.name}: {_words(error)}") from error
+        except DatabaseError as error:
+            raise CatalogError(f"the catalog {self.name}: {_words(error)}") from error
+
+    def _check_file(self, file: Path) -> None:
+        place = _from_here(file)
+        if file.is_dir():
+            raise CatalogError(f"--catalog {place}: this is a directory; name a file in it")
+        if self.read_only and not file.exists():
+            raise CatalogError(f"there is no catalog {place}; mqttlab catalog scan DIR makes it")
+        if not file.parent.is_dir():
+            raise CatalogError(f"--catalog {place}: there is no directory {place.parent}; make it first, or name "
+                               "another")
+        if not self.read_only:
+            refuse_network(file)
+
+    def _engine(self) -> sa.Engine:
+        try:
+            if self.file is None:
+                return sa.create_engine(self.url, isolation_level="READ COMMITTED", pool_pre_ping=True)
+            engine = sa.create_engine("sqlite://", creator=self._connect, poolclass=sa.pool.QueuePool)
+        except (ArgumentError, NoSuchModuleError, ModuleNotFoundError) as error:
+            raise CatalogError(f"--catalog {self.url}: {str(error).splitlines()[0]}") from error
+        begin = "BEGIN" if self.read_only else "BEGIN IMMEDIATE"
+        sa.event.listen(engine, "begin", lambda connection: connection.exec_driver_sql(begin))
+        return engine
+
+    def _connect(self, *, foreign_keys: bool = True) -> sqlite3.Connection:
+        assert self.file is not None
+        how = "mode=ro" if self.read_only else "mode=rwc"
+        if self.read_only and not os.access(self.file.parent, os.W_OK) and not Path(f"{self.file}-wal").exists():
+            # Without a log nothing is in flight, and no shared memory can be made here.
+            how = "immutable=1"
+        path = self.file.as_posix().replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+        connection = sqlite3.connect(f"file:{path}?{how}", uri=True, timeout=BUSY_MS / 1000, isolation_level=None,
+                                     check_same_thread=False)
+        connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
+        connection.execute(f"PRAGMA foreign_keys = {'ON' if foreign_keys else 'OFF'}")
+        if not self.read_only:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+        return connection
+
+    # The schema.
+
+    def schema(self) -> str | None:
+        """The schema that the database has; none where it is empty.
+
+        Raises:
+            CatalogError: it has tables, and no catalog's.
+        """
+        with self.reading() as connection:
+            return self._schema(connection)
+
+    def _schema(self, connection: sa.Connection) -> str | None:
+        tables = set(sa.inspect(connection).get_table_names())
+        if "alembic_version" in tables:
+            found = connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar()
+            if found is not None:
+                return str(found)
+        if "run" in tables or (tables - {"alembic_version"} and self.file is not None):
+            raise CatalogError(f"{self.name} is not a catalog of mqttlab: it has other tables "
+                               f"({', '.join(sorted(tables)[:3])})")
+        return None
+
+    def _ready(self) -> None:
+        schema = self._known()
+        if schema == HEAD:
+            return
+        if schema is None:
+            if self.read_only:
+                raise CatalogError(f"there is no catalog in {self.name} yet; mqttlab catalog scan DIR makes it")
+            self._exclusively(self._make)
+        elif self.read_only or self.file is None:
+            raise CatalogError(f"{self.name} has schema {schema}, and this mqttlab needs {HEAD}; bring it up to date "
+                               "with "
+                               "mqttlab catalog upgrade")
+        else:
+            self.upgrade()
+
+    def _known(self) -> str | None:
+        schema = self.schema()
+        if schema is not None and schema not in known_schemas():
+            raise CatalogError(f"{self.name} has schema {schema}, but this mqttlab knows schemas up to {HEAD}; update "
+                               "mqttlab, or name another catalog with --catalog")
+        return schema
+
+    def _make(self, connection: sa.Connection) -> None:
+        if self._schema(connection) is None:
+            METADATA.create_all(connection)
+            stamp(connection)
+
+    def upgrade(self, backup: Path | None = None) -> Path | None:
+        """Bring the database to the present schema, after a copy of it was made.
+
+        Args:
+            backup: an SQLite file for the copy; beside the catalog where it is a file itself.
+
+        Returns:
+            The copy; none where there was nothing to do.
+
+        Raises:
+            CatalogError: the copy cannot be made, and nothing was changed.
+        """
+        schema = self._known()
+        if schema in (None, HEAD):
+            return None
+        if backup is None:
+            if self.file is None:
+                raise CatalogError("a catalog on a server is upgraded with --backup FILE, which gets a copy first")
+            moment = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+            backup = self.file.with_name(f"{self.file.name}.schema-{schema}-{moment}")
+        self._exclusively(lambda connection: self._upgrade(connection, backup))
+        return backup
+
+    def _upgrade(self, connection: sa.Connection, backup: Path) -> None:
+        from mqttlab.catalog.migrations.upgrade import copy, migrate
+
+        # Another process may have been faster.
+        if self._schema(connection) != HEAD:
+            if self.file is None:
+                copy(connection, backup)
+            else:
+                self._copy_file(backup)
+            migrate(connection)
+
+    def _copy_file(self, backup: Path) -> None:
+        if backup.exists():
+            raise CatalogError(f"--backup {backup}: this file is there already; name a new one")
+        source = self._connect()
+        try:
+            target = sqlite3.connect(backup)
+            try:
+                source.backup(target)
+            finally:
+                target.close()
+        except sqlite3.Error as error:
+            backup.unlink(missing_ok=True)
+            raise CatalogError(f"--backup {backup}: {error}; nothing was changed") from error
+        finally:
+            source.close()
+
+    def _exclusively(self, work: Callable[[sa.Connection], None]) -> None:
+        """Do what changes the schema, while nobody else does."""
+        engine = self.engine
+        if self.file is not None:
+            # A table is changed by making it again, which would delete what refers to it.
+            engine = sa.create_engine("sqlite://", creator=lambda: self._connect(foreign_keys=False),
+                                      poolclass=sa.pool.NullPool)
+            sa.event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
+        with self.problems(), engine.begin() as connection:
+            dialect = connection.dialect.name
+            if dialect == "postgresql":
+                connection.execute(sa.text(f"SELECT pg_advisory_xact_lock({LOCK})"))
+            elif dialect in ("mysql", "mariadb"):
+                connection.execute(sa.text(f"SELECT GET_LOCK('{LOCK:x}', 60)"))
+            try:
+                work(connection)
+            finally:
+                if dialect in ("mysql", "mariadb"):
+                    connection.execute(sa.text(f"SELECT RELEASE_LOCK('{LOCK:x}')"))
+
+
+def known_schemas() -> list[str]:
+    """Every schema that there is a migration to, the first one first."""
+    return sorted(path.name[1:5] for path in (MIGRATIONS / "versions").glob("v[0-9]*_*.py"))
+
+
+def stamp(connection: sa.Connection) -> None:
+    """Say, as Alembic does, that the database is of the present schema."""
+    connection.execute(sa.text("CREATE TABLE IF NOT EXISTS alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY "
+                               "KEY)"))
+    connection.execute(sa.text("DELETE FROM alembic_version"))
+    connection.execute(sa.text("INSERT INTO alembic_version (version_num) VALUES (:head)"), {"head": HEAD})
+
+
+def _from_here(path: Path) -> Path:
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+
+
+def _words(error: DatabaseError | InterfaceError) -> str:
+    """A database's own words in one line."""
+    origin: Any = error.orig
+    words = str(origin.args[1] if len(getattr(origin, "args", ())) > 1 else origin)
+    return " ".join(words.split()) or type(origin).__name__

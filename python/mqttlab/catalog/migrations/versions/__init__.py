@@ -1,0 +1,1 @@
+"""One module a step, named ``v`` and the schema that it leads to."""

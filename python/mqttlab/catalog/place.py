@@ -1,0 +1,98 @@
+"""Where a catalog is: its URL, and whether a file of SQLite may lie there.
+
+SQLite's write-ahead log needs memory that all of its users share, which a network file system does not give: on one of
+those a catalog is refused, before it is damaged.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from mqttlab.errors import MqttlabError
+
+FILE = "catalog.db"
+# SQLAlchemy's names with the drivers that this package installs.
+DRIVERS = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg", "mysql": "mysql+pymysql",
+           "mariadb": "mariadb+pymysql"}
+NETWORK_FILE_SYSTEMS = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre", "beegfs",
+                        "gpfs",
+                        "ocfs2", "gfs2", "fuse.sshfs", "fuse.glusterfs", "fuse.ceph", "fuse.rclone", "fuse.s3fs",
+                        "virtiofs",
+                        "davfs", "fuse.davfs2"}
+
+
+class CatalogError(MqttlabError):
+    """The catalog is not there, cannot be opened, or is asked for what it does not have."""
+
+
+class CatalogUnavailable(CatalogError):
+    """The catalog cannot be reached or written now; nothing is wrong with what was asked."""
+
+    exit_status = 1
+
+
+def url_for(runs: Path) -> str:
+    """The catalog of a directory of runs: ``catalog.db`` in it."""
+    return url_of(str(runs / FILE))
+
+
+def url_of(given: str) -> str:
+    """A URL as SQLAlchemy reads it, of a URL or of the path of an SQLite file.
+
+    Raises:
+        CatalogError: nobody knows this kind of URL.
+    """
+    if "://" not in given:
+        return f"sqlite:///{Path(given).absolute()}"
+    scheme, _, rest = given.partition("://")
+    if scheme == "sqlite":
+        path = rest.removeprefix("/")
+        return f"sqlite:///{Path(path).absolute()}"
+    if scheme in DRIVERS:
+        return f"{DRIVERS[scheme]}://{rest}"
+    if scheme in DRIVERS.values():
+        return given
+    known = "sqlite:///FILE, postgresql://USER@HOST/DATABASE, mariadb://USER@HOST/DATABASE"
+    raise CatalogError(f"--catalog {given}: `{scheme}` is no kind of database that is known here; write a file, or one "
+                       "of "
+                       f"{known}")
+
+
+def file_of(url: str) -> Path | None:
+    """The SQLite file of a URL of :func:`url_of`; none for servers."""
+    return Path(url.removeprefix("sqlite:///")) if url.startswith("sqlite:///") else None
+
+
+def refuse_network(path: Path, mounts: Path = Path("/proc/self/mountinfo")) -> None:
+    """Refuse a place on a network file system.
+
+    Raises:
+        CatalogError: it is on one.
+    """
+    kind = file_system(path, mounts)
+    if kind in NETWORK_FILE_SYSTEMS:
+        raise CatalogError(
+            f"{path}: this is on a network file system ({kind}), where SQLite's write-ahead log is not safe; put the "
+            "catalog on a local disk with --catalog FILE, or use a server with --catalog postgresql://… or mariadb://…")
+
+
+def file_system(path: Path, mounts: Path) -> str | None:
+    """The type of the file system that a path lies on, or would lie on."""
+    there = path.absolute()
+    while not os.path.lexists(there):
+        there = there.parent
+    there = there.resolve()
+    try:
+        lines = mounts.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    except OSError:
+        return None
+    # proc(5): ID, parent, device, root, mount point, options, optional fields, "-", type. The last mount of a place
+    # counts.
+    best: tuple[int, str] | None = None
+    for line in lines:
+        before, _, after = line.partition(" - ")
+        point = before.split()[4].encode().decode("unicode_escape")
+        if there.is_relative_to(point) and (best is None or len(point) >= best[0]):
+            best = (len(point), after.split()[0])
+    return None if best is None else best[1]

@@ -1,0 +1,140 @@
+"""What ``mqttlab catalog`` prints, and how other commands take recordings into the catalog."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mqttlab.cli.problems import nearest
+from mqttlab.errors import MqttlabError, UsageError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from mqttlab.catalog import Catalog
+    from mqttlab.recording import Recording
+
+# Too many to read on a terminal.
+ROWS_MAX = 200
+
+
+def show(table: pl.DataFrame) -> None:
+    """Print a frame as a table that is as wide as it is; of a long one the first rows."""
+    from rich import box
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    printed = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for name, kind in table.schema.items():
+        printed.add_column(escape(name), justify="right" if kind.is_numeric() else "left", no_wrap=kind.is_numeric(),
+                           overflow="fold")
+    for row in table.head(ROWS_MAX).iter_rows():
+        printed.add_row(*(escape(_cell(value)) for value in row))
+    console = Console()
+    if not console.is_terminal:
+        console.width = max(console.width, 240)
+    console.print(printed)
+    if table.height > ROWS_MAX:
+        click.echo(f"mqttlab: {table.height - ROWS_MAX} more rows; --limit, --csv, --parquet and --xlsx have others",
+                   err=True)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    text = f"{value:.6g}" if isinstance(value, float) else str(value)
+    return text if len(text) <= 400 else f"{text[:397]}..."
+
+
+def hand_out(table: pl.DataFrame, csv: Path | None, parquet: Path | None, xlsx: Path | None) -> None:
+    if csv is None and parquet is None and xlsx is None:
+        show(table)
+        return
+    if csv is not None:
+        table.write_csv(csv)
+    if parquet is not None:
+        table.write_parquet(parquet)
+    if xlsx is not None:
+        from mqttlab.export import ExportError
+        from mqttlab.export.tables import XLSX_ROWS_MAX
+
+        if table.height > XLSX_ROWS_MAX:
+            raise ExportError(f"{table.height} rows, but a worksheet holds {XLSX_ROWS_MAX}; export with --csv or "
+                              "--parquet")
+        table.write_excel(xlsx, worksheet="catalog", autofit=True, freeze_panes=(1, 0))
+
+
+def table_of(opened: Catalog, name: str) -> pl.DataFrame:
+    from mqttlab.catalog import TABLES
+
+    if name not in TABLES:
+        raise UsageError(f"--table {name}: the catalog has no such table; {nearest(name, TABLES)}")
+    return opened.table(name)
+
+
+@contextlib.contextmanager
+def reading() -> Iterator[Callable[[int, int, Path], None]]:
+    """How many recordings were read, on a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    with Progress(TextColumn("reading recordings"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
+                  TextColumn("{task.fields[place]}"), console=console, transient=True,
+                  disable=not console.is_terminal) as bar:
+        task = bar.add_task("reading", total=None, place="")
+        yield lambda done, of, place: bar.update(task, completed=done, total=of, place=place.name)
+
+
+def home_of(run: Path, runs: Path) -> Path:
+    """The directory whose catalog a recording is in: --runs, where it was given, or the one the recording lies in."""
+    source = click.get_current_context().get_parameter_source("runs")
+    if source is not None and source.name == "COMMANDLINE":
+        return runs
+    above = [place for place in run.absolute().parents if (place / "catalog.db").is_file()]
+    return above[0] if above else run.absolute().parent
+
+
+def url_of(url: str | None, runs: Path) -> str:
+    from mqttlab.catalog import url_for
+
+    return url if url is not None else url_for(runs)
+
+
+def open_catalog(url: str | None, runs: Path, *, read_only: bool = False) -> Catalog:
+    from mqttlab.catalog import Catalog
+
+    if url is None and not runs.is_dir():
+        raise UsageError(f"there is no directory {runs}; name the directory of the runs with --runs, or a --catalog")
+    return Catalog.open(url_of(url, runs), read_only=read_only)
+
+
+def remember(directory: Path, url: str | None, runs: Path | None = None, *, recording: Recording | None = None) -> None:
+    """Take a recording into the catalog; what goes wrong is a warning, because the recording is what matters.
+
+    Args:
+        directory: the recording.
+        url: the catalog; when left out ``catalog.db`` in ``runs``; ``none`` for none at all.
+        runs: the directory of the runs; when left out, the nearest one above the recording that has a catalog, if any.
+        recording: the same, where it is open already.
+    """
+    home = runs or next((place for place in directory.absolute().parents if (place / "catalog.db").is_file()), None)
+    if url == "none" or (url is None and home is None):
+        return
+    try:
+        from mqttlab.catalog import Catalog
+
+        with Catalog.open(url_of(url, home or directory)) as opened:
+            opened.add(directory, recording)
+    except MqttlabError as error:
+        for problem in error.problems:
+            click.echo(f"mqttlab: warning: not in the catalog: {problem}", err=True)
+    except OSError as error:
+        click.echo(f"mqttlab: warning: not in the catalog: {error.strerror or error}", err=True)
