@@ -7,6 +7,7 @@ one run. Where data allow no answer, the answer says so (an infinite bound with 
 """
 
 from mqttlab.statistics.coverage import WARN_BELOW, mean_coverage, proportion_coverage
+from mqttlab.statistics.distributions import t_quantile
 from mqttlab.statistics.drift import Drift, drift
 from mqttlab.statistics.effects import Difference, cliffs_delta, difference, hodges_lehmann, ratio_interval
 from mqttlab.statistics.factorial import Effect, Factorial, Term, factorial
@@ -53,6 +54,7 @@ __all__ = [
     "skewed",
     "skewness",
     "smallest_difference",
+    "t_quantile",
     "theil_sen",
     "trend",
 ]

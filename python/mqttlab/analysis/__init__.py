@@ -1,0 +1,13 @@
+"""What an experiment says: from its tidy table to estimates, effects, verdicts, trends and recommendations.
+
+Numbers are those of :mod:`mqttlab.statistics`; this room knows points, blocks and responses, and no files.
+"""
+
+from mqttlab.analysis.analysis import Analysis, LeftOut, analyse
+from mqttlab.analysis.asked import Asked, Factor
+from mqttlab.analysis.methods import methods
+from mqttlab.analysis.recommendation import Recommendation, Recommendations
+from mqttlab.analysis.responses import Compared, Line, PointEstimate, Response
+
+__all__ = ["Analysis", "Asked", "Compared", "Factor", "LeftOut", "Line", "PointEstimate", "Recommendation",
+           "Recommendations", "Response", "analyse", "methods"]

@@ -1,0 +1,94 @@
+"""The analysis of an experiment: from its tidy table to what a report says.
+
+The table's columns are those of ``docs/experiment.md``. Runs that are not done are left out by that rule alone, and
+listed; nothing is left out for its value.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import polars as pl
+
+from mqttlab import statistics
+from mqttlab.analysis.asked import Asked
+from mqttlab.analysis.recommendation import Recommendations, recommend
+from mqttlab.analysis.responses import RESPONSE, Compared, Response, response
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeftOut:
+    """A run that does not count."""
+
+    point: int
+    run: str
+    state: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Analysis:
+    """What an experiment says."""
+
+    asked: Asked
+    responses: tuple[Response, ...]
+    left_out: tuple[LeftOut, ...]
+    runs: int
+    """That count, control runs not among them."""
+    controls: int
+    recommendations: Recommendations | None
+
+    @property
+    def comparisons(self) -> list[tuple[Response, Compared]]:
+        """Every comparison with the reference, of all responses: one family."""
+        return [(each, found) for each in self.responses for found in each.compared]
+
+    def words(self) -> dict[str, int]:
+        """How many comparisons have which verdict."""
+        counts: dict[str, int] = {}
+        for _, found in self.comparisons:
+            if found.verdict is not None:
+                counts[found.verdict.word] = counts.get(found.verdict.word, 0) + 1
+        return counts
+
+
+def analyse(asked: Asked, table: pl.DataFrame) -> Analysis:
+    """Analyse an experiment.
+
+    Args:
+        asked: what it was asked.
+        table: its tidy table.
+    """
+    counted = table.filter(pl.col("state") == "done", pl.col("metric").is_not_null(), pl.col("value").is_not_null(),
+                           pl.col("value").is_finite())
+    measured, controls = counted.filter(pl.col("kind") == "run"), counted.filter(pl.col("kind") == "control")
+    responses = []
+    for key, rows in measured.group_by(RESPONSE, maintain_order=True):
+        same = controls.filter(*(pl.col(name).eq_missing(pl.lit(value)) for name, value in zip(
+            RESPONSE, key, strict=True)))
+        responses.append(response(asked, rows, same))
+    judged = _judge(asked, responses)
+    return Analysis(
+        asked=asked, responses=tuple(judged), left_out=tuple(_left_out(table)), runs=measured["run"].n_unique(),
+        controls=controls["run"].n_unique(), recommendations=recommend(asked, judged))
+
+
+def _judge(asked: Asked, responses: Sequence[Response]) -> list[Response]:
+    """Verdicts over everything that is compared, as one family."""
+    places = [(number, found) for number, each in enumerate(responses) for found in each.compared]
+    means = {number: {point.key: point.interval.estimate for point in each.points}
+             for number, each in enumerate(responses)}
+    margins = [math.log1p(asked.margin) if responses[number].logarithm else
+               abs(means[number].get(asked.reference or "", 0.0)) * asked.margin for number, _ in places]
+    verdicts = iter(statistics.judge([found.tested for _, found in places], margins,
+                                     [responses[number].better for number, _ in places], alpha=asked.family))
+    return [replace(each, compared=tuple(replace(found, verdict=next(verdicts)) for found in each.compared))
+            for each in responses]
+
+
+def _left_out(table: pl.DataFrame) -> list[LeftOut]:
+    rest = table.filter(pl.col("state") != "done").unique("run", maintain_order=True)
+    return [LeftOut(point=row["point"], run=row["run"], state=row["state"], reason=row["reason"] or "")
+            for row in rest.iter_rows(named=True)]

@@ -1,0 +1,50 @@
+"""What an experiment was asked: factors, points and how to judge, as far as an analysis needs it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+ENVIRONMENT = ("networks", "trunk", "radio", "hosts", "paths", "events")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Factor:
+    """What was varied. ``levels`` are texts in their order, ``values`` their numbers in a base unit."""
+
+    name: str
+    unit: str = ""
+    kind: Literal["numeric", "categorical"] = "categorical"
+    scale: str = "linear"
+    levels: tuple[str, ...] = ()
+    values: tuple[float | None, ...] = ()
+    places: tuple[str, ...] = ()
+
+    @property
+    def environment(self) -> bool:
+        """Whether it is what one has to live with, a network, and not what one can choose."""
+        return bool(self.places) and all(place.split("[")[0].split(".")[0] in ENVIRONMENT for place in self.places)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """An experiment's question."""
+
+    name: str
+    question: str = ""
+    factors: tuple[Factor, ...] = ()
+    reference: str | None = None
+    """The key of the point that others are compared with."""
+    kind: str = "full"
+    order: str = "random-blocks"
+    common_seeds: bool = True
+    family: float = 0.05
+    margin: float = 0.05
+    """The largest relative difference that does not matter."""
+    confidence: float = 0.95
+    resolution: int | None = None
+    aliases: tuple[str, ...] = ()
+    stopping: str = ""
+    """The rule by which repetitions ended, where they were not a fixed number."""
+    names: dict[str, str] = field(default_factory=dict)
+    """Facts for the methods paragraph: program version, machine, backend."""

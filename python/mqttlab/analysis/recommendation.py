@@ -1,0 +1,132 @@
+"""What to choose for which network, by a rule that is said, and how certain that is.
+
+The rule: of the choices whose losses are acceptable (the upper confidence limit of the mean lost share is at most the
+limit, where losses were measured), the one with the best mean of the objective, the first response. Its certainty is
+the share of 2,000 experiments, drawn from the blocks with replacement, in which the same rule chooses it. Choices
+that cannot be told from it are named: their difference in pairs is not refused at 5 % (Holm).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mqttlab import statistics
+from mqttlab.analysis.asked import Asked, Factor
+from mqttlab.analysis.responses import PointEstimate, Response, combinations, pairs
+
+RESAMPLES = 2_000
+LOST = "messages_lost_percent"
+LOST_MOST_PERCENT = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recommendation:
+    """For one environment."""
+
+    environment: dict[str, str]
+    choice: dict[str, str] | None
+    """``None`` where no choice has acceptable losses."""
+    objective: statistics.Interval | None
+    certainty: float | None
+    as_good: tuple[dict[str, str], ...]
+    refused: int
+    """Choices whose losses are not acceptable."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recommendations:
+    """The table, and the rule it follows."""
+
+    rule: str
+    rows: tuple[Recommendation, ...]
+
+
+def recommend(asked: Asked, responses: Sequence[Response]) -> Recommendations | None:
+    """The recommendation for every combination of the environment's levels; ``None`` where nothing can be chosen, or
+    the first response has no good side."""
+    choices = [factor for factor in asked.factors if not factor.environment]
+    environment = [factor for factor in asked.factors if factor.environment]
+    objective = next((each for each in responses if each.better != "neither" and each.metric != LOST), None)
+    if not choices or objective is None or asked.kind != "full":
+        return None
+    lost = next((each for each in responses if each.metric == LOST and each.scope == objective.scope), None)
+    rows = [_row(asked, objective, lost, place, choices) for place in combinations(environment)]
+    known = tuple(row for row in rows if row is not None)
+    if not known:
+        return None
+    limit = (f"of the choices that lose at most {LOST_MOST_PERCENT:g} % (upper 95 % limit of the mean over runs), "
+             if lost is not None else "")
+    side = "smallest" if objective.better == "lower" else "largest"
+    return Recommendations(rows=known, rule=(
+        f"The rule: {limit}the one with the {side} mean of {objective.label}. Certainty: the share of {RESAMPLES} "
+        "experiments drawn from the blocks in which the rule chooses the same. As good: what paired tests (Holm, 5 %) "
+        "cannot tell from it."))
+
+
+def _row(
+    asked: Asked, objective: Response, lost: Response | None, place: dict[str, str], choices: Sequence[Factor],
+) -> Recommendation | None:
+    here = [point for point in objective.points if place.items() <= point.levels.items()]
+    if len(here) < 2:
+        return None
+    losses = {point.key: point for point in lost.points} if lost else {}
+    allowed = [point for point in here if _acceptable(losses.get(point.key))]
+    names = [factor.name for factor in choices]
+    if not allowed:
+        return Recommendation(environment=place, choice=None, objective=None, certainty=None, as_good=(),
+                              refused=len(here))
+    sign = 1 if objective.better == "lower" else -1
+    best = min(allowed, key=lambda point: sign * point.interval.estimate)
+    rivals = [point for point in allowed if point is not best]
+    return Recommendation(
+        environment=place, choice=_levels(best, names), objective=best.interval,
+        certainty=_certainty(here, losses, best, sign), refused=len(here) - len(allowed),
+        as_good=tuple(_levels(point, names) for point in _not_told_apart(asked, best, rivals)))
+
+
+def _levels(point: PointEstimate, names: Sequence[str]) -> dict[str, str]:
+    return {name: point.levels[name] for name in names}
+
+
+def _acceptable(lost: PointEstimate | None) -> bool:
+    return lost is None or min(lost.interval.high, 100.0) <= LOST_MOST_PERCENT or max(lost.values) == 0
+
+
+def _not_told_apart(asked: Asked, best: PointEstimate, rivals: Sequence[PointEstimate]) -> list[PointEstimate]:
+    tested = []
+    for rival in rivals:
+        first, second, paired = pairs(best, rival) if asked.common_seeds else (
+            list(best.values), list(rival.values), False)
+        known = len(first) >= 2 and len(second) >= 2
+        tested.append(statistics.difference(first, second, paired=paired).p if known else 1.0)
+    return [rival for rival, p in zip(rivals, statistics.holm(tested), strict=True) if p > asked.family]
+
+
+def _certainty(
+    here: Sequence[PointEstimate], losses: dict[str, PointEstimate], best: PointEstimate, sign: int,
+) -> float | None:
+    """Blocks are drawn, the same for every choice: what they share stays shared."""
+    blocks = sorted(set.intersection(*(set(point.blocks) for point in here)))
+    if len(blocks) < 3:
+        return None
+    drawn = np.random.default_rng(1).integers(0, len(blocks), (RESAMPLES, len(blocks)))
+    means = np.array([_by_block(point, blocks)[drawn].mean(axis=1) for point in here])
+    worst = np.full_like(means, -np.inf)
+    for place, point in enumerate(here):
+        lost = losses.get(point.key)
+        if lost is not None and set(blocks) <= set(lost.blocks):
+            again = _by_block(lost, blocks)[drawn]
+            reach = statistics.t_quantile(0.975, len(blocks) - 1) / np.sqrt(len(blocks))
+            worst[place] = again.mean(axis=1) + reach * again.std(axis=1, ddof=1)
+    ranked = np.where(worst <= LOST_MOST_PERCENT, sign * means, np.inf)
+    chosen = np.argmin(ranked, axis=0)
+    possible = np.isfinite(ranked).any(axis=0)
+    return float(np.mean(possible & (chosen == list(here).index(best))))
+
+
+def _by_block(point: PointEstimate, blocks: Sequence[int]) -> np.ndarray:
+    known = dict(zip(point.blocks, point.values, strict=True))
+    return np.array([known[block] for block in blocks])

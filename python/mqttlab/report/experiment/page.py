@@ -1,0 +1,173 @@
+"""An experiment as one HTML page: the verdict, the recommendation, then each response."""
+
+from __future__ import annotations
+
+from html import escape
+from pathlib import Path
+
+import plotly.graph_objects as go
+import polars as pl
+
+from mqttlab.analysis import Analysis, Response, methods
+from mqttlab.figures import experiment as figures
+from mqttlab.report.attribution import TITLES
+from mqttlab.report.experiment import frames, tables
+from mqttlab.report.experiment.evidence import Evidence, evidence
+from mqttlab.report.pages import grid, page_of, text_table, write_whole
+
+LINES_MOST = 16
+PAIRS_MOST = 3
+TRENDS_MOST = 6
+
+
+def write_experiment(analysis: Analysis, table: pl.DataFrame, out: Path) -> Path:
+    """Write an experiment's page to ``out`` and return it; the recordings that the table names are read for latencies.
+
+    Raises:
+        OSError: the file cannot be written; whatever was there before is still there.
+    """
+    asked = analysis.asked
+    sections = [_verdict(analysis), _recommendation(analysis), _overview(analysis)]
+    sections += [_response(analysis, each, place) for place, each in enumerate(analysis.responses)]
+    sections += [_messages(evidence(asked, table)), _rest(analysis)]
+    write_whole(out, page_of(asked.name, asked.question, sections,
+                             "Made by mqttlab from the experiment's journal and recordings. Error bars and intervals "
+                             "are of 95 %; the run is the unit."))
+    return out
+
+
+def _verdict(analysis: Analysis) -> str:
+    words = analysis.words()
+    kind = "worse" if "worse" in words else "undecided" if "undecided" in words else "valid"
+    said = "".join(f"<li>{escape(line)}</li>" for line in tables.facts(analysis))
+    return f'<section class="verdict {kind}"><h2>{escape(tables.headline(analysis))}</h2><ul>{said}</ul></section>'
+
+
+def _recommendation(analysis: Analysis) -> str:
+    if analysis.recommendations is None:
+        return ""
+    return (f"<section><h2>Recommendation</h2>{_table(tables.recommendations(analysis), 2)}"
+            f"<p>{escape(analysis.recommendations.rule)}</p></section>")
+
+
+def _overview(analysis: Analysis) -> str:
+    """What holds for all responses: where the variation comes from, and every point at once."""
+    drawn: list[go.Figure] = []
+    terms = frames.variation(analysis)
+    if terms.height:
+        drawn.append(figures.variation(terms.select("response", "term", "percent")))
+    factors = {factor.name: factor.levels for factor in analysis.asked.factors}
+    if analysis.responses and len(factors) > 1:
+        rows = [{**point.levels, "point": point.point, each.label: point.interval.estimate}
+                for each in analysis.responses[:4] for point in each.points]
+        labels = list(dict.fromkeys(each.label for each in analysis.responses[:4]))
+        wide = pl.DataFrame(rows, infer_schema_length=None).group_by("point", maintain_order=True).agg(
+            *(pl.col(name).first() for name in factors), *(pl.col(label).drop_nulls().first() for label in labels))
+        drawn.append(figures.parallel(wide, factors, labels))
+    shown = "".join(grid([figure], f"overview-{place}") for place, figure in enumerate(drawn))
+    return f"<section><h2>All responses</h2>{shown}</section>" if drawn else ""
+
+
+def _response(analysis: Analysis, each: Response, place: int) -> str:
+    note = "" if each.declared else " (exploratory: not named before the runs)"
+    parts = [f"<section><h2>{escape(each.label + note)}</h2>", _table(tables.points(analysis, each), 1)]
+    parts.append(grid(_points(analysis, each), f"points-{place}"))
+    if each.model is not None:
+        parts += [f"<h2>Effects on {escape(each.name)}</h2>", _table(tables.variation(each), 1),
+                  _table(tables.effects(each), 2)]
+        pairs = tables.effects(each, pairs=True)
+        if pairs[1]:
+            parts.append(f"<details><summary>Interactions, pair by pair</summary>{_table(pairs, 2)}</details>")
+        parts.append(grid([*_interactions(analysis, each), figures.residuals(frames.residuals(each), each.name)],
+                          f"effects-{place}"))
+    if each.lines:
+        parts += ["<h2>Trends</h2>", _table(tables.trends(each), 5), grid(_trends(analysis, each), f"trends-{place}")]
+    if each.drift is not None:
+        parts.append(f"<p>{escape(each.drift.words())} Looked for in {escape(each.drift_of)}.</p>")
+    return "".join(parts) + "</section>"
+
+
+def _points(analysis: Analysis, each: Response) -> list[go.Figure]:
+    """Box plots by factor, and means over the factor with most levels."""
+    factors = analysis.asked.factors
+    if not factors:
+        return []
+    rows = [{"factor": factor.name, "level": level, "value": value}
+            for factor in factors for level in factor.levels
+            for value in each.rows.filter(pl.col(factor.name) == level)["value"].to_list()]
+    drawn = [figures.boxes(pl.DataFrame(rows), each.label)] if rows else []
+    across = max(factors, key=lambda factor: (factor.kind == "numeric", len(factor.levels)))
+    others = [factor.name for factor in factors if factor is not across]
+    cells = sorted(each.points, key=lambda point: (
+        [_place(analysis, name, point.levels[name]) for name in others], _place(analysis, across.name,
+                                                                             point.levels[across.name])))
+    shown = pl.DataFrame(
+        [{"x": point.levels[across.name], "by": tables.levels({name: point.levels[name] for name in others}),
+          "estimate": point.interval.estimate, "low": point.interval.low if point.interval.bounded else None,
+          "high": point.interval.high if point.interval.bounded else None} for point in cells],
+        schema_overrides={"low": pl.Float64, "high": pl.Float64})
+    if shown["by"].n_unique() <= LINES_MOST and shown["x"].n_unique() > 1:
+        drawn.append(figures.means(shown, across.name, each.label))
+    return drawn
+
+
+def _interactions(analysis: Analysis, each: Response) -> list[go.Figure]:
+    """The pairs of factors that interact most: as lines, and the first of them as a heat map."""
+    assert each.model is not None
+    pairs = sorted((term for term in each.model.terms if len(term.factors) == 2), key=lambda term: -term.percent)
+    drawn = []
+    for place, term in enumerate(pairs[:PAIRS_MOST]):
+        a, b = sorted(term.factors, key=lambda name: -each.rows[name].n_unique())
+        cells = each.rows.group_by(x=a, by=b).agg(mean=pl.col("value").mean())
+        cells = pl.DataFrame(sorted(cells.to_dicts(), key=lambda row: (
+            _place(analysis, b, row["by"]), _place(analysis, a, row["x"]))))
+        drawn.append(figures.interaction(cells, a, b, each.label))
+        if place == 0:
+            drawn.append(figures.heat_map(cells.rename({"by": "y"}), a, b, each.label))
+    return drawn
+
+
+def _trends(analysis: Analysis, each: Response) -> list[go.Figure]:
+    units = {factor.name: factor.unit for factor in analysis.asked.factors}
+    drawn = []
+    for line in each.lines[:TRENDS_MOST]:
+        others = f", {tables.levels(line.others)}" if line.others else ""
+        unit = f" ({units[line.factor]})" if units.get(line.factor) else ""
+        drawn.append(figures.trend(pl.DataFrame({"x": line.x, "y": line.y}), frames.band(line),
+                                   f"{each.name} over {line.factor}{others}: {line.trend.chosen.shape}",
+                                   f"{line.factor}{unit}", each.label))
+    return drawn
+
+
+def _messages(seen: list[Evidence]) -> str:
+    """Latencies and attribution by each factor."""
+    parts = []
+    for place, found in enumerate(seen):
+        drawn = []
+        if found.latencies_ms:
+            named = {f"{found.factor} {level}": values for level, values in found.latencies_ms.items()}
+            drawn += [figures.cdf(named, f"Latency by {found.factor}, cumulative"),
+                      figures.tail(named, f"Latency by {found.factor}, tail")]
+        if found.parts.height:
+            drawn.append(figures.attribution_by_level(found.parts, TITLES, found.factor))
+        if drawn:
+            parts.append(f"<p>By {escape(found.factor)}, at the reference's levels of the other factors: {found.runs} "
+                         f"of {found.of} runs, all their messages together.</p>{grid(drawn, f'messages-{place}')}")
+    return f"<section><h2>Messages</h2>{''.join(parts)}</section>" if parts else ""
+
+
+def _rest(analysis: Analysis) -> str:
+    out = tables.left_out(analysis)
+    listed = f"<h2>Runs that were left out</h2>{_table(out, 4)}" if out[1] else ""
+    return f"<section>{listed}<h2>Methods</h2><p>{escape(methods(analysis))}</p></section>"
+
+
+def _place(analysis: Analysis, factor: str, level: str) -> int:
+    known = next(each.levels for each in analysis.asked.factors if each.name == factor)
+    return known.index(level) if level in known else len(known)
+
+
+def _table(table: tables.Table, left: int) -> str:
+    return text_table(*table, left=left) if table[1] else ""
+
+
