@@ -48,8 +48,9 @@ PYTHON = {
     "statistics": set(),
     "metrics": {"recording", "plan", "statistics"},
     "comparison": {"recording", "metrics", "statistics"},
+    "analysis": {"metrics", "statistics"},
     "figures": set(),
-    "report": {"recording", "metrics", "statistics", "comparison", "figures", "plan"},
+    "report": {"recording", "metrics", "statistics", "comparison", "analysis", "figures", "plan"},
     "explanation": {"recording", "metrics", "figures"},
     "export": {"recording", "metrics"},
     "calibration": {"recording", "plan"},
@@ -58,8 +59,8 @@ PYTHON = {
     "experiments": {"quantity", "networks", "plan", "scenario", "engine", "runs", "recording", "metrics", "statistics"},
     "reference": {"networks", "scenario", "metrics", "experiments"},
     "cli": {"networks", "brokers", "engine", "plan", "scenario", "runs", "imports", "recording", "metrics",
-            "comparison", "report", "explanation", "export", "calibration", "catalog", "studies", "experiments",
-            "statistics"},
+            "comparison", "analysis", "report", "explanation", "export", "calibration", "catalog", "studies",
+            "experiments", "statistics"},
     "__main__": {"cli"},
 }
 # Circles between modules of a crate that are there still. This list may only get shorter.

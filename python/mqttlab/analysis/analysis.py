@@ -69,6 +69,8 @@ def analyse(asked: Asked, table: pl.DataFrame) -> Analysis:
         same = controls.filter(*(pl.col(name).eq_missing(pl.lit(value)) for name, value in zip(
             RESPONSE, key, strict=True)))
         responses.append(response(asked, rows, same))
+    order = {wanted[:2]: place for place, wanted in reversed(list(enumerate(asked.responses)))}
+    responses.sort(key=lambda each: order.get((each.metric, each.scope), len(order)))
     judged = _judge(asked, responses)
     return Analysis(
         asked=asked, responses=tuple(judged), left_out=tuple(_left_out(table)), runs=measured["run"].n_unique(),

@@ -44,6 +44,9 @@ class Asked:
     confidence: float = 0.95
     resolution: int | None = None
     aliases: tuple[str, ...] = ()
+    responses: tuple[tuple[str, str, str | None], ...] = ()
+    """Metric, scope and name of what was asked for, in that order; the first one is the objective of
+    recommendations."""
     stopping: str = ""
     """The rule by which repetitions ended, where they were not a fixed number."""
     names: dict[str, str] = field(default_factory=dict)

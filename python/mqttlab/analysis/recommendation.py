@@ -84,7 +84,7 @@ def _row(
     return Recommendation(
         environment=place, choice=_levels(best, names), objective=best.interval,
         certainty=_certainty(here, losses, best, sign), refused=len(here) - len(allowed),
-        as_good=tuple(_levels(point, names) for point in _not_told_apart(asked, best, rivals)))
+        as_good=tuple(_levels(point, names) for point in _not_told_apart(asked, best, rivals, objective.logarithm)))
 
 
 def _levels(point: PointEstimate, names: Sequence[str]) -> dict[str, str]:
@@ -95,12 +95,16 @@ def _acceptable(lost: PointEstimate | None) -> bool:
     return lost is None or min(lost.interval.high, 100.0) <= LOST_MOST_PERCENT or max(lost.values) == 0
 
 
-def _not_told_apart(asked: Asked, best: PointEstimate, rivals: Sequence[PointEstimate]) -> list[PointEstimate]:
+def _not_told_apart(
+    asked: Asked, best: PointEstimate, rivals: Sequence[PointEstimate], logarithm: bool,
+) -> list[PointEstimate]:
     tested = []
     for rival in rivals:
         first, second, paired = pairs(best, rival) if asked.common_seeds else (
             list(best.values), list(rival.values), False)
         known = len(first) >= 2 and len(second) >= 2
+        if logarithm:
+            first, second = np.log(first).tolist(), np.log(second).tolist()
         tested.append(statistics.difference(first, second, paired=paired).p if known else 1.0)
     return [rival for rival, p in zip(rivals, statistics.holm(tested), strict=True) if p > asked.family]
 

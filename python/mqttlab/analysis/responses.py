@@ -91,6 +91,11 @@ class Response:
         return title if self.scope == "run" else f"{title} of {self.scope_name or self.scope}"
 
     @property
+    def varies(self) -> bool:
+        """Whether any two runs differ in it."""
+        return self.rows["value"].n_unique() > 1
+
+    @property
     def better(self) -> statistics.Direction:
         """Which side is good."""
         return ALL[self.metric].better if self.metric in ALL else "neither"
@@ -112,13 +117,14 @@ def response(asked: Asked, rows: pl.DataFrame, controls: pl.DataFrame) -> Respon
     rows = rows.sort("point", "block", "order_no")
     first = rows.row(0, named=True)
     points = tuple(_points(asked, rows))
+    varies = rows["value"].n_unique() > 1
     reference = {point.key: point for point in points}.get(asked.reference or "")
     model, logarithm = _model(asked, rows, first["unit"])
     drift, drift_of = _drift(rows, controls, model)
     return Response(
         metric=first["metric"], scope=first["scope"], scope_name=first["scope_name"], unit=first["unit"],
         declared=bool(first.get("declared", True)), rows=rows, points=points,
-        compared=tuple(_compared(asked, reference, points, logarithm)) if reference else (), model=model,
+        compared=tuple(_compared(asked, reference, points, logarithm)) if reference and varies else (), model=model,
         logarithm=logarithm, lines=tuple(_lines(asked, rows)),
         drift=drift, drift_of=drift_of, warnings=tuple(_warnings(points)))
 
@@ -222,11 +228,14 @@ def _drift(
         found = statistics.drift(controls["order_no"].to_list(), controls["value"].to_list())
         if found is not None:
             return found, "control runs"
-    order = rows["order_no"].to_list()
-    if model is not None:
-        return statistics.drift(order, model.residuals), "residuals of the model"
-    centred = rows.select(pl.col("value") - pl.col("value").mean().over("point")).to_series().to_list()
-    return statistics.drift(order, centred), "deviations from the points' means"
+    left = pl.Series("left", model.residuals) if model is not None else (
+        rows["value"] - rows.select(pl.col("value").mean().over("point")).to_series())
+    # Blocks differ by their random streams, and come one after another: only within them is order free of that.
+    place, size = (pl.col(name).rank().over("block") for name in ("order_no", "left")), pl.len().over("block")
+    within = rows.select("block", "order_no", left=left).select(
+        *((rank / size).alias(name) for rank, name in zip(place, ("order", "left"), strict=True)))
+    what = "residuals of the model" if model is not None else "deviations from the points' means"
+    return statistics.drift(within["order"].to_list(), within["left"].to_list()), f"{what}, within the blocks"
 
 
 def _warnings(points: Sequence[PointEstimate]) -> list[str]:

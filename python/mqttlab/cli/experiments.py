@@ -60,7 +60,9 @@ def perform(
     _say(out, directory, finish)
     judged = _judged(directory, finish)
     say_judged(out, judged)
-    out.print(f"experiment {_relative(directory.path)}", highlight=False, soft_wrap=True, markup=False)
+    place = _relative(directory.path)
+    out.print(f"experiment {place}", highlight=False, soft_wrap=True, markup=False)
+    out.print(f"analysis   mqttlab report {place}", highlight=False, soft_wrap=True, markup=False)
     if junit is not None:
         records = Records(finish.records, experiment.file.attempts)
         lost = [records.of(task)[-1] for task in finish.given_up]

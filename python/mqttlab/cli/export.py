@@ -1,4 +1,4 @@
-"""``mqttlab export``: a recording in other forms, with progress where somebody watches."""
+"""``mqttlab export``: a recording, or an experiment, in other forms, with progress where somebody watches."""
 
 from __future__ import annotations
 
@@ -29,6 +29,11 @@ def export_tables(run: Path, wanted: dict[str, Path | None]) -> None:
     for form, place in asked.items():
         if place.name:
             _writable(form, place)
+    if (run / "journal.jsonl").is_file():
+        from mqttlab.cli.experiment_report import export_experiment
+
+        export_experiment(run, asked)
+        return
     going_on = Recording.open(run).going_on
     if going_on:
         click.echo(f"mqttlab: {going_on}", err=True)

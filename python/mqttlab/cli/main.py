@@ -156,7 +156,10 @@ def run(
               help="File for the page  [default: RUN/report.html; none with --json]")
 @JSON
 def report(run: Path, out: Path | None, as_json: bool) -> None:
-    """Print the tables of the recording RUN and write its HTML page.
+    """Print the tables of RUN, a recording or an experiment's directory, and write its HTML page.
+
+    Of an experiment: the verdicts, the recommendation, and each response with intervals, effects, interactions,
+    residuals and trends; docs/statistics.md says what the words mean.
 
     Exit status 0, too, where the recording is incomplete or not valid: the report begins with that.
 
@@ -164,6 +167,7 @@ def report(run: Path, out: Path | None, as_json: bool) -> None:
       mqttlab report runs/demo-20260101-120000
       mqttlab report runs/demo-20260101-120000 --html demo.html
       mqttlab report runs/demo-20260101-120000 --json
+      mqttlab report runs/qos-delay-loss
     """
     from mqttlab.cli.report import show_report
 
@@ -238,7 +242,7 @@ def compare(
 @click.option("--xlsx", "workbook", type=click.Path(path_type=Path), is_flag=False, flag_value=Path(),
               help="Write one workbook  [default: RUN/run.xlsx]")
 def export(run: Path, csv_directory: Path | None, parquet_directory: Path | None, workbook: Path | None) -> None:
-    """Export the recording RUN for spreadsheets and other programs.
+    """Export RUN, a recording or an experiment's directory, for spreadsheets and other programs.
 
     \b
       mqttlab export runs/demo-20260101-120000 --csv

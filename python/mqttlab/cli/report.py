@@ -1,4 +1,4 @@
-"""``mqttlab report``: the tables and the page of a recording, or one object for programs."""
+"""``mqttlab report``: the tables and the page of a recording or an experiment, or one object for programs."""
 
 from __future__ import annotations
 
@@ -19,6 +19,11 @@ def show_report(run: Path, out: Path | None, as_json: bool) -> None:
     Raises:
         RecordingError: the directory is not a recording, or a table cannot be read.
     """
+    if (run / "journal.jsonl").is_file():
+        from mqttlab.cli.experiment_report import show_experiment
+
+        show_experiment(run, out, as_json)
+        return
     recording = Recording.open(run)
     if as_json:
         written = None if out is None else str(write_html(recording, out))

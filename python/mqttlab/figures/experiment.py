@@ -165,7 +165,7 @@ def tail(samples: Mapping[str, np.ndarray], title: str = "Latency, tail") -> go.
 
     A curve ends where no sample lies beyond: there is nothing to read further out.
     """
-    figure = blank(title, "latency (ms)", "share of the deliveries that took longer")
+    figure = blank(title, "latency (ms)", "share that took longer")
     lowest = 1.0
     for index, (name, values) in enumerate(samples.items()):
         ordered = np.sort(values)

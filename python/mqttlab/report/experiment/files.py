@@ -1,4 +1,4 @@
-"""An analysis as CSV files and as a workbook."""
+"""An analysis as CSV or Parquet files, and as a workbook."""
 
 from __future__ import annotations
 
@@ -19,6 +19,14 @@ def write_csv(analysis: Analysis, table: pl.DataFrame, out: Path) -> Path:
     for name, frame in frames(analysis, table).items():
         frame.write_csv(out / f"{_file(name)}.csv")
     (out / "methods.txt").write_text(methods(analysis) + "\n", encoding="utf-8")
+    return out
+
+
+def write_parquet(analysis: Analysis, table: pl.DataFrame, out: Path) -> Path:
+    """Write one Parquet file per table into the directory ``out``."""
+    out.mkdir(parents=True, exist_ok=True)
+    for name, frame in frames(analysis, table).items():
+        frame.write_parquet(out / f"{_file(name)}.parquet")
     return out
 
 

@@ -70,6 +70,8 @@ def _overview(analysis: Analysis) -> str:
 
 def _response(analysis: Analysis, each: Response, place: int) -> str:
     note = "" if each.declared else " (exploratory: not named before the runs)"
+    if not each.varies:
+        return f"<section><h2>{escape(each.label + note)}</h2><p>{escape(tables.constant(each))}</p></section>"
     parts = [f"<section><h2>{escape(each.label + note)}</h2>", _table(tables.points(analysis, each), 1)]
     parts.append(grid(_points(analysis, each), f"points-{place}"))
     if each.model is not None:

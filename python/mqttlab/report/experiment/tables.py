@@ -48,6 +48,14 @@ def points(analysis: Analysis, each: Response) -> Table:
     return head, rows
 
 
+def constant(each: Response) -> str:
+    """What is to say of a response that no two runs differ in."""
+    runs, value = each.rows.height, float(each.rows["value"][0])
+    bound = f"; with 95 % confidence fewer than {100 * proportion_interval(0, runs).high:.2g} % of runs have any" if (
+        value == 0) else ""
+    return f"{each.name}: {number(value)} {each.unit} in all {runs} runs{bound}."
+
+
 def of_point(each: Response, point: PointEstimate) -> str:
     """A point's interval; of a share that is zero in every run, a bound instead of an interval of no width."""
     if each.unit == "%" and len(point.values) > 1 and max(map(abs, point.values)) == 0:

@@ -31,6 +31,9 @@ def print_experiment(analysis: Analysis, console: Console) -> None:
         console.print(analysis.recommendations.rule, highlight=False, markup=False)
     for each in analysis.responses:
         note = "" if each.declared else " (exploratory)"
+        if not each.varies:
+            console.print(tables.constant(each), highlight=False, markup=False)
+            continue
         _print(f"{each.label}{note}", tables.points(analysis, each), console)
         _print(f"{each.name}: allocation of variation", tables.variation(each), console)
         _print(f"{each.name}: effects of levels", tables.effects(each), console)

@@ -1,0 +1,243 @@
+"""Experiments analysed: from tidy tables with known answers, and from a small experiment that is run."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from click.testing import CliRunner
+
+from mqttlab.analysis import Analysis, Asked, Factor, analyse, methods
+from mqttlab.cli.main import main
+from mqttlab.figures import experiment as figures
+from mqttlab.report.experiment import tables
+from mqttlab.report.experiment.frames import frames
+
+QOS = Factor(name="qos", levels=("0", "1", "2"), values=(None,) * 3, places=("groups[0].publish.qos",))
+LOSS = Factor(name="loss", levels=("0 %", "1 %", "3 %", "8 %", "10 %"), values=(0, 0.01, 0.03, 0.08, 0.1), unit="ratio",
+              kind="numeric", places=("networks[0].up.loss",))
+ASKED = Asked(name="made-up", question="Which?", factors=(QOS, LOSS), reference="0",
+              responses=(("latency_ms_mean", "run", None), ("messages_lost_percent", "run", None)))
+
+
+def table(blocks: int = 5, *, noise: float = 0.03, factors: tuple[Factor, ...] = (QOS, LOSS), drift: float = 0.0,
+          controls: int = 0) -> pl.DataFrame:
+    """Latency: 40 ms, × 1.5 for each QoS, + 800 ms for each unit of loss, blocks that differ; QoS 0 loses 40 % of what
+    links lose."""
+    rng = np.random.default_rng(7)
+    rows: list[dict[str, Any]] = []
+    for block in range(blocks):
+        shared = rng.normal(0, 0.2)
+        points = list(enumerate(itertools.product(*(factor.levels for factor in factors))))
+        for place in rng.permutation(len(points)):
+            point, levels = points[place]
+            at = dict(zip([factor.name for factor in factors], levels, strict=True))
+            qos, loss = int(at.get("qos", "1")), float(at.get("loss", "0 %").split()[0]) / 100
+            latency = (40 + 800 * loss) * 1.5**qos * np.exp(shared + rng.normal(0, noise) + drift * len(rows))
+            values = {"messages_lost_percent": (0.0 if qos else 40 * loss, "%"), "latency_ms_mean": (latency, "ms")}
+            for metric, (value, unit) in values.items():
+                rows.append(_row(at, point, block, len(rows) // 2, metric, value, unit))
+    rows += [_row({factor.name: factor.levels[0] for factor in factors}, 0, 0, 7 * number, "latency_ms_mean",
+                  40.0 + number, "ms") | {"kind": "control", "run": f"C{number}"} for number in range(controls)]
+    return pl.DataFrame(rows, schema_overrides={"scope_name": pl.String, "qos__value": pl.Float64})
+
+
+def _row(
+    at: dict[str, str], point: int, block: int, order: int, metric: str, value: float, unit: str,
+) -> dict[str, Any]:
+    numbers = {f"{name}__value": float(level.split()[0]) / 100 if level.endswith("%") else None
+               for name, level in at.items()}
+    return {"point": point, "key": str(point), "kind": "run", **at, **numbers, "block": block, "repetition": block,
+            "order_no": order, "seed": 100 + block, "run": f"R{order}", "directory": "gone", "state": "done",
+            "verdict": "complete", "reason": "", "metric": metric, "scope": "run", "scope_name": None, "value": value,
+            "unit": unit, "declared": True}
+
+
+@pytest.fixture(scope="module")
+def analysed() -> Analysis:
+    return analyse(ASKED, table())
+
+
+def test_points_are_compared_with_the_reference_in_pairs(analysed: Analysis) -> None:
+    latency, lost = analysed.responses
+    assert (latency.metric, lost.metric) == ("latency_ms_mean", "messages_lost_percent")
+    assert len(latency.points) == 15 and all(point.interval.n == 5 for point in latency.points)
+    found = {compared.point.levels["qos"] + compared.point.levels["loss"]: compared for compared in latency.compared}
+    assert len(found) == 14
+    # The blocks differ by 20 %, the pairs by 4 %: each ratio is found, and covers what made it.
+    for name, ratio in (("10 %", 1.5), ("210 %", 2.25 * 3), ("08 %", 2.6)):
+        compared = found[name]
+        assert compared.tested.paired and compared.ratio.covers(ratio) and compared.ratio.half_width < 0.12 * ratio
+        assert compared.verdict is not None and compared.verdict.word == "worse"
+    assert analysed.words()["worse"] > 15
+
+
+def test_effects_of_latencies_are_factors(analysed: Analysis) -> None:
+    latency = analysed.responses[0]
+    assert latency.logarithm and latency.model is not None and latency.model.blocked
+    qos, loss = latency.model.term("qos"), latency.model.term("loss")
+    assert qos.p is not None and qos.p < 1e-9 and qos.percent + loss.percent > 50
+    interaction = latency.model.term("qos", "loss")
+    assert interaction.p is not None and interaction.p > 0.01
+    effects = frames(analysed, table())["effects"].filter(response=latency.name, of="qos")
+    # On the logarithmic scale QoS 1 lies in the middle.
+    assert effects["effect"].to_list() == pytest.approx([1 / 1.5, 1, 1.5], rel=0.05)
+
+
+def test_trends_are_over_numeric_factors_at_each_level_of_the_others(analysed: Analysis) -> None:
+    lines = analysed.responses[0].lines
+    assert [line.others for line in lines] == [{"qos": "0"}, {"qos": "1"}, {"qos": "2"}]
+    assert {line.trend.chosen.shape for line in lines} <= {"linear", "segmented"}
+    for line in lines:
+        # The blocks share what makes them differ: slopes lie around the true one as their mean does.
+        assert line.trend.slope.estimate == pytest.approx(800 * 1.5 ** int(line.others["qos"]), rel=0.25)
+
+
+def test_the_recommendation_follows_its_rule(analysed: Analysis) -> None:
+    found = analysed.recommendations
+    assert found is not None
+    chosen = {row.environment["loss"]: row for row in found.rows}
+    # QoS 0 loses 40 % of what the link loses: 1 % and less is acceptable.
+    assert chosen["0 %"].choice == chosen["1 %"].choice == {"qos": "0"}
+    assert chosen["3 %"].choice == chosen["10 %"].choice == {"qos": "1"}
+    assert chosen["3 %"].refused == 1 and chosen["3 %"].certainty == 1.0 and chosen["3 %"].as_good == ()
+    assert "lose at most 1 %" in found.rule
+
+
+def test_nothing_is_recommended_where_nothing_can_be_chosen() -> None:
+    asked = Asked(name="x", factors=(LOSS,), reference="0")
+    assert analyse(asked, table(factors=(LOSS,))).recommendations is None
+
+
+def test_drift_is_looked_for_in_control_runs_first() -> None:
+    found = analyse(ASKED, table(controls=9)).responses[0]
+    assert found.drift is not None and found.drift_of == "control runs" and found.drift.rho == pytest.approx(1)
+    slow = analyse(ASKED, table(drift=0.002)).responses[0]
+    # The blocks are in the model: what is left within them drifts.
+    assert slow.drift is not None and slow.drift.p < 0.05
+    assert slow.drift_of == "residuals of the model, within the blocks"
+    steady = analyse(ASKED, table()).responses[0]
+    assert steady.drift is not None and steady.drift.p > 0.05
+
+
+def test_runs_that_do_not_count_are_listed_and_change_nothing(analysed: Analysis) -> None:
+    bad = table().head(1).with_columns(
+        state=pl.lit("invalid"), run=pl.lit("X"), reason=pl.lit("the emulator was late"), value=pl.lit(1e9))
+    found = analyse(ASKED, pl.concat([table(), bad]))
+    assert [(run.run, run.state, run.reason) for run in found.left_out] == [("X", "invalid", "the emulator was late")]
+    assert found.responses[0].points == analysed.responses[0].points
+    assert "1 invalid" in methods(found)
+
+
+def test_few_skewed_runs_come_with_a_warning() -> None:
+    rng = np.random.default_rng(3)
+    heavy = table().with_columns(value=pl.when(pl.col("unit") == "ms").then(
+        pl.Series(rng.lognormal(3, 1.2, table().height))).otherwise("value"))
+    [warning] = analyse(ASKED, heavy).responses[0].warnings
+    assert "skewed" in warning and "not in 95 %" in warning
+
+
+@pytest.mark.parametrize("blocks", [1, 2])
+def test_too_few_runs_have_no_invented_intervals(blocks: int) -> None:
+    found = analyse(ASKED, table(blocks))
+    latency = found.responses[0]
+    if blocks == 1:
+        assert latency.compared == () and "15 of 15 points have one run" in latency.warnings[0]
+        assert not any(point.interval.bounded for point in latency.points)
+    # One run of a point is as many runs as the model has parameters: nothing is left to judge by.
+    assert (latency.model is None) == (blocks == 1)
+    assert tables.points(found, latency)[1]
+
+
+def test_no_runs_have_no_responses() -> None:
+    found = analyse(ASKED, table().head(0))
+    assert found.responses == () and found.recommendations is None and found.words() == {}
+    assert "no runs of each" in methods(found)
+
+
+def test_a_response_that_never_varies_is_a_bound() -> None:
+    none = table().with_columns(value=pl.when(pl.col("unit") == "%").then(0.0).otherwise("value"))
+    lost = analyse(ASKED, none).responses[1]
+    assert not lost.varies and lost.compared == ()
+    assert "0 % in all 75 runs; with 95 % confidence fewer than 3.9 %" in tables.constant(lost)
+
+
+def test_the_tail_is_drawn_as_far_as_there_are_samples() -> None:
+    figure = figures.tail({"a": np.random.default_rng(1).exponential(10, 20_000)})
+    [curve] = figure.data
+    assert min(curve.y) == pytest.approx(1 / 20_000) and len(curve.x) <= 500
+    assert "4 nines" in figure.layout.yaxis.ticktext[-1]
+    few = figures.tail({"a": np.arange(1.0, 51.0)})
+    assert min(few.data[0].y) == pytest.approx(0.02) and "2 nines" in few.layout.yaxis.ticktext[-1]
+
+
+SCENARIO = """
+name = "line"
+backend = "sim"
+seed = 3
+[phases]
+duration = "500 ms"
+cool_down = "5 s"
+[[networks]]
+between = ["field", "broker"]
+up = { rate = "2 Mbit/s", delay = "5 ms" }
+down = { rate = "2 Mbit/s", delay = "5 ms" }
+[[groups]]
+name = "publishers"
+host = "field"
+publish = { topic = "t", qos = 0, payload = "100 B", rate = "40 /s" }
+[[groups]]
+name = "subscribers"
+host = "field"
+subscribe = [{ filter = "#", qos = 2 }]
+"""
+EXPERIMENT = """
+name = "small"
+question = "What does QoS cost?"
+scenario = "line.toml"
+repetitions = 3
+reference = { qos = 0, delay = "5 ms" }
+responses = ["latency_ms_mean", "messages_lost_percent"]
+[[factors]]
+name = "qos"
+place = "groups[publishers].publish.qos"
+levels = [0, 2]
+[[factors]]
+name = "delay"
+places = ["networks[0].up.delay", "networks[0].down.delay"]
+levels = ["5 ms", "20 ms", "40 ms", "80 ms"]
+"""
+
+
+def mqttlab(*words: str | Path, status: int = 0) -> str:
+    done = CliRunner().invoke(main, [str(word) for word in words])
+    assert done.exit_code == status, done.output
+    return done.output
+
+
+def test_an_experiment_is_reported_and_exported_from_its_directory(tmp_path: Path) -> None:
+    (tmp_path / "line.toml").write_text(SCENARIO, encoding="utf-8")
+    (tmp_path / "small.toml").write_text(EXPERIMENT, encoding="utf-8")
+    mqttlab("experiment", tmp_path / "small.toml", "--runs", tmp_path / "runs")
+    where = tmp_path / "runs" / "small"
+    printed = mqttlab("report", where)
+    assert "What does QoS cost?" in printed and "Recommendation" in printed and "smallest AICc" in printed
+    page = (where / "report.html").read_text(encoding="utf-8")
+    for words in ("Recommendation", "What the variation comes from", "Residuals of", "Latency by qos, tail",
+                  "Where the time went, by delay", "Methods"):
+        assert words in page
+    data = json.loads(mqttlab("report", where, "--json"))
+    assert data["pending"] == 0 and len(data["tables"]["points"]) == 16 and data["tables"]["variation"]
+    mqttlab("export", where, "--csv", tmp_path / "csv", "--xlsx", tmp_path / "all.xlsx")
+    points = pl.read_csv(tmp_path / "csv" / "points.csv")
+    # QoS 2 takes a handshake more on the way: two round trips of 160 ms at least.
+    slow = points.filter(metric="latency_ms_mean", delay="80 ms")
+    assert slow.filter(qos=2)["mean"][0] > slow.filter(qos=0)["mean"][0] + 160
+    assert slow.filter(qos=2)["verdict"][0] == "worse"
+    assert (tmp_path / "all.xlsx").stat().st_size > 5_000
+    assert "8 points, 3 runs of each, 24 runs" in (tmp_path / "csv" / "methods.txt").read_text(encoding="utf-8")
