@@ -13,6 +13,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 import polars as pl
+from plotly.io import to_html
 from plotly.offline import get_plotlyjs
 
 from mqttlab.report.text import heading, meaning, number, unit
@@ -66,8 +67,11 @@ def grid(drawn: Sequence[go.Figure], name: str) -> str:
 def figure_html(figure: go.Figure, identifier: str) -> str:
     """A figure as a division under its title; the page brings Plotly itself."""
     title = escape(str(figure.layout.title.text or ""))
-    html: str = go.Figure(figure).update_layout(title=None).to_html(
-        full_html=False, include_plotlyjs=False, div_id=identifier,
+    drawn = figure.to_dict()
+    drawn["layout"].pop("title", None)
+    # It was made by Plotly's own classes: to check it once more takes longer than to draw it.
+    html: str = to_html(
+        drawn, validate=False, full_html=False, include_plotlyjs=False, div_id=identifier,
         config={"displaylogo": False, "responsive": True},
     )
     return f'<div class="figure"><h3>{title}</h3>{html}</div>'
