@@ -24,7 +24,10 @@ demo: setup
 
 test: setup lint test-rust test-python
 
-setup: target/system-packages $(STAMPS)/engine
+# Python's packages come from the network while the engine is compiled, each with what it is doing on the screen.
+setup: target/system-packages
+	+@$(MAKE) --no-print-directory --jobs=2 $(STAMPS)/python target/release/mqttlab-engine
+	+@$(MAKE) --no-print-directory $(STAMPS)/engine
 
 setup-test: setup target/system-packages-test $(STAMPS)/test
 
@@ -34,22 +37,22 @@ lint: setup
 	$(BIN)/ruff check --quiet .
 	$(BIN)/mypy
 
-test-rust: setup
+test-rust: setup-test
 	cargo test --workspace --locked --quiet
 
 test-python: setup-test
 	$(BIN)/pytest
 
-bench: setup
+bench: setup-test
 	benches/run
 
-agreement: setup
+agreement: setup-test
 	$(BIN)/python benches/agreement/run.py --out benches/agreement/RESULTS.md
 
 coverage: setup
 	$(BIN)/python benches/coverage/run.py --out benches/coverage/RESULTS.md
 
-soak: setup
+soak: setup-test
 	$(BIN)/python tests/soak/soak.py --runs 200 --seed 1
 
 clean:
@@ -60,9 +63,8 @@ target/system-packages: scripts/system-packages
 	mkdir -p target
 	touch $@
 
-target/system-packages-test: scripts/system-packages
+target/system-packages-test: scripts/system-packages | target/system-packages
 	scripts/system-packages test
-	mkdir -p target
 	touch $@
 
 $(BIN)/python3: | target/system-packages
@@ -70,17 +72,23 @@ $(BIN)/python3: | target/system-packages
 	$(PYTHON) -m venv $(VENV)
 
 $(STAMPS)/python: requirements.lock | $(BIN)/python3
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.lock
-	mkdir -p $(STAMPS)
-	touch $@
+	@echo "Python packages: $$(grep -c == requirements.lock) of requirements.lock, into $(VENV)"
+	@$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off --requirement requirements.lock \
+		| sed -un 's/^Collecting /  pip: /p; s/^Successfully installed.*/  pip: done/p'; exit $${PIPESTATUS[0]}
+	@mkdir -p $(STAMPS)
+	@touch $@
 
 $(STAMPS)/test: requirements-test.lock $(STAMPS)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements-test.lock
 	touch $@
 
 # The engine's program goes beside the environment's Python, where the package looks for it.
-$(STAMPS)/engine: $(STAMPS)/python pyproject.toml $(RUST_SOURCES)
-	cargo build --release --locked --quiet --package mqttlab-engine
+target/release/mqttlab-engine: $(RUST_SOURCES) | target/system-packages
+	@echo "The engine: $$(grep -c '^name = ' Cargo.lock) crates at most, two to three minutes on two processors"
+	cargo build --release --locked --package mqttlab-engine
+	@touch $@
+
+$(STAMPS)/engine: target/release/mqttlab-engine $(STAMPS)/python pyproject.toml
 	install -m 755 target/release/mqttlab-engine $(BIN)/mqttlab-engine
 	$(BIN)/python scripts/link-package
 	touch $@

@@ -11,6 +11,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from mqttlab import export
 from mqttlab.cli.problems import writable_file
 from mqttlab.errors import UsageError
+from mqttlab.quantity import duration_ns
 from mqttlab.recording import Recording
 
 WRITERS = {"csv": export.csv, "parquet": export.parquet, "xlsx": export.xlsx}
@@ -25,7 +26,7 @@ def export_tables(run: Path, wanted: dict[str, Path | None]) -> None:
     """
     asked = {form: place for form, place in wanted.items() if place is not None}
     if not asked:
-        raise UsageError("nothing to export to; add --csv, --parquet or --xlsx")
+        raise UsageError("nothing to export to; add --csv, --parquet, --xlsx or --pcapng")
     for form, place in asked.items():
         if place.name:
             _writable(form, place)
@@ -46,6 +47,62 @@ def export_tables(run: Path, wanted: dict[str, Path | None]) -> None:
             written = WRITERS[form](run, out, lambda name, done, total, bar=bar, task=task: bar.update(  # type: ignore[misc]
                 task, completed=done, total=total, description=name))
         click.echo(written)
+
+
+def export_capture(run: Path, place: Path, message: str | None, begin: str | None, end: str | None) -> None:
+    """Write the frames of a recording, of one message of it, or of a part of its time.
+
+    Raises:
+        UsageError: the place cannot be written to, or a time is none.
+        ExportError: there are no such frames.
+    """
+    if place.name:
+        writable_file(place, "--pcapng")
+    recording = Recording.open(run)
+    if message is not None:
+        cut = export.cut_of_message(recording, *_message(recording, message))
+        name = f"message-{message.replace(':', '-').replace('@', '-to-').replace('/', '-')}.pcapng"
+    else:
+        whole = export.Cut()
+        cut = export.Cut(from_ns=_time("--from", begin, whole.from_ns), to_ns=_time("--to", end, whole.to_ns))
+        name = "run.pcapng"
+    out = place if place.name else run / name
+    console = Console(stderr=True)
+    with Progress(TextColumn("{task.description}"), BarColumn(), console=console, transient=True,
+                  disable=not console.is_terminal) as bar:
+        task = bar.add_task("frames", total=None)
+        frames = export.pcapng(
+            recording, out, cut, lambda done, total: bar.update(task, completed=done, total=total))
+    click.echo(f"{out} ({frames} frames)")
+
+
+def _message(recording: Recording, words: str) -> tuple[int, int, int | None]:
+    """``PUBLISHER:SEQUENCE[@SUBSCRIBER]``; clients by number or by name."""
+    first, _, to = words.partition("@")
+    publisher, separator, sequence = first.rpartition(":")
+    if not separator or not sequence.isdigit():
+        raise UsageError(f"--message {words}: write PUBLISHER:SEQUENCE or PUBLISHER:SEQUENCE@SUBSCRIBER, such as 0:17 "
+                         "or client1-0:17@client2-0")
+    names = [client["name"] for client in recording.layout["clients"]]
+
+    def client(word: str) -> int:
+        if word in names:
+            return names.index(word)
+        if word.isdigit() and int(word) < len(names):
+            return int(word)
+        raise UsageError(f"--message {words}: there is no client {word!r}; they are numbered from 0 to "
+                         f"{len(names) - 1}, or named such as {names[0]}")
+
+    return client(publisher), int(sequence), client(to) if to else None
+
+
+def _time(option: str, words: str | None, default: int) -> int:
+    if words is None:
+        return default
+    try:
+        return duration_ns(words)
+    except ValueError as error:
+        raise UsageError(f"{option} {error}") from error
 
 
 def _writable(form: str, place: Path) -> None:

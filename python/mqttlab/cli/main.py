@@ -241,16 +241,40 @@ def compare(
               help="Write one Parquet file per table into this directory  [default: RUN/parquet]")
 @click.option("--xlsx", "workbook", type=click.Path(path_type=Path), is_flag=False, flag_value=Path(),
               help="Write one workbook  [default: RUN/run.xlsx]")
-def export(run: Path, csv_directory: Path | None, parquet_directory: Path | None, workbook: Path | None) -> None:
-    """Export RUN, a recording or an experiment's directory, for spreadsheets and other programs.
+@click.option("--pcapng", "capture", type=click.Path(path_type=Path), is_flag=False, flag_value=Path(),
+              help="Write frames for Wireshark; of simulations, too  [default: RUN/run.pcapng]")
+@click.option("--message", metavar="PUBLISHER:SEQUENCE[@SUBSCRIBER]",
+              help="With --pcapng: only the connections that carried this message, while it was under way.")
+@click.option("--from", "begin", metavar="TIME", help="With --pcapng: from this time of the run on, such as '2.5 s'.")
+@click.option("--to", "end", metavar="TIME", help="With --pcapng: up to this time of the run.")
+def export(
+    run: Path, csv_directory: Path | None, parquet_directory: Path | None, workbook: Path | None, capture: Path | None,
+    message: str | None, begin: str | None, end: str | None,
+) -> None:
+    """Export RUN, a recording or an experiment's directory, for spreadsheets, Wireshark and other programs.
+
+    A capture has the bytes of the captures that a live run kept (recording.pcapng), else frames that are made again
+    from the recording: headers and MQTT packets as recorded, payloads of the right length.
 
     \b
       mqttlab export runs/demo-20260101-120000 --csv
       mqttlab export runs/demo-20260101-120000 --xlsx demo.xlsx
+      mqttlab export runs/demo-20260101-120000 --pcapng --message publishers-qos1-0:17
+      mqttlab export runs/demo-20260101-120000 --pcapng cut.pcapng --from '2 s' --to '2500 ms'
     """
-    from mqttlab.cli.export import export_tables
+    from mqttlab.cli.export import export_capture, export_tables
 
-    export_tables(run, {"csv": csv_directory, "parquet": parquet_directory, "xlsx": workbook})
+    cut = {"--message": message, "--from": begin, "--to": end}
+    given = [option for option, value in cut.items() if value is not None]
+    if given and capture is None:
+        raise UsageError(f"{given[0]} goes with --pcapng")
+    if message is not None and len(given) > 1:
+        raise UsageError(f"--message and {given[1]} exclude each other; keep one")
+    tables = {"csv": csv_directory, "parquet": parquet_directory, "xlsx": workbook}
+    if capture is None or any(place is not None for place in tables.values()):
+        export_tables(run, tables)
+    if capture is not None:
+        export_capture(run, capture, message, begin, end)
 
 
 @main.command()

@@ -56,6 +56,8 @@ def run_scenario(
             # A run that failed before it started leaves nothing.
             with contextlib.suppress(OSError):
                 directory.rmdir()
+        if loaded.backend == "sim" and loaded.recording.pcapng and outcome.verdict == "complete":
+            _capture(outcome)
         if as_json:
             document, recording = run_document(outcome, html)
             documents.append(document)
@@ -128,6 +130,17 @@ def _one_run(
             pool.submit(job)
             [finished] = pool.results()
     return job, finished.result()
+
+
+def _capture(outcome: Outcome) -> None:
+    """Write what a capture of all links of a simulation would be."""
+    from mqttlab import export
+    from mqttlab.recording import Recording
+
+    try:
+        export.pcapng(Recording.open(outcome.directory), outcome.directory / "run.pcapng")
+    except export.ExportError as error:
+        click.echo(f"mqttlab: warning: run.pcapng is not written: {error}", err=True)
 
 
 def report_run(outcome: Outcome, html: bool) -> Recording | None:

@@ -410,7 +410,8 @@ class RecordingOptions(Part):
     """What is recorded besides messages, events and resources."""
 
     packets: Truth = Field(True, description="Record every frame on every link, with its fate.")
-    pcapng: Truth = Field(False, description="Write a capture for each link, for Wireshark.")
+    pcapng: Truth = Field(False, description="Write captures for Wireshark: of a live run one for each link, of a "
+                                             "simulation `run.pcapng` with all links.")
     resource_interval: PositiveShortDurationNs = Field(500 * MS, description="How often CPU and memory are sampled.")
 
 

@@ -1,0 +1,176 @@
+"""Bytes of recorded frames, made again from what their rows say, where no capture has kept them.
+
+Headers are exact as far as the recording goes: addresses, ports, numbers, flags, window, timestamps, selective
+acknowledgements, lengths. MQTT packets have their type, flags, identifiers, topics and lengths.
+
+What is not recorded is filled in: payloads and MQTT 5 properties are of the right length and say nothing, client
+identifiers are the clients' names, made as long as they were, the window's scale is that of the host's TCP stack.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from ipaddress import AddressValueError, IPv4Address
+from typing import Any
+
+from mqttlab.recording import Recording
+
+TCP, UDP = 6, 17
+SYN, ACK = 2, 16
+IP_HEADER_BYTES, TCP_HEADER_BYTES, UDP_HEADER_BYTES = 20, 20, 8
+NOP = b"\x01"
+# As the engine numbers hosts that have no address of their own.
+FIRST_ADDRESS = (10 << 24) + (77 << 16) + 1
+TYPES = {name: number for number, name in enumerate(
+    ("CONNECT", "CONNACK", "PUBLISH", "PUBACK", "PUBREC", "PUBREL", "PUBCOMP", "SUBSCRIBE", "SUBACK", "UNSUBSCRIBE",
+     "UNSUBACK", "PINGREQ", "PINGRESP", "DISCONNECT", "AUTH"), start=1)}
+# Bits that these types must have (MQTT 5 §2.1.3).
+FLAGS = {"PUBREL": 2, "SUBSCRIBE": 2, "UNSUBSCRIBE": 2}
+LEVELS = {"3.1": 3, "3.1.1": 4, "5": 5}
+
+
+class Wire:
+    """Makes the IP packets of one recording."""
+
+    def __init__(self, recording: Recording) -> None:
+        plan: Mapping[str, Any] = recording.plan
+        hosts = plan.get("hosts") or []
+        names = recording.layout["hosts"]
+        known: dict[str, Mapping[str, Any]] = {host["name"]: host for host in hosts}
+        self._addresses = [_address(known.get(name, {}).get("address") or name, number)
+                           for number, name in enumerate(names)]
+        self._mtu = plan["network"].get("mtu_bytes") or 1500
+        sim: Mapping[str, Any] = plan.get("sim") or {}
+        stacks = sim.get("tcp_stacks") or {}
+        tcp: list[Mapping[str, Any]] = [known.get(name, {}).get("tcp") or {} for name in names]
+        self._mss = [stack.get("mss_bytes") or self._mtu - 40 for stack in tcp]
+        self._shifts = [(stacks.get(stack.get("profile")) or {}).get("window_scale", 7) for stack in tcp]
+        self._levels = [
+            LEVELS.get(str(((group.get("protocol") or {}).get("mqtt") or {}).get("version")), 4)
+            for group in plan["groups"] for _ in range(group["count"])]
+        self._names = [client["name"] for client in recording.layout["clients"]]
+
+    def ip(self, row: Mapping[str, Any], payload: bytes) -> bytes:
+        """The IP packet of a row of ``packets``, with this payload."""
+        source, destination = (self._addresses[row[end]] for end in ("from_host", "to_host"))
+        protocol, length = row["protocol"], row["ip_bytes"]
+        if protocol == TCP:
+            body = self._tcp(row, length - IP_HEADER_BYTES - len(payload)) + payload
+            check = 16
+        elif protocol == UDP and row["source_port"] is not None:
+            size = UDP_HEADER_BYTES + len(payload)
+            body = struct.pack("!4H", row["source_port"], row["destination_port"], size, 0) + payload
+            check = 6
+        else:
+            body, check = bytes(max(0, length - IP_HEADER_BYTES)), None
+        if check is not None:
+            pseudo = source + destination + struct.pack("!2H", protocol, len(body))
+            body = _with(body, check, _checksum(pseudo + body))
+        header = struct.pack("!2B3H2BH4s4s", 0x45, 0, IP_HEADER_BYTES + len(body), row["frame"] & 0xFFFF, 0x4000, 64,
+                             protocol, 0, source, destination)
+        return _with(header, 10, _checksum(header)) + body
+
+    def _tcp(self, row: Mapping[str, Any], header_bytes: int) -> bytes:
+        header_bytes = min(60, max(TCP_HEADER_BYTES, header_bytes))
+        options = self._options(row, header_bytes - TCP_HEADER_BYTES)
+        return struct.pack(
+            "!2H2I2B3H", row["source_port"] or 0, row["destination_port"] or 0, row["seq"] or 0, row["ack"] or 0,
+            header_bytes // 4 << 4, row["flags"] or 0, row["window"] or 0, 0, 0) + options
+
+    def _options(self, row: Mapping[str, Any], room: int) -> bytes:
+        """TCP options in so many bytes: those that the row tells, in Linux's order, and padding."""
+        parts = []
+        stamps = b"" if row["tsval"] is None else struct.pack("!2B2I", 8, 10, row["tsval"], row["tsecr"] or 0)
+        if (row["flags"] or 0) & SYN:
+            parts.append(struct.pack("!2BH", 2, 4, self._mss[row["from_host"]]))
+            parts.append(b"\x04\x02" + stamps if stamps else NOP * 2 + b"\x04\x02")
+            parts.append(NOP + bytes((3, 3, self._shifts[row["from_host"]])))
+        else:
+            parts += [NOP * 2 + stamps] if stamps else []
+            edges = [int(edge) for block in (row["sack"] or "").split() for edge in block.split("-")]
+            parts += [NOP * 2 + struct.pack(f"!2B{len(edges)}I", 5, 2 + 4 * len(edges), *edges)] if edges else []
+        options = b""
+        for part in parts:
+            options += part if len(options) + len(part) <= room else b""
+        return options + NOP * (room - len(options))
+
+    def mqtt(self, packet: Mapping[str, Any]) -> bytes:
+        """The bytes of a row of ``control_packets``; zeros where it is no MQTT that is known."""
+        length = packet["stream_end"] - packet["stream_start"]
+        kind = str(packet["kind"])
+        if packet["protocol"] != "mqtt" or kind not in TYPES:
+            return bytes(length)
+        flags = FLAGS.get(kind, 0)
+        if kind == "PUBLISH":
+            flags = packet["dup"] << 3 | (packet["qos"] or 0) << 1 | packet["retain"]
+        rest = length - packet["fixed_header_bytes"]
+        head = bytes((TYPES[kind] << 4 | flags,)) + _varint(rest, packet["fixed_header_bytes"] - 1)
+        client = packet["client"]
+        level = self._levels[client] if client is not None and client < len(self._levels) else 4
+        return (head + self._body(kind, packet, rest, level)).ljust(length, b"\0")[:length]
+
+    def _body(self, kind: str, packet: Mapping[str, Any], rest: int, level: int) -> bytes:
+        identifier = struct.pack("!H", packet["packet_id"] or 0)
+        if kind == "PUBLISH":
+            topic = (packet["topic"] or "").encode()
+            return (struct.pack("!H", len(topic)) + topic + (identifier if packet["packet_id_bytes"] else b"")
+                    + _properties(packet["property_bytes"]))
+        if kind == "CONNECT":
+            protocol = b"MQIsdp" if level == 3 else b"MQTT"
+            fixed = struct.pack("!H", len(protocol)) + protocol + struct.pack("!2BH", level, 2, 60)
+            fixed += _properties(max(1, packet["property_bytes"])) if level == 5 else b""
+            name = self._names[packet["client"]].encode() if packet["client"] is not None else b""
+            length = max(0, rest - len(fixed) - 2)
+            return fixed + struct.pack("!H", length) + name.ljust(length, b"-")[:length]
+        if kind == "CONNACK":
+            return bytes((0, packet["reason"] or 0)) + (_properties(rest - 2) if rest > 2 else b"")
+        if kind in ("SUBSCRIBE", "UNSUBSCRIBE"):
+            start = identifier + (_properties(max(1, packet["property_bytes"])) if level == 5 else b"")
+            length = max(0, rest - len(start) - 2 - (kind == "SUBSCRIBE"))
+            return start + struct.pack("!H", length) + b"#".ljust(length, b"-")
+        if kind in ("PUBACK", "PUBREC", "PUBREL", "PUBCOMP"):
+            return identifier + bytes((packet["reason"] or 0,) if rest > 2 else ()) + _properties(rest - 3)
+        if kind in ("SUBACK", "UNSUBACK"):
+            return identifier + (_properties(max(1, packet["property_bytes"])) if level == 5 else b"")
+        return bytes((packet["reason"] or 0,)) if rest else b""
+
+
+def _address(words: str, number: int) -> bytes:
+    try:
+        return IPv4Address(words).packed
+    except AddressValueError:
+        return IPv4Address(FIRST_ADDRESS + number).packed
+
+
+def _varint(value: int, width: int) -> bytes:
+    """A variable byte integer (MQTT 5 §1.5.5) in so many bytes."""
+    digits = bytearray()
+    for place in range(max(1, width)):
+        value, digit = divmod(value, 128)
+        digits.append(digit | (0x80 if place < width - 1 else 0))
+    return bytes(digits)
+
+
+def _properties(length: int) -> bytes:
+    """MQTT 5 properties, their own length included: one user property where there is room for one, else padding."""
+    if length <= 0:
+        return b""
+    width = 1 if length - 1 < 128 else 2
+    content = length - width
+    if content < 5:
+        # Request problem information is two bytes; one byte alone can be no property.
+        return _varint(content, width) + b"\x17\x01" * (content // 2) + b"\0" * (content % 2)
+    value = content - 5
+    return _varint(content, width) + b"\x26\0\0" + struct.pack("!H", value) + b"-" * value
+
+
+def _checksum(data: bytes) -> int:
+    """The Internet checksum (RFC 1071)."""
+    total: int = sum(struct.unpack(f"!{(len(data) + 1) // 2}H", data + b"\0" * (len(data) % 2)))
+    total = (total >> 16) + (total & 0xFFFF)
+    return ~((total >> 16) + total) & 0xFFFF
+
+
+def _with(data: bytes, place: int, check: int) -> bytes:
+    return data[:place] + struct.pack("!H", check) + data[place + 2:]
