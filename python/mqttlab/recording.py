@@ -16,7 +16,7 @@ import shutil
 import tempfile
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -24,7 +24,7 @@ from typing import Any
 
 import polars as pl
 
-from mqttlab.engine import EngineError, is_being_written, recover, snapshot
+from mqttlab.engine import EngineError, is_being_written, recover, snapshot, summarise
 from mqttlab.errors import MqttlabError
 from mqttlab.plan import StoredPlan, read_plan
 
@@ -167,6 +167,37 @@ class Recording:
         except (pl.exceptions.PolarsError, OSError) as error:
             raise RecordingError(f"{self.directory} cannot be read: {error}") from error
 
+    def rows(self, name: str) -> int:
+        """How many rows a table has, which its file says at its end."""
+        return int(self.collect(self.scan(name).select(pl.len())).item())
+
+    @cached_property
+    def _summed_up(self) -> Path:
+        """Where the derived tables are: beside the others, or made now, elsewhere, of a recording that has none."""
+        if _is_summary_of(self.directory):
+            return self.directory
+        out = Path(tempfile.mkdtemp(prefix="mqttlab-summary-"))
+        weakref.finalize(self, shutil.rmtree, out, ignore_errors=True)
+        try:
+            summarise(self.directory, out)
+        except EngineError as error:
+            raise RecordingError(str(error)) from error
+        return out
+
+    def scan_summary(self, name: str) -> pl.LazyFrame:
+        """One of the derived tables of ``docs/recording.md``, to be collected; empty where there is nothing to derive.
+
+        Raises:
+            RecordingError: the tables that it is derived from cannot be read.
+        """
+        path = self._summed_up / f"{name}.parquet"
+        return pl.scan_parquet(path) if path.is_file() else pl.LazyFrame()
+
+    def summary(self, name: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
+        """The same, as a table: all its columns, or these."""
+        table = self.scan_summary(name)
+        return self.collect(table if columns is None else table.select(columns))
+
     @cached_property
     def layout(self) -> dict[str, Any]:
         """``layout.json``: the names behind the indices."""
@@ -263,6 +294,18 @@ def _finished(directory: Path) -> Recording:
 
 
 FINISHED_WITHIN_S = 10
+SUMMARY_VERSION = 1
+"""The version of the derived tables that this program reads."""
+
+
+def _is_summary_of(directory: Path) -> bool:
+    """Whether a directory has the derived tables of this version, made from the tables that are there."""
+    try:
+        said = json.loads((directory / "summary.json").read_text(encoding="utf-8"))
+        sizes = {name: (directory / f"{name}.parquet").stat().st_size for name in said["made_from"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+    return bool(said.get("version") == SUMMARY_VERSION and sizes == said["made_from"])
 
 
 def _named(index: str, names: list[str]) -> pl.Expr:

@@ -26,7 +26,8 @@ CRATES = {
     "live": {"units", "mqtt", "net", "plan", "client", "run", "recording"},
     "sim": {"units", "mqtt", "net", "tcp", "plan", "client", "run", "recording"},
     "import": {"units", "mqtt", "plan", "capture", "recording"},
-    "engine": {"units", "plan", "run", "live", "sim", "capture", "import", "recording"},
+    "summary": {"plan", "recording"},
+    "engine": {"units", "plan", "run", "live", "sim", "capture", "import", "recording", "summary"},
 }
 PURE = ("units", "mqtt", "net", "tcp", "evidence", "client", "run")
 # Crates that do neither input nor output.

@@ -14,7 +14,7 @@ from rich.console import Console
 from mqttlab import export, figures, metrics
 from mqttlab.recording import Recording
 from mqttlab.report import terminal, write_html
-from recordings import Message, S, packet, write
+from recordings import Message, packet, write
 
 
 @pytest.fixture
@@ -75,16 +75,22 @@ def test_csv_and_xlsx_hold_the_reports_tables(run: Path, tmp_path: Path) -> None
         assert "by_qos" in book.read("xl/workbook.xml").decode()
 
 
-def test_utilisation_counts_busy_time_within_each_slice() -> None:
-    # Busy 0-1 s and 3-4 s of 4 s, in 4 slices.
-    packets = pl.DataFrame({"link": "l", "start_ns": [0, 3 * S], "sent_ns": [S, 4 * S], "fate": "delivered"})
-    figure = figures.link_utilisation(packets, bins=4)
-    assert figure.data[0].y == pytest.approx((100, 0, 0, 100))
+def busy(tmp_path: Path, *spans: tuple[float, float]) -> tuple[float, ...]:
+    """How busy the only link is drawn that sends for these times, in seconds."""
+    sent = [packet(1000 * begin, send_ms=1000 * (end - begin)) for begin, end in spans]
+    recording = Recording.open(write(tmp_path / "busy", [Message(0)], packets=sent))
+    return tuple(figures.link_utilisation(metrics.slices(recording)).data[0].y)
 
 
-def test_utilisation_of_a_frame_over_several_slices_is_spread() -> None:
-    packets = pl.DataFrame({"link": "l", "start_ns": [0, 2 * S], "sent_ns": [int(1.5 * S), 4 * S], "fate": "delivered"})
-    assert figures.link_utilisation(packets, bins=4).data[0].y == pytest.approx((100, 50, 100, 100))
+def test_utilisation_counts_busy_time_within_each_slice(tmp_path: Path) -> None:
+    # Sent at 1 s and 61 s: slices of half a second.
+    drawn = busy(tmp_path, (0, 1), (60, 61))
+    assert drawn == pytest.approx((100, 100, *[0] * 118, 100, 100, 0))
+
+
+def test_utilisation_of_a_frame_over_several_slices_is_spread(tmp_path: Path) -> None:
+    drawn = busy(tmp_path, (0, 0.75), (2, 62))
+    assert drawn == pytest.approx((75, 0, *[100] * 60, 0))
 
 
 def test_the_cdf_ends_at_the_slowest_delivery(run: Path) -> None:

@@ -35,6 +35,13 @@ pub enum Command {
         /// Where the snapshot goes.
         out: PathBuf,
     },
+    /// Sum up a finished recording.
+    Summarise {
+        /// The recording.
+        directory: PathBuf,
+        /// Where the derived tables go; `None` for the same directory.
+        out: Option<PathBuf>,
+    },
     /// Measure the paths of the plan on standard input, each for so many seconds.
     Probe(u64),
     /// Make a recording from captures, logs or tables that somebody else made.
@@ -79,6 +86,13 @@ pub fn parse(arguments: &[String]) -> Result<Command, String> {
         }
         ["snapshot", ..] => {
             Err("snapshot needs two directories: mqttlab-engine snapshot DIR --out DIR".into())
+        }
+        ["summarise", directory] => Ok(Command::Summarise { directory: directory.into(), out: None }),
+        ["summarise", directory, "--out", out] | ["summarise", "--out", out, directory] => {
+            Ok(Command::Summarise { directory: directory.into(), out: Some(out.into()) })
+        }
+        ["summarise", ..] => {
+            Err("summarise needs a directory: mqttlab-engine summarise DIR [--out DIR]".into())
         }
         ["import", rest @ ..] => mqttlab_import::parse(rest).map(Command::Import),
         ["--version" | "-V"] => Ok(Command::Version),
@@ -161,6 +175,8 @@ mqttlab-engine performs MQTT experiments: real brokers and real TCP over emulate
                                        make the tables of a recording whose engine was killed
   mqttlab-engine snapshot DIR --out DIR
                                        copy what a run in progress has recorded so far; only reads DIR
+  mqttlab-engine summarise DIR [--out DIR]
+                                       make the derived tables of a recording that has none: of an older program's
   mqttlab-engine import capture --output DIR [--name NAME] [--broker-port PORT]... [--deliver-on publish|release] FILE...
   mqttlab-engine import log     --output DIR [--name NAME] [--utc-offset +HH:MM] FILE...
   mqttlab-engine import csv     --output DIR [--name NAME] [--utc-offset +HH:MM] FILE...
@@ -201,6 +217,15 @@ mod tests {
         assert_eq!(parsed("run --directory a"), Ok(Command::Run(Destination::new("a"))));
         assert!(parsed("run").unwrap_err().contains("--directory DIR"));
         assert!(parsed("run --directory a --identifier me").unwrap_err().contains("ULID"));
+    }
+
+    #[test]
+    fn a_summary_goes_beside_the_tables_or_elsewhere() {
+        let command =
+            |out: Option<&str>| Command::Summarise { directory: "a".into(), out: out.map(Into::into) };
+        assert_eq!(parsed("summarise a"), Ok(command(None)));
+        assert_eq!(parsed("summarise --out b a"), Ok(command(Some("b"))));
+        assert!(parsed("summarise").unwrap_err().contains("needs a directory"));
     }
 
     #[test]
@@ -246,6 +271,7 @@ mod tests {
             "measure",
             "recover",
             "snapshot",
+            "summarise",
             "import",
             "--version",
             "--help",

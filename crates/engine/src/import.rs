@@ -35,6 +35,7 @@ pub fn run(order: &Order) -> ExitCode {
         }
         Err(Error::Recording(error)) => (Verdict::Failed, Some(error.to_string()), ExitCode::FAILURE),
     };
+    crate::sum_up(&order.output);
     let directory = order.output.to_string_lossy().into_owned();
     announcer.say(&Progress::Done { verdict, reason, directory });
     code

@@ -25,6 +25,7 @@ use mqttlab_import::MQTT_PORT;
 use mqttlab_plan::{Backend, Destination, Plan, stored_server_ports};
 use mqttlab_recording::{recover, snapshot};
 use mqttlab_run::{Observer, Outcome, Verdict};
+use mqttlab_summary::summarise;
 use mqttlab_units::Instant;
 use observer::Lines;
 
@@ -41,10 +42,16 @@ fn main() -> ExitCode {
         Ok(Command::Doctor) => doctor(),
         Ok(Command::Measure(length)) => probe::measure(length),
         Ok(Command::Recover { directory, out }) => {
-            told(recover(&directory, out.as_deref(), &mut witness_of(&directory)))
+            told(recover(&directory, out.as_deref(), &mut witness_of(&directory)).map(|found| {
+                sum_up(out.as_deref().unwrap_or(&directory));
+                found
+            }))
         }
         Ok(Command::Snapshot { directory, out }) => {
             told(snapshot(&directory, &out, &mut witness_of(&directory)))
+        }
+        Ok(Command::Summarise { directory, out }) => {
+            told(summarise(&directory, out.as_deref().unwrap_or(&directory)))
         }
         Ok(Command::Import(order)) => import::run(&order),
         Ok(Command::Version) => say(&format!("mqttlab-engine {}", env!("CARGO_PKG_VERSION"))),
@@ -77,11 +84,24 @@ fn run(plan: Plan, destination: &Destination) -> ExitCode {
     let directory = destination.directory.to_string_lossy().into_owned();
     let mut lines = Lines::new();
     let outcome = perform(plan, destination, &mut lines);
+    // A run that was stopped has no time to lose.
+    if outcome.verdict() == Verdict::Complete {
+        sum_up(&destination.directory);
+    }
     lines.on_progress(&outcome.done(&directory));
     match outcome.verdict() {
         Verdict::Complete => ExitCode::SUCCESS,
         Verdict::Failed => ExitCode::FAILURE,
         Verdict::Incomplete => ExitCode::from(INCOMPLETE),
+    }
+}
+
+/// Makes the derived tables of a recording that has come to its end. Where that fails, for want of room, readers make them
+/// for themselves; the recording is whole without.
+fn sum_up(directory: &Path) {
+    let is_finished = ["run.json", "incomplete.json"].iter().any(|name| directory.join(name).exists());
+    if is_finished {
+        let _ = summarise(directory, directory);
     }
 }
 

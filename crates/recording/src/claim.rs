@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use mqttlab_evidence::Layout;
 
+use crate::derived::DERIVED_TABLES;
 use crate::error::{Context, Error, Result};
 use crate::identifier;
 use crate::layout;
@@ -106,7 +107,8 @@ pub fn discard(dir: &Path) {
 
 fn is_of_recordings(name: &str) -> bool {
     let stem = name.split('.').next().unwrap_or(name);
-    let is_table = name.contains(".parquet") && TABLES.iter().any(|table| table.name == stem);
+    let is_table =
+        name.contains(".parquet") && TABLES.iter().chain(&DERIVED_TABLES).any(|table| table.name == stem);
     let is_spool = name.ends_with(".spool") && Spool::ALL.iter().any(|spool| spool.name() == stem);
     let others =
         ["plan.json", "layout.json", "layout.json.tmp", "run.json.tmp", "incomplete.json.tmp", "broker.log"];

@@ -22,6 +22,7 @@
 mod absent;
 mod claim;
 mod column;
+mod derived;
 mod direct;
 mod distinct;
 mod encoding;
@@ -40,6 +41,7 @@ mod machine;
 mod packets;
 mod pages;
 pub mod pcapng;
+pub mod reading;
 mod recorder;
 mod run;
 mod samples;
@@ -59,6 +61,12 @@ pub use mqttlab_evidence::{
 };
 
 pub use claim::{Claim, discard};
+pub use derived::{
+    AttributionRow, AttributionWriter, CarrierRow, CarrierWriter, DERIVED_TABLES, FrameSumRow,
+    FrameSumWriter, GroupFrameRow, GroupFrameWriter, LegRow, LegWriter, LinkSumRow, LinkSumWriter,
+    NamedPacketRow, NamedPacketWriter, PacketSumRow, PacketSumWriter, RoundTripRow, RoundTripWriter,
+    SentAgainRow, SentAgainWriter, SliceRow, SliceWriter, TopicSumRow, TopicSumWriter,
+};
 pub use direct::DirectRecorder;
 pub use error::{Error, Result};
 pub use finish::{Finish, finalise, recover, snapshot};

@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from mqttlab.explanation import Story, cause, head, ladder, parts_table, tell, write
-from mqttlab.metrics import attribution_gap, evidence
+from mqttlab.metrics import attribution, attribution_gap, evidence
 from mqttlab.recording import Recording, RecordingError
 from mqttlab.report.attribution import coverage
 
@@ -25,8 +25,7 @@ def show_explanation(run: Path, message: str | None, slowest: int, console: Cons
     gap = attribution_gap(recording)
     if gap is not None:
         raise RecordingError(f"{run} cannot be explained: {gap}")
-    found = evidence(recording)
-    known = found.legs.filter(pl.col("adjusted_ns").is_not_null())
+    known = attribution(recording).with_row_index("leg").filter(pl.col("adjusted_ns").is_not_null())
     if message is not None:
         known, slowest = _of_message(recording, known, message), 1
     if known.is_empty():
@@ -35,7 +34,9 @@ def show_explanation(run: Path, message: str | None, slowest: int, console: Cons
         console.print(f"[bold yellow]{recording.going_on}[/]", highlight=False, soft_wrap=True)
     console.print(coverage(recording), highlight=False, soft_wrap=True)
     written: set[str] = set()
-    for leg in known.top_k(slowest, by="latency_ns")["leg"].to_list():
+    chosen = known.top_k(slowest, by="latency_ns")["leg"].to_list()
+    found = evidence(recording, chosen)
+    for leg in chosen:
         story = tell(recording, found, leg)
         name = f"explain-{story.publisher}-{story.sequence}"
         name = f"{name}-to-{story.subscriber}" if name in written else name

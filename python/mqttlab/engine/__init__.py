@@ -19,6 +19,7 @@ from mqttlab.engine.program import (
     probe,
     recover,
     snapshot,
+    summarise,
 )
 
 __all__ = [
@@ -33,4 +34,5 @@ __all__ = [
     "probe",
     "recover",
     "snapshot",
+    "summarise",
 ]

@@ -155,6 +155,15 @@ def snapshot(directory: Path, out: Path) -> None:
     _call("snapshot", str(directory), "--out", str(out))
 
 
+def summarise(directory: Path, out: Path) -> None:
+    """Make the derived tables of a finished recording in ``out``; ``directory`` is only read.
+
+    Raises:
+        EngineError: a table cannot be read.
+    """
+    _call("summarise", str(directory), "--out", str(out))
+
+
 def is_being_written(directory: Path) -> bool:
     """Whether an engine is writing the recording: it holds a lock on the directory until it ends, however it ends."""
     try:

@@ -158,7 +158,7 @@ def _legs_of(legs: pl.DataFrame, leg: int) -> list[dict[str, Any]]:
     chain: list[dict[str, Any]] = []
     at: int | None = leg
     while at is not None:
-        row = legs.row(at, named=True)
+        row = legs.row(by_predicate=pl.col("leg") == at, named=True)
         chain.insert(0, row)
         at = row["before"]
     return chain
@@ -282,7 +282,8 @@ class _Teller:
         packet = row[f"{prefix}_window_packet"]
         waited = row["session_ns"] if prefix == "up" else row["broker_window_ns"]
         began = row["handed_ns"] if prefix == "up" else row["ingress_ns"]
-        if packet is None or not waited or row[f"{prefix}_window_ns"] <= began:
+        at = row[f"{prefix}_window_ns"]
+        if packet is None or not waited or at is None or at <= began:
             return
         came = self.evidence.control_packets.filter(pl.col("packet") == packet).row(0, named=True)
         self._completing(came, "makes room in the in-flight window")

@@ -87,53 +87,42 @@ def latency_box(samples: pl.DataFrame) -> go.Figure:
     return _log_where_wide(figure, samples)
 
 
-def link_utilisation(packets: pl.DataFrame, bins: int = 120) -> go.Figure:
+def link_utilisation(slices: pl.DataFrame) -> go.Figure:
     """How busy each link's transmitter was over time, in per cent of each time slice; empty where it is not known
     when transmissions began.
 
     Args:
-        packets: ``packets.parquet``: columns ``link``, ``start_ns``, ``sent_ns``, ``fate``.
-        bins: number of time slices.
+        slices: columns ``link``, ``at_ns``, ``length_ns``, ``busy_ns`` (:func:`mqttlab.metrics.slices`).
     """
     figure = blank("Links: share of the time that the transmitter is busy", "run time (s)", "busy (%)")
-    sent = packets.filter(
-        pl.col("start_ns").is_not_null() & pl.col("sent_ns").is_not_null() & (pl.col("fate") != "duplicated"))
-    if sent.is_empty():
+    if not slices["busy_ns"].sum():
         return figure
-    start_ns, end_ns = _span(sent)
-    edges = np.linspace(start_ns, end_ns, bins + 1)
-    for index, (key, part) in enumerate(sent.sort("link").group_by("link", maintain_order=True)):
-        busy = _busy_fraction(part["start_ns"].to_numpy(), part["sent_ns"].to_numpy(), edges)
-        figure.add_trace(
-            go.Scatter(
-                x=(edges[:-1] / 1e9).tolist(), y=(100 * busy).tolist(), mode="lines", name=str(key[0]),
-                line={"color": SERIES_COLOURS[index % len(SERIES_COLOURS)], "width": 2, "shape": "hv"},
-            )
-        )
-    figure.update_yaxes(rangemode="tozero")
-    return figure
+    return _over_slices(figure, slices, 100 * pl.col("busy_ns") / pl.col("length_ns"))
 
 
-def link_throughput(packets: pl.DataFrame, bins: int = 120) -> go.Figure:
+def link_throughput(slices: pl.DataFrame) -> go.Figure:
     """Bits that each link sent in each time slice, as a rate.
 
     Args:
-        packets: columns ``link``, ``sent_ns``, ``start_ns``, ``frame_bytes``, ``fate``.
-        bins: number of time slices.
+        slices: columns ``link``, ``at_ns``, ``length_ns``, ``link_bytes`` (:func:`mqttlab.metrics.slices`).
     """
     figure = blank("Links: data rate", "run time (s)", "kbit/s")
-    sent = packets.filter(pl.col("sent_ns").is_not_null() & (pl.col("fate") != "duplicated"))
-    if sent.is_empty():
+    return _over_slices(figure, slices, pl.col("link_bytes") * 8e6 / pl.col("length_ns"))
+
+
+def _over_slices(figure: go.Figure, slices: pl.DataFrame, value: pl.Expr) -> go.Figure:
+    """A line for each link; slices in which there is nothing count as zero."""
+    if slices.is_empty():
         return figure
-    start_ns, end_ns = _span(sent)
-    edges = np.linspace(start_ns, end_ns, bins + 1)
-    width_s = (edges[1] - edges[0]) / 1e9
-    for index, (key, part) in enumerate(sent.sort("link").group_by("link", maintain_order=True)):
-        sizes, _ = np.histogram(part["sent_ns"].to_numpy(), edges, weights=part["frame_bytes"].to_numpy())
+    width = int(slices["length_ns"][0])
+    first, last = int(slices["at_ns"].min()), int(slices["at_ns"].max())  # type: ignore[arg-type]
+    times = pl.DataFrame({"at_ns": range(first, last + width, width)})
+    sums = slices.with_columns(value=value).group_by("link", "at_ns").agg(pl.col("value").sum())
+    for index, name in enumerate(sums["link"].unique().sort()):
+        line = times.join(sums.filter(pl.col("link") == name), on="at_ns", how="left", maintain_order="left")
         figure.add_trace(
             go.Scatter(
-                x=(edges[:-1] / 1e9).tolist(), y=(sizes * 8 / 1000 / width_s).tolist(), mode="lines",
-                name=str(key[0]),
+                x=(line["at_ns"] / 1e9).to_list(), y=line["value"].fill_null(0).to_list(), mode="lines", name=str(name),
                 line={"color": SERIES_COLOURS[index % len(SERIES_COLOURS)], "width": 2, "shape": "hv"},
             )
         )
@@ -415,24 +404,3 @@ def _within(
     inside = (x >= low) & (x <= high)
     before, after = (float(y[mask].max(initial=0)) for mask in (x < low, x <= high))
     return [low, *x[inside].tolist(), high], [before, *y[inside].tolist(), after]
-
-
-def _span(sent: pl.DataFrame) -> tuple[float, float]:
-    began = pl.coalesce("start_ns", "sent_ns")
-    start, end = sent.select(began.min(), pl.col("sent_ns").max().alias("end")).row(0)
-    return float(start), float(max(end, start + 1))
-
-
-def _busy_fraction(
-    start: np.ndarray[Any, Any], end: np.ndarray[Any, Any], edges: np.ndarray[Any, Any]
-) -> np.ndarray[Any, Any]:
-    """Overlap of the intervals with each bin. The intervals of one transmitter do not overlap each other, so
-    that the busy time up to an edge is a piecewise linear function, looked up at the edges."""
-    order = np.argsort(start, kind="stable")
-    start, end = start[order].astype(float), end[order].astype(float)
-    total = np.concatenate([[0.0], np.cumsum(end - start)])
-    index = np.searchsorted(start, edges, side="right")
-    inside = np.where(index > 0, np.minimum(edges, end[np.maximum(index - 1, 0)]) - start[np.maximum(index - 1, 0)], 0)
-    busy_until = np.where(index > 0, total[np.maximum(index - 1, 0)] + inside, 0.0)
-    busy: np.ndarray[Any, Any] = np.clip(np.diff(busy_until) / np.diff(edges), 0, 1)
-    return busy

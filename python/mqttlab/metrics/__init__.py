@@ -47,7 +47,7 @@ from mqttlab.metrics.overhead import overhead
 from mqttlab.metrics.segments import publish_per_segment, segments_per_publish
 from mqttlab.metrics.sent_again import sent_again
 from mqttlab.metrics.summary import summary
-from mqttlab.metrics.throughput import throughput
+from mqttlab.metrics.throughput import slices, throughput
 
 __all__ = [
     "ADJUSTED",
@@ -96,6 +96,7 @@ __all__ = [
     "segments_per_publish",
     "sent_again",
     "setup",
+    "slices",
     "summary",
     "throughput",
     "topics",

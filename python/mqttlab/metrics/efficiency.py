@@ -13,7 +13,6 @@ from typing import Any
 
 import polars as pl
 
-from mqttlab.metrics.frames import TOWARDS, connection_ends
 from mqttlab.recording import Recording
 
 COUNTS = ("messages_sent", "application_sent_bytes", "messages_received", "application_received_bytes",
@@ -93,43 +92,28 @@ def _messages(recording: Recording, clients: pl.DataFrame) -> pl.DataFrame:
 
 def _frames(recording: Recording, clients: pl.DataFrame) -> pl.DataFrame:
     """Frames at the clients' own ends: a radio's counters where there is one, else the rows of the links."""
-    alone = (
-        clients.group_by("host").agg(pl.col("group").unique()).filter(pl.col("group").list.len() == 1)
-        .with_columns(pl.col("group").list.first())
-    )
     counted = _radio(recording)
-    counted = _links(recording, alone) if counted is None else alone.join(counted, on="host", how="left")
+    if counted is None:
+        counted = _links(recording)
+    else:
+        alone = (
+            clients.group_by("host").agg(pl.col("group").unique()).filter(pl.col("group").list.len() == 1)
+            .with_columns(pl.col("group").list.first())
+        )
+        counted = alone.join(counted, on="host", how="left")
     names = ("frames_sent", "frames_sent_bytes", "frames_received", "frames_received_bytes", "frames_overheard",
              "frames_overheard_bytes")
     return counted.group_by("group").agg(pl.col(name).fill_null(0).cast(pl.Int64).sum() for name in names)
 
 
-def _links(recording: Recording, alone: pl.DataFrame) -> pl.DataFrame:
-    """Frames by group. ``alone`` has the hosts whose clients are all of one group."""
-    start, end = _window(recording)
-    packets = recording.table("packets")
-    if packets.is_empty():
+def _links(recording: Recording) -> pl.DataFrame:
+    """Frames by group, as the links' rows tell: that of the connection's client, where it is known, else that of the
+    host whose clients are all of one group."""
+    table = recording.summary("group_frames")
+    if table.is_empty():
         return pl.DataFrame(schema={"group": pl.String, **dict.fromkeys(COUNTS[4:], pl.Int64)})
-    ends = connection_ends(recording, packets).rename({"group": "of_connection"})
-    packets = packets.join(ends, on="connection", how="left").with_columns(towards=TOWARDS)
-
-    def of_group(host: str, towards: str) -> pl.Expr:
-        by_host = pl.col(host).replace_strict(alone["host"], alone["group"], default=None, return_dtype=pl.String)
-        # What the broker's host sends is not all of the clients there: the connection tells, where it is known.
-        theirs = pl.when(pl.col("towards") == towards).then(pl.col("of_connection"))
-        return pl.when(pl.col("of_connection").is_not_null()).then(theirs).otherwise(by_host)
-
-    sent = packets.filter(
-        pl.col("hop") == 0, pl.col("fate") != "duplicated", pl.col("entered_ns").is_between(start, end, closed="left"),
-    ).group_by(group=of_group("from_host", "to_broker"))
-    received = packets.filter(
-        pl.col("hop") + 1 == pl.col("hops"), pl.col("fate").is_in(["delivered", "duplicated"]),
-        pl.col("delivered_ns").is_between(start, end, closed="left"),
-    ).group_by(group=of_group("to_host", "to_client"))
-    size = pl.col("frame_bytes").cast(pl.Int64).sum()
-    return sent.agg(frames_sent=pl.len(), frames_sent_bytes=size).join(
-        received.agg(frames_received=pl.len(), frames_received_bytes=size), on="group", how="full", coalesce=True,
-    ).with_columns(frames_overheard=pl.lit(0), frames_overheard_bytes=pl.lit(0))
+    return table.with_columns(pl.col("group").cast(pl.String), frames_overheard=pl.lit(0),
+                              frames_overheard_bytes=pl.lit(0))
 
 
 def _stations(recording: Recording) -> list[dict[str, Any]]:

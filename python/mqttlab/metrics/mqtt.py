@@ -21,13 +21,12 @@ OTHERS = {"port": pl.Int64, "protocol": pl.String, "connections": pl.Int64, "fra
 
 def packet_types(recording: Recording) -> pl.DataFrame:
     """One row for each direction and type: ``direction``, ``kind``, ``packets``, ``packet_bytes_mean``."""
-    table = recording.control_packets
-    if table.is_empty():
+    sums = recording.summary("packet_sums")
+    if sums.is_empty():
         return pl.DataFrame()
-    size = pl.sum_horizontal(pl.col(part).cast(pl.Int64) for part in PARTS)
     return (
-        table.group_by("direction", "kind")
-        .agg(packets=pl.len().cast(pl.Int64), packet_bytes_mean=size.mean())
+        sums.group_by(pl.col("direction", "kind").cast(pl.String))
+        .agg(pl.col("packets").sum(), packet_bytes_mean=pl.sum_horizontal(PARTS).sum() / pl.col("packets").sum())
         .sort("direction", "packets", "kind", descending=[False, True, False])
     )
 
@@ -37,21 +36,13 @@ def topics(recording: Recording) -> pl.DataFrame:
 
     Columns: ``topic``, ``publish_to_broker``, ``publish_to_client``, ``payload_bytes_mean``.
     """
-    table = recording.control_packets
-    if table.is_empty():
+    sums = recording.summary("topic_sums")
+    if sums.is_empty():
         return pl.DataFrame()
-    published = table.filter(pl.col("kind") == "PUBLISH")
-    if published.is_empty():
-        return pl.DataFrame()
-    return (
-        published.group_by(topic=pl.col("topic").fill_null("(not known)").cast(pl.String))
-        .agg(
-            publish_to_broker=(pl.col("direction") == "to_broker").sum().cast(pl.Int64),
-            publish_to_client=(pl.col("direction") == "to_client").sum().cast(pl.Int64),
-            payload_bytes_mean=pl.col("payload_bytes").mean(),
-        )
-        .sort("publish_to_broker", "publish_to_client", "topic", descending=[True, True, False])
-    )
+    return sums.select(
+        pl.col("topic").cast(pl.String).fill_null("(not known)"), "publish_to_broker", "publish_to_client",
+        payload_bytes_mean=pl.col("payload_bytes") / (pl.col("publish_to_broker") + pl.col("publish_to_client")),
+    ).sort("publish_to_broker", "publish_to_client", "topic", descending=[True, True, False])
 
 
 def mqtt_connections(recording: Recording) -> pl.DataFrame:

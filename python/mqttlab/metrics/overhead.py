@@ -23,19 +23,21 @@ def overhead(recording: Recording) -> pl.DataFrame:
     Columns: ``direction``, ``qos``, and the metrics of ``OVERHEAD``. Packets that were published again count again, as
     do their acknowledgements. Empty where frames were not recorded.
     """
-    packets = recording.control_packets
-    if packets.is_empty():
+    sums = recording.summary("packet_sums")
+    if sums.is_empty():
         return pl.DataFrame()
+    sums = sums.with_columns(pl.col("direction", "kind").cast(pl.String))
+    count = pl.col("packets").sum()
     publishes = (
-        packets.filter(pl.col("kind") == "PUBLISH")
+        sums.filter(pl.col("kind") == "PUBLISH")
         .group_by("direction", "qos")
         .agg(
-            publish_packets=pl.len().cast(pl.Int64),
-            payload_bytes_mean=pl.col("payload_bytes").mean(),
-            **{name: pl.col(column).mean() for name, column in PARTS.items()},
+            publish_packets=count,
+            payload_bytes_mean=pl.col("payload_bytes").sum() / count,
+            **{name: pl.col(column).sum() / count for name, column in PARTS.items()},
         )
     )
-    table = publishes.join(_acknowledgements(packets), on=["direction", "qos"], how="left").with_columns(
+    table = publishes.join(_acknowledgements(sums), on=["direction", "qos"], how="left").with_columns(
         overhead_acknowledgements_bytes=pl.col("acknowledged_bytes").fill_null(0) / pl.col("publish_packets"))
     parts = [*PARTS, "overhead_acknowledgements_bytes"]
     total = pl.sum_horizontal(parts)
@@ -45,16 +47,16 @@ def overhead(recording: Recording) -> pl.DataFrame:
     ).sort("direction", "qos")
 
 
-def _acknowledgements(packets: pl.DataFrame) -> pl.DataFrame:
+def _acknowledgements(sums: pl.DataFrame) -> pl.DataFrame:
     """Bytes of acknowledgements by direction and QoS of the PUBLISH packets that they answer."""
     qos = {kind: qos for kind, (qos, _) in ACKNOWLEDGEMENTS.items()}
     along = [kind for kind, (_, along) in ACKNOWLEDGEMENTS.items() if along]
     direction = pl.col("direction")
     return (
-        packets.filter(pl.col("kind").is_in(list(qos)))
+        sums.filter(pl.col("kind").is_in(list(qos)))
         .group_by(
             direction=pl.when(pl.col("kind").is_in(along)).then(direction).otherwise(direction.replace(OTHER_WAY)),
             qos=pl.col("kind").replace_strict(qos, return_dtype=pl.UInt8),
         )
-        .agg(acknowledged_bytes=(pl.col("stream_end") - pl.col("stream_start")).sum())
+        .agg(acknowledged_bytes=pl.col("stream_bytes").sum())
     )

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from mqttlab.metrics.frames import frames
 from mqttlab.recording import Recording
-
-# Of a signed column.
-TIME_MAX_NS = 2**63 - 1
 
 
 def publish_per_segment(recording: Recording, *, measurement_only: bool = False) -> pl.DataFrame:
@@ -21,19 +17,12 @@ def publish_per_segment(recording: Recording, *, measurement_only: bool = False)
         recording: the recording.
         measurement_only: leave out what was sent before the measurement and after it.
     """
-    seen = frames(recording)
-    if seen.is_empty():
+    counted = recording.summary("carriers")
+    if counted.is_empty():
         return _nothing("packets")
-    if measurement_only:
-        layout = recording.layout
-        start, end = int(layout["warm_up_end_ns"]), int(layout["measurement_end_ns"])
-        seen = seen.filter(pl.col("entered_ns").is_between(start, min(end, TIME_MAX_NS), closed="left"))
-    counted = (
-        seen.filter(pl.col("hop") == 0, pl.col("publishes") > 0)
-        .group_by(direction=pl.col("towards"), packets=pl.col("publishes"))
-        .agg(segments=pl.len())
-    )
-    return _with_share(counted, "packets")
+    segments = pl.col("segments_measured" if measurement_only else "segments")
+    counted = counted.select(pl.col("direction").cast(pl.String), "packets", segments=segments)
+    return _with_share(counted.filter(pl.col("segments") > 0), "packets")
 
 
 def segments_per_publish(recording: Recording) -> pl.DataFrame:
@@ -41,10 +30,11 @@ def segments_per_publish(recording: Recording) -> pl.DataFrame:
 
     Columns: ``direction``, ``segments`` (of one packet), ``packets``, ``packets_percent`` (of the direction's).
     """
-    packets = recording.control_packets
-    if packets.is_empty():
+    sums = recording.summary("packet_sums")
+    if sums.is_empty():
         return _nothing("segments")
-    counted = packets.filter(pl.col("kind") == "PUBLISH").group_by("direction", "segments").agg(packets=pl.len())
+    counted = sums.filter(pl.col("kind") == "PUBLISH").group_by(pl.col("direction").cast(pl.String), "segments").agg(
+        pl.col("packets").sum())
     return _with_share(counted, "segments")
 
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import polars as pl
 
-from mqttlab.metrics.frames import frames
 from mqttlab.recording import Recording
 
 LEVELS = {
     "frames": "frame_bytes", "IP packets": "ip_bytes", "TCP payload": "payload_bytes",
     "MQTT payload": "mqtt_payload_bytes",
 }
-BINS_WANTED = 120
-WAY = ("link", "connection", "towards")
 
 
 def throughput(recording: Recording) -> pl.DataFrame:
@@ -23,65 +20,38 @@ def throughput(recording: Recording) -> pl.DataFrame:
     the one above.
 
     Columns: ``link``, ``direction``, ``level`` (one of ``LEVELS``), ``at_s`` (the slice's start), ``bytes_per_s``.
-    Slices are as long as :func:`slice_ns` says; those without a frame are there and zero.
+    All slices are of one length, 1, 2 or 5 times a power of ten, so that 48 to 120 cover the run, and 1 ms at least;
+    those without a frame are there and zero.
     """
-    seen = frames(recording)
-    if not seen.is_empty():
-        seen = seen.filter(pl.col("sent_ns").is_not_null())
-    if seen.is_empty():
+    sums = slices(recording).filter(pl.col("frame_bytes") > 0)
+    if sums.is_empty():
         return pl.DataFrame(schema={"link": pl.String, "direction": pl.String, "level": pl.String,
                                     "at_s": pl.Float64, "bytes_per_s": pl.Float64})
-    width = slice_ns(int(seen["sent_ns"].max() - seen["sent_ns"].min()))  # type: ignore[operator, arg-type]
-    crossed = _with_payloads(seen, recording.control_packets)
-    sums = (
-        crossed.group_by("link", "direction", slice=pl.col("sent_ns") // width)
-        .agg(pl.col(column).cast(pl.Int64).sum().alias(level) for level, column in LEVELS.items())
-    )
+    width = int(sums["length_ns"][0])
     return (
-        _all_slices(sums).join(sums, on=["link", "direction", "slice"], how="left")
-        .unpivot(index=["link", "direction", "slice"], variable_name="level", value_name="bytes")
-        .select("link", "direction", "level", at_s=pl.col("slice") * width / 1e9,
+        _all_slices(sums, width).join(sums, on=["link", "direction", "at_ns"], how="left")
+        .select("link", "direction", "at_ns", *(pl.col(column).alias(level) for level, column in LEVELS.items()))
+        .unpivot(index=["link", "direction", "at_ns"], variable_name="level", value_name="bytes")
+        .select("link", "direction", "level", at_s=pl.col("at_ns") / 1e9,
                 bytes_per_s=pl.col("bytes").fill_null(0) * 1e9 / width)
         .sort("link", "direction", "level", "at_s", maintain_order=True)
     )
 
 
-def slice_ns(span_ns: int) -> int:
-    """The length of a slice: 1, 2 or 5 times a power of ten, so that 48 to 120 cover the span; 1 ms at least."""
-    decade = 1_000_000
-    while True:
-        for factor in (1, 2, 5):
-            if factor * decade * BINS_WANTED >= span_ns:
-                return factor * decade
-        decade *= 10
+def slices(recording: Recording) -> pl.DataFrame:
+    """What was sent on each link in each slice of time: the table ``slices``, links by name."""
+    table = recording.summary("slices")
+    names = recording.layout["links"]
+    if table.is_empty():
+        return pl.DataFrame(schema={"link": pl.String, "direction": pl.String, "at_ns": pl.Int64, "length_ns": pl.Int64,
+                                    "busy_ns": pl.Int64, "link_bytes": pl.Int64,
+                                    **dict.fromkeys(LEVELS.values(), pl.Int64)})
+    return table.with_columns(
+        pl.col("link").replace_strict(range(len(names)), names, default=None, return_dtype=pl.String),
+        pl.col("direction").cast(pl.String))
 
 
-def _all_slices(sums: pl.DataFrame) -> pl.DataFrame:
-    first, last = sums["slice"].min(), sums["slice"].max()
-    slices = pl.DataFrame({"slice": pl.int_range(first, last + 1, eager=True)})  # type: ignore[operator, arg-type]
-    return sums.select("link", "direction").unique().sort("link", "direction").join(slices, how="cross")
-
-
-def _with_payloads(seen: pl.DataFrame, control_packets: pl.DataFrame) -> pl.DataFrame:
-    """Adds ``mqtt_payload_bytes``: the application payload that each frame completed on its link."""
-    if control_packets.is_empty():
-        return seen.with_columns(mqtt_payload_bytes=pl.lit(0))
-    end = pl.col("stream_offset") + pl.col("payload_bytes").cast(pl.Int64)
-    # A copy that brings nothing new completes nothing.
-    new = (
-        seen.filter(pl.col("payload_bytes") > 0, pl.col("stream_offset").is_not_null())
-        .sort("sent_ns", maintain_order=True)
-        .with_columns(stream_end=end.cum_max().over(WAY))
-        .filter((pl.col("stream_end") > pl.col("stream_end").shift(1).over(WAY)).fill_null(True))
-        .select("frame", *WAY, "stream_end")
-    )
-    publishes = control_packets.filter(pl.col("kind") == "PUBLISH").select(
-        "connection", pl.col("direction").alias("towards"), "stream_end", mqtt_payload_bytes="payload_bytes")
-    on_links = publishes.join(new.select(WAY).unique(), on=["connection", "towards"])
-    completed = (
-        on_links.sort("stream_end")
-        .join_asof(new.sort("stream_end"), on="stream_end", by=WAY, strategy="forward", check_sortedness=False)
-        .group_by("link", "frame").agg(pl.col("mqtt_payload_bytes").sum())
-    )
-    return seen.join(completed, on=["link", "frame"], how="left").with_columns(
-        pl.col("mqtt_payload_bytes").fill_null(0))
+def _all_slices(sums: pl.DataFrame, width: int) -> pl.DataFrame:
+    first, last = int(sums["at_ns"].min()), int(sums["at_ns"].max())  # type: ignore[arg-type]
+    times = pl.DataFrame({"at_ns": pl.int_range(first, last + width, width, eager=True)})
+    return sums.select("link", "direction").unique().sort("link", "direction").join(times, how="cross")

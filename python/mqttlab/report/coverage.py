@@ -46,6 +46,6 @@ def energy(recording: Recording) -> str:
 
 
 def _published(recording: Recording) -> str:
-    packets = recording.control_packets
-    count = 0 if packets.is_empty() else packets.filter(pl.col("kind").cast(pl.String) == "PUBLISH").height
+    sums = recording.summary("packet_sums")
+    count = 0 if sums.is_empty() else int(sums.filter(pl.col("kind").cast(pl.String) == "PUBLISH")["packets"].sum())
     return f"{number(count)} PUBLISH packets"

@@ -142,11 +142,11 @@ def _link_section(recording: Recording) -> str:
     columns = ("link", *metrics.family("links").columns("page"))
     shown = network.busiest(table, network.LINKS_SHOWN)
     words = coverage.links(recording, table) + network.left_out(table, shown, "shown")
-    packets = recording.packets
+    slices = metrics.slices(recording)
     busiest = network.busiest(table, network.LINKS_DRAWN)
     if busiest.height < table.height:
-        packets = packets.filter(pl.col("link").is_in(busiest["link"].implode()))
-    drawn = [figures.link_utilisation(packets), figures.link_throughput(packets)]
+        slices = slices.filter(pl.col("link").is_in(busiest["link"].implode()))
+    drawn = [figures.link_utilisation(slices), figures.link_throughput(slices)]
     known = [figure for figure in drawn if figure.data]
     not_drawn = escape(network.left_out(table, busiest, "drawn").strip())
     not_drawn = f"<p>{not_drawn}</p>" if not_drawn else ""

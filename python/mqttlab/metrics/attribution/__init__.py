@@ -6,20 +6,18 @@
      ─ release ─ received
 ```
 
-`matching` finds the MQTT packets that carried a message, `transport` what TCP did with their bytes, `chain` puts the
-instants in order; this module adds up the legs of relayed messages and takes means. Nothing here knows who made the
-recording; where no packets were recorded, the parts are null.
+The engine's finalising pass follows every delivery and stores its parts (``attribution``) and what they were read from
+(``legs``); this module presents them and takes means. Nothing here knows who made the recording; where no packets were
+recorded, the parts are null.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import polars as pl
 
-from mqttlab.metrics.attribution.chain import chain, intervals
-from mqttlab.metrics.attribution.matching import control_packets, delivered, legs
-from mqttlab.metrics.attribution.transport import Transport
+from mqttlab.metrics.attribution.coverage import Coverage
+from mqttlab.metrics.attribution.evidence import Evidence, evidence
+from mqttlab.metrics.attribution.intervals import intervals
 from mqttlab.metrics.catalogue import PARTS
 from mqttlab.recording import Recording
 
@@ -27,7 +25,6 @@ __all__ = ["ADDED", "Coverage", "Evidence", "attribution", "attribution_by_band"
            "attribution_coverage", "attribution_gap", "evidence", "intervals"]
 
 ADDED = (*PARTS, "adjusted_ns", "legs", "unattributed")
-EARLIER_LEG = "a part of their way to the relay was not recorded"
 NO_PACKETS = "packets were not recorded, because the network was direct or the scenario did not ask for them"
 # Percentiles of the latency, within each QoS level.
 BANDS = ((0, 50), (50, 90), (90, 99), (99, 100))
@@ -48,31 +45,20 @@ def attribution(recording: Recording) -> pl.DataFrame:
 def _attribution(recording: Recording) -> pl.DataFrame:
     if recording.messages.is_empty():
         return pl.DataFrame()
-    if attribution_gap(recording) is None:
-        return _whole(evidence(recording).legs).select(*COLUMNS, *ADDED)
-    nothing = pl.lit(None, pl.Int64)
-    parts = delivered(recording).select(*COLUMNS, *(nothing.alias(name) for name in ADDED))
-    return parts.with_columns(unattributed=pl.lit(NO_PACKETS))
+    table = delivered(recording).select(COLUMNS)
+    if attribution_gap(recording) is not None:
+        nothing = pl.lit(None, pl.Int64)
+        empty = [nothing.alias(name) for name in ADDED if name != "unattributed"]
+        return table.with_columns(*empty, unattributed=pl.lit(NO_PACKETS))
+    stored = recording.summary("attribution", ("unattributed", "legs", "adjusted_ns", *PARTS))
+    return table.hstack(stored.select(
+        pl.col(*PARTS, "adjusted_ns"), pl.col("legs").cast(pl.Int64), pl.col("unattributed").cast(pl.String)))
 
 
-@dataclass(frozen=True)
-class Coverage:
-    """Of how many messages it is known where their time went."""
-
-    delivered: int
-    attributed: int
-    reasons: dict[str, int]
-    """Of the others: why it is not, and of how many."""
-
-    @property
-    def complete(self) -> bool:
-        """Whether all are attributed."""
-        return self.attributed == self.delivered
-
-    def table(self) -> pl.DataFrame:
-        """One row for what is attributed and one for each reason: ``what``, ``deliveries``."""
-        rows = {"delivered": self.delivered, "attributed": self.attributed, **self.reasons}
-        return pl.DataFrame({"what": list(rows), "deliveries": list(rows.values())})
+def delivered(recording: Recording) -> pl.DataFrame:
+    """The first deliveries of messages whose publisher is known: those that have a latency."""
+    return recording.messages.filter(
+        pl.col("fate") == "delivered", pl.col("intended_ns").is_not_null(), pl.col("received_ns").is_not_null())
 
 
 def attribution_coverage(recording: Recording) -> Coverage:
@@ -88,28 +74,11 @@ def attribution_coverage(recording: Recording) -> Coverage:
     return Coverage(arrived, table.height - table["unattributed"].count(), reasons)
 
 
-@dataclass(frozen=True)
-class Evidence:
-    """What the parts were read from."""
-
-    control_packets: pl.DataFrame
-    transport: Transport
-    legs: pl.DataFrame
-    """One row per delivery: the parts of its last leg, and the packets, frames and instants that tell them."""
-
-
-def evidence(recording: Recording) -> Evidence:
-    """The legs of every delivery; only where :func:`attribution_gap` is ``None``."""
-    packets = control_packets(recording)
-    transport = Transport.of(recording)
-    return Evidence(packets, transport, chain(legs(recording, packets), packets, transport, recording.plan))
-
-
 def attribution_gap(recording: Recording) -> str | None:
     """Why nothing can be said about where the time went; ``None`` when it can."""
     if recording.messages.is_empty():
         return "no message was recorded"
-    if recording.table("packets").is_empty() or recording.control_packets.is_empty():
+    if not recording.rows("packets") or not recording.rows("control_packets"):
         return NO_PACKETS
     return None
 
@@ -148,21 +117,3 @@ def _means(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
         .sort(*keys, maintain_order=True)
         .select(*keys, "messages", "delivered", "part", "mean_ms", "share_percent")
     )
-
-
-def _whole(legs: pl.DataFrame) -> pl.DataFrame:
-    """Add the parts of the legs before to those of the last, until there are none before."""
-    sums = ("adjusted_ns", *PARTS, "legs")
-    table = legs.with_columns(legs=pl.lit(1, pl.Int64), _before="before")
-    while table["_before"].is_not_null().any():
-        earlier = legs.with_columns(legs=pl.lit(1, pl.Int64)).select(
-            pl.col("leg").alias("_before"), pl.col("before").alias("_next"),
-            *(pl.col(name).alias(f"_{name}") for name in sums))
-        table = table.join(earlier, on="_before", how="left", maintain_order="left")
-        relayed = pl.col("_before").is_not_null()
-        unknown = relayed & pl.col("_adjusted_ns").is_null() & pl.col("unattributed").is_null()
-        table = table.with_columns(
-            *(pl.when(relayed).then(pl.col(name) + pl.col(f"_{name}")).otherwise(name).alias(name) for name in sums),
-            unattributed=pl.when(unknown).then(pl.lit(EARLIER_LEG)).otherwise("unattributed"),
-        ).with_columns(_before=pl.col("_next")).drop("_next", *(f"_{name}" for name in sums))
-    return table

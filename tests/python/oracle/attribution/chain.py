@@ -13,10 +13,10 @@ from typing import Any
 
 import polars as pl
 
-from mqttlab.metrics.attribution.lookup import beside
-from mqttlab.metrics.attribution.transport import SLACK_NS, Transport, way
 from mqttlab.metrics.catalogue import PARTS
 from mqttlab.plan import StoredGroup, StoredPlan, broker_of, server_of
+from oracle.attribution.lookup import beside
+from oracle.attribution.transport import SLACK_NS, Transport, way
 
 UNLIMITED = 2**31
 

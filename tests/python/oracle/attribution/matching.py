@@ -19,9 +19,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from mqttlab.metrics.attribution.lookup import beside, latest, next_at
-from mqttlab.metrics.attribution.transport import SLACK_NS
 from mqttlab.recording import Recording
+from oracle.attribution.lookup import beside, latest, next_at
+from oracle.attribution.transport import SLACK_NS
 
 # Below this a payload carries no identity; the order tells (`docs/recording.md`).
 IDENTITY_BYTES = 9

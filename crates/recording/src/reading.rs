@@ -1,0 +1,254 @@
+//! A finished table, read column by column and a bounded number of rows at a time, whoever wrote it.
+//!
+//! Tables of older schemas lack columns, and other programs choose other widths and encodings: whole numbers of every
+//! width come as `i64`, and a column that is not there comes without a value in any row.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use parquet::basic::LogicalType;
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+
+use crate::error::{Context, Error, Result};
+
+/// Words by number, each once, over all the columns and tables that share them.
+#[derive(Debug, Default)]
+pub struct Vocabulary {
+    codes: HashMap<Box<[u8]>, u32>,
+    words: Vec<Box<[u8]>>,
+}
+
+impl Vocabulary {
+    /// The number of a word, which gets one if it has none.
+    pub fn code(&mut self, word: &[u8]) -> u32 {
+        if let Some(&code) = self.codes.get(word) {
+            return code;
+        }
+        let code = self.words.len() as u32;
+        self.codes.insert(word.into(), code);
+        self.words.push(word.into());
+        code
+    }
+
+    /// The word of a number; bytes that are not UTF-8 are replaced.
+    pub fn word(&self, code: u32) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.words[code as usize])
+    }
+}
+
+/// What is wanted of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// Whole numbers, times and truths.
+    Integers,
+    /// Words of which there are few, by their numbers in a [`Vocabulary`].
+    Words,
+    /// Texts, each handed to whoever asks, and not kept.
+    Texts,
+}
+
+/// Some rows of a column.
+#[derive(Debug, Default)]
+pub struct Values {
+    /// Of integers and words, by row; [`ABSENT`] in rows without a value.
+    pub integers: Vec<i64>,
+    texts: Vec<Option<ByteArray>>,
+}
+
+impl Values {
+    /// The text of a row; `None` without a value.
+    pub fn text(&self, row: usize) -> Option<&[u8]> {
+        self.texts[row].as_ref().map(ByteArray::data)
+    }
+}
+
+/// Stands for a value that is not there. No time, count or number is as low.
+pub const ABSENT: i64 = i64::MIN;
+
+/// Rows that are read together.
+pub const BATCH_ROWS: usize = 1 << 13;
+
+/// A table that can be read.
+pub struct TableReader {
+    file: SerializedFileReader<File>,
+    path: PathBuf,
+}
+
+impl TableReader {
+    /// Opens a table of a recording; `None` where the recording has none of this name.
+    pub fn open(dir: &Path, name: &str) -> Result<Option<TableReader>> {
+        let path = dir.join(format!("{name}.parquet"));
+        if !path.exists() {
+            return Ok(None);
+        }
+        let file = File::open(&path).on("open", &path)?;
+        let file = SerializedFileReader::new(file).map_err(|error| damaged(&path, &error))?;
+        Ok(Some(TableReader { file, path }))
+    }
+
+    /// How many rows it has.
+    pub fn rows(&self) -> u64 {
+        self.file.metadata().file_metadata().num_rows() as u64
+    }
+
+    /// Hands out its rows in batches of the wanted columns, in their order.
+    pub fn for_each_batch(
+        &self,
+        wanted: &[(&str, Wanted)],
+        words: &mut Vocabulary,
+        mut take: impl FnMut(&[Values], usize, &mut Vocabulary) -> Result<()>,
+    ) -> Result<()> {
+        let mut values: Vec<Values> = wanted.iter().map(|_| Values::default()).collect();
+        for number in 0..self.file.num_row_groups() {
+            let mut columns = self.columns(number, wanted)?;
+            let mut left = self.file.metadata().row_group(number).num_rows() as usize;
+            while left > 0 {
+                let rows = left.min(BATCH_ROWS);
+                for (column, values) in columns.iter_mut().zip(&mut values) {
+                    column.read(rows, values, words).map_err(|error| damaged(&self.path, &error))?;
+                }
+                take(&values, rows, words)?;
+                left -= rows;
+            }
+        }
+        Ok(())
+    }
+
+    fn columns(&self, group: usize, wanted: &[(&str, Wanted)]) -> Result<Vec<Column>> {
+        let group = self.file.get_row_group(group).map_err(|error| damaged(&self.path, &error))?;
+        let schema = group.metadata().schema_descr();
+        let open = |&(name, kind): &(&str, Wanted)| {
+            let index = (0..schema.num_columns()).find(|&index| schema.column(index).name() == name);
+            let Some(index) = index else { return Ok(Column::missing(kind)) };
+            let column = schema.column(index);
+            let signed =
+                !matches!(column.logical_type_ref(), Some(LogicalType::Integer(kind)) if !kind.is_signed);
+            let reader = group.get_column_reader(index).map_err(|error| damaged(&self.path, &error))?;
+            let source = Source::of(reader).ok_or_else(|| Error::Damaged {
+                path: self.path.clone(),
+                what: format!("column `{name}` is of a type that no recording has"),
+            })?;
+            Ok(Column { source: Some(source), wanted: kind, signed, levels: Vec::new() })
+        };
+        wanted.iter().map(open).collect()
+    }
+}
+
+/// A column of a row group that is being read.
+struct Column {
+    source: Option<Source>,
+    wanted: Wanted,
+    signed: bool,
+    levels: Vec<i16>,
+}
+
+enum Source {
+    Truths(ColumnReaderImpl<BoolType>),
+    Narrow(ColumnReaderImpl<Int32Type>),
+    Wide(ColumnReaderImpl<Int64Type>),
+    Bytes(ColumnReaderImpl<ByteArrayType>),
+}
+
+impl Source {
+    fn of(reader: ColumnReader) -> Option<Source> {
+        Some(match reader {
+            ColumnReader::BoolColumnReader(reader) => Source::Truths(reader),
+            ColumnReader::Int32ColumnReader(reader) => Source::Narrow(reader),
+            ColumnReader::Int64ColumnReader(reader) => Source::Wide(reader),
+            ColumnReader::ByteArrayColumnReader(reader) => Source::Bytes(reader),
+            _ => return None,
+        })
+    }
+}
+
+impl Column {
+    fn missing(wanted: Wanted) -> Column {
+        Column { source: None, wanted, signed: true, levels: Vec::new() }
+    }
+
+    fn read(
+        &mut self,
+        rows: usize,
+        into: &mut Values,
+        words: &mut Vocabulary,
+    ) -> parquet::errors::Result<()> {
+        into.integers.clear();
+        into.texts.clear();
+        let (levels, signed, wanted) = (&mut self.levels, self.signed, self.wanted);
+        let Some(source) = &mut self.source else {
+            into.integers.resize(rows, ABSENT);
+            into.texts.resize(if wanted == Wanted::Texts { rows } else { 0 }, None);
+            return Ok(());
+        };
+        let integers = &mut into.integers;
+        let widen = |value: i32| if signed { value.into() } else { i64::from(value as u32) };
+        match source {
+            Source::Truths(reader) => spread(reader, rows, levels, |value| {
+                integers.push(value.map_or(ABSENT, |&value| value.into()));
+            }),
+            Source::Narrow(reader) => spread(reader, rows, levels, |value| {
+                integers.push(value.map_or(ABSENT, |&value| widen(value)));
+            }),
+            Source::Wide(reader) => spread(reader, rows, levels, |value| {
+                integers.push(value.copied().unwrap_or(ABSENT));
+            }),
+            Source::Bytes(reader) if wanted == Wanted::Texts => {
+                spread(reader, rows, levels, |value| into.texts.push(value.cloned()))
+            }
+            Source::Bytes(reader) => {
+                // Neighbouring rows often have the same word.
+                let mut latest: Option<(ByteArray, i64)> = None;
+                spread(reader, rows, levels, |value| {
+                    let code = match (value, &latest) {
+                        (None, _) => ABSENT,
+                        (Some(value), Some((word, code))) if word.data() == value.data() => *code,
+                        (Some(value), _) => {
+                            let code = words.code(value.data()).into();
+                            latest = Some((value.clone(), code));
+                            code
+                        }
+                    };
+                    integers.push(code);
+                })
+            }
+        }
+    }
+}
+
+/// Reads so many rows, and hands out what each of them has.
+fn spread<T: DataType>(
+    reader: &mut ColumnReaderImpl<T>,
+    rows: usize,
+    levels: &mut Vec<i16>,
+    mut take: impl FnMut(Option<&T::T>),
+) -> parquet::errors::Result<()> {
+    let mut found = Vec::with_capacity(rows);
+    levels.clear();
+    let mut read = 0;
+    // A reader may stop at the end of a page.
+    while read < rows {
+        let (records, _, _) = reader.read_records(rows - read, Some(levels), None, &mut found)?;
+        if records == 0 {
+            return Err(ParquetError::General("a column ends before its row group".into()));
+        }
+        read += records;
+    }
+    if levels.is_empty() {
+        found.iter().for_each(|value| take(Some(value)));
+        return Ok(());
+    }
+    let mut values = found.iter();
+    for &level in levels.iter() {
+        take(if level > 0 { values.next() } else { None });
+    }
+    Ok(())
+}
+
+fn damaged(path: &Path, error: &ParquetError) -> Error {
+    Error::Damaged { path: path.to_owned(), what: error.to_string() }
+}

@@ -1,0 +1,132 @@
+//! What is summed and judged of one connection at a time: its frames, its round trips, what was sent again.
+
+use std::collections::HashMap;
+
+use mqttlab_recording::reading::ABSENT;
+
+use crate::again::Again;
+use crate::rows::{ACK, Fate, Row, SYN, is_counted};
+use crate::settings::Settings;
+
+const NS_PER_MS: f64 = 1e6;
+
+/// A round trip as the sender of data saw it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct RoundTrip {
+    /// The place of the acknowledgement in the table.
+    pub(crate) place: u64,
+    pub(crate) connection: u32,
+    /// Whether the data went to the broker.
+    pub(crate) to_broker: bool,
+    /// When the acknowledgement had arrived.
+    pub(crate) at: i64,
+    pub(crate) rtt: i64,
+    pub(crate) rto_ms: f64,
+}
+
+impl RoundTrip {
+    pub(crate) fn rtt_ms(&self) -> f64 {
+        self.rtt as f64 / NS_PER_MS
+    }
+}
+
+/// The port of the client's end: who sent the SYN; where no SYN was captured, the end with the higher port.
+pub(crate) fn client_port(rows: &[Row]) -> Option<i32> {
+    let copies_left_out = || rows.iter().filter(|row| row.fate != Fate::Duplicated);
+    let opening = copies_left_out().find(|row| row.flags >= 0 && row.flags & (SYN | ACK) == SYN);
+    let port = match opening {
+        Some(row) if row.source_port >= 0 => row.source_port,
+        _ => copies_left_out().next().map(|row| row.source_port.max(row.destination_port))?,
+    };
+    (port >= 0).then_some(port)
+}
+
+/// Where a frame goes; `None` without TCP.
+pub(crate) fn towards(row: &Row, client_port: Option<i32>) -> Option<bool> {
+    client_port.map(|port| row.source_port == port)
+}
+
+/// From a data segment's coming to its first link until its exact acknowledgement has arrived; none for a segment that was
+/// sent more than once (Karn), nor where the acknowledgement was lost.
+pub(crate) fn round_trips(rows: &[Row], client_port: Option<i32>, settings: &Settings) -> Vec<RoundTrip> {
+    let counted = || rows.iter().filter(|row| is_counted(row, settings));
+    let mut arrivals = HashMap::new();
+    for row in counted() {
+        if row.hop + 1 == row.hops && row.fate == Fate::Delivered && row.delivered != ABSENT {
+            // A frame that a link has doubled arrives twice.
+            let first = arrivals.entry(row.frame).or_insert(row.delivered);
+            *first = row.delivered.min(*first);
+        }
+    }
+    let mut timers = [Timer::default(), Timer::default()];
+    let mut found = Vec::new();
+    for row in counted().filter(|row| row.is_first() && row.ack_rtt != ABSENT) {
+        let Some(&at) = arrivals.get(&row.frame) else { continue };
+        // An acknowledgement to the broker is of data from it.
+        let to_broker = towards(row, client_port) != Some(true);
+        let rtt = row.ack_rtt + at - row.entered;
+        // The host that is acknowledged is the one whose timer it is.
+        let least_ms = settings.rto_min_ms(row.to_host.into());
+        let rto_ms = timers[usize::from(to_broker)].rto_ms(rtt as f64 / NS_PER_MS, least_ms);
+        let connection = row.connection as u32;
+        found.push(RoundTrip { place: row.place, connection, to_broker, at, rtt, rto_ms });
+    }
+    found
+}
+
+/// RFC 6298 §2 over a connection's round trips; Linux bounds four variations, not the whole, from below.
+#[derive(Default)]
+struct Timer {
+    /// The smoothed round trip and its variation.
+    known: Option<(f64, f64)>,
+}
+
+impl Timer {
+    fn rto_ms(&mut self, rtt: f64, least: f64) -> f64 {
+        let (smoothed, variation) = match self.known {
+            // The first sample sets the variation to half of itself.
+            None => (rtt, rtt / 2.0),
+            Some((smoothed, variation)) => {
+                (smoothed * 0.875 + rtt * 0.125, variation * 0.75 + (smoothed - rtt).abs() * 0.25)
+            }
+        };
+        self.known = Some((smoothed, variation));
+        smoothed + (4.0 * variation).max(least)
+    }
+}
+
+/// What a frame's first link says of it on all of them: its marks, and why it was sent again.
+pub(crate) struct FirstLink {
+    marks: HashMap<u64, u8>,
+    again: HashMap<u64, Again>,
+}
+
+impl FirstLink {
+    pub(crate) fn of(rows: &[Row], again: HashMap<u64, Again>, settings: &Settings) -> FirstLink {
+        let mut marks = HashMap::new();
+        // A frame with one link says it itself.
+        for row in rows.iter().filter(|row| row.is_first() && row.hops > 1 && row.marks > 0) {
+            if is_counted(row, settings) {
+                marks.entry(row.frame).or_insert(row.marks);
+            }
+        }
+        FirstLink { marks, again }
+    }
+
+    pub(crate) fn of_frame(&self, row: &Row) -> (u8, Option<Again>) {
+        let marks = if row.is_first() { row.marks } else { self.marks.get(&row.frame).copied().unwrap_or(0) };
+        (marks, self.again.get(&row.frame).copied())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_out_follows_the_round_trips_and_has_a_least_variation() {
+        let mut timer = Timer::default();
+        assert_eq!(timer.rto_ms(100.0, 200.0), 300.0);
+        assert_eq!(timer.rto_ms(100.0, 20.0), 100.0 + 4.0 * 37.5);
+    }
+}

@@ -1,0 +1,220 @@
+//! The control packets of a recording, and sums over them.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use mqttlab_recording::reading::{ABSENT, TableReader, Vocabulary, Wanted};
+use mqttlab_recording::{PacketSumRow, PacketSumWriter, Result, TopicSumRow, TopicSumWriter, Towards};
+
+/// Kinds that matter to who follows a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Publish,
+    Release,
+    /// PUBACK and PUBCOMP: the exchange is over.
+    Over,
+    /// PUBREC, and whether it refuses the message.
+    Received {
+        refuses: bool,
+    },
+    Other,
+}
+
+/// A control packet. Numbers that are not known are [`ABSENT`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Packet {
+    pub(crate) kind: Kind,
+    pub(crate) to_broker: bool,
+    pub(crate) dup: bool,
+    pub(crate) qos: i8,
+    pub(crate) packet_id: i32,
+    pub(crate) client: i64,
+    pub(crate) connection: i64,
+    /// The topic's number in the vocabulary.
+    pub(crate) topic: i64,
+    pub(crate) publisher: i64,
+    pub(crate) sequence: i64,
+    pub(crate) stream_start: i64,
+    pub(crate) stream_end: i64,
+    pub(crate) payload_bytes: u32,
+    pub(crate) segments: u32,
+    pub(crate) first_sent_ns: i64,
+    pub(crate) complete_ns: i64,
+}
+
+/// All of them, in the order of the table, with what sums to over them.
+#[derive(Default)]
+pub(crate) struct ControlPackets {
+    pub(crate) packets: Vec<Packet>,
+    /// By direction, kind, QoS and segments.
+    sums: BTreeMap<(bool, i64, i8, u32), Sums>,
+    topics: BTreeMap<i64, TopicSums>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Sums {
+    packets: u64,
+    /// Fixed header, topic, packet identifier, properties, payload, all of the stream.
+    bytes: [u64; 6],
+}
+
+#[derive(Clone, Copy, Default)]
+struct TopicSums {
+    to_broker: u64,
+    to_client: u64,
+    payload_bytes: u64,
+}
+
+const COLUMNS: [(&str, Wanted); 19] = [
+    ("direction", Wanted::Words),
+    ("kind", Wanted::Words),
+    ("qos", Wanted::Integers),
+    ("dup", Wanted::Integers),
+    ("packet_id", Wanted::Integers),
+    ("reason", Wanted::Integers),
+    ("client", Wanted::Integers),
+    ("connection", Wanted::Integers),
+    ("topic", Wanted::Words),
+    ("publisher", Wanted::Integers),
+    ("sequence", Wanted::Integers),
+    ("stream_start", Wanted::Integers),
+    ("stream_end", Wanted::Integers),
+    ("payload_bytes", Wanted::Integers),
+    ("segments", Wanted::Integers),
+    ("first_sent_ns", Wanted::Integers),
+    ("complete_ns", Wanted::Integers),
+    ("fixed_header_bytes", Wanted::Integers),
+    ("topic_bytes", Wanted::Integers),
+];
+/// Columns that only sums need.
+const SUMMED: [(&str, Wanted); 2] =
+    [("packet_id_bytes", Wanted::Integers), ("property_bytes", Wanted::Integers)];
+
+impl ControlPackets {
+    pub(crate) fn read(dir: &Path, words: &mut Vocabulary) -> Result<ControlPackets> {
+        let mut found = ControlPackets::default();
+        let Some(table) = TableReader::open(dir, "control_packets")? else { return Ok(found) };
+        let kinds = Kinds::new(words);
+        let to_broker = i64::from(words.code(b"to_broker"));
+        let wanted: Vec<_> = COLUMNS.into_iter().chain(SUMMED).collect();
+        found.packets.reserve_exact(table.rows() as usize);
+        table.for_each_batch(&wanted, words, |columns, rows, _| {
+            for row in 0..rows {
+                let at = |column: usize| columns[column].integers[row];
+                let packet = Packet {
+                    kind: kinds.of(at(1), at(5)),
+                    to_broker: at(0) == to_broker,
+                    dup: at(3) == 1,
+                    qos: if at(2) == ABSENT { -1 } else { at(2) as i8 },
+                    packet_id: if at(4) == ABSENT { -1 } else { at(4) as i32 },
+                    client: at(6),
+                    connection: at(7),
+                    topic: at(8),
+                    publisher: at(9),
+                    sequence: at(10),
+                    stream_start: at(11),
+                    stream_end: at(12),
+                    payload_bytes: at(13).max(0) as u32,
+                    segments: at(14).max(0) as u32,
+                    first_sent_ns: at(15),
+                    complete_ns: at(16),
+                };
+                let sizes = [at(17), at(18), at(19), at(20), at(13), at(12) - at(11)];
+                found.count(&packet, at(1), sizes.map(|size| size.max(0) as u64));
+                found.packets.push(packet);
+            }
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    fn count(&mut self, packet: &Packet, kind: i64, sizes: [u64; 6]) {
+        let sums = self.sums.entry((packet.to_broker, kind, packet.qos, packet.segments)).or_default();
+        sums.packets += 1;
+        for (sum, size) in sums.bytes.iter_mut().zip(sizes) {
+            *sum += size;
+        }
+        if packet.kind == Kind::Publish {
+            let topic = self.topics.entry(packet.topic).or_default();
+            *(if packet.to_broker { &mut topic.to_broker } else { &mut topic.to_client }) += 1;
+            topic.payload_bytes += u64::from(packet.payload_bytes);
+        }
+    }
+
+    /// The PUBLISH packets, by number.
+    pub(crate) fn publishes(&self) -> impl Iterator<Item = (u32, &Packet)> {
+        (0..).zip(&self.packets).filter(|(_, packet)| packet.kind == Kind::Publish)
+    }
+
+    /// Writes the sums.
+    pub(crate) fn write(&self, out: &Path, words: &Vocabulary) -> Result<()> {
+        let mut table = PacketSumWriter::create(out)?;
+        for (&(to_broker, kind, qos, segments), sums) in &self.sums {
+            let [
+                fixed_header_bytes,
+                topic_bytes,
+                packet_id_bytes,
+                property_bytes,
+                payload_bytes,
+                stream_bytes,
+            ] = sums.bytes;
+            table.push(&PacketSumRow {
+                direction: if to_broker { Towards::Broker } else { Towards::Client },
+                kind: &words.word(kind as u32),
+                qos: u8::try_from(qos).ok(),
+                segments,
+                packets: sums.packets,
+                fixed_header_bytes,
+                topic_bytes,
+                packet_id_bytes,
+                property_bytes,
+                payload_bytes,
+                stream_bytes,
+            })?;
+        }
+        table.finish()?;
+        let mut table = TopicSumWriter::create(out)?;
+        for (&topic, sums) in &self.topics {
+            let name = (topic != ABSENT).then(|| words.word(topic as u32));
+            table.push(&TopicSumRow {
+                topic: name.as_deref(),
+                publish_to_broker: sums.to_broker,
+                publish_to_client: sums.to_client,
+                payload_bytes: sums.payload_bytes,
+            })?;
+        }
+        table.finish()?;
+        Ok(())
+    }
+}
+
+/// The numbers of the kinds' names.
+struct Kinds {
+    publish: i64,
+    release: i64,
+    received: i64,
+    over: [i64; 2],
+}
+
+impl Kinds {
+    fn new(words: &mut Vocabulary) -> Kinds {
+        let mut code = |name: &str| i64::from(words.code(name.as_bytes()));
+        Kinds {
+            publish: code("PUBLISH"),
+            release: code("PUBREL"),
+            received: code("PUBREC"),
+            over: [code("PUBACK"), code("PUBCOMP")],
+        }
+    }
+
+    fn of(&self, kind: i64, reason: i64) -> Kind {
+        match kind {
+            _ if kind == self.publish => Kind::Publish,
+            _ if kind == self.release => Kind::Release,
+            // MQTT 5 §3.5.2.1: reason codes from 0x80 on are errors.
+            _ if kind == self.received => Kind::Received { refuses: reason >= 0x80 },
+            _ if self.over.contains(&kind) => Kind::Over,
+            _ => Kind::Other,
+        }
+    }
+}

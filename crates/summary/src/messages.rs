@@ -1,0 +1,129 @@
+//! The messages of a recording: its first deliveries, and what names PUBLISHes that carry no identity.
+
+use std::path::Path;
+
+use mqttlab_recording::Result;
+use mqttlab_recording::reading::{ABSENT, TableReader, Vocabulary, Wanted};
+
+/// Below this a payload carries no identity; the order tells (`docs/recording.md`).
+const IDENTITY_BYTES: i64 = 9;
+
+/// The first delivery of a message whose publisher is known. Instants that are not known are [`ABSENT`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Delivery {
+    pub(crate) row: u64,
+    pub(crate) publisher: i64,
+    pub(crate) sequence: i64,
+    pub(crate) subscriber: i64,
+    pub(crate) qos: i8,
+    pub(crate) qos_delivered: i8,
+    pub(crate) intended_ns: i64,
+    pub(crate) sent_ns: i64,
+    pub(crate) written_ns: i64,
+    pub(crate) received_ns: i64,
+}
+
+/// A message by its topic, at somebody who sent or received it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Ordered {
+    pub(crate) at_ns: i64,
+    pub(crate) sequence: i64,
+    pub(crate) publisher: i64,
+    /// Who received it; the publisher where it was sent.
+    pub(crate) client: i64,
+    pub(crate) topic: i64,
+}
+
+/// What is read of the messages.
+#[derive(Default)]
+pub(crate) struct Messages {
+    pub(crate) rows: u64,
+    /// In the order of the table.
+    pub(crate) deliveries: Vec<Delivery>,
+    /// Messages whose payloads have no room for an identity, in the order of their sending; only where wanted.
+    pub(crate) sent: Vec<Ordered>,
+    /// Deliveries that their order identified, in the order of receiving; only where wanted.
+    pub(crate) received: Vec<Ordered>,
+    /// Topics that messages were published to, in order; only where wanted.
+    pub(crate) topics: Vec<i64>,
+}
+
+const COLUMNS: [(&str, Wanted); 13] = [
+    ("publisher", Wanted::Integers),
+    ("sequence", Wanted::Integers),
+    ("subscriber", Wanted::Integers),
+    ("fate", Wanted::Words),
+    ("qos", Wanted::Integers),
+    ("qos_delivered", Wanted::Integers),
+    ("intended_ns", Wanted::Integers),
+    ("sent_ns", Wanted::Integers),
+    ("written_ns", Wanted::Integers),
+    ("received_ns", Wanted::Integers),
+    ("topic", Wanted::Words),
+    ("payload_bytes", Wanted::Integers),
+    ("identified", Wanted::Words),
+];
+
+impl Messages {
+    /// Reads the deliveries; what tells messages by their order, too, where `ordered`.
+    pub(crate) fn read(dir: &Path, words: &mut Vocabulary, ordered: bool) -> Result<Messages> {
+        let mut found = Messages::default();
+        let Some(table) = TableReader::open(dir, "messages")? else { return Ok(found) };
+        found.rows = table.rows();
+        let (delivered, order) = (i64::from(words.code(b"delivered")), i64::from(words.code(b"order")));
+        let level = |qos: i64| if qos == ABSENT { -1 } else { qos as i8 };
+        let mut number = 0;
+        table.for_each_batch(&COLUMNS, words, |columns, rows, _| {
+            for row in 0..rows {
+                let at = |column: usize| columns[column].integers[row];
+                let [publisher, sequence, subscriber] = [at(0), at(1), at(2)];
+                let [intended_ns, sent_ns, written_ns, received_ns] = [at(6), at(7), at(8), at(9)];
+                if at(3) == delivered && intended_ns != ABSENT && received_ns != ABSENT {
+                    found.deliveries.push(Delivery {
+                        row: number,
+                        publisher,
+                        sequence,
+                        subscriber,
+                        qos: level(at(4)),
+                        qos_delivered: level(at(5)),
+                        intended_ns,
+                        sent_ns,
+                        written_ns,
+                        received_ns,
+                    });
+                }
+                number += 1;
+                if !ordered {
+                    continue;
+                }
+                let topic = at(10);
+                found.topics.push(topic);
+                if sent_ns != ABSENT && at(11) < IDENTITY_BYTES {
+                    found.sent.push(Ordered {
+                        at_ns: sent_ns,
+                        sequence,
+                        publisher,
+                        client: publisher,
+                        topic,
+                    });
+                }
+                if received_ns != ABSENT && at(12) == order {
+                    let one = Ordered { at_ns: received_ns, sequence, publisher, client: subscriber, topic };
+                    found.received.push(one);
+                }
+            }
+            Ok(())
+        })?;
+        found.put_in_order();
+        Ok(found)
+    }
+
+    fn put_in_order(&mut self) {
+        // A message that several receive has a row for each.
+        self.sent.sort_unstable();
+        self.sent.dedup();
+        self.received.sort_by_key(|one| (one.at_ns, one.sequence));
+        self.topics.sort_unstable();
+        self.topics.dedup();
+    }
+}

@@ -1,0 +1,211 @@
+//! PUBLISH packets without an identity, each with its message as far as the order tells.
+//!
+//! Where a payload has no room for an identity, the n-th PUBLISH on a topic is the n-th message there, and the n-th that
+//! a relay sends on is the n-th that it has received.
+//!
+//! What it does not model: subscribers that receive such messages both from their publisher and from a relay.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+use mqttlab_recording::reading::{ABSENT, Vocabulary};
+use mqttlab_recording::{NamedPacketRow, NamedPacketWriter, Result};
+
+use crate::control::{ControlPackets, Kind, Packet};
+use crate::messages::Messages;
+use crate::settings::Settings;
+
+/// A message: its publisher and its number there.
+type Message = (i64, i64);
+
+/// Whether some PUBLISH says nothing of its message.
+pub(crate) fn is_needed(control: &ControlPackets) -> bool {
+    control.publishes().any(|(_, packet)| packet.publisher == ABSENT)
+}
+
+/// Names them in place, and writes down which message each of them is found to be.
+pub(crate) fn name(
+    control: &mut ControlPackets,
+    messages: &Messages,
+    settings: &Settings,
+    words: &mut Vocabulary,
+    out: &Path,
+) -> Result<()> {
+    let named = found(control, messages, settings, words);
+    let mut table = NamedPacketWriter::create(out)?;
+    for (number, (publisher, sequence)) in named {
+        let packet = &mut control.packets[number as usize];
+        (packet.publisher, packet.sequence) = (publisher, sequence);
+        table.push(&NamedPacketRow {
+            packet: number.into(),
+            publisher: publisher as u32,
+            sequence: sequence as u32,
+            identified: "order",
+        })?;
+    }
+    table.finish()?;
+    Ok(())
+}
+
+/// The message of each of them, by the packet's number.
+fn found(
+    control: &ControlPackets,
+    messages: &Messages,
+    settings: &Settings,
+    words: &mut Vocabulary,
+) -> BTreeMap<u32, Message> {
+    let orphans: Vec<(u32, &Packet)> =
+        control.publishes().filter(|(_, packet)| packet.publisher == ABSENT).collect();
+    let mut named = BTreeMap::new();
+    if orphans.is_empty() {
+        return named;
+    }
+    let origins = Origins::of(&orphans, messages, settings, words);
+    let is_copy = |packet: &Packet| packet.to_broker && origins.of_topic(packet.topic) != packet.topic;
+    let of_clients = |&(_, packet): &(u32, &Packet)| packet.to_broker && !is_copy(packet);
+    by_order_sent(control, orphans.iter().copied().filter(of_clients).collect(), messages, &mut named);
+    let down = |&(_, packet): &(u32, &Packet)| !packet.to_broker && packet.complete_ns != ABSENT;
+    by_order_received(orphans.iter().copied().filter(down).collect(), messages, &origins, &mut named);
+    // What a relay sends on it has received before, in the same order.
+    let relayed = |&(_, packet): &(u32, &Packet)| is_copy(packet) && !packet.dup;
+    by_order_received(orphans.iter().copied().filter(relayed).collect(), messages, &origins, &mut named);
+    named
+}
+
+/// For each topic the one that its messages were first published to: relays append something to it.
+struct Origins(HashMap<i64, i64>);
+
+impl Origins {
+    fn of(
+        orphans: &[(u32, &Packet)],
+        messages: &Messages,
+        settings: &Settings,
+        words: &mut Vocabulary,
+    ) -> Origins {
+        let mut known = HashMap::new();
+        for &(_, packet) in orphans {
+            if packet.topic != ABSENT && !known.contains_key(&packet.topic) {
+                let mut topic = packet.topic;
+                while messages.topics.binary_search(&topic).is_err() {
+                    let name = words.word(topic as u32).into_owned();
+                    let shorter =
+                        settings.suffixes.iter().find_map(|suffix| name.strip_suffix(suffix.as_str()));
+                    match shorter {
+                        Some(shorter) if shorter.len() < name.len() => {
+                            topic = words.code(shorter.as_bytes()).into();
+                        }
+                        _ => break,
+                    }
+                }
+                known.insert(packet.topic, topic);
+            }
+        }
+        Origins(known)
+    }
+
+    fn of_topic(&self, topic: i64) -> i64 {
+        self.0.get(&topic).copied().unwrap_or(ABSENT)
+    }
+}
+
+/// The n-th message that a client began to send on a topic is its n-th message there.
+fn by_order_sent(
+    control: &ControlPackets,
+    mut publishes: Vec<(u32, &Packet)>,
+    messages: &Messages,
+    named: &mut BTreeMap<u32, Message>,
+) {
+    let mut nth = HashMap::new();
+    let mut sent = HashMap::new();
+    for one in &messages.sent {
+        let count = nth.entry((one.client, one.topic)).or_insert(0_u64);
+        sent.insert((one.client, one.topic, *count), one.sequence);
+        *count += 1;
+    }
+    publishes.sort_by_key(|(_, packet)| (packet.first_sent_ns, packet.connection, packet.stream_start));
+    let exchanges = Exchanges::of(control, &publishes);
+    let mut copies = Vec::new();
+    nth.clear();
+    for (number, packet) in publishes {
+        if let Some(original) = exchanges.repeated_by(packet) {
+            copies.push((number, original));
+            continue;
+        }
+        let count = nth.entry((packet.client, packet.topic)).or_insert(0);
+        if let Some(&sequence) = sent.get(&(packet.client, packet.topic, *count)) {
+            named.entry(number).or_insert((packet.client, sequence));
+        }
+        *count += 1;
+    }
+    for (number, original) in copies {
+        if let Some(&message) = named.get(&original) {
+            named.entry(number).or_insert(message);
+        }
+    }
+}
+
+/// When clients began exchanges, and when they were over, by client and packet identifier.
+struct Exchanges {
+    begun: HashMap<(i64, i32), Vec<(i64, u32)>>,
+    over: HashMap<(i64, i32), Vec<i64>>,
+}
+
+impl Exchanges {
+    fn of(control: &ControlPackets, publishes: &[(u32, &Packet)]) -> Exchanges {
+        let (mut begun, mut over) = (HashMap::<_, Vec<_>>::new(), HashMap::<_, Vec<_>>::new());
+        for &(number, packet) in publishes.iter().filter(|(_, packet)| !packet.dup) {
+            begun.entry((packet.client, packet.packet_id)).or_default().push((packet.first_sent_ns, number));
+        }
+        for packet in &control.packets {
+            if packet.kind == Kind::Over && !packet.to_broker && packet.complete_ns != ABSENT {
+                over.entry((packet.client, packet.packet_id)).or_default().push(packet.complete_ns);
+            }
+        }
+        begun.values_mut().for_each(|times| times.sort_by_key(|&(at, _)| at));
+        over.values_mut().for_each(|times| times.sort_unstable());
+        Exchanges { begun, over }
+    }
+
+    /// The packet that one with DUP repeats: the last one with its identifier, unless that had been acknowledged. One that
+    /// had never left its socket repeats nothing seen.
+    fn repeated_by(&self, packet: &Packet) -> Option<u32> {
+        if !packet.dup {
+            return None;
+        }
+        let key = (packet.client, packet.packet_id);
+        let begun = self.begun.get(&key)?;
+        let last = begun.partition_point(|&(at, _)| at < packet.first_sent_ns).checked_sub(1)?;
+        let (first_ns, original) = begun[last];
+        let over = self.over.get(&key).map_or(&[][..], Vec::as_slice);
+        let acknowledged = over.partition_point(|&at| at < packet.first_sent_ns).checked_sub(1);
+        acknowledged.is_none_or(|place| over[place] < first_ns).then_some(original)
+    }
+}
+
+/// The n-th of a client's PUBLISHes on a topic is the n-th message of that origin that it received.
+fn by_order_received(
+    mut publishes: Vec<(u32, &Packet)>,
+    messages: &Messages,
+    origins: &Origins,
+    named: &mut BTreeMap<u32, Message>,
+) {
+    let mut nth = HashMap::new();
+    let mut received = HashMap::new();
+    for one in &messages.received {
+        let count = nth.entry((one.client, one.topic)).or_insert(0_u64);
+        received.insert((one.client, one.topic, *count), (one.publisher, one.sequence));
+        *count += 1;
+    }
+    let at = |packet: &Packet| {
+        if packet.complete_ns == ABSENT { packet.first_sent_ns } else { packet.complete_ns }
+    };
+    publishes.sort_by_key(|(_, packet)| (at(packet), packet.connection, packet.stream_start));
+    nth.clear();
+    for (number, packet) in publishes {
+        let count = nth.entry((packet.client, packet.topic)).or_insert(0);
+        if let Some(&message) = received.get(&(packet.client, origins.of_topic(packet.topic), *count)) {
+            named.entry(number).or_insert(message);
+        }
+        *count += 1;
+    }
+}

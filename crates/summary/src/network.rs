@@ -1,0 +1,400 @@
+//! What the frames sum to, over every scope, one connection after another.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+use mqttlab_recording::reading::{ABSENT, TableReader, Vocabulary, Wanted};
+use mqttlab_recording::{
+    CarrierRow, CarrierWriter, FrameSumRow, FrameSumWriter, GroupFrameRow, GroupFrameWriter, Result,
+    RoundTripRow, RoundTripWriter, SentAgainRow, SentAgainWriter,
+};
+
+use crate::again::{Again, sent_again};
+use crate::connection::{FirstLink, RoundTrip, client_port, round_trips, towards};
+use crate::control::ControlPackets;
+use crate::links::Slices;
+use crate::rows::{Fate, Row, is_counted};
+use crate::settings::Settings;
+use crate::tally::{Tally, Trips};
+
+/// What must be known of all frames before the first connection is looked at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Extent {
+    first_sent: i64,
+    last_sent: i64,
+    /// Whether the recording says what was sent again: imports, and recordings of schema 1, do not.
+    counts_again: bool,
+}
+
+impl Default for Extent {
+    fn default() -> Extent {
+        Extent { first_sent: i64::MAX, last_sent: i64::MIN, counts_again: false }
+    }
+}
+
+impl Extent {
+    pub(crate) fn note(&mut self, row: &Row, settings: &Settings) {
+        self.counts_again |= row.repetition != ABSENT;
+        if row.sent != ABSENT && is_counted(row, settings) {
+            self.first_sent = self.first_sent.min(row.sent);
+            self.last_sent = self.last_sent.max(row.sent);
+        }
+    }
+}
+
+/// The direction as the tables name it.
+fn direction(to_broker: bool) -> &'static str {
+    if to_broker { "to_broker" } else { "to_client" }
+}
+
+/// Sums, and what they are sums of beside.
+#[derive(Default)]
+struct Scope {
+    tally: Tally,
+    trips: Trips,
+}
+
+impl Scope {
+    fn add(&mut self, tally: &Tally, trips: &[RoundTrip]) {
+        self.tally.merge(tally);
+        trips.iter().for_each(|trip| self.trips.add(trip.rtt_ms(), trip.rto_ms));
+    }
+}
+
+/// Of one connection and direction.
+struct OfConnection {
+    connection: u32,
+    client: Option<u32>,
+    to_broker: bool,
+    scope: Scope,
+}
+
+/// Frames at the ends of a group's clients.
+#[derive(Clone, Copy, Default)]
+struct AtEnds {
+    sent: u64,
+    sent_bytes: u64,
+    received: u64,
+    received_bytes: u64,
+}
+
+/// The sums so far.
+pub(crate) struct Network<'a> {
+    settings: &'a Settings,
+    counts_again: bool,
+    control: &'a ControlPackets,
+    /// The client of each connection, and its PUBLISH packets.
+    client_of: HashMap<i64, u32>,
+    publishes: HashMap<i64, Vec<u32>>,
+    /// The group of each host whose clients are all of one.
+    alone: HashMap<i64, usize>,
+    run: Scope,
+    directions: [Scope; 2],
+    links: BTreeMap<(u16, bool), Scope>,
+    groups: BTreeMap<(usize, bool), Scope>,
+    connections: Vec<OfConnection>,
+    round_trips: Vec<RoundTrip>,
+    again: Vec<(u64, Again)>,
+    carriers: BTreeMap<(Option<bool>, u16), (u64, u64)>,
+    at_ends: BTreeMap<usize, AtEnds>,
+    slices: Slices,
+}
+
+impl<'a> Network<'a> {
+    pub(crate) fn new(
+        dir: &Path,
+        control: &'a ControlPackets,
+        settings: &'a Settings,
+        extent: &Extent,
+    ) -> Result<Network<'a>> {
+        let mut publishes = HashMap::<i64, Vec<u32>>::new();
+        for (number, packet) in control.publishes() {
+            publishes.entry(packet.connection).or_default().push(number);
+        }
+        Ok(Network {
+            settings,
+            counts_again: extent.counts_again,
+            control,
+            client_of: clients(dir, control)?,
+            publishes,
+            alone: alone(settings),
+            run: Scope::default(),
+            directions: Default::default(),
+            links: BTreeMap::new(),
+            groups: BTreeMap::new(),
+            connections: Vec::new(),
+            round_trips: Vec::new(),
+            again: Vec::new(),
+            carriers: BTreeMap::new(),
+            at_ends: BTreeMap::new(),
+            slices: Slices::new(extent.last_sent.saturating_sub(extent.first_sent)),
+        })
+    }
+
+    /// The PUBLISH packets of a connection.
+    pub(crate) fn publishes_of(&self, connection: i64) -> &[u32] {
+        self.publishes.get(&connection).map_or(&[], Vec::as_slice)
+    }
+
+    /// Counts the frames of a connection, or those of none.
+    pub(crate) fn count(&mut self, rows: &[Row]) {
+        let connection = rows[0].connection;
+        let port = if connection == ABSENT { None } else { client_port(rows) };
+        let client = self.client_of.get(&connection).copied();
+        let again = sent_again(rows, self.settings.early_ns);
+        self.again.extend(again.iter().map(|(&frame, &kind)| (frame, kind)));
+        let first_link = FirstLink::of(rows, again, self.settings);
+        let trips = round_trips(rows, port, self.settings);
+        self.count_frames(rows, port, &first_link);
+        self.sum_up(rows, port, client, &trips, &first_link);
+        self.count_ends(rows, port, client);
+        self.complete_payloads(rows, port);
+        self.round_trips.extend(trips);
+    }
+
+    /// Counts frames on each link, and what their first links carried.
+    fn count_frames(&mut self, rows: &[Row], port: Option<i32>, first_link: &FirstLink) {
+        let mut touched = Vec::new();
+        for row in rows {
+            let counted = is_counted(row, self.settings);
+            self.slices.count(row, counted);
+            if !counted {
+                continue;
+            }
+            let (marks, again) = first_link.of_frame(row);
+            let scope = self.links.entry((row.link, row.down)).or_default();
+            scope.tally.count(row, marks, again);
+            if row.connection != ABSENT && !touched.contains(&(row.link, row.down)) {
+                touched.push((row.link, row.down));
+                scope.tally.connections += 1;
+            }
+            if row.is_first() && row.publishes > 0 {
+                let count = self.carriers.entry((towards(row, port), row.publishes)).or_default();
+                count.0 += 1;
+                count.1 += u64::from(self.settings.is_measured(row.entered));
+            }
+        }
+    }
+
+    /// Adds a connection's sums to those of everything that it belongs to.
+    fn sum_up(
+        &mut self,
+        rows: &[Row],
+        port: Option<i32>,
+        client: Option<u32>,
+        trips: &[RoundTrip],
+        first_link: &FirstLink,
+    ) {
+        let mut ways = [Tally::default(), Tally::default()];
+        let mut rest = Tally::default();
+        for row in rows.iter().filter(|row| row.is_first() && is_counted(row, self.settings)) {
+            let (marks, again) = first_link.of_frame(row);
+            let tally = towards(row, port).map_or(&mut rest, |to_broker| &mut ways[usize::from(to_broker)]);
+            tally.count(row, marks, again);
+        }
+        // No mean is of round trips towards either side of where a capture was made.
+        let of_run = if self.settings.is_import { &[] } else { trips };
+        self.run.add(&rest, of_run);
+        let is_one =
+            rows[0].connection != ABSENT && (!rest.is_empty() || ways.iter().any(|way| !way.is_empty()));
+        self.run.tally.connections += u64::from(is_one);
+        let group = client.and_then(|client| self.settings.group_of.get(client as usize)).copied();
+        for (mut tally, to_broker) in ways.into_iter().zip([false, true]) {
+            self.run.tally.merge(&tally);
+            let trips: Vec<RoundTrip> =
+                trips.iter().filter(|trip| trip.to_broker == to_broker).copied().collect();
+            tally.connections = u64::from(!tally.is_empty());
+            self.directions[usize::from(to_broker)].add(&tally, &trips);
+            if let Some(group) = group {
+                self.groups.entry((group, to_broker)).or_default().add(&tally, &trips);
+            }
+            if !tally.is_empty() {
+                let mut scope = Scope::default();
+                scope.add(&tally, &trips);
+                let connection = rows[0].connection as u32;
+                self.connections.push(OfConnection { connection, client, to_broker, scope });
+            }
+        }
+    }
+
+    /// Frames at the clients' own ends, during the measurement, by group: that of the connection's client, where it is known,
+    /// else that of the host whose clients are all of one.
+    fn count_ends(&mut self, rows: &[Row], port: Option<i32>, client: Option<u32>) {
+        let group = client.and_then(|client| self.settings.group_of.get(client as usize)).copied();
+        // What the broker's host sends is not all of the clients there: the connection tells, where it is known.
+        let of = |row: &Row, host: i32, to_broker: bool| match group {
+            Some(group) => (towards(row, port) == Some(to_broker)).then_some(group),
+            None => self.alone.get(&host.into()).copied(),
+        };
+        for row in rows {
+            let is_original = row.is_first() && row.fate != Fate::Duplicated;
+            let size = u64::from(row.frame_bytes);
+            if is_original
+                && self.settings.is_measured(row.entered)
+                && let Some(group) = of(row, row.from_host, true)
+            {
+                let ends = self.at_ends.entry(group).or_default();
+                ends.sent += 1;
+                ends.sent_bytes += size;
+            }
+            if row.has_arrived()
+                && row.delivered != ABSENT
+                && self.settings.is_measured(row.delivered)
+                && let Some(group) = of(row, row.to_host, false)
+            {
+                let ends = self.at_ends.entry(group).or_default();
+                ends.received += 1;
+                ends.received_bytes += size;
+            }
+        }
+    }
+
+    /// Counts application payload once on each link: in the first frame with which all bytes up to the message's end had
+    /// crossed it.
+    fn complete_payloads(&mut self, rows: &[Row], port: Option<i32>) {
+        let publishes = self.publishes.get(&rows[0].connection).map_or(&[][..], Vec::as_slice);
+        if publishes.is_empty() {
+            return;
+        }
+        let mut ways = BTreeMap::<(u16, bool), Vec<&Row>>::new();
+        for row in rows {
+            if is_counted(row, self.settings) && row.has_data() && row.sent != ABSENT {
+                let Some(to_broker) = towards(row, port) else { continue };
+                ways.entry((row.link, to_broker)).or_default().push(row);
+            }
+        }
+        for ((_, to_broker), mut crossed) in ways {
+            crossed.sort_by_key(|row| row.sent);
+            // A copy that brings nothing new completes nothing.
+            let mut end = i64::MIN;
+            crossed.retain(|row| {
+                let before = end;
+                end = before.max(row.end());
+                row.end() > before
+            });
+            for &number in publishes {
+                let packet = &self.control.packets[number as usize];
+                if packet.to_broker == to_broker {
+                    let place = crossed.partition_point(|row| row.end() < packet.stream_end);
+                    if let Some(row) = crossed.get(place) {
+                        self.slices.complete(row, packet.payload_bytes.into());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Writes all of it.
+    pub(crate) fn write(mut self, out: &Path) -> Result<()> {
+        self.slices.write(out)?;
+        self.write_sums(out)?;
+        self.write_trips(out)?;
+        let mut table = SentAgainWriter::create(out)?;
+        self.again.sort_unstable();
+        for &(frame, kind) in &self.again {
+            table.push(&SentAgainRow { frame, sent_again: kind.name() })?;
+        }
+        table.finish()?;
+        let mut table = CarrierWriter::create(out)?;
+        for (&(to_broker, packets), &(segments, segments_measured)) in &self.carriers {
+            let direction = to_broker.map(direction);
+            table.push(&CarrierRow { direction, packets: packets.into(), segments, segments_measured })?;
+        }
+        table.finish()?;
+        let mut table = GroupFrameWriter::create(out)?;
+        for (&group, ends) in &self.at_ends {
+            table.push(&GroupFrameRow {
+                group: &self.settings.groups[group],
+                frames_sent: ends.sent,
+                frames_sent_bytes: ends.sent_bytes,
+                frames_received: ends.received,
+                frames_received_bytes: ends.received_bytes,
+            })?;
+        }
+        table.finish()?;
+        Ok(())
+    }
+
+    fn write_sums(&mut self, out: &Path) -> Result<()> {
+        let mut table = FrameSumWriter::create(out)?;
+        let again = self.counts_again;
+        let row = |scope: &Scope, name: &'static str| scope.tally.row(name, again, &scope.trips);
+        if !self.run.tally.is_empty() {
+            table.push(&row(&self.run, "run"))?;
+        }
+        for (scope, to_broker) in self.directions.iter().zip([false, true]) {
+            if !scope.tally.is_empty() {
+                table.push(&FrameSumRow {
+                    direction: Some(direction(to_broker)),
+                    ..row(scope, "direction")
+                })?;
+            }
+        }
+        for (&(link, down), scope) in &self.links {
+            let direction = Some(if down { "down" } else { "up" });
+            table.push(&FrameSumRow { link: Some(link), direction, ..row(scope, "link") })?;
+        }
+        for (&(group, to_broker), scope) in self.groups.iter().filter(|(_, scope)| !scope.tally.is_empty()) {
+            let (group, direction) = (Some(&*self.settings.groups[group]), Some(direction(to_broker)));
+            table.push(&FrameSumRow { group, direction, ..row(scope, "group") })?;
+        }
+        self.connections.sort_by_key(|one| (one.connection, one.to_broker));
+        for one in &self.connections {
+            let (connection, direction) = (Some(one.connection), Some(direction(one.to_broker)));
+            table.push(&FrameSumRow {
+                connection,
+                client: one.client,
+                direction,
+                ..row(&one.scope, "connection")
+            })?;
+        }
+        table.finish()?;
+        Ok(())
+    }
+
+    fn write_trips(&mut self, out: &Path) -> Result<()> {
+        let mut table = RoundTripWriter::create(out)?;
+        self.round_trips.sort_by_key(|trip| trip.place);
+        for trip in &self.round_trips {
+            table.push(&RoundTripRow {
+                connection: trip.connection,
+                client: self.client_of.get(&trip.connection.into()).copied(),
+                towards: direction(trip.to_broker),
+                at_ns: trip.at as u64,
+                rtt_ns: trip.rtt as u64,
+                rto_ms: trip.rto_ms,
+            })?;
+        }
+        table.finish()?;
+        Ok(())
+    }
+}
+
+/// The client of each connection, as the analyser of frames knows it, else as control packets do.
+fn clients(dir: &Path, control: &ControlPackets) -> Result<HashMap<i64, u32>> {
+    let mut found = HashMap::new();
+    let mut note = |connection: i64, client: i64| {
+        if let (true, Ok(client)) = (connection != ABSENT, u32::try_from(client)) {
+            found.entry(connection).or_insert(client);
+        }
+    };
+    if let Some(table) = TableReader::open(dir, "network_metrics")? {
+        let wanted = [("connection", Wanted::Integers), ("client", Wanted::Integers)];
+        table.for_each_batch(&wanted, &mut Vocabulary::default(), |columns, rows, _| {
+            (0..rows).for_each(|row| note(columns[0].integers[row], columns[1].integers[row]));
+            Ok(())
+        })?;
+    }
+    control.packets.iter().for_each(|packet| note(packet.connection, packet.client));
+    Ok(found)
+}
+
+/// The group of each host whose clients are all of one.
+fn alone(settings: &Settings) -> HashMap<i64, usize> {
+    let mut groups = HashMap::<i64, Option<usize>>::new();
+    for (&host, &group) in settings.host_of.iter().zip(&settings.group_of) {
+        let of_host = groups.entry(host).or_insert(Some(group));
+        *of_host = of_host.filter(|&known| known == group);
+    }
+    groups.into_iter().filter_map(|(host, group)| Some((host, group?))).collect()
+}

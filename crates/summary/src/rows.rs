@@ -1,0 +1,460 @@
+//! The frames of a recording, gathered by their connections within a bounded memory.
+//!
+//! What is to be said of a connection needs all its frames at once, and the table has those of all connections in the order
+//! of time. The rows go, packed, into as many heaps as it takes for one to be small, each connection into one; large
+//! recordings' heaps into files beside the result. Memory is bounded by the largest heap: by [`HEAP_ROWS`], or by the
+//! largest connection where that has more.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use mqttlab_recording::reading::{ABSENT, TableReader, Values, Vocabulary, Wanted};
+use mqttlab_recording::{Error, Result};
+
+use crate::settings::Settings;
+
+/// Rows of one heap, about; and rows up to which all heaps stay in memory.
+const HEAP_ROWS: u64 = 400_000;
+const MEMORY_ROWS: u64 = 2_000_000;
+
+/// What became of a frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Fate {
+    #[default]
+    Other,
+    Delivered,
+    Duplicated,
+    Dropped,
+}
+
+/// A frame on one link. Numbers that are not there are [`ABSENT`], in columns too narrow for that -1.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Row {
+    /// Its place in the table.
+    pub(crate) place: u64,
+    pub(crate) frame: u64,
+    pub(crate) entered: i64,
+    pub(crate) start: i64,
+    pub(crate) sent: i64,
+    pub(crate) delivered: i64,
+    pub(crate) stream_offset: i64,
+    pub(crate) ack_rtt: i64,
+    /// How far the farthest selective acknowledgement lies beyond the acknowledgement.
+    pub(crate) sacked_beyond: i64,
+    pub(crate) seq: i64,
+    pub(crate) ack: i64,
+    pub(crate) repetition: i64,
+    pub(crate) connection: i64,
+    pub(crate) frame_bytes: u32,
+    pub(crate) ip_bytes: u32,
+    pub(crate) payload_bytes: u32,
+    pub(crate) source_port: i32,
+    pub(crate) destination_port: i32,
+    pub(crate) from_host: i32,
+    pub(crate) to_host: i32,
+    /// PUBLISH packets, and all control packets, that became complete with it.
+    pub(crate) publishes: u16,
+    pub(crate) packets: u16,
+    pub(crate) marks: u8,
+    pub(crate) link: u16,
+    pub(crate) hop: u8,
+    pub(crate) hops: u8,
+    pub(crate) flags: i16,
+    pub(crate) fate: Fate,
+    /// Whether it goes down its link.
+    pub(crate) down: bool,
+}
+
+impl Row {
+    /// Whether this is where it came to its first link.
+    pub(crate) fn is_first(&self) -> bool {
+        self.hop == 0
+    }
+
+    /// Whether it, or the copy that a link made of it, reached the end of its last link.
+    pub(crate) fn has_arrived(&self) -> bool {
+        self.hop + 1 == self.hops && matches!(self.fate, Fate::Delivered | Fate::Duplicated)
+    }
+
+    /// Whether it carries bytes of a stream.
+    pub(crate) fn has_data(&self) -> bool {
+        self.stream_offset != ABSENT && self.payload_bytes > 0
+    }
+
+    /// Position behind the last of them.
+    pub(crate) fn end(&self) -> i64 {
+        self.stream_offset + i64::from(self.payload_bytes)
+    }
+
+    /// Whether it has one of these flags of TCP.
+    pub(crate) fn has_flag(&self, flag: i16) -> bool {
+        self.flags >= 0 && self.flags & flag != 0
+    }
+}
+
+pub(crate) const FIN: i16 = 1;
+pub(crate) const SYN: i16 = 2;
+pub(crate) const RST: i16 = 4;
+pub(crate) const ACK: i16 = 16;
+
+/// Wireshark's marks that are counted, by their bits in [`Row::marks`].
+pub(crate) const MARKS: [&str; 6] = [
+    "retransmission",
+    "fast_retransmission",
+    "spurious_retransmission",
+    "out_of_order",
+    "duplicate_ack",
+    "zero_window",
+];
+
+const COLUMNS: [(&str, Wanted); 28] = [
+    ("frame", Wanted::Integers),
+    ("entered_ns", Wanted::Integers),
+    ("start_ns", Wanted::Integers),
+    ("sent_ns", Wanted::Integers),
+    ("delivered_ns", Wanted::Integers),
+    ("stream_offset", Wanted::Integers),
+    ("ack_rtt_ns", Wanted::Integers),
+    ("sack", Wanted::Texts),
+    ("seq", Wanted::Integers),
+    ("ack", Wanted::Integers),
+    ("repetition", Wanted::Integers),
+    ("connection", Wanted::Integers),
+    ("frame_bytes", Wanted::Integers),
+    ("ip_bytes", Wanted::Integers),
+    ("payload_bytes", Wanted::Integers),
+    ("source_port", Wanted::Integers),
+    ("destination_port", Wanted::Integers),
+    ("from_host", Wanted::Integers),
+    ("to_host", Wanted::Integers),
+    ("mqtt", Wanted::Texts),
+    ("marks", Wanted::Words),
+    ("link", Wanted::Integers),
+    ("hop", Wanted::Integers),
+    ("hops", Wanted::Integers),
+    ("flags", Wanted::Integers),
+    ("fate", Wanted::Words),
+    ("direction", Wanted::Words),
+    ("cause", Wanted::Words),
+];
+
+/// Reads every row of `packets`, in its order, and hands it out with the number of the cause of its loss.
+pub(crate) fn for_each(
+    dir: &Path,
+    words: &mut Vocabulary,
+    mut take: impl FnMut(&Row, i64) -> Result<()>,
+) -> Result<u64> {
+    let Some(table) = TableReader::open(dir, "packets")? else { return Ok(0) };
+    let names =
+        ["delivered", "duplicated", "dropped", "down"].map(|name| i64::from(words.code(name.as_bytes())));
+    let mut place = 0;
+    let mut marks = Vec::new();
+    table.for_each_batch(&COLUMNS, words, |columns, rows, words| {
+        for row in 0..rows {
+            let mut found = read(columns, row, &names);
+            found.place = place;
+            found.marks = marks_of(columns[20].integers[row], words, &mut marks);
+            take(&found, columns[27].integers[row])?;
+            place += 1;
+        }
+        Ok(())
+    })?;
+    Ok(place)
+}
+
+/// How many rows `packets` has.
+pub(crate) fn count(dir: &Path) -> Result<u64> {
+    Ok(TableReader::open(dir, "packets")?.map_or(0, |table| table.rows()))
+}
+
+fn read(columns: &[Values], row: usize, names: &[i64; 4]) -> Row {
+    let at = |column: usize| columns[column].integers[row];
+    let narrow = |column: usize| if at(column) == ABSENT { -1 } else { at(column) as i32 };
+    let size = |column: usize| at(column).max(0) as u32;
+    let (publishes, packets) = columns[19].text(row).map_or((0, 0), carried);
+    let [delivered, duplicated, dropped, down] = *names;
+    let ack = at(9);
+    Row {
+        place: 0,
+        frame: at(0) as u64,
+        entered: at(1),
+        start: at(2),
+        sent: at(3),
+        delivered: at(4),
+        stream_offset: at(5),
+        ack_rtt: at(6),
+        sacked_beyond: columns[7].text(row).map_or(ABSENT, |sack| beyond(sack, ack)),
+        seq: at(8),
+        ack,
+        repetition: at(10),
+        connection: at(11),
+        frame_bytes: size(12),
+        ip_bytes: size(13),
+        payload_bytes: size(14),
+        source_port: narrow(15),
+        destination_port: narrow(16),
+        from_host: narrow(17),
+        to_host: narrow(18),
+        publishes,
+        packets,
+        marks: 0,
+        link: size(21) as u16,
+        hop: size(22) as u8,
+        hops: size(23) as u8,
+        flags: narrow(24) as i16,
+        fate: match at(25) {
+            fate if fate == delivered => Fate::Delivered,
+            fate if fate == duplicated => Fate::Duplicated,
+            fate if fate == dropped => Fate::Dropped,
+            _ => Fate::Other,
+        },
+        down: at(26) == down,
+    }
+}
+
+/// How many PUBLISH packets, and how many packets, the `mqtt` column names: `PUBLISH(1,7) PUBACK(3)`.
+fn carried(text: &[u8]) -> (u16, u16) {
+    let words = text.split(|&byte| byte == b' ');
+    words.fold((0, 0), |(publishes, packets), word| {
+        (publishes + u16::from(word.starts_with(b"PUBLISH(")), packets + 1)
+    })
+}
+
+/// How far the farthest edge of a `sack` column, `100-200 300-400`, lies beyond the acknowledgement. Numbers wrap.
+fn beyond(sack: &[u8], ack: i64) -> i64 {
+    if ack == ABSENT {
+        return ABSENT;
+    }
+    let blocks = std::str::from_utf8(sack).unwrap_or_default().split(' ');
+    let edges = blocks.filter_map(|block| block.rsplit('-').next()?.parse::<i64>().ok());
+    edges.map(|edge| wrapped(edge - ack)).max().unwrap_or(ABSENT)
+}
+
+/// The difference of two sequence numbers, each taken to be near the other.
+pub(crate) fn wrapped(difference: i64) -> i64 {
+    (difference + 3 * (1 << 31)).rem_euclid(1 << 32) - (1 << 31)
+}
+
+/// The bits of a list of marks, which is looked at once.
+fn marks_of(code: i64, words: &Vocabulary, known: &mut Vec<Option<u8>>) -> u8 {
+    let Ok(place) = usize::try_from(code) else { return 0 };
+    if known.len() <= place {
+        known.resize(place + 1, None);
+    }
+    *known[place].get_or_insert_with(|| {
+        let text = words.word(code as u32);
+        let bit = |mark: &str| MARKS.iter().position(|&known| known == mark).map_or(0, |bit| 1 << bit);
+        text.split(',').map(bit).fold(0, |bits: u8, bit| bits | bit)
+    })
+}
+
+/// The rows of all connections, each connection's together.
+pub(crate) struct Heaps {
+    heaps: Vec<Heap>,
+}
+
+struct Heap {
+    packed: Vec<u8>,
+    file: Option<(PathBuf, BufWriter<File>)>,
+    latest: [i64; FIELDS],
+}
+
+impl Heaps {
+    /// Heaps for so many rows; where these are many they lie in `dir`.
+    pub(crate) fn new(rows: u64, dir: &Path) -> Result<Heaps> {
+        let count = rows.div_ceil(HEAP_ROWS).max(1);
+        let make = |number: u64| {
+            let file = match rows > MEMORY_ROWS {
+                false => None,
+                true => {
+                    let path = dir.join(format!("summary-{number}.tmp"));
+                    let file = File::create(&path).map_err(|source| disk("create", &path, source))?;
+                    Some((path, BufWriter::with_capacity(1 << 16, file)))
+                }
+            };
+            Ok(Heap { packed: Vec::new(), file, latest: [0; FIELDS] })
+        };
+        Ok(Heaps { heaps: (0..count).map(make).collect::<Result<_>>()? })
+    }
+
+    pub(crate) fn push(&mut self, row: &Row) -> Result<()> {
+        // Neighbouring numbers belong to clients alike: spread them.
+        let mixed = (row.connection as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        let number = mixed as usize % self.heaps.len();
+        let heap = &mut self.heaps[number];
+        heap.put(row);
+        if let Some((path, file)) = &mut heap.file
+            && heap.packed.len() >= 1 << 15
+        {
+            file.write_all(&heap.packed).map_err(|source| disk("write", path, source))?;
+            heap.packed.clear();
+        }
+        Ok(())
+    }
+
+    /// Hands out the rows of each connection, in their order; first those of none.
+    pub(crate) fn for_each(self, mut take: impl FnMut(&[Row]) -> Result<()>) -> Result<()> {
+        for heap in self.heaps {
+            let mut rows = heap.rows()?;
+            rows.sort_by_key(|row| row.connection);
+            for connection in rows.chunk_by(|one, next| one.connection == next.connection) {
+                take(connection)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Heap {
+    fn put(&mut self, row: &Row) {
+        let fields = fields(row);
+        for (field, latest) in fields.iter().zip(&mut self.latest) {
+            let step = field.wrapping_sub(*latest);
+            *latest = *field;
+            let mut rest = (step << 1 ^ step >> 63) as u64;
+            while rest >= 0x80 {
+                self.packed.push(rest as u8 | 0x80);
+                rest >>= 7;
+            }
+            self.packed.push(rest as u8);
+        }
+    }
+
+    fn rows(mut self) -> Result<Vec<Row>> {
+        if let Some((path, mut file)) = self.file.take() {
+            file.write_all(&self.packed)
+                .and_then(|()| file.flush())
+                .map_err(|source| disk("write", &path, source))?;
+            drop(file);
+            self.packed = fs::read(&path).map_err(|source| disk("read", &path, source))?;
+            let _ = fs::remove_file(&path);
+        }
+        let mut rows = Vec::new();
+        let (mut bytes, mut latest) = (self.packed.iter(), [0_i64; FIELDS]);
+        while bytes.len() > 0 {
+            for field in &mut latest {
+                let (mut packed, mut shift) = (0_u64, 0);
+                for &byte in bytes.by_ref() {
+                    packed |= u64::from(byte & 0x7f) << shift;
+                    shift += 7;
+                    if byte < 0x80 {
+                        break;
+                    }
+                }
+                *field = field.wrapping_add((packed >> 1) as i64 ^ -((packed & 1) as i64));
+            }
+            rows.push(row_of(&latest));
+        }
+        Ok(rows)
+    }
+}
+
+impl Drop for Heap {
+    fn drop(&mut self) {
+        if let Some((path, _)) = &self.file {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+const FIELDS: usize = 24;
+
+/// The row as numbers. Times are told from the entering, which they are near.
+fn fields(row: &Row) -> [i64; FIELDS] {
+    let since = |at: i64| match at.wrapping_sub(row.entered) {
+        _ if at == ABSENT => 0,
+        later @ 0.. => later + 1,
+        earlier => earlier,
+    };
+    let or_minus_1 = |value: i64| if value == ABSENT { -1 } else { value };
+    let fate = match row.fate {
+        Fate::Other => 0,
+        Fate::Delivered => 1,
+        Fate::Duplicated => 2,
+        Fate::Dropped => 3,
+    };
+    let small = i64::from(row.hop) | i64::from(row.hops) << 8 | fate << 16 | i64::from(row.down) << 20;
+    [
+        row.place as i64,
+        row.frame as i64,
+        row.entered,
+        since(row.start),
+        since(row.sent),
+        since(row.delivered),
+        or_minus_1(row.stream_offset),
+        or_minus_1(row.ack_rtt),
+        row.sacked_beyond,
+        or_minus_1(row.seq),
+        or_minus_1(row.ack),
+        or_minus_1(row.repetition),
+        or_minus_1(row.connection),
+        row.frame_bytes.into(),
+        row.ip_bytes.into(),
+        row.payload_bytes.into(),
+        row.source_port.into(),
+        row.destination_port.into(),
+        i64::from(row.from_host) << 32 | i64::from(row.to_host as u32),
+        i64::from(row.publishes) << 16 | i64::from(row.packets),
+        row.marks.into(),
+        row.link.into(),
+        small,
+        row.flags.into(),
+    ]
+}
+
+fn row_of(fields: &[i64; FIELDS]) -> Row {
+    let &[place, frame, entered, start, sent, delivered, ref rest @ ..] = fields;
+    let at = |since: i64| match since {
+        0 => ABSENT,
+        1.. => entered.wrapping_add(since - 1),
+        _ => entered.wrapping_add(since),
+    };
+    let known = |value: i64| if value == -1 { ABSENT } else { value };
+    let small = rest[16];
+    Row {
+        place: place as u64,
+        frame: frame as u64,
+        entered,
+        start: at(start),
+        sent: at(sent),
+        delivered: at(delivered),
+        stream_offset: known(rest[0]),
+        ack_rtt: known(rest[1]),
+        sacked_beyond: rest[2],
+        seq: known(rest[3]),
+        ack: known(rest[4]),
+        repetition: known(rest[5]),
+        connection: known(rest[6]),
+        frame_bytes: rest[7] as u32,
+        ip_bytes: rest[8] as u32,
+        payload_bytes: rest[9] as u32,
+        source_port: rest[10] as i32,
+        destination_port: rest[11] as i32,
+        from_host: (rest[12] >> 32) as i32,
+        to_host: rest[12] as i32,
+        publishes: (rest[13] >> 16) as u16,
+        packets: rest[13] as u16,
+        marks: rest[14] as u8,
+        link: rest[15] as u16,
+        hop: small as u8,
+        hops: (small >> 8) as u8,
+        flags: rest[17] as i16,
+        fate: match small >> 16 & 3 {
+            1 => Fate::Delivered,
+            2 => Fate::Duplicated,
+            3 => Fate::Dropped,
+            _ => Fate::Other,
+        },
+        down: small >> 20 & 1 == 1,
+    }
+}
+
+fn disk(action: &'static str, path: &Path, source: std::io::Error) -> Error {
+    Error::Disk { action, path: path.to_owned(), source }
+}
+
+/// Whether a frame is one that the tables of the network layer count: of a broker's connection, and no link's copy.
+pub(crate) fn is_counted(row: &Row, settings: &Settings) -> bool {
+    row.fate != Fate::Duplicated && settings.is_server_s(row.source_port.into(), row.destination_port.into())
+}

@@ -1,0 +1,204 @@
+//! What plan and layout of a recording say that its summary needs, of every schema and whoever made it.
+//!
+//! Imports and older recordings know less. What they do not say has the value that excludes nothing: a program that
+//! nobody described may use Nagle's algorithm, and no window of it is known.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use mqttlab_plan::stored_server_ports;
+use mqttlab_recording::{Error, Result};
+use serde_json::Value;
+
+/// A window that never closes.
+const UNLIMITED: i64 = 1 << 31;
+const ETHERNET_BYTES: i64 = 1500;
+const IP_TCP_HEADERS_BYTES: i64 = 40;
+const TIMESTAMPS_BYTES: i64 = 12;
+/// RFC 6298 has the lower bound on the whole time-out at 1 s; Linux has 200 ms on its variable part.
+const RTO_MIN_NS: i64 = 200_000_000;
+const NS_PER_MS: f64 = 1e6;
+
+/// What the plan says of a client and of its broker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ClientSettings {
+    /// Whether its socket uses Nagle's algorithm.
+    pub(crate) nagle: bool,
+    /// How many of its messages may be in flight.
+    pub(crate) window: i64,
+    /// How many of the broker's messages to it may be in flight.
+    pub(crate) window_to_it: i64,
+    /// Whether it takes a QoS 2 message at its PUBREL.
+    pub(crate) on_release: bool,
+    /// Whether its broker's socket uses Nagle's algorithm.
+    pub(crate) broker_nagle: bool,
+}
+
+/// Who is who, and how they are set.
+#[derive(Debug, Default)]
+pub(crate) struct Settings {
+    /// By client.
+    pub(crate) clients: Vec<ClientSettings>,
+    /// The group of each client, as an index into `groups`, and its host.
+    pub(crate) group_of: Vec<usize>,
+    pub(crate) host_of: Vec<i64>,
+    /// The names of groups, in the order of their first clients.
+    pub(crate) groups: Vec<String>,
+    /// How many links there are.
+    pub(crate) links: Vec<String>,
+    /// Ports that servers listen on.
+    pub(crate) ports: Vec<i64>,
+    /// Whether the evidence came from elsewhere.
+    pub(crate) is_import: bool,
+    /// The measurement, from and until.
+    pub(crate) measured: (i64, i64),
+    /// What relays append to topics.
+    pub(crate) suffixes: Vec<String>,
+    /// Of each host of the plan, the largest segment and whether it uses timestamps.
+    stacks: Vec<(i64, bool)>,
+    /// The least variable part of the time-out of each host of the layout, ms.
+    rto_min_ms: Vec<f64>,
+    /// How much before its time a frame may have been handed to a host: the emulator allows for its own cost.
+    pub(crate) early_ns: i64,
+}
+
+impl Settings {
+    pub(crate) fn read(dir: &Path) -> Result<Settings> {
+        let text = match fs::read_to_string(dir.join("plan.json")) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(Error::NotARecording(dir.to_owned()));
+            }
+            outcome => outcome.map_err(|source| Error::Disk {
+                action: "read",
+                path: dir.join("plan.json"),
+                source,
+            })?,
+        };
+        let plan = json(dir, "plan.json", &text)?;
+        let path = dir.join("layout.json");
+        let words = fs::read_to_string(&path);
+        let words = words.map_err(|source| Error::Disk { action: "read", path, source })?;
+        let layout = json(dir, "layout.json", &words)?;
+        let mut settings = Settings {
+            ports: stored_server_ports(&text).into_iter().map(i64::from).collect(),
+            is_import: plan.get("sources").is_some(),
+            measured: (
+                layout["warm_up_end_ns"].as_i64().unwrap_or(0),
+                // `u64::MAX` where there is no cool-down.
+                layout["measurement_end_ns"].as_i64().unwrap_or(i64::MAX),
+            ),
+            early_ns: early(dir),
+            ..Settings::default()
+        };
+        settings.read_layout(&layout);
+        settings.read_plan(&plan, &names(&layout["hosts"]));
+        Ok(settings)
+    }
+
+    fn read_layout(&mut self, layout: &Value) {
+        self.links = names(&layout["links"]);
+        let mut known = BTreeMap::new();
+        for client in list(&layout["clients"]) {
+            let name = client["group"].as_str().unwrap_or_default();
+            let groups = &mut self.groups;
+            let index = *known.entry(name.to_owned()).or_insert_with(|| {
+                groups.push(name.to_owned());
+                groups.len() - 1
+            });
+            self.group_of.push(index);
+            self.host_of.push(client["host"].as_i64().unwrap_or(-1));
+        }
+    }
+
+    fn read_plan(&mut self, plan: &Value, hosts: &[String]) {
+        for group in list(&plan["groups"]) {
+            let count = group["count"].as_u64().unwrap_or(0) as usize;
+            self.clients.extend(std::iter::repeat_n(client(plan, group), count));
+            self.suffixes.extend(group["relay"]["topic_suffix"].as_str().map(str::to_owned));
+        }
+        self.suffixes.sort_unstable();
+        self.suffixes.dedup();
+        let mtu = plan["network"]["mtu_bytes"].as_i64().filter(|&mtu| mtu > 0).unwrap_or(ETHERNET_BYTES);
+        let mut least = BTreeMap::new();
+        for host in list(&plan["hosts"]) {
+            let tcp = &host["tcp"];
+            let most =
+                tcp["mss_bytes"].as_i64().filter(|&most| most > 0).unwrap_or(mtu - IP_TCP_HEADERS_BYTES);
+            self.stacks.push((most, tcp["timestamps"].as_bool().unwrap_or(true)));
+            if let (Some(name), Some(rto)) = (host["name"].as_str(), tcp["rto_min_ns"].as_i64()) {
+                least.insert(name, rto);
+            }
+        }
+        let of = |name: &String| *least.get(name.as_str()).unwrap_or(&RTO_MIN_NS) as f64 / NS_PER_MS;
+        self.rto_min_ms = hosts.iter().map(of).collect();
+    }
+
+    /// The largest segment between two hosts; `None` where the plan has neither.
+    pub(crate) fn segment_bytes_max(&self, from: i64, to: i64) -> Option<i64> {
+        let stack = |host: i64| usize::try_from(host).ok().and_then(|host| self.stacks.get(host)).copied();
+        let (from, to) = (stack(from), stack(to));
+        let most = [from, to].into_iter().flatten().map(|(most, _)| most).min()?;
+        let stamped = from.is_some_and(|(_, stamps)| stamps) && to.is_some_and(|(_, stamps)| stamps);
+        Some(most - if stamped { TIMESTAMPS_BYTES } else { 0 })
+    }
+
+    /// The least variable part of a host's time-out, in milliseconds.
+    pub(crate) fn rto_min_ms(&self, host: i64) -> f64 {
+        let known = usize::try_from(host).ok().and_then(|host| self.rto_min_ms.get(host));
+        known.copied().unwrap_or(RTO_MIN_NS as f64 / NS_PER_MS)
+    }
+
+    /// Whether a server listens on one of the ports. What a capture holds beside a broker's connections is nobody's.
+    pub(crate) fn is_server_s(&self, source: i64, destination: i64) -> bool {
+        !self.is_import
+            || self.ports.is_empty()
+            || self.ports.contains(&source)
+            || self.ports.contains(&destination)
+    }
+
+    /// Whether an instant belongs to the measurement.
+    pub(crate) fn is_measured(&self, at: i64) -> bool {
+        (self.measured.0..self.measured.1).contains(&at)
+    }
+}
+
+/// Settings of a group's clients. A window of 0 is no limit for Mosquitto.
+fn client(plan: &Value, group: &Value) -> ClientSettings {
+    // The first schema had `mqtt` and `tcp_nodelay` in the group, and one `broker` in the plan.
+    let session = if group["protocol"].is_null() { &group["mqtt"] } else { &group["protocol"]["mqtt"] };
+    let transport = &group["transport"]["tcp"]["nodelay"];
+    let nodelay = transport.as_bool().or(group["tcp_nodelay"].as_bool());
+    let server = &plan["servers"][group["connects_to"].as_u64().unwrap_or(0) as usize];
+    let broker = if server.is_null() { &plan["broker"] } else { &server["role"]["broker"] };
+    let settings = &broker["settings"];
+    let window = |value: &Value| value.as_i64().filter(|&most| most > 0).unwrap_or(UNLIMITED);
+    ClientSettings {
+        nagle: !nodelay.unwrap_or(false),
+        window: window(&session["max_inflight"]),
+        window_to_it: window(&session["receive_maximum"]).min(window(&settings["max_inflight"])),
+        on_release: session["deliver_on_release"].as_bool().unwrap_or(true),
+        broker_nagle: !settings["tcp_nodelay"].as_bool().unwrap_or(false),
+    }
+}
+
+fn early(dir: &Path) -> i64 {
+    let run =
+        ["run.json", "incomplete.json"].into_iter().find_map(|name| fs::read_to_string(dir.join(name)).ok());
+    let run: Value = run.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+    run["details"]["emulator"]["latency_compensation_ns"].as_i64().unwrap_or(0)
+}
+
+fn json(dir: &Path, name: &str, text: &str) -> Result<Value> {
+    serde_json::from_str(text)
+        .map_err(|error| Error::Damaged { path: dir.join(name), what: error.to_string() })
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn names(value: &Value) -> Vec<String> {
+    list(value).iter().map(|name| name.as_str().unwrap_or_default().to_owned()).collect()
+}

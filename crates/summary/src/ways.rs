@@ -1,0 +1,355 @@
+//! What TCP did with the bytes of a packet: when it let them go, and which frame brought them.
+//!
+//! A connection has two ways, one for each direction of data. Of each there are the segments as they were sent, the
+//! segments that arrived, and the acknowledgements that came back, as positions in the stream that they acknowledge. The
+//! last say why a byte was sent when it was.
+//!
+//! What it does not model: the congestion window, which no frame shows. That an acknowledgement was followed by data that
+//! had to wait, and that Nagle's algorithm cannot have held, is taken as evidence for a window.
+
+use std::collections::{HashMap, HashSet};
+
+use mqttlab_recording::reading::ABSENT;
+
+use crate::legs::SLACK_NS;
+use crate::moment::{Moment, known, least, most};
+use crate::rows::{Fate, Row};
+use crate::settings::Settings;
+
+/// Data that an acknowledgement released sets out at once; this much later, something else has released them.
+const RELEASE_NS: i64 = 2_000_000;
+
+/// A data segment on its first link, with what of the stream had been sent by then.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    entered: i64,
+    frame: u64,
+    end: i64,
+    payload_bytes: i64,
+    /// The largest segment of its sender.
+    mss: Option<i64>,
+    /// End of all data, and of those in segments below the MSS, sent up to here.
+    sent_end: i64,
+    small_end: i64,
+    /// When the last segment below the MSS was sent.
+    small_sent: Moment,
+}
+
+/// A data segment that arrived, a link's copy too.
+#[derive(Clone, Copy, Debug)]
+struct Arrived {
+    delivered: i64,
+    frame: u64,
+    offset: i64,
+    end: i64,
+    went: i64,
+    queue: i64,
+    again: bool,
+}
+
+/// An acknowledgement where it arrived.
+#[derive(Clone, Copy, Debug)]
+struct Acknowledgement {
+    delivered: i64,
+    frame: u64,
+    /// Position up to which all is acknowledged.
+    acked: i64,
+}
+
+/// One direction of a connection.
+#[derive(Default)]
+pub(crate) struct Way {
+    /// In the order of sending.
+    sent: Vec<Sent>,
+    /// Places in `sent`: of what had not been sent before, whose ends are in order, too; and of what had.
+    originals: Vec<u32>,
+    repetitions: Vec<u32>,
+    /// In the order of arriving, and of those the first of each frame.
+    arrived: Vec<Arrived>,
+    first_arrival: HashMap<u64, u32>,
+    /// In the order of arriving, and places of those that acknowledge something new.
+    acknowledgements: Vec<Acknowledgement>,
+    advances: Vec<u32>,
+}
+
+/// A PUBLISH whose way is looked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Carried {
+    pub(crate) stream_start: i64,
+    pub(crate) stream_end: i64,
+    pub(crate) first_sent: Moment,
+    pub(crate) complete: Moment,
+    /// When its first copy was sent, and when it could be.
+    pub(crate) tried: Moment,
+    pub(crate) ready: Moment,
+    /// Whether its sender uses Nagle's algorithm; `None` where nothing is known of the sender.
+    pub(crate) nagle: Option<bool>,
+}
+
+/// The way of a packet from its first byte's sending until it was complete.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Flight {
+    /// The frame that brought its last missing byte, and when that came to its first link.
+    pub(crate) frame: Option<u64>,
+    pub(crate) went: Moment,
+    /// How long it waited in queues, and until when the way counts as travelling.
+    pub(crate) queue: Option<i64>,
+    pub(crate) arrived: Moment,
+    /// When the segment that completed the packet was due.
+    pub(crate) resumed: Moment,
+    /// What the packet's first segment waited for, and after it the one that completed the packet.
+    pub(crate) first: Release,
+    pub(crate) tail: Release,
+}
+
+/// What ended the wait of bytes that were ready and not yet sent. From ready to the first and from the second to the last
+/// Nagle's algorithm held them, in between a window did.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Release {
+    pub(crate) nagle_until: Moment,
+    pub(crate) socket_until: Moment,
+    pub(crate) held_until: Moment,
+    /// The acknowledgement.
+    pub(crate) frame: Option<u64>,
+}
+
+/// Bytes that wait.
+struct Waiting {
+    ready: Moment,
+    sent: Moment,
+    nagle: Option<bool>,
+    segment_bytes: Option<i64>,
+    mss: Option<i64>,
+}
+
+/// The two ways of a connection: from the broker, and to it.
+pub(crate) fn ways(rows: &[Row], settings: &Settings) -> [Way; 2] {
+    let is_up = |row: &Row| settings.ports.contains(&row.destination_port.into());
+    let arrived = |row: &&Row| row.has_arrived() && row.delivered != ABSENT;
+    let journeys = Journeys::of(rows);
+    [false, true].map(|to_broker| {
+        let mut way = Way::default();
+        let base = way.send(rows.iter().filter(|row| is_up(row) == to_broker), settings);
+        for row in rows.iter().filter(arrived).filter(|row| row.has_data() && is_up(row) == to_broker) {
+            way.arrive(row, &journeys);
+        }
+        way.end_arrivals();
+        let back = rows.iter().filter(arrived).filter(|row| row.ack != ABSENT && is_up(row) != to_broker);
+        way.acknowledge(back, base);
+        way
+    })
+}
+
+/// When each frame set out, and how long it waited in queues on its way.
+struct Journeys(HashMap<u64, (i64, i64)>);
+
+impl Journeys {
+    fn of(rows: &[Row]) -> Journeys {
+        let carries = |row: &&Row| row.fate != Fate::Dropped && row.has_data();
+        let mut hops: Vec<&Row> = rows.iter().filter(carries).collect();
+        hops.sort_by_key(|row| (row.hop, row.place));
+        let mut found = HashMap::<u64, (i64, i64)>::new();
+        let mut counted = HashMap::<u64, u8>::new();
+        for row in hops {
+            // A copy is made behind the transmitter, and has waited as long as its original.
+            if counted.insert(row.frame, row.hop) == Some(row.hop) {
+                continue;
+            }
+            let wait = if row.start == ABSENT { 0 } else { row.start - row.entered };
+            found.entry(row.frame).or_insert((row.entered, 0)).1 += wait;
+        }
+        Journeys(found)
+    }
+}
+
+impl Way {
+    /// Takes what was sent on the first link. Returns the sequence number of the stream's first byte.
+    fn send<'a>(&mut self, rows: impl Iterator<Item = &'a Row>, settings: &Settings) -> Option<i64> {
+        let mut first: Vec<&Row> = rows.filter(|row| row.is_first() && row.has_data()).collect();
+        first.sort_by_key(|row| row.entered);
+        let (mut sent_end, mut small_end, mut small_sent) = (-1, 0, None);
+        for row in &first {
+            let mss = settings.segment_bytes_max(row.from_host.into(), row.to_host.into());
+            let payload_bytes = i64::from(row.payload_bytes);
+            let end = row.end();
+            let again = end <= sent_end;
+            sent_end = sent_end.max(end);
+            if mss.is_some_and(|mss| payload_bytes < mss) {
+                small_end = small_end.max(end);
+                small_sent = most([small_sent, Some(row.entered)]);
+            }
+            let (entered, frame) = (row.entered, row.frame);
+            let place = self.sent.len() as u32;
+            (if again { &mut self.repetitions } else { &mut self.originals }).push(place);
+            self.sent.push(Sent { entered, frame, end, payload_bytes, mss, sent_end, small_end, small_sent });
+        }
+        let row = first.first()?;
+        known(row.seq).map(|seq| seq - row.stream_offset)
+    }
+
+    fn arrive(&mut self, row: &Row, journeys: &Journeys) {
+        let &(went, queue) = journeys.0.get(&row.frame).unwrap_or(&(row.entered, 0));
+        let (delivered, frame, offset, end) = (row.delivered, row.frame, row.stream_offset, row.end());
+        self.arrived.push(Arrived { delivered, frame, offset, end, went, queue, again: false });
+    }
+
+    fn end_arrivals(&mut self) {
+        let again: HashSet<u64> =
+            self.repetitions.iter().map(|&place| self.sent[place as usize].frame).collect();
+        self.arrived.sort_by_key(|one| one.delivered);
+        for (place, one) in (0..).zip(&mut self.arrived) {
+            one.again = again.contains(&one.frame);
+            self.first_arrival.entry(one.frame).or_insert(place);
+        }
+    }
+
+    /// Takes the acknowledgements that came back. `base` is the sequence number of the stream's first byte.
+    fn acknowledge<'a>(&mut self, rows: impl Iterator<Item = &'a Row>, base: Option<i64>) {
+        let mut rows: Vec<&Row> = rows.collect();
+        rows.sort_by_key(|row| row.delivered);
+        let mut acked = 0;
+        for row in rows {
+            let sent = self.latest_sent(Some(row.delivered));
+            let position = sent.zip(base).map_or(0, |(sent, base)| {
+                // The stream may be longer than the numbers: an acknowledgement is for the last 2^32 bytes. FIN counts as
+                // one.
+                let top = sent.sent_end + 2;
+                (top - (top - (row.ack - base)).rem_euclid(1 << 32)).max(0)
+            });
+            if position > acked {
+                self.advances.push(self.acknowledgements.len() as u32);
+            }
+            acked = acked.max(position);
+            let (delivered, frame) = (row.delivered, row.frame);
+            self.acknowledgements.push(Acknowledgement { delivered, frame, acked });
+        }
+    }
+
+    /// The last segment that had been sent by then.
+    fn latest_sent(&self, at: Moment) -> Option<&Sent> {
+        let at = at?;
+        let place = self.sent.partition_point(|sent| sent.entered <= at).checked_sub(1)?;
+        Some(&self.sent[place])
+    }
+
+    /// The first segment with data that had not been sent before that ends at a position or behind it.
+    fn original(&self, position: i64) -> Option<&Sent> {
+        let place = self.originals.partition_point(|&place| self.sent[place as usize].end < position);
+        self.originals.get(place).map(|&place| &self.sent[place as usize])
+    }
+
+    /// The last acknowledgement that had come by then.
+    fn latest_acknowledgement(&self, at: Moment) -> Option<&Acknowledgement> {
+        let at = at?;
+        let place = self.acknowledgements.partition_point(|one| one.delivered <= at).checked_sub(1)?;
+        Some(&self.acknowledgements[place])
+    }
+
+    /// The first acknowledgement of all up to a position.
+    fn acknowledged(&self, position: Option<i64>) -> Option<&Acknowledgement> {
+        let position = position?;
+        let acked = |place: u32| self.acknowledgements[place as usize].acked;
+        let place = self.advances.partition_point(|&place| acked(place) < position);
+        self.advances.get(place).map(|&place| &self.acknowledgements[place as usize])
+    }
+
+    /// The frame whose arrival made a packet complete. Of frames that arrived together, the one sent last.
+    fn bringing(&self, carried: &Carried) -> Option<&Arrived> {
+        let complete = carried.complete?;
+        let from = self.arrived.partition_point(|one| one.delivered < complete);
+        let together = self.arrived[from..].iter().take_while(|one| one.delivered == complete);
+        together.filter(|one| one.offset < carried.stream_end).max_by_key(|one| one.frame)
+    }
+
+    /// What became of a packet on this way.
+    pub(crate) fn flight(&self, carried: &Carried) -> Flight {
+        let first = self.original(carried.stream_start + 1);
+        let own = self.original(carried.stream_end).and_then(|own| self.first_arrival.get(&own.frame));
+        let own = own.map(|&place| &self.arrived[place as usize]);
+        let bringing = self.bringing(carried);
+        let brought_at = bringing.map(|one| one.went);
+        let repeated = brought_at.and_then(|went| {
+            let entered = |place: u32| self.sent[place as usize].entered;
+            let place = self.repetitions.partition_point(|&place| entered(place) <= went).checked_sub(1)?;
+            Some(entered(self.repetitions[place]))
+        });
+        // The frame that was missing had set out before this packet: it was overtaken, not lost. Then this packet's own
+        // frame travelled, and waited at the other end.
+        let early = brought_at.zip(carried.first_sent).is_some_and(|(went, first)| went < first);
+        let own_first = own.zip(carried.complete).is_some_and(|(own, at)| own.delivered <= at);
+        let (went, queue, arrived) = match own {
+            Some(own) if early && own_first => (carried.first_sent, Some(own.queue), Some(own.delivered)),
+            _ => (brought_at, bringing.map(|one| one.queue), carried.complete),
+        };
+        let again = bringing.map(|one| one.again);
+        let late = carried.tried.zip(carried.first_sent).is_some_and(|(tried, first)| tried < first);
+        // Data sent again between a message's segments: what came after it had waited for it.
+        let held = repeated.filter(|&at| carried.first_sent.is_some_and(|first| at > first));
+        let resumed = if again == Some(true) || late { went } else { held.or(carried.first_sent) };
+        let mss = first.and_then(|first| first.mss);
+        let nagle = carried.nagle;
+        let waiting = Waiting {
+            ready: carried.ready,
+            sent: carried.first_sent,
+            nagle,
+            segment_bytes: first.map(|first| first.payload_bytes),
+            mss,
+        };
+        let rest = bringing.map(|one| one.end - one.offset);
+        let tail = Waiting { ready: resumed, sent: went, nagle, segment_bytes: rest, mss };
+        let follows = went.zip(resumed).is_some_and(|(went, resumed)| went > resumed);
+        Flight {
+            frame: bringing.map(|one| one.frame),
+            went,
+            queue,
+            arrived,
+            resumed,
+            first: self.release(&waiting),
+            tail: if follows { self.release(&tail) } else { Release::default() },
+        }
+    }
+
+    /// Which wait it was: the data of a segment below the MSS waits, under Nagle's algorithm in the form that Linux uses,
+    /// while another segment below the MSS is not acknowledged (RFC 896; Minshall's variant).
+    fn release(&self, waiting: &Waiting) -> Release {
+        let &Waiting { ready, sent, nagle, segment_bytes, mss } = waiting;
+        let before = self.latest_sent(sent.map(|at| at - 1));
+        let ready_end = self.latest_sent(ready).map(|one| one.small_end);
+        let acked = self.latest_acknowledgement(ready).map_or(0, |one| one.acked);
+        let nagle_end = self.acknowledged(before.map(|one| one.small_end));
+        let ready_nagle_end = self.acknowledged(ready_end).map(|one| one.delivered);
+        let latest = self.latest_acknowledgement(sent.map(|at| at + SLACK_NS));
+        let waited = ready.zip(sent).is_some_and(|(ready, sent)| sent > ready);
+        let released_at = |one: Option<&Acknowledgement>| {
+            one.zip(ready).zip(sent).is_some_and(|((one, ready), sent)| {
+                let at = one.delivered;
+                waited && at > ready && at <= sent + SLACK_NS && at >= sent - RELEASE_NS
+            })
+        };
+        let size = segment_bytes.zip(mss);
+        let is_small = size.is_some_and(|(bytes, mss)| bytes < mss);
+        let is_full = size.is_some_and(|(bytes, mss)| bytes >= mss);
+        let held_at_once = nagle == Some(true) && ready_end.is_some_and(|end| end > acked);
+        let acknowledged = nagle == Some(true) && is_small && released_at(nagle_end);
+        // Under Nagle's algorithm a segment may also go because it has become full.
+        let beyond = ready_nagle_end.zip(sent).is_some_and(|(at, sent)| at > sent);
+        let filled = held_at_once && waited && is_full && beyond;
+        let owed = before.is_some_and(|one| one.sent_end > acked);
+        let window = released_at(latest) && owed && !acknowledged && !filled;
+        let by = if acknowledged { nagle_end } else { latest.filter(|_| window) };
+        let until = if filled { sent } else { by.map(|one| one.delivered).or(ready) };
+        let held_until = least([until, most([sent, ready])]);
+        // The first acknowledgement that it waited for; what came in between was another's wait, or a window's.
+        let first = least([ready_nagle_end.or(sent), held_until]);
+        // A full segment does not wait for an acknowledgement; it was held by the algorithm only until it was full.
+        let held = held_at_once && (is_small || filled);
+        let nagle_until = if held { most([first, ready]) } else { ready };
+        let second = most([least([before.and_then(|one| one.small_sent), held_until]), nagle_until]);
+        Release {
+            nagle_until,
+            socket_until: if acknowledged || filled { second } else { held_until },
+            held_until,
+            frame: by.map(|one| one.frame),
+        }
+    }
+}

@@ -1,0 +1,105 @@
+"""What the parts of deliveries were read from: their legs, and the packets and frames around them.
+
+The engine has followed every delivery already; who tells the story of a few of them reads their rows of ``legs``, and
+the control packets and frames of the connections that carried them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import polars as pl
+
+from mqttlab.metrics.attribution.transport import Transport
+from mqttlab.metrics.catalogue import PARTS
+from mqttlab.recording import Recording
+
+MESSAGE = ("publisher", "sequence")
+NEEDED = ("publisher", "sequence", "topic", "subscriber", "publisher_group", "subscriber_group", "phase", "qos",
+          "qos_delivered", "intended_ns", "sent_ns", "written_ns", "received_ns", "latency_ns")
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the parts were read from."""
+
+    control_packets: pl.DataFrame
+    transport: Transport
+    legs: pl.DataFrame
+    """One row per delivery: the parts of its last leg, and the packets, frames and instants that tell them."""
+
+
+def evidence(recording: Recording, deliveries: Collection[int] | None = None) -> Evidence:
+    """The legs of deliveries and what is around them; only where :func:`attribution_gap` is ``None``.
+
+    Args:
+        recording: the recording.
+        deliveries: rows of :func:`attribution`; every one by default. The legs before theirs come with them.
+    """
+    legs = _legs(recording, deliveries)
+    connections = None
+    if deliveries is not None:
+        # A message that was published again after a reconnect was on other connections of the same clients, too.
+        clients = {*legs["up_client"].drop_nulls(), *legs["subscriber"].drop_nulls()}
+        theirs = recording.scan("control_packets").filter(pl.col("client").is_in(sorted(clients)))
+        connections = sorted(theirs.select(pl.col("connection").unique()).collect()["connection"])
+    return Evidence(control_packets(recording, connections), Transport.of(recording, connections), legs)
+
+
+def control_packets(recording: Recording, connections: Collection[int] | None = None) -> pl.DataFrame:
+    """Control packets, numbered in the column ``packet``, each PUBLISH with its message as far as anything tells.
+
+    Args:
+        recording: the recording.
+        connections: only those on these.
+    """
+    table = recording.scan("control_packets").with_row_index("packet")
+    if connections is not None:
+        table = table.filter(pl.col("connection").is_in(list(connections)))
+    found = table.collect().with_columns(to_broker=pl.col("direction") == "to_broker")
+    named = recording.summary("named_packets")
+    if named.is_empty():
+        return found
+    named = named.select(pl.col("packet").cast(found.schema["packet"]),
+                         *(pl.col(name).alias(f"{name}_named") for name in MESSAGE))
+    return found.join(named, on="packet", how="left", maintain_order="left").with_columns(
+        pl.coalesce(name, f"{name}_named").alias(name) for name in MESSAGE).drop(f"{name}_named" for name in MESSAGE)
+
+
+def _legs(recording: Recording, deliveries: Collection[int] | None) -> pl.DataFrame:
+    """The legs, numbered in the column ``leg``."""
+    before = recording.summary("legs", ["before"])["before"]
+    wanted = range(before.len()) if deliveries is None else _with_legs_before(before, deliveries)
+    stored = recording.scan_summary("legs").with_row_index("leg").drop("qos").rename({"topic": "down_topic"})
+    whole = recording.scan_summary("attribution").with_row_index("leg")
+    if deliveries is not None:
+        stored, whole = (table.filter(pl.col("leg").is_in(list(wanted))) for table in (stored, whole))
+    parts = whole.select("leg", "row", "unattributed", "adjusted_ns", *PARTS).collect()
+    messages = recording.messages.select(NEEDED)[parts["row"]]
+    legs = stored.collect().hstack(messages).hstack(parts.drop("leg", "row"))
+    return _own(legs)
+
+
+def _with_legs_before(before: pl.Series, deliveries: Collection[int]) -> set[int]:
+    wanted: set[int] = set()
+    for leg in deliveries:
+        at: int | None = leg
+        while at is not None and at not in wanted:
+            wanted.add(at)
+            at = before[at]
+    return wanted
+
+
+def _own(legs: pl.DataFrame) -> pl.DataFrame:
+    """Each leg's own parts: those of the whole way less those of the legs before."""
+    sums = ("adjusted_ns", *PARTS)
+    if not legs["before"].count():
+        return legs
+    earlier = legs.select(pl.col("leg").alias("before"), *(pl.col(name).alias(f"_{name}") for name in sums))
+    joined = legs.join(earlier.with_columns(pl.col("before").cast(legs.schema["before"])), on="before", how="left",
+                       maintain_order="left")
+    relayed = pl.col("before").is_not_null()
+    return joined.with_columns(
+        pl.when(relayed).then(pl.col(name) - pl.col(f"_{name}")).otherwise(name).alias(name) for name in sums
+    ).drop(f"_{name}" for name in sums)

@@ -1,0 +1,60 @@
+"""What MQTT itself costs: bytes for each PUBLISH packet that are not the application's."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from mqttlab.recording import Recording
+
+PARTS = {
+    "overhead_fixed_header_bytes": "fixed_header_bytes",
+    "overhead_topic_bytes": "topic_bytes",
+    "overhead_packet_id_bytes": "packet_id_bytes",
+    "overhead_properties_bytes": "property_bytes",
+}
+# Which QoS an acknowledgement belongs to, and whether it runs with the PUBLISH or against it.
+ACKNOWLEDGEMENTS = {"PUBACK": (1, False), "PUBREC": (2, False), "PUBREL": (2, True), "PUBCOMP": (2, False)}
+OTHER_WAY = {"to_broker": "to_client", "to_client": "to_broker"}
+
+
+def overhead(recording: Recording) -> pl.DataFrame:
+    """One row per direction and QoS of the PUBLISH packets: where their bytes go, on average.
+
+    Columns: ``direction``, ``qos``, and the metrics of ``OVERHEAD``. Packets that were published again count again, as
+    do their acknowledgements. Empty where frames were not recorded.
+    """
+    packets = recording.control_packets
+    if packets.is_empty():
+        return pl.DataFrame()
+    publishes = (
+        packets.filter(pl.col("kind") == "PUBLISH")
+        .group_by("direction", "qos")
+        .agg(
+            publish_packets=pl.len().cast(pl.Int64),
+            payload_bytes_mean=pl.col("payload_bytes").mean(),
+            **{name: pl.col(column).mean() for name, column in PARTS.items()},
+        )
+    )
+    table = publishes.join(_acknowledgements(packets), on=["direction", "qos"], how="left").with_columns(
+        overhead_acknowledgements_bytes=pl.col("acknowledged_bytes").fill_null(0) / pl.col("publish_packets"))
+    parts = [*PARTS, "overhead_acknowledgements_bytes"]
+    total = pl.sum_horizontal(parts)
+    return table.select(
+        "direction", "qos", "publish_packets", "payload_bytes_mean", *parts,
+        overhead_bytes=total, overhead_percent=100 * total / (total + pl.col("payload_bytes_mean")),
+    ).sort("direction", "qos")
+
+
+def _acknowledgements(packets: pl.DataFrame) -> pl.DataFrame:
+    """Bytes of acknowledgements by direction and QoS of the PUBLISH packets that they answer."""
+    qos = {kind: qos for kind, (qos, _) in ACKNOWLEDGEMENTS.items()}
+    along = [kind for kind, (_, along) in ACKNOWLEDGEMENTS.items() if along]
+    direction = pl.col("direction")
+    return (
+        packets.filter(pl.col("kind").is_in(list(qos)))
+        .group_by(
+            direction=pl.when(pl.col("kind").is_in(along)).then(direction).otherwise(direction.replace(OTHER_WAY)),
+            qos=pl.col("kind").replace_strict(qos, return_dtype=pl.UInt8),
+        )
+        .agg(acknowledged_bytes=(pl.col("stream_end") - pl.col("stream_start")).sum())
+    )
