@@ -5,14 +5,12 @@
 //! parts add up to the latency whatever the tables say. What is *adjusted* is the sum of what would have been negative: how
 //! far the tables disagree, and no part is wrong by more.
 
-use std::collections::HashMap;
-
 use mqttlab_recording::reading::{ABSENT, Vocabulary};
 use mqttlab_recording::{AttributionRow, LegRow};
 
 use crate::control::{ControlPackets, Packet};
 use crate::legs::{Leg, SLACK_NS, Side};
-use crate::moment::{Moment, known};
+use crate::moment::{Kept, Moment, known};
 use crate::settings::Settings;
 use crate::ways::{Carried, Flight};
 
@@ -53,8 +51,8 @@ pub(crate) struct Attribution {
 pub(crate) struct Chains<'a> {
     pub(crate) legs: &'a [Leg],
     pub(crate) control: &'a ControlPackets,
-    /// The ways of PUBLISH packets, by their numbers.
-    pub(crate) flights: &'a HashMap<u32, Flight>,
+    /// The ways of PUBLISH packets, in the order of their numbers.
+    pub(crate) flights: &'a [(u32, Flight)],
     pub(crate) settings: &'a Settings,
 }
 
@@ -71,28 +69,34 @@ struct Instants {
     window: Moment,
 }
 
-/// The packets whose ways are looked for, each once, by their numbers.
-pub(crate) fn wanted(legs: &[Leg], control: &ControlPackets, settings: &Settings) -> HashMap<u32, Carried> {
-    let mut wanted = HashMap::new();
-    let of = |client: i64| usize::try_from(client).ok().and_then(|client| settings.clients.get(client));
-    for leg in legs {
-        let nagle = of(leg.up_client).map(|sender| sender.nagle);
-        let nagle_down = of(leg.delivery.subscriber).map(|receiver| receiver.broker_nagle);
-        for (side, nagle) in [(&leg.up, nagle), (&leg.down, nagle_down)] {
-            let Some(number) = side.packet else { continue };
-            let packet = &control.packets[number as usize];
-            wanted.entry(number).or_insert(Carried {
-                stream_start: packet.stream_start,
-                stream_end: packet.stream_end,
-                first_sent: known(packet.first_sent_ns),
-                complete: known(packet.complete_ns),
-                tried: side.tried,
-                ready: side.ready,
-                nagle,
-            });
-        }
-    }
+/// The packets whose ways are looked for, each once and in order, with the first leg that asks.
+pub(crate) fn wanted(legs: &[Leg]) -> Vec<(u32, u32)> {
+    let of_leg = |(number, leg): (u32, &Leg)| {
+        [leg.up.packet, leg.down.packet].into_iter().flatten().map(move |packet| (packet, number))
+    };
+    let mut wanted: Vec<(u32, u32)> = (0..).zip(legs).flat_map(of_leg).collect();
+    wanted.sort_unstable();
+    wanted.dedup_by_key(|(packet, _)| *packet);
     wanted
+}
+
+/// What is to be known of a packet whose way is looked for.
+pub(crate) fn carried(packet: &Packet, leg: &Leg, settings: &Settings) -> Carried {
+    let of = |client: i64| usize::try_from(client).ok().and_then(|client| settings.clients.get(client));
+    let (side, nagle) = if packet.to_broker {
+        (&leg.up, of(leg.up_client).map(|sender| sender.nagle))
+    } else {
+        (&leg.down, of(leg.delivery.subscriber).map(|receiver| receiver.broker_nagle))
+    };
+    Carried {
+        stream_start: packet.stream_start,
+        stream_end: packet.stream_end,
+        first_sent: known(packet.first_sent_ns),
+        complete: known(packet.complete_ns),
+        tried: side.tried.get(),
+        ready: side.ready.get(),
+        nagle,
+    }
 }
 
 impl Chains<'_> {
@@ -101,15 +105,16 @@ impl Chains<'_> {
     }
 
     fn instants(&self, side: &Side) -> Instants {
-        let flight = side.packet.and_then(|number| self.flights.get(&number)).copied().unwrap_or_default();
+        let place = |number: u32| self.flights.binary_search_by_key(&number, |&(packet, _)| packet).ok();
+        let flight = side.packet.and_then(place).map(|place| self.flights[place].1).unwrap_or_default();
         let packet = self.packet(side);
         let first_sent = packet.and_then(|packet| known(packet.first_sent_ns));
-        let came_through = side.tried.is_some() && side.tried == first_sent;
-        let of_copy = |at: Moment| at.filter(|_| came_through);
+        let came_through = first_sent.is_some() && side.tried.get() == first_sent;
+        let of_copy = |at: Kept| at.get().filter(|_| came_through);
         Instants {
             first_sent,
             complete: packet.and_then(|packet| known(packet.complete_ns)),
-            started: flight.went.zip(flight.queue).map(|(went, queue)| went + queue),
+            started: flight.went.get().zip(flight.queue.get()).map(|(went, queue)| went + queue),
             nagle_until: of_copy(flight.first.nagle_until),
             socket_until: of_copy(flight.first.socket_until),
             held_until: of_copy(flight.first.held_until),
@@ -124,7 +129,7 @@ impl Chains<'_> {
         let receiver = receiver.and_then(|client| self.settings.clients.get(client));
         let on_release =
             receiver.is_some_and(|receiver| receiver.on_release) && leg.delivery.qos_delivered == 2;
-        leg.down.release.filter(|&at| on_release && at <= leg.delivery.received_ns + SLACK_NS)
+        leg.down.release.get().filter(|&at| on_release && at <= leg.delivery.received_ns + SLACK_NS)
     }
 
     /// Each step of the chain: the instant, and the part that ends there. A part may end at several steps.
@@ -132,33 +137,33 @@ impl Chains<'_> {
         // A relay's own time is its session's, a stack's is its socket's.
         let rest = if leg.relayed == Some(true) { SESSION } else { SENDER_SOCKET };
         [
-            (leg.handed, SCHEDULE),
-            (leg.up.ready, SESSION),
+            (leg.handed.get(), SCHEDULE),
+            (leg.up.ready.get(), SESSION),
             (up.nagle_until, SENDER_NAGLE),
             (up.socket_until, SENDER_SOCKET),
             (up.held_until, SENDER_NAGLE),
-            (leg.up.tried, rest),
-            (up.flight.resumed, LOST_TO_BROKER),
-            (up.flight.tail.nagle_until, SENDER_NAGLE),
-            (up.flight.tail.socket_until, SENDER_SOCKET),
-            (up.flight.tail.held_until, SENDER_NAGLE),
-            (up.flight.went, SENDER_SOCKET),
+            (leg.up.tried.get(), rest),
+            (up.flight.resumed.get(), LOST_TO_BROKER),
+            (up.flight.tail.nagle_until.get(), SENDER_NAGLE),
+            (up.flight.tail.socket_until.get(), SENDER_SOCKET),
+            (up.flight.tail.held_until.get(), SENDER_NAGLE),
+            (up.flight.went.get(), SENDER_SOCKET),
             (up.started, QUEUE_TO_BROKER),
-            (up.flight.arrived, WIRE_TO_BROKER),
+            (up.flight.arrived.get(), WIRE_TO_BROKER),
             (up.complete, LOST_TO_BROKER),
-            (leg.ingress, HANDSHAKE),
+            (leg.ingress.get(), HANDSHAKE),
             (down.window, BROKER_WINDOW),
             (down.nagle_until, BROKER_NAGLE),
             (down.socket_until, BROKER_SOCKET),
             (down.held_until, BROKER_NAGLE),
-            (leg.down.tried, BROKER),
-            (down.flight.resumed, LOST_TO_SUBSCRIBER),
-            (down.flight.tail.nagle_until, BROKER_NAGLE),
-            (down.flight.tail.socket_until, BROKER_SOCKET),
-            (down.flight.tail.held_until, BROKER_NAGLE),
-            (down.flight.went, BROKER_SOCKET),
+            (leg.down.tried.get(), BROKER),
+            (down.flight.resumed.get(), LOST_TO_SUBSCRIBER),
+            (down.flight.tail.nagle_until.get(), BROKER_NAGLE),
+            (down.flight.tail.socket_until.get(), BROKER_SOCKET),
+            (down.flight.tail.held_until.get(), BROKER_NAGLE),
+            (down.flight.went.get(), BROKER_SOCKET),
             (down.started, QUEUE_TO_SUBSCRIBER),
-            (down.flight.arrived, WIRE_TO_SUBSCRIBER),
+            (down.flight.arrived.get(), WIRE_TO_SUBSCRIBER),
             (down.complete, LOST_TO_SUBSCRIBER),
             (self.handed_on(leg), RELEASE),
             (Some(leg.delivery.received_ns), DELIVERY),
@@ -174,10 +179,10 @@ impl Chains<'_> {
         if leg.up.packet.is_none() {
             return Err("their PUBLISH to the broker was not recorded");
         }
-        if down.flight.frame.is_none() || up.flight.frame.is_none() {
+        if down.flight.frame.get().is_none() || up.flight.frame.get().is_none() {
             return Err("the frame that completed their PUBLISH was not recorded");
         }
-        let Some(begins) = leg.begins else {
+        let Some(begins) = leg.begins.get() else {
             return Err("the time at which their relay received them is not known");
         };
         let (mut parts, mut adjusted) = ([0; PARTS], 0);
@@ -227,8 +232,9 @@ impl Chains<'_> {
         }
         let (up, down) = (self.instants(&leg.up), self.instants(&leg.down));
         let (up_packet, down_packet) = (self.packet(&leg.up), self.packet(&leg.down));
-        let connection =
-            |packet: Option<&Packet>| packet.and_then(|packet| u32::try_from(packet.connection).ok());
+        let connection = |packet: Option<&Packet>| {
+            packet.map(|packet| packet.connection).filter(|&connection| connection != u32::MAX)
+        };
         let identifier =
             |packet: Option<&Packet>| packet.and_then(|packet| u16::try_from(packet.packet_id).ok());
         let ns = |at: Moment| at.map(|at| at as u64);
@@ -238,57 +244,57 @@ impl Chains<'_> {
             relayed: leg.relayed,
             up_client: u32::try_from(leg.up_client).ok(),
             topic: (leg.topic != ABSENT).then_some(topic.as_str()),
-            begins_ns: ns(leg.begins),
-            handed_ns: ns(leg.handed),
+            begins_ns: ns(leg.begins.get()),
+            handed_ns: ns(leg.handed.get()),
             up_packet: number_of(leg.up.packet),
             up_connection: connection(up_packet),
             up_packet_id: identifier(up_packet),
             up_first_sent_ns: ns(up.first_sent),
-            up_ready_ns: ns(leg.up.ready),
+            up_ready_ns: ns(leg.up.ready.get()),
             up_window_ns: ns(up.window),
             up_window_packet: number_of(leg.up.window_packet),
             up_nagle_until_ns: ns(up.nagle_until),
             up_socket_until_ns: ns(up.socket_until),
             up_held_until_ns: ns(up.held_until),
-            up_release_frame: up.flight.first.frame,
-            up_tried_ns: ns(leg.up.tried),
-            up_resumed_ns: ns(up.flight.resumed),
-            up_tail_nagle_until_ns: ns(up.flight.tail.nagle_until),
-            up_tail_socket_until_ns: ns(up.flight.tail.socket_until),
-            up_tail_held_until_ns: ns(up.flight.tail.held_until),
-            up_tail_release_frame: up.flight.tail.frame,
-            up_frame: up.flight.frame,
-            up_went_ns: ns(up.flight.went),
+            up_release_frame: ns(up.flight.first.frame.get()),
+            up_tried_ns: ns(leg.up.tried.get()),
+            up_resumed_ns: ns(up.flight.resumed.get()),
+            up_tail_nagle_until_ns: ns(up.flight.tail.nagle_until.get()),
+            up_tail_socket_until_ns: ns(up.flight.tail.socket_until.get()),
+            up_tail_held_until_ns: ns(up.flight.tail.held_until.get()),
+            up_tail_release_frame: ns(up.flight.tail.frame.get()),
+            up_frame: ns(up.flight.frame.get()),
+            up_went_ns: ns(up.flight.went.get()),
             up_started_ns: ns(up.started),
-            up_arrived_ns: ns(up.flight.arrived),
+            up_arrived_ns: ns(up.flight.arrived.get()),
             up_complete_ns: ns(up.complete),
             up_release_packet: number_of(leg.up.release_packet),
-            up_release_ns: ns(leg.up.release),
-            ingress_ns: ns(leg.ingress),
+            up_release_ns: ns(leg.up.release.get()),
+            ingress_ns: ns(leg.ingress.get()),
             down_packet: number_of(leg.down.packet),
             down_connection: connection(down_packet),
             down_packet_id: identifier(down_packet),
             down_first_sent_ns: ns(down.first_sent),
-            down_ready_ns: ns(leg.down.ready),
+            down_ready_ns: ns(leg.down.ready.get()),
             down_window_ns: ns(down.window),
             down_window_packet: number_of(leg.down.window_packet),
             down_nagle_until_ns: ns(down.nagle_until),
             down_socket_until_ns: ns(down.socket_until),
             down_held_until_ns: ns(down.held_until),
-            down_release_frame: down.flight.first.frame,
-            down_tried_ns: ns(leg.down.tried),
-            down_resumed_ns: ns(down.flight.resumed),
-            down_tail_nagle_until_ns: ns(down.flight.tail.nagle_until),
-            down_tail_socket_until_ns: ns(down.flight.tail.socket_until),
-            down_tail_held_until_ns: ns(down.flight.tail.held_until),
-            down_tail_release_frame: down.flight.tail.frame,
-            down_frame: down.flight.frame,
-            down_went_ns: ns(down.flight.went),
+            down_release_frame: ns(down.flight.first.frame.get()),
+            down_tried_ns: ns(leg.down.tried.get()),
+            down_resumed_ns: ns(down.flight.resumed.get()),
+            down_tail_nagle_until_ns: ns(down.flight.tail.nagle_until.get()),
+            down_tail_socket_until_ns: ns(down.flight.tail.socket_until.get()),
+            down_tail_held_until_ns: ns(down.flight.tail.held_until.get()),
+            down_tail_release_frame: ns(down.flight.tail.frame.get()),
+            down_frame: ns(down.flight.frame.get()),
+            down_went_ns: ns(down.flight.went.get()),
             down_started_ns: ns(down.started),
-            down_arrived_ns: ns(down.flight.arrived),
+            down_arrived_ns: ns(down.flight.arrived.get()),
             down_complete_ns: ns(down.complete),
             down_release_packet: number_of(leg.down.release_packet),
-            down_release_ns: ns(leg.down.release),
+            down_release_ns: ns(leg.down.release.get()),
             handed_on_ns: ns(self.handed_on(leg)),
             qos: u8::try_from(leg.delivery.qos).ok(),
         }

@@ -28,18 +28,55 @@ pub(crate) struct Packet {
     pub(crate) dup: bool,
     pub(crate) qos: i8,
     pub(crate) packet_id: i32,
-    pub(crate) client: i64,
-    pub(crate) connection: i64,
-    /// The topic's number in the vocabulary.
-    pub(crate) topic: i64,
-    pub(crate) publisher: i64,
-    pub(crate) sequence: i64,
+    client: u32,
+    pub(crate) connection: u32,
+    topic: u32,
+    publisher: u32,
+    sequence: u32,
     pub(crate) stream_start: i64,
     pub(crate) stream_end: i64,
     pub(crate) payload_bytes: u32,
     pub(crate) segments: u32,
     pub(crate) first_sent_ns: i64,
     pub(crate) complete_ns: i64,
+}
+
+/// Stands for a number that is not known, where a column is kept narrow.
+const NONE: u32 = u32::MAX;
+
+fn narrow(number: i64) -> u32 {
+    u32::try_from(number).unwrap_or(NONE)
+}
+
+fn wide(number: u32) -> i64 {
+    if number == NONE { ABSENT } else { number.into() }
+}
+
+impl Packet {
+    /// The client at the connection's end.
+    pub(crate) fn client(&self) -> i64 {
+        wide(self.client)
+    }
+
+    /// The topic's number in the vocabulary.
+    pub(crate) fn topic(&self) -> i64 {
+        wide(self.topic)
+    }
+
+    /// Publisher and number of its message.
+    pub(crate) fn message(&self) -> (i64, i64) {
+        (wide(self.publisher), wide(self.sequence))
+    }
+
+    /// Says which message it carries.
+    pub(crate) fn name(&mut self, (publisher, sequence): (i64, i64)) {
+        (self.publisher, self.sequence) = (narrow(publisher), narrow(sequence));
+    }
+
+    /// Whether it says which message it carries.
+    pub(crate) fn is_named(&self) -> bool {
+        self.publisher != NONE
+    }
 }
 
 /// All of them, in the order of the table, with what sums to over them.
@@ -107,11 +144,11 @@ impl ControlPackets {
                     dup: at(3) == 1,
                     qos: if at(2) == ABSENT { -1 } else { at(2) as i8 },
                     packet_id: if at(4) == ABSENT { -1 } else { at(4) as i32 },
-                    client: at(6),
-                    connection: at(7),
-                    topic: at(8),
-                    publisher: at(9),
-                    sequence: at(10),
+                    client: narrow(at(6)),
+                    connection: narrow(at(7)),
+                    topic: narrow(at(8)),
+                    publisher: narrow(at(9)),
+                    sequence: narrow(at(10)),
                     stream_start: at(11),
                     stream_end: at(12),
                     payload_bytes: at(13).max(0) as u32,
@@ -135,7 +172,7 @@ impl ControlPackets {
             *sum += size;
         }
         if packet.kind == Kind::Publish {
-            let topic = self.topics.entry(packet.topic).or_default();
+            let topic = self.topics.entry(packet.topic()).or_default();
             *(if packet.to_broker { &mut topic.to_broker } else { &mut topic.to_client }) += 1;
             topic.payload_bytes += u64::from(packet.payload_bytes);
         }

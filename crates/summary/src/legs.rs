@@ -15,7 +15,7 @@ use mqttlab_recording::reading::ABSENT;
 
 use crate::control::{ControlPackets, Kind, Packet};
 use crate::messages::Delivery;
-use crate::moment::{Moment, known, least, most};
+use crate::moment::{Kept, Moment, known, least, most};
 use crate::settings::Settings;
 
 /// The two ends of a link are stamped by one clock but not by one hand: the stack is woken up to this much before or
@@ -27,15 +27,15 @@ pub(crate) const SLACK_NS: i64 = 200_000;
 pub(crate) struct Side {
     pub(crate) packet: Option<u32>,
     /// When the first byte of the first copy was sent, complete or not.
-    pub(crate) tried: Moment,
+    pub(crate) tried: Kept,
     /// When the in-flight window let it through, if that held it, and which acknowledgement made room.
-    pub(crate) window: Moment,
+    pub(crate) window: Kept,
     pub(crate) window_packet: Option<u32>,
     /// When its sender could send it.
-    pub(crate) ready: Moment,
+    pub(crate) ready: Kept,
     /// The PUBREL that lets its receiver hand it on.
     pub(crate) release_packet: Option<u32>,
-    pub(crate) release: Moment,
+    pub(crate) release: Kept,
 }
 
 /// A message's way from one client over the broker to another; a relayed message has several.
@@ -49,57 +49,64 @@ pub(crate) struct Leg {
     pub(crate) relayed: Option<bool>,
     /// The leg by which a relay had received what it sent on in this one, and when it had.
     pub(crate) before: Option<u32>,
-    pub(crate) before_received: Moment,
-    pub(crate) begins: Moment,
-    pub(crate) handed: Moment,
+    pub(crate) before_received: Kept,
+    pub(crate) begins: Kept,
+    pub(crate) handed: Kept,
     /// When the broker could hand it on.
-    pub(crate) ingress: Moment,
+    pub(crate) ingress: Kept,
     pub(crate) up: Side,
     pub(crate) down: Side,
 }
 
-/// What legs are looked up in.
+/// What legs are looked up in: numbers of packets, sorted by what they are looked up by. Those with equal keys are in the
+/// order of their completion, those that never were complete last; ties stay in the order of the table.
 struct Index<'a> {
     packets: &'a [Packet],
-    /// PUBLISH packets from the broker by receiver and message, and to it by message and topic: those of a key in the order
-    /// of their completion, the others last.
-    downwards: HashMap<(i64, i64, i64), Few>,
-    upwards: HashMap<(i64, i64, i64), Few>,
-    /// PUBREL packets by direction, client and packet identifier, in the order of their completion.
-    releases: HashMap<(bool, i64, i32), Vec<u32>>,
-    windows: [Windows; 2],
+    /// PUBLISH packets from the broker by receiver and message, and to it by message and topic.
+    downwards: Vec<u32>,
+    upwards: Vec<u32>,
+    /// PUBREL packets by direction, client and packet identifier.
+    releases: Vec<u32>,
+    /// What acknowledged QoS 1 and 2 PUBLISHes, by direction and connection.
+    over: Vec<u32>,
+    /// How many QoS 1 and 2 PUBLISHes were before each one of its direction on its connection.
+    before: Vec<u32>,
 }
 
-/// The packets of one key: mostly there is one.
-#[derive(Clone, Debug)]
-enum Few {
-    One(u32),
-    Many(Vec<u32>),
+/// Who received a message, or on which topic it was published, and which it is.
+type Key = (i64, i64, i64);
+
+fn downwards_key(packet: &Packet) -> Key {
+    let (publisher, sequence) = packet.message();
+    (packet.client(), publisher, sequence)
 }
 
-impl Few {
-    fn add(&mut self, packet: u32) {
-        match self {
-            Few::One(first) => *self = Few::Many(vec![*first, packet]),
-            Few::Many(packets) => packets.push(packet),
-        }
-    }
-
-    fn as_slice(&self) -> &[u32] {
-        match self {
-            Few::One(packet) => std::slice::from_ref(packet),
-            Few::Many(packets) => packets,
-        }
-    }
+fn upwards_key(packet: &Packet) -> Key {
+    let (publisher, sequence) = packet.message();
+    (publisher, sequence, packet.topic())
 }
 
-/// The order of one direction's QoS 1 and 2 PUBLISHes on each connection, and of what acknowledged them.
-#[derive(Default)]
-struct Windows {
-    /// How many were before a packet on its connection.
-    before: HashMap<u32, i64>,
-    /// By connection, the acknowledgements in the order of their completion.
-    done: HashMap<i64, Vec<u32>>,
+fn release_key(packet: &Packet) -> (bool, i64, i32) {
+    (packet.to_broker, packet.client(), packet.packet_id)
+}
+
+fn connection_key(packet: &Packet) -> (bool, u32) {
+    (packet.to_broker, packet.connection)
+}
+
+/// The numbers of the packets that are wanted, sorted by a key and their completion.
+fn sorted<K: Ord>(
+    packets: &[Packet],
+    wanted: impl Fn(&Packet) -> bool,
+    key: impl Fn(&Packet) -> K,
+) -> Vec<u32> {
+    let numbers = (0..).zip(packets).filter(|(_, packet)| wanted(packet)).map(|(number, _)| number);
+    let mut numbers: Vec<u32> = numbers.collect();
+    numbers.sort_unstable_by_key(|&number| {
+        let packet = &packets[number as usize];
+        (key(packet), packet.complete_ns == ABSENT, packet.complete_ns, number)
+    });
+    numbers
 }
 
 /// The legs of every delivery, in its order.
@@ -127,48 +134,34 @@ fn join_relays(legs: &mut [Leg]) {
     for leg in legs.iter_mut().filter(|leg| is_relayed(leg)) {
         let key = (leg.delivery.publisher, leg.delivery.sequence, leg.up_client);
         if let Some(&(number, at)) = received.get(&key) {
-            (leg.before, leg.before_received) = (Some(number), Some(at));
+            (leg.before, leg.before_received) = (Some(number), Some(at).into());
         }
     }
 }
 
 impl<'a> Index<'a> {
     fn of(packets: &'a [Packet]) -> Index<'a> {
-        let (mut downwards, mut upwards) = (HashMap::new(), HashMap::new());
-        let mut releases = HashMap::<_, Vec<u32>>::new();
-        let add = |map: &mut HashMap<_, Few>, key, number| {
-            map.entry(key).and_modify(|few| few.add(number)).or_insert(Few::One(number));
+        let is_publish = |packet: &Packet| packet.kind == Kind::Publish && packet.is_named();
+        let is_over = |packet: &Packet| {
+            let counts = matches!(packet.kind, Kind::Over | Kind::Received { refuses: true });
+            counts && packet.complete_ns != ABSENT
         };
-        for (number, packet) in (0..).zip(packets) {
-            match packet.kind {
-                Kind::Publish if packet.publisher != ABSENT && packet.to_broker => {
-                    add(&mut upwards, (packet.publisher, packet.sequence, packet.topic), number);
-                }
-                Kind::Publish if packet.publisher != ABSENT => {
-                    add(&mut downwards, (packet.client, packet.publisher, packet.sequence), number);
-                }
-                Kind::Release if packet.complete_ns != ABSENT => {
-                    let key = (packet.to_broker, packet.client, packet.packet_id);
-                    releases.entry(key).or_default().push(number);
-                }
-                _ => {}
-            }
+        let is_release = |packet: &Packet| packet.kind == Kind::Release && packet.complete_ns != ABSENT;
+        Index {
+            packets,
+            downwards: sorted(packets, |packet| is_publish(packet) && !packet.to_broker, downwards_key),
+            upwards: sorted(packets, |packet| is_publish(packet) && packet.to_broker, upwards_key),
+            releases: sorted(packets, is_release, release_key),
+            over: sorted(packets, is_over, connection_key),
+            before: before(packets),
         }
-        // Ties stay in the order of the table.
-        let in_order = |numbers: &mut Vec<u32>| {
-            numbers.sort_by_key(|&number| {
-                let at = packets[number as usize].complete_ns;
-                (at == ABSENT, at)
-            });
-        };
-        for few in downwards.values_mut().chain(upwards.values_mut()) {
-            if let Few::Many(numbers) = few {
-                in_order(numbers);
-            }
-        }
-        releases.values_mut().for_each(in_order);
-        let windows = [Windows::of(packets, false), Windows::of(packets, true)];
-        Index { packets, downwards, upwards, releases, windows }
+    }
+
+    /// The numbers with a key.
+    fn range<'b, K: Ord>(&self, numbers: &'b [u32], wanted: &K, key: impl Fn(&Packet) -> K) -> &'b [u32] {
+        let from = numbers.partition_point(|&number| key(self.packet(number)) < *wanted);
+        let count = numbers[from..].partition_point(|&number| key(self.packet(number)) == *wanted);
+        &numbers[from..from + count]
     }
 
     fn packet(&self, number: u32) -> &'a Packet {
@@ -182,30 +175,30 @@ impl<'a> Index<'a> {
             topic: ABSENT,
             relayed: None,
             before: None,
-            before_received: None,
-            begins: None,
-            handed: None,
-            ingress: None,
+            before_received: Kept::default(),
+            begins: Kept::default(),
+            handed: Kept::default(),
+            ingress: Kept::default(),
             up: Side::default(),
             down: Side::default(),
         };
         let Delivery { publisher, sequence, subscriber, received_ns, .. } = *delivery;
-        let copies = self.downwards.get(&(subscriber, publisher, sequence)).map_or(&[][..], Few::as_slice);
+        let copies = self.range(&self.downwards, &(subscriber, publisher, sequence), downwards_key);
         let until = received_ns + SLACK_NS;
         let last = copies.iter().rev().find(|&&number| {
             let at = self.packet(number).complete_ns;
             at != ABSENT && at <= until
         });
         let Some(&down) = last else { return leg };
-        leg.topic = self.packet(down).topic;
+        leg.topic = self.packet(down).topic();
         leg.down.packet = Some(down);
-        leg.down.tried = self.tried(copies, |packet| packet.topic == leg.topic);
-        let copies = self.upwards.get(&(publisher, sequence, leg.topic)).map_or(&[][..], Few::as_slice);
+        leg.down.tried = self.tried(copies, |packet| packet.topic() == leg.topic).into();
+        let copies = self.range(&self.upwards, &(publisher, sequence, leg.topic), upwards_key);
         let first = copies.first().filter(|&&number| self.packet(number).complete_ns != ABSENT);
         if let Some(&up) = first {
-            leg.up_client = self.packet(up).client;
+            leg.up_client = self.packet(up).client();
             leg.up.packet = Some(up);
-            leg.up.tried = self.tried(copies, |packet| packet.client == leg.up_client);
+            leg.up.tried = self.tried(copies, |packet| packet.client() == leg.up_client).into();
             leg.relayed = (leg.up_client != ABSENT).then_some(leg.up_client != publisher);
         }
         leg
@@ -225,24 +218,28 @@ impl<'a> Index<'a> {
         let (sender, receiver) = (of(leg.up_client), of(delivery.subscriber));
         self.released(&mut leg.up, leg.up_client, true);
         self.released(&mut leg.down, delivery.subscriber, false);
-        self.through(&mut leg.up, sender.map(|sender| sender.window), true);
+        self.through(&mut leg.up, sender.map(|sender| sender.window));
         // Of a relay nothing but its packets is known: it could send when it had received, and its window had room.
-        (leg.begins, leg.handed, leg.up.ready) = if relayed {
-            (leg.before_received, leg.before_received, most([leg.before_received, leg.up.window]))
+        let (begins, handed, ready) = if relayed {
+            let received = leg.before_received.get();
+            (received, received, most([received, leg.up.window.get()]))
         } else {
             let written = known(delivery.written_ns);
             let segments = leg.up.packet.map_or(0, |up| self.packet(up).segments);
             // A message of several segments is being sent while the socket still takes the rest.
-            let ready = if segments > 1 { least([written, leg.up.tried]) } else { written };
+            let ready = if segments > 1 { least([written, leg.up.tried.get()]) } else { written };
             (known(delivery.intended_ns), known(delivery.sent_ns), ready)
         };
+        (leg.begins, leg.handed, leg.up.ready) = (begins.into(), handed.into(), ready.into());
         // Either time is allowed (MQTT 5 §4.3.3): a broker that had sent before the PUBREL came did not wait for it.
-        let waited = leg.up.release.zip(leg.down.tried).is_some_and(|(at, tried)| at <= tried + SLACK_NS);
+        let (release, tried) = (leg.up.release.get(), leg.down.tried.get());
+        let waited = release.zip(tried).is_some_and(|(at, tried)| at <= tried + SLACK_NS);
         let complete = leg.up.packet.and_then(|up| known(self.packet(up).complete_ns));
-        leg.ingress = if waited { leg.up.release } else { complete };
-        self.through(&mut leg.down, receiver.map(|receiver| receiver.window_to_it), false);
-        leg.down.window = leg.down.window.filter(|&at| leg.ingress.is_some_and(|ingress| at > ingress));
-        leg.down.ready = most([leg.ingress, leg.down.window]);
+        let ingress = if waited { release } else { complete };
+        self.through(&mut leg.down, receiver.map(|receiver| receiver.window_to_it));
+        let window = leg.down.window.get().filter(|&at| ingress.is_some_and(|ingress| at > ingress));
+        leg.down.ready = most([ingress, window]).into();
+        (leg.ingress, leg.down.window) = (ingress.into(), window.into());
     }
 
     /// The PUBREL that lets the receiver of a QoS 2 PUBLISH hand it on: the next one with its identifier.
@@ -251,56 +248,46 @@ impl<'a> Index<'a> {
         if publish.qos != 2 || publish.complete_ns == ABSENT {
             return;
         }
-        let key = (to_broker, client, publish.packet_id);
-        let numbers = self.releases.get(&key).map_or(&[][..], Vec::as_slice);
+        let numbers = self.range(&self.releases, &(to_broker, client, publish.packet_id), release_key);
         let place = numbers.partition_point(|&number| self.packet(number).complete_ns < publish.complete_ns);
         side.release_packet = numbers.get(place).copied();
-        side.release = side.release_packet.map(|number| self.packet(number).complete_ns);
+        side.release = side.release_packet.map(|number| self.packet(number).complete_ns).into();
     }
 
     /// When the in-flight window of the packet's sender let it through (MQTT 5 §4.9).
     ///
     /// With n packets of QoS 1 and 2 before it on its connection and a window of w, that was when the acknowledgement
     /// number n - w + 1 had come. A packet that was sent earlier was held by no window.
-    fn through(&self, side: &mut Side, window: Option<i64>, to_broker: bool) {
-        let windows = &self.windows[usize::from(to_broker)];
+    fn through(&self, side: &mut Side, window: Option<i64>) {
         let (Some(number), Some(window)) = (side.packet, window) else { return };
-        let Some(before) = windows.before.get(&number) else { return };
         let publish = self.packet(number);
+        let before = i64::from(self.before[number as usize]);
         let Ok(nth) = usize::try_from(before - window) else { return };
-        let Some(&over) = windows.done.get(&publish.connection).and_then(|done| done.get(nth)) else {
+        if publish.qos <= 0 || publish.first_sent_ns == ABSENT {
             return;
-        };
+        }
+        let back = (!publish.to_broker, publish.connection);
+        let Some(&over) = self.range(&self.over, &back, connection_key).get(nth) else { return };
         let at = self.packet(over).complete_ns;
-        if publish.first_sent_ns != ABSENT && at <= publish.first_sent_ns + SLACK_NS {
-            side.window = Some(at.min(publish.first_sent_ns));
+        if at <= publish.first_sent_ns + SLACK_NS {
+            side.window = Some(at.min(publish.first_sent_ns)).into();
             side.window_packet = Some(over);
         }
     }
 }
 
-impl Windows {
-    fn of(packets: &[Packet], to_broker: bool) -> Windows {
-        let mut order: Vec<u32> = Vec::new();
-        let mut done = HashMap::<i64, Vec<u32>>::new();
-        for (number, packet) in (0..).zip(packets) {
-            let counts = matches!(packet.kind, Kind::Over | Kind::Received { refuses: true });
-            if packet.kind == Kind::Publish && packet.qos > 0 && packet.to_broker == to_broker {
-                order.push(number);
-            } else if counts && packet.to_broker != to_broker && packet.complete_ns != ABSENT {
-                done.entry(packet.connection).or_default().push(number);
-            }
+/// How many QoS 1 and 2 PUBLISHes were before each one of its direction on its connection; 0 for other packets.
+fn before(packets: &[Packet]) -> Vec<u32> {
+    let counts = |packet: &Packet| packet.kind == Kind::Publish && packet.qos > 0;
+    let mut order: Vec<u32> =
+        (0..).zip(packets).filter(|(_, packet)| counts(packet)).map(|(number, _)| number).collect();
+    let at = |number: u32| &packets[number as usize];
+    order.sort_by_key(|&number| (connection_key(at(number)), at(number).stream_start));
+    let mut before = vec![0; packets.len()];
+    for connection in order.chunk_by(|&one, &next| connection_key(at(one)) == connection_key(at(next))) {
+        for (count, &number) in (0..).zip(connection) {
+            before[number as usize] = count;
         }
-        let at = |number: u32| &packets[number as usize];
-        done.values_mut().for_each(|numbers| numbers.sort_by_key(|&number| at(number).complete_ns));
-        order.sort_by_key(|&number| (at(number).connection, at(number).stream_start));
-        let mut counts = HashMap::new();
-        let mut before = HashMap::with_capacity(order.len());
-        for number in order {
-            let count = counts.entry(at(number).connection).or_insert(0);
-            before.insert(number, *count);
-            *count += 1;
-        }
-        Windows { before, done }
     }
+    before
 }

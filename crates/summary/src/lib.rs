@@ -31,7 +31,7 @@ mod settings;
 mod tally;
 mod ways;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -137,8 +137,8 @@ fn frames_read(
     control: &ControlPackets,
     settings: &Settings,
     words: &mut Vocabulary,
-) -> Result<HashMap<u32, Flight>> {
-    let wanted = chain::wanted(legs, control, settings);
+) -> Result<Vec<(u32, Flight)>> {
+    let wanted = chain::wanted(legs);
     let mut heaps = Heaps::new(rows::count(dir)?, out)?;
     let mut links = Links::default();
     let mut extent = network::Extent::default();
@@ -149,22 +149,26 @@ fn frames_read(
     })?;
     links.write(out, words)?;
     let mut network = Network::new(dir, control, settings, &extent)?;
-    let mut flights = HashMap::with_capacity(wanted.len());
+    let mut flights = Vec::with_capacity(wanted.len());
     heaps.for_each(|rows| {
         network.count(rows);
-        let carried = network.publishes_of(rows[0].connection);
-        let carried = carried.iter().filter_map(|number| Some((number, wanted.get(number)?)));
-        let mut carried = carried.peekable();
-        if carried.peek().is_some() {
+        let asked = |number: u32| {
+            let place = wanted.binary_search_by_key(&number, |&(packet, _)| packet).ok()?;
+            Some((number, &legs[wanted[place].1 as usize]))
+        };
+        let mut asked =
+            network.publishes_of(rows[0].connection).iter().filter_map(|&number| asked(number)).peekable();
+        if asked.peek().is_some() {
             let ways = ways::ways(rows, settings);
-            flights.extend(carried.map(|(&number, packet)| {
-                let to_broker = control.packets[number as usize].to_broker;
-                (number, ways[usize::from(to_broker)].flight(packet))
+            flights.extend(asked.map(|(number, leg)| {
+                let packet = &control.packets[number as usize];
+                (number, ways[usize::from(packet.to_broker)].flight(&chain::carried(packet, leg, settings)))
             }));
         }
         Ok(())
     })?;
     network.write(out)?;
+    flights.sort_unstable_by_key(|&(number, _)| number);
     Ok(flights)
 }
 

@@ -10,6 +10,34 @@ pub(crate) fn known(at: i64) -> Moment {
     (at != ABSENT).then_some(at)
 }
 
+/// An instant as it is kept where there are millions: eight bytes, not sixteen.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Kept(i64);
+
+impl Default for Kept {
+    fn default() -> Kept {
+        Kept(ABSENT)
+    }
+}
+
+impl Kept {
+    pub(crate) fn get(self) -> Moment {
+        known(self.0)
+    }
+}
+
+impl From<Moment> for Kept {
+    fn from(moment: Moment) -> Kept {
+        Kept(moment.unwrap_or(ABSENT))
+    }
+}
+
+impl std::fmt::Debug for Kept {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.get().fmt(f)
+    }
+}
+
 /// The earliest of those that are known.
 pub(crate) fn least<const N: usize>(moments: [Moment; N]) -> Moment {
     moments.into_iter().flatten().min()

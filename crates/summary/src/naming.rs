@@ -20,7 +20,7 @@ type Message = (i64, i64);
 
 /// Whether some PUBLISH says nothing of its message.
 pub(crate) fn is_needed(control: &ControlPackets) -> bool {
-    control.publishes().any(|(_, packet)| packet.publisher == ABSENT)
+    control.publishes().any(|(_, packet)| !packet.is_named())
 }
 
 /// Names them in place, and writes down which message each of them is found to be.
@@ -35,7 +35,7 @@ pub(crate) fn name(
     let mut table = NamedPacketWriter::create(out)?;
     for (number, (publisher, sequence)) in named {
         let packet = &mut control.packets[number as usize];
-        (packet.publisher, packet.sequence) = (publisher, sequence);
+        packet.name((publisher, sequence));
         table.push(&NamedPacketRow {
             packet: number.into(),
             publisher: publisher as u32,
@@ -54,14 +54,13 @@ fn found(
     settings: &Settings,
     words: &mut Vocabulary,
 ) -> BTreeMap<u32, Message> {
-    let orphans: Vec<(u32, &Packet)> =
-        control.publishes().filter(|(_, packet)| packet.publisher == ABSENT).collect();
+    let orphans: Vec<(u32, &Packet)> = control.publishes().filter(|(_, packet)| !packet.is_named()).collect();
     let mut named = BTreeMap::new();
     if orphans.is_empty() {
         return named;
     }
     let origins = Origins::of(&orphans, messages, settings, words);
-    let is_copy = |packet: &Packet| packet.to_broker && origins.of_topic(packet.topic) != packet.topic;
+    let is_copy = |packet: &Packet| packet.to_broker && origins.of_topic(packet.topic()) != packet.topic();
     let of_clients = |&(_, packet): &(u32, &Packet)| packet.to_broker && !is_copy(packet);
     by_order_sent(control, orphans.iter().copied().filter(of_clients).collect(), messages, &mut named);
     let down = |&(_, packet): &(u32, &Packet)| !packet.to_broker && packet.complete_ns != ABSENT;
@@ -84,8 +83,8 @@ impl Origins {
     ) -> Origins {
         let mut known = HashMap::new();
         for &(_, packet) in orphans {
-            if packet.topic != ABSENT && !known.contains_key(&packet.topic) {
-                let mut topic = packet.topic;
+            if packet.topic() != ABSENT && !known.contains_key(&packet.topic()) {
+                let mut topic = packet.topic();
                 while messages.topics.binary_search(&topic).is_err() {
                     let name = words.word(topic as u32).into_owned();
                     let shorter =
@@ -97,7 +96,7 @@ impl Origins {
                         _ => break,
                     }
                 }
-                known.insert(packet.topic, topic);
+                known.insert(packet.topic(), topic);
             }
         }
         Origins(known)
@@ -131,9 +130,9 @@ fn by_order_sent(
             copies.push((number, original));
             continue;
         }
-        let count = nth.entry((packet.client, packet.topic)).or_insert(0);
-        if let Some(&sequence) = sent.get(&(packet.client, packet.topic, *count)) {
-            named.entry(number).or_insert((packet.client, sequence));
+        let count = nth.entry((packet.client(), packet.topic())).or_insert(0);
+        if let Some(&sequence) = sent.get(&(packet.client(), packet.topic(), *count)) {
+            named.entry(number).or_insert((packet.client(), sequence));
         }
         *count += 1;
     }
@@ -154,11 +153,14 @@ impl Exchanges {
     fn of(control: &ControlPackets, publishes: &[(u32, &Packet)]) -> Exchanges {
         let (mut begun, mut over) = (HashMap::<_, Vec<_>>::new(), HashMap::<_, Vec<_>>::new());
         for &(number, packet) in publishes.iter().filter(|(_, packet)| !packet.dup) {
-            begun.entry((packet.client, packet.packet_id)).or_default().push((packet.first_sent_ns, number));
+            begun
+                .entry((packet.client(), packet.packet_id))
+                .or_default()
+                .push((packet.first_sent_ns, number));
         }
         for packet in &control.packets {
             if packet.kind == Kind::Over && !packet.to_broker && packet.complete_ns != ABSENT {
-                over.entry((packet.client, packet.packet_id)).or_default().push(packet.complete_ns);
+                over.entry((packet.client(), packet.packet_id)).or_default().push(packet.complete_ns);
             }
         }
         begun.values_mut().for_each(|times| times.sort_by_key(|&(at, _)| at));
@@ -172,7 +174,7 @@ impl Exchanges {
         if !packet.dup {
             return None;
         }
-        let key = (packet.client, packet.packet_id);
+        let key = (packet.client(), packet.packet_id);
         let begun = self.begun.get(&key)?;
         let last = begun.partition_point(|&(at, _)| at < packet.first_sent_ns).checked_sub(1)?;
         let (first_ns, original) = begun[last];
@@ -202,8 +204,8 @@ fn by_order_received(
     publishes.sort_by_key(|(_, packet)| (at(packet), packet.connection, packet.stream_start));
     nth.clear();
     for (number, packet) in publishes {
-        let count = nth.entry((packet.client, packet.topic)).or_insert(0);
-        if let Some(&message) = received.get(&(packet.client, origins.of_topic(packet.topic), *count)) {
+        let count = nth.entry((packet.client(), packet.topic())).or_insert(0);
+        if let Some(&message) = received.get(&(packet.client(), origins.of_topic(packet.topic()), *count)) {
             named.entry(number).or_insert(message);
         }
         *count += 1;

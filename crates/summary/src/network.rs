@@ -85,7 +85,7 @@ pub(crate) struct Network<'a> {
     control: &'a ControlPackets,
     /// The client of each connection, and its PUBLISH packets.
     client_of: HashMap<i64, u32>,
-    publishes: HashMap<i64, Vec<u32>>,
+    publishes: HashMap<u32, Vec<u32>>,
     /// The group of each host whose clients are all of one.
     alone: HashMap<i64, usize>,
     run: Scope,
@@ -107,7 +107,7 @@ impl<'a> Network<'a> {
         settings: &'a Settings,
         extent: &Extent,
     ) -> Result<Network<'a>> {
-        let mut publishes = HashMap::<i64, Vec<u32>>::new();
+        let mut publishes = HashMap::<u32, Vec<u32>>::new();
         for (number, packet) in control.publishes() {
             publishes.entry(packet.connection).or_default().push(number);
         }
@@ -133,7 +133,8 @@ impl<'a> Network<'a> {
 
     /// The PUBLISH packets of a connection.
     pub(crate) fn publishes_of(&self, connection: i64) -> &[u32] {
-        self.publishes.get(&connection).map_or(&[], Vec::as_slice)
+        let numbers = u32::try_from(connection).ok().and_then(|connection| self.publishes.get(&connection));
+        numbers.map_or(&[], Vec::as_slice)
     }
 
     /// Counts the frames of a connection, or those of none.
@@ -252,7 +253,7 @@ impl<'a> Network<'a> {
     /// Counts application payload once on each link: in the first frame with which all bytes up to the message's end had
     /// crossed it.
     fn complete_payloads(&mut self, rows: &[Row], port: Option<i32>) {
-        let publishes = self.publishes.get(&rows[0].connection).map_or(&[][..], Vec::as_slice);
+        let publishes = self.publishes_of(rows[0].connection).to_vec();
         if publishes.is_empty() {
             return;
         }
@@ -272,7 +273,7 @@ impl<'a> Network<'a> {
                 end = before.max(row.end());
                 row.end() > before
             });
-            for &number in publishes {
+            for &number in &publishes {
                 let packet = &self.control.packets[number as usize];
                 if packet.to_broker == to_broker {
                     let place = crossed.partition_point(|row| row.end() < packet.stream_end);
@@ -385,7 +386,9 @@ fn clients(dir: &Path, control: &ControlPackets) -> Result<HashMap<i64, u32>> {
             Ok(())
         })?;
     }
-    control.packets.iter().for_each(|packet| note(packet.connection, packet.client));
+    for packet in control.packets.iter().filter(|packet| packet.connection != u32::MAX) {
+        note(packet.connection.into(), packet.client());
+    }
     Ok(found)
 }
 

@@ -15,8 +15,8 @@ use mqttlab_recording::{Error, Result};
 use crate::settings::Settings;
 
 /// Rows of one heap, about; and rows up to which all heaps stay in memory.
-const HEAP_ROWS: u64 = 400_000;
-const MEMORY_ROWS: u64 = 2_000_000;
+const HEAP_ROWS: u64 = 200_000;
+const MEMORY_ROWS: u64 = 500_000;
 
 /// What became of a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

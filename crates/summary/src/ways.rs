@@ -12,7 +12,7 @@ use std::collections::{HashMap, HashSet};
 use mqttlab_recording::reading::ABSENT;
 
 use crate::legs::SLACK_NS;
-use crate::moment::{Moment, known, least, most};
+use crate::moment::{Kept, Moment, known, least, most};
 use crate::rows::{Fate, Row};
 use crate::settings::Settings;
 
@@ -90,13 +90,13 @@ pub(crate) struct Carried {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Flight {
     /// The frame that brought its last missing byte, and when that came to its first link.
-    pub(crate) frame: Option<u64>,
-    pub(crate) went: Moment,
+    pub(crate) frame: Kept,
+    pub(crate) went: Kept,
     /// How long it waited in queues, and until when the way counts as travelling.
-    pub(crate) queue: Option<i64>,
-    pub(crate) arrived: Moment,
+    pub(crate) queue: Kept,
+    pub(crate) arrived: Kept,
     /// When the segment that completed the packet was due.
-    pub(crate) resumed: Moment,
+    pub(crate) resumed: Kept,
     /// What the packet's first segment waited for, and after it the one that completed the packet.
     pub(crate) first: Release,
     pub(crate) tail: Release,
@@ -106,11 +106,11 @@ pub(crate) struct Flight {
 /// Nagle's algorithm held them, in between a window did.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Release {
-    pub(crate) nagle_until: Moment,
-    pub(crate) socket_until: Moment,
-    pub(crate) held_until: Moment,
-    /// The acknowledgement.
-    pub(crate) frame: Option<u64>,
+    pub(crate) nagle_until: Kept,
+    pub(crate) socket_until: Kept,
+    pub(crate) held_until: Kept,
+    /// The frame with the acknowledgement.
+    pub(crate) frame: Kept,
 }
 
 /// Bytes that wait.
@@ -299,11 +299,11 @@ impl Way {
         let tail = Waiting { ready: resumed, sent: went, nagle, segment_bytes: rest, mss };
         let follows = went.zip(resumed).is_some_and(|(went, resumed)| went > resumed);
         Flight {
-            frame: bringing.map(|one| one.frame),
-            went,
-            queue,
-            arrived,
-            resumed,
+            frame: bringing.map(|one| one.frame as i64).into(),
+            went: went.into(),
+            queue: queue.into(),
+            arrived: arrived.into(),
+            resumed: resumed.into(),
             first: self.release(&waiting),
             tail: if follows { self.release(&tail) } else { Release::default() },
         }
@@ -345,11 +345,12 @@ impl Way {
         let held = held_at_once && (is_small || filled);
         let nagle_until = if held { most([first, ready]) } else { ready };
         let second = most([least([before.and_then(|one| one.small_sent), held_until]), nagle_until]);
+        let socket_until = if acknowledged || filled { second } else { held_until };
         Release {
-            nagle_until,
-            socket_until: if acknowledged || filled { second } else { held_until },
-            held_until,
-            frame: by.map(|one| one.frame),
+            nagle_until: nagle_until.into(),
+            socket_until: socket_until.into(),
+            held_until: held_until.into(),
+            frame: by.map(|one| one.frame as i64).into(),
         }
     }
 }
