@@ -68,7 +68,7 @@ table! {
 table! {
     /// One row per row of `attribution`: the last leg of the message's way, and what its parts were read from. Instants
     /// as they are in the tables, before they were put in order; packets are rows of `control_packets`, from 0.
-    pub struct LegRow<'a> in "legs", columns LegColumns {
+    pub struct LegRow<'a> in "legs", columns LegColumns, Default {
         /// The leg, a row of this table, by which a relay had received what it sent on in this one.
         pub before: Option<u64>,
         /// Whether a relay sent it: somebody else than its publisher.
@@ -204,7 +204,7 @@ table! {
     /// One row for the run, each direction, each link and direction, each group and direction, and each connection and
     /// direction: sums over the frames of brokers' connections, the copies that links make left out. They are counted
     /// where they came to their first link, those of a link on that link.
-    pub struct FrameSumRow<'a> in "frame_sums", columns FrameSumColumns {
+    pub struct FrameSumRow<'a> in "frame_sums", columns FrameSumColumns, Default {
         /// `run`, `direction`, `link`, `group` or `connection`.
         pub scope: &'a str,
         /// Of a connection: its number, as in `packets`.

@@ -165,12 +165,12 @@ cells_of_words! {
 macro_rules! table {
     (
         $(#[doc = $about:literal])*
-        pub struct $row:ident<$life:lifetime> in $name:literal, columns $columns:ident {
+        pub struct $row:ident<$life:lifetime> in $name:literal, columns $columns:ident $(, $extra:ident)? {
             $($(#[doc = $meaning:literal])* pub $field:ident: $kind:ty,)*
         }
     ) => {
         $(#[doc = $about])*
-        #[derive(Clone, Copy, Debug, PartialEq)]
+        #[derive(Clone, Copy, Debug, PartialEq $(, $extra)?)]
         pub struct $row<$life> { $($(#[doc = $meaning])* pub $field: $kind,)* }
 
         pub(crate) struct $columns<$life> { $($field: <$kind as $crate::table::Cell>::Buffer,)* }

@@ -322,8 +322,8 @@ table! {
 
 table! {
     /// One row per end of a TCP connection and sample in which anything had changed: what that end knew of it. It is sampled
-    /// every second in live runs, more rarely where asking the kernel would take more than half a percent of a processor.
-    /// Other recordings have no rows.
+    /// every `recording.tcp_state_interval`; more rarely where asking the kernel would take more than half a percent of a
+    /// processor, and in large simulations. Imports have no rows.
     pub struct TcpStateRow<'a> in "tcp_state", columns TcpStateColumns {
         /// When.
         pub at_ns: u64,

@@ -230,22 +230,25 @@ impl Chains<'_> {
         if leg.topic != ABSENT {
             topic.push_str(&words.word(leg.topic as u32));
         }
-        let (up, down) = (self.instants(&leg.up), self.instants(&leg.down));
-        let (up_packet, down_packet) = (self.packet(&leg.up), self.packet(&leg.down));
-        let connection = |packet: Option<&Packet>| {
-            packet.map(|packet| packet.connection).filter(|&connection| connection != u32::MAX)
-        };
-        let identifier =
-            |packet: Option<&Packet>| packet.and_then(|packet| u16::try_from(packet.packet_id).ok());
-        let ns = |at: Moment| at.map(|at| at as u64);
-        let number_of = |packet: Option<u32>| packet.map(u64::from);
-        LegRow {
-            before: number_of(leg.before),
+        let row = LegRow {
+            before: leg.before.map(u64::from),
             relayed: leg.relayed,
             up_client: u32::try_from(leg.up_client).ok(),
             topic: (leg.topic != ABSENT).then_some(topic.as_str()),
             begins_ns: ns(leg.begins.get()),
             handed_ns: ns(leg.handed.get()),
+            ingress_ns: ns(leg.ingress.get()),
+            handed_on_ns: ns(self.handed_on(leg)),
+            qos: u8::try_from(leg.delivery.qos).ok(),
+            ..LegRow::default()
+        };
+        self.with_down(leg, self.with_up(leg, row))
+    }
+
+    /// With what is known of the way to the broker.
+    fn with_up<'a>(&self, leg: &Leg, row: LegRow<'a>) -> LegRow<'a> {
+        let (up, up_packet) = (self.instants(&leg.up), self.packet(&leg.up));
+        LegRow {
             up_packet: number_of(leg.up.packet),
             up_connection: connection(up_packet),
             up_packet_id: identifier(up_packet),
@@ -270,7 +273,14 @@ impl Chains<'_> {
             up_complete_ns: ns(up.complete),
             up_release_packet: number_of(leg.up.release_packet),
             up_release_ns: ns(leg.up.release.get()),
-            ingress_ns: ns(leg.ingress.get()),
+            ..row
+        }
+    }
+
+    /// With what is known of the way from the broker.
+    fn with_down<'a>(&self, leg: &Leg, row: LegRow<'a>) -> LegRow<'a> {
+        let (down, down_packet) = (self.instants(&leg.down), self.packet(&leg.down));
+        LegRow {
             down_packet: number_of(leg.down.packet),
             down_connection: connection(down_packet),
             down_packet_id: identifier(down_packet),
@@ -295,10 +305,25 @@ impl Chains<'_> {
             down_complete_ns: ns(down.complete),
             down_release_packet: number_of(leg.down.release_packet),
             down_release_ns: ns(leg.down.release.get()),
-            handed_on_ns: ns(self.handed_on(leg)),
-            qos: u8::try_from(leg.delivery.qos).ok(),
+            ..row
         }
     }
+}
+
+fn ns(at: Moment) -> Option<u64> {
+    at.map(|at| at as u64)
+}
+
+fn number_of(packet: Option<u32>) -> Option<u64> {
+    packet.map(u64::from)
+}
+
+fn connection(packet: Option<&Packet>) -> Option<u32> {
+    packet.map(|packet| packet.connection).filter(|&connection| connection != u32::MAX)
+}
+
+fn identifier(packet: Option<&Packet>) -> Option<u16> {
+    packet.and_then(|packet| u16::try_from(packet.packet_id).ok())
 }
 
 impl Attribution {

@@ -138,15 +138,8 @@ impl Tally {
 
     /// The sums as a row of nobody. `counts_again`: whether it is recorded what was sent again.
     pub(crate) fn row(&self, scope: &'static str, counts_again: bool, trips: &Trips) -> FrameSumRow<'static> {
-        let again = |kind: Again| counts_again.then_some(self.again[kind as usize]);
         let round_trip = trips.statistics();
         FrameSumRow {
-            scope,
-            connection: None,
-            client: None,
-            link: None,
-            group: None,
-            direction: None,
             frames: self.frames,
             bytes: self.bytes,
             ip_bytes: self.ip_bytes,
@@ -163,12 +156,6 @@ impl Tally {
             connections: self.connections,
             resets: self.resets,
             segments_with_payload: self.segments_with_payload,
-            segments_with_data: counts_again.then_some(self.segments_with_data),
-            retransmissions: counts_again.then(|| self.again.iter().sum()),
-            retransmissions_fast: again(Again::Fast),
-            retransmissions_timer_or_probe: again(Again::TimerOrProbe),
-            retransmissions_spurious: again(Again::Spurious),
-            retransmissions_unknown: again(Again::Unknown),
             tcp_analysis_retransmissions: self.marks[0],
             tcp_analysis_fast_retransmissions: self.marks[1],
             tcp_analysis_spurious_retransmissions: self.marks[2],
@@ -183,6 +170,22 @@ impl Tally {
             rtt_ms_p95: round_trip.map(|found| found.p95),
             rtt_ms_max: round_trip.map(|found| found.most),
             rto_ms_mean: round_trip.map(|found| found.rto_mean),
+            ..self.sent_again(scope, counts_again)
+        }
+    }
+
+    /// What of the row was sent again. Nothing else is in it.
+    fn sent_again(&self, scope: &'static str, counts_again: bool) -> FrameSumRow<'static> {
+        let again = |kind: Again| counts_again.then_some(self.again[kind as usize]);
+        FrameSumRow {
+            scope,
+            segments_with_data: counts_again.then_some(self.segments_with_data),
+            retransmissions: counts_again.then(|| self.again.iter().sum()),
+            retransmissions_fast: again(Again::Fast),
+            retransmissions_timer_or_probe: again(Again::TimerOrProbe),
+            retransmissions_spurious: again(Again::Spurious),
+            retransmissions_unknown: again(Again::Unknown),
+            ..FrameSumRow::default()
         }
     }
 }

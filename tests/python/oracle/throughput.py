@@ -66,6 +66,7 @@ def _with_payloads(seen: pl.DataFrame, control_packets: pl.DataFrame) -> pl.Data
     """Adds ``mqtt_payload_bytes``: the application payload that each frame completed on its link."""
     if control_packets.is_empty():
         return seen.with_columns(mqtt_payload_bytes=pl.lit(0))
+    seen = seen.with_row_index("row")
     end = pl.col("stream_offset") + pl.col("payload_bytes").cast(pl.Int64)
     # A copy that brings nothing new completes nothing.
     new = (
@@ -73,7 +74,7 @@ def _with_payloads(seen: pl.DataFrame, control_packets: pl.DataFrame) -> pl.Data
         .sort("sent_ns", maintain_order=True)
         .with_columns(stream_end=end.cum_max().over(WAY))
         .filter((pl.col("stream_end") > pl.col("stream_end").shift(1).over(WAY)).fill_null(True))
-        .select("frame", *WAY, "stream_end")
+        .select("row", *WAY, "stream_end")
     )
     publishes = control_packets.filter(pl.col("kind") == "PUBLISH").select(
         "connection", pl.col("direction").alias("towards"), "stream_end", mqtt_payload_bytes="payload_bytes")
@@ -81,7 +82,8 @@ def _with_payloads(seen: pl.DataFrame, control_packets: pl.DataFrame) -> pl.Data
     completed = (
         on_links.sort("stream_end")
         .join_asof(new.sort("stream_end"), on="stream_end", by=WAY, strategy="forward", check_sortedness=False)
-        .group_by("link", "frame").agg(pl.col("mqtt_payload_bytes").sum())
+        .group_by("row").agg(pl.col("mqtt_payload_bytes").sum())
     )
-    return seen.join(completed, on=["link", "frame"], how="left").with_columns(
+    # A frame that a link has doubled crosses the next one twice, and had completed a message twice there.
+    return seen.join(completed, on="row", how="left").with_columns(
         pl.col("mqtt_payload_bytes").fill_null(0))
