@@ -10,6 +10,7 @@ import pytest
 
 from live import able
 from mqttlab.recording import Recording
+from mqttlab.report import write_html
 from mqttlab.runs import Job, perform
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
@@ -34,8 +35,10 @@ def run(values: dict[str, Any], directory: Path, backend: str) -> Recording:
     return Recording.open(outcome.directory)
 
 
-@pytest.mark.parametrize("backend", [
-    pytest.param("live", marks=pytest.mark.skipif(able() is not None, reason=able() or ""))])
+LIVE = pytest.mark.skipif(able() is not None, reason=able() or "")
+
+
+@pytest.mark.parametrize("backend", ["sim", pytest.param("live", marks=LIVE)])
 def test_both_ends_of_every_connection_say_what_they_know(backend: str, tmp_path: Path) -> None:
     recording = run(SCENARIO, tmp_path, backend)
     table = recording.tcp_state
@@ -55,5 +58,27 @@ def test_both_ends_of_every_connection_say_what_they_know(backend: str, tmp_path
     # An end of which nothing has changed has no new row.
     repeated = senders.sort("client", "at_ns").drop("at_ns")
     assert (repeated.rows()[1:] != repeated.rows()[:-1]) and len(repeated.unique()) > 3
+    page = write_html(recording, tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "TCP: congestion windows" in page
     packets = recording.control_packets
     assert packets.select("transport", "protocol").unique().rows() == [("tcp", "mqtt")]
+
+
+@LIVE
+def test_both_backends_say_alike_what_tcp_knows(tmp_path: Path) -> None:
+    medians = {}
+    for backend in ("live", "sim"):
+        table = run(SCENARIO, tmp_path / backend, backend).tcp_state.filter(pl.col("end") == "client")
+        busy = table.filter(pl.col("srtt_ns").is_not_null(), pl.col("unacknowledged_bytes") > 0)
+        medians[backend] = busy.select(pl.col("rto_ns", "srtt_ns", "congestion_window_bytes").median()).row(0)
+    for live, simulated in zip(medians["live"], medians["sim"], strict=True):
+        # Samples of a few seconds with losses; a busy machine is late, which makes round trips longer.
+        assert 0.4 * simulated <= live <= 3 * simulated, medians
+
+
+def test_the_interval_says_how_many_samples_there_are(tmp_path: Path) -> None:
+    counts = {}
+    for interval in ("100 ms", "2 s"):
+        values = {**SCENARIO, "recording": {"tcp_state_interval": interval}}
+        counts[interval] = run(values, tmp_path / interval.replace(" ", ""), "sim").tcp_state.height
+    assert counts["100 ms"] > 5 * counts["2 s"] > 0

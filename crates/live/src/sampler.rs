@@ -34,7 +34,7 @@ impl Sampler {
             next_sample: Instant::ZERO,
             next_tick: Instant::ZERO,
             servers: Vec::new(),
-            sockets: SocketStates::default(),
+            sockets: SocketStates::every(plan.recording.tcp_state_interval),
             measured: [None, None],
             before: (ProcessorTime::now(), usage::throttled_periods()),
             began: (std::time::Instant::now(), Pressure::now()),

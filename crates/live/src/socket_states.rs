@@ -7,7 +7,7 @@
 //!
 //! A client marks its sockets with its number (`SO_MARK`), so that a dump of thousands of them tells whose they are. One
 //! question to a namespace answers for all its sockets. A state that has not changed since it was asked last makes no row.
-//! It is asked every second, or more rarely where asking takes more than half a percent of a processor's time.
+//! It is asked as often as the plan says, or more rarely where asking takes more than half a percent of a processor's time.
 //!
 //! What it does not model: connections over IPv6, hosts beyond the first [`NAMESPACES_MAX`], and what happens between two
 //! questions.
@@ -44,6 +44,7 @@ pub struct SocketStates {
     /// What was last told of an end of a connection.
     told: BTreeMap<(u32, End), State>,
     buffer: Vec<u8>,
+    interval: Duration,
     next: Instant,
 }
 
@@ -68,6 +69,11 @@ struct State {
 }
 
 impl SocketStates {
+    /// Nobody is asked yet; who is asked is asked so often.
+    pub fn every(interval: Duration) -> SocketStates {
+        SocketStates { interval, ..SocketStates::default() }
+    }
+
     /// Asks this namespace, too.
     ///
     /// # Errors
@@ -86,7 +92,7 @@ impl SocketStates {
             let began = std::time::Instant::now();
             self.sample(now, sink);
             let took = Duration::from_ns(began.elapsed().as_nanos() as u64);
-            self.next = now + INTERVAL_MIN.max(took * REST);
+            self.next = now + self.interval.max(took * REST);
         }
     }
 
@@ -231,7 +237,6 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
 
-const INTERVAL_MIN: Duration = Duration::from_s(1);
 /// So many times as long as asking took nothing is asked.
 const REST: u64 = 200;
 /// Each takes a descriptor.

@@ -37,6 +37,8 @@ pub(crate) fn check(plan: &Plan) -> Result<(), PlanError> {
         at_most(length, LONGEST, &format!("phases.{name}"))?;
     }
     within(plan.recording.resource_interval.as_ns(), MS, LONGEST.as_ns(), "recording.resource_interval_ns")?;
+    let tcp_state = plan.recording.tcp_state_interval.as_ns();
+    within(tcp_state, 10 * MS, LONGEST.as_ns(), "recording.tcp_state_interval_ns")?;
     within(plan.live.workers.into(), 1, 64, "live.workers")?;
     at_most(plan.live.latency_compensation.unwrap_or_default(), HOUR, "live.latency_compensation_ns")?;
     at_most(plan.sim.client_wake_up, HOUR, "sim.client_wake_up_ns")?;

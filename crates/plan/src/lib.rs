@@ -138,6 +138,14 @@ pub struct RecordingPlan {
     /// How often CPU, memory and pressure are sampled.
     #[serde(rename = "resource_interval_ns")]
     pub resource_interval: Duration,
+    /// How often the ends of TCP connections are asked for their states, at most.
+    #[serde(rename = "tcp_state_interval_ns", default = "a_second")]
+    pub tcp_state_interval: Duration,
+}
+
+/// What plans had that did not say how often TCP's states are sampled.
+fn a_second() -> Duration {
+    Duration::from_s(1)
 }
 
 /// How the live testbed performs the plan.

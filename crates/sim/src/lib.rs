@@ -25,6 +25,7 @@ mod ids;
 mod limits;
 mod message;
 mod recorded;
+mod sampling;
 mod servers;
 mod simulation;
 mod small_queue;

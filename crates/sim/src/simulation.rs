@@ -30,6 +30,7 @@ use crate::groups::Groups;
 use crate::hosts::Hosts;
 use crate::ids::{ConnectionId, Side};
 use crate::recorded;
+use crate::sampling::Sampling;
 use crate::servers::{ServerSurroundings, Servers};
 use crate::surroundings::Surroundings;
 use crate::topics::Topics;
@@ -52,6 +53,7 @@ pub struct Simulation {
     description: String,
     warnings: Warnings,
     scratch: Vec<u8>,
+    sampling: Sampling,
     pub(crate) events: u64,
 }
 
@@ -70,6 +72,7 @@ impl Simulation {
         let roster = Roster::of(&plan);
         let recorder = recorded::begin(&plan, destination, &roster)?;
         let evidence = Evidence::new(recorder, plan.recording.packets, analyser);
+        let tcp_state_interval = plan.recording.tcp_state_interval;
         let hosts = Hosts::new(&plan)?;
         let bare_links = [plan.direct_link(), plan.loopback_link()];
         let servers = Servers::new(&plan.servers, plan.seed)?;
@@ -93,6 +96,7 @@ impl Simulation {
             description,
             warnings: Warnings::default(),
             scratch: Vec::new(),
+            sampling: Sampling::new(tcp_state_interval),
             events: 0,
         };
         simulation.evidence.keep_from_here();
@@ -198,6 +202,9 @@ impl Simulation {
         let idle = || self.transport.next_deadline().is_none();
         if self.conductor.is_phase_over(self.agenda.now(), &self.books, self.groups.client_count(), idle) {
             self.leave_stage(observer);
+        }
+        if self.sampling.is_due(self.agenda.now()) {
+            self.sampling.take(self.agenda.now(), self.transport.connections(), &mut self.evidence);
         }
         self.events += 1;
         if self.events.is_multiple_of(EVENTS_A_LOOK) { self.look_up(observer) } else { Ok(()) }

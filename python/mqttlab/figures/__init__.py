@@ -20,6 +20,7 @@ from mqttlab.figures.run import (
     throughput,
 )
 from mqttlab.figures.style import FONT, PART_COLOURS, QOS_COLOURS, SERIES_COLOURS
+from mqttlab.figures.tcp import congestion_windows, outstanding_bytes
 
 __all__ = [
     "DIRECTIONS",
@@ -28,11 +29,13 @@ __all__ = [
     "QOS_COLOURS",
     "SERIES_COLOURS",
     "attribution_stack",
+    "congestion_windows",
     "latency_box",
     "latency_cdf",
     "latency_over_time",
     "link_throughput",
     "link_utilisation",
+    "outstanding_bytes",
     "overhead",
     "publish_per_segment",
     "resources",

@@ -507,6 +507,7 @@ class RecordingPlan(TypedDict):
     packets: bool
     pcapng: bool
     resource_interval_ns: Duration
+    tcp_state_interval_ns: Duration
 
 
 class Relay(TypedDict):

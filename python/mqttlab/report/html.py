@@ -205,8 +205,12 @@ def _captured_section(recording: Recording) -> str:
 def _setup_section(recording: Recording) -> str:
     timings = metrics.setup(recording)
     table = f"<p>{escape(coverage.setup(timings))}</p>{html_table(timings, metrics.family('setup').columns('page'))}"
-    samples = recording.resources
-    drawn = grid([figures.resources(samples)], "resources") if not samples.is_empty() else ""
+    samples, states = recording.resources, recording.tcp_state
+    made = [figures.resources(samples)] if not samples.is_empty() else []
+    if not states.is_empty():
+        names = [client["name"] for client in recording.layout["clients"]]
+        made += [figures.congestion_windows(states, names), figures.outstanding_bytes(states, names)]
+    drawn = grid(made, "resources") if made else ""
     return f"<section><h2>Connections and machine</h2>{table}{drawn}</section>"
 
 

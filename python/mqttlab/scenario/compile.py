@@ -49,6 +49,7 @@ def compile_plan(scenario: Scenario, repetition: int = 0) -> types.Plan:
             "packets": scenario.recording.packets,
             "pcapng": scenario.recording.pcapng,
             "resource_interval_ns": scenario.recording.resource_interval,
+            "tcp_state_interval_ns": scenario.recording.tcp_state_interval,
         },
         "live": {
             "real_time": scenario.live.real_time,

@@ -413,6 +413,9 @@ class RecordingOptions(Part):
     pcapng: Truth = Field(False, description="Write captures for Wireshark: of a live run one for each link, of a "
                                              "simulation `run.pcapng` with all links.")
     resource_interval: PositiveShortDurationNs = Field(500 * MS, description="How often CPU and memory are sampled.")
+    tcp_state_interval: PositiveShortDurationNs = Field(
+        1000 * MS, ge=10 * MS, description="How often both ends of every TCP connection are asked for their state: "
+                                           "time-out, windows, waiting bytes. More rarely where that would cost much.")
 
 
 class Live(Part):
