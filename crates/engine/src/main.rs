@@ -42,9 +42,8 @@ fn main() -> ExitCode {
         Ok(Command::Doctor) => doctor(),
         Ok(Command::Measure(length)) => probe::measure(length),
         Ok(Command::Recover { directory, out }) => {
-            told(recover(&directory, out.as_deref(), &mut witness_of(&directory)).map(|found| {
+            told(recover(&directory, out.as_deref(), &mut witness_of(&directory)).inspect(|_| {
                 sum_up(out.as_deref().unwrap_or(&directory));
-                found
             }))
         }
         Ok(Command::Snapshot { directory, out }) => {
