@@ -16,11 +16,12 @@ STAMPS := $(VENV)/stamps
 export PATH := $(CURDIR)/$(BIN):$(HOME)/.cargo/bin:$(PATH)
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 
-.PHONY: soak demo test lint bench agreement coverage clean setup setup-test test-rust test-python
+.PHONY: soak demo test lint bench agreement coverage clean setup setup-test setup-dashboard test-rust test-python
 
 demo: setup
 	# On a busy machine the run is not valid (6), and says so first.
 	$(BIN)/mqttlab run scenarios/demo.toml || [ $$? -eq 6 ]
+	@echo "Look into it with a browser: make setup-dashboard, then $(BIN)/mqttlab dashboard"
 
 test: setup lint test-rust test-python
 
@@ -29,7 +30,9 @@ setup: target/system-packages
 	+@$(MAKE) --no-print-directory --jobs=2 $(STAMPS)/python target/release/mqttlab-engine
 	+@$(MAKE) --no-print-directory $(STAMPS)/engine
 
-setup-test: setup target/system-packages-test $(STAMPS)/test
+setup-test: setup target/system-packages-test $(STAMPS)/test setup-dashboard
+
+setup-dashboard: setup $(STAMPS)/dashboard
 
 lint: setup
 	cargo fmt --all --check
@@ -80,6 +83,10 @@ $(STAMPS)/python: requirements.lock | $(BIN)/python3
 
 $(STAMPS)/test: requirements-test.lock $(STAMPS)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements-test.lock
+	touch $@
+
+$(STAMPS)/dashboard: requirements-dashboard.lock $(STAMPS)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements-dashboard.lock
 	touch $@
 
 # The engine's program goes beside the environment's Python, where the package looks for it.

@@ -58,10 +58,11 @@ PYTHON = {
     "catalog": {"quantity", "engine", "recording", "metrics"},
     "studies": {"scenario", "engine", "runs", "recording", "metrics", "plan"},
     "experiments": {"quantity", "networks", "plan", "scenario", "engine", "runs", "recording", "metrics", "statistics"},
+    "dashboard": {"recording", "runs", "metrics", "figures", "report", "explanation", "catalog"},
     "reference": {"networks", "scenario", "metrics", "experiments"},
     "cli": {"quantity", "networks", "brokers", "engine", "plan", "scenario", "runs", "imports", "recording", "metrics",
             "comparison", "analysis", "report", "explanation", "export", "calibration", "catalog", "studies",
-            "experiments", "statistics"},
+            "experiments", "statistics", "dashboard"},
     "__main__": {"cli"},
 }
 # Circles between modules of a crate that are there still. This list may only get shorter.

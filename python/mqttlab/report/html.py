@@ -9,11 +9,11 @@ from pathlib import Path
 import polars as pl
 
 from mqttlab import figures, metrics
-from mqttlab.plan import StoredPlan
 from mqttlab.recording import Recording
 from mqttlab.report import attribution, captured, coverage, network, probe
+from mqttlab.report.facts import of_run
 from mqttlab.report.pages import TEXT, cell, grid, html_table, page_of, write_whole
-from mqttlab.report.text import heading, lateness, meaning, moment, number, verdict
+from mqttlab.report.text import heading, lateness, meaning, number, verdict
 
 
 def write_html(recording: Recording, out: Path) -> Path:
@@ -50,7 +50,7 @@ def _verdict_section(recording: Recording) -> str:
     listed = "".join(f"<li>{escape(reason)}</li>" for reason in reasons)
     facts = "".join(
         f"<div><dt>{escape(label)}</dt><dd>{escape(value)}</dd></div>"
-        for label, value in [*_facts(recording), *lateness(recording)]
+        for label, value in [*of_run(recording), *lateness(recording)]
     )
     imported = captured.is_import(recording)
     words = {
@@ -65,27 +65,6 @@ def _verdict_section(recording: Recording) -> str:
         f'<section class="verdict {word.replace(" ", "-")}"><h2>{word.capitalize()}</h2><p>{words}</p><ul>{listed}</ul>'
         f"<dl>{facts}</dl></section>"
     )
-
-
-def _facts(recording: Recording) -> list[tuple[str, str]]:
-    plan = recording.plan
-    clients = sum(group["count"] for group in plan.get("groups", []))
-    network = plan.get("network", {})
-    how = captured.facts(recording) if captured.is_import(recording) else [
-        ("backend", str(plan.get("backend", "–"))), ("seed", str(plan.get("seed", "–")))]
-    return [
-        ("started", moment(recording.run.get("started_at", "–"))),
-        *how,
-        *_servers(plan),
-        ("network", str(network.get("description") or network.get("kind", "–"))),
-        ("clients", number(clients)),
-        ("measured", f"{plan.get('phases', {}).get('duration_ns', 0) / 1e9:g} s"),
-    ]
-
-
-def _servers(plan: StoredPlan) -> list[tuple[str, str]]:
-    """Each server under its name, which is `broker` where there is one and nobody called it otherwise."""
-    return [(server["name"], f"{server['kind']} {server['version']}".strip()) for server in plan["servers"]]
 
 
 def _application_section(recording: Recording) -> str:

@@ -120,10 +120,10 @@ def drawn(recording: Recording) -> list[go.Figure]:
     overhead_table = metrics.overhead(recording)
     if not overhead_table.is_empty():
         made.append(figures.overhead(overhead_table))
-    return made + _throughputs(metrics.throughput(recording))
+    return made + throughputs(metrics.throughput(recording))
 
 
-def _throughputs(table: pl.DataFrame) -> list[go.Figure]:
+def throughputs(table: pl.DataFrame) -> list[go.Figure]:
     """A figure for each of the busiest links."""
     busiest = (
         table.filter(pl.col("level") == "frames").group_by("link", "direction").agg(pl.col("bytes_per_s").sum())

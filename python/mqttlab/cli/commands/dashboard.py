@@ -1,0 +1,46 @@
+"""``mqttlab dashboard``: recordings in the browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from mqttlab.cli.main import RUNS, main
+from mqttlab.errors import UsageError
+
+
+@main.command()
+@RUNS
+@click.option("--listen", default="127.0.0.1:8350", show_default=True, metavar="ADDRESS[:PORT]",
+              help="Where to listen. Beyond 127.0.0.1 others reach it, who need the token; port 0 takes a free one.")
+@click.option("--host-name", "names", multiple=True, metavar="NAME",
+              help="A name under which browsers may call it, where it listens beyond 127.0.0.1.")
+@click.option("--password-file", type=click.Path(path_type=Path, dir_okay=False),
+              help="File whose first line opens the dashboard, in place of the token that is made and kept.")
+def dashboard(runs: Path, listen: str, names: tuple[str, ...], password_file: Path | None) -> None:
+    """Look into recordings with a browser.
+
+    Prints an address with a token; open it in a browser of this machine. The browser is remembered, so that later
+    the address without the token is enough. Ctrl-C ends the dashboard, and touches no run.
+
+    \b
+      mqttlab dashboard                            recordings in runs/
+      mqttlab dashboard --listen 0.0.0.0 --host-name lab.example    for others, who need the token
+    """
+    try:
+        from mqttlab.dashboard import Dashboard, Listen
+        from mqttlab.dashboard.address import read_secret
+    except ModuleNotFoundError as error:
+        raise UsageError(f"the dashboard needs the package {error.name}; install it with make setup-dashboard, or "
+                         "pip install 'mqttlab[dashboard]'") from error
+    where = Listen.read(listen, names)
+    kept = Path.home() / ".local" / "state" / "mqttlab" / "dashboard-token"
+    served = Dashboard(runs, where, read_secret(password_file, kept))
+    if not where.loopback:
+        click.echo(f"Whoever reaches {where.host} and has the token can read every recording in {runs}. The connection "
+                   "is not encrypted: beyond a network that you trust, put it behind SSH or a proxy with TLS.",
+                   err=True)
+    shown = served.url if password_file is None else served.url.partition("?")[0]
+    click.echo(f"The dashboard of {runs} is at {shown}\nCtrl-C ends it.")
+    served.serve()

@@ -1,0 +1,18 @@
+"""The dashboard: recordings looked into with a browser, from this machine alone.
+
+```text
+  browser ──► Access (host, origin, token) ──► Flask ─┬─► Dash: pages ──► figures, metrics, report, explanation
+                                                      └─► downloads: CSV behind a figure, files of a recording
+```
+
+It shows the figures of :mod:`mqttlab.figures` and the numbers of :mod:`mqttlab.metrics` and has none of its own; what
+it adds is where they stand. The address of a page holds all of its state. Nothing that a page needs comes from
+another machine.
+
+It needs the packages of ``mqttlab[dashboard]``, which nothing else of mqttlab imports.
+"""
+
+from mqttlab.dashboard.address import AddressError, Listen
+from mqttlab.dashboard.server import Dashboard
+
+__all__ = ["AddressError", "Dashboard", "Listen"]

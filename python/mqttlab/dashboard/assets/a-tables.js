@@ -1,0 +1,61 @@
+// Tables, built from the data that came with the page. Texts go in as text, never as markup.
+(function () {
+  "use strict";
+
+  function element(kind, words, className) {
+    const made = document.createElement(kind);
+    if (words) made.textContent = words;
+    if (className) made.className = className;
+    return made;
+  }
+
+  function cell(value) {
+    const made = element("td");
+    if (value === null || typeof value !== "object") {
+      made.textContent = value;
+      return made;
+    }
+    const link = element("a", value.title, value.to.startsWith("/data/") ? "" : "page-link");
+    link.href = value.to;
+    if (value.to.startsWith("/data/")) link.download = "";
+    if (value.label) link.setAttribute("aria-label", value.label);
+    made.appendChild(link);
+    return made;
+  }
+
+  function table(data) {
+    const made = element("table");
+    made.appendChild(element("caption", data.caption, "unseen"));
+    const head = made.createTHead().insertRow();
+    for (const column of data.heads) {
+      const title = element("th", column.title, column.text ? "text" : "");
+      title.scope = "col";
+      if (column.meaning) title.title = column.meaning;
+      if (column.unit) title.appendChild(element("small", column.unit));
+      head.appendChild(title);
+    }
+    const body = made.createTBody();
+    for (const row of data.rows) {
+      const line = body.insertRow();
+      row.forEach((value, place) => {
+        const made = cell(value);
+        if (data.heads[place].text) made.className = "text";
+        line.appendChild(made);
+      });
+    }
+    return made;
+  }
+
+  // A page that changes may keep the place of a table and give it other rows.
+  const built = new WeakMap();
+  function fill(page) {
+    for (const place of page.querySelectorAll(".rows[data-rows]")) {
+      const data = place.dataset.rows;
+      if (built.get(place) === data) continue;
+      built.set(place, data);
+      place.replaceChildren(table(JSON.parse(data)));
+    }
+  }
+
+  window.mqttlab = Object.assign(window.mqttlab || {}, { fillTables: fill });
+})();

@@ -1,0 +1,147 @@
+// What the browser does alone: theme, links, one time axis for many figures, pictures, export of the screen.
+// Nothing here asks another machine, and nothing makes code from text.
+(function () {
+  "use strict";
+
+  const waiting = { count: 0, since: performance.now() };
+  Object.defineProperties(window.mqttlab, Object.getOwnPropertyDescriptors({
+    // For tests and for people who print: true when every page, table and figure that was asked for is there.
+    get ready() {
+      return waiting.count === 0 && performance.now() - waiting.since > 250 &&
+        document.querySelector("#page h1") !== null;
+    },
+  }));
+  const ask = window.fetch.bind(window);
+  window.fetch = (...what) => {
+    waiting.count += 1;
+    return ask(...what).finally(() => { waiting.count -= 1; waiting.since = performance.now(); });
+  };
+
+  // Links change the page without loading it anew; with a key held they are links like all others.
+  function go(href) {
+    window.history.pushState({}, "", href);
+    window.dispatchEvent(new CustomEvent("_dashprivate_pushstate"));
+    window.scrollTo(0, 0);
+  }
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest && event.target.closest("a.page-link");
+    if (link && event.button === 0 && !(event.ctrlKey || event.metaKey || event.shiftKey || event.altKey)) {
+      event.preventDefault();
+      go(link.getAttribute("href"));
+      markPlace();
+    }
+  });
+  function markPlace() {
+    for (const link of document.querySelectorAll(".bar nav a")) {
+      const here = new URL(link.href).pathname;
+      const at = window.location.pathname;
+      const current = here === "/" ? at === "/" || at.startsWith("/run/") : at.startsWith(here);
+      if (current) link.setAttribute("aria-current", "page"); else link.removeAttribute("aria-current");
+    }
+    const heading = document.querySelector("#page h1");
+    const title = heading ? heading.textContent + " – mqttlab" : "mqttlab";
+    if (document.title !== title) document.title = title;
+  }
+
+  window.dashAgGridComponentFunctions = window.dashAgGridComponentFunctions || {};
+  window.dashAgGridComponentFunctions.RunLink = (cell) => cell.data
+    ? window.React.createElement("a", { href: cell.data.href, className: "page-link" }, cell.value) : "…";
+
+  // Theme.
+  function wear(theme) {
+    document.documentElement.dataset.theme = theme;
+    document.body.dataset.agThemeMode = theme;
+    if (window.mqttlab.theme !== theme) {
+      window.mqttlab.theme = theme;
+      window.mqttlab.redraw();
+    }
+  }
+  const preferred = () => window.matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+
+  function watch() {
+    markPlace();
+    window.mqttlab.fillTables(document);
+    window.mqttlab.fillFigures(document);
+  }
+
+  // What is on the screen, as one file: figures as drawings, styles within, nothing that runs.
+  async function exportScreen() {
+    const page = document.getElementById("page");
+    const copy = page.cloneNode(true);
+    const graphs = page.querySelectorAll(".js-plotly-plot");
+    const places = copy.querySelectorAll(".js-plotly-plot");
+    for (let i = 0; i < graphs.length; i += 1) {
+      const picture = document.createElement("img");
+      picture.src = await window.Plotly.toImage(graphs[i], { format: "svg", width: 1000, height: 450 });
+      picture.alt = graphs[i].closest("[aria-label]").getAttribute("aria-label");
+      places[i].replaceWith(picture);
+    }
+    copy.querySelectorAll("button, input, script, fieldset, .links, nav").forEach((part) => part.remove());
+    copy.querySelectorAll("a").forEach((part) => part.replaceWith(...part.childNodes));
+    let style = "";
+    for (const sheet of document.styleSheets) {
+      for (const rule of sheet.cssRules) style += rule.cssText + "\n";
+    }
+    const made = document.implementation.createHTMLDocument(document.title);
+    made.documentElement.lang = "en";
+    made.documentElement.dataset.theme = document.documentElement.dataset.theme || "light";
+    made.head.appendChild(made.createElement("style")).textContent = style;
+    made.body.appendChild(made.importNode(copy, true));
+    const words = made.body.appendChild(made.createElement("footer"));
+    words.textContent = "Exported from the mqttlab dashboard: " + window.location.pathname + window.location.search;
+    const blob = new Blob(["<!doctype html>\n" + made.documentElement.outerHTML], { type: "text/html" });
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(blob);
+    link.download = document.title.replace(/[^\w.-]+/g, "-") + ".html";
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+    document.getElementById("status").textContent = "Exported.";
+  }
+  document.addEventListener("click", (event) => {
+    if (event.target.id === "export") exportScreen();
+  });
+
+  function search(before, values) {
+    const query = new URLSearchParams(before || "");
+    for (const [name, value] of Object.entries(values)) {
+      if (value) query.set(name, value); else query.delete(name);
+    }
+    const text = query.toString();
+    const after = text ? "?" + text : "";
+    return after === (before || "") ? window.dash_clientside.no_update : after;
+  }
+  // A page that has just come brings its fields' values with it: only what the user has changed changes the address.
+  const typed = () => {
+    const at = document.activeElement;
+    return at !== null && (at.tagName === "INPUT" || at.tagName === "TEXTAREA");
+  };
+  window.dash_clientside = Object.assign({}, window.dash_clientside, {
+    mqttlab: {
+      theme: (clicks, known) => {
+        let theme = known || preferred();
+        if (clicks && window.dash_clientside.callback_context.triggered.length) {
+          theme = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
+        }
+        wear(theme);
+        return theme;
+      },
+      searchRuns: (text, before) => typed()
+        ? search(before, { search: text }) : window.dash_clientside.no_update,
+      searchMessages: (topic, client, before) => typed()
+        ? search(before, { topic, client }) : window.dash_clientside.no_update,
+    },
+  });
+
+  document.addEventListener("DOMContentLoaded", () => {
+    wear(preferred());
+    new MutationObserver(watch).observe(document.body, {
+      childList: true, subtree: true, attributes: true, attributeFilter: ["data-rows", "data-source"],
+    });
+    watch();
+    // For who drives a browser: whether all that was asked for is there.
+    setInterval(() => {
+      const ready = window.mqttlab.ready ? "yes" : "no";
+      if (document.body.dataset.ready !== ready) document.body.dataset.ready = ready;
+    }, 50);
+  });
+})();

@@ -1,0 +1,53 @@
+"""One message: where its time went, and the ladder of the frames that carried it or decided its fate."""
+
+from __future__ import annotations
+
+import base64
+
+import polars as pl
+from dash import html
+
+from mqttlab.dashboard.panels import Content, Head, address, link, notice, written_table
+from mqttlab.explanation import Story, cause, head, ladder, parts_table, tell
+from mqttlab.explanation.diagram import Ladder
+from mqttlab.metrics import attribution_gap, evidence
+from mqttlab.recording import Recording
+
+
+def part(recording: Recording, run: str, query: dict[str, str]) -> Content:
+    """The story of the message that the address names: ``publisher:sequence@subscriber``, by number."""
+    back = html.P(link("All messages", address(f"/run/{run}", part="recent")), className="crumbs")
+    story = _story(recording, query.get("message", ""))
+    if story is None:
+        gap = attribution_gap(recording)
+        return [back, notice("note", "This message cannot be explained.", [gap] if gap else [])]
+    picture = base64.b64encode(Ladder(story).draw().encode()).decode()
+    heads = [Head("part", text=True), Head("time"), Head("share")]
+    return [
+        back,
+        html.Section([
+            html.H2(head(story)), html.P(cause(story), className="cause"),
+            written_table("Where the time went", heads, parts_table(story)),
+        ], className="panel"),
+        html.Section([
+            html.H2("Ladder"),
+            # An image cannot run anything, whatever its words are.
+            html.Div(html.Img(src=f"data:image/svg+xml;base64,{picture}", alt=f"Ladder diagram. {cause(story)}",
+                              className="ladder"), className="scroll", tabIndex=0, role="region",
+                     **{"aria-label": "Ladder diagram"}),
+            html.Details([html.Summary("The ladder as text"), html.Pre("\n".join(ladder(story)), tabIndex=0)]),
+        ], className="panel"),
+    ]
+
+
+def _story(recording: Recording, named: str) -> Story | None:
+    first, _, subscriber = named.partition("@")
+    publisher, _, sequence = first.partition(":")
+    if attribution_gap(recording) is not None or not all(
+            word.isdecimal() and len(word) < 16 for word in (publisher, sequence, subscriber)):
+        return None
+    found = evidence(recording)
+    legs = found.legs.filter(
+        pl.col("adjusted_ns").is_not_null(), pl.col("publisher") == int(publisher),
+        pl.col("sequence") == int(sequence), pl.col("subscriber") == int(subscriber))
+    return None if legs.is_empty() else tell(recording, found, legs["leg"][0])

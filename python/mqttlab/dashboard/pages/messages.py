@@ -1,0 +1,83 @@
+"""Message by message: what each subscriber got, the latest first, by topic, client and fate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+from dash import dcc, html
+
+from mqttlab.dashboard.panels import Content, Head, Link, address, link, notice, written_table
+from mqttlab.metrics import attribution_gap
+from mqttlab.recording import Recording
+from mqttlab.report.text import number
+
+SHOWN = 100
+
+
+def part(recording: Recording, run: str, query: dict[str, str]) -> Content:
+    """The filter and the table."""
+    messages = recording.messages
+    if messages.is_empty():
+        return [notice("note", "No message was recorded.")]
+    names = [client["name"] for client in recording.layout["clients"]]
+    fates = messages["fate"].drop_nulls().unique().sort().to_list()
+    found = chosen(messages, names, query)
+    shown = found.sort(pl.coalesce("received_ns", "intended_ns"), descending=True, nulls_last=True).head(SHOWN)
+    explained = attribution_gap(recording) is None
+    words = f"{number(found.height)} of {number(messages.height)} messages and receivers"
+    words += f", the latest {SHOWN} of them." if found.height > SHOWN else "."
+    return [
+        html.Div([
+            _field("Topic", dcc.Input(id="message-topic", type="search", value=query.get("topic", ""), debounce=0.3)),
+            _field("Client", dcc.Input(id="message-client", type="search", value=query.get("client", ""),
+                                       debounce=0.3)),
+            html.Nav([html.Span("Fate "), *(_fate(run, query, fate) for fate in ("", *fates))], className="choices",
+                     **{"aria-label": "Fate"}),
+        ], className="form-row"),
+        html.P(words, role="status"),
+        written_table("The latest messages", HEADS, [
+            _row(run, row, names, explained) for row in shown.iter_rows(named=True)]),
+    ]
+
+
+def chosen(messages: pl.DataFrame, names: list[str], query: dict[str, str]) -> pl.DataFrame:
+    """The messages that an address asks for."""
+    if topic := query.get("topic"):
+        messages = messages.filter(pl.col("topic").cast(pl.String).str.contains(topic, literal=True))
+    if client := query.get("client"):
+        numbers = [number for number, name in enumerate(names) if client in name]
+        messages = messages.filter(pl.col("publisher").is_in(numbers) | pl.col("subscriber").is_in(numbers))
+    if fate := query.get("fate"):
+        messages = messages.filter(pl.col("fate") == fate)
+    return messages
+
+
+def _fate(run: str, query: dict[str, str], fate: str) -> html.A:
+    """A link to the messages of this fate; of any where it is empty."""
+    current = {"aria-current": "true"} if query.get("fate", "") == fate else {}
+    return link(fate.replace("_", " ") or "any", address(f"/run/{run}", **{**query, "fate": fate}), **current)
+
+
+def _field(label: str, field: Any) -> html.Div:
+    return html.Div([html.Label(label, htmlFor=field.id), field], className="field")
+
+
+HEADS = (Head("received", unit="s"), Head("topic", text=True), Head("from", text=True), Head("to", text=True),
+         Head("QoS"), Head("size", unit="B"), Head("latency", unit="ms"), Head("fate", text=True),
+         Head("explanation", text=True))
+
+
+def _row(run: str, row: dict[str, Any], names: list[str], explained: bool) -> list[Any]:
+    def name(index: Any) -> str:
+        return names[index] if isinstance(index, int) and index < len(names) else "–"
+
+    received, latency = row.get("received_ns"), row.get("latency_ns")
+    to = address(f"/run/{run}", part="message", message=f"{row['publisher']}:{row['sequence']}@{row['subscriber']}")
+    fate = str(row["fate"]).replace("_", " ") + (f" ({row['cause']})" if row.get("cause") else "")
+    ladder = Link("ladder", to, f"ladder of message {row['sequence']} of {name(row['publisher'])}")
+    return [
+        None if received is None else f"{received / 1e9:.3f}", str(row.get("topic")), name(row["publisher"]),
+        name(row["subscriber"]), row.get("qos"), row.get("payload_bytes"),
+        None if latency is None else f"{latency / 1e6:.3f}", fate, ladder if explained and latency is not None else "",
+    ]

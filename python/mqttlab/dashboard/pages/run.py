@@ -1,0 +1,97 @@
+"""Run: one recording, as its report has it, in parts that are asked for one by one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+from dash import html
+
+from mqttlab.dashboard import run_figures, run_tables
+from mqttlab.dashboard.pages import message, messages
+from mqttlab.dashboard.panels import Content, Head, Link, address, facts, figure, link, notice, table, written_table
+from mqttlab.dashboard.store import Store
+from mqttlab.recording import Recording
+from mqttlab.report.facts import of_run
+from mqttlab.report.text import duration, lateness, verdict
+
+PARTS = {"messages": "Messages", "time": "Over time", "parts": "Where the time went", "network": "Network",
+         "recent": "Message by message", "files": "Files and provenance"}
+WORDS = {"valid": "Valid", "not valid": "Not valid: read why before you use a number", "incomplete":
+         "Incomplete: this is what was recorded"}
+
+
+def page(store: Store, name: str, query: dict[str, str]) -> html.Div:
+    """A part of a run, under its verdict.
+
+    Raises:
+        UnknownRun: there is no run of this name.
+        RecordingError: it cannot be read.
+    """
+    recording = store.recording(name)
+    part = query.get("part", "messages")
+    part = part if part in PARTS or part == "message" else "messages"
+    return html.Div([
+        html.P([link("Runs", "/"), " › ", name], className="crumbs"),
+        html.H1(recording.name),
+        html.P(str(recording.plan.get("description", "")), className="lead"),
+        _verdict(recording),
+        html.Nav([link(title, address(f"/run/{name}", part=key), **({"aria-current": "page"} if key == part else {}))
+                  for key, title in PARTS.items()], className="parts", **{"aria-label": "Parts of the run"}),
+        html.Div(_body(recording, name, part, query), id="part"),
+    ])
+
+
+def _verdict(recording: Recording) -> html.Div:
+    word, reasons = verdict(recording)
+    said = notice(word.replace(" ", "-"), WORDS.get(word, word), reasons)
+    rows = [*of_run(recording), *lateness(recording)]
+    return html.Div([said, html.Details([html.Summary("What was run, and how exactly"), facts(rows)])],
+                    className="verdict")
+
+
+def _body(recording: Recording, name: str, part: str, query: dict[str, str]) -> Content:
+    special: dict[str, Callable[[], Content]] = {
+        "recent": lambda: messages.part(recording, name, query),
+        "message": lambda: message.part(recording, name, query),
+        "files": lambda: _files(recording, name),
+    }
+    if part in special:
+        return special[part]()
+    drawn = [figure(one.name, address(f"/data/run/{name}/figure/{one.name}.json"), over_time=one.over_time)
+             for one in run_figures.of_page(recording, part)]
+    tables = [table(one.title, one.rows, one.columns, words=one.words,
+                    csv=address(f"/data/run/{name}/table/{one.name}.csv"))
+              for one in run_tables.of_page(recording, part)]
+    said = [html.P("All of these have one time axis: zoom into one by dragging, and the others follow; a double click "
+                   "shows all.", className="lead")] if part == "time" else []
+    if not tables and part == "messages":
+        tables = [notice("note", "No message was measured.")]
+    return [*said, *tables, html.Div(drawn, className="figures" if part != "time" else "figures one-below-another")]
+
+
+def _files(recording: Recording, name: str) -> Content:
+    place = recording.source or recording.directory
+    run = recording.run
+    files = sorted(path for path in place.iterdir() if path.is_file() and not path.is_symlink())
+    rows = [[Link(path.name, address(f"/data/run/{name}/file/{path.name}")), path.stat().st_size] for path in files]
+    machine = run.get("machine") or recording.layout.get("machine") or {}
+    versions = run.get("versions") or {}
+    known = [("identifier", recording.run_id or "–"), ("recording", str(place)),
+             *((key.replace("_", " "), str(value)) for key, value in {**machine, **versions}.items()),
+             ("plan", str(run.get("plan_sha256", "–")))]
+    phases = (run.get("details") or {}).get("phases") or {}
+    known += [(key.removesuffix("_ns").replace("_", " "), duration(value)) for key, value in phases.items()]
+    plan = json.dumps(recording.plan, indent=1)
+    again = f"mqttlab report {place}\nmqttlab export {place} --csv\nmqttlab explain {place} --slowest 3"
+    return [
+        html.Section([html.H2("Provenance"), facts(known)], className="panel"),
+        html.Section([html.H2("The same from the command line"), html.Pre(again, tabIndex=0)], className="panel"),
+        html.Section([
+            html.H2("Files"),
+            html.P([html.A("The report as one HTML file", href=address(f"/data/run/{name}/report.html"), download="")]),
+            written_table("Files of the recording", [Head("file", text=True), Head("size", unit="B")], rows),
+        ], className="panel"),
+        html.Section([html.Details([html.Summary("The plan, as run"), html.Pre(plan, tabIndex=0)])],
+                     className="panel"),
+    ]

@@ -1,0 +1,196 @@
+"""What every page is made of: tables that can be read aloud, figures with their numbers beside them, facts, notices.
+
+A figure comes after the page, so that the page is there at once; with it comes its twin, a table of what it shows, and
+links to the same as CSV, SVG and PNG. React escapes all text: a topic or a client's name is never markup.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import plotly.graph_objects as go
+import polars as pl
+from dash import html
+
+from mqttlab.report.text import heading, meaning, number, unit
+
+Content = list[Any]
+"""Components, one below another."""
+TWIN_ROWS = 100
+ROWS_SHOWN = 100
+
+
+def address(path: str, **query: Any) -> str:
+    """An address within the dashboard; what is none or empty is left out."""
+    kept = {key: value for key, value in query.items() if value not in (None, "")}
+    return quote(path, safe="/") + (f"?{urlencode(kept)}" if kept else "")
+
+
+def link(text: str, to: str, **attributes: Any) -> html.A:
+    """A link to another page of the dashboard, which changes the page without loading it anew."""
+    return html.A(text, href=to, **{"className": "page-link", **attributes})
+
+
+def facts(rows: Sequence[tuple[str, str]]) -> html.Dl:
+    """Labels and values."""
+    return html.Dl([html.Div([html.Dt(label), html.Dd(value)]) for label, value in rows], className="facts")
+
+
+def notice(kind: str, title: str, lines: Sequence[str] = ()) -> html.Div:
+    """Something that must be seen: ``valid``, ``not-valid``, ``incomplete``, ``problem`` or ``note``."""
+    return html.Div([html.P(title, className="notice-title"), html.Ul([html.Li(line) for line in lines])],
+                    className=f"notice {kind}", role="alert" if kind == "problem" else "note")
+
+
+def table(title: str, rows: pl.DataFrame, columns: Sequence[str], *, csv: str = "", words: str = "") -> html.Section:
+    """A frame as a table whose headings explain themselves; of many rows the first hundred."""
+    present = [column for column in columns if column in rows.columns]
+    shown = rows.head(ROWS_SHOWN)
+    cut = f" The first {ROWS_SHOWN} of {number(rows.height)} rows." if rows.height > ROWS_SHOWN else ""
+    return html.Section(
+        [html.H3(title), html.P(words + cut) if words or cut else None, plain_table(title, shown, present),
+         html.P(html.A("CSV", href=csv, download="", **{"aria-label": f"{title} as CSV"}), className="links")
+         if csv else None],
+        className="panel",
+    )
+
+
+def plain_table(caption: str, rows: pl.DataFrame, columns: Sequence[str]) -> html.Div:
+    """The table alone, in a box that scrolls, by keyboard too."""
+    heads = [Head(heading(column), unit=unit(column), meaning=meaning(column), text=rows.schema[column] == pl.String)
+             for column in columns]
+    return written_table(caption, heads, [list(row) for row in rows.select(columns).rows()])
+
+
+@dataclass(frozen=True)
+class Head:
+    """A column's heading."""
+
+    title: str
+    text: bool = False
+    unit: str = ""
+    meaning: str = ""
+
+
+@dataclass(frozen=True)
+class Link:
+    """A cell that leads to another page."""
+
+    title: str
+    to: str
+    label: str = ""
+    """What is read aloud, where the title alone does not say where it leads."""
+
+
+def written_table(caption: str, heads: Sequence[Head], rows: Sequence[Sequence[Any]]) -> html.Div:
+    """A table of any cells: numbers, texts, :class:`Link`.
+
+    The browser builds it from data (``assets/a-tables.js``): thousands of cells as components of their own would take
+    Dash a minute.
+    """
+    told = {"caption": caption, "heads": [asdict(head) for head in heads],
+            "rows": [[asdict(value) if isinstance(value, Link) else number(value) for value in row] for row in rows]}
+    return html.Div(className="scroll rows", tabIndex=0, role="region",
+                    **{"aria-label": f"{caption}, table", "data-rows": json.dumps(told)})
+
+
+def figure(name: str, source: str, *, over_time: bool = False) -> html.Section:
+    """A figure's place: the browser asks for it when the page is there (``assets/a-figures.js``).
+
+    Args:
+        name: names the files that it can be saved as.
+        source: the address of its JSON; with ``.csv`` in place of ``.json`` that of its numbers.
+        over_time: whether its horizontal axis is the run's time, which all such figures of a page share.
+    """
+    words = name.replace("-", " ")
+    return html.Section(
+        [
+            html.H3(words),
+            html.Div(className="plot over-time" if over_time else "plot", role="figure",
+                     **{"data-source": source, "data-name": name, "aria-label": words}),
+            html.P([html.A("CSV", href=source.replace(".json", ".csv"), download="", className="csv",
+                           **{"aria-label": f"{words} as CSV"}),
+                    _picture("SVG", name), _picture("PNG", name)], className="links"),
+            html.Details([html.Summary("The figure as a table"), html.Div(className="twin")]),
+        ],
+        className="panel figure-panel",
+    )
+
+
+def _picture(form: str, name: str) -> html.Button:
+    return html.Button(form, type="button", className="picture", **{
+        "data-format": form.lower(), "data-name": name, "aria-label": f"{name} as {form}"})
+
+
+def themed(drawn: go.Figure, theme: str) -> go.Figure:
+    """A figure as it stands on the page: its title is the page's, and its ground too."""
+    dark = theme == "dark"
+    ink, faint, lines = ("#e6ebf0", "#9aa7b4", "#34414e") if dark else ("#1c2733", "#8a8f98", "#e6e8eb")
+    figure = go.Figure(drawn).update_layout(
+        title=None, paper_bgcolor="rgba(0,0,0,0)", plot_bgcolor="rgba(0,0,0,0)", font_color=ink,
+        margin={"l": 64, "r": 16, "t": 40, "b": 52})
+    figure.update_xaxes(gridcolor=lines, linecolor=faint).update_yaxes(gridcolor=lines, linecolor=faint)
+    # WebGL needs scripts that make scripts, which the page's policy forbids; these many points need none.
+    plain = figure.to_plotly_json()
+    for trace in plain["data"]:
+        if trace.get("type") == "scattergl":
+            trace["type"] = "scatter"
+        if dark:
+            _lighten(trace)
+    return go.Figure(plain)
+
+
+def _lighten(trace: dict[str, Any]) -> None:
+    for part in ("line", "marker"):
+        if isinstance(trace.get(part), dict) and trace[part].get("color") == "#000000":
+            trace[part]["color"] = "#ffffff"
+
+
+def answer(drawn: go.Figure, theme: str, *, over_time: bool = False, shown: tuple[float, float] | None = None) -> str:
+    """A figure as the browser gets it, in JSON: ``title``, ``figure``, and ``twin``: ``columns``, ``rows``, ``total``.
+
+    Args:
+        drawn: the figure.
+        theme: ``dark`` or ``light``.
+        over_time: drawn lower, because several stand below one another.
+        shown: the range of its horizontal axis; all when left out.
+    """
+    rows = twin(drawn)
+    title = str(drawn.layout.title.text or "")
+    on_page = themed(drawn, theme)
+    if over_time:
+        on_page.update_layout(height=300)
+    if shown is not None:
+        on_page.update_xaxes(range=list(shown))
+    some = [[number(value) for value in row] for row in rows.head(TWIN_ROWS).rows()]
+    table = json.dumps({"columns": rows.columns, "rows": some, "total": rows.height})
+    # Plotly's own encoder knows its numbers; a title may be any text.
+    return f'{{"title": {json.dumps(title)}, "twin": {table}, "figure": {on_page.to_json()}}}'
+
+
+def twin(drawn: go.Figure) -> pl.DataFrame:
+    """What a figure shows, as a table: a row for each point, bar or box, and which series it is of."""
+    x = str(drawn.layout.xaxis.title.text or "x")
+    y = str(drawn.layout.yaxis.title.text or "y")
+    x, y = (x, y) if x != y else ("x", "y")
+    parts = []
+    for trace in drawn.to_plotly_json()["data"]:
+        series = str(trace.get("name") or "")
+        if trace["type"] == "box":
+            keys = ("lowerfence", "q1", "median", "mean", "q3", "upperfence")
+            parts.append(pl.DataFrame({"series": [series], **{key: [float(trace[key][0])] for key in keys}}))
+            continue
+        xs, ys = list(trace.get("x", ())), list(trace.get("y", ()))
+        columns = {x: _column(xs), y: _column(ys)}
+        parts.append(pl.DataFrame({"series": [series] * len(xs), **columns}))
+    return pl.concat(parts, how="diagonal_relaxed") if parts else pl.DataFrame()
+
+
+def _column(values: list[Any]) -> pl.Series:
+    if all(isinstance(value, (int, float)) or value is None for value in values):
+        return pl.Series([None if value is None else float(value) for value in values], dtype=pl.Float64)
+    return pl.Series([str(value) for value in values])

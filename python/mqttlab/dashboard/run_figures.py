@@ -1,0 +1,145 @@
+"""The figures of a run that pages show: those of its report, each under a name that an address can hold.
+
+A figure over run time has the range that all of them show. Where more deliveries or round trips lie in that range than
+a figure draws, it draws an even selection of these, so that looking closer shows more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import plotly.graph_objects as go
+import polars as pl
+
+from mqttlab import figures, metrics
+from mqttlab.recording import Recording
+from mqttlab.report import attribution, network
+
+Range = tuple[float, float] | None
+Draw = Callable[[Recording, Range], go.Figure | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunFigure:
+    """A figure of a run."""
+
+    name: str
+    page: str
+    """Where it stands: ``messages``, ``time``, ``parts`` or ``network``."""
+    draw: Draw
+    """Nothing where the recording does not have what it shows."""
+
+    @property
+    def over_time(self) -> bool:
+        """Whether its horizontal axis is the run's time."""
+        return self.page == "time"
+
+
+def of_page(recording: Recording, page: str) -> list[RunFigure]:
+    """The figures of a page, one for each of the busiest links among them."""
+    shown = [figure for figure in FIGURES if figure.page == page]
+    if page == "time":
+        shown += [_throughput(place) for place in range(len(_throughputs(recording)))]
+    return shown
+
+
+def named(name: str) -> RunFigure | None:
+    """The figure of this name."""
+    kind, _, place = name.rpartition("-")
+    if kind == "throughput" and place.isdigit():
+        return _throughput(int(place))
+    return next((figure for figure in FIGURES if figure.name == name), None)
+
+
+def _deliveries(recording: Recording) -> pl.DataFrame:
+    return recording.derived("deliveries", metrics.deliveries)
+
+
+def _in_run_time(recording: Recording) -> pl.DataFrame:
+    """Deliveries with the time since the run began, as all other figures have it."""
+    samples = _deliveries(recording)
+    messages = recording.messages
+    if samples.is_empty():
+        return samples
+    measured = messages.filter(pl.col("phase") == "measurement") if "phase" in messages.columns else messages
+    began = measured["intended_ns"].min()
+    return samples.with_columns(intended_s=pl.col("intended_s") + float(began if isinstance(began, int) else 0) / 1e9)
+
+
+def _within(table: pl.DataFrame, column: str, shown: Range) -> pl.DataFrame:
+    return table if shown is None or table.is_empty() else table.filter(pl.col(column).is_between(*shown))
+
+
+def _drawn(table: pl.DataFrame, draw: Callable[[pl.DataFrame], go.Figure]) -> go.Figure | None:
+    return None if table.is_empty() else draw(table)
+
+
+def _latency_over_time(recording: Recording, shown: Range) -> go.Figure | None:
+    table = recording.derived("deliveries in run time", _in_run_time)
+    figure = _drawn(_within(table, "intended_s", shown), figures.latency_over_time)
+    return figure and figure.update_xaxes(title_text="run time of intended sending (s)")
+
+
+def _link_figure(draw: Callable[..., go.Figure]) -> Draw:
+    def of(recording: Recording, shown: Range) -> go.Figure | None:
+        packets = recording.packets
+        if packets.is_empty():
+            return None
+        if shown is not None:
+            packets = packets.filter(pl.col("sent_ns").is_between(shown[0] * 1e9, shown[1] * 1e9))
+        figure = _drawn(packets, draw)
+        return figure if figure and figure.data else None
+
+    return of
+
+
+def _round_trips(recording: Recording) -> pl.DataFrame:
+    return recording.derived("round trips of figures", metrics.round_trips)
+
+
+def _by(part: Callable[[pl.DataFrame], pl.DataFrame]) -> Draw:
+    def of(recording: Recording, shown: Range) -> go.Figure | None:
+        table = metrics.attribution(recording)
+        means = part(table) if table.height else table
+        return _drawn(means, lambda rows: figures.attribution_stack(rows, attribution.TITLES))
+
+    return of
+
+
+def _throughputs(recording: Recording) -> list[go.Figure]:
+    table = recording.derived("throughput of figures", metrics.throughput)
+    return [] if table.is_empty() else network.throughputs(table)
+
+
+def _throughput(place: int) -> RunFigure:
+    def draw(recording: Recording, shown: Range) -> go.Figure | None:
+        drawn = _throughputs(recording)
+        return drawn[place] if place < len(drawn) else None
+
+    return RunFigure(name=f"throughput-{place}", page="time", draw=draw)
+
+
+FIGURES: tuple[RunFigure, ...] = (
+    RunFigure(name="latency-cdf", page="messages",
+              draw=lambda recording, _: _drawn(_deliveries(recording), figures.latency_cdf)),
+    RunFigure(name="latency-box", page="messages",
+              draw=lambda recording, _: _drawn(_deliveries(recording), figures.latency_box)),
+    RunFigure(name="latency-over-time", page="time", draw=_latency_over_time),
+    RunFigure(name="link-utilisation", page="time", draw=_link_figure(figures.link_utilisation)),
+    RunFigure(name="link-throughput", page="time", draw=_link_figure(figures.link_throughput)),
+    RunFigure(name="round-trips-over-time", page="time", draw=lambda recording, shown: _drawn(
+        _within(_round_trips(recording), "at_s", shown), figures.round_trips_over_time)),
+    RunFigure(name="resources", page="time",
+              draw=lambda recording, _: _drawn(recording.resources, figures.resources)),
+    RunFigure(name="parts-by-qos", page="parts", draw=_by(metrics.attribution_by_qos)),
+    RunFigure(name="parts-by-band", page="parts", draw=_by(metrics.attribution_by_band)),
+    RunFigure(name="round-trip-cdf", page="network",
+              draw=lambda recording, _: _drawn(_round_trips(recording), figures.round_trip_cdf)),
+    RunFigure(name="publish-per-segment", page="network", draw=lambda recording, _: _drawn(
+        metrics.publish_per_segment(recording), figures.publish_per_segment)),
+    RunFigure(name="segments-per-publish", page="network", draw=lambda recording, _: _drawn(
+        metrics.segments_per_publish(recording), figures.segments_per_publish)),
+    RunFigure(name="overhead", page="network",
+              draw=lambda recording, _: _drawn(metrics.overhead(recording), figures.overhead)),
+)

@@ -1,0 +1,128 @@
+"""The dashboard's server: Flask under Dash, with the guard before both."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl
+
+import dash
+import flask
+import waitress
+from dash import ClientsideFunction, Input, Output, State, html
+
+from mqttlab.dashboard import panels
+from mqttlab.dashboard.access import BODY_BYTES_MAX, Access
+from mqttlab.dashboard.address import AddressError, Listen
+from mqttlab.dashboard.downloads import routes
+from mqttlab.dashboard.pages import run, runs
+from mqttlab.dashboard.pages.shell import shell
+from mqttlab.dashboard.store import Store
+from mqttlab.errors import MqttlabError
+
+ASSETS = Path(__file__).parent / "assets"
+THREADS = 8
+INDEX = """<!DOCTYPE html>
+<html lang="en"><head>{%metas%}<title>{%title%}</title>{%favicon%}{%css%}</head>
+<body>{%app_entry%}<footer>{%config%}{%scripts%}{%renderer%}</footer></body></html>"""
+PAGES = (("/", "Runs"),)
+log = logging.getLogger(__name__)
+
+
+class Dashboard:
+    """A dashboard of the runs below a directory, ready to serve."""
+
+    def __init__(self, runs_directory: Path, listen: Listen, secret: str) -> None:
+        """Make it; nothing listens yet.
+
+        Raises:
+            AddressError: nothing can listen there.
+        """
+        self.store = Store(runs_directory)
+        self.flask = flask.Flask("mqttlab.dashboard", static_folder=None)
+        try:
+            # Port 0 is known as another from here on.
+            self._server = waitress.create_server(
+                self.flask, host=listen.host, port=listen.port, threads=THREADS, ident=None,
+                max_request_body_size=BODY_BYTES_MAX, channel_timeout=60, clear_untrusted_proxy_headers=True)
+        except OSError as error:
+            raise AddressError(f"--listen {listen.host}:{listen.port}: {error.strerror or error}; --listen "
+                               f"{listen.host}:0 takes a port that is free") from error
+        self.listen = Listen(host=listen.host, port=int(self._server.effective_port), names=listen.names)
+        self.access = Access(self.listen, secret)
+        self.access.guard(self.flask)
+        routes(self.flask, self.store)
+        self.dash = self._pages()
+        self.access.script_hashes = self.dash.csp_hashes()
+        self._secret = secret
+
+    @property
+    def url(self) -> str:
+        """The address that opens it."""
+        return f"http://{self.listen.shown}:{self.listen.port}/?token={self._secret}"
+
+    def serve(self) -> None:
+        """Serve until Ctrl-C, or :meth:`end` from another thread."""
+        self._server.run()
+
+    def end(self) -> None:
+        """End it, from any thread."""
+        threading.Thread(target=self._server.close, daemon=True).start()
+
+    def _pages(self) -> dash.Dash:
+        app = dash.Dash(
+            "mqttlab.dashboard", server=self.flask, assets_folder=str(ASSETS), index_string=INDEX, title="mqttlab",
+            update_title="", suppress_callback_exceptions=True, serve_locally=True, enable_mcp=False,
+            meta_tags=[{"name": "viewport", "content": "width=device-width, initial-scale=1"},
+                       {"name": "color-scheme", "content": "light dark"}])
+        app.layout = shell(PAGES)
+        _browser_callbacks(app)
+        self._page_callbacks(app)
+        return app
+
+    def _page_callbacks(self, app: dash.Dash) -> None:
+        @app.callback(Output("page", "children"), Input("location", "pathname"), Input("location", "search"))
+        def show_page(path: str | None, search: str | None) -> Any:
+            return self.page(path or "/", dict(parse_qsl((search or "").removeprefix("?"))))
+
+        @app.callback(Output("runs-grid", "getRowsResponse"), Output("runs-count", "children"),
+                      Input("runs-grid", "getRowsRequest"), State("location", "search"), prevent_initial_call=True)
+        def give_rows(request: dict[str, Any] | None, search: str | None) -> Any:
+            if request is None:
+                return dash.no_update, dash.no_update
+            shown = runs.selected(self.store.runs(), dict(parse_qsl((search or "").removeprefix("?"))))
+            found = runs.rows(shown, request)
+            return found, f"{found['rowCount']} shown"
+
+    def page(self, path: str, query: dict[str, str]) -> Any:
+        """What stands on the page of an address; a page that says so where there is none, or it cannot be shown."""
+        try:
+            if path == "/":
+                return runs.page(self.store, query)
+            if path.startswith("/run/"):
+                return run.page(self.store, path.removeprefix("/run/"), query)
+        except MqttlabError as error:
+            return html.Div([html.H1("This cannot be shown"), panels.notice("problem", "", error.problems)])
+        except Exception:
+            log.exception("the page %s failed", path)
+            return html.Div([html.H1("This page has failed"), panels.notice(
+                "problem", "That is a fault of mqttlab: the terminal of the dashboard has its traceback.")])
+        return html.Div([html.H1("No such page"), html.P(panels.link("To the runs", "/"))])
+
+
+def _browser_callbacks(app: dash.Dash) -> None:
+    """What the browser does alone (assets/b-dashboard.js)."""
+    def here(name: str) -> ClientsideFunction:
+        return ClientsideFunction(namespace="mqttlab", function_name=name)
+
+    app.clientside_callback(here("theme"), Output("theme", "data"), Input("toggle-theme", "n_clicks"),
+                            State("theme", "data"))
+    app.clientside_callback(
+        here("searchRuns"), Output("location", "search", allow_duplicate=True), Input("runs-search", "value"),
+        State("location", "search"), prevent_initial_call=True)
+    app.clientside_callback(
+        here("searchMessages"), Output("location", "search", allow_duplicate=True), Input("message-topic", "value"),
+        Input("message-client", "value"), State("location", "search"),
+        prevent_initial_call=True)

@@ -1,0 +1,166 @@
+"""What the pages look at: the runs below one directory, listed and opened.
+
+A run's name in an address is its directory below the runs, and nothing else is ever opened: no ``..``, no link that
+leads out. Recordings stay open for a while, because a page asks for many figures of one run.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from mqttlab.errors import MqttlabError
+from mqttlab.recording import Recording
+from mqttlab.runs import RunSummary, list_runs
+
+OPEN_AT_ONCE = 6
+GOING_ON_KEPT_S = 2.0
+LISTED_FOR_S = 1.0
+SCHEMA: dict[str, Any] = {
+    "run": pl.String, "name": pl.String, "started": pl.String, "backend": pl.String, "verdict": pl.String,
+    "broker": pl.String, "network": pl.String, "clients": pl.Int64, "planned_s": pl.Float64, "seed": pl.Int64,
+    "qos": pl.String, "interval": pl.String, "payload_bytes": pl.String,
+}
+
+
+class UnknownRun(MqttlabError):
+    """No recording has this name."""
+
+
+class Store:
+    """The runs below a directory. Its methods may be called from several threads."""
+
+    def __init__(self, runs: Path) -> None:
+        self.directory = runs.resolve()
+        self._open: OrderedDict[Path, tuple[tuple[Any, ...], float, Recording]] = OrderedDict()
+        self._facts: dict[Path, tuple[int, dict[str, Any]]] = {}
+        self._listed: tuple[float, pl.DataFrame] = (-LISTED_FOR_S, pl.DataFrame(schema=SCHEMA))
+        self._lock = threading.Lock()
+
+    def place(self, name: str) -> Path:
+        """The directory of a run.
+
+        Raises:
+            UnknownRun: there is none of this name below the runs.
+        """
+        try:
+            place = (self.directory / name).resolve()
+            known = place.is_relative_to(self.directory) and (place / "plan.json").is_file()
+        except (OSError, ValueError):
+            known = False
+        if not known or not name or name.startswith(("/", ".")):
+            raise UnknownRun(f"there is no run {name!r} in {self.directory}")
+        return place
+
+    def recording(self, name: str) -> Recording:
+        """A run, opened; one that goes on as it was a moment ago.
+
+        Raises:
+            UnknownRun: there is none of this name.
+            RecordingError: it cannot be read.
+        """
+        place = self.place(name)
+        with self._lock:
+            stamp, opened, recording = self._open.get(place, ((), 0.0, None))
+            fresh = recording is not None and stamp == _stamp(place) and (
+                not recording.going_on or time.monotonic() - opened < GOING_ON_KEPT_S)
+            if recording is None or not fresh:
+                recording = Recording.open(place)
+                self._open[place] = (_stamp(place), time.monotonic(), recording)
+            self._open.move_to_end(place)
+            while len(self._open) > OPEN_AT_ONCE:
+                self._open.popitem(last=False)
+        return recording
+
+    def runs(self) -> pl.DataFrame:
+        """All runs, the latest first: a row each, with what their small files tell (columns: :data:`SCHEMA`)."""
+        with self._lock:
+            at, table = self._listed
+            if time.monotonic() - at > LISTED_FOR_S:
+                rows = [self._row(summary) for summary in list_runs(self.directory)]
+                table = pl.DataFrame(rows, schema=SCHEMA, orient="row", strict=False).sort(
+                    "started", descending=True, maintain_order=True)
+                self._listed = (time.monotonic(), table)
+        return table
+
+    def _row(self, summary: RunSummary) -> dict[str, Any]:
+        place = summary.directory
+        stamp = hash(_stamp(place))
+        known = self._facts.get(place)
+        if known is None or known[0] != stamp:
+            known = (stamp, _facts(place, summary))
+            self._facts[place] = known
+        return {**known[1], "run": place.name}
+
+
+def _stamp(place: Path) -> tuple[Any, ...]:
+    """What changes when a run ends or is recovered."""
+    def of(name: str) -> int:
+        try:
+            return (place / name).stat().st_mtime_ns
+        except OSError:
+            return 0
+
+    return tuple(of(name) for name in ("run.json", "incomplete.json", "plan.json"))
+
+
+def _facts(place: Path, summary: RunSummary) -> dict[str, Any]:
+    plan = _json(place / "plan.json")
+    groups = [group for group in plan.get("groups") or [] if isinstance(group, dict)]
+    publishing = [group["publish"] for group in groups if isinstance(group.get("publish"), dict)]
+    servers = plan.get("servers") or [plan.get("broker") or {}]
+    network = plan.get("network") or {}
+    return {
+        "name": summary.name, "started": summary.started, "backend": summary.backend,
+        "verdict": _verdict(place, summary.status), "seed": plan.get("seed"),
+        "broker": ", ".join(f"{one.get('kind', '')} {one.get('version', '')}".strip() for one in servers),
+        "network": network.get("description") or network.get("kind"),
+        "clients": sum(int(group.get("count", 0)) for group in groups),
+        "planned_s": (plan.get("phases") or {}).get("duration_ns", 0) / 1e9,
+        "qos": _each(publish.get("qos") for publish in publishing),
+        "interval": _each(_seconds(publish.get("arrival") or publish) for publish in publishing),
+        "payload_bytes": _each(_bytes(publish.get("payload")) for publish in publishing),
+    }
+
+
+def _verdict(place: Path, status: str) -> str:
+    if status != "complete":
+        return status
+    validity = _json(place / "run.json").get("validity") or {}
+    return "valid" if validity.get("valid", True) else "not valid"
+
+
+def _each(values: Any) -> str | None:
+    """Different values, in order, as one cell."""
+    return ", ".join(dict.fromkeys(str(value) for value in values if value is not None)) or None
+
+
+def _seconds(schedule: dict[str, Any]) -> str | None:
+    for key in ("interval_ns", "mean_ns", "period_ns"):
+        if isinstance(schedule.get(key), (int, float)):
+            return f"{schedule[key] / 1e9:g} s"
+    return None
+
+
+def _bytes(payload: Any) -> str | None:
+    if isinstance(payload, dict):
+        for key in ("bytes", "size_bytes", "size"):
+            if isinstance(payload.get(key), int):
+                return str(payload[key])
+        kind = payload.get("kind") or next(iter(payload), None)
+        return str(kind) if kind else None
+    return str(payload) if payload else None
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,30 @@
+"""What was run, in a few labelled words."""
+
+from __future__ import annotations
+
+from mqttlab.plan import StoredPlan
+from mqttlab.recording import Recording
+from mqttlab.report import captured
+from mqttlab.report.text import moment, number
+
+
+def of_run(recording: Recording) -> list[tuple[str, str]]:
+    """When, on what, over which network, by how many, for how long: label and value of each."""
+    plan = recording.plan
+    clients = sum(group["count"] for group in plan.get("groups", []))
+    network = plan.get("network", {})
+    how = captured.facts(recording) if captured.is_import(recording) else [
+        ("backend", str(plan.get("backend", "–"))), ("seed", str(plan.get("seed", "–")))]
+    return [
+        ("started", moment(recording.run.get("started_at", "–"))),
+        *how,
+        *_servers(plan),
+        ("network", str(network.get("description") or network.get("kind", "–"))),
+        ("clients", number(clients)),
+        ("measured", f"{plan.get('phases', {}).get('duration_ns', 0) / 1e9:g} s"),
+    ]
+
+
+def _servers(plan: StoredPlan) -> list[tuple[str, str]]:
+    """Each server under its name, which is `broker` where there is one and nobody called it otherwise."""
+    return [(server["name"], f"{server['kind']} {server['version']}".strip()) for server in plan["servers"]]

@@ -1,0 +1,154 @@
+"""The dashboard in a browser, through what a visitor sees: labels, headings, links, tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dashboards import HOSTILE, Visitor, dashboard, simulate, visitor
+
+PARTS = ("Messages", "Over time", "Where the time went", "Network", "Message by message", "Files and provenance")
+# In widgets whose markup is not ours.
+WIDGETS = (".ag-root-wrapper", ".js-plotly-plot", ".dash-input-container")
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("runs")
+    simulate(directory, "plain", qos=2, rate="10 /s")
+    simulate(directory, "hostile", topic=HOSTILE, rate="5 /s", description=HOSTILE)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def somebody(runs: Path) -> Iterator[Visitor]:
+    with dashboard(runs) as served, visitor(served) as found:
+        yield found
+
+
+def test_from_the_table_to_the_ladder_of_a_message(somebody: Visitor) -> None:
+    page = somebody.page
+    somebody.go("/")
+    page.get_by_label("Search").fill("plain")
+    page.get_by_text("1 shown").wait_for()
+    page.get_by_role("link", name="plain").click()
+    page.get_by_role("heading", name="plain", level=1).wait_for()
+    for part in PARTS:
+        page.get_by_role("link", name=part, exact=True).click()
+        page.get_by_role("link", name=part, exact=True).and_(page.locator("[aria-current=page]")).wait_for()
+        somebody.ready()
+        assert page.get_by_text("Valid", exact=True).is_visible(), part
+    page.get_by_role("link", name="Message by message").click()
+    page.get_by_role("link", name=re.compile("ladder of message")).first.click()
+    page.get_by_role("heading", name="Ladder", exact=True).wait_for()
+    assert page.get_by_alt_text("Ladder diagram").evaluate("picture => picture.naturalWidth") > 100
+    # The address alone leads to the same page.
+    page.reload()
+    page.get_by_role("heading", name="Ladder", exact=True).wait_for()
+    assert somebody.elsewhere == set() and somebody.problems == []
+
+
+def test_figures_over_time_are_zoomed_together_and_the_address_keeps_it(somebody: Visitor) -> None:
+    page = somebody.page
+    somebody.go("/run/plain?part=time")
+    drawn = page.get_by_role("figure", name="Links: data rate").locator(".nsewdrag").first
+    drawn.scroll_into_view_if_needed()
+    box = drawn.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 0.3 * box["width"], box["y"] + 40)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.6 * box["width"], box["y"] + 42, steps=5)
+    page.mouse.up()
+    page.wait_for_timeout(300)
+    somebody.ready()
+    assert "from=" in page.url and "to=" in page.url
+    ranges = page.locator(".plot.over-time.js-plotly-plot").evaluate_all(
+        "plots => plots.map(plot => plot.layout.xaxis.range.map(x => x.toFixed(3)).join(' '))")
+    assert len(ranges) >= 4 and len(set(ranges)) == 1
+    somebody.go(page.url.removeprefix(somebody.base))
+    again = page.get_by_role("figure", name="Links: data rate").evaluate(
+        "plot => plot.layout.xaxis.range[0].toFixed(3)")
+    assert again == ranges[0].split()[0]
+
+
+def test_every_figure_gives_its_numbers_and_itself(somebody: Visitor) -> None:
+    page = somebody.page
+    somebody.go("/run/plain")
+    panel = page.locator(".figure-panel").filter(has=page.get_by_role("heading", name="Latency, cumulative"))
+    for words, start in (("CSV", b"series,"), ("SVG", b"<svg"), ("PNG", b"\x89PNG")):
+        with page.expect_download() as found:
+            panel.get_by_text(words, exact=True).click()
+        assert Path(found.value.path()).read_bytes().startswith(start)
+    panel.get_by_text("The figure as a table").click()
+    table = panel.get_by_role("region", name="Latency, cumulative, table")
+    assert table.get_by_role("row").count() > 10 and table.get_by_role("cell", name="QoS 2").first.is_visible()
+
+
+def test_the_screen_goes_out_as_one_file_that_needs_nothing(somebody: Visitor, tmp_path: Path) -> None:
+    page = somebody.page
+    somebody.go("/run/plain")
+    with page.expect_download() as found:
+        page.get_by_role("button", name="Export screen").click()
+    text = Path(found.value.path()).read_text(encoding="utf-8")
+    assert "Messages by QoS" in text and text.count("data:image/svg+xml") >= 2 and "plain" in text
+    assert not re.search(r"<script|https?://(?!www\.w3\.org)[^\"']*[\"']", text)
+
+
+def test_what_others_have_written_is_text(somebody: Visitor) -> None:
+    page = somebody.page
+    for path in ("/", "/run/hostile", "/run/hostile?part=recent", "/run/hostile?part=network",
+                 "/run/hostile?part=files", "/run/hostile?part=recent&topic=%3Cimg%20src%3Dx%3E"):
+        somebody.go(path)
+        assert "broken-into" not in page.title(), path
+        assert page.locator("img[src=x]").count() == 0, path
+    somebody.go("/run/hostile?part=recent")
+    assert page.get_by_text("<img src=x").first.is_visible()
+    somebody.go("/run/%3Cimg%20src%3Dx%20onerror%3Ddocument.title%3D1%3E")
+    assert page.get_by_role("alert").get_by_text("there is no run").is_visible()
+
+
+def test_dark_and_light_are_kept(somebody: Visitor) -> None:
+    page = somebody.page
+    somebody.go("/run/plain")
+    before = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
+    page.get_by_role("button", name="Dark or light").click()
+    somebody.ready()
+    after = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
+    assert before != after
+    somebody.go("/run/plain?part=network")
+    assert page.evaluate("() => getComputedStyle(document.body).backgroundColor") == after
+    page.get_by_role("button", name="Dark or light").click()
+
+
+def test_all_of_it_by_keyboard(somebody: Visitor) -> None:
+    page = somebody.page
+    somebody.go("/run/plain")
+    page.keyboard.press("Tab")
+    assert page.evaluate("() => document.activeElement.textContent") == "Skip to the page"
+    reached = set()
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("() => (document.activeElement.getAttribute('aria-label') || "
+                                  "document.activeElement.textContent || '').trim()"))
+    assert {*PARTS, "Export screen", "Dark or light", "Messages by QoS, table", "Messages by QoS as CSV"} <= reached
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_no_page_is_wider_than_the_screen_and_none_breaks_a_rule_of_accessibility(
+        somebody: Visitor, width: int) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="make setup-test").Axe()
+    page = somebody.page
+    page.set_viewport_size({"width": width, "height": 800})
+    paths = ["/", "/run/plain", "/run/plain?part=recent", "/run/plain?part=files", "/run/none"]
+    paths += ["/run/plain?part=time", "/run/plain?part=network"] if width == 1280 else []
+    for path in paths:
+        somebody.go(path)
+        assert page.evaluate("() => document.documentElement.scrollWidth") <= width, path
+        found = axe.run(page, context={"exclude": [[widget] for widget in WIDGETS]}, options={
+            "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}).response["violations"]
+        assert [(one["id"], one["nodes"][0]["html"][:120]) for one in found
+                if one["impact"] in ("serious", "critical")] == [], path
+    page.set_viewport_size({"width": 1280, "height": 900})

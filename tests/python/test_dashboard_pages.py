@@ -1,0 +1,167 @@
+"""What stands on the dashboard's pages: the report's figures and numbers, and nothing else."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+pytest.importorskip("dash", reason="the dashboard's packages are missing: make setup-dashboard")
+
+from mqttlab import metrics
+from mqttlab.dashboard import run_figures, run_tables
+from mqttlab.dashboard.pages import messages, run, runs
+from mqttlab.dashboard.panels import answer, themed, twin
+from mqttlab.dashboard.store import SCHEMA, Store, UnknownRun
+from mqttlab.recording import Recording
+from mqttlab.runs import Job, perform
+from mqttlab.scenario import compile_plan
+from mqttlab.scenario.load import parse_values
+from recordings import Message, write
+from short_scenarios import scenario
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    runs_directory = tmp_path_factory.mktemp("runs")
+    for seed in (1, 2):
+        plan = compile_plan(parse_values({**scenario(2), "seed": seed}))
+        assert perform(Job(plan, runs_directory / f"seed-{seed}"), lambda line: None).verdict == "complete"
+    return Store(runs_directory)
+
+
+def text_of(component: Any) -> str:
+    return json.dumps(component.to_plotly_json() if hasattr(component, "to_plotly_json") else component,
+                      default=lambda part: part.to_plotly_json())
+
+
+@pytest.mark.parametrize("part", [*run.PARTS, "no-such-part"])
+def test_every_part_of_a_run_has_its_verdict(store: Store, part: str) -> None:
+    page = text_of(run.page(store, "seed-1", {"part": part}))
+    assert "notice valid" in page
+
+
+def test_every_figure_of_the_report_is_drawn_and_its_csv_is_what_it_shows(store: Store) -> None:
+    recording = store.recording("seed-1")
+    drawn = {one.name: one.draw(recording, None) for page in run.PARTS for one in run_figures.of_page(recording, page)}
+    missing = {name for name, figure in drawn.items() if figure is None}
+    # A simulation has no broker process to be sampled.
+    assert missing <= {"resources"}
+    assert {"latency-over-time", "latency-cdf", "link-utilisation", "parts-by-qos", "round-trips-over-time",
+            "throughput-0"} <= set(drawn)
+    shown = twin(drawn["latency-over-time"])
+    samples = metrics.deliveries(recording)
+    assert sorted(shown["latency (ms)"].to_list()) == pytest.approx(sorted(samples["latency_ms"].to_list()))
+
+
+def test_figures_over_time_have_the_runs_time(store: Store) -> None:
+    recording = store.recording("seed-1")
+    shown = twin(run_figures.named("latency-over-time").draw(recording, None))  # type: ignore
+    intended = recording.messages.filter(pl.col("phase") == "measurement")["intended_ns"]
+    assert shown["run time of intended sending (s)"].min() == pytest.approx(intended.min() / 1e9)  # type: ignore
+
+
+def test_looking_closer_draws_what_lies_within_alone(store: Store) -> None:
+    recording = store.recording("seed-1")
+    figure = run_figures.named("latency-over-time")
+    assert figure is not None
+    times = twin(figure.draw(recording, None))["run time of intended sending (s)"]  # type: ignore
+    low, high = float(times.quantile(0.4) or 0), float(times.quantile(0.6) or 0)
+    closer = twin(figure.draw(recording, (low, high)))["run time of intended sending (s)"]  # type: ignore
+    assert 0 < closer.len() < times.len() and closer.is_between(low, high).all()
+    assert figure.draw(recording, (1e6, 2e6)) is None
+
+
+def test_tables_are_those_of_metrics(store: Store) -> None:
+    recording = store.recording("seed-1")
+    table = run_tables.named(recording, "messages-by-qos")
+    assert table is not None and table.rows.equals(metrics.application(recording))
+    assert run_tables.named(recording, "no-such-table") is None
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_figure_is_told_with_its_title_and_twin_and_without_webgl(store: Store, theme: str) -> None:
+    drawn = run_figures.named("latency-over-time").draw(store.recording("seed-1"), None)  # type: ignore
+    told = json.loads(answer(drawn, theme, over_time=True, shown=(0, 1)))  # type: ignore
+    assert told["title"] == "Latency of each delivery"
+    assert told["twin"]["total"] == metrics.deliveries(store.recording("seed-1")).height
+    assert {trace["type"] for trace in told["figure"]["data"]} == {"scatter"}
+    assert told["figure"]["layout"]["xaxis"]["range"] == [0, 1]
+    assert "scattergl" in {trace.type for trace in drawn.data}, "the report's figure is not to be changed"  # type: ignore
+
+
+def test_a_dark_ground_has_light_ink() -> None:
+    import plotly.graph_objects as go
+
+    black = go.Figure(go.Scatter(x=[0], y=[0], line={"color": "#000000"}))
+    assert themed(black, "dark").data[0].line.color == "#ffffff"
+    assert black.data[0].line.color == "#000000"
+
+
+def test_messages_are_found_by_topic_client_and_fate(tmp_path: Path) -> None:
+    write(tmp_path / "one", [Message(sequence=1), Message(sequence=2, latency_ms=None, fate="lost")])
+    recording = Recording.open(tmp_path / "one")
+    names = [client["name"] for client in recording.layout["clients"]]
+    everything = messages.chosen(recording.messages, names, {})
+    assert everything.height == recording.messages.height
+    assert messages.chosen(recording.messages, names, {"topic": "no such topic"}).is_empty()
+    assert messages.chosen(recording.messages, names, {"client": "no such client"}).is_empty()
+    fates = recording.messages["fate"].unique().to_list()
+    found = [messages.chosen(recording.messages, names, {"fate": fate}).height for fate in fates]
+    assert sum(found) == recording.messages.height
+
+
+def test_the_runs_are_listed_filtered_and_sorted_by_the_server(store: Store) -> None:
+    table = store.runs()
+    assert set(table["run"]) == {"seed-1", "seed-2"} and set(table["verdict"]) == {"valid"}
+    assert runs.selected(table, {"search": "seed=2"})["run"].to_list() == ["seed-2"]
+    assert runs.selected(table, {"search": "SEED-1 sim"})["run"].to_list() == ["seed-1"]
+    assert runs.selected(table, {"search": "(["}).is_empty()
+    asked = {"startRow": 0, "endRow": 1, "sortModel": [{"colId": "seed", "sort": "desc"}], "filterModel": {
+        "seed": {"filterType": "number", "type": "lessThan", "filter": 5}}}
+    found = runs.rows(table, asked)
+    assert found["rowCount"] == 2 and [row["run"] for row in found["rowData"]] == ["seed-2"]
+    assert found["rowData"][0]["href"] == "/run/seed-2"
+    differing = [column["field"] for column in runs.columns(table, True)]
+    assert "seed" in differing and "backend" not in differing and "run" in differing
+
+
+def test_ten_thousand_runs_are_filtered_and_sorted_within_a_moment() -> None:
+    rows = 10_000
+    table = pl.DataFrame({"run": [f"run-{n}" for n in range(rows)], "seed": list(range(rows))}).with_columns(
+        pl.lit(None, dtype=kind).alias(name) for name, kind in SCHEMA.items() if name not in ("run", "seed"))
+    asked = {"startRow": 100, "endRow": 200, "sortModel": [{"colId": "seed", "sort": "desc"}], "filterModel": {
+        "run": {"filterType": "text", "type": "contains", "filter": "9"}}}
+    found = runs.rows(runs.selected(table, {"search": "run"}), asked)
+    expected = sorted((n for n in range(rows) if "9" in str(n)), reverse=True)
+    assert found["rowCount"] == len(expected)
+    assert [row["seed"] for row in found["rowData"]] == expected[100:200]
+
+
+def test_no_runs_and_a_broken_run_are_said(tmp_path: Path) -> None:
+    assert "no recordings" in text_of(runs.page(Store(tmp_path), {}))
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "plan.json").write_text("{", encoding="utf-8")
+    assert Store(tmp_path).runs().is_empty()
+    with pytest.raises(UnknownRun, match="no run 'none'"):
+        Store(tmp_path).recording("none")
+
+
+def test_a_run_that_has_ended_meanwhile_is_read_again(tmp_path: Path) -> None:
+    write(tmp_path / "one", [Message(sequence=1)])
+    store = Store(tmp_path)
+    first = store.recording("one")
+    assert store.recording("one") is first
+    (tmp_path / "one" / "run.json").touch()
+    assert store.recording("one") is not first
+
+
+def test_csv_of_a_figure_reads_as_the_same_numbers(store: Store) -> None:
+    drawn = run_figures.named("latency-cdf").draw(store.recording("seed-1"), None)  # type: ignore
+    rows = twin(drawn)  # type: ignore
+    again = pl.read_csv(io.StringIO(rows.write_csv()))
+    assert again.height == rows.height and again.columns == rows.columns
