@@ -11,41 +11,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean, stdev
 
-# Quantiles 0.975 of Student's distribution by degrees of freedom 1 to 30 (then the normal's).
-STUDENT = (
-    12.706,
-    4.303,
-    3.182,
-    2.776,
-    2.571,
-    2.447,
-    2.365,
-    2.306,
-    2.262,
-    2.228,
-    2.201,
-    2.179,
-    2.160,
-    2.145,
-    2.131,
-    2.120,
-    2.110,
-    2.101,
-    2.093,
-    2.086,
-    2.080,
-    2.074,
-    2.069,
-    2.064,
-    2.060,
-    2.056,
-    2.052,
-    2.048,
-    2.045,
-    2.042,
-)
+from mqttlab import statistics
+
 SEEDS_MIN = 5
 
 
@@ -111,11 +79,6 @@ def difference(first: Sequence[float], second: Sequence[float], bound: Bound) ->
     """
     if len(first) != len(second) or len(first) < 2:
         raise ValueError(f"{len(first)} and {len(second)} values cannot be compared in pairs")
-    pairs = [b - a for a, b in zip(first, second, strict=True)]
-    freedom = len(pairs) - 1
-    quantile = STUDENT[freedom - 1] if freedom <= len(STUDENT) else 1.96
-    half = quantile * stdev(pairs) / math.sqrt(len(pairs))
-    mean = fmean(pairs)
-    return Difference(
-        first=fmean(first), second=fmean(second), low=mean - half, high=mean + half, bound=bound.around(fmean(first))
-    )
+    pairs = statistics.difference(first, second, paired=True).interval
+    reference, other = (math.fsum(values) / len(values) for values in (first, second))
+    return Difference(first=reference, second=other, low=pairs.low, high=pairs.high, bound=bound.around(reference))

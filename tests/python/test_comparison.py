@@ -177,6 +177,31 @@ def test_a_pattern_names_a_group_and_unfit_runs_are_left_out_with_the_reason(tmp
         comparison.compare(str(tmp_path / "c-*"), str(tmp_path / "b"))
 
 
+def test_a_point_of_an_experiment_and_what_the_catalog_has_are_sides_too(runs: Path, tmp_path: Path) -> None:
+    experiment = tmp_path / "small"
+    (experiment / "runs").mkdir(parents=True)
+    (experiment / "journal.jsonl").touch()
+    for point, side in enumerate(("few", "many")):
+        for number in range(3):
+            (experiment / "runs" / f"p{point:03d}-b{number:03d}-ABCDEF").symlink_to(runs / side / str(number))
+    found = comparison.compare(f"{experiment}#0", f"{experiment}#1")
+    assert found.title == "line: small#0 → small#1" and "3 runs each, compared in pairs" in found.design
+    with pytest.raises(ComparisonError, match="small#7"):
+        comparison.compare(f"{experiment}#0", f"{experiment}#7")
+    url = str(tmp_path / "catalog.db")
+    scanned = CliRunner().invoke(main, ["catalog", "scan", str(runs / "few"), "--catalog", url])
+    assert scanned.exit_code == 0, scanned.output
+
+    def said(first: str, second: str, status: int) -> str:
+        done = CliRunner().invoke(main, ["compare", first, second, "--catalog", url])
+        assert done.exit_code == status, done.output
+        return done.output
+
+    assert "4 runs each, compared in pairs" in said("catalog: name = line; backend = sim", str(runs / "many"), 0)
+    assert "no run of the catalog is such" in said("catalog: name = other", str(runs / "many"), 2)
+    assert "name conditions" in said("catalog:", str(runs / "many"), 2)
+
+
 def test_runs_of_other_seeds_have_no_messages_in_common(runs: Path) -> None:
     result = CliRunner().invoke(main, ["compare", str(runs / "few" / "0"), str(runs / "few" / "1"), "--by", "message"])
     assert result.exit_code == 2 and "cannot be compared message by message" in result.output

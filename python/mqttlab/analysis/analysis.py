@@ -71,7 +71,7 @@ def analyse(asked: Asked, table: pl.DataFrame) -> Analysis:
         responses.append(response(asked, rows, same))
     order = {wanted[:2]: place for place, wanted in reversed(list(enumerate(asked.responses)))}
     responses.sort(key=lambda each: order.get((each.metric, each.scope), len(order)))
-    judged = _judge(asked, responses)
+    judged = _judge(asked, _with_adjusted_drift(responses))
     return Analysis(
         asked=asked, responses=tuple(judged), left_out=tuple(_left_out(table)), runs=measured["run"].n_unique(),
         controls=controls["run"].n_unique(), recommendations=recommend(asked, judged))
@@ -88,6 +88,12 @@ def _judge(asked: Asked, responses: Sequence[Response]) -> list[Response]:
                                      [responses[number].better for number, _ in places], alpha=asked.family))
     return [replace(each, compared=tuple(replace(found, verdict=next(verdicts)) for found in each.compared))
             for each in responses]
+
+
+def _with_adjusted_drift(responses: Sequence[Response]) -> list[Response]:
+    """Drift is looked for in every response: Holm's method over them."""
+    p = iter(statistics.holm([each.drift.p for each in responses if each.drift is not None]))
+    return [each if each.drift is None else replace(each, drift=replace(each.drift, p=next(p))) for each in responses]
 
 
 def _left_out(table: pl.DataFrame) -> list[LeftOut]:

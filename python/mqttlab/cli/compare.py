@@ -9,19 +9,24 @@ import click
 from rich.console import Console
 
 from mqttlab.cli.problems import nearest, writable_file
-from mqttlab.comparison import compare
+from mqttlab.comparison import Side, compare, side
 from mqttlab.errors import UsageError
 from mqttlab.metrics import ALL
 from mqttlab.report.comparison import print_comparison, write_comparison
 
+CATALOG = "catalog:"
+
 
 def show_comparison(
     first: str, second: str, *, tolerance: float, metrics: tuple[str, ...], by_message: bool, limit: int,
-    html: Path | None, as_json: bool,
+    html: Path | None, as_json: bool, catalog: str | None = None,
 ) -> None:
     """Compare, print, and write what was asked for.
 
+    A side that begins with ``catalog:`` is what the catalog has for conditions, separated by semicolons.
+
     Raises:
+        CatalogError: there is no catalog, or it does not know what is asked for.
         UsageError: a metric that is not known, or a page that cannot be written.
         ComparisonError: the runs cannot be compared as asked.
         RecordingError: one of them is no recording, or they have no metric in common.
@@ -31,7 +36,8 @@ def show_comparison(
             raise UsageError(f"--metric {metric}: unknown metric; {nearest(metric, sorted(ALL))}")
     if html is not None:
         writable_file(html, "--html")
-    comparison = compare(first, second, tolerance_percent=tolerance, metrics=metrics)
+    sides = [_of_catalog(word, catalog) if word.startswith(CATALOG) else word for word in (first, second)]
+    comparison = compare(sides[0], sides[1], tolerance_percent=tolerance, metrics=metrics)
     if as_json:
         click.echo(json.dumps(comparison.data(by_message=by_message), indent=1, ensure_ascii=False))
     else:
@@ -39,3 +45,19 @@ def show_comparison(
     if html is not None:
         page = write_comparison(comparison, html, by_message=by_message)
         click.echo(f"report     {page}", err=as_json)
+
+
+def _of_catalog(word: str, url: str | None) -> Side:
+    from mqttlab.catalog import Catalog, url_for
+
+    conditions = [condition.strip() for condition in word.removeprefix(CATALOG).split(";") if condition.strip()]
+    if not conditions:
+        raise UsageError(f"{word}: name conditions, such as 'catalog: backend = sim; name = demo'")
+    with Catalog.open(url or url_for(Path("runs")), read_only=True) as opened:
+        listed = opened.runs(conditions, columns=("directory",))["directory"].to_list()
+    found = [Path(directory) for directory in listed]
+    there = [directory for directory in found if (directory / "plan.json").is_file()]
+    if not there:
+        gone = f": the recordings of all {len(found)} runs are gone" if found else ": no run of the catalog is such"
+        raise UsageError(f"{word}{gone}; mqttlab list --where shows what there is")
+    return side("; ".join(conditions), there, word)

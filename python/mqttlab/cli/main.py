@@ -208,13 +208,15 @@ def explain(run: Path, message: str | None, slowest: int) -> None:
               help="Number of messages to explain.")
 @click.option("--metric", "metrics", multiple=True, metavar="METRIC",
               help="Only this metric, of everything that has it; repeatable.")
+@CATALOG
 @click.option("--html", type=click.Path(path_type=Path), help="Write a page.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON instead.")
 def compare(
     first: str, second: str, tolerance: float, by: str, limit: int, metrics: tuple[str, ...], html: Path | None,
-    as_json: bool,
+    as_json: bool, catalog: str | None,
 ) -> None:
-    """Compare FIRST and SECOND: each a recording, a directory of recordings, or a pattern in quotes.
+    """Compare FIRST and SECOND: each a recording, a directory of recordings, a pattern in quotes, a point of an
+    experiment (runs/NAME#12), or conditions on the catalog ('catalog: qos = 1; loss = 1 %').
 
     Of several runs the run is the unit: differences come with intervals, effect sizes and one of the verdicts better,
     worse, equivalent, undecided. Runs with the same seed and repetition are compared in pairs. With --by message the
@@ -225,12 +227,14 @@ def compare(
     \b
       mqttlab compare runs/demo-1 runs/demo-2
       mqttlab compare 'runs/qos1-*' 'runs/qos2-*' --html qos.html
+      mqttlab compare runs/qos-delay-loss#0 runs/qos-delay-loss#9
+      mqttlab compare 'catalog: name = demo; backend = live' 'catalog: name = demo; backend = sim'
       mqttlab compare runs/loss-1 runs/loss-4 --by message --limit 3
     """
     from mqttlab.cli.compare import show_comparison
 
     show_comparison(first, second, tolerance=tolerance, metrics=metrics, by_message=by == "message", limit=limit,
-                    html=html, as_json=as_json)
+                    html=html, as_json=as_json, catalog=catalog)
 
 
 @main.command()

@@ -91,14 +91,17 @@ class Comparison:
         return found
 
 
-def compare(first: str, second: str, *, tolerance_percent: float = 5.0, metrics: Sequence[str] = ()) -> Comparison:
-    """Compare what two words name: recordings, directories of them, or patterns.
+def compare(
+    first: str | Side, second: str | Side, *, tolerance_percent: float = 5.0, metrics: Sequence[str] = (),
+) -> Comparison:
+    """Compare two sides, or what two words name (:func:`mqttlab.comparison.gather`).
 
     Raises:
         ComparisonError: one of them names nothing that can be used.
         RecordingError: one of them is no recording.
     """
-    return Comparison(gather(first), gather(second), tolerance_percent, tuple(metrics))
+    sides = [gather(word) if isinstance(word, str) else word for word in (first, second)]
+    return Comparison(sides[0], sides[1], tolerance_percent, tuple(metrics))
 
 
 def _side(side: Side) -> dict[str, Any]:

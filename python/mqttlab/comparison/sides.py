@@ -51,7 +51,8 @@ def _repetition(plan: Any) -> Any:
 
 
 def gather(text: str) -> Side:
-    """The runs that a word of the command line names: a recording, a directory of recordings, or a pattern of either.
+    """The runs that a word of the command line names: a recording, a directory of recordings, a pattern of either, or
+    a point of an experiment (``DIRECTORY#NUMBER``).
 
     A single run counts whatever it is, and reports say so. Of several, those that are incomplete, not valid or still
     going on are left out, and named.
@@ -61,14 +62,34 @@ def gather(text: str) -> Side:
         RecordingError: a single directory is no recording.
     """
     path = Path(text)
+    experiment, _, point = text.rpartition("#")
+    if point.isdigit() and (Path(experiment) / "journal.jsonl").is_file():
+        # Directories of runs begin with their point's number.
+        return side(f"{Path(experiment).name}#{point}", sorted(
+            plan.parent for plan in Path(experiment).glob(f"runs/p{int(point):03d}-*/plan.json")), text)
     if path.exists():
         found = [path] if (path / "plan.json").is_file() or not path.is_dir() else recordings_in(path)
     else:
         found = [place for match in sorted(glob.glob(text)) for place in recordings_in(Path(match))]  # noqa: PTH207
+    return side(path.name if path.exists() and path.name else text, found, text)
+
+
+def side(label: str, found: Sequence[Path], text: str) -> Side:
+    """The recordings in these directories, as far as they can be used.
+
+    Args:
+        label: what reports call them.
+        found: the directories.
+        text: what messages call them.
+
+    Raises:
+        ComparisonError: there is none, or every run of a group had to be left out.
+        RecordingError: a single directory is no recording.
+    """
     if not found:
+        path = Path(text)
         words = "holds no recording" if path.is_dir() else "is no directory, and no pattern that matches one"
         raise ComparisonError(f"{text} {words}; mqttlab list shows the recordings")
-    label = path.name if path.exists() and path.name else text
     if len(found) == 1:
         return Side(label, (Recording.open(found[0]),))
     kept, left_out = [], []

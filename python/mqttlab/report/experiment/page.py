@@ -18,6 +18,7 @@ from mqttlab.report.pages import grid, page_of, text_table, write_whole
 LINES_MOST = 16
 PAIRS_MOST = 3
 TRENDS_MOST = 6
+RESPONSES_DRAWN = 4
 
 
 def write_experiment(analysis: Analysis, table: pl.DataFrame, out: Path) -> Path:
@@ -53,14 +54,16 @@ def _recommendation(analysis: Analysis) -> str:
 def _overview(analysis: Analysis) -> str:
     """What holds for all responses: where the variation comes from, and every point at once."""
     drawn: list[go.Figure] = []
-    terms = frames.variation(analysis)
+    varied = [each for each in analysis.responses if each.varies]
+    terms = frames.variation(analysis).filter(pl.col("response").is_in([each.name for each in varied])) if any(
+        each.model for each in varied) else pl.DataFrame()
     if terms.height:
         drawn.append(figures.variation(terms.select("response", "term", "percent")))
     factors = {factor.name: factor.levels for factor in analysis.asked.factors}
-    if analysis.responses and len(factors) > 1:
+    if varied and len(factors) > 1:
         rows = [{**point.levels, "point": point.point, each.label: point.interval.estimate}
-                for each in analysis.responses[:4] for point in each.points]
-        labels = list(dict.fromkeys(each.label for each in analysis.responses[:4]))
+                for each in varied[:RESPONSES_DRAWN] for point in each.points]
+        labels = list(dict.fromkeys(each.label for each in varied[:RESPONSES_DRAWN]))
         wide = pl.DataFrame(rows, infer_schema_length=None).group_by("point", maintain_order=True).agg(
             *(pl.col(name).first() for name in factors), *(pl.col(label).drop_nulls().first() for label in labels))
         drawn.append(figures.parallel(wide, factors, labels))
@@ -98,7 +101,8 @@ def _points(analysis: Analysis, each: Response) -> list[go.Figure]:
             for factor in factors for level in factor.levels
             for value in each.rows.filter(pl.col(factor.name) == level)["value"].to_list()]
     drawn = [figures.boxes(pl.DataFrame(rows), each.label)] if rows else []
-    across = max(factors, key=lambda factor: (factor.kind == "numeric", len(factor.levels)))
+    across = max(factors, key=lambda factor: (
+        factor.environment, factor.kind == "numeric", len(factor.levels)))
     others = [factor.name for factor in factors if factor is not across]
     cells = sorted(each.points, key=lambda point: (
         [_place(analysis, name, point.levels[name]) for name in others], _place(analysis, across.name,
