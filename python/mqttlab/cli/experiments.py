@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console, Group, RenderableType
@@ -37,6 +37,10 @@ from mqttlab.runs import Job, LocalPool
 from mqttlab.scenario.estimate import estimate
 from mqttlab.statistics import mean_interval, smallest_difference
 
+if TYPE_CHECKING:
+    from mqttlab.runs.cluster import DaskCluster
+    from mqttlab.runs.executor import Observe
+
 ROWS_MAX = 40
 ROMAN = {3: "III", 4: "IV", 5: "V", 6: "VI", 7: "VII"}
 SETUP_S = 4.0
@@ -44,18 +48,19 @@ SETUP_S = 4.0
 
 
 def perform(
-    experiment: Experiment, runs: Path, *, jobs: int | None, redo: bool, junit: Path | None, ignore_disk: bool,
+    experiment: Experiment, runs: Path, *, jobs: int | None, redo: bool, junit: Path | None, to: str | None = None,
+    cluster: str | None = None, ignore_disk: bool = False,
 ) -> int:
     """Run an experiment, say what came of it, and return the exit status."""
-    for point in experiment.design.points[:1]:
-        need_servers(experiment.scenario_at(point))
-    if not ignore_disk:
+    if cluster is None:
+        need_servers(experiment.scenario_at(experiment.design.points[0]))
+    if not ignore_disk and to is None:
         _need_room(experiment, runs)
     directory = ExperimentDirectory.prepare(experiment, runs, redo=redo)
     console = Console(stderr=True)
     with directory.driven():
         directory.settle()
-        finish = _driven(directory, console, jobs or os.cpu_count() or 1)
+        finish = _driven(directory, console, jobs, to=to, cluster=cluster)
     out = Console()
     _say(out, directory, finish)
     judged = _judged(directory, finish)
@@ -72,22 +77,45 @@ def perform(
 
 
 def _driven(
-    directory: ExperimentDirectory, console: Console, width: int, pilots: Sequence[Task] | None = None,
+    directory: ExperimentDirectory, console: Console, jobs: int | None, pilots: Sequence[Task] | None = None, *,
+    to: str | None = None, cluster: str | None = None,
 ) -> Finish:
     experiment = directory.experiment
     watch = Watch(experiment.thresholds)
     total = len(pilots) if pilots is not None else most(experiment)
-    screen = _Screen(console, directory, total, width)
+    if to is not None:
+        to = f"{to.rstrip('/')}/{experiment.name}"
 
     def observe(job: Job, line: dict[str, Any]) -> None:
         watch.observe(job.identifier, line)
         screen.line(job.identifier, line)
 
-    pool: LocalPool[Kept]
-    with LocalPool(keeping(experiment.responses), jobs=width, observe=observe, live_alone=True) as pool, screen.shown():
+    pool, width = _executor(experiment, jobs, observe, to, cluster)
+    screen = _Screen(console, directory, total, width)
+    with pool, screen.shown():
         watch.cancel = pool.cancel
         return drive(directory, pool, observer=screen, stop=lambda: pool.asked is not None, width=width,
-                     aborted=watch.ended, tasks=None if pilots is None else lambda _: list(pilots))
+                     aborted=watch.ended, tasks=None if pilots is None else lambda _: list(pilots), to=to,
+                     alone=cluster is None)
+
+
+def _executor(
+    experiment: Experiment, jobs: int | None, observe: Observe, to: str | None, cluster: str | None,
+) -> tuple[LocalPool[Kept] | DaskCluster[Kept], int]:
+    """Who performs the runs, and how many at once."""
+    if cluster is None:
+        width = jobs or os.cpu_count() or 1
+        return LocalPool(keeping(experiment.responses, to), jobs=width, observe=observe, live_alone=True), width
+    from mqttlab.runs.cluster import DaskCluster
+
+    assert to is not None
+    workers = DaskCluster(cluster, keeping(experiment.responses), to=to, observe=observe)
+    live = experiment.base.get("backend", "live") == "live"
+    room = workers.room("live" if live else "cpu")
+    if room == 0:
+        raise UsageError(f"--cluster {cluster}: no worker has the resource {'live' if live else 'cpu'}, which "
+                         f"{'live runs' if live else 'simulations'} need")
+    return workers, min(room, jobs or room)
 
 
 class _Screen:
@@ -201,7 +229,7 @@ def _piloted(experiment: Experiment, runs: Path, pilot: int, jobs: int | None) -
     tasks = [Task(kind="pilot", point=at, block=number) for number in range(pilot)]
     with directory.driven():
         directory.settle()
-        return _driven(directory, Console(stderr=True), jobs or os.cpu_count() or 1, tasks).records
+        return _driven(directory, Console(stderr=True), jobs, tasks).records
 
 
 def _say_design(console: Console, experiment: Experiment) -> None:

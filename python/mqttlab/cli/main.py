@@ -35,8 +35,36 @@ class Percent(click.ParamType[float]):
         return percent
 
 
+class Place(click.ParamType[Path]):
+    """A directory, or a recording in a place by URL, which is fetched into a cache."""
+
+    name = "path"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """Fetch it, where it is elsewhere."""
+        return Path(_here(value))
+
+
+class PlaceOrPattern(click.ParamType[str]):
+    """The same, or a pattern."""
+
+    name = "path"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Fetch it, where it is elsewhere."""
+        return _here(value)
+
+
+def _here(value: Any) -> str:
+    if "://" not in str(value):
+        return str(value)
+    from mqttlab.runs.storage import fetch
+
+    return str(fetch(str(value)))
+
+
 SCENARIO = click.argument("scenario", type=click.Path(path_type=Path))
-RUN = click.argument("run", type=click.Path(path_type=Path))
+RUN = click.argument("run", type=Place())
 SET = click.option("--set", "settings", multiple=True, metavar="PLACE=VALUE",
                    help="Replace a field, such as phases.duration='5 s' or groups[0].publish.qos=1.")
 RUNS = click.option("--runs", type=click.Path(path_type=Path), default=Path("runs"), show_default=True,
@@ -198,8 +226,8 @@ def explain(run: Path, message: str | None, slowest: int) -> None:
 
 
 @main.command()
-@click.argument("first")
-@click.argument("second")
+@click.argument("first", type=PlaceOrPattern())
+@click.argument("second", type=PlaceOrPattern())
 @click.option("--tolerance", type=Percent(), default=5.0, show_default=True, metavar="PERCENT",
               help="Mark differences larger than this; the margin of equivalence.")
 @click.option("--by", type=click.Choice(["metric", "message"]), default="metric", show_default=True,

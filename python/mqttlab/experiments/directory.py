@@ -16,6 +16,7 @@ import fcntl
 import hashlib
 import json
 import os
+import shutil
 import time
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -26,11 +27,12 @@ from mqttlab import __version__
 from mqttlab.engine import is_being_written
 from mqttlab.experiments import journal
 from mqttlab.experiments.journal import Journal, RunRecord
-from mqttlab.experiments.keep import adopted
+from mqttlab.experiments.keep import Kept, adopted
 from mqttlab.experiments.load import Experiment, ExperimentError, digest_of, load
 from mqttlab.experiments.points import Design, Point
 from mqttlab.experiments.schedule import Records, Task, wanted
 from mqttlab.plan import SCHEMA
+from mqttlab.runs.storage import fetch, is_complete, is_url, store
 from mqttlab.scenario import ScenarioError
 
 if TYPE_CHECKING:
@@ -200,11 +202,13 @@ class ExperimentDirectory:
         for record in self.runs():
             if record.state != "running":
                 continue
-            directory = self.path / record.directory
+            # Where recordings are moved to a URL, one that was not moved yet lies where others stay.
+            url = record.directory if is_url(record.directory) else None
+            directory = self.path / "runs" / url.rpartition("/")[2] if url else self.path / record.directory
             deadline = time.monotonic() + WAIT_S
             while directory.is_dir() and is_being_written(directory) and time.monotonic() < deadline:
                 time.sleep(0.1)
-            kept = adopted(directory, self.experiment.responses)
+            kept = self._found(directory, url)
             if kept is None:
                 begun = (directory / "plan.json").is_file()
                 event = self.journal.append(
@@ -215,7 +219,21 @@ class ExperimentDirectory:
             settled.append(journal.ended(record, event))
         return settled
 
-    def end(self, record: RunRecord, kept: Any, **more: Any) -> dict[str, Any]:
+    def _found(self, directory: Path, url: str | None) -> Kept | None:
+        """What is kept of a recording that is complete: here, or in the place that it was moved to."""
+        wanted = self.experiment.responses
+        if url is None:
+            return adopted(directory, wanted)
+        if is_complete(url):
+            shutil.rmtree(directory, ignore_errors=True)
+            return adopted(fetch(url), wanted)
+        kept = adopted(directory, wanted)
+        if kept is not None:
+            store(directory, url)
+            shutil.rmtree(directory)
+        return kept
+
+    def end(self, record: RunRecord, kept: Kept, **more: Any) -> dict[str, Any]:
         """Write down how a run ended."""
         return self.journal.append(
             "ended", run=record.run, verdict=kept.verdict, valid=kept.valid, reason=kept.reason,

@@ -73,6 +73,8 @@ class _Drive:
     width: int
     aborted: Callable[[str], str | None]
     tasks: Callable[[Records], list[Task]]
+    to: str | None
+    alone: bool
     running: dict[str, tuple[RunRecord, Task]] = field(default_factory=dict)
     queue: deque[Task] = field(default_factory=deque)
     records: list[RunRecord] = field(default_factory=list)
@@ -100,7 +102,7 @@ class _Drive:
         if not self.queue:
             return None
         live = any(record.backend == "live" for record, _ in self.running.values())
-        if self.running and (live or self.is_live(self.queue[0])):
+        if self.alone and self.running and (live or self.is_live(self.queue[0])):
             return None
         return self.queue.popleft()
 
@@ -125,7 +127,8 @@ class _Drive:
             levels={name: level.text for name, level in task.point.levels.items()}, block=task.block,
             repetition=task.block, order_no=order, seed=seed,
             attempt=1 + sum(record.task == task.key and not record.stale for record in self.records),
-            plan_digest=digest_of(plan), backend=plan["backend"], directory=str(place))
+            plan_digest=digest_of(plan), backend=plan["backend"],
+            directory=str(place) if self.to is None else f"{self.to.rstrip('/')}/{place.name}")
         record = journal.began(event)
         self.records.append(record)
         self.running[run] = record, task
@@ -165,7 +168,7 @@ def _because(kept: Kept, reason: str) -> Kept:
 def drive(
     directory: ExperimentDirectory, executor: Executor[Kept], *, observer: Observer | None = None,
     stop: Callable[[], bool] = lambda: False, width: int = 1, aborted: Callable[[str], str | None] = lambda run: None,
-    tasks: Callable[[Records], list[Task]] | None = None,
+    tasks: Callable[[Records], list[Task]] | None = None, to: str | None = None, alone: bool = True,
 ) -> Finish:
     """Run what an experiment needs, until nothing is left or the end is asked for.
 
@@ -177,13 +180,15 @@ def drive(
         width: how many simulations are handed to the executor at once.
         aborted: the threshold for which a run (by its identifier) was cancelled, if one was.
         tasks: what is needed, instead of what the design says; for pilot runs.
+        to: the URL below which the executor puts recordings; the experiment's directory when left out.
+        alone: nothing is begun beside a live run; for executors of one machine.
     """
     experiment = directory.experiment
 
     def design(answers: Records) -> list[Task]:
         return wanted(experiment, answers)
 
-    going = _Drive(directory, executor, observer or Silent(), stop, width, aborted, tasks or design,
+    going = _Drive(directory, executor, observer or Silent(), stop, width, aborted, tasks or design, to, alone,
                    records=directory.runs())
     while going.fill():
         for finished in executor.results():

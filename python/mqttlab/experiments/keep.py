@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import shutil
 import socket
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from mqttlab.errors import MqttlabError
 from mqttlab.experiments.responses import Response, Value, values_of
 from mqttlab.recording import Recording
 from mqttlab.runs import Job, Outcome
+from mqttlab.runs.storage import store
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,8 +55,19 @@ def keep(job: Job, outcome: Outcome, wanted: Iterable[Response] = ()) -> Kept:
                 worker=socket.gethostname(), warnings=tuple(outcome.warnings))
 
 
-def keeping(wanted: Iterable[Response]) -> Callable[[Job, Outcome], Kept]:
-    """An executor's ``keep`` for these responses."""
+def keep_at(job: Job, outcome: Outcome, wanted: Iterable[Response], to: str) -> Kept:
+    """The same, with the recording moved to a place by URL, below its own name."""
+    kept = keep(job, outcome, wanted)
+    if outcome.directory.is_dir():
+        store(outcome.directory, f"{to.rstrip('/')}/{job.directory.name}")
+        shutil.rmtree(outcome.directory)
+    return kept
+
+
+def keeping(wanted: Iterable[Response], to: str | None = None) -> Callable[[Job, Outcome], Kept]:
+    """An executor's ``keep`` for these responses; with the URL that recordings are moved to, if they are."""
+    if to is not None:
+        return functools.partial(keep_at, wanted=tuple(wanted), to=to)
     return functools.partial(keep, wanted=tuple(wanted))
 
 

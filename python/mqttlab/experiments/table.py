@@ -20,6 +20,7 @@ from mqttlab.experiments.journal import RunRecord
 from mqttlab.experiments.points import Design
 from mqttlab.experiments.responses import Response, Value, values_of
 from mqttlab.recording import Recording
+from mqttlab.runs.storage import fetch, is_url
 
 OF_RUN: dict[str, pl.DataType] = {
     "block": pl.Int64(), "repetition": pl.Int64(), "order_no": pl.Int64(), "seed": pl.Int64(), "run": pl.String(),
@@ -66,7 +67,7 @@ def _of_run(directory: Path, factors: Sequence[Factor], record: RunRecord) -> di
         row[factor.name] = text
         row[f"{factor.name}__value"] = _value(factor, text)
     row |= {name: getattr(record, name) for name in OF_RUN}
-    if "://" not in record.directory:
+    if not is_url(record.directory):
         row["directory"] = str(directory / record.directory)
     return row
 
@@ -91,7 +92,7 @@ def _plain(text: str) -> Any:
 
 def _read(directory: Path, record: RunRecord, wanted: Sequence[Response]) -> list[Value]:
     known = {(value.metric, value.scope, value.scope_name) for value in record.responses}
-    place = directory / record.directory
+    place = fetch(record.directory) if is_url(record.directory) else directory / record.directory
     if not place.is_dir():
         return []
     found = values_of(Recording.open(place), wanted)

@@ -22,10 +22,15 @@ from mqttlab.cli.problems import writable_directory, writable_file
 @click.option("--jobs", type=click.IntRange(1), help="Number of simulations at once  [default: one per processor]")
 @click.option("--redo", is_flag=True, help="The file has changed: run again what another version of it has made.")
 @JUNIT
+@click.option("--to", metavar="URL", help="Move recordings to this place, such as s3://bucket/runs; file://, s3:// and "
+              "whatever fsspec knows.")
+@click.option("--cluster", metavar="ADDRESS", help="Run on the workers of this Dask cluster, such as tcp://host:8786; "
+              "needs --to, a place that they all reach.")
 @click.option("--ignore-disk", is_flag=True, help="Start even if the disk seems too small for the recordings.")
 def experiment(
     file: Path, settings: tuple[str, ...], backend: str | None, runs: Path, dry_run: bool, pilot: int | None,
-    jobs: int | None, redo: bool, junit: Path | None, ignore_disk: bool,
+    jobs: int | None, redo: bool, junit: Path | None, to: str | None, cluster: str | None,
+    ignore_disk: bool,
 ) -> None:
     """Run the experiment FILE: every point of its design, in blocks, until nothing is left.
 
@@ -54,6 +59,10 @@ def experiment(
 
     if pilot is not None and not dry_run:
         raise UsageError("--pilot belongs to --dry-run; add it, or leave --pilot out")
+    if to is not None and "://" not in to:
+        raise UsageError(f"--to {to}: this is not a URL; write one, such as file://{Path(to).absolute()}")
+    if cluster is not None and to is None:
+        raise UsageError("--cluster needs --to, a place that all workers reach, such as s3://bucket/runs")
     loaded = load(file, overrides_of(settings, backend))
     writable_directory(runs, "--runs")
     if junit is not None:
@@ -61,4 +70,4 @@ def experiment(
     if dry_run:
         dry(loaded, runs, pilot, jobs)
         return
-    sys.exit(perform(loaded, runs, jobs=jobs, redo=redo, junit=junit, ignore_disk=ignore_disk))
+    sys.exit(perform(loaded, runs, jobs=jobs, redo=redo, junit=junit, to=to, cluster=cluster, ignore_disk=ignore_disk))

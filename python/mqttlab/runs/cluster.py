@@ -1,0 +1,233 @@
+"""Jobs on a Dask cluster: each worker says what it has (``cpu`` for simulations, ``live`` for live runs).
+
+A worker performs a run in a scratch directory of its own, works out there what is kept of it, and stores the recording
+by URL. It opens no catalog and no journal. When it dies, its engine ends with it and Dask gives its runs to others; the
+same plan leaves the same recording there. A run whose recording is complete in its place is not performed again.
+
+What it does not do: start workers, or move programs to them. They have this package, in this version, and the engine.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import queue
+import shutil
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar
+
+from mqttlab import __version__
+from mqttlab.engine import EngineError, Interrupted, Interruption
+from mqttlab.errors import MqttlabError, UsageError
+from mqttlab.runs import storage
+from mqttlab.runs.executor import Finished, Observe
+from mqttlab.runs.job import Job
+from mqttlab.runs.machine import live_alone
+from mqttlab.runs.perform import Outcome, perform
+
+T = TypeVar("T")
+Keep = Callable[[Job, Outcome], T]
+LOOK_S = 0.5
+CONNECT_S = 10
+TOPIC = "mqttlab"
+
+
+class DaskCluster(Generic[T]):
+    """Performs jobs on the workers of a Dask cluster. A context manager, as ``LocalPool`` is."""
+
+    def __init__(self, address: str, keep: Keep[T], *, to: str,
+                 observe: Observe = lambda job, progress: None) -> None:
+        """Connect.
+
+        Args:
+            address: the scheduler's, such as ``tcp://10.0.0.1:8786``.
+            keep: what is kept of a run, called on the worker; it is sent there, so it lies at the level of a module.
+            to: a URL; recordings go below it, by the name of their directory.
+            observe: called with some of the engines' progress lines.
+
+        Raises:
+            UsageError: there is no cluster, none of its workers has a resource, or they have another version.
+        """
+        try:
+            import distributed
+        except ImportError as error:
+            raise UsageError(
+                "--cluster: distributed is not installed; pip install 'mqttlab[cluster]'") from error
+        connect: Any = distributed.Client
+        try:
+            self._client: Any = connect(address, timeout=CONNECT_S, set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise UsageError(f"--cluster {address}: no Dask scheduler answers there: {error}") from error
+        self._keep, self._to, self._observe = keep, to, observe
+        self._jobs: dict[str, tuple[Job, Any]] = {}
+        self._ended: queue.SimpleQueue[Finished[T]] = queue.SimpleQueue()
+        self._all = Interruption()
+        self._signals = contextlib.ExitStack()
+        self._cancelled: set[str] = set()
+        self._check(address)
+
+    def _check(self, address: str) -> None:
+        workers = self._client.scheduler_info(n_workers=-1)["workers"]
+        if not any({"cpu", "live"} & set(worker.get("resources") or {}) for worker in workers.values()):
+            self._client.close()
+            raise UsageError(f"--cluster {address}: none of its {len(workers)} workers has the resource cpu or live; "
+                             "start them with: dask worker ADDRESS --resources \"cpu=4\"")
+        others = sorted({version for version in self._client.run(_version).values() if version != __version__})
+        if others:
+            self._client.close()
+            raise UsageError(f"--cluster {address}: its workers have mqttlab {', '.join(others)}, this is "
+                             f"{__version__}; install one version")
+
+    @property
+    def asked(self) -> signal.Signals | None:
+        """The signal that asked for the end of all, if one did."""
+        return self._all.asked
+
+    def room(self, resource: str) -> int:
+        """How many runs that need this resource there is room for: ``cpu`` or ``live``."""
+        workers = self._client.scheduler_info(n_workers=-1)["workers"]
+        return int(sum((worker.get("resources") or {}).get(resource, 0) for worker in workers.values()))
+
+    def __enter__(self) -> Self:
+        self._signals.enter_context(self._all.heard())
+        self._client.subscribe_topic(TOPIC, self._hear)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._signals:
+            if self._jobs:
+                self.cancel()
+            with contextlib.suppress(Exception):
+                self._client.unsubscribe_topic(TOPIC)
+            self._client.close()
+
+    def submit(self, job: Job) -> None:
+        """Take a job; it begins when a worker has room."""
+        resource = "live" if job.plan["backend"] == "live" else "cpu"
+        future = self._client.submit(
+            _on_worker, job, self._keep, f"{self._to.rstrip('/')}/{job.directory.name}", pure=False,
+            resources={resource: 1}, key=f"mqttlab-{job.identifier}")
+        self._jobs[job.identifier] = job, future
+        future.add_done_callback(lambda done, job=job: self._ended.put(_finished(job, done)))
+
+    def cancel(self, identifier: str | None = None) -> None:
+        """End this job, or all: those that run keep what they recorded, those that wait are not begun."""
+        for one in [identifier] if identifier is not None else list(self._jobs):
+            if one in self._jobs and one not in self._cancelled:
+                self._cancelled.add(one)
+                _end_of(one, self._client).set()
+
+    def results(self) -> Iterator[Finished[T]]:
+        """How jobs ended, as they end, until none of those that were taken is left."""
+        while self._jobs:
+            if self._all.asked is not None:
+                self.cancel()
+            try:
+                finished = self._ended.get(timeout=LOOK_S)
+            except queue.Empty:
+                continue
+            self._jobs.pop(finished.job.identifier, None)
+            yield finished
+
+    def _hear(self, event: tuple[Any, Any]) -> None:
+        _, line = event
+        found = self._jobs.get(line.get("run", "")) if isinstance(line, dict) else None
+        if found is not None:
+            self._observe(found[0], line["line"])
+
+
+def _end_of(identifier: str, client: Any) -> Any:
+    """The cluster's event that asks for the end of a run."""
+    from distributed import Event
+
+    event: Any = Event
+    return event(f"mqttlab-end-{identifier}", client=client)
+
+
+def _version() -> str:
+    return __version__
+
+
+def _finished(job: Job, future: Any) -> Finished[Any]:
+    """How a job ended, from its future."""
+    if future.status == "finished":
+        try:
+            return Finished(job=job, kept=future.result())
+        except Exception as error:
+            return Finished(job=job, error=EngineError(f"its result cannot be fetched: {error}"))
+    if future.status == "cancelled":
+        return Finished(job=job, error=Interrupted(f"{job.directory.name} was cancelled before it began"))
+    fault = future.exception()
+    if isinstance(fault, MqttlabError):
+        return Finished(job=job, error=fault)
+    return Finished(job=job, error=EngineError(f"its worker failed: {type(fault).__name__}: {fault}"))
+
+
+def _on_worker(job: Job, keep: Keep[T], url: str) -> T:
+    """Perform a job on a worker: in a scratch directory, which goes when the recording is in its place."""
+    scratch = Path(tempfile.mkdtemp(prefix="mqttlab-worker-"))
+    there = dataclasses.replace(job, directory=scratch / job.directory.name)
+    try:
+        if storage.is_complete(url):
+            found = storage.fetch(url, scratch)
+            return keep(there, Outcome(verdict="complete", directory=found))
+        outcome = _performed(there)
+        kept = keep(there, outcome)
+        if outcome.directory.is_dir():
+            storage.store(outcome.directory, url)
+        return kept
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _performed(job: Job) -> Outcome:
+    """The engine's run, with its progress told and its end watched for."""
+    interruption, over = Interruption(), threading.Event()
+    watcher = threading.Thread(target=_watch, args=(job.identifier, interruption, over), daemon=True)
+    watcher.start()
+    observe = _teller(job.identifier)
+    try:
+        if job.plan["backend"] != "live":
+            return perform(job, observe, interruption)
+        with live_alone(lambda: interruption.asked is not None) as lock:
+            if lock is None:
+                raise Interrupted(f"{job.directory.name} was cancelled before it began")
+            return perform(job, observe, interruption, (lock,))
+    finally:
+        over.set()
+
+
+def _watch(identifier: str, interruption: Interruption, over: threading.Event) -> None:
+    """End the run when the cluster's event of its name is set."""
+    from distributed import get_client
+
+    while not over.wait(LOOK_S):
+        with contextlib.suppress(Exception):
+            if _end_of(identifier, get_client()).is_set():
+                interruption.end(signal.SIGTERM)
+                return
+
+
+def _teller(identifier: str) -> Callable[[dict[str, Any]], None]:
+    """Tells phases, and a tick a second."""
+    from distributed import get_worker
+
+    worker, last = get_worker(), [0.0]
+
+    def tell(line: dict[str, Any]) -> None:
+        now = time.monotonic()
+        if line.get("event") == "tick" and now - last[0] < 1:
+            return
+        last[0] = now
+        with contextlib.suppress(Exception):
+            worker.log_event(TOPIC, {"run": identifier, "line": line})
+
+    return tell
