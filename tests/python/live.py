@@ -11,6 +11,8 @@ from typing import Any
 
 from mqttlab.brokers import ADAPTERS
 from mqttlab.engine import doctor
+from mqttlab.experiments import load
+from mqttlab.experiments.scenarios import write_scenarios
 from mqttlab.recording import Recording
 from mqttlab.runs import Job
 from mqttlab.runs import perform as perform_job
@@ -23,6 +25,11 @@ def able() -> str | None:
     if not capabilities["namespaces"] or not (capabilities["tun"] or capabilities["packet"]):
         return "network namespaces or devices cannot be made here; `mqttlab doctor` says why"
     return None if ADAPTERS["mosquitto"].found(None) else "mosquitto is not installed"
+
+
+def points(experiment: Path, directory: Path) -> dict[str, Path]:
+    """Scenario files of an experiment's points, by name."""
+    return {path.stem: path for path in write_scenarios(load(experiment), directory)}
 
 
 def perform(directory: Path, scenarios: list[Path], **settings: str) -> list[Recording]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from live import able, perform, valid
+from live import able, perform, points, valid
 from mqttlab import metrics
 from mqttlab.explanation import cause, tell
 from mqttlab.metrics import PARTS, evidence
@@ -16,7 +16,7 @@ from mqttlab.recording import Recording
 
 REASON = able()
 pytestmark = pytest.mark.skipif(REASON is not None, reason=REASON or "")
-SCENARIOS = Path(__file__).resolve().parents[2] / "scenarios"
+EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
 ATTEMPTS = 3
 LOSSY = """
 name = "lossy"
@@ -88,11 +88,14 @@ reconnect = { initial = "100 ms" }
 def recordings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Recording]:
     """All runs side by side; those whose schedule or emulator was late are made again."""
     written = tmp_path_factory.mktemp("scenarios")
-    relay = SCENARIOS / "schuhmacher2018"
-    paths = {f"relay-nagle-{word}": relay / f"relay-nagle-{word}.toml" for word in ("on", "off")}
-    paths |= {f"qos{qos}": SCENARIOS / "borsatti2020" / f"symmetric-20ms-nagle-{nagle}-qos{qos}.toml"
+    relay = points(EXPERIMENTS / "schuhmacher2018" / "relay.toml", written / "relay")
+    symmetric = points(EXPERIMENTS / "borsatti2020" / "symmetric.toml", written / "symmetric")
+    paths = {f"relay-{name}": path for name, path in relay.items()}
+    paths |= {f"qos{qos}": symmetric[f"20ms-nagle-{nagle}-qos{qos}"]
               for qos, nagle in ((0, "off"), (1, "on"), (2, "on"))}
-    small = paths["relay-nagle-on"].read_text(encoding="utf-8").replace('payload = "100 B"', 'payload = "1 B"')
+    whole = paths["relay-nagle-on"].read_text(encoding="utf-8")
+    small = whole.replace('payload = "100 B"', 'payload = "1 B"')
+    assert small != whole
     for name, text in (("lossy", LOSSY), ("broken", BROKEN), ("relay-1-byte", small)):
         paths[name] = written / f"{name}.toml"
         paths[name].write_text(text, encoding="utf-8")

@@ -56,7 +56,7 @@ PYTHON = {
     "export": {"recording", "metrics", "plan"},
     "calibration": {"recording", "plan"},
     "catalog": {"quantity", "engine", "recording", "metrics"},
-    "studies": {"scenario", "engine", "runs", "recording", "metrics", "plan"},
+    "studies": {"experiments", "scenario", "engine", "runs", "recording", "metrics", "plan"},
     "experiments": {"quantity", "networks", "plan", "scenario", "engine", "runs", "recording", "metrics", "statistics"},
     "dashboard": {"recording", "runs", "metrics", "figures", "report", "explanation", "catalog"},
     "reference": {"networks", "scenario", "metrics", "experiments"},

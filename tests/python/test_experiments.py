@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 import time
+import tomllib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -24,8 +25,11 @@ from mqttlab.experiments.load import Experiment, digest_of
 from mqttlab.experiments.model import FactorFile
 from mqttlab.experiments.places import put
 from mqttlab.experiments.responses import Response, Value, bound, wrong
+from mqttlab.experiments.scenarios import toml, write_scenarios
 from mqttlab.experiments.schedule import Records, Task, found_by, most, wanted
 from mqttlab.experiments.thresholds import ABORT_NS, Watch, judge, judge_runs, side
+from mqttlab.scenario import compile_plan
+from mqttlab.scenario import load as load_scenario
 from mqttlab.scenario.threshold import Measured, Threshold
 from wrong_experiments import GOOD, PAGE, SCENARIO, experiment_message, page
 from wrong_experiments import WRONG as CASES
@@ -522,3 +526,19 @@ def test_the_good_experiment_is_good(tmp_path: Path) -> None:
 def test_every_committed_experiment_is_right(path: Path) -> None:
     experiment = load(path)
     assert most(experiment) >= 1
+
+
+def test_points_are_scenarios_of_their_own_when_they_are_written(tmp_path: Path) -> None:
+    experiment = loaded(tmp_path)
+    paths = write_scenarios(experiment, tmp_path / "points")
+    assert [path.stem for path in paths][:4] == ["loss0-qos0", "loss0-qos1", "loss0-qos2", "loss1-qos0"]
+    for path, at in zip(paths, experiment.design.points, strict=True):
+        written, meant = load_scenario(path), experiment.scenario_at(at)
+        plans = [compile_plan(each.model_copy(update={"name": "x"})) for each in (written, meant)]
+        assert plans[0] == plans[1]
+
+
+def test_what_toml_quotes_comes_back() -> None:
+    given = {
+        "a": 'say "no" \\ \n \x7f é', "b": [1, 2.5, True], "c d": {"e.f": {"g": []}}, "h": [{"i": {"j": "k"}}], "l": []}
+    assert tomllib.loads(toml(given)) == given

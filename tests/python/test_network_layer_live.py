@@ -8,13 +8,13 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from live import able, perform, valid
+from live import able, perform, points, valid
 from mqttlab import metrics
 from mqttlab.recording import Recording
 
 REASON = able()
 pytestmark = pytest.mark.skipif(REASON is not None, reason=REASON or "")
-SCENARIOS = Path(__file__).resolve().parents[2] / "scenarios" / "borsatti2020"
+EXPERIMENT = Path(__file__).resolve().parents[2] / "experiments" / "borsatti2020" / "symmetric.toml"
 RATE_PER_S = 100
 ATTEMPTS = 3
 CASES = [(delay, nagle, qos) for delay in (20, 60) for nagle in ("on", "off") for qos in (0, 1)]
@@ -23,10 +23,11 @@ CASES = [(delay, nagle, qos) for delay in (20, 60) for nagle in ("on", "off") fo
 @pytest.fixture(scope="module")
 def recordings(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[int, str, int], Recording]:
     """All cases at once; those whose schedule or emulator was late are run again."""
+    files = points(EXPERIMENT, tmp_path_factory.mktemp("points"))
     kept: dict[tuple[int, str, int], Recording] = {}
     for attempt in range(ATTEMPTS):
         missing = [case for case in CASES if case not in kept]
-        paths = [SCENARIOS / f"symmetric-{delay}ms-nagle-{nagle}-qos{qos}.toml" for delay, nagle, qos in missing]
+        paths = [files[f"{delay}ms-nagle-{nagle}-qos{qos}"] for delay, nagle, qos in missing]
         made = perform(tmp_path_factory.mktemp(f"attempt{attempt}"), paths,
                        phases__warm_up="1 s", phases__duration="5 s", phases__cool_down="1 s")
         kept |= {case: recording for case, recording in zip(missing, made, strict=True) if valid(recording)}

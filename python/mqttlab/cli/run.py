@@ -189,8 +189,8 @@ def print_document(
     documents: list[dict[str, Any]], status: int, thresholds: list[dict[str, Any]] | None = None,
 ) -> None:
     """Print the one object of ``run --json`` and ``import … --json``."""
-    judged = {} if thresholds is None else {"thresholds": thresholds}
-    click.echo(json.dumps({"schema": OUTPUT_SCHEMA, "exit_status": status, "runs": documents, **judged}, indent=2))
+    click.echo(json.dumps({"schema": OUTPUT_SCHEMA, "exit_status": status, "runs": documents,
+                           "thresholds": thresholds or []}, indent=2))
 
 
 def _has_tables(outcome: Outcome) -> bool:

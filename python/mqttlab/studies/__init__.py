@@ -6,7 +6,8 @@ side by side. Its package has
 - ``STUDY``, a :class:`Study`, in ``__init__.py``;
 - ``experiment.py``, the scenarios and what is measured of them, and ``judges.py``, which decide its claims;
 - ``published/``, the printed values and ``claims.toml``;
-- ``scenarios/``, where its scenarios are files; ``README.md``, the readings chosen; ``results.md``, both sides.
+- ``scenarios/``, where its scenarios are files, and ``experiments/``, families of them; ``README.md``, the readings
+  chosen; ``results.md``, both sides.
 
 A new study is a new package; :mod:`mqttlab.studies.catalogue` finds it.
 """

@@ -1,4 +1,4 @@
-"""Studies whose scenarios are files and of which no table is held against the simulations yet.
+"""Studies whose scenarios are files and experiments, and of which no table is held against the simulations yet.
 
 What can be rerun are the scenarios; their delays stand where a published value would have ours beside it. Every claim
 is listed, and not decided.
@@ -6,6 +6,7 @@ is listed, and not decided.
 
 from __future__ import annotations
 
+import copy
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from mqttlab import metrics
+from mqttlab.experiments import load
+from mqttlab.experiments.scenarios import scenarios
 from mqttlab.recording import Recording
 from mqttlab.studies.claims import judged
 from mqttlab.studies.study import Study
@@ -38,16 +41,14 @@ class Effort:
 class Case:
     """A scenario of the study."""
 
-    file: Path
-
-    @property
-    def name(self) -> str:
-        """Unique among the study's scenarios: the name of its file."""
-        return self.file.stem
+    name: str
+    """Unique among the study's scenarios: of its file, and of its point in an experiment."""
+    values: dict[str, Any]
+    """As its file has them."""
 
     def scenario(self, effort: Effort) -> dict[str, Any]:
         """As a scenario file's values."""
-        values = tomllib.loads(self.file.read_text(encoding="utf-8"))
+        values = copy.deepcopy(self.values)
         length = str(values["phases"]["duration"]).split()
         values["phases"]["duration"] = f"{float(length[0]) * effort.part:g} {length[1]}"
         return values
@@ -64,9 +65,17 @@ def study(directory: Path, title: str) -> Study:
 
 
 def cases(published: Path, tables: Sequence[str]) -> list[Case]:
-    """Every scenario file, unless other tables are wanted."""
-    wanted = not tables or TABLE in tables
-    return [Case(file=path) for path in sorted((published.parent / "scenarios").glob("*.toml"))] if wanted else []
+    """Every point of its experiments, and every scenario that none of these varies; unless other tables are wanted."""
+    if tables and TABLE not in tables:
+        return []
+    found, varied = [], set()
+    for path in sorted((published.parent / "experiments").glob("*.toml")):
+        experiment = load(path)
+        varied.add(experiment.scenario_path.name)
+        found += [Case(name=f"{path.stem}-{point}", values=values) for point, values in scenarios(experiment).items()]
+    files = [path for path in (published.parent / "scenarios").glob("*.toml") if path.name not in varied]
+    found += [Case(name=path.stem, values=tomllib.loads(path.read_text(encoding="utf-8"))) for path in files]
+    return sorted(found, key=lambda case: case.name)
 
 
 def measure(recording: Recording) -> Measured:

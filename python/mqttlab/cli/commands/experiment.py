@@ -19,6 +19,8 @@ from mqttlab.cli.problems import writable_directory, writable_file
 @click.option("--dry-run", is_flag=True, help="Print design, runs, time and disk; start nothing.")
 @click.option("--pilot", type=click.IntRange(min=1), metavar="N",
               help="With --dry-run: run the reference N times, and say what time and differences to expect.")
+@click.option("--scenarios", type=click.Path(path_type=Path), metavar="DIR",
+              help="Write each point's scenario into DIR, as TOML; start nothing.")
 @click.option("--jobs", type=click.IntRange(1), help="Number of simulations at once  [default: one per processor]")
 @click.option("--redo", is_flag=True, help="The file has changed: run again what another version of it has made.")
 @JUNIT
@@ -29,7 +31,7 @@ from mqttlab.cli.problems import writable_directory, writable_file
 @click.option("--ignore-disk", is_flag=True, help="Start even if the disk seems too small for the recordings.")
 def experiment(
     file: Path, settings: tuple[str, ...], backend: str | None, runs: Path, dry_run: bool, pilot: int | None,
-    jobs: int | None, redo: bool, junit: Path | None, to: str | None, cluster: str | None,
+    scenarios: Path | None, jobs: int | None, redo: bool, junit: Path | None, to: str | None, cluster: str | None,
     ignore_disk: bool,
 ) -> None:
     """Run the experiment FILE: every point of its design, in blocks, until nothing is left.
@@ -39,9 +41,9 @@ def experiment(
     interrupted, by Ctrl-C or kill -9. Simulations share the processors, a live run has the machine to itself.
 
     \b
-      mqttlab experiment scenarios/qos-loss.toml --dry-run
-      mqttlab experiment scenarios/qos-loss.toml
-      mqttlab experiment scenarios/qos-loss.toml --junit thresholds.xml
+      mqttlab experiment experiments/mosquitto/qos-delay-loss.toml --dry-run
+      mqttlab experiment experiments/mosquitto/qos-delay-loss.toml --backend sim
+      mqttlab experiment qos-loss.toml --junit thresholds.xml
 
     \b
     Exit status, of several the first in the order 2, 1, 3, 6, 4, 5:
@@ -56,6 +58,7 @@ def experiment(
     from mqttlab.cli.experiments import dry, perform
     from mqttlab.errors import UsageError
     from mqttlab.experiments import load
+    from mqttlab.experiments.scenarios import write_scenarios
 
     if pilot is not None and not dry_run:
         raise UsageError("--pilot belongs to --dry-run; add it, or leave --pilot out")
@@ -67,6 +70,10 @@ def experiment(
     writable_directory(runs, "--runs")
     if junit is not None:
         writable_file(junit, "--junit")
+    if scenarios is not None:
+        for path in write_scenarios(loaded, writable_directory(scenarios, "--scenarios")):
+            click.echo(path)
+        return
     if dry_run:
         dry(loaded, runs, pilot, jobs)
         return

@@ -1,7 +1,7 @@
 """E. P. Andersen, Creating an Analysis Tool for Testing and Evaluating the MQTT Protocol, 2021: its ten scenarios.
 
-What is simulated are the files in ``scenarios``, at full length. Readings chosen where the study leaves
-something open:
+What is simulated are the points of ``experiments/networks.toml``, at full length. Readings chosen where the study
+leaves something open:
 
 - Its clients publish in step, QoS 0 first and QoS 2 last: on NATO Narrowband that makes mean delays of 2.0, 4.2 and
   8.9 s with GPS (printed: 2.15, 3.55 and 9.74), on SATCOM 0.79, 1.20 and 2.72 s with images (0.87, 1.24 and 2.6).
@@ -21,7 +21,7 @@ something open:
 
 from __future__ import annotations
 
-import tomllib
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +30,8 @@ from typing import Any
 import polars as pl
 
 from mqttlab import metrics
+from mqttlab.experiments import load
+from mqttlab.experiments.scenarios import scenarios
 from mqttlab.metrics.frames import frames, marked
 from mqttlab.recording import Recording
 from mqttlab.studies.table import Cell
@@ -59,16 +61,14 @@ QUICK = Effort(duration_s=120.0, cool_down_s=60.0)
 class Case:
     """One of the ten scenarios."""
 
-    file: Path
-
-    @property
-    def name(self) -> str:
-        """Unique among the study's scenarios: the name of its file."""
-        return self.file.stem
+    name: str
+    """Unique among the study's scenarios: network and payload."""
+    values: dict[str, Any]
+    """As its file has them."""
 
     def scenario(self, effort: Effort) -> dict[str, Any]:
         """As a scenario file's values."""
-        values = tomllib.loads(self.file.read_text(encoding="utf-8"))
+        values = copy.deepcopy(self.values)
         values["phases"] |= {"duration": f"{effort.duration_s:g} s", "cool_down": f"{effort.cool_down_s:g} s"}
         for group in values["groups"]:
             if "publish" in group:
@@ -102,9 +102,9 @@ def cases(directory: Path, tables: Sequence[str]) -> list[Case]:
     printed = pl.concat([_published(directory, name).select("table", "network", "payload")
                          for name in (NETWORK_TABLES, APPLICATION_TABLES)])
     wanted = printed.filter(pl.col("table").is_in(list(tables))) if tables else printed
-    scenarios = directory.parent / "scenarios"
+    points = scenarios(load(directory.parent / "experiments" / "networks.toml"))
     names = dict.fromkeys(case_name(row["network"], row["payload"]) for row in wanted.iter_rows(named=True))
-    return [Case(file=scenarios / f"{name}.toml") for name in names]
+    return [Case(name=name, values=points[name]) for name in names]
 
 
 def case_name(network: str, payload: str) -> str:
