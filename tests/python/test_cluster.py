@@ -85,7 +85,7 @@ def write(directory: Path, text: str = TEXT, scenario: str = SCENARIO) -> None:
     (directory / "loss.toml").write_text(text, encoding="utf-8")
 
 
-def run(directory: Path, *words: str, status: int = 5) -> str:
+def run(directory: Path, *words: str, status: int = 0) -> str:
     result = subprocess.run([sys.executable, "-m", "mqttlab", *words], cwd=directory, capture_output=True, text=True,
                             timeout=240, check=False)
     assert result.returncode == status, result.stdout + result.stderr
@@ -181,8 +181,9 @@ def test_a_worker_that_is_killed_has_its_runs_done_elsewhere(tmp_path: Path, s3:
                 said = going.communicate(timeout=200)[0]
             assert going.returncode in (0, 5), said
             # A cluster without the resource that is needed is refused in words.
-            refused = run(there, "experiment", "loss.toml", "--cluster", address, "--to", f"file://{tmp_path}/x",
-                          "--backend", "live", "--redo", status=2)
+            write(tmp_path)
+            refused = run(tmp_path, "experiment", "loss.toml", "--cluster", address, "--to", f"file://{tmp_path}/x",
+                          "--backend", "live", status=2)
             assert "no worker has the resource live" in refused
     run(here, "experiment", "loss.toml", status=going.returncode)
     assert_equal(here, there)

@@ -7,7 +7,7 @@ import os
 import shutil
 import statistics
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ from mqttlab.cli.progress import PHASES
 from mqttlab.cli.run import need_servers
 from mqttlab.cli.space import size
 from mqttlab.cli.status import FAILED, INCOMPLETE, NOT_VALID, worst
-from mqttlab.cli.thresholds import say_judged, statuses
+from mqttlab.cli.thresholds import baseline_directories, need_baselines, say_judged, statuses
 from mqttlab.errors import UsageError
 from mqttlab.experiments import Experiment, ExperimentDirectory, Finish, RunRecord, drive
 from mqttlab.experiments.baselines import baseline_values
@@ -49,21 +49,23 @@ SETUP_S = 4.0
 
 def perform(
     experiment: Experiment, runs: Path, *, jobs: int | None, redo: bool, junit: Path | None, to: str | None = None,
-    cluster: str | None = None, ignore_disk: bool = False,
+    cluster: str | None = None, catalog: str | None = None, ignore_disk: bool = False,
 ) -> int:
     """Run an experiment, say what came of it, and return the exit status."""
     if cluster is None:
         need_servers(experiment.scenario_at(experiment.design.points[0]))
     if not ignore_disk and to is None:
         _need_room(experiment, runs)
+    need_baselines(experiment.thresholds, catalog, runs)
     directory = ExperimentDirectory.prepare(experiment, runs, redo=redo)
     console = Console(stderr=True)
     with directory.driven():
         directory.settle()
-        finish = _driven(directory, console, jobs, to=to, cluster=cluster)
+        finish = _driven(directory, console, jobs, to=to, cluster=cluster,
+                         known=lambda record: _remember(directory, record, catalog, runs))
     out = Console()
     _say(out, directory, finish)
-    judged = _judged(directory, finish)
+    judged = _judged(directory, finish, catalog, runs)
     say_judged(out, judged)
     place = _relative(directory.path)
     out.print(f"experiment {place}", highlight=False, soft_wrap=True, markup=False)
@@ -78,7 +80,7 @@ def perform(
 
 def _driven(
     directory: ExperimentDirectory, console: Console, jobs: int | None, pilots: Sequence[Task] | None = None, *,
-    to: str | None = None, cluster: str | None = None,
+    to: str | None = None, cluster: str | None = None, known: Callable[[RunRecord], None] = lambda record: None,
 ) -> Finish:
     experiment = directory.experiment
     watch = Watch(experiment.thresholds)
@@ -91,7 +93,7 @@ def _driven(
         screen.line(job.identifier, line)
 
     pool, width = _executor(experiment, jobs, observe, to, cluster)
-    screen = _Screen(console, directory, total, width)
+    screen = _Screen(console, directory, total, width, known)
     with pool, screen.shown():
         watch.cancel = pool.cancel
         return drive(directory, pool, observer=screen, stop=lambda: pool.asked is not None, width=width,
@@ -121,8 +123,10 @@ def _executor(
 class _Screen:
     """The whole and what runs now, on a terminal; a line for each run that ended elsewhere."""
 
-    def __init__(self, console: Console, directory: ExperimentDirectory, total: int, width: int) -> None:
+    def __init__(self, console: Console, directory: ExperimentDirectory, total: int, width: int,
+                 known: Callable[[RunRecord], None]) -> None:
         self._console = console
+        self._known = known
         self._total = total
         self._width = width
         self._began = time.monotonic()
@@ -157,6 +161,7 @@ class _Screen:
 
     def ended(self, record: RunRecord) -> None:
         """A run has ended."""
+        self._known(record)
         _, words = self._running.pop(record.run, (record, ""))
         self._phases.pop(record.run, None)
         if record.state == "done":
@@ -405,13 +410,24 @@ def _cell(values: Sequence[float]) -> str:
     return f"{mean:.4g} ± {(interval.high - interval.low) / 2:.2g}"
 
 
-def _judged(directory: ExperimentDirectory, finish: Finish) -> list[Judgement]:
+def _remember(directory: ExperimentDirectory, record: RunRecord, catalog: str | None, runs: Path) -> None:
+    """Take a run into the catalog, if its recording is here and stays."""
+    place = directory.path / record.directory
+    if place.is_dir() and record.state in ("done", "invalid", "aborted"):
+        from mqttlab.cli.catalogs import remember
+
+        remember(place, catalog, runs)
+
+
+def _judged(
+    directory: ExperimentDirectory, finish: Finish, catalog: str | None, runs: Path,
+) -> list[Judgement]:
     experiment = directory.experiment
     points = {task.point.key: task.point for task in finish.given_up + finish.left_out + finish.pending}
     points |= {point.key: point for point in experiment.design.points}
 
     def baselines(name: str, response: Response) -> list[float]:
-        return baseline_values(name, response)
+        return baseline_values(name, response, lambda name: baseline_directories(name, catalog, runs))
 
     return judge(experiment, points.values() if experiment.file.search is None else experiment.design.points,
                  finish.records, baselines)

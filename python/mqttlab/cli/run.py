@@ -45,7 +45,7 @@ def run_scenario(
     if not ignore_disk:
         need_room(loaded, runs)
     warn(loaded, scenario, overrides)
-    repetitions = thresholds_of(loaded, scenario, overrides)
+    repetitions = thresholds_of(loaded, scenario, overrides, catalog, runs)
     origin = {"scenario": {"toml": scenario.read_text(encoding="utf-8"), "settings": overrides}}
     statuses, documents = [], []
     for repetition in range(loaded.repetitions):
@@ -73,7 +73,9 @@ def run_scenario(
     return _concluded(repetitions, statuses, documents if as_json else None, junit)
 
 
-def thresholds_of(loaded: Scenario, path: Path, replaced: Collection[str]) -> Repetitions | None:
+def thresholds_of(
+    loaded: Scenario, path: Path, replaced: Collection[str], catalog: str | None, runs: Path,
+) -> Repetitions | None:
     """What judges the thresholds of a scenario that has some, after checking them.
 
     Raises:
@@ -81,10 +83,11 @@ def thresholds_of(loaded: Scenario, path: Path, replaced: Collection[str]) -> Re
     """
     if not loaded.thresholds:
         return None
-    from mqttlab.cli.thresholds import Repetitions, check_thresholds
+    from mqttlab.cli.thresholds import Repetitions, check_thresholds, need_baselines
 
     check_thresholds(loaded, path, replaced)
-    return Repetitions(loaded)
+    need_baselines(loaded.thresholds, catalog, runs)
+    return Repetitions(loaded, catalog, runs)
 
 
 def _concluded(

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from mqttlab.cli.status import BROKEN, DONE, UNDECIDED
+from mqttlab.errors import MqttlabError
 from mqttlab.experiments.baselines import baseline_values
 from mqttlab.experiments.journal import RunRecord
 from mqttlab.experiments.junit import junit
@@ -22,6 +23,7 @@ from mqttlab.experiments.responses import Response, response_of, supported
 from mqttlab.experiments.thresholds import Judgement, Watch, judge_runs
 from mqttlab.runs import Job, Outcome
 from mqttlab.scenario import Scenario, ScenarioError
+from mqttlab.scenario.threshold import Threshold
 from mqttlab.scenario.wording import Source
 
 SHOWN = {"held": "[green]held[/]", "broken": "[bold red]broken[/]", "undecided": "[yellow]undecided[/]"}
@@ -42,11 +44,24 @@ def check_thresholds(scenario: Scenario, path: Path, replaced: Collection[str] =
         raise ScenarioError([source.at(place) + words for place, words in found])
 
 
+def need_baselines(thresholds: Iterable[Threshold], catalog: str | None, runs: Path) -> None:
+    """Refuse baselines that there are not, before anything runs.
+
+    Raises:
+        ExperimentError: there is no such recording, experiment or name.
+    """
+    for each in thresholds:
+        if each.not_worse_than is not None:
+            baseline_values(each.not_worse_than.baseline, response_of(each),
+                            lambda name: baseline_directories(name, catalog, runs))
+
+
 class Repetitions:
     """The repetitions of a scenario with thresholds."""
 
-    def __init__(self, scenario: Scenario) -> None:
+    def __init__(self, scenario: Scenario, catalog: str | None, runs: Path) -> None:
         self._scenario = scenario
+        self._catalog, self._runs = catalog, runs
         self._watch = Watch(scenario.thresholds)
         self._responses = supported(response_of(each) for each in scenario.thresholds)
         self._records: list[RunRecord] = []
@@ -65,7 +80,10 @@ class Repetitions:
     def judged(self) -> list[Judgement]:
         """Every threshold, over the repetitions there are."""
         counted = [record for record in self._records if record.state in ("done", "aborted")]
-        return [judge_runs(each, "", counted, _baselines) for each in self._scenario.thresholds]
+        return [judge_runs(each, "", counted, self._baseline) for each in self._scenario.thresholds]
+
+    def _baseline(self, name: str, response: Response) -> list[float]:
+        return baseline_values(name, response, lambda name: baseline_directories(name, self._catalog, self._runs))
 
     def junit(self, judged: Sequence[Judgement]) -> str:
         """The thresholds as JUnit XML."""
@@ -81,8 +99,17 @@ def _record(job: Job, kept: Kept, aborted: str | None, repetition: int) -> RunRe
         aborted=aborted is not None, seconds=kept.seconds, bytes=kept.bytes, responses=kept.responses)
 
 
-def _baselines(name: str, response: Response) -> list[float]:
-    return baseline_values(name, response)
+def baseline_directories(name: str, catalog: str | None, runs: Path) -> list[Path] | None:
+    """The recordings of a baseline of the catalog, if there is a catalog that has it."""
+    from mqttlab.catalog import Catalog, url_for
+
+    if catalog is None and not (runs / "catalog.db").is_file():
+        return None
+    with Catalog.open(catalog or url_for(runs), read_only=True) as opened:
+        try:
+            return list(opened.baseline(name))
+        except MqttlabError:
+            return None
 
 
 def say_judged(console: Console, judged: Iterable[Judgement]) -> None:

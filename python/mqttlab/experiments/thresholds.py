@@ -142,10 +142,8 @@ def limits(
         total = math.fsum(number for number in expected if number is not None)
         return 0.0, 0.0, 300 / total if total else 100.0, f"none of {total:,.0f} lost: below 3/N"
     interval = mean_interval(list(values), confidence=confidence)
-    low, high = interval.low, interval.high
-    if unit_of(response.metric) in ("%", *COUNTS):
-        low = max(0.0, low)
-    return estimate, low, high, ""
+    # No metric is negative.
+    return estimate, max(0.0, interval.low) if min(values) >= 0 else interval.low, interval.high, ""
 
 
 def _of_one_run(response: Response, value: float, others: Sequence[Value]) -> tuple[float, float, float, str]:

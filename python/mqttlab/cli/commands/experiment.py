@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from mqttlab.cli.main import BACKEND, JUNIT, RUNS, SET, main, overrides_of
+from mqttlab.cli.main import BACKEND, CATALOG, JUNIT, RUNS, SET, main, overrides_of
 from mqttlab.cli.problems import writable_directory, writable_file
 
 
@@ -24,6 +24,7 @@ from mqttlab.cli.problems import writable_directory, writable_file
 @click.option("--jobs", type=click.IntRange(1), help="Number of simulations at once  [default: one per processor]")
 @click.option("--redo", is_flag=True, help="The file has changed: run again what another version of it has made.")
 @JUNIT
+@CATALOG
 @click.option("--to", metavar="URL", help="Move recordings to this place, such as s3://bucket/runs; file://, s3:// and "
               "whatever fsspec knows.")
 @click.option("--cluster", metavar="ADDRESS", help="Run on the workers of this Dask cluster, such as tcp://host:8786; "
@@ -32,7 +33,7 @@ from mqttlab.cli.problems import writable_directory, writable_file
 def experiment(
     file: Path, settings: tuple[str, ...], backend: str | None, runs: Path, dry_run: bool, pilot: int | None,
     scenarios: Path | None, jobs: int | None, redo: bool, junit: Path | None, to: str | None, cluster: str | None,
-    ignore_disk: bool,
+    catalog: str | None, ignore_disk: bool,
 ) -> None:
     """Run the experiment FILE: every point of its design, in blocks, until nothing is left.
 
@@ -77,4 +78,5 @@ def experiment(
     if dry_run:
         dry(loaded, runs, pilot, jobs)
         return
-    sys.exit(perform(loaded, runs, jobs=jobs, redo=redo, junit=junit, to=to, cluster=cluster, ignore_disk=ignore_disk))
+    sys.exit(perform(loaded, runs, jobs=jobs, redo=redo, junit=junit, to=to, cluster=cluster, catalog=catalog,
+                     ignore_disk=ignore_disk))
