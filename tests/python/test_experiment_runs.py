@@ -339,10 +339,11 @@ def test_a_baseline_may_be_an_experiment_of_before_and_one_that_is_not_there_sta
     write(tmp_path, GOOD.replace("repetitions = 5", "repetitions = 2").replace("250 ms", "20 s"))
     run(tmp_path, "loss.toml")
     assert (tmp_path / "runs" / "catalog.db").is_file()
-    text = "repetitions = 2\n" + SCENARIO.replace('name = "field"', 'name = "{}"') + (
-        '\n[[thresholds]]\nmetric = "latency_ms_p50"\nnot_worse_than = {{ baseline = "{}", by = "5 %" }}\n')
+    threshold = '\n[[thresholds]]\nmetric = "latency_ms_p50"\nnot_worse_than = { baseline = "BASELINE", by = "5 %" }\n'
+    text = "repetitions = 2\n" + SCENARIO + threshold
     for name, baseline, delay, status in (("same", "runs/loss#0", "20 ms", 0), ("slower", "runs/loss#0", "40 ms", 4),
                                           ("vague", "runs/loss", "20 ms", 2), ("gone", "release-1", "20 ms", 2)):
-        (tmp_path / f"{name}.toml").write_text(text.format(name, baseline).replace("20 ms", delay), encoding="utf-8")
+        written = text.replace('"field"\nbackend', f'"{name}"\nbackend').replace("BASELINE", baseline)
+        (tmp_path / f"{name}.toml").write_text(written.replace("20 ms", delay), encoding="utf-8")
         said = run(tmp_path, f"{name}.toml", status=status)
         assert (tmp_path / "runs" / name).exists() == (status != 2), said
