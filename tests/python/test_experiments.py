@@ -28,7 +28,7 @@ from mqttlab.experiments.responses import Response, Value, bound, wrong
 from mqttlab.experiments.scenarios import toml, write_scenarios
 from mqttlab.experiments.schedule import Records, Task, found_by, most, wanted
 from mqttlab.experiments.thresholds import ABORT_NS, Watch, judge, judge_runs, side
-from mqttlab.scenario import compile_plan
+from mqttlab.scenario import ScenarioError, compile_plan
 from mqttlab.scenario import load as load_scenario
 from mqttlab.scenario.threshold import Measured, Threshold
 from wrong_experiments import GOOD, PAGE, SCENARIO, experiment_message, page
@@ -542,3 +542,9 @@ def test_what_toml_quotes_comes_back() -> None:
     given = {
         "a": 'say "no" \\ \n \x7f é', "b": [1, 2.5, True], "c d": {"e.f": {"g": []}}, "h": [{"i": {"j": "k"}}], "l": []}
     assert tomllib.loads(toml(given)) == given
+
+
+def test_an_experiment_that_is_taken_for_a_scenario_is_named_as_one(tmp_path: Path) -> None:
+    loaded(tmp_path)
+    with pytest.raises(ScenarioError, match="mqttlab experiment"):
+        load_scenario(tmp_path / "loss.toml")

@@ -47,6 +47,8 @@ def parse(text: str, name: str = "scenario", overrides: dict[str, Any] | None = 
         values = toml_values(text, name)
     except ValueError as error:
         raise ScenarioError(str(error)) from error
+    if "scenario" in values and "groups" not in values:
+        raise ScenarioError(f"{name}: is an experiment, not a scenario; run it with: mqttlab experiment {name}")
     for place, value in (overrides or {}).items():
         _override(values, place, value, name)
     return parse_values(values, name, text, set(overrides or {}))
