@@ -176,8 +176,9 @@ def _not_worse(
 
     if not before:
         return judged("undecided", f"the baseline {name} has no value of {response}")
-    if len(set(before)) == 1 and set(values) == set(before):
-        return judged("held", f"the same in all runs: {values[0]:.4g}")
+    if sorted(values) == sorted(before):
+        # Simulations of the same seeds: nothing has changed.
+        return judged("held", f"the same values as {name}, run by run")
     if len(values) < 2 or len(before) < 2:
         return judged("undecided", f"{len(values)} run(s) against {len(before)} of {name}; both need 2 or more")
     ratio = ratio_interval(before, list(values), confidence=confidence)
