@@ -30,6 +30,10 @@ def named_frames(recording: Recording) -> pl.DataFrame:
     ``entered_ns``, ``delivered_ns``, ``fate``, ``cause``, ``payload_bytes``, ``start``, ``end`` (of its data in the
     stream).
     """
+    return recording.derived("named_frames", _named_frames)
+
+
+def _named_frames(recording: Recording) -> pl.DataFrame:
     packets = recording.packets
     if packets.is_empty() or "repetition" not in packets.columns:
         return pl.DataFrame(schema=SCHEMA)

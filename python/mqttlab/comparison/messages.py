@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
 import polars as pl
 
 from mqttlab.comparison import frames
@@ -136,6 +137,7 @@ class ByMessage:
         )
 
 
+NEVER = 2**62
 KEYS: dict[str, type[pl.DataType]] = {"publisher": pl.String, "sequence": pl.Int64, "subscriber": pl.String}
 
 
@@ -160,32 +162,48 @@ def _by_name(recording: Recording, table: pl.DataFrame) -> pl.DataFrame:
 
 def _touched(recording: Recording, lost: pl.DataFrame) -> pl.DataFrame:
     """The messages that lost frames carried, or that waited for them: :data:`KEY`, ``row``, ``carried``."""
-    control = recording.control_packets
-    publishes = control.filter(
+    publishes = recording.control_packets.filter(
         pl.col("kind") == "PUBLISH", pl.col("publisher").is_not_null(),
-    ).with_columns(
-        subscriber=pl.when(pl.col("direction") == "to_client").then("client"),
-        until_ns=pl.col("complete_ns").fill_null(2**62))
-    waits = lost.join(_filled(recording, lost), on="row", how="left").select(
-        "row", "connection", "direction", "entered_ns", pl.col("filled_ns").fill_null(2**62),
-        lost_start="start", lost_end="end")
-    met = publishes.join(waits, on=["connection", "direction"])
-    carried = (pl.col("lost_start") < pl.col("stream_end")) & (pl.col("lost_end") > pl.col("stream_start"))
-    before = ((pl.col("lost_end") <= pl.col("stream_start")) & (pl.col("entered_ns") <= pl.col("until_ns"))
-              & (pl.col("filled_ns") > pl.col("first_sent_ns")))
-    met = met.with_columns(carried=carried).filter(carried | before)
+    ).with_columns(subscriber=pl.when(pl.col("direction") == "to_client").then("client"))
+    way = ["connection", "direction"]
+    streams = publishes.join(lost.select(way).unique(), on=way, how="semi").sort("stream_start").partition_by(
+        way, as_dict=True)
+    waits = lost.join(_filled(recording, lost), on="row", how="left").with_columns(pl.col("filled_ns").fill_null(NEVER))
+    met = [_of_stream(streams[key], part) for key, part in waits.partition_by(way, as_dict=True).items()
+           if key in streams]
+    if not met:
+        return pl.DataFrame(schema={**KEYS, "row": pl.UInt32, "carried": pl.Boolean})
     # On the way to the broker a message is the same for all its receivers.
     receivers = recording.messages.select("publisher", "sequence", receiver="subscriber").unique()
-    met = met.join(receivers, on=["publisher", "sequence"]).filter(
+    found = pl.concat(met).join(receivers, on=["publisher", "sequence"]).filter(
         pl.col("subscriber").is_null() | (pl.col("subscriber") == pl.col("receiver"))).with_columns(
         subscriber="receiver")
-    return _by_name(recording, met).select(*KEY, "row", "carried")
+    return _by_name(recording, found).select(*KEY, "row", "carried")
+
+
+def _of_stream(publishes: pl.DataFrame, lost: pl.DataFrame) -> pl.DataFrame:
+    """The messages of one stream that each lost frame touched.
+
+    Messages lie one behind the other, and are sent in that order: those that a frame carried are neighbours, and
+    those that had been sent before its hole was filled are the next ones.
+    """
+    start, end, sent = (publishes[name].to_numpy() for name in ("stream_start", "stream_end", "first_sent_ns"))
+    first = np.searchsorted(end, lost["start"].to_numpy(), side="right")
+    behind = np.searchsorted(start, lost["end"].to_numpy(), side="left")
+    until = np.maximum(np.searchsorted(np.maximum.accumulate(sent), lost["filled_ns"].to_numpy(), side="left"), behind)
+    counts = until - first
+    whose = np.repeat(np.arange(lost.height), counts)
+    place = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts) + first[whose]
+    return publishes[place].select("publisher", "sequence", "subscriber").with_columns(
+        row=lost["row"].gather(whose), carried=pl.Series(place < behind[whose]))
 
 
 def _filled(recording: Recording, lost: pl.DataFrame) -> pl.DataFrame:
-    """When the first byte of what each frame carried arrived after all: ``row``, ``filled_ns``."""
+    """When the first byte of what each frame carried arrived after all: ``row``, ``filled_ns``. What brings it was sent
+    again."""
     arrived = frames.named_frames(recording).filter(
-        pl.col("fate") == "delivered", pl.col("hop") + 1 == pl.col("hops"), pl.col("start").is_not_null())
+        pl.col("times") > 0, ~pl.col("acknowledges"), pl.col("fate") == "delivered",
+        pl.col("hop") + 1 == pl.col("hops"), pl.col("start").is_not_null())
     met = lost.select("row", "connection", "direction", lost_start="start").join(
         arrived.select("connection", "direction", "start", "end", "delivered_ns"), on=["connection", "direction"])
     first_byte = (pl.col("start") <= pl.col("lost_start")) & (pl.col("end") > pl.col("lost_start"))
