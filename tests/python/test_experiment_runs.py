@@ -191,7 +191,7 @@ def test_what_always_fails_is_reported_and_never_dropped(tmp_path: Path) -> None
           .replace('levels = ["0 %", "1 %", "5 %"]', 'levels = ["0 %"]').replace("[0, 1, 2]", "[0]"))
     code = ("import sys\nfrom mqttlab.__main__ import main\nimport mqttlab.runs.perform\n"
             f"sys.modules['mqttlab.runs.perform'].engine_path = lambda: {str(engine)!r}\n"
-            "sys.argv = ['mqttlab', 'experiment', 'loss.toml', '--junit', 'j.xml']\nmain()\n")
+            "sys.argv = ['mqttlab', 'experiment', 'loss.toml', '--junit', 'j.xml', '--queue', 'none']\nmain()\n")
     result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60,
                             check=False)
     assert result.returncode == 1, result.stdout + result.stderr

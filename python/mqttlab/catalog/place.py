@@ -37,8 +37,8 @@ def url_for(runs: Path) -> str:
     return url_of(str(runs / FILE))
 
 
-def url_of(given: str) -> str:
-    """A URL as SQLAlchemy reads it, of a URL or of the path of an SQLite file.
+def url_of(given: str, option: str = "--catalog") -> str:
+    """A URL as SQLAlchemy reads it, of a URL or of the path of an SQLite file; ``option`` is what messages name.
 
     Raises:
         CatalogError: nobody knows this kind of URL.
@@ -54,7 +54,7 @@ def url_of(given: str) -> str:
     if scheme in DRIVERS.values():
         return given
     known = "sqlite:///FILE, postgresql://USER@HOST/DATABASE, mariadb://USER@HOST/DATABASE"
-    raise CatalogError(f"--catalog {given}: `{scheme}` is no kind of database that is known here; write a file, or one "
+    raise CatalogError(f"{option} {given}: `{scheme}` is no kind of database that is known here; write a file, or one "
                        "of "
                        f"{known}")
 

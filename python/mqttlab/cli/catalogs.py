@@ -138,3 +138,10 @@ def remember(directory: Path, url: str | None, runs: Path | None = None, *, reco
             click.echo(f"mqttlab: warning: not in the catalog: {problem}", err=True)
     except OSError as error:
         click.echo(f"mqttlab: warning: not in the catalog: {error.strerror or error}", err=True)
+
+
+def catalog_for(url: str | None, runs: Path) -> str | None:
+    """The URL of the catalog that runs below a directory go into; none for ``none``."""
+    from mqttlab.catalog.place import url_for, url_of
+
+    return None if url == "none" else url_of(url or url_for(runs.absolute()))

@@ -19,6 +19,7 @@ from rich.markup import escape
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
+from mqttlab.cli.catalogs import catalog_for
 from mqttlab.cli.progress import PHASES
 from mqttlab.cli.run import need_servers
 from mqttlab.cli.space import size
@@ -33,6 +34,7 @@ from mqttlab.experiments.model import Repetitions
 from mqttlab.experiments.responses import Response, chosen, unit_of
 from mqttlab.experiments.schedule import Records, Task, found_by, most
 from mqttlab.experiments.thresholds import Judgement, Watch, judge, title
+from mqttlab.queue import Queue, QueueExecutor
 from mqttlab.runs import Job, LocalPool
 from mqttlab.scenario.estimate import estimate
 from mqttlab.statistics import mean_interval, smallest_difference
@@ -50,6 +52,7 @@ SETUP_S = 4.0
 def perform(
     experiment: Experiment, runs: Path, *, jobs: int | None, redo: bool, junit: Path | None, to: str | None = None,
     cluster: str | None = None, catalog: str | None = None, ignore_disk: bool = False,
+    queue: str | None = "none",
 ) -> int:
     """Run an experiment, say what came of it, and return the exit status."""
     if cluster is None:
@@ -61,7 +64,8 @@ def perform(
     console = Console(stderr=True)
     with directory.driven():
         directory.settle()
-        finish = _driven(directory, console, jobs, to=to, cluster=cluster,
+        finish = _driven(directory, console, jobs, to=to, cluster=cluster, queue=queue,
+                         catalog=catalog_for(catalog, runs),
                          known=lambda record: _remember(directory, record, catalog, runs))
     out = Console()
     _say(out, directory, finish)
@@ -80,7 +84,8 @@ def perform(
 
 def _driven(
     directory: ExperimentDirectory, console: Console, jobs: int | None, pilots: Sequence[Task] | None = None, *,
-    to: str | None = None, cluster: str | None = None, known: Callable[[RunRecord], None] = lambda record: None,
+    to: str | None = None, cluster: str | None = None, queue: str | None = "none", catalog: str | None = None,
+    known: Callable[[RunRecord], None] = lambda record: None,
 ) -> Finish:
     experiment = directory.experiment
     watch = Watch(experiment.thresholds)
@@ -92,8 +97,10 @@ def _driven(
         watch.observe(job.identifier, line)
         screen.line(job.identifier, line)
 
-    pool, width = _executor(experiment, jobs, observe, to, cluster)
-    screen = _Screen(console, directory, total, width, known)
+    pool, width = _executor(experiment, jobs, observe, to, cluster, queue, catalog)
+    # The queue's process takes recordings into the catalog, before the next live run begins.
+    screen = _Screen(console, directory, total, width,
+                     known if queue == "none" or cluster is not None else lambda record: None)
     with pool, screen.shown():
         watch.cancel = pool.cancel
         return drive(directory, pool, observer=screen, stop=lambda: pool.asked is not None, width=width,
@@ -103,11 +110,16 @@ def _driven(
 
 def _executor(
     experiment: Experiment, jobs: int | None, observe: Observe, to: str | None, cluster: str | None,
-) -> tuple[LocalPool[Kept] | DaskCluster[Kept], int]:
+    queue: str | None, catalog: str | None,
+) -> tuple[LocalPool[Kept] | QueueExecutor[Kept] | DaskCluster[Kept], int]:
     """Who performs the runs, and how many at once."""
     if cluster is None:
-        width = jobs or os.cpu_count() or 1
-        return LocalPool(keeping(experiment.responses, to), jobs=width, observe=observe, live_alone=True), width
+        keep, width = keeping(experiment.responses, to), jobs or os.cpu_count() or 1
+        if queue == "none":
+            return LocalPool(keep, jobs=width, observe=observe, live_alone=True), width
+        return QueueExecutor(Queue(None if queue is None else Path(queue)), keep, label=experiment.name,
+                             observe=observe,
+                             catalog=catalog), width
     from mqttlab.runs.cluster import DaskCluster
 
     assert to is not None

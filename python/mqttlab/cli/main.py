@@ -146,18 +146,23 @@ def schema() -> None:
 @JSON
 @JUNIT
 @CATALOG
+@click.option("--detach", is_flag=True, help="Hand it over to the queue and return at once; mqttlab queue shows it.")
+@click.option("--queue", type=click.Path(path_type=Path), envvar="MQTTLAB_QUEUE", show_envvar=True, metavar="DIR",
+              help="With --detach: another queue than the user's own.")
 @click.option("--ignore-disk", is_flag=True, help="Start even if the disk seems too small for the recording.")
 @click.option("--probe", is_flag=True,
               help="Measure the emulated paths for 10 s each before a live run, and keep that in the recording.")
 def run(
     scenario: Path, settings: tuple[str, ...], backend: str | None, runs: Path, html: bool | None, as_json: bool,
-    junit: Path | None, catalog: str | None, ignore_disk: bool, probe: bool,
+    junit: Path | None, catalog: str | None, detach: bool, queue: Path | None, ignore_disk: bool,
+    probe: bool,
 ) -> None:
     """Run SCENARIO, all its repetitions, report each, and take it into the catalog (--catalog none: into none).
 
     \b
       mqttlab run scenarios/demo.toml
       mqttlab run scenarios/demo.toml --backend sim --set groups[0].count=20
+      mqttlab run scenarios/demo.toml --detach
 
     \b
     Exit status, of several the first in the order 2, 1, 3, 6, 4, 5:
@@ -169,9 +174,17 @@ def run(
       5  a threshold is undecided
       6  not valid: it ran to its end and did not measure what the scenario asks for; the report begins with the reason
     """
+    overrides = overrides_of(settings, backend) | ({"live.probe": "10 s"} if probe else {})
+    if detach:
+        from mqttlab.cli.queues import hand_over
+
+        if as_json or junit is not None:
+            raise UsageError(f"{'--json' if as_json else '--junit'} is of results, which --detach does not wait for")
+        hand_over(scenario, overrides, runs, catalog=catalog, queue=queue, html=html is not False,
+                  ignore_disk=ignore_disk)
+        return
     from mqttlab.cli.run import run_scenario
 
-    overrides = overrides_of(settings, backend) | ({"live.probe": "10 s"} if probe else {})
     if junit is not None:
         writable_file(junit, "--junit")
     sys.exit(run_scenario(scenario, overrides, runs, html=not as_json if html is None else html,

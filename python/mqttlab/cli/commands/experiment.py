@@ -29,11 +29,14 @@ from mqttlab.cli.problems import writable_directory, writable_file
               "whatever fsspec knows.")
 @click.option("--cluster", metavar="ADDRESS", help="Run on the workers of this Dask cluster, such as tcp://host:8786; "
               "needs --to, a place that they all reach.")
+@click.option("--detach", is_flag=True, help="Hand it over to the queue and return at once; mqttlab queue shows it.")
+@click.option("--queue", metavar="DIR|none", envvar="MQTTLAB_QUEUE", show_envvar=True,
+              help="Another queue than the user's own; none: perform the runs in this command.")
 @click.option("--ignore-disk", is_flag=True, help="Start even if the disk seems too small for the recordings.")
 def experiment(
     file: Path, settings: tuple[str, ...], backend: str | None, runs: Path, dry_run: bool, pilot: int | None,
     scenarios: Path | None, jobs: int | None, redo: bool, junit: Path | None, to: str | None, cluster: str | None,
-    catalog: str | None, ignore_disk: bool,
+    catalog: str | None, detach: bool, queue: str | None, ignore_disk: bool,
 ) -> None:
     """Run the experiment FILE: every point of its design, in blocks, until nothing is left.
 
@@ -45,6 +48,7 @@ def experiment(
       mqttlab experiment experiments/mosquitto/qos-delay-loss.toml --dry-run
       mqttlab experiment experiments/mosquitto/qos-delay-loss.toml --backend sim
       mqttlab experiment qos-loss.toml --junit thresholds.xml
+      mqttlab experiment qos-loss.toml --detach
 
     \b
     Exit status, of several the first in the order 2, 1, 3, 6, 4, 5:
@@ -78,5 +82,13 @@ def experiment(
     if dry_run:
         dry(loaded, runs, pilot, jobs)
         return
+    if detach:
+        if cluster is not None:
+            raise UsageError("--detach hands over to the queue of this machine; leave --cluster out")
+        from mqttlab.cli.queues import hand_over_experiment
+
+        hand_over_experiment(loaded.name, file, settings, backend, runs, jobs=jobs, redo=redo, junit=junit,
+                             to=to, catalog=catalog, queue=queue, ignore_disk=ignore_disk)
+        return
     sys.exit(perform(loaded, runs, jobs=jobs, redo=redo, junit=junit, to=to, cluster=cluster, catalog=catalog,
-                     ignore_disk=ignore_disk))
+                     ignore_disk=ignore_disk, queue=queue))

@@ -1,0 +1,135 @@
+"""``mqttlab queue``: runs that wait their turn."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from mqttlab.cli.main import BACKEND, CATALOG, RUNS, SET, main, overrides_of
+from mqttlab.cli.problems import Commands
+
+QUEUE = click.option("--queue", "place", type=click.Path(path_type=Path), envvar="MQTTLAB_QUEUE", show_envvar=True,
+                     metavar="DIR", help="Another queue than the user's own.")
+NAMES = click.argument("names", nargs=-1, metavar="[NAME...]")
+
+
+@main.group(cls=Commands)
+def queue() -> None:
+    """Look at the queue, and hold, cancel or add runs.
+
+    Runs that are handed over (`run --detach`, `experiment --detach`) wait in a process of their own, which lives as
+    long as something is in the queue. Simulations share the processors; a live run has the machine to itself. A NAME is
+    an experiment or a scenario, or the last six letters or more of a run's identifier.
+
+    \b
+      mqttlab queue list
+      mqttlab queue add scenarios/demo.toml
+      mqttlab queue pause                     begin nothing more
+      mqttlab queue resume
+      mqttlab queue cancel demo
+    """
+
+
+@queue.command(name="list")
+@QUEUE
+@click.option("--all", "everything", is_flag=True, help="Runs that have ended, too.")
+def list_(place: Path | None, everything: bool) -> None:
+    """List what waits and what runs, in its order.
+
+    \b
+      mqttlab queue list
+      mqttlab queue list --all
+    """
+    from mqttlab.cli.queues import show_queue
+
+    show_queue(place, everything)
+
+
+@queue.command()
+@click.argument("scenario", type=click.Path(path_type=Path))
+@SET
+@BACKEND
+@RUNS
+@CATALOG
+@QUEUE
+@click.option("--html/--no-html", default=True, show_default=True, help="Write report.html into the run directory.")
+@click.option("--ignore-disk", is_flag=True, help="Start even if the disk seems too small for the recording.")
+def add(
+    scenario: Path, settings: tuple[str, ...], backend: str | None, runs: Path, catalog: str | None, place: Path | None,
+    html: bool, ignore_disk: bool,
+) -> None:
+    """Add SCENARIO, all its repetitions, to the queue, and return at once; the same as `run --detach`.
+
+    \b
+      mqttlab queue add scenarios/demo.toml --backend sim
+    """
+    from mqttlab.cli.queues import hand_over
+
+    hand_over(scenario, overrides_of(settings, backend), runs, catalog=catalog, queue=place, html=html,
+              ignore_disk=ignore_disk)
+
+
+@queue.command()
+@NAMES
+@QUEUE
+def pause(names: tuple[str, ...], place: Path | None) -> None:
+    """Let nothing of these begin, or nothing at all. What runs goes on.
+
+    \b
+      mqttlab queue pause
+      mqttlab queue pause qos-loss
+    """
+    from mqttlab.queue import Queue
+
+    Queue(place).pause(names)
+
+
+@queue.command()
+@NAMES
+@QUEUE
+def resume(names: tuple[str, ...], place: Path | None) -> None:
+    """Let these begin again, or everything; and make again what a queue that was killed has left.
+
+    \b
+      mqttlab queue resume
+    """
+    from mqttlab.queue import Queue
+
+    Queue(place).resume(names)
+
+
+@queue.command()
+@NAMES
+@QUEUE
+@click.option("--all", "everything", is_flag=True, help="End everything.")
+def cancel(names: tuple[str, ...], place: Path | None, everything: bool) -> None:
+    """End these: what runs keeps what it has recorded, what waits is not begun.
+
+    \b
+      mqttlab queue cancel demo
+      mqttlab queue cancel 7Q3D2K
+      mqttlab queue cancel --all
+    """
+    from mqttlab.errors import UsageError
+    from mqttlab.queue import Queue
+
+    if everything == bool(names):
+        raise UsageError("name what to cancel, or write --all; mqttlab queue list shows what there is")
+    count = Queue(place).cancel(None if everything else names)
+    click.echo(f"{count} cancelled")
+
+
+@queue.command()
+@NAMES
+@QUEUE
+def wait(names: tuple[str, ...], place: Path | None) -> None:
+    """Wait until these have ended, or everything that is in the queue now. Exit status: that of the worst run.
+
+    \b
+      mqttlab run scenarios/demo.toml --detach && mqttlab queue wait demo
+    """
+    from mqttlab.cli.queues import wait_for
+
+    sys.exit(wait_for(place, names))
