@@ -157,7 +157,8 @@ class _Drive:
             return self.directory.journal.append("ended", run=record.run, verdict="failed", reason=str(error))
         if threshold is not None and kept.verdict != "complete":
             return self.directory.end(record, _because(kept, threshold), aborted=True)
-        asked = kept.verdict == "incomplete" and self.stop()
+        # An engine that is told to end before it has taken its directory has failed for the same reason.
+        asked = kept.verdict != "complete" and self.stop()
         return self.directory.end(record, kept, interrupted=asked)
 
 
