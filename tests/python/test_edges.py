@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CRATES = {
     "units": set(),
     "mqtt": {"units"},
+    "mqttsn": {"units", "mqtt"},
     "net": {"units"},
     "tcp": {"units"},
     "plan": {"units", "net", "mqtt", "tcp"},
@@ -29,7 +30,7 @@ CRATES = {
     "summary": {"plan", "recording"},
     "engine": {"units", "plan", "run", "live", "sim", "capture", "import", "recording", "summary"},
 }
-PURE = ("units", "mqtt", "net", "tcp", "evidence", "client", "run")
+PURE = ("units", "mqtt", "mqttsn", "net", "tcp", "evidence", "client", "run")
 # Crates that do neither input nor output.
 HARMLESS = {"serde", "serde_json", "schemars"}
 # Every room may raise the package's errors.

@@ -1,0 +1,412 @@
+//! One client, as the gateway knows it: its state, what is on its way to it, and what it has asked for.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use mqttlab_mqtt::{Kind, Qos};
+use mqttlab_units::{Duration, Instant};
+
+use super::interface::{Address, BrokerPacket, Cause, Counters, GatewayOptions, Link, Mode, Output, Will};
+use super::registry::Registry;
+use crate::kind::{PublishQos, ReturnCode};
+use crate::packet::{Packet, Topic};
+
+/// What a client may touch of its gateway.
+pub(super) struct Around<'a, M> {
+    pub(super) now: Instant,
+    pub(super) options: &'a GatewayOptions,
+    pub(super) counters: &'a mut Counters,
+    pub(super) out: &'a mut VecDeque<Output<M>>,
+}
+
+impl<M> Around<'_, M> {
+    pub(super) fn send(&mut self, to: &Address, packet: Packet<Arc<str>, M>) {
+        self.out.push_back(Output::Send { to: to.clone(), packet });
+    }
+
+    pub(super) fn tell(&mut self, link: Link, packet: BrokerPacket<M>) {
+        self.out.push_back(Output::Broker(link, packet));
+    }
+
+    pub(super) fn drop(&mut self, client_id: Option<&Arc<str>>, message: M, cause: Cause) {
+        self.counters.dropped += 1;
+        self.out.push_back(Output::Dropped { client_id: client_id.cloned(), message, cause });
+    }
+}
+
+/// Where a client is (§6.14).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// It has asked to connect, and was not answered: its will, or the broker, is awaited.
+    Connecting(Stage),
+    Active,
+    Asleep,
+    /// A sleeper that has asked for what was kept.
+    Awake,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    WillTopic,
+    WillMessage,
+    Broker,
+}
+
+/// A message to a client.
+#[derive(Clone, Debug)]
+pub(super) struct Down<M> {
+    pub(super) topic: Arc<str>,
+    pub(super) qos: Qos,
+    pub(super) retain: bool,
+    pub(super) dup: bool,
+    pub(super) id: u16,
+    pub(super) message: M,
+}
+
+/// A message of QoS 1 or 2 that the client has not acknowledged.
+#[derive(Debug)]
+struct Flying<M> {
+    down: Down<M>,
+    named: Topic,
+    /// Whether PUBREL was sent.
+    released: bool,
+    sent: Instant,
+    repeated: u32,
+}
+
+/// A REGISTER that the client has not answered.
+#[derive(Debug)]
+struct Registering {
+    topic_id: u16,
+    id: u16,
+    name: Arc<str>,
+    sent: Instant,
+    repeated: u32,
+}
+
+/// The message of QoS 1 or 2 that the client has sent last.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Up {
+    pub(super) id: u16,
+    pub(super) topic_id: u16,
+    pub(super) qos: Qos,
+    /// Whether PUBACK or PUBREC was sent.
+    pub(super) answered: bool,
+}
+
+/// A client.
+#[derive(Debug)]
+pub(super) struct Client<M> {
+    pub(super) address: Address,
+    pub(super) client_id: Arc<str>,
+    pub(super) state: State,
+    pub(super) clean: bool,
+    /// Its own connection to the broker, where it has one.
+    pub(super) link: Option<Link>,
+    /// Keep-alive, or how long it sleeps.
+    pub(super) duration: Duration,
+    /// Keep-alive as it was connected with.
+    pub(super) keep_alive: Duration,
+    pub(super) heard: Instant,
+    /// When something was sent on its link.
+    pub(super) told: Instant,
+    pub(super) will_topic: Option<crate::packet::WillTopic<Arc<str>>>,
+    pub(super) will: Option<Will<M>>,
+    pub(super) topics: Registry,
+    /// Nothing came since it was accepted: another CONNECT is the same one, sent again.
+    pub(super) fresh: bool,
+    pub(super) up: Option<Up>,
+    /// Subscriptions that the broker has not answered, by identifier: what SUBACK will say the topic is.
+    pub(super) subscribing: BTreeMap<u16, u16>,
+    /// PINGREQs that were passed on to the broker.
+    pub(super) pings: u32,
+    queue: VecDeque<Down<M>>,
+    flying: VecDeque<Flying<M>>,
+    registering: Option<Registering>,
+    last_id: u16,
+    /// What it stands under in the gateway's list of deadlines.
+    pub(super) due: Option<Instant>,
+}
+
+impl<M: Clone> Client<M> {
+    pub(super) fn new(address: Address, client_id: Arc<str>, now: Instant) -> Client<M> {
+        Client {
+            address,
+            client_id,
+            state: State::Connecting(Stage::Broker),
+            clean: true,
+            link: None,
+            duration: Duration::ZERO,
+            keep_alive: Duration::ZERO,
+            heard: now,
+            told: now,
+            will_topic: None,
+            will: None,
+            topics: Registry::default(),
+            fresh: true,
+            up: None,
+            subscribing: BTreeMap::new(),
+            pings: 0,
+            queue: VecDeque::new(),
+            flying: VecDeque::new(),
+            registering: None,
+            last_id: 0,
+            due: None,
+        }
+    }
+
+    /// Messages that are on their way to it, or wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.queue.len() + self.flying.len()
+    }
+
+    pub(super) fn next_id(&mut self) -> u16 {
+        self.last_id = self.last_id.wrapping_add(1).max(1);
+        self.last_id
+    }
+
+    /// When something is to be done about it.
+    pub(super) fn next_deadline(&self, options: &GatewayOptions) -> Option<Instant> {
+        let flying = self.flying.iter().map(|flying| flying.sent + options.retry).min();
+        let registering = self.registering.as_ref().map(|asked| asked.sent + options.retry);
+        [flying, registering, self.expires_at(options), self.link_ping_at()].into_iter().flatten().min()
+    }
+
+    /// When it is given up if it stays silent (§7.2: 10 % more than it said, half as much again up to a minute).
+    fn expires_at(&self, options: &GatewayOptions) -> Option<Instant> {
+        if let State::Connecting(_) = self.state {
+            let patience = options.retry.as_ns() * (u64::from(options.retries) + 1);
+            return Some(self.heard + Duration::from_ns(patience));
+        }
+        if self.duration.is_zero() {
+            return None;
+        }
+        let share = if self.duration > Duration::from_s(60) { 10 } else { 2 };
+        Some(self.heard + self.duration + Duration::from_ns(self.duration.as_ns() / share))
+    }
+
+    /// When the broker must hear of a client that may be asleep.
+    fn link_ping_at(&self) -> Option<Instant> {
+        let open = self.link.is_some() && !matches!(self.state, State::Connecting(_));
+        (open && !self.keep_alive.is_zero()).then(|| self.told + self.keep_alive)
+    }
+
+    /// Time has passed; `false` when the client is to be given up.
+    pub(super) fn tick(&mut self, around: &mut Around<'_, M>) -> bool {
+        if self.expires_at(around.options).is_some_and(|at| at <= around.now) {
+            return false;
+        }
+        if self.link_ping_at().is_some_and(|at| at <= around.now)
+            && let Some(link) = self.link
+        {
+            self.told = around.now;
+            around.tell(link, BrokerPacket::Pingreq);
+        }
+        if self.repeat(around) {
+            return true;
+        }
+        if self.state != State::Awake {
+            return false;
+        }
+        // It was awake for a moment only; it will ask again.
+        self.sleep(around);
+        true
+    }
+
+    /// Sends again what was not acknowledged; `false` when that was done often enough.
+    fn repeat(&mut self, around: &mut Around<'_, M>) -> bool {
+        let (now, retry, retries) = (around.now, around.options.retry, around.options.retries);
+        if let Some(asked) = self.registering.as_mut().filter(|asked| asked.sent + retry <= now) {
+            if asked.repeated >= retries {
+                return false;
+            }
+            (asked.sent, asked.repeated) = (now, asked.repeated + 1);
+            around.counters.repeated += 1;
+            let packet =
+                Packet::Register { topic_id: asked.topic_id, id: asked.id, name: Arc::clone(&asked.name) };
+            around.send(&self.address, packet);
+        }
+        for flying in self.flying.iter_mut().filter(|flying| flying.sent + retry <= now) {
+            if flying.repeated >= retries {
+                return false;
+            }
+            (flying.sent, flying.repeated) = (now, flying.repeated + 1);
+            around.counters.repeated += 1;
+            let packet = match flying.released {
+                true => Packet::Pubrel { id: flying.down.id },
+                false => publication(&flying.down, flying.named, true),
+            };
+            around.send(&self.address, packet);
+        }
+        true
+    }
+
+    /// Takes a message for the client.
+    pub(super) fn deliver(&mut self, around: &mut Around<'_, M>, down: Down<M>) {
+        if self.queue.len() >= around.options.buffer as usize {
+            self.refuse(around, down, Cause::BufferFull);
+            return;
+        }
+        around.counters.kept += u64::from(matches!(self.state, State::Asleep));
+        self.queue.push_back(down);
+        around.counters.queue_max = around.counters.queue_max.max(self.waiting() as u64);
+        self.pump(around);
+    }
+
+    /// A message that the client will not get. The broker waits for an acknowledgement all the same.
+    fn refuse(&mut self, around: &mut Around<'_, M>, down: Down<M>, cause: Cause) {
+        let kind = match down.qos {
+            Qos::AtMostOnce => None,
+            Qos::AtLeastOnce => Some(Kind::Puback),
+            Qos::ExactlyOnce => Some(Kind::Pubrec),
+        };
+        if let Some(kind) = kind {
+            self.tell(around, BrokerPacket::Acknowledgement { kind, id: down.id });
+        }
+        around.drop(Some(&self.client_id), down.message, cause);
+    }
+
+    /// Says something on the client's own link, where it has one.
+    pub(super) fn tell(&mut self, around: &mut Around<'_, M>, packet: BrokerPacket<M>) {
+        if let Some(link) = self.link {
+            self.told = around.now;
+            around.tell(link, packet);
+        }
+    }
+
+    /// Sends what can be sent. A sleeper that has got everything is told so.
+    pub(super) fn pump(&mut self, around: &mut Around<'_, M>) {
+        let window = if around.options.window == 0 { usize::MAX } else { around.options.window as usize };
+        while matches!(self.state, State::Active | State::Awake) && self.registering.is_none() {
+            let Some(down) = self.queue.front() else { break };
+            let Some(named) = self.topics.topic(&down.topic, &around.options.predefined) else {
+                let name = Arc::clone(&down.topic);
+                self.register(around, name);
+                continue;
+            };
+            if down.qos != Qos::AtMostOnce && self.flying.len() >= window {
+                break;
+            }
+            let Some(down) = self.queue.pop_front() else { break };
+            around.send(&self.address, publication(&down, named, down.dup));
+            if down.qos != Qos::AtMostOnce {
+                let sent = around.now;
+                self.flying.push_back(Flying { down, named, released: false, sent, repeated: 0 });
+            }
+        }
+        let idle = self.queue.is_empty() && self.flying.is_empty() && self.registering.is_none();
+        if self.state == State::Awake && idle {
+            self.state = State::Asleep;
+            around.send(&self.address, Packet::Pingresp);
+        }
+    }
+
+    /// Tells the client what a topic will be called.
+    fn register(&mut self, around: &mut Around<'_, M>, name: Arc<str>) {
+        let Some(topic_id) = self.topics.assign(&name) else {
+            return self.drop_topic(around, &name);
+        };
+        let id = self.next_id();
+        around.counters.registered += 1;
+        around.send(&self.address, Packet::Register { topic_id, id, name: Arc::clone(&name) });
+        self.registering = Some(Registering { topic_id, id, name, sent: around.now, repeated: 0 });
+    }
+
+    fn drop_topic(&mut self, around: &mut Around<'_, M>, name: &Arc<str>) {
+        let (refused, kept): (VecDeque<_>, VecDeque<_>) =
+            self.queue.drain(..).partition(|down| down.topic == *name);
+        self.queue = kept;
+        for down in refused {
+            self.refuse(around, down, Cause::TopicRefused);
+        }
+    }
+
+    pub(super) fn regack(&mut self, around: &mut Around<'_, M>, id: u16, code: ReturnCode) {
+        let Some(asked) = self.registering.take_if(|asked| asked.id == id) else { return };
+        match code {
+            ReturnCode::Accepted => self.topics.confirm(asked.topic_id),
+            _ => self.drop_topic(around, &asked.name),
+        }
+        self.pump(around);
+    }
+
+    /// The client acknowledges a message of QoS 1, or does not know the topic of any.
+    pub(super) fn puback(&mut self, around: &mut Around<'_, M>, topic_id: u16, id: u16, code: ReturnCode) {
+        let place = self.flying.iter().position(|flying| flying.down.id == id && id != 0);
+        let flying = place.and_then(|place| self.flying.remove(place));
+        match (code, flying) {
+            (ReturnCode::InvalidTopic, flying) => {
+                // It has been restarted: its registrations are lost, and made again with the next message.
+                self.topics.doubt(topic_id);
+                if let Some(flying) = flying {
+                    self.queue.push_front(Down { dup: true, ..flying.down });
+                }
+            }
+            (ReturnCode::Accepted, Some(flying)) => {
+                self.tell(around, BrokerPacket::Acknowledgement { kind: Kind::Puback, id: flying.down.id });
+            }
+            (_, Some(flying)) => self.refuse(around, flying.down, Cause::TopicRefused),
+            (_, None) => {}
+        }
+        self.pump(around);
+    }
+
+    pub(super) fn pubrec(&mut self, around: &mut Around<'_, M>, id: u16) {
+        if around.options.mode == Mode::Transparent {
+            return self.tell(around, BrokerPacket::Acknowledgement { kind: Kind::Pubrec, id });
+        }
+        self.release(around, id);
+    }
+
+    /// The message is the client's: what is left is PUBREL, and its answer.
+    pub(super) fn release(&mut self, around: &mut Around<'_, M>, id: u16) {
+        match self.flying.iter_mut().find(|flying| flying.down.id == id) {
+            Some(flying) => {
+                (flying.released, flying.sent, flying.repeated) = (true, around.now, 0);
+                around.send(&self.address, Packet::Pubrel { id });
+            }
+            // It was dropped here, or acknowledged before.
+            None => self.tell(around, BrokerPacket::Acknowledgement { kind: Kind::Pubcomp, id }),
+        }
+    }
+
+    pub(super) fn pubcomp(&mut self, around: &mut Around<'_, M>, id: u16) {
+        if let Some(place) = self.flying.iter().position(|flying| flying.down.id == id) {
+            self.flying.remove(place);
+            self.tell(around, BrokerPacket::Acknowledgement { kind: Kind::Pubcomp, id });
+        }
+        self.pump(around);
+    }
+
+    /// It sleeps: what it has not acknowledged is kept.
+    pub(super) fn sleep(&mut self, _: &mut Around<'_, M>) {
+        self.state = State::Asleep;
+        self.registering = None;
+        for flying in self.flying.drain(..).rev() {
+            self.queue.push_front(Down { dup: true, ..flying.down });
+        }
+    }
+
+    /// It starts anew: nothing that was for it is.
+    pub(super) fn forget(&mut self, around: &mut Around<'_, M>) {
+        let messages = self.flying.drain(..).map(|flying| flying.down).chain(self.queue.drain(..));
+        for down in messages {
+            around.drop(Some(&self.client_id), down.message, Cause::ClientLost);
+        }
+        self.topics = Registry::default();
+        self.registering = None;
+        self.up = None;
+        self.subscribing.clear();
+    }
+}
+
+fn publication<M: Clone>(down: &Down<M>, topic: Topic, dup: bool) -> Packet<Arc<str>, M> {
+    Packet::Publish {
+        dup: dup && down.qos != Qos::AtMostOnce,
+        qos: PublishQos::Level(down.qos),
+        retain: down.retain,
+        topic,
+        id: if down.qos == Qos::AtMostOnce { 0 } else { down.id },
+        message: down.message.clone(),
+    }
+}

@@ -1,0 +1,260 @@
+//! How a gateway gets clients, and loses them.
+
+use std::sync::Arc;
+
+use mqttlab_units::{Duration, Instant};
+
+use super::client::{Client, Stage, State};
+use super::interface::{Address, BrokerPacket, Link, Mode, Output, Will};
+use super::{Gateway, Packet};
+use crate::kind::ReturnCode;
+
+impl<M: Clone> Gateway<M> {
+    /// CONNECT: `(will, clean, duration_s)`.
+    pub(super) fn connect(
+        &mut self,
+        now: Instant,
+        from: Address,
+        (will, clean, duration_s): (bool, bool, u16),
+        client_id: Arc<str>,
+    ) {
+        let known = self.client_ids.get(&client_id).copied();
+        // Another client at this address has taken the place of the one that was there.
+        if let Some(other) = self.addresses.get(&from).copied().filter(|other| Some(*other) != known) {
+            self.lose(now, other);
+        }
+        let number = match known {
+            Some(number) => {
+                if self.repeats(now, number, &from) {
+                    return;
+                }
+                self.move_to(number, &from);
+                number
+            }
+            None if self.clients.len() >= self.options.clients_max as usize => {
+                let packet = Packet::Connack { code: ReturnCode::Congestion };
+                return self.out.push_back(Output::Send { to: from, packet });
+            }
+            None => self.add(now, from, client_id),
+        };
+        let resumes = known.is_some() && !clean && !will && self.has_session(number);
+        if clean && known.is_some() {
+            self.own.forget(number);
+            self.with(now, number, |client, around| client.forget(around));
+            self.close_link(number, true);
+        }
+        let duration = Duration::from_s(duration_s.into());
+        let stage = if will { Stage::WillTopic } else { Stage::Broker };
+        self.with(now, number, |client, around| {
+            // What it has not acknowledged is sent again.
+            client.sleep(around);
+            (client.heard, client.clean, client.fresh) = (now, clean, true);
+            (client.duration, client.keep_alive) = (duration, duration);
+            client.state = State::Connecting(stage);
+        });
+        match (will, resumes) {
+            (true, _) => self.answer(number, Packet::Willtopicreq),
+            (false, true) => self.accept(now, number, ReturnCode::Accepted),
+            (false, false) => self.open(now, number),
+        }
+    }
+
+    /// Whether a CONNECT is the last one, sent again; then it is answered again.
+    fn repeats(&mut self, now: Instant, number: u32, from: &Address) -> bool {
+        let Some(client) = self.clients.get_mut(&number).filter(|client| client.address == *from) else {
+            return false;
+        };
+        let answer = match client.state {
+            State::Connecting(Stage::Broker) => None,
+            State::Connecting(Stage::WillTopic) => Some(Packet::Willtopicreq),
+            State::Connecting(Stage::WillMessage) => Some(Packet::Willmsgreq),
+            State::Active if client.fresh => Some(Packet::Connack { code: ReturnCode::Accepted }),
+            _ => return false,
+        };
+        client.heard = now;
+        if let Some(packet) = answer {
+            self.answer(number, packet);
+        }
+        true
+    }
+
+    /// Whether the client's way to the broker is still there.
+    fn has_session(&self, number: u32) -> bool {
+        match self.options.mode {
+            Mode::Aggregating => self.own.is_online(),
+            Mode::Transparent => self.clients.get(&number).is_some_and(|client| client.link.is_some()),
+        }
+    }
+
+    fn add(&mut self, now: Instant, from: Address, client_id: Arc<str>) -> u32 {
+        self.last_client += 1;
+        let number = self.last_client;
+        self.addresses.insert(from.clone(), number);
+        self.client_ids.insert(Arc::clone(&client_id), number);
+        self.clients.insert(number, Client::new(from, client_id, now));
+        number
+    }
+
+    fn move_to(&mut self, number: u32, from: &Address) {
+        let Some(client) = self.clients.get_mut(&number).filter(|client| client.address != *from) else {
+            return;
+        };
+        let old = std::mem::replace(&mut client.address, from.clone());
+        self.addresses.remove(&old);
+        self.addresses.insert(from.clone(), number);
+    }
+
+    /// WILLTOPIC and WILLMSG came; the will is whole, or there is none.
+    pub(super) fn will(&mut self, now: Instant, number: u32, packet: Packet<Arc<str>, M>) {
+        let Some(client) = self.clients.get_mut(&number) else { return };
+        match (packet, client.state) {
+            (
+                Packet::Willtopic { will: Some(topic) },
+                State::Connecting(Stage::WillTopic | Stage::WillMessage),
+            ) => {
+                client.will_topic = Some(topic);
+                client.state = State::Connecting(Stage::WillMessage);
+                self.answer(number, Packet::Willmsgreq);
+            }
+            // Without a topic there is no will (§5.4.7).
+            (Packet::Willtopic { will: None }, State::Connecting(Stage::WillTopic)) => {
+                (client.will_topic, client.will) = (None, None);
+                self.open(now, number);
+            }
+            (Packet::Willmsg { message }, State::Connecting(Stage::WillMessage)) => {
+                let topic = client.will_topic.clone();
+                client.will =
+                    topic.map(|will| Will { topic: will.topic, qos: will.qos, retain: will.retain, message });
+                self.open(now, number);
+            }
+            (Packet::Willtopicupd { will }, State::Active) => {
+                client.will = client.will.take().zip(will).map(|(old, new)| Will {
+                    topic: new.topic,
+                    qos: new.qos,
+                    retain: new.retain,
+                    message: old.message,
+                });
+                self.answer(number, Packet::Willtopicresp { code: ReturnCode::Accepted });
+            }
+            (Packet::Willmsgupd { message }, State::Active) => {
+                if let Some(will) = &mut client.will {
+                    will.message = message;
+                }
+                self.answer(number, Packet::Willmsgresp { code: ReturnCode::Accepted });
+            }
+            _ => {}
+        }
+    }
+
+    /// Lets the client have its way to the broker.
+    fn open(&mut self, now: Instant, number: u32) {
+        let Some(client) = self.clients.get_mut(&number) else { return };
+        client.state = State::Connecting(Stage::Broker);
+        match (self.options.mode, client.link) {
+            (Mode::Aggregating, _) if self.own.is_online() => self.accept(now, number, ReturnCode::Accepted),
+            (Mode::Aggregating, _) => self.with_own(now, |own, around| own.need(around)),
+            // A will can only be said in another CONNECT.
+            (Mode::Transparent, Some(_)) => {
+                self.close_link(number, true);
+                self.open(now, number);
+            }
+            (Mode::Transparent, None) => {
+                client.link = Some(Link(number));
+                self.out.push_back(Output::Open(Link(number)));
+            }
+        }
+    }
+
+    /// A connection to the broker is open.
+    pub(super) fn opened(&mut self, now: Instant, link: Link) {
+        if link == Link::OWN {
+            let followed = self.with_own(now, |own, around| own.opened(around));
+            return self.follow(now, followed);
+        }
+        self.with(now, link.0, |client, around| {
+            let packet = BrokerPacket::Connect {
+                client_id: Arc::clone(&client.client_id),
+                clean: client.clean,
+                keep_alive_s: (client.keep_alive.as_ns() / 1_000_000_000).min(u64::from(u16::MAX)) as u16,
+                will: client.will.clone(),
+            };
+            client.tell(around, packet);
+        });
+    }
+
+    /// Answers CONNECT.
+    pub(super) fn accept(&mut self, now: Instant, number: u32, code: ReturnCode) {
+        self.answer(number, Packet::Connack { code });
+        if code != ReturnCode::Accepted {
+            return self.remove(number);
+        }
+        self.with(now, number, |client, around| {
+            client.state = State::Active;
+            client.pump(around);
+        });
+    }
+
+    /// A connection to the broker is over.
+    pub(super) fn closed(&mut self, now: Instant, link: Link) {
+        if link == Link::OWN {
+            self.own.closed(now);
+            return;
+        }
+        let Some(client) = self.clients.get_mut(&link.0).filter(|client| client.link == Some(link)) else {
+            return;
+        };
+        client.link = None;
+        match client.state {
+            State::Connecting(_) => self.accept(now, link.0, ReturnCode::Congestion),
+            // It has no session any more, and shall know it. A sleeper is told when it asks.
+            State::Active | State::Awake => {
+                self.answer(link.0, Packet::Disconnect { duration_s: None });
+                self.drop_client(now, link.0);
+            }
+            State::Asleep => self.drop_client(now, link.0),
+        }
+    }
+
+    /// The client does not answer any more: its will is published.
+    pub(super) fn lose(&mut self, now: Instant, number: u32) {
+        self.close_link(number, false);
+        let will = self.clients.get_mut(&number).and_then(|client| client.will.take());
+        if let (Mode::Aggregating, Some(will)) = (self.options.mode, will) {
+            let followed = self.with_own(now, |own, around| {
+                own.publish(around, will, None);
+                own.drain(around)
+            });
+            self.follow(now, followed);
+        }
+        self.drop_client(now, number);
+    }
+
+    /// The client leaves.
+    pub(super) fn leave(&mut self, now: Instant, number: u32) {
+        self.answer(number, Packet::Disconnect { duration_s: None });
+        self.close_link(number, true);
+        self.drop_client(now, number);
+    }
+
+    fn drop_client(&mut self, now: Instant, number: u32) {
+        self.with(now, number, |client, around| client.forget(around));
+        self.remove(number);
+    }
+
+    fn remove(&mut self, number: u32) {
+        self.own.forget(number);
+        let Some(client) = self.clients.remove(&number) else { return };
+        client.due.map(|at| self.due.remove(&(at, number)));
+        self.addresses.remove(&client.address);
+        self.client_ids.remove(&client.client_id);
+    }
+
+    /// Closes a client's connection to the broker, with DISCONNECT or without.
+    fn close_link(&mut self, number: u32, gracefully: bool) {
+        let Some(link) = self.clients.get_mut(&number).and_then(|client| client.link.take()) else { return };
+        if gracefully {
+            self.out.push_back(Output::Broker(link, BrokerPacket::Disconnect));
+        }
+        self.out.push_back(Output::Close(link));
+    }
+}

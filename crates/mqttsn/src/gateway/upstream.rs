@@ -1,0 +1,288 @@
+//! What clients send, on its way to the broker.
+
+use std::sync::Arc;
+
+use mqttlab_mqtt::{Kind, Qos, topic};
+use mqttlab_units::{Duration, Instant};
+
+use super::client::{State, Up};
+use super::interface::{BrokerPacket, Cause, Mode, Will};
+use super::own_link::Followed;
+use super::{Gateway, invalid_topic, predefined};
+use crate::kind::ReturnCode;
+use crate::packet::{Filter, Packet, Topic};
+
+/// A PUBLISH of a client.
+struct Publication<M> {
+    dup: bool,
+    qos: Qos,
+    retain: bool,
+    topic: Topic,
+    id: u16,
+    message: M,
+}
+
+impl<M: Clone> Gateway<M> {
+    /// A packet of a client that is known.
+    pub(super) fn hear_client(&mut self, now: Instant, number: u32, packet: Packet<Arc<str>, M>) {
+        let Some(client) = self.clients.get_mut(&number) else { return };
+        (client.heard, client.fresh) = (now, false);
+        let connecting = matches!(client.state, State::Connecting(_));
+        match packet {
+            Packet::Willtopic { .. }
+            | Packet::Willmsg { .. }
+            | Packet::Willtopicupd { .. }
+            | Packet::Willmsgupd { .. } => self.will(now, number, packet),
+            Packet::Disconnect { duration_s: None } => self.leave(now, number),
+            _ if connecting => {}
+            Packet::Disconnect { duration_s: Some(seconds) } => self.sleep(now, number, seconds),
+            Packet::Register { id, name, .. } => self.register(number, id, &name),
+            Packet::Publish { dup, qos, retain, topic, id, message } => {
+                let qos = qos.level();
+                self.publish(now, number, Publication { dup, qos, retain, topic, id, message });
+            }
+            Packet::Pubrel { id } => self.pubrel(now, number, id),
+            Packet::Subscribe { qos, id, filter, .. } => self.subscribe(now, number, (qos, id), filter),
+            Packet::Unsubscribe { id, filter } => self.unsubscribe(now, number, id, filter),
+            Packet::Pingreq { client_id } => self.pingreq(now, number, client_id.is_some()),
+            Packet::Regack { id, code, .. } => {
+                self.with(now, number, |client, around| client.regack(around, id, code));
+            }
+            Packet::Puback { topic_id, id, code } => {
+                self.with(now, number, |client, around| client.puback(around, topic_id, id, code));
+            }
+            Packet::Pubrec { id } => {
+                self.with(now, number, |client, around| client.pubrec(around, id));
+            }
+            Packet::Pubcomp { id } => {
+                self.with(now, number, |client, around| client.pubcomp(around, id));
+            }
+            // What only gateways say.
+            _ => {}
+        }
+        self.with(now, number, |_, _| ());
+    }
+
+    fn sleep(&mut self, now: Instant, number: u32, seconds: u16) {
+        self.with(now, number, |client, around| {
+            client.duration = Duration::from_s(seconds.into());
+            client.sleep(around);
+        });
+        self.answer(number, Packet::Disconnect { duration_s: None });
+    }
+
+    fn pingreq(&mut self, now: Instant, number: u32, named: bool) {
+        self.with(now, number, |client, around| match client.state {
+            State::Asleep | State::Awake if named => {
+                client.state = State::Awake;
+                client.pump(around);
+            }
+            // A sign of life passes through a transparent gateway (§6.11).
+            State::Active if client.link.is_some() => {
+                client.pings += 1;
+                client.tell(around, BrokerPacket::Pingreq);
+            }
+            _ => {
+                let to = client.address.clone();
+                around.send(&to, Packet::Pingresp);
+            }
+        });
+    }
+
+    fn register(&mut self, number: u32, id: u16, name: &Arc<str>) {
+        let Some(client) = self.clients.get_mut(&number) else { return };
+        let assigned = match topic::is_name(name) {
+            true => client.topics.assign(name).ok_or(ReturnCode::Congestion),
+            false => Err(ReturnCode::NotSupported),
+        };
+        if let Ok(topic_id) = assigned {
+            client.topics.confirm(topic_id);
+        }
+        let code = assigned.err().unwrap_or(ReturnCode::Accepted);
+        self.answer(number, Packet::Regack { topic_id: assigned.unwrap_or(0), id, code });
+    }
+
+    /// QoS −1: there is no client, and no answer.
+    pub(super) fn publish_without_connection(
+        &mut self,
+        now: Instant,
+        topic: Topic,
+        retain: bool,
+        message: M,
+    ) {
+        let name = match topic {
+            Topic::Registered(_) => None,
+            Topic::Predefined(id) => predefined(&self.options, id),
+            Topic::Short(_) => topic.short_name().map(Arc::from),
+        };
+        let followed = self.with_own(now, |own, around| match name {
+            Some(topic) => {
+                own.publish(around, Will { topic, qos: Qos::AtMostOnce, retain, message }, None);
+                own.drain(around)
+            }
+            None => {
+                around.drop(None, message, Cause::UnknownTopic);
+                Vec::new()
+            }
+        });
+        self.follow(now, followed);
+    }
+
+    fn publish(&mut self, now: Instant, number: u32, publication: Publication<M>) {
+        let Publication { dup, qos, retain, topic, id, message } = publication;
+        let Some(name) = self.name(number, topic).filter(|name| topic::is_name(name)) else {
+            self.answer(number, invalid_topic(topic, id));
+            self.with(now, number, |_, around| around.drop(None, message, Cause::UnknownTopic));
+            return;
+        };
+        if self.is_duplicate(number, dup, qos, id) {
+            self.counters.duplicates += 1;
+            return;
+        }
+        if qos != Qos::AtMostOnce
+            && let Some(client) = self.clients.get_mut(&number)
+        {
+            client.up = Some(Up { id, topic_id: topic.number(), qos, answered: false });
+        }
+        match self.options.mode {
+            Mode::Transparent => {
+                let packet = BrokerPacket::Publish { dup, qos, retain, topic: name, id, message };
+                self.with(now, number, |client, around| client.tell(around, packet));
+            }
+            Mode::Aggregating => {
+                let waiter = (qos != Qos::AtMostOnce).then_some((number, id));
+                let content = Will { topic: name, qos, retain, message };
+                let (taken, followed) = self.with_own(now, |own, around| {
+                    let taken = own.publish(around, content, waiter);
+                    (taken, own.drain(around))
+                });
+                if !taken && qos != Qos::AtMostOnce {
+                    let code = ReturnCode::Congestion;
+                    self.answer(number, Packet::Puback { topic_id: topic.number(), id, code });
+                    self.forget_up(number);
+                }
+                self.follow(now, followed);
+            }
+        }
+    }
+
+    fn forget_up(&mut self, number: u32) {
+        if let Some(client) = self.clients.get_mut(&number) {
+            client.up = None;
+        }
+    }
+
+    /// Whether a PUBLISH repeats one that was passed on. If that was answered, it is answered again.
+    fn is_duplicate(&mut self, number: u32, dup: bool, qos: Qos, id: u16) -> bool {
+        let up = self.clients.get(&number).and_then(|client| client.up);
+        let Some(up) = up.filter(|up| dup && up.id == id && up.qos == qos && qos != Qos::AtMostOnce) else {
+            return false;
+        };
+        if up.qos == Qos::AtLeastOnce && !self.options.filter_duplicates {
+            return false;
+        }
+        if up.answered {
+            self.answer_up(number, up);
+        }
+        true
+    }
+
+    fn answer_up(&mut self, number: u32, up: Up) {
+        let Up { id, topic_id, qos, .. } = up;
+        self.answer(
+            number,
+            match qos {
+                Qos::ExactlyOnce => Packet::Pubrec { id },
+                _ => Packet::Puback { topic_id, id, code: ReturnCode::Accepted },
+            },
+        );
+    }
+
+    /// The broker has the message.
+    pub(super) fn acknowledge_up(&mut self, number: u32, id: u16) {
+        let Some(client) = self.clients.get_mut(&number) else { return };
+        let Some(up) = client.up.as_mut().filter(|up| up.id == id) else { return };
+        up.answered = true;
+        let up = *up;
+        self.answer_up(number, up);
+    }
+
+    fn pubrel(&mut self, now: Instant, number: u32, id: u16) {
+        match self.options.mode {
+            Mode::Transparent => {
+                let packet = BrokerPacket::Acknowledgement { kind: Kind::Pubrel, id };
+                self.with(now, number, |client, around| client.tell(around, packet));
+            }
+            Mode::Aggregating => self.answer(number, Packet::Pubcomp { id }),
+        }
+    }
+
+    fn subscribe(&mut self, now: Instant, number: u32, (qos, id): (Qos, u16), filter: Filter<Arc<str>>) {
+        let predefined = match filter {
+            Filter::Predefined(id) => Some(id),
+            Filter::Name(_) | Filter::Short(_) => None,
+        };
+        let short = matches!(filter, Filter::Short(_));
+        let Some(filter) = self.filter(number, filter) else {
+            let code = if predefined.is_some() { ReturnCode::InvalidTopic } else { ReturnCode::NotSupported };
+            return self.answer(number, Packet::Suback { qos, topic_id: 0, id, code });
+        };
+        let Some(client) = self.clients.get_mut(&number) else { return };
+        // With wild cards, and for short topics, the identifier has no meaning (§5.4.16).
+        let named = !short && predefined.is_none() && topic::is_name(&filter);
+        let assigned = if named { client.topics.assign(&filter) } else { predefined };
+        client.subscribing.insert(id, assigned.unwrap_or(0));
+        if self.options.mode == Mode::Transparent {
+            let packet = BrokerPacket::Subscribe { id, filter, qos };
+            self.with(now, number, |client, around| client.tell(around, packet));
+            return;
+        }
+        let (known, followed) = self.with_own(now, |own, around| {
+            let known = own.subscribe(around, (number, id), &filter, qos);
+            (known, own.drain(around))
+        });
+        if known {
+            self.suback(number, id, Some(qos));
+        }
+        self.follow(now, followed);
+    }
+
+    /// A SUBSCRIBE is answered; `None` refuses it.
+    pub(super) fn suback(&mut self, number: u32, id: u16, granted: Option<Qos>) {
+        let Some(client) = self.clients.get_mut(&number) else { return };
+        let Some(topic_id) = client.subscribing.remove(&id) else { return };
+        if granted.is_some() {
+            client.topics.confirm(topic_id);
+        }
+        let code = if granted.is_some() { ReturnCode::Accepted } else { ReturnCode::NotSupported };
+        let packet = Packet::Suback { qos: granted.unwrap_or_default(), topic_id, id, code };
+        self.answer(number, packet);
+    }
+
+    fn unsubscribe(&mut self, now: Instant, number: u32, id: u16, filter: Filter<Arc<str>>) {
+        let filter = self.filter(number, filter);
+        match (self.options.mode, filter) {
+            (Mode::Transparent, Some(filter)) => {
+                let packet = BrokerPacket::Unsubscribe { id, filter };
+                self.with(now, number, |client, around| client.tell(around, packet));
+            }
+            (_, filter) => {
+                if let Some(filter) = filter {
+                    self.own.unsubscribe(number, &filter);
+                }
+                self.answer(number, Packet::Unsuback { id });
+            }
+        }
+    }
+
+    /// Lets clients know what the gateway's own connection has brought.
+    pub(super) fn follow(&mut self, now: Instant, followed: Vec<Followed>) {
+        for what in followed {
+            match what {
+                Followed::Online => self.accept_waiting(now),
+                Followed::Acknowledged { client, id } => self.acknowledge_up(client, id),
+                Followed::Subscribed { client, id, granted } => self.suback(client, id, granted),
+            }
+        }
+    }
+}
