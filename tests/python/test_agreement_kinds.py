@@ -32,6 +32,7 @@ LEFT_OUT = {
     "phases": "the same for all",
     "radio": "one machine in both; tests/python/test_radio_live.py compares it",
     "recording": "not what is measured",
+    "thresholds": "judged of what was measured",
     "live": "how a live run is performed",
     "sim": "how a simulation is performed",
     "broker.service": "only simulated",
