@@ -67,7 +67,7 @@ def perform(
         finish = _driven(directory, console, jobs, to=to, cluster=cluster, queue=queue,
                          catalog=catalog_for(catalog, runs),
                          known=lambda record: _remember(directory, record, catalog, runs))
-    out = Console()
+    out = _console()
     _say(out, directory, finish)
     judged = _judged(directory, finish, catalog, runs)
     say_judged(out, judged)
@@ -223,7 +223,7 @@ class _Screen:
 
 def dry(experiment: Experiment, runs: Path, pilot: int | None, jobs: int | None) -> None:
     """Print what would run; run pilots first, where they are asked for."""
-    console = Console()
+    console = _console()
     records: list[RunRecord] = []
     path = runs / experiment.name
     if pilot is not None:
@@ -461,6 +461,14 @@ def _need_room(experiment: Experiment, runs: Path) -> None:
             f"the recordings would take about {size(wanted)} in {most(experiment)} runs, and the disk of {runs} has "
             f"{size(free)} free; set keep_recordings = false, or recording.packets = false, or choose another disk "
             "with --runs; --ignore-disk starts it all the same")
+
+
+def _console() -> Console:
+    """Standard output; as wide as its tables where nobody watches."""
+    console = Console()
+    if not console.is_terminal:
+        console.width = max(console.width, 200)
+    return console
 
 
 def duration(seconds: float) -> str:
