@@ -116,6 +116,21 @@ def open_catalog(url: str | None, runs: Path, *, read_only: bool = False) -> Cat
     return Catalog.open(url_of(url, runs), read_only=read_only)
 
 
+def known_below(directory: Path, url: str | None, runs: Path) -> set[Path]:
+    """The recordings below a directory that the catalog has; none where there is no catalog."""
+    if url == "none":
+        return set()
+    try:
+        from mqttlab.catalog import Catalog
+
+        with Catalog.open(url_of(url, runs)) as opened:
+            found = [Path(place).resolve() for place in opened.runs()["directory"]]
+    except (MqttlabError, OSError):
+        # Whoever adds to it says what is wrong.
+        return set()
+    return {place for place in found if place.is_relative_to(directory.resolve())}
+
+
 def remember(directory: Path, url: str | None, runs: Path | None = None, *, recording: Recording | None = None) -> None:
     """Take a recording into the catalog; what goes wrong is a warning, because the recording is what matters.
 

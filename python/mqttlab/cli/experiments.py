@@ -67,6 +67,8 @@ def perform(
         finish = _driven(directory, console, jobs, to=to, cluster=cluster, queue=queue,
                          catalog=catalog_for(catalog, runs),
                          known=lambda record: _remember(directory, record, catalog, runs))
+    if finish.complete:
+        _catch_up(directory, finish, catalog, runs)
     out = _console()
     _say(out, directory, finish)
     judged = _judged(directory, finish, catalog, runs)
@@ -429,6 +431,17 @@ def _remember(directory: ExperimentDirectory, record: RunRecord, catalog: str | 
         from mqttlab.cli.catalogs import remember
 
         remember(place, catalog, runs)
+
+
+def _catch_up(directory: ExperimentDirectory, finish: Finish, catalog: str | None, runs: Path) -> None:
+    """Take in what was not taken in when it ended: runs of before, and those that were cut short."""
+    from mqttlab.cli.catalogs import known_below, remember
+
+    known = known_below(directory.path, catalog, runs)
+    for record in finish.records:
+        place = directory.path / record.directory
+        if (place / "plan.json").is_file() and place.resolve() not in known:
+            remember(place, catalog, runs)
 
 
 def _judged(
