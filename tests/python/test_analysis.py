@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +13,12 @@ import numpy as np
 import polars as pl
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
 from mqttlab.analysis import Analysis, Asked, Factor, analyse, methods
 from mqttlab.cli.main import main
 from mqttlab.figures import experiment as figures
-from mqttlab.report.experiment import tables
+from mqttlab.report.experiment import print_experiment, tables, write_experiment
 from mqttlab.report.experiment.frames import frames
 
 QOS = Factor(name="qos", levels=("0", "1", "2"), values=(None,) * 3, places=("groups[0].publish.qos",))
@@ -165,6 +168,36 @@ def test_a_response_that_never_varies_is_a_bound() -> None:
     lost = analyse(ASKED, none).responses[1]
     assert not lost.varies and lost.compared == ()
     assert "0 % in all 75 runs; with 95 % confidence fewer than 3.9 %" in tables.constant(lost)
+
+
+@pytest.mark.parametrize("kind", ["latin-hypercube", "sobol", "search", "list", "one-at-a-time", "full"])
+@pytest.mark.parametrize("reference", ["0", None])
+def test_every_kind_of_design_has_a_report(kind: str, reference: str | None, tmp_path: Path) -> None:
+    """Points that a design makes up are not among its factors' levels."""
+    rng = np.random.default_rng(5)
+    made_up = kind in ("latin-hypercube", "sobol", "search")
+    factors = [replace(factor, levels=() if made_up else factor.levels) for factor in (QOS, LOSS)]
+    rows = []
+    for point in range(8):
+        at = {"qos": str(point % 3), "loss": f"{point * 1.25:g} %" if made_up else LOSS.levels[point % 5]}
+        rows += [_row(at, point, block, 8 * block + point, "latency_ms_mean", 40 + point + rng.normal(), "ms")
+                 for block in range(3)]
+    tidy = pl.DataFrame(rows, schema_overrides={"scope_name": pl.String, "qos__value": pl.Float64})
+    found = analyse(replace(ASKED, kind=kind, factors=tuple(factors), reference=reference), tidy)
+    [response] = found.responses
+    assert (response.model is None) == made_up and (response.drift is None) == (kind == "search")
+    assert bool(response.compared) == (reference is not None)
+    page = write_experiment(found, tidy, tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "Every point: factors and responses" in page
+    print_experiment(found, Console(file=io.StringIO(), width=150))
+
+
+def test_no_factor_at_all_has_a_report(tmp_path: Path) -> None:
+    rows = [_row({}, 0, block, block, "latency_ms_mean", 40.0 + block, "ms") for block in range(6)]
+    tidy = pl.DataFrame(rows, schema_overrides={"scope_name": pl.String})
+    found = analyse(Asked(name="one"), tidy)
+    assert [point.interval.n for point in found.responses[0].points] == [6]
+    assert "of no factor" in write_experiment(found, tidy, tmp_path / "page.html").read_text(encoding="utf-8")
 
 
 def test_the_tail_is_drawn_as_far_as_there_are_samples() -> None:

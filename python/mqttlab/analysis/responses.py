@@ -16,6 +16,9 @@ from mqttlab.metrics import ALL
 
 RESPONSE = ("metric", "scope", "scope_name")
 LINES_MOST = 6
+FILLING = ("latin-hypercube", "sobol")
+# Points share their blocks' random streams: however many there are, they tell no more of skewness than these.
+POINTS_TELLING = 4
 # Of these units, differences are shares: a millisecond means something else to 10 ms than to 1 s.
 LOGARITHMIC = ("ms", "s", "ns")
 
@@ -27,6 +30,8 @@ class PointEstimate:
     point: int
     key: str
     levels: dict[str, str]
+    numbers: dict[str, float | None]
+    """Of the levels, in base units, where they are numbers."""
     values: tuple[float, ...]
     blocks: tuple[int, ...]
     seeds: tuple[int, ...]
@@ -120,7 +125,8 @@ def response(asked: Asked, rows: pl.DataFrame, controls: pl.DataFrame) -> Respon
     varies = rows["value"].n_unique() > 1
     reference = {point.key: point for point in points}.get(asked.reference or "")
     model, logarithm = _model(asked, rows, first["unit"])
-    drift, drift_of = _drift(rows, controls, model)
+    # A search chooses its order by what it finds.
+    drift, drift_of = _drift(rows, controls, model) if asked.kind != "search" else (None, "")
     return Response(
         metric=first["metric"], scope=first["scope"], scope_name=first["scope_name"], unit=first["unit"],
         declared=bool(first.get("declared", True)), rows=rows, points=points,
@@ -136,6 +142,7 @@ def _points(asked: Asked, rows: pl.DataFrame) -> list[PointEstimate]:
         values = part["value"].to_list()
         found.append(PointEstimate(
             point=one["point"], key=one["key"], levels={factor.name: one[factor.name] for factor in asked.factors},
+            numbers={factor.name: one[f"{factor.name}__value"] for factor in asked.factors},
             values=tuple(values), blocks=tuple(part["block"].to_list()), seeds=tuple(part["seed"].to_list()),
             interval=statistics.mean_interval(values, confidence=asked.confidence)))
     return found
@@ -188,7 +195,7 @@ def _model(asked: Asked, rows: pl.DataFrame, unit: str) -> tuple[statistics.Fact
     values = rows["value"].to_numpy()
     logarithm = unit in LOGARITHMIC and bool((values > 0).all())
     levels = {factor.name: rows[factor.name].to_list() for factor in asked.factors}
-    if not levels or asked.kind in ("latin-hypercube", "sobol", "search"):
+    if not levels or asked.kind in (*FILLING, "search"):
         return None, logarithm
     blocks = rows["block"].to_list()
     wanted = np.log(values) if logarithm else values
@@ -204,7 +211,9 @@ def _lines(asked: Asked, rows: pl.DataFrame) -> list[Line]:
         place = f"{factor.name}__value"
         if factor.kind != "numeric" or rows[place].null_count() or rows[place].n_unique() < 4:
             continue
-        others = [other.name for other in asked.factors if other.name != factor.name]
+        # In a space that is filled no two points share the other levels: the line is through all of them.
+        filled = asked.kind in FILLING
+        others = [other.name for other in asked.factors if other.name != factor.name and not filled]
         parts = list(rows.group_by(others, maintain_order=True)) if others else [((), rows)]
         if len(parts) > LINES_MOST and asked.reference is not None:
             of_reference = rows.filter(pl.col("key") == asked.reference)
@@ -245,8 +254,9 @@ def _warnings(points: Sequence[PointEstimate]) -> list[str]:
     if varied:
         n = min(len(point.values) for point in varied)
         skewness = float(np.mean([statistics.skewness(point.values) for point in varied]))
+        error = statistics.skewness_error(n) / math.sqrt(min(len(varied), POINTS_TELLING))
         covered = statistics.mean_coverage(n, skewness)
-        if covered < statistics.WARN_BELOW:
+        if covered < statistics.WARN_BELOW and abs(skewness) > 2 * error:
             said.append(f"The runs are skewed (on average by {skewness:+.2f}); intervals of such values with n = {n} "
                         f"cover the true mean in about {100 * covered:.0f} % of experiments, not in 95 %.")
     alone = sum(len(point.values) == 1 for point in points)

@@ -129,8 +129,8 @@ def parallel(points: pl.DataFrame, factors: Mapping[str, Sequence[str]], respons
     """Every point as a line through its levels and its means; coloured by the first response.
 
     Args:
-        points: a column for each factor (its level as text) and each response (the mean).
-        factors: the levels of each factor in order.
+        points: a column for each factor (its level as text, or a number) and each response (the mean).
+        factors: the levels of each factor in order; empty for those that are numbers.
         responses: names of the responses' columns, with their units.
     """
     figure = blank("Every point: factors and responses", "", "")
@@ -138,6 +138,7 @@ def parallel(points: pl.DataFrame, factors: Mapping[str, Sequence[str]], respons
     dimensions: list[dict[str, Any]] = [
         {"label": factor, "values": [levels.index(level) for level in known[factor].to_list()],
          "tickvals": list(range(len(levels))), "ticktext": list(levels), "range": [-0.2, len(levels) - 0.8]}
+        if levels else {"label": factor, "values": known[factor].to_list()}
         for factor, levels in ((name, list(levels)) for name, levels in factors.items())]
     dimensions += [{"label": name, "values": known[name].to_list()} for name in responses]
     colour = known[responses[0]].to_list() if responses else []

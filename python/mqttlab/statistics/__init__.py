@@ -12,7 +12,7 @@ from mqttlab.statistics.drift import Drift, drift
 from mqttlab.statistics.effects import Difference, cliffs_delta, difference, hodges_lehmann, ratio_interval
 from mqttlab.statistics.factorial import Effect, Factorial, Term, factorial
 from mqttlab.statistics.interval import CONFIDENCE, Interval
-from mqttlab.statistics.means import batch_means_ci95, mean_interval, skewed, skewness
+from mqttlab.statistics.means import batch_means_ci95, mean_interval, skewed, skewness, skewness_error
 from mqttlab.statistics.planning import runs_for_half_width, smallest_difference
 from mqttlab.statistics.proportions import proportion_exact, proportion_interval
 from mqttlab.statistics.quantiles import median_interval, quantile_interval, samples_needed
@@ -53,6 +53,7 @@ __all__ = [
     "samples_needed",
     "skewed",
     "skewness",
+    "skewness_error",
     "smallest_difference",
     "t_quantile",
     "theil_sen",

@@ -61,11 +61,12 @@ def skewness(values: Numbers) -> float:
 
 def skewed(values: Numbers) -> bool:
     """Whether a sample's skewness is more than twice its standard error under the normal distribution."""
-    n = sample(values).size
-    if n < 3:
-        return False
-    error = math.sqrt(6 * n * (n - 1) / ((n - 2) * (n + 1) * (n + 3)))
-    return abs(skewness(values)) > SKEWED * error
+    return abs(skewness(values)) > SKEWED * skewness_error(sample(values).size)
+
+
+def skewness_error(n: int) -> float:
+    """The standard error of the skewness of n normal values; infinite for fewer than three."""
+    return math.sqrt(6 * n * (n - 1) / ((n - 2) * (n + 1) * (n + 3))) if n > 2 else math.inf
 
 
 def bootstrap(

@@ -37,7 +37,7 @@ def evidence(asked: Asked, table: pl.DataFrame) -> list[Evidence]:
     runs = table.filter(pl.col("state") == "done", pl.col("kind") == "run").unique("run", maintain_order=True)
     if runs.is_empty():
         return []
-    at = runs.filter(pl.col("key") == asked.reference)
+    at = runs.filter(pl.col("key") == (asked.reference or ""))
     middle = (at if at.height else runs).row(0, named=True)
     chosen = {factor.name: runs.filter(*(pl.col(other.name) == middle[other.name] for other in asked.factors
                                          if other.name != factor.name)).sort("block", "order_no")
@@ -56,7 +56,7 @@ def evidence(asked: Asked, table: pl.DataFrame) -> list[Evidence]:
             if seen is not None:
                 levels.setdefault(run[factor.name], []).append(seen)
         known = {level: seen for level, seen in levels.items() if seen}
-        if known:
+        if len(known) > 1:
             found.append(Evidence(
                 factor=factor.name, runs=sum(map(len, known.values())), of=chosen[factor.name].height,
                 latencies_ms={level: samples for level, seen in known.items()

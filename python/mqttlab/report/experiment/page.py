@@ -59,9 +59,14 @@ def _overview(analysis: Analysis) -> str:
         each.model for each in varied) else pl.DataFrame()
     if terms.height:
         drawn.append(figures.variation(terms.select("response", "term", "percent")))
-    factors = {factor.name: factor.levels for factor in analysis.asked.factors}
+    seen = {factor.name: {point.levels[factor.name] for each in varied for point in each.points}
+            for factor in analysis.asked.factors}
+    # Points that a design made up are not among the levels: their numbers are drawn.
+    factors = {factor.name: factor.levels if seen[factor.name] <= set(factor.levels) else ()
+               for factor in analysis.asked.factors}
     if varied and len(factors) > 1:
-        rows = [{**point.levels, "point": point.point, each.label: point.interval.estimate}
+        rows = [{**{name: point.levels[name] if levels else point.numbers[name] for name, levels in factors.items()},
+                 "point": point.point, each.label: point.interval.estimate}
                 for each in varied[:RESPONSES_DRAWN] for point in each.points]
         labels = list(dict.fromkeys(each.label for each in varied[:RESPONSES_DRAWN]))
         wide = pl.DataFrame(rows, infer_schema_length=None).group_by("point", maintain_order=True).agg(
