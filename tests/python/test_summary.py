@@ -20,14 +20,17 @@ import oracle.overhead
 import oracle.segments
 import oracle.sent_again
 import oracle.throughput
+from live import able
 from mqttlab import metrics
 from mqttlab.engine import summarise
+from mqttlab.imports import import_evidence
 from mqttlab.recording import Recording
 from mqttlab.runs import Job, perform
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
 
 SAMPLES = sorted(path for path in (Path(__file__).parents[1] / "schemas").glob("*/*") if path.name != "killed")
+KILLED = sorted((Path(__file__).parents[1] / "schemas").glob("*/killed"))
 SCOPES = ("run", "direction", "link", "group", "connection")
 LINK = {"rate": "1 Mbit/s", "delay": "20 ms", "loss": "4 %"}
 SCENARIO: dict[str, Any] = {
@@ -107,6 +110,37 @@ def test_stored_sums_of_a_simulation_are_those_of_its_tables(change: dict[str, A
     assert table["legs"].max() == 2
     assert table["adjusted_ns"].count() > 0.9 * table.height
     assert metrics.network(recording, ["run"])["retransmissions"][0] > 10
+
+
+def test_stored_sums_of_a_radio_are_those_of_its_tables(tmp_path: Path) -> None:
+    meters, tiny, _, readers = SCENARIO["groups"]
+    values = {name: value for name, value in SCENARIO.items() if name not in ("networks", "hosts")}
+    values |= {"groups": [meters, tiny, {**readers, "host": "yard", "subscribe": [{"filter": "m/+", "qos": 1}]}],
+               "radio": {"standard": "b-11", "positions": [["0 m", "0 m"], ["20 m", "0 m"], ["0 m", "20 m"]]}}
+    outcome = perform(Job(compile_plan(parse_values(values)), tmp_path / "run"), lambda line: None)
+    assert outcome.verdict == "complete", outcome.reason
+    hold(Recording.open(tmp_path / "run"))
+
+
+@pytest.mark.skipif(able() is not None, reason=able() or "")
+def test_stored_sums_of_a_live_run_and_of_its_captures_are_those_of_their_tables(tmp_path: Path) -> None:
+    phases = {"warm_up": "0.5 s", "duration": "3 s", "cool_down": "5 s"}
+    values = {**SCENARIO, "backend": "live", "phases": phases, "recording": {"pcapng": True}}
+    outcome = perform(Job(compile_plan(parse_values(values)), tmp_path / "run"), lambda line: None)
+    assert outcome.verdict == "complete", outcome.reason
+    hold(Recording.open(tmp_path / "run"))
+    captures = sorted((tmp_path / "run").glob("capture-*.pcapng"))
+    imported = import_evidence("capture", captures, tmp_path / "imported", lambda line: None)
+    assert imported.verdict == "complete", imported.reason
+    hold(Recording.open(tmp_path / "imported"))
+
+
+@pytest.mark.parametrize("killed", KILLED, ids=lambda path: path.parent.name)
+def test_stored_sums_of_a_killed_run_are_those_of_its_tables(killed: Path, tmp_path: Path) -> None:
+    shutil.copytree(killed, tmp_path / "killed")
+    recording = Recording.open(tmp_path / "killed")
+    assert (tmp_path / "killed" / "summary.json").is_file()
+    hold(recording)
 
 
 def test_tables_that_have_changed_are_summed_up_anew_and_the_recording_is_left_as_it_is(tmp_path: Path) -> None:

@@ -96,11 +96,11 @@ fn run(plan: Plan, destination: &Destination) -> ExitCode {
 }
 
 /// Makes the derived tables of a recording that has come to its end. Where that fails, for want of room, readers make them
-/// for themselves; the recording is whole without.
+/// for themselves; the recording is whole without, so that not even a mistake of ours takes the run's result with it.
 fn sum_up(directory: &Path) {
     let is_finished = ["run.json", "incomplete.json"].iter().any(|name| directory.join(name).exists());
     if is_finished {
-        let _ = summarise(directory, directory);
+        let _ = std::panic::catch_unwind(|| summarise(directory, directory));
     }
 }
 

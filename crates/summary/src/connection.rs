@@ -104,17 +104,15 @@ pub(crate) struct FirstLink {
 impl FirstLink {
     pub(crate) fn of(rows: &[Row], again: HashMap<u64, Again>, settings: &Settings) -> FirstLink {
         let mut marks = HashMap::new();
-        // A frame with one link says it itself.
-        for row in rows.iter().filter(|row| row.is_first() && row.hops > 1 && row.marks > 0) {
-            if is_counted(row, settings) {
-                marks.entry(row.frame).or_insert(row.marks);
-            }
+        // Captures of several links have the same frame on each, and its marks on one of them.
+        for row in rows.iter().filter(|row| row.is_first() && row.marks > 0 && is_counted(row, settings)) {
+            marks.entry(row.frame).or_insert(row.marks);
         }
         FirstLink { marks, again }
     }
 
     pub(crate) fn of_frame(&self, row: &Row) -> (u8, Option<Again>) {
-        let marks = if row.is_first() { row.marks } else { self.marks.get(&row.frame).copied().unwrap_or(0) };
+        let marks = self.marks.get(&row.frame).copied().unwrap_or(0);
         (marks, self.again.get(&row.frame).copied())
     }
 }

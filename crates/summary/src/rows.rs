@@ -458,3 +458,87 @@ fn disk(action: &'static str, path: &Path, source: std::io::Error) -> Error {
 pub(crate) fn is_counted(row: &Row, settings: &Settings) -> bool {
     row.fate != Fate::Duplicated && settings.is_server_s(row.source_port.into(), row.destination_port.into())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(place: u64, connection: i64) -> Row {
+        Row {
+            place,
+            frame: place * 3,
+            entered: 1_000_000 * place as i64,
+            start: ABSENT,
+            sent: 1_000_000 * place as i64 - 1,
+            delivered: 1_000_000 * place as i64 + 5,
+            stream_offset: 0,
+            ack_rtt: ABSENT,
+            sacked_beyond: ABSENT,
+            seq: 4_294_967_295,
+            ack: ABSENT,
+            repetition: 0,
+            connection,
+            frame_bytes: 1514,
+            source_port: -1,
+            destination_port: 65_535,
+            from_host: -1,
+            to_host: 7,
+            publishes: 3,
+            packets: 4,
+            marks: 0b10_0001,
+            link: 300,
+            hop: 1,
+            hops: 2,
+            flags: -1,
+            fate: Fate::Duplicated,
+            down: true,
+            ..Row::default()
+        }
+    }
+
+    #[test]
+    fn rows_come_back_from_their_heap_as_they_were_with_what_was_absent() {
+        let mut heaps = Heaps::new(3, Path::new("nowhere")).unwrap();
+        for place in [0, 7, 2] {
+            heaps.push(&row(place, if place == 7 { ABSENT } else { 5 })).unwrap();
+        }
+        let mut seen = Vec::new();
+        heaps
+            .for_each(|rows| {
+                seen.push(format!("{rows:?}"));
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!(seen, [format!("{:?}", [row(7, ABSENT)]), format!("{:?}", [row(0, 5), row(2, 5)])]);
+    }
+
+    #[test]
+    fn each_connection_comes_whole_out_of_files_that_are_gone_afterwards() {
+        let dir = std::env::temp_dir().join(format!("mqttlab-heaps-{}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        let mut heaps = Heaps::new(MEMORY_ROWS + 1, &dir).unwrap();
+        assert!(fs::read_dir(&dir).unwrap().count() > 1);
+        for place in 0..60_000 {
+            heaps.push(&row(place, (place % 600) as i64)).unwrap();
+        }
+        let mut connections = Vec::new();
+        heaps
+            .for_each(|rows| {
+                assert!(rows.len() == 100 && rows.is_sorted_by_key(|row| row.place));
+                connections.push(rows[0].connection);
+                Ok(())
+            })
+            .unwrap();
+        connections.sort_unstable();
+        assert_eq!(connections, (0..600).collect::<Vec<_>>());
+        assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
+        fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn what_a_segment_carries_and_how_far_it_is_acknowledged_is_read_from_its_words() {
+        assert_eq!(carried(b"PUBLISH(1,7) PUBACK(3) PUBLISH(0)"), (2, 3));
+        assert_eq!(beyond(b"100-200 4294967290-20", 4_294_967_280), 216);
+        assert_eq!(beyond(b"", 5), ABSENT);
+    }
+}
