@@ -21,7 +21,8 @@ pytest.importorskip("playwright.sync_api", reason="Playwright is missing: make s
 
 from playwright.sync_api import Page, Request, sync_playwright
 
-from mqttlab.dashboard import Dashboard, Listen
+from mqttlab.dashboard.address import Listen
+from mqttlab.dashboard.server import Dashboard
 
 SECRET = "a-secret-of-the-tests"
 HOSTILE = "<img src=x onerror=document.title='broken-into'>"

@@ -12,10 +12,13 @@ PICTURES = Path(__file__).resolve().parents[2] / "docs" / "pictures"
 
 def main(runs: Path, run: str) -> None:
     """Make them all from one recording."""
-    pages = {"run": f"/run/{run}", "time": f"/run/{run}?part=time", "parts": f"/run/{run}?part=parts", "runs": "/"}
+    pages = {"run": f"/run/{run}", "time": f"/run/{run}?part=time", "parts": f"/run/{run}?part=parts", "runs": "/",
+             "configure": "/configure"}
     with dashboard(runs) as served, visitor(served) as somebody:
         for name, path in pages.items():
             somebody.go(path)
+            somebody.page.set_viewport_size({"width": 1280, "height": 1420 if name == "run" else 900})
+            somebody.ready()
             somebody.page.screenshot(path=PICTURES / f"dashboard-{name}.png")
         somebody.go(f"/run/{run}?part=recent")
         somebody.page.get_by_role("link", name="ladder of message").first.click()

@@ -11,8 +11,8 @@ pytest.importorskip("dash", reason="the dashboard's packages are missing: make s
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from mqttlab.dashboard import AddressError, Dashboard, Listen
-from mqttlab.dashboard.address import read_secret
+from mqttlab.dashboard.address import AddressError, Listen, read_secret
+from mqttlab.dashboard.server import Dashboard
 from recordings import Message, write
 
 SECRET = "a-secret-of-the-tests"

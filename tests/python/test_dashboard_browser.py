@@ -12,7 +12,8 @@ from dashboards import HOSTILE, Visitor, dashboard, simulate, visitor
 
 PARTS = ("Messages", "Over time", "Where the time went", "Network", "Message by message", "Files and provenance")
 # In widgets whose markup is not ours.
-WIDGETS = (".ag-root-wrapper", ".js-plotly-plot", ".dash-input-container")
+WIDGETS = (".ag-root-wrapper", ".js-plotly-plot", ".dash-input-container", ".dash-dropdown-wrapper", ".dash-dropdown",
+           ".dash-options-list")
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +143,8 @@ def test_no_page_is_wider_than_the_screen_and_none_breaks_a_rule_of_accessibilit
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="make setup-test").Axe()
     page = somebody.page
     page.set_viewport_size({"width": width, "height": 800})
-    paths = ["/", "/run/plain", "/run/plain?part=recent", "/run/plain?part=files", "/run/none"]
+    paths = ["/", "/configure", "/live", "/doctor"]
+    paths += ["/run/plain", "/run/plain?part=recent", "/run/plain?part=files", "/run/none"]
     paths += ["/run/plain?part=time", "/run/plain?part=network"] if width == 1280 else []
     for path in paths:
         somebody.go(path)
@@ -152,3 +154,26 @@ def test_no_page_is_wider_than_the_screen_and_none_breaks_a_rule_of_accessibilit
         assert [(one["id"], one["nodes"][0]["html"][:120]) for one in found
                 if one["impact"] in ("serious", "critical")] == [], path
     page.set_viewport_size({"width": 1280, "height": 900})
+
+
+def test_a_scenario_is_configured_refused_started_and_watched_to_its_end(runs: Path, somebody: Visitor) -> None:
+    page = somebody.page
+    somebody.go("/configure")
+    scenario = page.get_by_label("Scenario (TOML)")
+    page.get_by_label("simulated").check()
+    page.get_by_label("Duration").fill("3 parsecs")
+    page.get_by_text("parsecs\" is not a unit").wait_for()
+    assert page.get_by_role("button", name="Start").is_disabled()
+    page.get_by_label("Duration").fill("3 s")
+    page.get_by_text("This can be run.").wait_for()
+    scenario.fill(scenario.input_value().replace("count = 9", "count = 2"))
+    page.wait_for_function("() => document.getElementById('draft-nodes').value === '2'")
+    page.get_by_role("button", name="Start").click()
+    page.get_by_role("link", name="Watch it live").click()
+    finished = page.get_by_role("link", name="from-the-dashboard: complete")
+    finished.wait_for()
+    page.reload()
+    finished.click()
+    page.get_by_role("heading", name="from-the-dashboard", level=1).wait_for()
+    somebody.ready()
+    assert page.get_by_text("Valid", exact=True).is_visible()

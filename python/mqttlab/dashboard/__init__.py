@@ -9,10 +9,6 @@ It shows the figures of :mod:`mqttlab.figures` and the numbers of :mod:`mqttlab.
 it adds is where they stand. The address of a page holds all of its state. Nothing that a page needs comes from
 another machine.
 
-It needs the packages of ``mqttlab[dashboard]``, which nothing else of mqttlab imports.
+:mod:`mqttlab.dashboard.server` has the program. It needs the packages of ``mqttlab[dashboard]``, which nothing else of
+mqttlab imports.
 """
-
-from mqttlab.dashboard.address import AddressError, Listen
-from mqttlab.dashboard.server import Dashboard
-
-__all__ = ["AddressError", "Dashboard", "Listen"]

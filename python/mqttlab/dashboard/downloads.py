@@ -8,7 +8,8 @@ import flask
 import polars as pl
 from plotly.offline import get_plotlyjs
 
-from mqttlab.dashboard import run_figures, run_tables
+from mqttlab.dashboard import live_figures, run_figures, run_tables
+from mqttlab.dashboard.jobs import Jobs
 from mqttlab.dashboard.panels import answer, twin
 from mqttlab.dashboard.store import Store
 from mqttlab.errors import MqttlabError
@@ -18,7 +19,7 @@ from mqttlab.report.html import page
 SUFFIXES = (".parquet", ".json", ".pcapng", ".log", ".html", ".svg", ".csv", ".toml", ".conf", ".xlsx", ".spool")
 
 
-def routes(server: flask.Flask, store: Store) -> None:
+def routes(server: flask.Flask, store: Store, jobs: Jobs) -> None:
     """Add the addresses of all downloads."""
 
     @server.get("/data/run/<path:run>/figure/<name>.json")
@@ -30,6 +31,17 @@ def routes(server: flask.Flask, store: Store) -> None:
         made = '{"figure": null}' if drawn is None else answer(
             drawn, flask.request.args.get("theme", "light"), over_time=figure.over_time, shown=shown)
         return flask.Response(made, content_type="application/json")
+
+    @server.get("/data/job/<job>/figure/<name>.json")
+    def job_figure_json(job: str, name: str) -> flask.Response:
+        drawn = live_figures.drawn(name, jobs.progress(job)) if jobs.state(job) else None
+        made = '{"figure": null}' if drawn is None else answer(drawn, flask.request.args.get("theme", "light"))
+        return flask.Response(made, content_type="application/json")
+
+    @server.get("/data/job/<job>/figure/<name>.csv")
+    def job_figure_csv(job: str, name: str) -> flask.Response:
+        drawn = live_figures.drawn(name, jobs.progress(job)) if jobs.state(job) else None
+        return _missing("figure", name) if drawn is None else _csv(twin(drawn), f"{name}.csv")
 
     @server.get("/plotly.js")
     def plotly() -> flask.Response:

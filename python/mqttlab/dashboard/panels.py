@@ -98,12 +98,13 @@ def written_table(caption: str, heads: Sequence[Head], rows: Sequence[Sequence[A
                     **{"aria-label": f"{caption}, table", "data-rows": json.dumps(told)})
 
 
-def figure(name: str, source: str, *, over_time: bool = False) -> html.Section:
+def figure(name: str, source: str, *, over_time: bool = False, version: str = "") -> html.Section:
     """A figure's place: the browser asks for it when the page is there (``assets/a-figures.js``).
 
     Args:
         name: names the files that it can be saved as.
         source: the address of its JSON; with ``.csv`` in place of ``.json`` that of its numbers.
+        version: another one asks for the figure again.
         over_time: whether its horizontal axis is the run's time, which all such figures of a page share.
     """
     words = name.replace("-", " ")
@@ -111,7 +112,7 @@ def figure(name: str, source: str, *, over_time: bool = False) -> html.Section:
         [
             html.H3(words),
             html.Div(className="plot over-time" if over_time else "plot", role="figure",
-                     **{"data-source": source, "data-name": name, "aria-label": words}),
+                     **{"data-source": source, "data-version": version, "data-name": name, "aria-label": words}),
             html.P([html.A("CSV", href=source.replace(".json", ".csv"), download="", className="csv",
                            **{"aria-label": f"{words} as CSV"}),
                     _picture("SVG", name), _picture("PNG", name)], className="links"),

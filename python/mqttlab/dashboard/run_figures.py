@@ -81,15 +81,20 @@ def _latency_over_time(recording: Recording, shown: Range) -> go.Figure | None:
     return figure and figure.update_xaxes(title_text="run time of intended sending (s)")
 
 
-def _link_figure(draw: Callable[..., go.Figure]) -> Draw:
+def _link_figure(draw: Callable[[pl.DataFrame], go.Figure]) -> Draw:
     def of(recording: Recording, shown: Range) -> go.Figure | None:
-        packets = recording.packets
-        if packets.is_empty():
-            return None
-        if shown is not None:
-            packets = packets.filter(pl.col("sent_ns").is_between(shown[0] * 1e9, shown[1] * 1e9))
-        figure = _drawn(packets, draw)
+        slices = recording.derived("slices of figures", metrics.slices)
+        figure = _drawn(slices if shown is None else slices.filter(
+            pl.col("at_ns").is_between(shown[0] * 1e9, shown[1] * 1e9)), draw)
         return figure if figure and figure.data else None
+
+    return of
+
+
+def _tcp_figure(draw: Callable[[pl.DataFrame, list[str]], go.Figure]) -> Draw:
+    def of(recording: Recording, shown: Range) -> go.Figure | None:
+        names = [client["name"] for client in recording.layout["clients"]]
+        return _drawn(recording.tcp_state, lambda states: draw(states, names))
 
     return of
 
@@ -130,6 +135,8 @@ FIGURES: tuple[RunFigure, ...] = (
     RunFigure(name="link-throughput", page="time", draw=_link_figure(figures.link_throughput)),
     RunFigure(name="round-trips-over-time", page="time", draw=lambda recording, shown: _drawn(
         _within(_round_trips(recording), "at_s", shown), figures.round_trips_over_time)),
+    RunFigure(name="congestion-windows", page="time", draw=_tcp_figure(figures.congestion_windows)),
+    RunFigure(name="outstanding-bytes", page="time", draw=_tcp_figure(figures.outstanding_bytes)),
     RunFigure(name="resources", page="time",
               draw=lambda recording, _: _drawn(recording.resources, figures.resources)),
     RunFigure(name="parts-by-qos", page="parts", draw=_by(metrics.attribution_by_qos)),

@@ -17,7 +17,9 @@ from mqttlab.dashboard import panels
 from mqttlab.dashboard.access import BODY_BYTES_MAX, Access
 from mqttlab.dashboard.address import AddressError, Listen
 from mqttlab.dashboard.downloads import routes
-from mqttlab.dashboard.pages import run, runs
+from mqttlab.dashboard.forms import forms
+from mqttlab.dashboard.jobs import Jobs
+from mqttlab.dashboard.pages import configure, doctor, live, run, runs
 from mqttlab.dashboard.pages.shell import shell
 from mqttlab.dashboard.store import Store
 from mqttlab.errors import MqttlabError
@@ -27,7 +29,7 @@ THREADS = 8
 INDEX = """<!DOCTYPE html>
 <html lang="en"><head>{%metas%}<title>{%title%}</title>{%favicon%}{%css%}</head>
 <body>{%app_entry%}<footer>{%config%}{%scripts%}{%renderer%}</footer></body></html>"""
-PAGES = (("/", "Runs"),)
+PAGES = (("/", "Runs"), ("/configure", "Configure"), ("/live", "Live"), ("/doctor", "Doctor"))
 log = logging.getLogger(__name__)
 
 
@@ -53,7 +55,8 @@ class Dashboard:
         self.listen = Listen(host=listen.host, port=int(self._server.effective_port), names=listen.names)
         self.access = Access(self.listen, secret)
         self.access.guard(self.flask)
-        routes(self.flask, self.store)
+        self.jobs = Jobs(self.store.directory)
+        routes(self.flask, self.store, self.jobs)
         self.dash = self._pages()
         self.access.script_hashes = self.dash.csp_hashes()
         self._secret = secret
@@ -80,6 +83,7 @@ class Dashboard:
         app.layout = shell(PAGES)
         _browser_callbacks(app)
         self._page_callbacks(app)
+        forms(app, self.jobs)
         return app
 
     def _page_callbacks(self, app: dash.Dash) -> None:
@@ -101,6 +105,9 @@ class Dashboard:
         try:
             if path == "/":
                 return runs.page(self.store, query)
+            simple = {"/configure": configure.page, "/live": lambda: live.page(self.jobs), "/doctor": doctor.page}
+            if path in simple:
+                return simple[path]()
             if path.startswith("/run/"):
                 return run.page(self.store, path.removeprefix("/run/"), query)
         except MqttlabError as error:

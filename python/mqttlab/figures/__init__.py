@@ -3,6 +3,7 @@
 None of them reads a file, computes a metric or knows where its frame came from; they draw.
 """
 
+from mqttlab.figures.live import live_latency, live_lateness, message_rates
 from mqttlab.figures.run import (
     DIRECTIONS,
     attribution_stack,
@@ -35,6 +36,9 @@ __all__ = [
     "latency_over_time",
     "link_throughput",
     "link_utilisation",
+    "live_latency",
+    "live_lateness",
+    "message_rates",
     "outstanding_bytes",
     "overhead",
     "publish_per_segment",

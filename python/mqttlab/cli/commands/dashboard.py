@@ -29,8 +29,8 @@ def dashboard(runs: Path, listen: str, names: tuple[str, ...], password_file: Pa
       mqttlab dashboard --listen 0.0.0.0 --host-name lab.example    for others, who need the token
     """
     try:
-        from mqttlab.dashboard import Dashboard, Listen
-        from mqttlab.dashboard.address import read_secret
+        from mqttlab.dashboard.address import Listen, read_secret
+        from mqttlab.dashboard.server import Dashboard
     except ModuleNotFoundError as error:
         raise UsageError(f"the dashboard needs the package {error.name}; install it with make setup-dashboard, or "
                          "pip install 'mqttlab[dashboard]'") from error
@@ -38,9 +38,9 @@ def dashboard(runs: Path, listen: str, names: tuple[str, ...], password_file: Pa
     kept = Path.home() / ".local" / "state" / "mqttlab" / "dashboard-token"
     served = Dashboard(runs, where, read_secret(password_file, kept))
     if not where.loopback:
-        click.echo(f"Whoever reaches {where.host} and has the token can read every recording in {runs}. The connection "
-                   "is not encrypted: beyond a network that you trust, put it behind SSH or a proxy with TLS.",
-                   err=True)
+        click.echo(f"Whoever reaches {where.host} and has the token can read every recording in {runs} and start runs. "
+                   "The connection is not encrypted: beyond a network that you trust, put it behind SSH or a proxy "
+                   "with TLS.", err=True)
     shown = served.url if password_file is None else served.url.partition("?")[0]
     click.echo(f"The dashboard of {runs} is at {shown}\nCtrl-C ends it.")
     served.serve()

@@ -25,11 +25,13 @@
     return plotly;
   }
 
+  const identity = (place) => place.dataset.source + " " + place.dataset.version;
+
   function fill(page) {
-    const places = [...page.querySelectorAll(".plot")].filter((place) => sources.get(place) !== place.dataset.source);
+    const places = [...page.querySelectorAll(".plot")].filter((place) => sources.get(place) !== identity(place));
     if (places.length) range = fromAddress();
     for (const place of places) {
-      sources.set(place, place.dataset.source);
+      sources.set(place, identity(place));
       draw(place);
     }
   }

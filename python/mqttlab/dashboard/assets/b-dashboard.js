@@ -135,7 +135,7 @@
   document.addEventListener("DOMContentLoaded", () => {
     wear(preferred());
     new MutationObserver(watch).observe(document.body, {
-      childList: true, subtree: true, attributes: true, attributeFilter: ["data-rows", "data-source"],
+      childList: true, subtree: true, attributes: true, attributeFilter: ["data-rows", "data-source", "data-version"],
     });
     watch();
     // For who drives a browser: whether all that was asked for is there.

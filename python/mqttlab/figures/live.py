@@ -1,0 +1,53 @@
+"""Figures of a run that goes on: from the engine's progress lines, four a second."""
+
+from __future__ import annotations
+
+import plotly.graph_objects as go
+import polars as pl
+
+from mqttlab.figures.style import SERIES_COLOURS, blank
+
+
+def message_rates(ticks: pl.DataFrame) -> go.Figure:
+    """Messages per second that were offered, sent and delivered.
+
+    Args:
+        ticks: columns ``at_s`` and the totals ``offered``, ``sent``, ``delivered``, in the order of time.
+    """
+    figure = blank("Messages", "run time (s)", "messages per second")
+    seconds = ticks["at_s"].diff()
+    for index, name in enumerate(("offered", "sent", "delivered")):
+        rate = ticks[name].diff() / seconds
+        _line(figure, ticks["at_s"].to_list()[1:], rate.to_list()[1:], name, index)
+    return figure
+
+
+def live_latency(ticks: pl.DataFrame) -> go.Figure:
+    """Latency of the deliveries of each tick: median and 99th percentile; nothing where none came.
+
+    Args:
+        ticks: columns ``at_s``, ``latency_p50_ns``, ``latency_p99_ns``.
+    """
+    figure = blank("Latency", "run time (s)", "latency (ms)")
+    for index, (name, words) in enumerate((("latency_p50_ns", "median"), ("latency_p99_ns", "p99"))):
+        known = ticks.filter(pl.col(name).is_not_null())
+        _line(figure, known["at_s"].to_list(), (known[name] / 1e6).to_list(), words, index)
+    return figure
+
+
+def live_lateness(ticks: pl.DataFrame) -> go.Figure:
+    """How late emulator and senders were in each tick, 99th percentile: what decides whether the run will be valid.
+
+    Args:
+        ticks: columns ``at_s``, ``sender_lateness_p99_ns``, ``emulator_lateness_p99_ns``.
+    """
+    figure = blank("Lateness, p99", "run time (s)", "late (ms)")
+    for index, name in enumerate(("sender_lateness_p99_ns", "emulator_lateness_p99_ns")):
+        known = ticks.filter(pl.col(name).is_not_null())
+        _line(figure, known["at_s"].to_list(), (known[name] / 1e6).to_list(), name.partition("_")[0], index)
+    return figure
+
+
+def _line(figure: go.Figure, x: list[float], y: list[float], name: str, index: int) -> None:
+    figure.add_trace(go.Scatter(x=x, y=y, mode="lines", name=name, line={"color": SERIES_COLOURS[index], "width": 2}))
+    figure.update_yaxes(rangemode="tozero")
