@@ -5,6 +5,7 @@
 # make agreement  simulator beside kernel, every kind of scenario (an hour; resumable; wants a quiet machine)
 # make coverage   how often intervals cover the true value, simulated (two minutes)
 # make soak    200 runs that are killed, starved and looked at
+# make soak-large  a recording of 50 million packets: does every command stay below 1 GiB (half an hour, 2 GB of disk)
 # make clean   remove everything that was made here, recordings excepted
 
 SHELL := /bin/bash
@@ -16,7 +17,7 @@ STAMPS := $(VENV)/stamps
 export PATH := $(CURDIR)/$(BIN):$(HOME)/.cargo/bin:$(PATH)
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 
-.PHONY: soak demo test lint bench agreement coverage clean setup setup-test setup-dashboard test-rust test-python
+.PHONY: soak soak-large demo test lint bench agreement coverage clean setup setup-test setup-dashboard test-rust test-python
 
 demo: setup
 	# On a busy machine the run is not valid (6), and says so first.
@@ -57,6 +58,9 @@ coverage: setup
 
 soak: setup-test
 	$(BIN)/python tests/soak/soak.py --runs 200 --seed 1
+
+soak-large: setup-test
+	$(BIN)/python benches/commands/run.py --packets 5e7 --rounds 1 --most-mib 1024
 
 clean:
 	rm -rf target $(VENV) .mypy_cache .ruff_cache .pytest_cache

@@ -71,14 +71,14 @@ def _window(recording: Recording) -> tuple[int, int]:
 def _messages(recording: Recording, clients: pl.DataFrame) -> pl.DataFrame:
     start, end = _window(recording)
     application = (pl.col("topic").str.len_bytes() + pl.col("payload_bytes") + 1).cast(pl.Int64)
-    messages = recording.messages.with_columns(application=application)
-    sent = (
+    messages = recording.scan("messages").with_columns(application=application)
+    sent = recording.collect(
         messages.filter(pl.col("sent_ns").is_between(start, end, closed="left"))
         .unique(["publisher", "sequence"])
         .group_by(client=pl.col("publisher").cast(pl.UInt32))
         .agg(messages_sent=pl.len(), application_sent_bytes=pl.col("application").sum())
     )
-    received = (
+    received = recording.collect(
         messages.filter(pl.col("received_ns").is_between(start, end, closed="left"), pl.col("fate") == "delivered")
         .group_by(client=pl.col("subscriber").cast(pl.UInt32))
         .agg(messages_received=pl.len(), application_received_bytes=pl.col("application").sum())

@@ -43,9 +43,9 @@ def attribution(recording: Recording) -> pl.DataFrame:
 
 
 def _attribution(recording: Recording) -> pl.DataFrame:
-    if recording.messages.is_empty():
+    if not recording.rows("messages"):
         return pl.DataFrame()
-    table = delivered(recording).select(COLUMNS)
+    table = delivered(recording)
     if attribution_gap(recording) is not None:
         nothing = pl.lit(None, pl.Int64)
         empty = [nothing.alias(name) for name in ADDED if name != "unattributed"]
@@ -56,17 +56,25 @@ def _attribution(recording: Recording) -> pl.DataFrame:
 
 
 def delivered(recording: Recording) -> pl.DataFrame:
-    """The first deliveries of messages whose publisher is known: those that have a latency."""
-    return recording.messages.filter(
-        pl.col("fate") == "delivered", pl.col("intended_ns").is_not_null(), pl.col("received_ns").is_not_null())
+    """The first deliveries of messages whose publisher is known, those that have a latency: ``COLUMNS``."""
+    groups = [client["group"] for client in recording.layout["clients"]]
+
+    def group(client: str) -> pl.Expr:
+        return pl.col(client).replace_strict(range(len(groups)), groups, default=None, return_dtype=pl.String)
+
+    return recording.collect(
+        recording.scan("messages").filter(
+            pl.col("fate") == "delivered", pl.col("intended_ns").is_not_null(), pl.col("received_ns").is_not_null())
+        .with_columns(publisher_group=group("publisher"), subscriber_group=group("subscriber")).select(COLUMNS))
 
 
 def attribution_coverage(recording: Recording) -> Coverage:
     """How many of the first deliveries of the whole run are attributed, and why the others are not."""
-    if recording.messages.is_empty():
+    if not recording.rows("messages"):
         return Coverage(0, 0, {})
     table = attribution(recording)
-    arrived = recording.messages.filter(pl.col("fate") == "delivered").height
+    arrived = int(recording.collect(
+        recording.scan("messages").select((pl.col("fate") == "delivered").sum())).item())
     reasons = dict(table.filter(pl.col("unattributed").is_not_null()).group_by("unattributed").len()
                    .sort("len", "unattributed", descending=[True, False]).iter_rows())
     if arrived > table.height:
@@ -76,7 +84,7 @@ def attribution_coverage(recording: Recording) -> Coverage:
 
 def attribution_gap(recording: Recording) -> str | None:
     """Why nothing can be said about where the time went; ``None`` when it can."""
-    if recording.messages.is_empty():
+    if not recording.rows("messages"):
         return "no message was recorded"
     if not recording.rows("packets") or not recording.rows("control_packets"):
         return NO_PACKETS
