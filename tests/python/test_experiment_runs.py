@@ -334,7 +334,7 @@ def test_run_judges_a_scenarios_thresholds_over_its_repetitions(
 
 def test_a_run_that_a_threshold_ends_is_broken_and_what_it_recorded_is_kept(tmp_path: Path) -> None:
     # 100 s of a link that carries half of what is offered: waiting grows beyond any bound.
-    scenario = SCENARIO.replace('duration = "2 s"', 'duration = "20000 s"').replace('"1 Mbit/s"', '"10 kbit/s"')
+    scenario = SCENARIO.replace('duration = "2 s"', 'duration = "200000 s"').replace('"1 Mbit/s"', '"10 kbit/s"')
     (tmp_path / "field.toml").write_text(
         scenario + THRESHOLD.format("latency_ms_p99", "1 s", "abort = true\n"), encoding="utf-8")
     words = [sys.executable, "-m", "mqttlab", "run", "field.toml", "--no-html", "--json"]

@@ -221,7 +221,10 @@ class Watch:
             return
         for index, (threshold, figure, per, limit) in enumerate(self._bounds):
             value = line.get(figure)
-            if value is None or value / per < limit:
+            if value is None:
+                # Nothing was delivered since the last figure, which says nothing for the run.
+                continue
+            if value / per < limit:
                 self._since.pop((run, index), None)
                 continue
             since = self._since.setdefault((run, index), line["at_ns"])
