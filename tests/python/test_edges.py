@@ -54,7 +54,7 @@ PYTHON = {
     "figures": set(),
     "report": {"recording", "metrics", "statistics", "comparison", "analysis", "figures", "plan"},
     "explanation": {"recording", "metrics", "figures"},
-    "export": {"recording", "metrics", "plan"},
+    "export": {"engine", "catalog", "recording", "metrics", "plan"},
     "calibration": {"recording", "plan"},
     "catalog": {"quantity", "engine", "recording", "metrics"},
     "queue": {"engine", "runs", "catalog"},

@@ -146,6 +146,8 @@ def schema() -> None:
 @JSON
 @JUNIT
 @CATALOG
+@click.option("--sql", metavar="FILE|URL",
+              help="Write every message into this database while the run goes on; docs/sql.md has its tables.")
 @click.option("--detach", is_flag=True, help="Hand it over to the queue and return at once; mqttlab queue shows it.")
 @click.option("--queue", type=click.Path(path_type=Path), envvar="MQTTLAB_QUEUE", show_envvar=True, metavar="DIR",
               help="With --detach: another queue than the user's own.")
@@ -154,7 +156,7 @@ def schema() -> None:
               help="Measure the emulated paths for 10 s each before a live run, and keep that in the recording.")
 def run(
     scenario: Path, settings: tuple[str, ...], backend: str | None, runs: Path, html: bool | None, as_json: bool,
-    junit: Path | None, catalog: str | None, detach: bool, queue: Path | None, ignore_disk: bool,
+    junit: Path | None, catalog: str | None, sql: str | None, detach: bool, queue: Path | None, ignore_disk: bool,
     probe: bool,
 ) -> None:
     """Run SCENARIO, all its repetitions, report each, and take it into the catalog (--catalog none: into none).
@@ -180,6 +182,8 @@ def run(
 
         if as_json or junit is not None:
             raise UsageError(f"{'--json' if as_json else '--junit'} is of results, which --detach does not wait for")
+        if sql is not None:
+            raise UsageError("--sql follows a run that this command makes; leave --detach out, or export the recording")
         hand_over(scenario, overrides, runs, catalog=catalog, queue=queue, html=html is not False,
                   ignore_disk=ignore_disk)
         return
@@ -188,7 +192,7 @@ def run(
     if junit is not None:
         writable_file(junit, "--junit")
     sys.exit(run_scenario(scenario, overrides, runs, html=not as_json if html is None else html,
-                          ignore_disk=ignore_disk, as_json=as_json, junit=junit, catalog=catalog))
+                          ignore_disk=ignore_disk, as_json=as_json, junit=junit, catalog=catalog, sql=sql))
 
 
 @main.command()
@@ -288,13 +292,14 @@ def compare(
               help="Write one workbook  [default: RUN/run.xlsx]")
 @click.option("--pcapng", "capture", type=click.Path(path_type=Path), is_flag=False, flag_value=Path(),
               help="Write frames for Wireshark; of simulations, too  [default: RUN/run.pcapng]")
+@click.option("--sql", metavar="FILE|URL", help="Write every message into this database; docs/sql.md has its tables.")
 @click.option("--message", metavar="PUBLISHER:SEQUENCE[@SUBSCRIBER]",
               help="With --pcapng: only the connections that carried this message, while it was under way.")
 @click.option("--from", "begin", metavar="TIME", help="With --pcapng: from this time of the run on, such as '2.5 s'.")
 @click.option("--to", "end", metavar="TIME", help="With --pcapng: up to this time of the run.")
 def export(
     run: Path, csv_directory: Path | None, parquet_directory: Path | None, workbook: Path | None, capture: Path | None,
-    message: str | None, begin: str | None, end: str | None,
+    sql: str | None, message: str | None, begin: str | None, end: str | None,
 ) -> None:
     """Export RUN, a recording or an experiment's directory, for spreadsheets, Wireshark and other programs.
 
@@ -304,6 +309,7 @@ def export(
     \b
       mqttlab export runs/demo-20260101-120000 --csv
       mqttlab export runs/demo-20260101-120000 --xlsx demo.xlsx
+      mqttlab export runs/demo-20260101-120000 --sql postgresql://lab@host/messages
       mqttlab export runs/demo-20260101-120000 --pcapng --message publishers-qos1-0:17
       mqttlab export runs/demo-20260101-120000 --pcapng cut.pcapng --from '2 s' --to '2500 ms'
     """
@@ -316,8 +322,12 @@ def export(
     if message is not None and len(given) > 1:
         raise UsageError(f"--message and {given[1]} exclude each other; keep one")
     tables = {"csv": csv_directory, "parquet": parquet_directory, "xlsx": workbook}
-    if capture is None or any(place is not None for place in tables.values()):
+    if any(place is not None for place in tables.values()) or (capture is None and sql is None):
         export_tables(run, tables)
+    if sql is not None:
+        from mqttlab.cli.sql import export_messages
+
+        export_messages(run, sql)
     if capture is not None:
         export_capture(run, capture, message, begin, end)
 

@@ -17,6 +17,7 @@ from mqttlab.cli.check import warn
 from mqttlab.cli.problems import writable_directory
 from mqttlab.cli.progress import RunProgress
 from mqttlab.cli.space import need_room
+from mqttlab.cli.sql import followed, need_database
 from mqttlab.cli.status import DONE, status_of, worst
 from mqttlab.runs import Job, LocalPool, Outcome, take_directory
 from mqttlab.scenario import Scenario, ScenarioError, compile_plan, load
@@ -31,7 +32,7 @@ OUTPUT_SCHEMA = 1
 
 def run_scenario(
     scenario: Path, overrides: dict[str, Any], runs: Path, *, html: bool, ignore_disk: bool, as_json: bool,
-    junit: Path | None = None, catalog: str | None = None,
+    junit: Path | None = None, catalog: str | None = None, sql: str | None = None,
 ) -> int:
     """Run all repetitions of a scenario file, report each, judge its thresholds, and return the exit status.
 
@@ -41,6 +42,7 @@ def run_scenario(
     """
     loaded = load(scenario, overrides)
     writable_directory(runs, "--runs")
+    need_database(sql)
     need_servers(loaded)
     if not ignore_disk:
         need_room(loaded, runs)
@@ -51,7 +53,8 @@ def run_scenario(
     for repetition in range(loaded.repetitions):
         directory = take_directory(loaded.name, repetition, loaded.repetitions, runs).absolute()
         try:
-            job, outcome = _one_run(loaded, directory, repetition, repetitions, origin)
+            with followed(sql, directory):
+                job, outcome = _one_run(loaded, directory, repetition, repetitions, origin)
         finally:
             # A run that failed before it started leaves nothing.
             with contextlib.suppress(OSError):

@@ -1,0 +1,57 @@
+"""``--sql``: every message of a run in a database, while it goes on or afterwards."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+
+def export_messages(run: Path, url: str) -> None:
+    """Write the messages of a recording into a database.
+
+    Raises:
+        RecordingError: it cannot be read.
+        ExportError: the database cannot be used.
+    """
+    from mqttlab.export.sql import MessageDatabase
+    from mqttlab.recording import Recording
+
+    recording = Recording.open(run)
+    if recording.going_on:
+        click.echo(f"mqttlab: {recording.going_on}", err=True)
+    with MessageDatabase(url) as database:
+        click.echo(f"{database.write(recording)} rows: {database.name}")
+
+
+def need_database(url: str | None) -> None:
+    """Refuse a database that cannot be used, before anything runs.
+
+    Raises:
+        ExportError: it cannot.
+    """
+    if url is not None:
+        from mqttlab.export.sql import MessageDatabase
+
+        MessageDatabase(url).__exit__(None, None, None)
+
+
+@contextlib.contextmanager
+def followed(url: str | None, directory: Path) -> Iterator[None]:
+    """Write the run of a directory into a database meanwhile; what goes wrong is a warning."""
+    if url is None:
+        yield
+        return
+    from mqttlab.export.sql import Follower, MessageDatabase
+
+    with MessageDatabase(url) as database:
+        follower = Follower(database, directory)
+        try:
+            with follower:
+                yield
+        finally:
+            for problem in [] if follower.problem is None else follower.problem.problems:
+                click.echo(f"mqttlab: warning: {problem}; mqttlab export {directory} --sql {url} writes it again",
+                           err=True)
