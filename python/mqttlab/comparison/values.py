@@ -122,8 +122,9 @@ def _values(recordings: Sequence[Recording], metrics: Sequence[str]) -> pl.DataF
 
 def _tables(recording: Recording, metrics: Sequence[str]) -> list[tuple[str, tuple[str, ...], pl.DataFrame]]:
     if not metrics:
+        # Where no packets were recorded there is nothing to sum up.
         return [(table, wanted, summary(recording, tables=[table], scopes=[scope]))
-                for table, (scope, wanted) in COMPARED.items()]
+                for table, (scope, wanted) in COMPARED.items() if table != "network" or recording.rows("packets")]
     whole = summary(recording).with_columns(name=pl.coalesce("name", "scope"))
     return [("metrics", tuple(metrics), whole)]
 
