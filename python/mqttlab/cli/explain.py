@@ -10,7 +10,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from mqttlab.explanation import Story, cause, head, ladder, parts_table, tell, write
-from mqttlab.metrics import attribution, attribution_gap, evidence
+from mqttlab.metrics import attribution_gap, evidence
+from mqttlab.metrics.attribution import explainable
 from mqttlab.recording import Recording, RecordingError
 from mqttlab.report.attribution import coverage
 
@@ -25,7 +26,7 @@ def show_explanation(run: Path, message: str | None, slowest: int, console: Cons
     gap = attribution_gap(recording)
     if gap is not None:
         raise RecordingError(f"{run} cannot be explained: {gap}")
-    known = attribution(recording).with_row_index("leg").filter(pl.col("adjusted_ns").is_not_null())
+    known = explainable(recording)
     if message is not None:
         known, slowest = _of_message(recording, known, message), 1
     if known.is_empty():

@@ -22,7 +22,7 @@ from mqttlab.metrics.catalogue import PARTS
 from mqttlab.recording import Recording
 
 __all__ = ["ADDED", "Coverage", "Evidence", "attribution", "attribution_by_band", "attribution_by_qos",
-           "attribution_coverage", "attribution_gap", "evidence", "intervals"]
+           "attribution_coverage", "attribution_gap", "evidence", "explainable", "intervals"]
 
 ADDED = (*PARTS, "adjusted_ns", "legs", "unattributed")
 NO_PACKETS = "packets were not recorded, because the network was direct or the scenario did not ask for them"
@@ -55,6 +55,17 @@ def _attribution(recording: Recording) -> pl.DataFrame:
         pl.col(*PARTS, "adjusted_ns"), pl.col("legs").cast(pl.Int64), pl.col("unattributed").cast(pl.String)))
 
 
+def explainable(recording: Recording) -> pl.DataFrame:
+    """The rows of :func:`attribution` that have parts, and of them only what chooses some.
+
+    Columns: ``leg`` (the row's number), ``publisher``, ``sequence``, ``subscriber``, ``latency_ns``. Only where
+    :func:`attribution_gap` is ``None``.
+    """
+    table = recording.collect(_delivered(recording).select("publisher", "sequence", "subscriber", "latency_ns"))
+    known = recording.summary("attribution", ("adjusted_ns",))["adjusted_ns"].is_not_null()
+    return table.with_row_index("leg").filter(known)
+
+
 def delivered(recording: Recording) -> pl.DataFrame:
     """The first deliveries of messages whose publisher is known, those that have a latency: ``COLUMNS``."""
     groups = [client["group"] for client in recording.layout["clients"]]
@@ -63,23 +74,33 @@ def delivered(recording: Recording) -> pl.DataFrame:
         return pl.col(client).replace_strict(range(len(groups)), groups, default=None, return_dtype=pl.String)
 
     return recording.collect(
-        recording.scan("messages").filter(
-            pl.col("fate") == "delivered", pl.col("intended_ns").is_not_null(), pl.col("received_ns").is_not_null())
+        _delivered(recording)
         .with_columns(publisher_group=group("publisher"), subscriber_group=group("subscriber")).select(COLUMNS))
+
+
+def _delivered(recording: Recording) -> pl.LazyFrame:
+    return recording.scan("messages").filter(
+        pl.col("fate") == "delivered", pl.col("intended_ns").is_not_null(), pl.col("received_ns").is_not_null())
 
 
 def attribution_coverage(recording: Recording) -> Coverage:
     """How many of the first deliveries of the whole run are attributed, and why the others are not."""
     if not recording.rows("messages"):
         return Coverage(0, 0, {})
-    table = attribution(recording)
+    if attribution_gap(recording) is None:
+        told = recording.scan_summary("attribution").select(pl.col("unattributed").cast(pl.String))
+    else:
+        told = attribution(recording).lazy().select("unattributed")
+    counted = recording.collect(told.group_by("unattributed").len()).sort(
+        "len", "unattributed", descending=[True, False])
+    reasons = {reason: count for reason, count in counted.iter_rows() if reason is not None}
+    height = int(counted["len"].sum())
     arrived = int(recording.collect(
         recording.scan("messages").select((pl.col("fate") == "delivered").sum())).item())
-    reasons = dict(table.filter(pl.col("unattributed").is_not_null()).group_by("unattributed").len()
-                   .sort("len", "unattributed", descending=[True, False]).iter_rows())
-    if arrived > table.height:
-        reasons["their intended time is not known"] = arrived - table.height
-    return Coverage(arrived, table.height - table["unattributed"].count(), reasons)
+    attributed = height - sum(reasons.values())
+    if arrived > height:
+        reasons["their intended time is not known"] = arrived - height
+    return Coverage(arrived, attributed, reasons)
 
 
 def attribution_gap(recording: Recording) -> str | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
@@ -76,9 +77,21 @@ def _legs(recording: Recording, deliveries: Collection[int] | None) -> pl.DataFr
     if deliveries is not None:
         stored, whole = (table.filter(pl.col("leg").is_in(list(wanted))) for table in (stored, whole))
     parts = whole.select("leg", "row", "unattributed", "adjusted_ns", *PARTS).collect()
-    messages = recording.messages.select(NEEDED)[parts["row"]]
+    messages = _messages(recording, parts["row"])
     legs = stored.collect().hstack(messages).hstack(parts.drop("leg", "row"))
     return _own(legs)
+
+
+def _messages(recording: Recording, rows: pl.Series) -> pl.DataFrame:
+    """These rows of the messages, in this order."""
+    groups = [client["group"] for client in recording.layout["clients"]]
+    whole = recording.scan("messages").with_row_index("row").filter(pl.col("row").is_in(rows.implode()))
+    found = recording.collect(whole.select("row", *(name for name in NEEDED if not name.endswith("_group"))))
+    group: dict[str, Any] = {"old": range(len(groups)), "new": groups, "default": None, "return_dtype": pl.String}
+    found = found.with_columns(publisher_group=pl.col("publisher").replace_strict(**group),
+                               subscriber_group=pl.col("subscriber").replace_strict(**group))
+    wanted = pl.DataFrame({"row": rows.cast(found.schema["row"])})
+    return wanted.join(found, on="row", how="left", maintain_order="left").select(NEEDED)
 
 
 def _with_legs_before(before: pl.Series, deliveries: Collection[int]) -> set[int]:
