@@ -23,7 +23,7 @@ CRATES = {
     "recording": {"units", "evidence"},
     "capture": {"units", "mqtt", "recording"},
     "client": {"units", "mqtt", "plan", "evidence"},
-    "run": {"units", "plan"},
+    "run": {"units", "net", "plan"},
     "live": {"units", "mqtt", "net", "plan", "client", "run", "recording"},
     "sim": {"units", "mqtt", "net", "tcp", "plan", "client", "run", "recording"},
     "import": {"units", "mqtt", "plan", "capture", "recording"},

@@ -4,16 +4,17 @@ use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use mqttlab_live::Watchdog;
-use mqttlab_run::{Interruption, Observer, Progress};
+use mqttlab_run::{Interruption, Observer, Pace, Progress};
 
 /// Writes progress lines for whoever started the engine.
 pub struct Lines {
     out: Box<dyn Write + Send>,
     is_broken: bool,
     watchdog: Option<Watchdog>,
-    /// When the last figures were given, and how many events there had been.
+    /// When the last figures were given, how many events there had been, and at what time of the simulation.
     last: Instant,
     events: u64,
+    simulated: mqttlab_units::Instant,
 }
 
 impl Lines {
@@ -24,7 +25,7 @@ impl Lines {
 
     /// Elsewhere.
     pub fn to(out: Box<dyn Write + Send>) -> Lines {
-        Lines { out, is_broken: false, watchdog: None, last: Instant::now(), events: 0 }
+        Lines { out, is_broken: false, watchdog: None, last: Instant::now(), events: 0, simulated: Default::default() }
     }
 
     /// Ends the run when this has been told to, too.
@@ -45,14 +46,18 @@ impl Observer for Lines {
         told.or(self.is_broken.then_some(Interruption::Abandoned))
     }
 
-    fn events_per_s(&mut self, events: u64) -> Option<u64> {
+    fn figures_due(&mut self, events: u64, now: mqttlab_units::Instant) -> Option<Pace> {
         let passed = self.last.elapsed();
         if passed < INTERVAL {
             return None;
         }
-        let rate = (events - self.events) as f64 / passed.as_secs_f64();
-        (self.last, self.events) = (Instant::now(), events);
-        Some(rate as u64)
+        let simulated = now.checked_since(self.simulated).unwrap_or_default();
+        let pace = Pace {
+            events_per_s: ((events - self.events) as f64 / passed.as_secs_f64()) as u64,
+            speed: simulated.as_s_f64() / passed.as_secs_f64(),
+        };
+        (self.last, self.events, self.simulated) = (Instant::now(), events, now);
+        Some(pace)
     }
 }
 

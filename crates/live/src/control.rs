@@ -47,12 +47,12 @@ pub struct Control {
     schedule: OnceLock<Schedule>,
     stopped: AtomicBool,
     /// Live figures, which the workers keep and the conductor reads.
-    pub figures: Figures,
+    pub figures: FleetFigures,
 }
 
 /// Live figures. Counters only rise, except for `connected`, `ready` and `unacknowledged`.
 #[derive(Default)]
-pub struct Figures {
+pub struct FleetFigures {
     /// Clients connected now (CONNACK read).
     pub connected: AtomicU32,
     /// Clients connected and with every subscription acknowledged, now. The run's warm-up begins when this is
@@ -84,20 +84,34 @@ pub struct Figures {
     pub latency: Histogram,
     /// How long after the intended time each message was handed to its session.
     pub sender_lateness: Histogram,
+    /// By group of the plan.
+    pub groups: Vec<GroupCounters>,
+}
+
+/// What a group's clients have done. Counters only rise.
+#[derive(Default)]
+pub struct GroupCounters {
+    /// Messages due so far.
+    pub offered: AtomicU64,
+    /// Of these, messages that no session took.
+    pub unsent: AtomicU64,
+    /// Deliveries so far, duplicates not counted.
+    pub delivered: AtomicU64,
 }
 
 impl Control {
     /// How long before its beginning a schedule is announced, at least.
     pub const NOTICE: Duration = Duration::from_ms(100);
 
-    /// For a run whose clock is `clock`.
-    pub fn new(clock: Clock, worker_priority: Priority) -> Self {
+    /// For a run whose clock is `clock`, and so many groups.
+    pub fn new(clock: Clock, worker_priority: Priority, groups: usize) -> Self {
+        let groups = std::iter::repeat_with(GroupCounters::default).take(groups).collect();
         Control {
             clock,
             worker_priority,
             schedule: OnceLock::new(),
             stopped: AtomicBool::new(false),
-            figures: Figures::default(),
+            figures: FleetFigures { groups, ..FleetFigures::default() },
         }
     }
 
@@ -156,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_run_is_settled_when_deliveries_and_acknowledgements_are_in() {
-        let control = Control::new(Clock::start(), Priority::Normal);
+        let control = Control::new(Clock::start(), Priority::Normal, 0);
         assert!(control.is_settled());
         control.figures.expected.fetch_add(2, Ordering::Relaxed);
         control.figures.delivered.fetch_add(1, Ordering::Relaxed);

@@ -26,6 +26,7 @@ use crate::hold_ups;
 use crate::poller::{Poller, Waker};
 use crate::port::Port;
 use crate::priority::Priority;
+use crate::traffic::TrafficDesk;
 use crate::wire::{Delivery, Wire, Wiring, Witness};
 
 /// What an emulator works with.
@@ -72,6 +73,8 @@ pub struct Shared {
     pub refused: AtomicU64,
     /// Frames to an address that no path leads to.
     pub unrouted: AtomicU64,
+    /// What links have carried, for whoever asks.
+    pub traffic: TrafficDesk,
     /// What held it up.
     pub held_up: hold_ups::Counters,
     /// The emulator's thread, for its processor time; 0 until it runs.
@@ -180,6 +183,7 @@ impl Driver {
             let now = self.clock.now();
             self.observer.in_time(now, self.recorder.waited());
             let timeout = self.time_to_sleep(now);
+            self.shared.traffic.tell(now, timeout, || self.wire.traffic(now));
             ready.clear();
             ready.extend(self.poller.wait(Some(timeout))?);
             if ready.is_empty() && !timeout.is_zero() {

@@ -76,6 +76,13 @@ impl Snapshot {
         None
     }
 
+    /// The upper bound of each bucket that is not empty, and how many times are in it.
+    pub fn each(&self, mut see: impl FnMut(Duration, u64)) {
+        for (index, &count) in self.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+            see(Duration::from_ns(upper_bound(index).min(self.max_ns)), count);
+        }
+    }
+
     /// What was counted after `earlier`, which must be of the same histogram.
     pub fn since(&self, earlier: &Snapshot) -> Snapshot {
         let before = earlier.counts.iter().chain(std::iter::repeat(&0));

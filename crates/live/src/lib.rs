@@ -50,6 +50,7 @@ mod socket_states;
 mod stages;
 pub mod tcp;
 mod testbed;
+mod traffic;
 mod usage;
 mod validity;
 mod watch;
@@ -57,7 +58,7 @@ mod watchdog;
 pub mod wire;
 
 pub use clock::Clock;
-pub use control::{Control, Figures, SocketFactory};
+pub use control::{Control, FleetFigures, GroupCounters, SocketFactory};
 pub use directory::Directory;
 pub use histogram::{Histogram, Snapshot};
 pub use limits::{MemoryNeed, check_memory};

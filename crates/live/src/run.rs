@@ -161,7 +161,7 @@ fn prepare(
     }
     Ok(Prepared {
         plan: Arc::new(plan.clone()),
-        control: Arc::new(Control::new(*clock, endpoint)),
+        control: Arc::new(Control::new(*clock, endpoint, plan.groups.len())),
         testbed,
         directory,
         logs: place.to_owned(),
@@ -233,7 +233,7 @@ impl Prepared {
             emulator: running.emulator.as_ref(),
             sampler,
             announcer,
-            figures: LiveFigures::default(),
+            figures: LiveFigures::of(&self.plan),
         };
         let result = stages.go_through();
         self.witnessed.schedule = self.control.schedule();
@@ -253,7 +253,7 @@ impl Prepared {
                     .add_server(&handle)
                     .map_err(|error| Interruption::fault("cannot watch a server", &error))?;
             }
-            sampler.watch_server(&handle);
+            sampler.watch_server(&server.name, &handle);
             sampler.event(self.control.now(), EventKind::BrokerStart, &told(&plan, server, &version(server)));
             running.servers.push(RunningServer { index, handle });
         }

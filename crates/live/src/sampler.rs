@@ -2,6 +2,7 @@
 
 use mqttlab_plan::Plan;
 use mqttlab_recording::{Event, EventKind, Process, Sink};
+use mqttlab_run::ServerFigures;
 use mqttlab_units::{Duration, Instant};
 
 use crate::namespaces::Namespace;
@@ -16,8 +17,8 @@ pub struct Sampler {
     interval: Duration,
     next_sample: Instant,
     next_tick: Instant,
-    /// Process 1 of each server.
-    servers: Vec<libc::pid_t>,
+    /// Process 1 of each server, and what the server's processes had used when last sampled.
+    servers: Vec<(libc::pid_t, ServerFigures)>,
     sockets: SocketStates,
     measured: [Option<(std::time::Instant, Pressure)>; 2],
     /// The machine's processor time and throttled periods at the beginning.
@@ -41,9 +42,15 @@ impl Sampler {
         }
     }
 
-    /// Samples a server, too.
-    pub fn watch_server(&mut self, server: &ServerHandle) {
-        self.servers.push(server.init());
+    /// Samples a server of this name, too.
+    pub fn watch_server(&mut self, name: &str, server: &ServerHandle) {
+        let figures = ServerFigures { server: name.to_owned(), ..ServerFigures::default() };
+        self.servers.push((server.init(), figures));
+    }
+
+    /// What servers had used when they were last sampled.
+    pub fn servers(&self) -> Vec<ServerFigures> {
+        self.servers.iter().map(|(_, figures)| figures.clone()).collect()
     }
 
     /// Samples the TCP connections of hosts with a namespace of their own, too. The servers' come first, for a connection has
@@ -77,10 +84,15 @@ impl Sampler {
         let engine = Usage::of(&[std::process::id() as libc::pid_t]);
         self.sink.resource(&engine.row(now, Process::Engine, pressure));
         if !self.servers.is_empty() {
-            let processes: Vec<_> =
-                self.servers.iter().flat_map(|server| usage::descendants(*server)).collect();
-            let usage = Usage::of(&processes);
-            self.sink.resource(&usage.row(now, Process::Broker, pressure));
+            let mut all = Usage::default();
+            for (init, figures) in &mut self.servers {
+                let usage = Usage::of(&usage::descendants(*init));
+                // A server that has ended has used what it had used.
+                let cpu_s = (usage.cpu_user + usage.cpu_system).as_s_f64().max(figures.cpu_s);
+                (figures.cpu_s, figures.rss_bytes) = (cpu_s, usage.rss_bytes);
+                all = all.plus(usage);
+            }
+            self.sink.resource(&all.row(now, Process::Broker, pressure));
         }
         if let Some(thread) = emulator {
             self.sink.resource(&Usage::of_thread(thread).row(now, Process::Emulator, pressure));

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use mqttlab_plan::{Plan, WhenItDies};
 use mqttlab_recording::{EventKind, Recorder};
-use mqttlab_run::{Announcer, Conductor, Interruption, Stage, Standing};
+use mqttlab_run::{Announcer, Conductor, Interruption, Progress, Stage, Standing};
 use mqttlab_units::Duration;
 
 use crate::control::Control;
@@ -107,8 +107,9 @@ impl Stages<'_, '_> {
             let thread = self.emulator.map(|emulator| emulator.shared().thread.load(Relaxed));
             self.sampler.sample_if_due(now, thread);
             if self.sampler.tick_is_due(now) {
-                let lateness = self.emulator.map(|emulator| &emulator.shared().lateness);
-                self.announcer.say(&self.figures.tick(self.control, lateness));
+                let shared = self.emulator.map(|emulator| &**emulator.shared());
+                let figures = self.figures.tick(self.control, shared, self.sampler.servers());
+                self.announcer.say(&Progress::Tick(Box::new(figures)));
             }
             let left = conductor.deadline().and_then(|deadline| deadline.checked_since(now));
             self.watch.wait(left.unwrap_or(STEP).min(STEP))?;

@@ -62,18 +62,24 @@ impl Usage {
     /// Of several processes together; those that have ended count nothing.
     pub fn of(processes: &[libc::pid_t]) -> Usage {
         let of_one = |process: &libc::pid_t| one(Path::new(&format!("/proc/{process}")));
-        processes.iter().filter_map(of_one).fold(Usage::default(), |sum, one| Usage {
-            cpu_user: sum.cpu_user + one.cpu_user,
-            cpu_system: sum.cpu_system + one.cpu_system,
-            rss_bytes: sum.rss_bytes + one.rss_bytes,
-            switches_voluntary: sum.switches_voluntary + one.switches_voluntary,
-            switches_involuntary: sum.switches_involuntary + one.switches_involuntary,
-            run_queue: added(sum.run_queue, one.run_queue),
-            faults_minor: sum.faults_minor + one.faults_minor,
-            faults_major: sum.faults_major + one.faults_major,
+        processes.iter().filter_map(of_one).fold(Usage::default(), Usage::plus)
+    }
+
+    /// Of these and those processes together.
+    #[must_use]
+    pub fn plus(self, one: Usage) -> Usage {
+        Usage {
+            cpu_user: self.cpu_user + one.cpu_user,
+            cpu_system: self.cpu_system + one.cpu_system,
+            rss_bytes: self.rss_bytes + one.rss_bytes,
+            switches_voluntary: self.switches_voluntary + one.switches_voluntary,
+            switches_involuntary: self.switches_involuntary + one.switches_involuntary,
+            run_queue: added(self.run_queue, one.run_queue),
+            faults_minor: self.faults_minor + one.faults_minor,
+            faults_major: self.faults_major + one.faults_major,
             steal: None,
             on_processor: None,
-        })
+        }
     }
 
     /// Of one thread of this process; its memory is the process's.

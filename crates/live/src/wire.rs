@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::Ipv4Addr;
 
 use mqttlab_net::radio::{Medium, MediumSpec, StationReport};
-use mqttlab_net::{Delivery as Crossing, Fate, Link, LinkSpec, Network, Output, copy_made_at};
+use mqttlab_net::{Delivery as Crossing, Fate, Link, LinkSpec, LinkTraffic, Network, Output, copy_made_at};
 use mqttlab_plan::{PathPlan, Plan};
 use mqttlab_recording::{Cause, Direction, Frame, FrameFate};
 use mqttlab_units::{Bytes, Duration, Instant, Seed};
@@ -215,6 +215,11 @@ impl Wire {
     /// Frames to an address that no path leads to.
     pub fn unrouted(&self) -> u64 {
         self.unrouted
+    }
+
+    /// What each link and then each medium has carried, and what waits there.
+    pub fn traffic(&self, now: Instant) -> impl Iterator<Item = LinkTraffic> + use<'_> {
+        self.network.traffic(now)
     }
 
     /// What each radio has done until `now`, which must not lie before that of an earlier call. Frames under way are gone.

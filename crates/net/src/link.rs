@@ -24,6 +24,7 @@ use crate::fate::{Cause, Delivery, Fate};
 use crate::loss::Loss;
 use crate::name::FrameName;
 use crate::spec::{LinkSpec, LossPlace, LossSpec, QueueSpec};
+use crate::traffic::{Drops, LinkTraffic};
 
 /// One direction of a link, or a transmitter that both directions share.
 ///
@@ -57,6 +58,8 @@ struct Impairments {
     /// Every so many frames one may overtake.
     reordering_gap: u32,
     since_reordered: u32,
+    /// What the channel took.
+    drops: Drops,
 }
 
 /// A chance, and what its dice are derived from.
@@ -119,9 +122,28 @@ impl Link {
         }
     }
 
+    /// As the plan calls it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// What it has done so far.
     pub fn counters(&self) -> &LinkCounters {
         &self.counters
+    }
+
+    /// What it has carried and dropped so far, and what waits.
+    pub fn traffic(&self, now: Instant) -> LinkTraffic {
+        let mut drops = self.impairments.as_ref().map(|impairments| impairments.drops).unwrap_or_default();
+        drops.note(Cause::QueueFull, self.counters.dropped_queue);
+        let (queue_frames, queue_bytes) = self.queued(now);
+        LinkTraffic {
+            frames: self.counters.delivered,
+            bytes: self.counters.delivered_bytes.0,
+            drops,
+            queue_frames: queue_frames as u64,
+            queue_bytes: queue_bytes.0,
+        }
     }
 
     /// Frames that wait or are in service, as the queue's limits count them, and their bytes.
@@ -204,6 +226,9 @@ impl Link {
 
     fn lose(&mut self, cause: Cause, air: Option<(Instant, Instant)>) -> Fate {
         self.counters.dropped_channel += 1;
+        if let Some(impairments) = &mut self.impairments {
+            impairments.drops.note(cause, 1);
+        }
         Fate::Dropped { cause, air }
     }
 
@@ -266,6 +291,7 @@ impl Impairments {
             reordering: knob("reordering", spec.reordering.probability),
             reordering_gap: spec.reordering.gap,
             since_reordered: 0,
+            drops: Drops::default(),
         })
     }
 

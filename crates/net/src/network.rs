@@ -22,6 +22,7 @@ use crate::fate::{Delivery, Fate};
 use crate::link::Link;
 use crate::name::FrameName;
 use crate::radio::{self, Medium, Outcome};
+use crate::traffic::LinkTraffic;
 
 /// Links and media, and the frames between them.
 #[derive(Clone, Debug)]
@@ -163,6 +164,20 @@ impl Network {
     /// The media, for their counters.
     pub fn media(&self) -> &[Medium] {
         &self.media
+    }
+
+    /// What each link and then each medium has carried so far, and what waits there.
+    pub fn traffic(&self, now: Instant) -> impl Iterator<Item = LinkTraffic> + use<'_> {
+        let links = self.links.iter().map(move |link| link.traffic(now));
+        links.chain(self.media.iter().map(Medium::traffic))
+    }
+
+    /// The name of a link, or of a medium. `link` as in [`Output::Crossed`].
+    pub fn link_name(&self, link: usize) -> &str {
+        match self.links.get(link) {
+            Some(link) => link.name(),
+            None => &self.media[link - self.links.len()].spec().name,
+        }
     }
 
     /// The size that a link counts for an IP packet, or a medium's MAC. `link` as in [`Output::Crossed`].

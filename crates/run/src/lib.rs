@@ -12,16 +12,22 @@
 
 mod announcer;
 mod conductor;
+mod figures;
 mod interruption;
 mod observer;
 mod outcome;
 mod progress;
+mod sketch;
 mod validity;
 
 pub use announcer::{Announcer, Warnings};
 pub use conductor::{Conductor, FAREWELL, NOTICE, SETTLE, Schedule, Stage, Standing};
+pub use figures::{
+    Figures, GroupFigures, LINKS_MAX, LinkDrops, LinkFigures, RecentLatency, ServerFigures, Watched,
+};
 pub use interruption::Interruption;
-pub use observer::Observer;
+pub use observer::{Observer, Pace};
 pub use outcome::{Failure, Outcome};
 pub use progress::{Phase, Progress, Verdict};
+pub use sketch::Sketch;
 pub use validity::Validity;

@@ -1,5 +1,7 @@
 //! Who watches a run.
 
+use mqttlab_units::Instant;
+
 use crate::{Interruption, Progress};
 
 /// Watches a run from outside: is told how far it is, and may end it.
@@ -10,10 +12,19 @@ pub trait Observer {
     /// Why the run shall end now, if it shall. Asked often; must cost little.
     fn cancelled(&mut self) -> Option<Interruption>;
 
-    /// Whether live figures are due, for a run that has no clock to know it by: how many of the `events` handled so far
-    /// there were in a second of real time since the last figures; `None` when none are due.
-    fn events_per_s(&mut self, events: u64) -> Option<u64> {
-        let _ = events;
+    /// Whether figures are due, for a run that has no clock to know it by: how fast it has been since the last ones, of
+    /// `events` handled and the run time `now`; `None` when none are due.
+    fn figures_due(&mut self, events: u64, now: Instant) -> Option<Pace> {
+        let _ = (events, now);
         None
     }
+}
+
+/// How fast a simulation goes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pace {
+    /// Events in a second of real time.
+    pub events_per_s: u64,
+    /// Simulated seconds in a second of real time.
+    pub speed: f64,
 }

@@ -1,7 +1,9 @@
-//! What the engine says while it works: one JSON object a line on standard output.
+//! What the engine says while it works: one JSON object a line on standard output; `docs/progress.md` says it for readers.
 
 use mqttlab_units::{Duration, Instant};
 use serde::{Deserialize, Serialize};
+
+use crate::Figures;
 
 /// One line of the engine's standard output.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -16,31 +18,8 @@ pub enum Progress {
         /// How long it will take at most, 0 when unknown.
         length_ns: u64,
     },
-    /// Live figures, about four times a second.
-    Tick {
-        /// Run time.
-        at_ns: u64,
-        /// Clients connected now.
-        connected: u32,
-        /// Messages due so far.
-        offered: u64,
-        /// Messages handed to sessions so far.
-        sent: u64,
-        /// Deliveries so far.
-        delivered: u64,
-        /// Connections lost so far.
-        disconnects: u64,
-        /// Median latency of the deliveries since the last tick; `null` when there were none.
-        latency_p50_ns: Option<u64>,
-        /// 99th percentile of these.
-        latency_p99_ns: Option<u64>,
-        /// How late the senders were since the last tick, 99th percentile.
-        sender_lateness_p99_ns: Option<u64>,
-        /// How late the emulator was since the last tick, 99th percentile.
-        emulator_lateness_p99_ns: Option<u64>,
-        /// Events per second of CPU (simulator only).
-        events_per_s: Option<u64>,
-    },
+    /// How it goes, about four times a second.
+    Tick(Box<Figures>),
     /// Read this before you trust the numbers. Also stored with the run.
     Warning {
         /// A sentence.

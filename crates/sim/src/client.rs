@@ -131,6 +131,7 @@ impl Rows for Surroundings<'_> {
     }
 
     fn unsent(&mut self, row: &Unsent) {
+        self.group_counts(ClientId(row.publisher)).unsent += 1;
         self.evidence.message(|recorder| recorder.unsent(row));
     }
 
@@ -174,6 +175,7 @@ impl mqttlab_client::Surroundings for Surroundings<'_> {
     }
 
     fn offered(&mut self, row: &Sent) {
+        self.group_counts(ClientId(row.publisher)).offered += 1;
         self.conductor.offered(ClientId(row.publisher), row.sequence, row.intended);
     }
 
@@ -182,9 +184,11 @@ impl mqttlab_client::Surroundings for Surroundings<'_> {
 
     fn delivered(&mut self, delivery: &Delivery, first: bool) {
         let row = &delivery.row;
+        self.group_counts(ClientId(row.subscriber)).delivered += u64::from(first);
         if let Some(publisher) = row.publisher.filter(|_| first) {
             let message = (ClientId(publisher), row.sequence);
-            self.conductor.delivered(row.received, ClientId(row.subscriber), message);
+            let latency = self.conductor.delivered(row.received, ClientId(row.subscriber), message);
+            latency.into_iter().for_each(|latency| self.figures.latency(latency));
         }
     }
 }

@@ -53,8 +53,6 @@ pub(crate) struct Conductor {
     received: Table<ClientId, u64>,
     /// Subscribers that have not received enough.
     unsatisfied: usize,
-    /// Latencies since they were last asked for.
-    recent: Vec<u64>,
 }
 
 impl Conductor {
@@ -69,7 +67,6 @@ impl Conductor {
             due_times,
             received: std::iter::repeat_n(0, if counts { clients } else { 0 }).collect(),
             unsatisfied: subscribers,
-            recent: Vec::new(),
         }
     }
 
@@ -99,24 +96,22 @@ impl Conductor {
         self.due_times.add(publisher, sequence, intended);
     }
 
-    /// A message was delivered to a subscriber for the first time.
+    /// A message was delivered to a subscriber for the first time. Its latency, where it is known when it was due.
     pub(crate) fn delivered(
         &mut self,
         now: Instant,
         subscriber: ClientId,
         (publisher, sequence): (ClientId, u32),
-    ) {
+    ) -> Option<Duration> {
         self.count(subscriber);
-        if let Some(intended) = self.due_times.get(publisher, sequence) {
-            self.measure(intended, now.since(intended));
-        }
+        let intended = self.due_times.get(publisher, sequence)?;
+        let latency = now.since(intended);
+        self.measure(intended, latency);
+        Some(latency)
     }
 
     /// A latency. It counts when its message was due in the measurement.
     fn measure(&mut self, intended: Instant, latency: Duration) {
-        if self.recent.len() < RECENT_MAX {
-            self.recent.push(latency.as_ns());
-        }
         if self.stage() != Stage::Measurement || intended < self.measurement()[0] {
             return;
         }
@@ -175,15 +170,6 @@ impl Conductor {
         self.steady.estimate(true)?.steady_from
     }
 
-    /// Median and 99th percentile of the latencies since the last time, in nanoseconds.
-    pub(crate) fn take_recent(&mut self) -> [Option<u64>; 2] {
-        self.recent.sort_unstable();
-        let at = |percent: usize| self.recent.get(self.recent.len() * percent / 100).copied();
-        let percentiles = [at(50), at(99)];
-        self.recent.clear();
-        percentiles
-    }
-
     /// For the recording.
     pub(crate) fn facts(&self) -> Value {
         let estimate = self.steady.estimate(self.plan.detect_transient);
@@ -200,9 +186,6 @@ impl Conductor {
         })
     }
 }
-
-/// Latencies that are kept for the live figures.
-const RECENT_MAX: usize = 65_536;
 
 #[cfg(test)]
 mod tests {
@@ -273,11 +256,11 @@ mod tests {
         let (publisher, [one, other]) = (ClientId(0), [ClientId(1), ClientId(2)]);
         conductor.offered(publisher, 0, at(2));
         for subscriber in [one, one, one, other] {
-            conductor.delivered(at(3), subscriber, (publisher, 0));
+            let latency = conductor.delivered(at(3), subscriber, (publisher, 0));
+            assert_eq!(latency, Some(Duration::from_s(1)));
         }
         assert!(!conductor.wants_to_stop(), "one of them has received three, the other one");
         conductor.delivered(at(3), other, (publisher, 0));
         assert!(conductor.wants_to_stop());
-        assert_eq!(conductor.take_recent(), [Some(1_000_000_000); 2]);
     }
 }

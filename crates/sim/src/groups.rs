@@ -71,6 +71,21 @@ impl Groups {
         self.members.len()
     }
 
+    /// Every group, in order.
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = GroupId> + use<> {
+        self.groups.ids()
+    }
+
+    /// A group's name.
+    pub(crate) fn name_of_group(&self, group: GroupId) -> &str {
+        &self.groups[group].0.name
+    }
+
+    /// The number of a client's group.
+    pub(crate) fn number_of(&self, client: ClientId) -> GroupId {
+        self.members[client].group
+    }
+
     /// How many of them subscribe.
     pub(crate) fn subscriber_count(&self) -> usize {
         let subscribers = self.groups.iter().filter(|(_, (group, _))| !group.subscriptions.is_empty());

@@ -19,6 +19,7 @@ mod connections;
 mod due_times;
 mod event;
 mod evidence;
+mod figures;
 mod groups;
 mod hosts;
 mod ids;

@@ -26,6 +26,7 @@ use crate::conductor::Conductor;
 use crate::connections::Connections;
 use crate::event::Event;
 use crate::evidence::Evidence;
+use crate::figures::LiveFigures;
 use crate::groups::Groups;
 use crate::hosts::Hosts;
 use crate::ids::{ConnectionId, Side};
@@ -46,6 +47,7 @@ pub struct Simulation {
     pub(crate) evidence: Evidence,
     pub(crate) conductor: Conductor,
     pub(crate) books: Books,
+    figures: LiveFigures,
     topics: Topics,
     pub(crate) groups: Groups,
     roster: Roster,
@@ -90,6 +92,7 @@ impl Simulation {
             evidence,
             conductor: Conductor::new(phases, sim, groups.subscriber_count(), groups.client_count()),
             books: Books::default(),
+            figures: LiveFigures::new(&groups),
             topics: Topics::of(&roster),
             groups,
             roster,
@@ -114,6 +117,7 @@ impl Simulation {
             evidence: &mut self.evidence,
             conductor: &mut self.conductor,
             books: &mut self.books,
+            figures: &mut self.figures,
             topics: &mut self.topics,
             groups: &self.groups,
             roster: &self.roster,
@@ -325,21 +329,10 @@ impl Simulation {
         if let Some(interruption) = observer.cancelled() {
             return Err(interruption);
         }
-        if let Some(events_per_s) = observer.events_per_s(self.events) {
-            let [latency_p50_ns, latency_p99_ns] = self.conductor.take_recent();
-            observer.on_progress(&Progress::Tick {
-                at_ns: self.now().as_ns(),
-                connected: self.books.connected.max(0) as u32,
-                offered: self.books.offered,
-                sent: self.books.sent,
-                delivered: self.books.delivered,
-                disconnects: self.books.disconnects,
-                latency_p50_ns,
-                latency_p99_ns,
-                sender_lateness_p99_ns: None,
-                emulator_lateness_p99_ns: None,
-                events_per_s: Some(events_per_s),
-            });
+        if let Some(pace) = observer.figures_due(self.events, self.now()) {
+            let (now, wire) = (self.now(), self.transport.wire());
+            let figures = self.figures.told(now, pace, &self.books, &self.groups, wire);
+            observer.on_progress(&Progress::Tick(Box::new(figures)));
         }
         Ok(())
     }

@@ -11,6 +11,7 @@ use crate::agenda::Agenda;
 use crate::conductor::Conductor;
 use crate::event::Event;
 use crate::evidence::Evidence;
+use crate::figures::{GroupCounts, LiveFigures};
 use crate::groups::Groups;
 use crate::ids::{ClientId, ConnectionId, Side};
 use crate::stream::Packet;
@@ -24,6 +25,7 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) evidence: &'a mut Evidence,
     pub(crate) conductor: &'a mut Conductor,
     pub(crate) books: &'a mut Books,
+    pub(crate) figures: &'a mut LiveFigures,
     pub(crate) topics: &'a mut Topics,
     pub(crate) groups: &'a Groups,
     pub(crate) roster: &'a Roster,
@@ -35,6 +37,11 @@ impl Surroundings<'_> {
     /// The client is to be woken then.
     pub(crate) fn wake_at(&mut self, client: ClientId, at: Instant) {
         self.agenda.add(at, Event::Client(client));
+    }
+
+    /// What the client's group has done, for the figures.
+    pub(crate) fn group_counts(&mut self, client: ClientId) -> &mut GroupCounts {
+        self.figures.group(self.groups.number_of(client))
     }
 
     /// Begins to connect to the client's server; `None` where no path leads there.

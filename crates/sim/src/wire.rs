@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use mqttlab_net::radio::{Medium, StationReport};
-use mqttlab_net::{self as net, Fate, Link, Named, Network, Output, Stage};
+use mqttlab_net::{self as net, Fate, Link, LinkTraffic, Named, Network, Output, Stage};
 use mqttlab_plan::NetworkKind;
 use mqttlab_tcp::Segment;
 use mqttlab_units::{Bytes, Instant, Seed};
@@ -158,6 +158,16 @@ impl Wire {
             let (frames, bytes) = link.queued(now);
             (frames, bytes.0)
         })
+    }
+
+    /// What each link and then each medium has carried, and what waits there.
+    pub(crate) fn traffic(&self, now: Instant) -> impl Iterator<Item = LinkTraffic> + use<'_> {
+        self.network.traffic(now)
+    }
+
+    /// The name of a link or a medium, by its number.
+    pub(crate) fn link_name(&self, link: usize) -> &str {
+        self.network.link_name(link)
     }
 
     /// What each station's radio has done, for the recording; null where there is no radio.

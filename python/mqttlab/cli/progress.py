@@ -1,13 +1,18 @@
-"""Progress on the terminal: a run's bar with live figures, or plain lines where nobody watches; an import's bar."""
+"""Progress on the terminal: a run's bar and a live summary below it, or plain lines where nobody watches; an import's bar.
+
+What a line of progress holds is in ``docs/progress.md``. Fields that a line does not have are passed over: older engines say less.
+"""
 
 from __future__ import annotations
 
 from types import TracebackType
 from typing import Any, Self
 
-from rich.console import Console
+from rich.console import Console, Group
+from rich.live import Live
 from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+from rich.text import Text
 
 PHASES = {
     "setup": "setting up", "connect": "connecting", "warm_up": "warming up", "measurement": "measuring",
@@ -23,22 +28,24 @@ class RunProgress:
         self._title = title
         self._live = console.is_terminal
         self._phase_start_ns = 0
+        self._before: dict[str, Any] = {}
         self._bar = Progress(
             SpinnerColumn(), TextColumn("[bold]{task.fields[phase]}"), BarColumn(),
-            TextColumn("{task.fields[figures]}"), TimeRemainingColumn(), console=console, transient=True,
+            TextColumn("{task.fields[figures]}"), TimeRemainingColumn(), console=console,
         )
         self._task = self._bar.add_task(title, total=None, phase="starting", figures="")
+        self._display = Live(self._bar, console=console, transient=True)
 
     def __enter__(self) -> Self:
         if self._live:
-            self._bar.start()
+            self._display.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._live:
-            self._bar.stop()
+            self._display.stop()
 
     def observe(self, line: dict[str, Any]) -> None:
         """Show one line."""
@@ -64,6 +71,9 @@ class RunProgress:
         if self._live:
             elapsed = (line["at_ns"] - self._phase_start_ns) / 1e9
             self._bar.update(self._task, completed=elapsed, figures=figures(line))
+            lines = [Text(text, overflow="ellipsis", no_wrap=True) for text in summary(line, self._before)]
+            self._display.update(Group(self._bar, *lines))
+            self._before = line
 
 
 def figures(line: dict[str, Any]) -> str:
@@ -77,6 +87,8 @@ def figures(line: dict[str, Any]) -> str:
         parts.append(f"emulator late {line['emulator_lateness_p99_ns'] / 1e3:.0f} µs")
     if line.get("events_per_s") is not None:
         parts.append(f"{line['events_per_s'] / 1e3:.0f} k events/s")
+    if line.get("speed") is not None:
+        parts.append(f"{line['speed']:.3g} × real time")
     if line.get("disconnects"):
         parts.append(f"[red]{line['disconnects']} disconnects[/]")
     return ", ".join(parts)
@@ -107,3 +119,82 @@ class ImportProgress:
         """Show one line. Warnings are printed with the report."""
         if line["event"] == "import":
             self._bar.update(self._task, completed=line["read_bytes"], total=line["total_bytes"], rows=line["rows"])
+
+
+def summary(line: dict[str, Any], before: dict[str, Any]) -> list[str]:
+    """What groups, links and servers do, and how latencies of the last seconds are distributed, a line of text each.
+
+    Args:
+        line: a tick.
+        before: the tick before, for rates; empty at first.
+    """
+    passed_s = (line["at_ns"] - before.get("at_ns", line["at_ns"])) / 1e9
+    return [*_latency(line), *_groups(line, before, passed_s), *_links(line), *_servers(line, before, passed_s)]
+
+
+def _latency(line: dict[str, Any]) -> list[str]:
+    latency = line.get("latency", {})
+    if not latency.get("count"):
+        return []
+    p50, p90, p99 = (f"{latency[f'{name}_ns'] / 1e6:.3g}" for name in ("p50", "p90", "p99"))
+    return [f"  latency of the last {latency['count']}: p50 {p50} ms, p90 {p90} ms, p99 {p99} ms  {spark(latency)}"]
+
+
+def spark(latency: dict[str, Any]) -> str:
+    """The distribution of recent latencies in a few characters, from the least to the greatest, by doublings."""
+    octaves: dict[int, int] = {}
+    for upper_ns, count in latency["buckets"]:
+        octave = int(upper_ns).bit_length()
+        octaves[octave] = octaves.get(octave, 0) + count
+    most = max(octaves.values())
+    shown = range(min(octaves), max(octaves) + 1)
+    return "".join(BARS[-(-octaves.get(octave, 0) * (len(BARS) - 1) // most)] for octave in shown)
+
+
+def _groups(line: dict[str, Any], before: dict[str, Any], passed_s: float) -> list[str]:
+    known = {group["group"]: group for group in before.get("groups", ())}
+    shown = []
+    for group in line.get("groups", ())[:SHOWN]:
+        parts = []
+        for field in ("sent", "delivered"):
+            rate = (group[field] - known.get(group["group"], group)[field]) / passed_s if passed_s > 0 else 0.0
+            if group[field]:
+                parts.append(f"{field} {group[field]} ({rate:.3g}/s)")
+        unsent = group["offered"] - group["sent"]
+        parts += [f"{unsent} unsent"] if unsent else []
+        shown += [f"  {group['group']}: {', '.join(parts)}"] if parts else []
+    return shown
+
+
+def _links(line: dict[str, Any]) -> list[str]:
+    busy = [link for link in line.get("links", ()) if link["frames"] or link["drops"]]
+    busy.sort(key=lambda link: (link["queue_bytes"] > 0, link["rate_bit_s"], sum(link["drops"].values())), reverse=True)
+    shown = []
+    for link in busy[:SHOWN]:
+        drops = ", ".join(f"{count} {cause.replace('_', ' ')}" for cause, count in link["drops"].items())
+        queue = f", {link['queue_frames']} frames wait" if link["queue_frames"] else ""
+        shown.append(f"  {link['link']}: {_rate(link['rate_bit_s'])}{queue}{f', dropped: {drops}' if drops else ''}")
+    left = len(busy) - len(shown) + line.get("links_left_out", 0)
+    return [*shown, f"  and {left} more links"] if left > 0 else shown
+
+
+def _servers(line: dict[str, Any], before: dict[str, Any], passed_s: float) -> list[str]:
+    known = {server["server"]: server for server in before.get("servers", ())}
+    shown = []
+    for server in line.get("servers", ())[:SHOWN]:
+        used_s = server["cpu_s"] - known.get(server["server"], server)["cpu_s"]
+        percent = 100 * used_s / passed_s if passed_s > 0 else 0.0
+        shown.append(f"  {server['server']}: {percent:.0f} % of a processor, {server['rss_bytes'] / 1e6:.0f} MB")
+    return shown
+
+
+def _rate(bit_s: int) -> str:
+    for unit, size in (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)):
+        if bit_s >= size:
+            return f"{bit_s / size:.3g} {unit}"
+    return f"{bit_s} bit/s"
+
+
+# Groups, links and servers that are shown at most, each.
+SHOWN = 4
+BARS = " ▁▂▃▄▅▆▇█"

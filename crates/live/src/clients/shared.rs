@@ -21,6 +21,8 @@ pub(super) struct Shared {
     pub(super) order: SentInOrder,
     /// The number of the first client of each group.
     pub(super) starts: Vec<u32>,
+    /// The group of each client.
+    group_of: Vec<u32>,
     groups: Vec<FleetGroup>,
 }
 
@@ -44,7 +46,15 @@ impl Shared {
         let groups =
             plan.groups.iter().map(|group| FleetGroup::new(group, plan.seed)).collect::<io::Result<_>>()?;
         let order = SentInOrder::new(&plan, &directory);
-        Ok(Shared { starts: plan.client_numbers(), plan, control, sockets, directory, order, groups })
+        let members = plan.groups.iter().zip(0..);
+        let group_of =
+            members.flat_map(|(group, number)| std::iter::repeat_n(number, group.count as usize)).collect();
+        Ok(Shared { starts: plan.client_numbers(), group_of, plan, control, sockets, directory, order, groups })
+    }
+
+    /// The group of a client, by their numbers.
+    pub(super) fn group_of(&self, client: u32) -> usize {
+        self.group_of[client as usize] as usize
     }
 
     pub(super) fn group(&self, group: GroupNumber) -> &Group {

@@ -12,7 +12,7 @@ use super::epoll::Epoll;
 use super::pace;
 use super::shared::Shared;
 use super::timers::Timers;
-use crate::control::Figures;
+use crate::control::FleetFigures;
 
 /// One client's turn.
 pub(super) struct Turn<'a> {
@@ -34,11 +34,20 @@ pub(super) struct Turn<'a> {
 }
 
 /// Changes of the run's figures since they were last brought there: many clients share each atomic.
-#[derive(Default)]
 pub(super) struct Tally {
     pub(super) books: Books,
+    /// By group.
+    groups: Vec<GroupTally>,
     pub(super) turned_away: u64,
     pub(super) no_descriptor: u64,
+}
+
+/// Changes of a group's figures.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct GroupTally {
+    offered: u64,
+    unsent: u64,
+    delivered: u64,
 }
 
 impl Turn<'_> {
@@ -63,6 +72,11 @@ impl Turn<'_> {
         }
     }
 
+    /// The changes of a client's group.
+    fn group_of(&mut self, client: u32) -> &mut GroupTally {
+        &mut self.tally.groups[self.shared.group_of(client)]
+    }
+
     /// Records what happened to a client now.
     pub(super) fn record(
         &mut self,
@@ -85,6 +99,7 @@ impl Rows for Turn<'_> {
     }
 
     fn unsent(&mut self, row: &Unsent) {
+        self.group_of(row.publisher).unsent += 1;
         self.sink.unsent(row);
     }
 
@@ -133,6 +148,7 @@ impl Surroundings for Turn<'_> {
     }
 
     fn offered(&mut self, row: &Sent) {
+        self.group_of(row.publisher).offered += 1;
         self.shared.control.figures.sender_lateness.count(row.sent.since(row.intended));
     }
 
@@ -144,7 +160,8 @@ impl Surroundings for Turn<'_> {
         }
     }
 
-    fn delivered(&mut self, delivery: &Delivery, _: bool) {
+    fn delivered(&mut self, delivery: &Delivery, first: bool) {
+        self.group_of(delivery.row.subscriber).delivered += u64::from(first);
         let latency = delivery.intended.and_then(|intended| delivery.row.received.checked_since(intended));
         if let Some(latency) = latency {
             self.shared.control.figures.latency.count(latency);
@@ -153,8 +170,22 @@ impl Surroundings for Turn<'_> {
 }
 
 impl Tally {
+    /// Without changes, of so many groups.
+    pub(super) fn new(groups: usize) -> Tally {
+        let books = Books::default();
+        Tally { books, groups: vec![GroupTally::default(); groups], turned_away: 0, no_descriptor: 0 }
+    }
+
     /// Brings all changes to `figures`.
-    pub(super) fn settle(&mut self, figures: &Figures) {
+    pub(super) fn settle(&mut self, figures: &FleetFigures) {
+        for (changes, figures) in self.groups.iter_mut().zip(&figures.groups) {
+            if *changes != GroupTally::default() {
+                add(&figures.offered, changes.offered);
+                add(&figures.unsent, changes.unsent);
+                add(&figures.delivered, changes.delivered);
+                *changes = GroupTally::default();
+            }
+        }
         let books = &self.books;
         // What should arrive is counted before what has arrived, so that nobody sees a run settled that is not.
         add(&figures.expected, books.expected);
@@ -181,7 +212,7 @@ impl Tally {
         if books.failed != 0 {
             figures.failed.fetch_add(books.failed, Relaxed);
         }
-        *self = Tally::default();
+        (self.books, self.turned_away, self.no_descriptor) = (Books::default(), 0, 0);
     }
 }
 

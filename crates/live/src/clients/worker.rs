@@ -56,13 +56,14 @@ impl Worker {
         }
         let timers = Timers::new(clients.len());
         let pace = Pace::of(&shared.plan);
+        let tally = Tally::new(shared.plan.groups.len());
         Ok(Worker {
             shared,
             epoll: Epoll::new()?,
             timers,
             clients,
             sink,
-            tally: Tally::default(),
+            tally,
             buffer: vec![0; BUFFER],
             due: Vec::new(),
             pace,

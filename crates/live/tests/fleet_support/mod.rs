@@ -194,7 +194,7 @@ impl Performance {
         let (scratch, clock) = (Scratch::new(), Clock::start());
         let directory = Arc::new(Directory::new(&plan, &clock));
         let recorder = Recorder::create(&scratch.0, &plan.to_json(), directory.layout()).unwrap();
-        let control = Arc::new(Control::new(clock, Priority::Normal));
+        let control = Arc::new(Control::new(clock, Priority::Normal, plan.groups.len()));
         let sockets = Arc::new(Testbed::build(&plan).unwrap().sockets());
         let plan = Arc::new(plan);
         let (of_fleet, of_control) = (Arc::clone(&directory), Arc::clone(&control));

@@ -15,6 +15,7 @@ use super::spec::{MediumSpec, Position};
 use super::station::{Air, Job, Response, Station, Waiting};
 use super::timing::{ACK_BYTES, DATA_OVERHEAD_BYTES, Kind, RTS_BYTES, Timing};
 use crate::fate::Cause;
+use crate::traffic::LinkTraffic;
 
 /// One IEEE 802.11 channel and the stations on it.
 #[derive(Clone, Debug)]
@@ -83,6 +84,22 @@ impl Medium {
     /// What a station has done up to the last call.
     pub fn counters(&self, station: usize) -> StationCounters {
         StationCounters { time: self.receivers[station].time(self.now), ..self.stations[station].counters }
+    }
+
+    /// What all stations together have carried so far, and what waits.
+    pub fn traffic(&self) -> LinkTraffic {
+        let mut traffic = LinkTraffic::default();
+        for station in &self.stations {
+            let counters = &station.counters;
+            traffic.frames += counters.delivered;
+            traffic.bytes += counters.sent.total().bytes;
+            traffic.drops.note(Cause::QueueFull, counters.dropped_queue);
+            traffic.drops.note(Cause::RetryLimit, counters.dropped_retry_limit);
+            traffic.drops.note(Cause::Unreachable, counters.dropped_unreachable);
+            traffic.queue_frames += station.queue.len() as u64;
+            traffic.queue_bytes += station.queue.iter().map(|job| u64::from(job.mac_bytes)).sum::<u64>();
+        }
+        traffic
     }
 
     /// The energy in joules that a station's radio has drawn up to the last call.

@@ -1,0 +1,259 @@
+//! What a run looks like while it goes on: totals so far, and for each group, link and server what a watcher wants to see.
+//!
+//! Counts are totals since the run began, so that a watcher who misses a line, or comes late, loses nothing; rates and
+//! latencies are of the time since the line before, or of the last few lines. `docs/progress.md` says it for readers of the
+//! lines.
+//!
+//! What it does not hold: anything that is not in the recording afterwards.
+
+use mqttlab_net::{Drops, LinkTraffic};
+use mqttlab_units::Instant;
+use serde::{Deserialize, Serialize};
+
+use crate::sketch::{RecentLatencies, Sketch};
+
+/// The figures of one progress line.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Figures {
+    /// Run time.
+    pub at_ns: u64,
+    /// Clients connected now.
+    pub connected: u32,
+    /// Messages due so far.
+    pub offered: u64,
+    /// Messages handed to sessions so far.
+    pub sent: u64,
+    /// Deliveries that these should cause.
+    pub expected: u64,
+    /// Deliveries so far.
+    pub delivered: u64,
+    /// Connections lost so far.
+    pub disconnects: u64,
+    /// Median latency of the deliveries since the last line; `null` when there were none.
+    pub latency_p50_ns: Option<u64>,
+    /// 99th percentile of these.
+    pub latency_p99_ns: Option<u64>,
+    /// How late the senders were since the last line, 99th percentile; live only.
+    pub sender_lateness_p99_ns: Option<u64>,
+    /// How late the emulator was since the last line, 99th percentile; live only.
+    pub emulator_lateness_p99_ns: Option<u64>,
+    /// Events in a second of real time since the last line; simulations only.
+    pub events_per_s: Option<u64>,
+    /// Simulated seconds in a second of real time since the last line; simulations only.
+    pub speed: Option<f64>,
+    /// Latencies of the last lines together.
+    pub latency: RecentLatency,
+    /// The plan's groups, in order.
+    pub groups: Vec<GroupFigures>,
+    /// Links and then media, in order; where there are more than [`LINKS_MAX`], those that did most since the last line.
+    pub links: Vec<LinkFigures>,
+    /// Links that are not among them.
+    pub links_left_out: u64,
+    /// The servers whose processes the run has started; live only.
+    pub servers: Vec<ServerFigures>,
+}
+
+/// The latencies of the last lines' deliveries.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecentLatency {
+    /// The run time since which they were delivered.
+    pub since_ns: u64,
+    /// Deliveries.
+    pub count: u64,
+    /// Median; `null` when there were none.
+    pub p50_ns: Option<u64>,
+    /// 90th percentile.
+    pub p90_ns: Option<u64>,
+    /// 99th percentile.
+    pub p99_ns: Option<u64>,
+    /// How they are distributed: latencies up to this, and how many of them are above the pair before. Pairs without any are
+    /// left out.
+    pub buckets: Vec<(u64, u64)>,
+}
+
+/// What a group has done so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupFigures {
+    /// Its name.
+    pub group: String,
+    /// Messages that its clients were due to publish.
+    pub offered: u64,
+    /// Messages that their sessions have taken.
+    pub sent: u64,
+    /// Deliveries to its clients, repetitions not counted.
+    pub delivered: u64,
+}
+
+/// What a link or a medium has done so far, and what waits there.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkFigures {
+    /// Its name.
+    pub link: String,
+    /// Frames that arrive at its end.
+    pub frames: u64,
+    /// Their bytes; of a medium, all MAC bytes on the air.
+    pub bytes: u64,
+    /// Bits carried in a second of run time since the last line.
+    pub rate_bit_s: u64,
+    /// Frames that wait or are being sent.
+    pub queue_frames: u64,
+    /// Their bytes.
+    pub queue_bytes: u64,
+    /// Dropped frames by cause.
+    pub drops: LinkDrops,
+}
+
+/// Dropped frames by cause, as in the recording's `packets`. Causes without any are left out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[allow(missing_docs)]
+pub struct LinkDrops {
+    #[serde(skip_serializing_if = "is_zero")]
+    pub queue_full: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub random_loss: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub burst_loss: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub bit_error: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub retry_limit: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unreachable: u64,
+}
+
+/// What a server's processes have used, as they were last sampled.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ServerFigures {
+    /// Its name.
+    pub server: String,
+    /// Processor time so far.
+    pub cpu_s: f64,
+    /// Memory resident.
+    pub rss_bytes: u64,
+}
+
+/// Makes figures of one line after the other: remembers what it takes to tell rates and recent latencies.
+#[derive(Debug, Default)]
+pub struct Watched {
+    latencies: RecentLatencies,
+    /// When links were last looked at, and the bytes that each had carried.
+    links_at: Instant,
+    links: Vec<u64>,
+}
+
+impl Watched {
+    /// Of a run that has not begun.
+    pub fn new() -> Watched {
+        Watched::default()
+    }
+
+    /// Adds the latencies of the deliveries since the last line, and tells those of the last few lines.
+    pub fn latencies(&mut self, now: Instant, since_last: Sketch) -> RecentLatency {
+        self.latencies.add(now, since_last);
+        self.latencies.told()
+    }
+
+    /// What links have done, those that did most where there are more than a line should hold, and how many are left out.
+    pub fn links<'n>(
+        &mut self,
+        now: Instant,
+        traffic: impl Iterator<Item = LinkTraffic>,
+        name: impl Fn(usize) -> &'n str,
+    ) -> (Vec<LinkFigures>, u64) {
+        let passed_s = now.checked_since(self.links_at).unwrap_or_default().as_s_f64();
+        let mut seen: Vec<(usize, LinkTraffic, u64)> = Vec::new();
+        for (index, traffic) in traffic.enumerate() {
+            if index == self.links.len() {
+                self.links.push(0);
+            }
+            let carried = traffic.bytes.saturating_sub(std::mem::replace(&mut self.links[index], traffic.bytes));
+            seen.push((index, traffic, carried));
+        }
+        self.links_at = now;
+        let left_out = seen.len().saturating_sub(LINKS_MAX);
+        if left_out > 0 {
+            seen.select_nth_unstable_by_key(LINKS_MAX, |(_, traffic, carried)| {
+                std::cmp::Reverse((*carried, traffic.queue_bytes, traffic.drops.total()))
+            });
+            seen.truncate(LINKS_MAX);
+            seen.sort_unstable_by_key(|(index, ..)| *index);
+        }
+        let figures = |(index, traffic, carried): &(usize, LinkTraffic, u64)| LinkFigures {
+            link: name(*index).to_owned(),
+            frames: traffic.frames,
+            bytes: traffic.bytes,
+            rate_bit_s: if passed_s > 0.0 { (*carried as f64 * 8.0 / passed_s).round() as u64 } else { 0 },
+            queue_frames: traffic.queue_frames,
+            queue_bytes: traffic.queue_bytes,
+            drops: traffic.drops.into(),
+        };
+        (seen.iter().map(figures).collect(), left_out as u64)
+    }
+}
+
+impl From<Drops> for LinkDrops {
+    fn from(drops: Drops) -> LinkDrops {
+        let Drops { queue_full, random_loss, burst_loss, bit_error, retry_limit, unreachable } = drops;
+        LinkDrops { queue_full, random_loss, burst_loss, bit_error, retry_limit, unreachable }
+    }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // As serde calls it.
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// Links in a line at most.
+pub const LINKS_MAX: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use mqttlab_units::Duration;
+
+    use super::*;
+
+    fn carried(bytes: u64) -> LinkTraffic {
+        LinkTraffic { frames: 1, bytes, ..LinkTraffic::default() }
+    }
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Duration::from_ms(ms)
+    }
+
+    #[test]
+    fn a_rate_is_what_was_carried_since_the_line_before() {
+        let mut watched = Watched::new();
+        let mut rates = |ms, bytes| {
+            let (links, left_out) = watched.links(at(ms), [carried(bytes)].into_iter(), |_| "up");
+            (links[0].rate_bit_s, links[0].bytes, left_out)
+        };
+        assert_eq!(rates(250, 1_000), (32_000, 1_000, 0));
+        assert_eq!(rates(750, 1_500), (8_000, 1_500, 0));
+        assert_eq!(rates(750, 1_500), (0, 1_500, 0), "no time has passed");
+    }
+
+    #[test]
+    fn of_many_links_a_line_holds_those_that_did_most_in_their_order() {
+        let mut watched = Watched::new();
+        let names: Vec<String> = (0..100).map(|index| format!("link {index}")).collect();
+        // The later a link, the more it has carried; the first one only drops.
+        let traffic = |index: u64| match index {
+            0 => LinkTraffic { drops: Drops { queue_full: 7, ..Drops::default() }, ..LinkTraffic::default() },
+            _ => carried(index),
+        };
+        let (links, left_out) = watched.links(at(1), (0..100).map(traffic), |index| &names[index]);
+        assert_eq!((links.len(), left_out), (64, 36));
+        assert_eq!((&*links[0].link, &*links[63].link), ("link 36", "link 99"));
+        // Nobody has carried anything since: what drops goes first.
+        let (links, _) = watched.links(at(2), (0..100).map(traffic), |index| &names[index]);
+        assert_eq!((&*links[0].link, links[0].drops.queue_full), ("link 0", 7));
+    }
+
+    #[test]
+    fn causes_without_drops_are_not_in_a_line() {
+        let drops = LinkDrops { bit_error: 3, ..LinkDrops::default() };
+        assert_eq!(serde_json::to_string(&drops).unwrap(), r#"{"bit_error":3}"#);
+        assert_eq!(serde_json::from_str::<LinkDrops>("{}").unwrap(), LinkDrops::default());
+    }
+}

@@ -1,0 +1,125 @@
+"""What a run says while it goes on: the lines of both backends, and what the terminal makes of them."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from rich.console import Console
+
+from live import able
+from mqttlab.cli.progress import RunProgress, spark, summary
+from mqttlab.recording import Recording
+from mqttlab.runs import Job, perform
+from mqttlab.scenario import compile_plan
+from mqttlab.scenario.load import parse_values
+
+REASON = able()
+
+TICK = {
+    "event": "tick", "at_ns": 2_000_000_000, "connected": 3, "offered": 12, "sent": 10, "expected": 20, "delivered": 18,
+    "disconnects": 0, "latency_p50_ns": 1_000_000, "latency_p99_ns": 2_000_000, "sender_lateness_p99_ns": None,
+    "emulator_lateness_p99_ns": None, "events_per_s": 5_000, "speed": 12.5,
+    "latency": {"since_ns": 0, "count": 4, "p50_ns": 1_048_575, "p90_ns": 4_194_303, "p99_ns": 4_194_303,
+                "buckets": [[1_048_575, 3], [4_194_303, 1]]},
+    "groups": [{"group": "sensors", "offered": 12, "sent": 10, "delivered": 0},
+               {"group": "screens", "offered": 0, "sent": 0, "delivered": 18}],
+    "links": [{"link": "idle", "frames": 0, "bytes": 0, "rate_bit_s": 0, "queue_frames": 0, "queue_bytes": 0, "drops": {}},
+              {"link": "up", "frames": 9, "bytes": 900, "rate_bit_s": 64_000, "queue_frames": 2, "queue_bytes": 200,
+               "drops": {"queue_full": 3}}],
+    "links_left_out": 0,
+    "servers": [{"server": "broker", "cpu_s": 0.5, "rss_bytes": 8_000_000}],
+}  # fmt: skip
+
+
+def test_a_summary_says_what_groups_links_and_servers_do() -> None:
+    before = TICK | {"at_ns": 1_000_000_000, "servers": [{"server": "broker", "cpu_s": 0.25, "rss_bytes": 1}],
+                     "groups": [{"group": "screens", "offered": 0, "sent": 0, "delivered": 8}]}  # fmt: skip
+    assert summary(TICK, before) == [
+        "  latency of the last 4: p50 1.05 ms, p90 4.19 ms, p99 4.19 ms  █ ▃",
+        "  sensors: sent 10 (0/s), 2 unsent",
+        "  screens: delivered 18 (10/s)",
+        "  up: 64 kbit/s, 2 frames wait, dropped: 3 queue full",
+        "  broker: 25 % of a processor, 8 MB",
+    ]
+
+
+def test_a_line_of_an_older_engine_is_shown_as_far_as_it_goes() -> None:
+    old = {name: value for name, value in TICK.items() if not isinstance(value, list | dict)}
+    assert summary(old, {}) == []
+
+
+def test_a_distribution_is_drawn_by_doublings() -> None:
+    assert spark({"buckets": [[1000, 8], [1020, 8], [8000, 1]]}) == "█  ▁"
+
+
+def test_a_terminal_shows_the_summary_while_the_run_goes_on() -> None:
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, width=120, height=40)
+    with RunProgress(console, "a [run]") as progress:
+        progress.observe({"event": "phase", "phase": "measurement", "at_ns": 0, "length_ns": 4_000_000_000})
+        progress.observe(TICK)
+    assert "measuring" in out.getvalue() and "dropped: 3 queue full" in out.getvalue()
+
+
+def lines_of(backend: str, directory: Path, **changes: Any) -> list[dict[str, Any]]:
+    """What a run says that is long enough for some lines in either backend."""
+    line = {"rate": "400 kbit/s", "delay": "20 ms", "loss": "5 %"}
+    publish = {"topic": "t/{client}", "qos": 1, "payload": "200 B", "rate": "20 /s"}
+    values = {
+        "name": "watched", "backend": backend, "seed": 4,
+        "phases": {"warm_up": "200 ms", "duration": "2 s", "cool_down": "3 s"},
+        "networks": [{"between": ["field", "broker"], "up": line, "down": line}],
+        "groups": [{"name": "sensors", "host": "field", "count": 4, "publish": publish},
+                   {"name": "screen", "host": "field", "subscribe": [{"filter": "t/#", "qos": 1}]}],
+        **changes,
+    }  # fmt: skip
+    lines: list[dict[str, Any]] = []
+    outcome = perform(Job(compile_plan(parse_values(values)), directory), lines.append)
+    assert outcome.verdict == "complete", outcome.reason
+    return lines
+
+
+def check(line: dict[str, Any]) -> None:
+    """What holds of every tick."""
+    assert [group["group"] for group in line["groups"]] == ["sensors", "screen"]
+    for total in ("offered", "sent", "delivered"):
+        assert sum(group[total] for group in line["groups"]) == pytest.approx(line[total], abs=20), total
+    assert sum(count for _, count in line["latency"]["buckets"]) == line["latency"]["count"]
+    uppers = [upper for upper, _ in line["latency"]["buckets"]]
+    assert uppers == sorted(set(uppers)) and line["links_left_out"] == 0
+    assert all(link["rate_bit_s"] <= 440_000 for link in line["links"]), "no link is faster than it is"
+
+
+@pytest.mark.skipif(REASON is not None, reason=REASON or "")
+def test_a_live_run_says_what_its_groups_links_and_broker_do(tmp_path: Path) -> None:
+    ticks = [line for line in lines_of("live", tmp_path / "run") if line["event"] == "tick"]
+    assert len(ticks) >= 8
+    for line in ticks:
+        check(line)
+    last, recording = ticks[-1], Recording.open(tmp_path / "run")
+    sent = recording.messages.filter(pl.col("sent_ns").is_not_null()).unique(["publisher", "sequence"])
+    assert abs(last["sent"] - len(sent)) <= 8, "80 a second, and a line is 250 ms old at most when publishing ends"
+    links = {link["link"]: link for link in last["links"]}
+    frames = recording.packets.filter(fate="delivered").group_by("link").len()
+    for name, count in frames.rows():
+        assert 0 < links[name]["frames"] <= count
+    assert any(link["drops"].get("random_loss") for link in links.values()), "5 % of some hundred frames"
+    (server,) = last["servers"]
+    assert server["server"] == "broker" and server["rss_bytes"] > 1e6 and server["cpu_s"] >= 0
+    assert last["events_per_s"] is None and last["speed"] is None and last["sender_lateness_p99_ns"] is not None
+
+
+def test_a_simulation_says_the_same_and_how_fast_it_is(tmp_path: Path) -> None:
+    lines = lines_of("sim", tmp_path / "run", phases={"duration": "400 s", "cool_down": "3 s"})
+    ticks = [line for line in lines if line["event"] == "tick"]
+    assert ticks, "400 s of five clients take longer than a quarter of a second"
+    for line in ticks:
+        check(line)
+        assert line["speed"] > 0 and line["events_per_s"] > 0
+        assert line["sender_lateness_p99_ns"] is None and line["servers"] == []
+    assert any(link["drops"].get("random_loss") for link in ticks[-1]["links"])
+    assert any(line["latency"]["count"] for line in ticks)
