@@ -97,5 +97,13 @@ def test_what_is_wrong_with_servers_is_said_with_place_value_and_nearest_right_v
     outside = {**east, "kind": "program", "program": {"command": ["x"], "files": {"../a": ""}}}
     assert "must be a path below the server's directory" in problems(scenario([outside], "east"))
     proxy = {**east, "role": "proxy", "kind": "program", "program": {"command": ["x"]}}
-    assert "`servers[0].role` is \"proxy\", which only live runs have" in problems(
+    assert "`servers[0].passes_to` is missing; a simulated proxy must know the server behind it" in problems(
         scenario([proxy], "east", backend="sim"))
+    assert "`servers[0].role` is \"gateway\", which only live runs have" in problems(
+        scenario([{**proxy, "role": "gateway"}], "east", backend="sim"))
+    assert "`servers[0].passes_to` is the unknown server \"wset\"; did you mean `west`?" in problems(
+        scenario([{**proxy, "passes_to": "wset"}, {"name": "west"}], "east"))
+    west = {**proxy, "name": "west", "passes_to": "east"}
+    assert "`servers[0].passes_to` leads in a circle: east, west, east; end it at a broker" in problems(
+        scenario([{**proxy, "passes_to": "west"}, west], "east"))
+    assert "is a broker, which has no `passes_to`" in problems(scenario([{"name": "east", "passes_to": "west"}], "east"))

@@ -49,7 +49,8 @@ impl<'p> Subscriptions<'p> {
         let mut trees: Vec<TopicTree<Taker>> = plan.servers.iter().map(|_| TopicTree::new()).collect();
         let mut shares = BTreeMap::new();
         for (group, (members, start)) in plan.groups.iter().zip(plan.client_numbers()).enumerate() {
-            let (server, tree) = (members.connects_to, &mut trees[members.connects_to]);
+            let server = plan.serving(members);
+            let tree = &mut trees[server];
             for subscription in &members.subscriptions {
                 for client in 0..members.count {
                     let filter = subscription.filter.fill(&members.name, client, 0);

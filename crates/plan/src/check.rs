@@ -8,7 +8,7 @@ use std::fmt;
 
 use mqttlab_net::radio::MediumSpec;
 
-use crate::{Backend, Group, Hop, NetworkKind, Plan, SCHEMA, bounds};
+use crate::{Backend, Group, Hop, NetworkKind, Plan, Role, SCHEMA, Server, bounds};
 
 /// Why a plan is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +43,7 @@ pub(crate) fn check(plan: &Plan) -> Result<(), PlanError> {
     bounds::check(plan)?;
     check_servers(plan)?;
     check_media(plan)?;
+    check_link_names(plan)?;
     check_paths(plan)?;
     for (index, group) in plan.groups.iter().enumerate() {
         check_group(plan, group, &format!("groups[{index}]"))?;
@@ -66,9 +67,57 @@ fn check_servers(plan: &Plan) -> Result<(), PlanError> {
                 format!("is {}, where `{other}` listens already", endpoint.socket_address())
             })?;
         }
-        let is_modelled = plan.backend == Backend::Live || server.broker().is_some();
-        require(is_modelled, &format!("{place}.role"), || {
-            "is not a broker, but the simulator has a model of brokers only; use `backend = \"live\"`".into()
+        check_role(plan, server, &format!("{place}.role"))?;
+    }
+    for (index, server) in plan.servers.iter().enumerate() {
+        check_passing_on(plan, server, &format!("servers[{index}].role.proxy.to"))?;
+    }
+    Ok(())
+}
+
+/// What the simulator has no model of, it cannot run.
+fn check_role(plan: &Plan, server: &Server, place: &str) -> Result<(), PlanError> {
+    if plan.backend == Backend::Live {
+        return Ok(());
+    }
+    require(!matches!(server.role, Role::Gateway), place, || {
+        "is a gateway, of which the simulator has no model; use `backend = \"live\"`".into()
+    })?;
+    let leads_nowhere = matches!(server.role, Role::Proxy(_)) && server.passes_to().is_none();
+    require(!leads_nowhere, &format!("{place}.proxy.to"), || {
+        "is null, but a simulated proxy must know which server it passes packets on to".into()
+    })
+}
+
+/// A proxy passes packets on to another server that it can reach, and in the end to one that keeps them.
+fn check_passing_on(plan: &Plan, server: &Server, place: &str) -> Result<(), PlanError> {
+    let (mut next, mut passed) = (server.passes_to(), 0);
+    while let Some(to) = next {
+        require(to < plan.servers.len(), place, || {
+            format!("is server {to}, but there are {} servers", plan.servers.len())
+        })?;
+        passed += 1;
+        require(passed <= plan.servers.len(), place, || {
+            format!("leads from `{}` through `{}` in a circle", server.name, plan.servers[to].name)
+        })?;
+        next = plan.servers[to].passes_to();
+    }
+    let Some(to) = server.passes_to() else { return Ok(()) };
+    let there = &plan.servers[to];
+    require(has_route(plan, server.host, there.host), place, || {
+        let [from, to] = [server.host, there.host].map(|host| &plan.hosts[host].name);
+        format!("names `{}`, but no path leads from `{from}` to `{to}` and back", there.name)
+    })
+}
+
+/// A link's random streams, its rows and its capture are called by its name.
+fn check_link_names(plan: &Plan) -> Result<(), PlanError> {
+    let mut seen = BTreeSet::new();
+    let links = plan.network.links.iter().map(|link| ("links", &link.name)).enumerate();
+    let media = plan.network.media.iter().map(|medium| ("media", &medium.name)).enumerate();
+    for (index, (kind, name)) in links.chain(media) {
+        require(seen.insert(name), &format!("network.{kind}[{index}].name"), || {
+            format!("is {name:?}, which is the name of another link or medium")
         })?;
     }
     Ok(())
@@ -145,20 +194,23 @@ fn check_group(plan: &Plan, group: &Group, place: &str) -> Result<(), PlanError>
 
 /// On an emulated network every client host needs a way to its server and back.
 fn check_route(plan: &Plan, host: usize, server: usize, place: &str) -> Result<(), PlanError> {
-    if plan.network.kind != NetworkKind::Emulated || host == server {
-        return Ok(());
-    }
-    let known = |from: usize, to: usize| plan.network.paths.iter().any(|p| p.from == from && p.to == to);
-    // The simulator may have tens of thousands of hosts; looking each up in a list of paths would be quadratic.
-    if plan.backend == Backend::Sim && plan.hosts.len() > 1000 {
-        return Ok(());
-    }
-    require(known(host, server) && known(server, host), &format!("{place}.host"), || {
+    require(has_route(plan, host, server), &format!("{place}.host"), || {
         format!(
             "is `{}`, which has no path to its server's host `{}`",
             plan.hosts[host].name, plan.hosts[server].name
         )
     })
+}
+
+/// Whether two hosts reach each other.
+fn has_route(plan: &Plan, host: usize, server: usize) -> bool {
+    if plan.network.kind != NetworkKind::Emulated || host == server {
+        return true;
+    }
+    let known = |from: usize, to: usize| plan.network.paths.iter().any(|p| p.from == from && p.to == to);
+    // The simulator may have tens of thousands of hosts; looking each up in a list of paths would be quadratic.
+    let is_large = plan.backend == Backend::Sim && plan.hosts.len() > 1000;
+    is_large || known(host, server) && known(server, host)
 }
 
 fn host_exists(plan: &Plan, host: usize, place: &str) -> Result<(), PlanError> {

@@ -51,7 +51,7 @@ pub use network::{Hop, Network, NetworkKind, PathPlan};
 pub use payload::{IdentityPlace, PayloadMaker};
 pub use roster::{Entry, Roster};
 pub use server::{
-    BrokerRole, BrokerSettings, Endpoint, EndpointTransport, Readiness, Role, Server, ServerFile,
+    BrokerRole, BrokerSettings, Endpoint, EndpointTransport, ProxyRole, Readiness, Role, Server, ServerFile,
     ServerProcess, ServiceTime, WhenItDies,
 };
 pub use session::qos;

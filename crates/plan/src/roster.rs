@@ -44,7 +44,7 @@ impl Roster {
         let mut roster = Roster::default();
         for group in &plan.groups {
             for client in 0..group.count {
-                let topics = roster.published_by(group, client);
+                let topics = roster.published_by(group, plan.serving(group), client);
                 roster.published.push(topics);
             }
         }
@@ -67,10 +67,10 @@ impl Roster {
         &self.published[client as usize]
     }
 
-    fn published_by(&mut self, group: &Group, client: u32) -> Vec<u32> {
+    fn published_by(&mut self, group: &Group, serving: usize, client: u32) -> Vec<u32> {
         let Some(publish) = &group.publish else { return Vec::new() };
         (0..publish.topics)
-            .map(|topic| self.number(group.connects_to, publish.topic.fill(&group.name, client, topic)))
+            .map(|topic| self.number(serving, publish.topic.fill(&group.name, client, topic)))
             .collect()
     }
 
@@ -151,6 +151,20 @@ impl Plan {
     /// The server that a group's clients connect to.
     pub fn server_of(&self, group: &Group) -> &Server {
         &self.servers[group.connects_to]
+    }
+
+    /// Index of the server that a group's messages come to: the one that its clients connect to, or behind proxies the one
+    /// that these pass on to.
+    pub fn serving(&self, group: &Group) -> usize {
+        let mut server = group.connects_to;
+        // No chain is longer, unless it is a circle, which the check refuses.
+        for _ in &self.servers {
+            match self.servers[server].passes_to() {
+                Some(next) => server = next,
+                None => break,
+            }
+        }
+        server
     }
 
     /// The ports that servers listen on, each once.

@@ -47,7 +47,15 @@ impl Server {
     pub fn broker(&self) -> Option<&BrokerRole> {
         match &self.role {
             Role::Broker(broker) => Some(broker),
-            Role::Gateway | Role::Proxy => None,
+            Role::Gateway | Role::Proxy(_) => None,
+        }
+    }
+
+    /// Index of the server that it passes on to, if it is known to.
+    pub fn passes_to(&self) -> Option<usize> {
+        match &self.role {
+            Role::Broker(_) | Role::Gateway => None,
+            Role::Proxy(proxy) => proxy.to,
         }
     }
 }
@@ -136,8 +144,19 @@ pub enum Role {
     Broker(BrokerRole),
     /// Translates between another protocol and a broker; live runs only.
     Gateway,
-    /// Passes packets on to another server; live runs only.
-    Proxy,
+    /// Passes packets on to another server.
+    Proxy(ProxyRole),
+}
+
+/// A proxy, and what the simulator must know to stand in for it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProxyRole {
+    /// Index of the server that it passes packets on to; `null` where nobody says. Then messages of its clients are not known to
+    /// reach clients of other servers.
+    pub to: Option<usize>,
+    /// How long the simulated proxy works on a packet; a proxy makes no copies.
+    pub service: ServiceTime,
 }
 
 /// A broker, as the simulator models it.

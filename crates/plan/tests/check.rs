@@ -5,6 +5,11 @@ use std::path::Path;
 use mqttlab_plan::Plan;
 use serde_json::{Value, json};
 
+fn proxy(to: Value) -> Value {
+    let service = json!({ "per_packet_ns": 0, "per_copy_ns": 0, "jitter": [0, 1] });
+    json!({ "proxy": { "to": to, "service": service } })
+}
+
 fn plan(name: &str) -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/plan").join(name);
     serde_json::from_slice(&std::fs::read(path).expect("a corpus file")).expect("JSON")
@@ -58,7 +63,10 @@ fn each_field_has_a_bound_that_names_it() {
         ("/servers/0/host", json!(7), "`servers[0].host` is host 7"),
         ("/servers/0/name", json!("a/b"), "`servers[0].name` is \"a/b\""),
         ("/servers/0/endpoints", json!([]), "`servers[0].endpoints` is 0"),
-        ("/servers/0/role", json!("proxy"), "`servers[0].role` is not a broker"),
+        ("/servers/0/role", json!("gateway"), "`servers[0].role` is a gateway"),
+        ("/servers/0/role", proxy(json!(null)), "`servers[0].role.proxy.to` is null"),
+        ("/servers/0/role", proxy(json!(7)), "`servers[0].role.proxy.to` is server 7, but there are 1 servers"),
+        ("/servers/0/role", proxy(json!(0)), "`servers[0].role.proxy.to` leads from `broker` through `broker` in a circle"),
         (
             "/servers/0/role/broker/service/per_copy_ns",
             json!(u64::MAX),

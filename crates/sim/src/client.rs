@@ -115,7 +115,7 @@ impl Transport<Mqtt, ClientSocket> for Surroundings<'_> {
         // The longest topic (MQTT 5 §1.5.4): where copies of copies, each with a longer topic, end.
         let fits = copy.len() <= usize::from(u16::MAX);
         if fits {
-            relayed.topic = self.topics.number(self.groups.server_of(client.into()), &copy);
+            relayed.topic = self.topics.number(self.groups.facts_of(client.into()).serving, &copy);
         }
         fits
     }

@@ -1,4 +1,4 @@
-//! TCP connections between clients and servers: two endpoints and two streams each.
+//! TCP connections between clients and servers, and between servers: two endpoints and two streams each.
 
 use std::sync::Arc;
 
@@ -16,6 +16,8 @@ pub(crate) struct Connection {
     pub(crate) number: u32,
     pub(crate) client: ClientId,
     pub(crate) server: ServerId,
+    /// The server that has opened it on the client's behalf; `None`: the client itself.
+    pub(crate) opened_by: Option<ServerId>,
     /// Ports, by [`Side`].
     pub(crate) ports: [u16; 2],
     /// Endpoints, by [`Side`].
@@ -30,9 +32,9 @@ pub(crate) struct Connection {
     pub(crate) paths: [usize; 2],
     /// What its frames are called.
     names: TcpNames,
-    /// Up to where the client may read, once its program is awake; `None` while nothing has come.
+    /// Up to where the program at the client's side may read, once it is awake; `None` while nothing has come.
     pub(crate) unread: Option<u64>,
-    /// Up to where the server may read, while it has enough of this connection to serve.
+    /// Up to where the program at the server's side may read, while it has enough of this connection to serve.
     pub(crate) left_in_socket: Option<u64>,
     /// Packets that the server has read and not served.
     pub(crate) unserved: u32,
@@ -45,6 +47,22 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
+    /// The server at a side; `None`: a client is there.
+    pub(crate) fn server_at(&self, side: Side) -> Option<ServerId> {
+        match side {
+            Side::Client => self.opened_by,
+            Side::Server => Some(self.server),
+        }
+    }
+
+    /// Up to where the program at a side may read.
+    pub(crate) fn readable_to(&mut self, side: Side) -> &mut Option<u64> {
+        match side {
+            Side::Client => &mut self.unread,
+            Side::Server => &mut self.left_in_socket,
+        }
+    }
+
     /// The name of the next segment from this side.
     pub(crate) fn name(&mut self, from: Side, segment: &Segment) -> Named {
         self.names.name(
@@ -105,6 +123,7 @@ impl Connections {
             number,
             client: opening.client,
             server: opening.server,
+            opened_by: None,
             ports: [port, opening.server_port],
             ends,
             alarms: [None; 2],

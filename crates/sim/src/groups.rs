@@ -32,21 +32,25 @@ pub(crate) struct SimulatedGroup {
     pub(crate) version: Version,
     pub(crate) options: ClientOptions,
     pub(crate) payload_bytes: u32,
+    /// The server that keeps its messages: behind proxies the one that these pass on to.
+    pub(crate) serving: ServerId,
 }
 
 impl SimulatedGroup {
-    fn of(group: &Group) -> SimulatedGroup {
+    fn of(group: &Group, serving: ServerId) -> SimulatedGroup {
         SimulatedGroup {
             facts: Arc::new(GroupFacts::of(group)),
             version: group.mqtt().version.version(),
             options: group.session_options(),
             payload_bytes: group.publish.as_ref().map_or(0, |publish| publish.payload.size().0 as u32),
+            serving,
         }
     }
 }
 
 impl Groups {
-    pub(crate) fn new(groups: Vec<Group>) -> Groups {
+    /// With the server that keeps each group's messages.
+    pub(crate) fn new(groups: Vec<Group>, serving: Vec<ServerId>) -> Groups {
         let count = groups.iter().map(|group| group.count as usize).sum();
         let mut members = Table::with_capacity(count);
         for (number, group) in groups.iter().enumerate() {
@@ -54,11 +58,11 @@ impl Groups {
                 members.push(Member { group: GroupId(number as u32), index });
             }
         }
-        let with_facts = |group| {
-            let facts = SimulatedGroup::of(&group);
+        let with_facts = |(group, serving)| {
+            let facts = SimulatedGroup::of(&group, serving);
             (group, facts)
         };
-        Groups { groups: groups.into_iter().map(with_facts).collect(), members }
+        Groups { groups: groups.into_iter().zip(serving).map(with_facts).collect(), members }
     }
 
     /// Every client, in order.

@@ -29,7 +29,7 @@ use crate::evidence::Evidence;
 use crate::figures::LiveFigures;
 use crate::groups::Groups;
 use crate::hosts::Hosts;
-use crate::ids::{ConnectionId, Side};
+use crate::ids::{ConnectionId, Id, ServerId, Side};
 use crate::recorded;
 use crate::sampling::Sampling;
 use crate::servers::{ServerSurroundings, Servers};
@@ -78,10 +78,11 @@ impl Simulation {
         let hosts = Hosts::new(&plan)?;
         let bare_links = [plan.direct_link(), plan.loopback_link()];
         let servers = Servers::new(&plan.servers, plan.seed)?;
+        let serving = plan.groups.iter().map(|group| ServerId::from_index(plan.serving(group))).collect();
         // The hosts of the plan, of which there may be thousands, are not kept.
         let Plan { seed, groups, network, phases, sim, .. } = plan;
         let description = network.description.clone();
-        let groups = Groups::new(groups);
+        let groups = Groups::new(groups, serving);
         let connections = Connections::new(seed, groups.client_count(), hosts.len());
         let wire = Wire::new(network, seed, bare_links);
         let mut simulation = Simulation {
@@ -252,30 +253,29 @@ impl Simulation {
         while let Some(event) =
             self.transport.next_event(&mut self.agenda, &mut self.evidence, connection, side)
         {
-            match side {
-                Side::Client => {
-                    let (clients, mut around) = self.clients();
-                    clients.on_tcp(&mut around, connection, event);
-                }
-                Side::Server => {
-                    let (servers, mut around) = self.servers();
-                    servers.on_tcp(&mut around, connection, event);
-                }
+            if self.is_a_servers(connection, side) {
+                let (servers, mut around) = self.servers();
+                servers.on_tcp(&mut around, (connection, side), event);
+            } else {
+                let (clients, mut around) = self.clients();
+                clients.on_tcp(&mut around, connection, event);
             }
         }
     }
 
     fn read(&mut self, connection: ConnectionId, side: Side) {
-        match side {
-            Side::Client => {
-                let (clients, mut around) = self.clients();
-                clients.read(&mut around, connection);
-            }
-            Side::Server => {
-                let (servers, mut around) = self.servers();
-                servers.read(&mut around, connection);
-            }
+        if self.is_a_servers(connection, side) {
+            let (servers, mut around) = self.servers();
+            servers.read(&mut around, (connection, side));
+        } else {
+            let (clients, mut around) = self.clients();
+            clients.read(&mut around, connection);
         }
+    }
+
+    /// Whether a server is at this side of a connection: it has accepted it, or opened it.
+    fn is_a_servers(&self, connection: ConnectionId, side: Side) -> bool {
+        self.transport.connection(connection).server_at(side).is_some()
     }
 
     fn retire(&mut self, connection: ConnectionId) {

@@ -14,7 +14,7 @@ use mqttlab_units::Instant;
 use crate::client::Client;
 use crate::connections::Connection;
 use crate::ids::{HostId, ServerId, Side};
-use crate::servers::Server;
+use crate::servers::ServerModel;
 use crate::simulation::Simulation;
 use crate::wire::FrameCounts;
 
@@ -227,8 +227,8 @@ fn client_state(name: String, client: &Client) -> ClientState {
     }
 }
 
-fn server_state(id: ServerId, server: &Server) -> ServerState {
-    let [inbox, outbox] = server.waiting();
+fn server_state(id: ServerId, server: &dyn ServerModel) -> ServerState {
+    let look = server.look();
     let session = |session: mqttlab_mqtt::broker::SessionInfo<'_>| SessionState {
         client: session.client.to_owned(),
         connected: session.connection.is_some(),
@@ -240,10 +240,10 @@ fn server_state(id: ServerId, server: &Server) -> ServerState {
     };
     ServerState {
         server: id.0,
-        inbox,
-        outbox,
-        busy_until_ns: server.busy_until().map(Instant::as_ns),
-        sessions: server.broker.session_infos().map(session).collect(),
+        inbox: look.inbox,
+        outbox: look.outbox,
+        busy_until_ns: look.busy_until.map(Instant::as_ns),
+        sessions: look.sessions.into_iter().map(session).collect(),
     }
 }
 

@@ -13,7 +13,7 @@ def brokers(plan: StoredPlan) -> list[StoredServer]:
 def broker_of(server: StoredServer) -> StoredBroker | None:
     """What is known of a server as a broker; ``None`` for a gateway or a proxy."""
     role = server["role"]
-    return role["broker"] if not isinstance(role, str) else None
+    return None if isinstance(role, str) or "broker" not in role else role["broker"]
 
 
 def server_of(plan: StoredPlan, group: StoredGroup) -> StoredServer | None:

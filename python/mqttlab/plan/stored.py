@@ -21,6 +21,7 @@ from mqttlab.plan.types import (
     MediumSpec,
     Phases,
     Protocol,
+    ProxyRole,
     Publish,
     RecordingPlan,
     Relay,
@@ -46,6 +47,12 @@ class StoredRole(TypedDict):
     broker: StoredBroker
 
 
+class StoredProxy(TypedDict):
+    """A proxy's role."""
+
+    proxy: ProxyRole
+
+
 class StoredEndpoint(TypedDict):
     """Where a server listened."""
 
@@ -61,7 +68,8 @@ class StoredServer(TypedDict):
     kind: str
     version: str
     endpoints: list[StoredEndpoint]
-    role: StoredRole | Literal["gateway", "proxy"]
+    # Proxies were a word alone until they said to whom they pass packets on.
+    role: StoredRole | StoredProxy | Literal["gateway", "proxy"]
     host: NotRequired[int]
 
 

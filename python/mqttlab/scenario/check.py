@@ -73,8 +73,7 @@ def _servers(scenario: Scenario) -> Iterator[Problem]:
 def _server(scenario: Scenario, place: Location, server: Server) -> Iterator[Problem]:
     if server.kind not in ADAPTERS:
         yield (*place, "kind"), f"is an unknown {server.role} {shown(server.kind)}; {near(server.kind, ADAPTERS)}"
-    if server.role != "broker" and scenario.backend == "sim":
-        yield (*place, "role"), f"is \"{server.role}\", which only live runs have; use `backend = \"live\"`"
+    yield from _passes_to(scenario, place, server)
     if server.kind == "external":
         if server.address is None:
             yield (*place, "address"), (f"is missing; an external {server.role} needs an address, such as "
@@ -95,6 +94,27 @@ def _server(scenario: Scenario, place: Location, server: Server) -> Iterator[Pro
     elif scenario.network == "external":
         where = "[broker]" if place == ("broker",) else f"[[servers]] `{server.name}`"
         yield ("network",), f"is \"external\", which needs `kind = \"external\"` and an address in {where}"
+
+
+def _passes_to(scenario: Scenario, place: Location, server: Server) -> Iterator[Problem]:
+    """A proxy passes on to another server, and a simulated one says to which."""
+    if server.role == "gateway" and scenario.backend == "sim":
+        yield (*place, "role"), "is \"gateway\", which only live runs have; use `backend = \"live\"`"
+    if server.passes_to is None:
+        if server.role == "proxy" and scenario.backend == "sim":
+            yield (*place, "passes_to"), "is missing; a simulated proxy must know the server behind it"
+        return
+    by_name = {other.name: other for _, other in scenario.all_servers}
+    if server.passes_to not in by_name:
+        yield (*place, "passes_to"), (f"is the unknown server {shown(server.passes_to)}; "
+                                      f"{near(server.passes_to, set(by_name) - {server.name})}")
+        return
+    passed, last = [server.name], by_name[server.passes_to]
+    while last.name not in passed and last.passes_to in by_name:
+        passed.append(last.name)
+        last = by_name[last.passes_to]
+    if last.name in passed:
+        yield (*place, "passes_to"), f"leads in a circle: {', '.join([*passed, last.name])}; end it at a broker"
 
 
 def _hosts(scenario: Scenario) -> Iterator[Problem]:

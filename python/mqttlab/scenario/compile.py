@@ -130,8 +130,18 @@ def _server(scenario: Scenario, server: Server, hosts: _Hosts) -> types.Server:
             "start_timeout_ns": server.start_timeout,
         },
         "when_it_dies": "go_on" if server.when_it_dies == "go-on" else "end_run",
-        "role": {"broker": _broker(server)} if server.role == "broker" else server.role,
+        "role": _role(scenario, server),
     }
+
+
+def _role(scenario: Scenario, server: Server) -> types.Role:
+    if server.role == "broker":
+        return {"broker": _broker(server)}
+    if server.role == "gateway":
+        return "gateway"
+    names = [other.name for _, other in scenario.all_servers]
+    to = None if server.passes_to is None else names.index(server.passes_to)
+    return {"proxy": {"to": to, "service": _service(server)}}
 
 
 def _readiness(ready: Readiness) -> types.Readiness:
@@ -148,11 +158,15 @@ def _broker(server: Server) -> types.BrokerRole:
             "max_queued": server.max_queued,
             "persistence": server.persistence,
         },
-        "service": {
-            "per_packet_ns": server.service.per_packet,
-            "per_copy_ns": server.service.per_copy,
-            "jitter": list(server.service.jitter),
-        },
+        "service": _service(server),
+    }
+
+
+def _service(server: Server) -> types.ServiceTime:
+    return {
+        "per_packet_ns": server.service.per_packet,
+        "per_copy_ns": server.service.per_copy,
+        "jitter": list(server.service.jitter),
     }
 
 

@@ -189,7 +189,11 @@ class Server(Broker):
 
     name: Name = Field(description="Unique among the servers; groups connect to it by this name.")
     role: Literal["broker", "gateway", "proxy"] = Field(
-        "broker", description="What it is for. Gateways and proxies are programs, and only live runs have them.")
+        "broker", description="What it is for. Gateways and proxies are programs; the simulator has a model of proxies, "
+        "which takes `service` for each packet, and none of gateways.")
+    passes_to: Name | None = Field(
+        None, description="For a proxy: the server that it passes packets on to, by name. Simulations need it; in a live "
+        "run its clients' messages are then known to be those of that server's other clients, too.")
 
     @model_validator(mode="before")
     @classmethod
@@ -204,6 +208,8 @@ class Server(Broker):
         if self.role != "broker" and self.kind == "mosquitto":
             raise ValueError(f"is a {self.role}, but of kind \"mosquitto\"; use `kind = \"program\"` with a `program`, "
                              "or \"external\"")
+        if self.passes_to is not None and self.role != "proxy":
+            raise ValueError(f"is a {self.role}, which has no `passes_to`; leave it out, or say `role = \"proxy\"`")
         return self
 
 
@@ -490,7 +496,17 @@ class Scenario(Part):
         if self.servers and "broker" not in self.model_fields_set:
             return listed
         fields = {name: getattr(self.broker, name) for name in type(self.broker).model_fields}
-        return [(("broker",), Server.model_construct(name="broker", role="broker", **fields)), *listed]
+        short = Server.model_construct(name="broker", role="broker", passes_to=None, **fields)
+        return [(("broker",), short), *listed]
+
+    def serving(self, group: Group) -> Server:
+        """The server that a group's messages come to: behind proxies the one that these pass on to."""
+        by_name = {server.name: server for _, server in self.all_servers}
+        server, passed = self.server_of(group), set[str]()
+        while server.passes_to in by_name and server.name not in passed:
+            passed.add(server.name)
+            server = by_name[server.passes_to]
+        return server
 
     def server_of(self, group: Group) -> Server:
         """The server that a group connects to; the first one, where it does not say."""

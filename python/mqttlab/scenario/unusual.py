@@ -59,7 +59,7 @@ def _subscriptions(scenario: Scenario) -> Iterator[Problem]:
     filters: dict[str, list[str]] = {server.name: [] for _, server in scenario.all_servers}
     topics = {name: _topics(scenario, name) for name in filters}
     for index, group in enumerate(scenario.groups):
-        mqtt, server = group.mqtt or scenario.mqtt, scenario.server_of(group)
+        mqtt, server = group.mqtt or scenario.mqtt, scenario.serving(group)
         for number, subscription in enumerate(group.subscribe):
             place: Location = ("groups", index, "subscribe", number)
             pattern = subscription.filter.replace("{group}", group.name)
@@ -75,7 +75,7 @@ def _subscriptions(scenario: Scenario) -> Iterator[Problem]:
                 yield (*place, "filter"), (f"is {shown(subscription.filter)}, but no topic matches it; published: "
                                            f"{', '.join(sorted(published)) or 'nothing'}")
     for index, group in enumerate(scenario.groups):
-        server = scenario.server_of(group)
+        server = scenario.serving(group)
         if group.publish is not None and server.kind != "external" and server.role == "broker":
             topic = group.publish.topic.replace("{group}", group.name)
             if not any(may_match(pattern, topic) for pattern in filters[server.name]):
@@ -85,7 +85,7 @@ def _subscriptions(scenario: Scenario) -> Iterator[Problem]:
 
 def _topics(scenario: Scenario, server: str) -> set[str]:
     """The topics that messages of a server may have, as patterns; copies of relays included."""
-    groups = [group for group in scenario.groups if scenario.server_of(group).name == server]
+    groups = [group for group in scenario.groups if scenario.serving(group).name == server]
     topics = {group.publish.topic.replace("{group}", group.name) for group in groups if group.publish is not None}
     for mqtt in (scenario.mqtt, *(group.mqtt for group in groups)):
         if mqtt is not None and mqtt.will is not None:

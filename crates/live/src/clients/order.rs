@@ -141,7 +141,7 @@ fn add_copies(plan: &Plan, server: usize, topics: &mut BTreeMap<String, Told>, c
 /// What each relaying client that hears a topic appends to it.
 fn relays_of<'p>(plan: &'p Plan, server: usize, topic: &str) -> Vec<&'p str> {
     let mut suffixes = Vec::new();
-    for group in plan.groups.iter().filter(|group| group.connects_to == server) {
+    for group in plan.groups.iter().filter(|group| plan.serving(group) == server) {
         let Some(relay) = &group.relay else { continue };
         let hears = |client: &u32| {
             let mut filters =

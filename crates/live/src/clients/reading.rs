@@ -174,7 +174,7 @@ impl<'t> Arriving<StreamConnection, Turn<'t>> for ArrivingPublish<'_> {
     }
 
     fn identify(&self, client: Who, connection: &mut StreamConnection, turn: &mut Turn<'t>) -> Delivery {
-        let server = turn.shared.group(client.group).connects_to;
+        let server = turn.shared.facts(client.group).serving;
         let origin = self.origin(server, connection, turn);
         let row = Received {
             subscriber: client.number.0,

@@ -7,7 +7,6 @@ use mqttlab_client::{GroupFacts, GroupNumber};
 use mqttlab_mqtt::Version;
 use mqttlab_mqtt::client::ClientOptions;
 use mqttlab_plan::{Group, PayloadMaker, Plan};
-use mqttlab_units::Seed;
 
 use super::order::SentInOrder;
 use crate::control::{Control, SocketFactory};
@@ -32,6 +31,8 @@ pub(super) struct FleetGroup {
     pub(super) options: ClientOptions,
     pub(super) version: Version,
     pub(super) payloads: Option<PayloadMaker>,
+    /// Index of the server that keeps its messages: behind proxies the one that these pass on to.
+    pub(super) serving: usize,
 }
 
 impl Shared {
@@ -44,7 +45,7 @@ impl Shared {
         control: Arc<Control>,
     ) -> io::Result<Shared> {
         let groups =
-            plan.groups.iter().map(|group| FleetGroup::new(group, plan.seed)).collect::<io::Result<_>>()?;
+            plan.groups.iter().map(|group| FleetGroup::new(group, &plan)).collect::<io::Result<_>>()?;
         let order = SentInOrder::new(&plan, &directory);
         let members = plan.groups.iter().zip(0..);
         let group_of =
@@ -67,14 +68,15 @@ impl Shared {
 }
 
 impl FleetGroup {
-    fn new(group: &Group, seed: Seed) -> io::Result<FleetGroup> {
-        let seed = seed.derive("payload").derive(&group.name);
+    fn new(group: &Group, plan: &Plan) -> io::Result<FleetGroup> {
+        let seed = plan.seed.derive("payload").derive(&group.name);
         let publish = group.publish.as_ref();
         Ok(FleetGroup {
             facts: Arc::new(GroupFacts::of(group)),
             options: group.session_options(),
             version: group.mqtt().version.version(),
             payloads: publish.map(|publish| PayloadMaker::new(&publish.payload, seed)).transpose()?,
+            serving: plan.serving(group),
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Servers: packets wait for the broker, the broker takes its time, and what it says goes to its sockets.
+//! A broker: packets wait for it, it takes its time, and what it says goes to its sockets.
 //!
 //! ```text
 //!   packet ──► inbox ──► service (per packet) ──► session machines ──► outbox (per copy) ──► socket
@@ -13,50 +13,27 @@ use std::collections::VecDeque;
 use mqttlab_mqtt::broker::{self, Broker, BrokerOptions, Input, Output, SessionId, TopicId, Will};
 use mqttlab_mqtt::outbox::Refill;
 use mqttlab_mqtt::{Kind, Qos, Version, encode};
-use mqttlab_plan::{ServiceTime, qos};
+use mqttlab_plan::{BrokerRole, qos};
 use mqttlab_recording::LossCause;
 use mqttlab_tcp::Event as TcpEvent;
-use mqttlab_units::{Dice, Duration, Instant, Seed};
+use mqttlab_units::{Duration, Instant, Seed};
 
+use super::service::ServiceTimes;
+use super::{End, ServerLook, ServerModel, ServerSurroundings};
 use crate::agenda::Agenda;
 use crate::event::Event;
-use crate::evidence::Evidence;
-use crate::groups::Groups;
-use crate::ids::{ClientId, ConnectionId, Id, ServerId, Side, Table};
+use crate::ids::{ClientId, ConnectionId, ServerId, Side};
 use crate::message;
 use crate::stream::Packet;
 use crate::topics::Topics;
-use crate::transport::Transport;
 
-/// What a server may touch.
-pub(crate) struct ServerSurroundings<'a> {
-    pub(crate) agenda: &'a mut Agenda<Event>,
-    pub(crate) transport: &'a mut Transport,
-    pub(crate) evidence: &'a mut Evidence,
-    pub(crate) topics: &'a mut Topics,
-    pub(crate) groups: &'a Groups,
-}
-
-impl ServerSurroundings<'_> {
-    fn client_at(&self, id: ConnectionId) -> ClientId {
-        self.transport.connection(id).client
-    }
-
-    /// The protocol version that is spoken on the connection in this slot.
-    fn version_at(&self, socket: broker::ConnectionId) -> Version {
-        let id = self.transport.connections().at(socket.0);
-        self.groups.facts_of(self.client_at(id)).version
-    }
-}
-
-/// A server, and what waits for it.
-pub(crate) struct Server {
+/// A broker, and what waits for it.
+pub(crate) struct BrokerModel {
     id: ServerId,
-    pub(crate) broker: Broker,
+    broker: Broker,
     inbox: VecDeque<Request>,
     outbox: VecDeque<(Instant, Response)>,
-    service: ServiceTime,
-    dice: Dice,
+    service: ServiceTimes,
     /// The client of each session that there is or was, by the session's number.
     session_clients: Vec<ClientId>,
     /// What the broker knows each topic of the simulation by; of other servers' topics nothing.
@@ -94,11 +71,8 @@ struct Response {
     packet: Option<(Packet, usize)>,
 }
 
-impl Server {
-    /// # Errors
-    /// It is not a broker, of which alone there is a model.
-    fn new(id: ServerId, plan: &mqttlab_plan::Server, seed: Seed) -> Result<Server, String> {
-        let role = plan.broker().ok_or_else(|| format!("the server `{}` is not a broker", plan.name))?;
+impl BrokerModel {
+    pub(crate) fn new(id: ServerId, name: &str, role: &BrokerRole, seed: Seed) -> BrokerModel {
         let settings = &role.settings;
         let options = BrokerOptions {
             max_inflight: settings.max_inflight.min(u16::MAX.into()) as u16,
@@ -107,13 +81,12 @@ impl Server {
             refill: Refill::ByPlace,
             ..BrokerOptions::default()
         };
-        Ok(Server {
+        BrokerModel {
             id,
             broker: Broker::new(options),
             inbox: VecDeque::new(),
             outbox: VecDeque::new(),
-            service: role.service,
-            dice: seed.derive(&format!("{}/service", plan.name)).dice(),
+            service: ServiceTimes::new(role.service, name, seed),
             session_clients: Vec::new(),
             topic_ids: Vec::new(),
             topics: Vec::new(),
@@ -121,17 +94,7 @@ impl Server {
             dropped: 0,
             alarm: None,
             done: None,
-        })
-    }
-
-    /// Requests that wait, and packets that have not been written.
-    pub(crate) fn waiting(&self) -> [usize; 2] {
-        [self.inbox.len(), self.outbox.len()]
-    }
-
-    /// When it has done with the request at the head of its queue, if it is working on one.
-    pub(crate) fn busy_until(&self) -> Option<Instant> {
-        self.done
+        }
     }
 
     /// When it has something to do next.
@@ -143,33 +106,8 @@ impl Server {
     /// Begins with the next request, once everything before has been sent.
     fn begin(&mut self, now: Instant) {
         if self.done.is_none() && self.outbox.is_empty() && !self.inbox.is_empty() {
-            let time = self.time(self.service.per_packet);
+            let time = self.service.per_packet();
             self.done = Some(now + time);
-        }
-    }
-
-    /// A service time around its mean.
-    fn time(&mut self, mean: Duration) -> Duration {
-        if mean.is_zero() || self.service.jitter.is_zero() {
-            return mean;
-        }
-        let factor = 1.0 + self.service.jitter.as_f64() * self.dice.normal();
-        Duration::from_ns((mean.as_ns() as f64 * factor.max(0.0)) as u64)
-    }
-
-    /// TCP has something to tell the program at the server's end.
-    fn on_tcp(&mut self, around: &mut ServerSurroundings<'_>, id: ConnectionId, event: TcpEvent) {
-        match event {
-            TcpEvent::Readable(offset) => self.readable(around, id, offset),
-            TcpEvent::Writable(_) => {
-                self.write(around, id);
-                self.tell_backlog(around, id);
-            }
-            TcpEvent::PeerClosed | TcpEvent::Reset | TcpEvent::TimedOut => {
-                self.read(around, id);
-                self.request(around, id, What::Closed);
-            }
-            TcpEvent::Connected | TcpEvent::Acknowledged(_) | TcpEvent::Closed => {}
         }
     }
 
@@ -187,12 +125,12 @@ impl Server {
     /// Reads what has come, unless enough waits to be served.
     fn read_if_served(&mut self, around: &mut ServerSurroundings<'_>, id: ConnectionId) {
         if around.transport.connection(id).unserved < UNSERVED_MAX {
-            self.read(around, id);
+            self.read_socket(around, id);
         }
     }
 
     /// Reads what it had left in the socket.
-    fn read(&mut self, around: &mut ServerSurroundings<'_>, id: ConnectionId) {
+    fn read_socket(&mut self, around: &mut ServerSurroundings<'_>, id: ConnectionId) {
         let Some(offset) = around.transport.connection_mut(id).left_in_socket.take() else { return };
         around.transport.read(around.agenda, around.evidence, id, Side::Server);
         let end = (id, Side::Server);
@@ -216,32 +154,6 @@ impl Server {
         }
     }
 
-    /// Its time has come, unless that was put off since.
-    fn on_timer(&mut self, around: &mut ServerSurroundings<'_>) {
-        let now = around.agenda.now();
-        if self.alarm != Some(now) {
-            return;
-        }
-        self.alarm = None;
-        loop {
-            if let Some((_, response)) = self.outbox.pop_front_if(|(due, _)| *due <= now) {
-                self.respond(around, &response);
-            } else if self.done.is_some_and(|done| done <= now) {
-                self.done = None;
-                if let Some(request) = self.inbox.pop_front() {
-                    self.attend(around, &request);
-                }
-            } else if self.broker.next_deadline().is_some_and(|deadline| deadline <= now) {
-                self.broker.tick(now);
-                self.gather(around);
-            } else {
-                break;
-            }
-            self.begin(now);
-        }
-        self.set_alarm(around.agenda);
-    }
-
     fn attend(&mut self, around: &mut ServerSurroundings<'_>, request: &Request) {
         let id = request.connection;
         // The slot may have been given to another connection since.
@@ -259,7 +171,7 @@ impl Server {
         }
         self.gather(around);
         if around.transport.connection(id).unserved == 0 {
-            self.read(around, id);
+            self.read_socket(around, id);
         }
     }
 
@@ -355,7 +267,7 @@ impl Server {
         let mut at = self.outbox.back().map_or(now, |(at, _)| (*at).max(now));
         while let Some(output) = self.broker.poll() {
             if matches!(output, Output::Publish { .. }) {
-                at += self.time(self.service.per_copy);
+                at += self.service.per_copy();
             }
             if let Some(response) = self.response(around, &output) {
                 self.outbox.push_back((at, response));
@@ -366,7 +278,7 @@ impl Server {
     fn response(&mut self, around: &mut ServerSurroundings<'_>, output: &Output) -> Option<Response> {
         let (socket, packet) = match *output {
             Output::Connack { connection, session_present, receive_maximum, .. } => {
-                let version = around.version_at(connection);
+                let version = version(around, connection);
                 // Only MQTT 5 can say it, in a property of three bytes (§3.2.2.3.3), and 65535 is not said.
                 let says = version == Version::V5 && receive_maximum != u16::MAX;
                 let receive_maximum = if says { receive_maximum } else { u16::MAX };
@@ -374,7 +286,7 @@ impl Server {
                 (connection, Some((packet, encode::connack_len(version) + if says { 3 } else { 0 })))
             }
             Output::Suback { connection, id, ref granted } => {
-                let single = encode::suback_len(around.version_at(connection));
+                let single = encode::suback_len(version(around, connection));
                 let length = single + granted.len().saturating_sub(1);
                 (connection, Some((Packet::bare(Kind::Suback, id), length)))
             }
@@ -382,7 +294,7 @@ impl Server {
                 (connection, Some((Packet::bare(Kind::Unsuback, id), encode::ACKNOWLEDGEMENT_LEN)))
             }
             Output::Publish { connection, topic, message, qos, id, dup, retain } => {
-                let version = around.version_at(connection);
+                let version = version(around, connection);
                 let (packet, length) = around.groups.publication(
                     around.topics,
                     (message, self.topics[topic.0 as usize]),
@@ -461,48 +373,68 @@ impl Server {
     }
 }
 
-/// All servers of a simulation.
-pub(crate) struct Servers {
-    table: Table<ServerId, Server>,
+impl ServerModel for BrokerModel {
+    fn on_tcp(&mut self, around: &mut ServerSurroundings<'_>, (id, _): End, event: TcpEvent) {
+        match event {
+            TcpEvent::Readable(offset) => self.readable(around, id, offset),
+            TcpEvent::Writable(_) => {
+                self.write(around, id);
+                self.tell_backlog(around, id);
+            }
+            TcpEvent::PeerClosed | TcpEvent::Reset | TcpEvent::TimedOut => {
+                self.read_socket(around, id);
+                self.request(around, id, What::Closed);
+            }
+            TcpEvent::Connected | TcpEvent::Acknowledged(_) | TcpEvent::Closed => {}
+        }
+    }
+
+    fn read(&mut self, around: &mut ServerSurroundings<'_>, (id, _): End) {
+        self.read_if_served(around, id);
+    }
+
+    fn on_timer(&mut self, around: &mut ServerSurroundings<'_>) {
+        let now = around.agenda.now();
+        if self.alarm != Some(now) {
+            return;
+        }
+        self.alarm = None;
+        loop {
+            if let Some((_, response)) = self.outbox.pop_front_if(|(due, _)| *due <= now) {
+                self.respond(around, &response);
+            } else if self.done.is_some_and(|done| done <= now) {
+                self.done = None;
+                if let Some(request) = self.inbox.pop_front() {
+                    self.attend(around, &request);
+                }
+            } else if self.broker.next_deadline().is_some_and(|deadline| deadline <= now) {
+                self.broker.tick(now);
+                self.gather(around);
+            } else {
+                break;
+            }
+            self.begin(now);
+        }
+        self.set_alarm(around.agenda);
+    }
+
+    fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    fn look(&self) -> ServerLook<'_> {
+        ServerLook {
+            inbox: self.inbox.len(),
+            outbox: self.outbox.len(),
+            busy_until: self.done,
+            sessions: self.broker.session_infos().collect(),
+        }
+    }
 }
 
-impl Servers {
-    /// # Errors
-    /// A sentence: there is no model of one of them.
-    pub(crate) fn new(plans: &[mqttlab_plan::Server], seed: Seed) -> Result<Servers, String> {
-        let server = |(index, plan): (usize, &mqttlab_plan::Server)| {
-            Server::new(ServerId::from_index(index), plan, seed)
-        };
-        Ok(Servers { table: plans.iter().enumerate().map(server).collect::<Result<_, String>>()? })
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (ServerId, &Server)> {
-        self.table.iter()
-    }
-
-    /// Messages that full queues and sockets made them drop.
-    pub(crate) fn dropped(&self) -> u64 {
-        self.table.iter().map(|(_, server)| server.dropped).sum()
-    }
-
-    /// A server's time may have come.
-    pub(crate) fn on_timer(&mut self, around: &mut ServerSurroundings<'_>, id: ServerId) {
-        self.table[id].on_timer(around);
-    }
-
-    /// TCP has something to tell the program at the server's end.
-    pub(crate) fn on_tcp(&mut self, around: &mut ServerSurroundings<'_>, id: ConnectionId, event: TcpEvent) {
-        self.server_of(around, id).on_tcp(around, id, event);
-    }
-
-    /// The program at the server's end is awake.
-    pub(crate) fn read(&mut self, around: &mut ServerSurroundings<'_>, id: ConnectionId) {
-        self.server_of(around, id).read_if_served(around, id);
-    }
-
-    fn server_of(&mut self, around: &ServerSurroundings<'_>, id: ConnectionId) -> &mut Server {
-        &mut self.table[around.transport.connection(id).server]
-    }
+/// The protocol version that is spoken on the connection in this slot.
+fn version(around: &ServerSurroundings<'_>, socket: broker::ConnectionId) -> Version {
+    around.version_at(around.transport.connections().at(socket.0))
 }
 
 fn acknowledgement(kind: Kind, id: u16) -> Option<(Packet, usize)> {

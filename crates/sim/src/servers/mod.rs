@@ -1,0 +1,159 @@
+//! Servers: what runs inside hosts beside the clients, a model for each role.
+//!
+//! ```text
+//!   simulation ──► Servers ──► ServerModel: BrokerModel · ProxyModel
+//!                                 └── ServerSurroundings: agenda, transport, evidence, topics, groups
+//! ```
+//!
+//! A model is told what happens at its ends of connections and when its time has come, and acts through its surroundings;
+//! nothing that it does calls it back. It is at the server's side of connections that it has accepted, and at the client's
+//! side of those that it has opened itself ([`ServerSurroundings::connect`]).
+//!
+//! A role is added as a file here that implements [`ServerModel`], and a line in [`model`].
+
+mod broker;
+mod proxy;
+mod service;
+
+use mqttlab_mqtt::Version;
+use mqttlab_mqtt::broker::SessionInfo;
+use mqttlab_plan::Role;
+use mqttlab_tcp::Event as TcpEvent;
+use mqttlab_units::{Instant, Seed};
+
+use crate::agenda::Agenda;
+use crate::event::Event;
+use crate::evidence::Evidence;
+use crate::groups::Groups;
+use crate::ids::{ClientId, ConnectionId, Id, ServerId, Side, Table};
+use crate::topics::Topics;
+use crate::transport::Transport;
+use broker::BrokerModel;
+use proxy::ProxyModel;
+
+/// One end of a connection.
+pub(crate) type End = (ConnectionId, Side);
+
+/// What a server does, by its role.
+pub(crate) trait ServerModel {
+    /// TCP has something to tell the program at this end.
+    fn on_tcp(&mut self, around: &mut ServerSurroundings<'_>, end: End, event: TcpEvent);
+
+    /// The program at this end is awake, and may read.
+    fn read(&mut self, around: &mut ServerSurroundings<'_>, end: End);
+
+    /// Its time may have come: it had itself put on the agenda for now, and may have been put off since.
+    fn on_timer(&mut self, around: &mut ServerSurroundings<'_>);
+
+    /// Messages that full queues and sockets made it drop.
+    fn dropped(&self) -> u64;
+
+    /// What it is like now.
+    fn look(&self) -> ServerLook<'_>;
+}
+
+/// What a server is like at an instant.
+#[derive(Default)]
+pub(crate) struct ServerLook<'a> {
+    /// Packets read and not served.
+    pub(crate) inbox: usize,
+    /// Packets served and not written.
+    pub(crate) outbox: usize,
+    /// When the packet being served is done.
+    pub(crate) busy_until: Option<Instant>,
+    /// A broker's sessions.
+    pub(crate) sessions: Vec<SessionInfo<'a>>,
+}
+
+/// What a server may touch.
+pub(crate) struct ServerSurroundings<'a> {
+    pub(crate) agenda: &'a mut Agenda<Event>,
+    pub(crate) transport: &'a mut Transport,
+    pub(crate) evidence: &'a mut Evidence,
+    pub(crate) topics: &'a mut Topics,
+    pub(crate) groups: &'a Groups,
+}
+
+impl ServerSurroundings<'_> {
+    /// The time of the simulation.
+    pub(crate) fn now(&self) -> Instant {
+        self.agenda.now()
+    }
+
+    /// The client whose packets a connection carries.
+    pub(crate) fn client_at(&self, id: ConnectionId) -> ClientId {
+        self.transport.connection(id).client
+    }
+
+    /// The protocol version that is spoken on a connection.
+    pub(crate) fn version_at(&self, id: ConnectionId) -> Version {
+        self.groups.facts_of(self.client_at(id)).version
+    }
+
+    /// A server begins to connect to another one, to carry a client's packets; `None` where no path leads there. What TCP
+    /// has to tell it of this connection comes to its model, at [`Side::Client`].
+    pub(crate) fn connect(&mut self, from: ServerId, client: ClientId, to: ServerId) -> Option<ConnectionId> {
+        let listener = self.transport.hosts().listener(from);
+        let end = (client, listener.host, listener.nodelay);
+        let id = self.transport.open(self.agenda, self.evidence, end, to)?;
+        self.transport.connection_mut(id).opened_by = Some(from);
+        Some(id)
+    }
+
+    /// The program at this end wants no more of its connection.
+    pub(crate) fn close(&mut self, (id, side): End) {
+        self.transport.close(self.agenda, self.evidence, id, side);
+    }
+}
+
+/// All servers of a simulation.
+pub(crate) struct Servers {
+    table: Table<ServerId, Box<dyn ServerModel>>,
+}
+
+impl Servers {
+    /// # Errors
+    /// A sentence: there is no model of one of them.
+    pub(crate) fn new(plans: &[mqttlab_plan::Server], seed: Seed) -> Result<Servers, String> {
+        let model = |(index, plan)| model(ServerId::from_index(index), plan, seed);
+        Ok(Servers { table: plans.iter().enumerate().map(model).collect::<Result<_, String>>()? })
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (ServerId, &dyn ServerModel)> {
+        self.table.iter().map(|(id, model)| (id, &**model))
+    }
+
+    /// Messages that full queues and sockets made them drop.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.iter().map(|(_, model)| model.dropped()).sum()
+    }
+
+    /// A server's time may have come.
+    pub(crate) fn on_timer(&mut self, around: &mut ServerSurroundings<'_>, id: ServerId) {
+        self.table[id].on_timer(around);
+    }
+
+    /// TCP has something to tell the server at this end.
+    pub(crate) fn on_tcp(&mut self, around: &mut ServerSurroundings<'_>, end: End, event: TcpEvent) {
+        self.at(around, end).on_tcp(around, end, event);
+    }
+
+    /// The server at this end is awake.
+    pub(crate) fn read(&mut self, around: &mut ServerSurroundings<'_>, end: End) {
+        self.at(around, end).read(around, end);
+    }
+
+    fn at(&mut self, around: &ServerSurroundings<'_>, (id, side): End) -> &mut Box<dyn ServerModel> {
+        let server = around.transport.connection(id).server_at(side);
+        &mut self.table[server.expect("only a server's ends come here")]
+    }
+}
+
+/// The model of a server.
+fn model(id: ServerId, plan: &mqttlab_plan::Server, seed: Seed) -> Result<Box<dyn ServerModel>, String> {
+    match &plan.role {
+        Role::Broker(role) => Ok(Box::new(BrokerModel::new(id, &plan.name, role, seed))),
+        Role::Proxy(role) => Ok(Box::new(ProxyModel::new(id, &plan.name, role, seed)?)),
+        Role::Gateway => Err(format!("the server `{}` is a gateway, of which there is no model", plan.name)),
+    }
+}
