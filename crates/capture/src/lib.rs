@@ -32,5 +32,5 @@ pub use error::Error;
 pub use link::{LinkType, Network};
 pub use reader::{Dropped, Frame, Reader};
 pub use reassembly::{Payload, Sighting};
-pub use recorded::{FrameWitness, SegmentWitness, StreamJoin};
+pub use recorded::{FrameWitness, Joined, PacketReader, SegmentWitness, StreamJoin};
 pub use segment::{Bits, Datagram, Endpoint, Options, Segment, Transport, dissect};

@@ -21,7 +21,7 @@ use std::process::ExitCode;
 
 use arguments::Command;
 use mqttlab_capture::FrameWitness;
-use mqttlab_import::MQTT_PORT;
+use mqttlab_import::{MQTT_PORT, ProgramReader};
 use mqttlab_plan::{Backend, Destination, Plan, stored_server_ports};
 use mqttlab_recording::{recover, snapshot};
 use mqttlab_run::{Observer, Outcome, Verdict};
@@ -107,7 +107,7 @@ fn sum_up(directory: &Path) {
 fn perform(plan: Plan, destination: &Destination, lines: &mut Lines) -> Outcome {
     match plan.backend {
         Backend::Live => {
-            let mut witness = FrameWitness::new(plan.server_ports());
+            let mut witness = witness(plan.server_ports());
             mqttlab_live::run(plan, destination, lines, &mut witness)
         }
         Backend::Sim => simulation::run(plan, destination, lines),
@@ -131,7 +131,12 @@ fn doctor() -> ExitCode {
 fn witness_of(directory: &Path) -> FrameWitness {
     let plan = std::fs::read_to_string(directory.join("plan.json")).ok();
     let ports = plan.map_or(Vec::new(), |text| stored_server_ports(&text));
-    FrameWitness::new(if ports.is_empty() { vec![MQTT_PORT] } else { ports })
+    witness(if ports.is_empty() { vec![MQTT_PORT] } else { ports })
+}
+
+/// Who reads the frames of servers that listen on these ports, programs' messages included.
+fn witness(ports: Vec<u16>) -> FrameWitness {
+    FrameWitness::new(ports).with_reader(Box::new(ProgramReader::new()))
 }
 
 fn told<E: std::fmt::Display>(outcome: Result<impl serde::Serialize, E>) -> ExitCode {

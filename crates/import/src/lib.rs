@@ -29,6 +29,7 @@ mod options;
 mod output;
 mod participants;
 mod plan;
+mod programs;
 mod progress;
 mod source;
 mod streams;
@@ -41,6 +42,7 @@ use mqttlab_recording::Ending;
 
 pub use error::{Error, Result};
 pub use options::{Evidence, MQTT_PORT, Order, parse};
+pub use programs::ProgramReader;
 pub use progress::{Observer, Reading};
 
 /// Imports what the order names. A recording whose evidence ends early is [`Ending::Incomplete`].

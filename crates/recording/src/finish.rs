@@ -21,6 +21,7 @@ use crate::packets::{self, Network};
 use crate::recorder::Strain;
 use crate::run::{self, Said};
 use crate::samples;
+use crate::seen;
 use crate::spool::Spool;
 use crate::summary::Summary;
 use crate::table::TableWriter;
@@ -47,10 +48,11 @@ pub struct Finish<'a> {
 /// `incomplete.json` when the run ended before its end, and removes the spools. When it fails the spools are
 /// still there, and [`recover`] can be tried with another directory.
 pub fn finalise(dir: &Path, finish: Finish<'_>) -> Result<Summary> {
-    let layout = layout::read(dir)?;
+    let mut layout = layout::read(dir)?;
     let _claim = finish.claim.map_or_else(|| Claim::resume(dir), Ok)?;
     refuse_finished(dir)?;
-    let network = packets::convert(dir, dir, &layout, finish.analyser, finish.captures)?;
+    let mut network = packets::convert(dir, dir, &layout, finish.analyser, finish.captures)?;
+    network.has_seen = seen::write(dir, &mut layout, finish.analyser)?;
     let missing = Missing { rows: finish.strain.rows_lost > 0, end: false };
     let (facts, ending, strain) = (&finish.facts, &finish.ending, finish.strain);
     let run = Said { facts, ending, strain, missing, running: false };
@@ -61,7 +63,7 @@ pub fn finalise(dir: &Path, finish: Finish<'_>) -> Result<Summary> {
 /// `incomplete.json`. With `out` they go to that directory, which is made if need be, and `dir` is only read:
 /// for a disk that is full or read-only. [`Error::BeingWritten`] while the producer lives.
 pub fn recover(dir: &Path, out: Option<&Path>, analyser: &mut dyn FrameAnalyser) -> Result<Summary> {
-    let layout = layout::read(dir)?;
+    let mut layout = layout::read(dir)?;
     let _claim = Claim::resume(dir)?;
     refuse_finished(dir)?;
     let to = out.unwrap_or(dir);
@@ -69,7 +71,11 @@ pub fn recover(dir: &Path, out: Option<&Path>, analyser: &mut dyn FrameAnalyser)
         fs::create_dir_all(to).on("create", to)?;
         copy_others(dir, to)?;
     }
-    let network = packets::convert(dir, to, &layout, analyser, false)?;
+    let mut network = packets::convert(dir, to, &layout, analyser, false)?;
+    // What is found is read from where the spools are.
+    if to == dir {
+        network.has_seen = seen::write(dir, &mut layout, analyser)?;
+    }
     let ending = Ending::Incomplete(UNFINISHED.into());
     let (facts, strain, missing) =
         (&RunFacts::default(), Strain::default(), Missing { rows: false, end: true });
@@ -87,7 +93,7 @@ pub fn snapshot(dir: &Path, out: &Path, analyser: &mut dyn FrameAnalyser) -> Res
 }
 
 fn copy_and_complete(dir: &Path, out: &Path, analyser: &mut dyn FrameAnalyser) -> Result<Summary> {
-    let layout = layout::read(dir)?;
+    let mut layout = layout::read(dir)?;
     if out.join("plan.json").exists() {
         return Err(Error::Occupied(out.to_owned()));
     }
@@ -105,7 +111,8 @@ fn copy_and_complete(dir: &Path, out: &Path, analyser: &mut dyn FrameAnalyser) -
     for spool in later.into_iter().filter(|spool| spool.path(dir).exists()) {
         fs::copy(spool.path(dir), spool.path(out)).on("copy", &spool.path(dir))?;
     }
-    let network = packets::convert(dir, out, &layout, analyser, false)?;
+    let mut network = packets::convert(dir, out, &layout, analyser, false)?;
+    network.has_seen = seen::write(out, &mut layout, analyser)?;
     let now = identifier::unix_now_ns().map_or_else(|| "an unknown time".into(), run::rfc3339);
     let ending = Ending::Incomplete(if running {
         format!("the run is still in progress; this is what it had written at {now}")
@@ -164,6 +171,9 @@ fn complete(
     let (size, tallies, messages) = join::messages(from, to, layout, &judge, join::RANGE_ROWS)?;
     files.insert("messages.parquet".into(), size);
     files.insert("clients.parquet".into(), clients(to, layout, &contacts, &tallies)?);
+    if network.has_seen {
+        layout::replace(to, layout)?;
+    }
     let summary = Summary { dir: to.to_owned(), files, messages, links: network.links };
     network.warnings.extend(run::clock_warning(layout));
     let facts = RunFacts { validity: validity(layout, &contacts, said), ..said.facts.clone() };
@@ -287,12 +297,13 @@ fn copy_others(from: &Path, to: &Path) -> Result<()> {
 fn remove_spools(dir: &Path) -> Result<()> {
     packets::remove_journals(dir);
     for spool in Spool::ALL {
-        let path = spool.path(dir);
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(Error::Disk { action: "remove", path, source: error });
+        for path in [spool.path(dir), spool.seen_path(dir)] {
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(Error::Disk { action: "remove", path, source: error });
+                }
+                _ => {}
             }
-            _ => {}
         }
     }
     Ok(())

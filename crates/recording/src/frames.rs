@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use mqttlab_evidence::{Cause, Frame, Layout};
+use mqttlab_evidence::{Acknowledged, Cause, Event, Frame, Layout, Received, Sent};
 use mqttlab_units::{Duration, Instant};
 
 use crate::tables::{ControlPacketRow, NetworkMetricRow, PacketRow};
@@ -28,6 +28,23 @@ pub trait FrameAnalyser {
 
     /// Hands out what was measured of the network layer, after the last control packet.
     fn network_metrics(&mut self, _emit: &mut dyn FnMut(&NetworkMetricRow<'_>)) {}
+
+    /// Hands out messages and events that nobody else has written down, after the last control packet: those of clients
+    /// that are known by their frames alone. Their topics and receivers are added to the layout.
+    fn messages(&mut self, _layout: &mut Layout, _emit: &mut dyn FnMut(SeenRow<'_>)) {}
+}
+
+/// A row that was found in frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SeenRow<'a> {
+    /// A message was published.
+    Sent(&'a Sent),
+    /// It was acknowledged.
+    Acknowledged(&'a Acknowledged),
+    /// It was delivered.
+    Received(&'a Received),
+    /// Something happened to a client.
+    Event(&'a Event, &'a str),
 }
 
 /// Judges the segments of a producer that has no bytes, in the order in which they came to their first links.

@@ -38,13 +38,18 @@ pub(crate) fn key(publisher: u32, sequence: u32) -> u64 {
     u64::from(publisher) << 32 | u64::from(sequence)
 }
 
-/// Calls `each` with every row of a spool, if there is one.
+/// Calls `each` with every row of a spool, if there is one, and then with those that were found in frames.
 pub(crate) fn for_each<R: Record>(
     dir: &Path,
     spool: Spool,
     mut each: impl FnMut(R, &[u8]) -> Result<()>,
 ) -> Result<()> {
-    Reader::open(spool, dir)?.map_or(Ok(()), |mut reader| reader.for_each(&mut each))
+    for path in [spool.path(dir), spool.seen_path(dir)] {
+        if let Some(mut reader) = Reader::open_at(spool, path)? {
+            reader.for_each(&mut each)?;
+        }
+    }
+    Ok(())
 }
 
 /// What the first pass finds out.

@@ -50,8 +50,13 @@ pub fn store_phases(dir: &Path, measure_from: Instant, measure_until: Instant) -
         measurement_end_ns: measure_until.as_ns(),
         ..read(dir)?
     };
+    replace(dir, &layout)
+}
+
+/// Puts another layout in the place of the one that is there: whole or not at all.
+pub(crate) fn replace(dir: &Path, layout: &Layout) -> Result<()> {
     let (path, temporary) = (dir.join("layout.json"), dir.join("layout.json.tmp"));
-    let json = serde_json::to_vec(&layout).expect("a layout is made of strings and numbers");
+    let json = serde_json::to_vec(layout).expect("a layout is made of strings and numbers");
     fs::write(&temporary, json).on("write", &temporary)?;
     fs::rename(&temporary, &path).on("rename", &temporary)
 }

@@ -46,6 +46,7 @@ mod recorder;
 mod run;
 mod samples;
 mod schema;
+mod seen;
 mod spool;
 mod summary;
 mod table;
@@ -72,7 +73,7 @@ pub use error::{Error, Result};
 pub use finish::{Finish, finalise, recover, snapshot};
 pub use footer::FileSize;
 pub use frames::{
-    FrameAnalyser, HeaderAnalyser, Headers, Judgement, SeenPacket, SeenSegment, SegmentAnalyser,
+    FrameAnalyser, HeaderAnalyser, Headers, Judgement, SeenPacket, SeenSegment, SeenRow, SegmentAnalyser,
 };
 pub use hash::{Folded, FoldedHash};
 pub use layout::{read as read_layout, store_phases};

@@ -57,6 +57,8 @@ pub(crate) struct Network {
     pub links: Vec<LinkTally>,
     /// What could not be saved.
     pub warnings: Vec<String>,
+    /// Whether messages were found in frames.
+    pub has_seen: bool,
 }
 
 impl PacketTables {
@@ -121,7 +123,7 @@ impl PacketTables {
             ("control_packets.parquet".to_string(), self.control_packets.finish()?),
             ("network_metrics.parquet".to_string(), self.network_metrics.finish()?),
         ]);
-        Ok(Network { files, links, warnings: Vec::new() })
+        Ok(Network { files, links, warnings: Vec::new(), has_seen: false })
     }
 }
 

@@ -99,7 +99,12 @@ impl Spool {
         dir.join(format!("{}.spool", self.name()))
     }
 
-    fn header(self) -> [u8; HEADER_BYTES] {
+    /// Where rows of the kind are that were found in frames.
+    pub(crate) fn seen_path(self, dir: &Path) -> PathBuf {
+        dir.join(format!("{}.seen.spool", self.name()))
+    }
+
+    pub(crate) fn header(self) -> [u8; HEADER_BYTES] {
         let mut header = [0; HEADER_BYTES];
         header[..8].copy_from_slice(MAGIC);
         header[8..12].copy_from_slice(&SCHEMA_VERSION.to_le_bytes());
@@ -180,7 +185,11 @@ pub(crate) struct Reader {
 impl Reader {
     /// Opens the spool; `None` when it is not there, or was killed before its header was whole.
     pub(crate) fn open(spool: Spool, dir: &Path) -> Result<Option<Reader>> {
-        let path = spool.path(dir);
+        Reader::open_at(spool, spool.path(dir))
+    }
+
+    /// As [`Reader::open`], of a file of that kind elsewhere.
+    pub(crate) fn open_at(spool: Spool, path: PathBuf) -> Result<Option<Reader>> {
         let file = match File::open(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

@@ -19,7 +19,7 @@ use std::fmt::Write;
 
 use mqttlab_recording::{
     ControlPacketRow, Frame, FrameAnalyser, FrameFate, HeaderAnalyser, Headers, Layout, NetworkMetricRow,
-    identity,
+    SeenRow, identity,
 };
 use mqttlab_units::Instant;
 
@@ -35,6 +35,18 @@ use crate::segment::{Transport, dissect};
 pub use segments::SegmentWitness;
 pub use stream::{Joined, StreamJoin};
 
+/// Reads the control packets beside a [`FrameWitness`], for what only they tell: messages of clients that nobody else follows.
+pub trait PacketReader {
+    /// Learns who is who, before the first packet.
+    fn begin(&mut self, layout: &Layout);
+
+    /// A packet, and what became of it, in the order of arrival; its client where that is known.
+    fn packet(&mut self, packet: &Joined, client: Option<u32>);
+
+    /// Hands out what it has found, after the last packet. Topics and receivers are added to the layout.
+    fn messages(&mut self, layout: &mut Layout, emit: &mut dyn FnMut(SeenRow<'_>));
+}
+
 /// Reads the frames of a recording: follows TCP, decodes MQTT, and joins each packet to its arrival.
 pub struct FrameWitness {
     headers: HeaderAnalyser,
@@ -46,6 +58,7 @@ pub struct FrameWitness {
     /// What the frame before this one carried.
     latest: Option<Carried>,
     analysis: Option<Analysis>,
+    reader: Option<Box<dyn PacketReader>>,
 }
 
 /// Who sends what, and what of it has arrived.
@@ -53,6 +66,8 @@ pub struct FrameWitness {
 struct Streams {
     join: StreamJoin,
     clients: HashMap<String, u32>,
+    /// Clients that are programs and have not connected by their names, with their hosts.
+    programs: Vec<(u16, u32)>,
     client_of: HashMap<u32, u32>,
     under_way: BTreeMap<u64, Carried>,
 }
@@ -78,7 +93,14 @@ impl FrameWitness {
             marks: String::new(),
             latest: None,
             analysis: None,
+            reader: None,
         }
+    }
+
+    /// The same, with somebody beside it who reads the packets.
+    #[must_use]
+    pub fn with_reader(self, reader: Box<dyn PacketReader>) -> Self {
+        FrameWitness { reader: Some(reader), ..self }
     }
 
     /// A frame on its first link: what the sender did. `None` when it does not carry TCP.
@@ -130,26 +152,39 @@ impl FrameWitness {
         }
     }
 
-    /// Names the packets that the last segment completed at its sender, and waits for their arrival.
-    fn expect_packets(&mut self) {
+    /// Names the packets that the last segment, from this host, completed at its sender, and waits for their arrival.
+    fn expect_packets(&mut self, from_host: Option<u16>) {
         self.mqtt.clear();
         for completed in self.packets.drain(..) {
             let blank = if self.mqtt.is_empty() { "" } else { " " };
             write!(self.mqtt, "{blank}{}", Named(&completed.packet)).expect("a string takes all");
-            self.streams.expect(completed);
+            self.streams.expect(completed, from_host);
         }
     }
 }
 
 impl Streams {
-    fn expect(&mut self, completed: Completed) {
+    fn expect(&mut self, completed: Completed, from_host: Option<u16>) {
         let connection = completed.connection as u32;
         if let Some(connect) = &completed.packet.connect
-            && let Some(&client) = self.clients.get(&connect.client_id)
+            && let Some(client) = self.client(&connect.client_id, from_host)
         {
             self.client_of.insert(connection, client);
         }
         self.join.expect(connection, completed.direction, completed.packet);
+    }
+
+    /// Who connects. A program may call itself as it likes: then it is one of its host's whom nobody has heard of.
+    fn client(&mut self, name: &str, from_host: Option<u16>) -> Option<u32> {
+        if let Some(&client) = self.clients.get(name) {
+            self.programs.retain(|(_, program)| *program != client);
+            return Some(client);
+        }
+        let place = self.programs.iter().position(|(host, _)| Some(*host) == from_host)?;
+        let (_, client) = self.programs.remove(place);
+        // When it comes back it is known by this name.
+        self.clients.insert(name.to_owned(), client);
+        Some(client)
     }
 
     /// A segment sets out on its first link.
@@ -192,6 +227,12 @@ impl FrameAnalyser for FrameWitness {
     fn begin(&mut self, layout: &Layout) {
         let names = layout.clients.iter().map(|client| client.name.clone());
         self.streams.clients = names.zip(0..).collect();
+        let clients = layout.clients.iter().zip(0..);
+        let programs = clients.filter(|(client, _)| client.session.is_none());
+        self.streams.programs = programs.map(|(client, number)| (client.host, number)).collect();
+        if let Some(reader) = &mut self.reader {
+            reader.begin(layout);
+        }
     }
 
     fn frame(&mut self, frame: &Frame, bytes: &[u8]) -> Headers<'_> {
@@ -201,7 +242,7 @@ impl FrameAnalyser for FrameWitness {
         }
         self.latest = None;
         let Some(seen) = self.sent(frame, bytes) else { return self.headers.frame(frame, bytes) };
-        self.expect_packets();
+        self.expect_packets(Some(frame.from_host));
         let headers = self.headers.frame(frame, bytes);
         let Seen { connection, direction, .. } = seen;
         let (start, length) = headers.stream_offset.map_or((0, 0), |start| (start, headers.payload_bytes));
@@ -222,13 +263,16 @@ impl FrameAnalyser for FrameWitness {
         if end && let Some(mut analyser) = self.analyser.take() {
             self.packets.clear();
             self.packets.extend_from_slice(analyser.flush());
-            self.expect_packets();
+            self.expect_packets(None);
             self.streams.join.settle(Instant::from_ns(u64::MAX));
             self.streams.join.give_up();
             self.analysis = Some(analyser.finish());
         }
         while let Some(joined) = self.streams.join.poll() {
             let client = self.streams.client_of.get(&joined.connection).copied();
+            if let Some(reader) = &mut self.reader {
+                reader.packet(&joined, client);
+            }
             emit(&row(&joined, client));
         }
     }
@@ -237,6 +281,12 @@ impl FrameAnalyser for FrameWitness {
         if let Some(analysis) = &self.analysis {
             let client_of = &self.streams.client_of;
             metrics::rows(analysis, |number| (number, client_of.get(&number).copied()), emit);
+        }
+    }
+
+    fn messages(&mut self, layout: &mut Layout, emit: &mut dyn FnMut(SeenRow<'_>)) {
+        if let Some(reader) = &mut self.reader {
+            reader.messages(layout, emit);
         }
     }
 }

@@ -1,0 +1,301 @@
+//! Messages of clients that are programs, as the emulator's frames show them.
+//!
+//! ```text
+//!   FrameWitness ──packet, when it had arrived──► ProgramReader ──► Matcher: published beside delivered
+//!                                                      └──► events: who connected and subscribed, and when
+//! ```
+//!
+//! A program keeps no books that the engine could read. What it publishes is sent when the first byte of its PUBLISH comes to the
+//! first link, and what it receives is received when the last byte comes to its host: latencies lack the program's own time on
+//! both sides. When it meant to publish is not known, nor what it gave up before it wrote.
+//!
+//! Messages of the engine's own clients are passed over where they stay among themselves; where a program receives one, the
+//! message says who it is (`identity`). What own clients receive of programs is found here, too.
+//!
+//! What it does not know: connections that ended without a DISCONNECT, until the client comes back; messages of own clients too
+//! small to say who they are.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use mqttlab_capture::mqtt::{Kind, PAYLOAD_HEAD_MAX, Packet};
+use mqttlab_capture::{Direction, Joined, PacketReader};
+use mqttlab_mqtt::topic::matches;
+use mqttlab_recording::{Event, EventKind, Identified, Layout, Received, SeenRow, Sent, Session, Topic, identity};
+use mqttlab_units::{Duration, Instant};
+
+use crate::body;
+use crate::matcher::{Matcher, Publish, Row};
+
+/// Follows the clients of a live recording that are programs. Without any it finds nothing.
+#[derive(Default)]
+pub struct ProgramReader {
+    /// Whether a client is a program, by number.
+    is_program: Vec<bool>,
+    matcher: Option<Matcher>,
+    connections: HashMap<u32, Connection>,
+    /// The connection that a client uses, or used last.
+    current: HashMap<u32, u32>,
+    /// SUBSCRIBEs without an answer, by client and packet identifier: when they were sent, and their filters.
+    subscribing: HashMap<(u32, u16), (Instant, Vec<String>)>,
+    /// What programs were granted.
+    granted: Vec<(u32, String)>,
+    expiry: HashMap<u32, Option<Duration>>,
+    /// What programs have received of own clients.
+    received: Vec<Received>,
+    events: Vec<(Event, String)>,
+}
+
+/// A connection of a client's.
+struct Connection {
+    asked: Instant,
+    said_goodbye: bool,
+}
+
+impl ProgramReader {
+    /// A reader that knows nobody.
+    pub fn new() -> ProgramReader {
+        ProgramReader::default()
+    }
+
+    fn is_program(&self, client: u32) -> bool {
+        self.is_program.get(client as usize).copied().unwrap_or_default()
+    }
+
+    fn say(&mut self, at: Instant, kind: EventKind, client: u32, took: Option<Duration>, words: &str) {
+        if self.is_program(client) {
+            self.events.push((Event { at, kind, client: Some(client), took }, words.to_owned()));
+        }
+    }
+
+    fn publish(&mut self, seen: &Joined, client: u32) {
+        let Some(matcher) = &mut self.matcher else { return };
+        let Joined { packet, connection, direction, .. } = seen;
+        let Some(topic) = &packet.topic else { return };
+        let is_program = |client: u32| self.is_program.get(client as usize).copied().unwrap_or_default();
+        let publish = publish(packet, *connection, client, topic, seen.complete);
+        if *direction == Direction::ToServer {
+            if is_program(client) {
+                matcher.published(&publish);
+            }
+            return;
+        }
+        // What did not arrive is not a delivery.
+        let Some(complete) = seen.complete else { return };
+        let clients = self.is_program.len() as u32;
+        let own = identity::find(publish.head).filter(|identity| identity.publisher < clients);
+        match own.filter(|identity| !is_program(identity.publisher)) {
+            Some(identity) if is_program(client) => self.received.push(Received {
+                subscriber: client,
+                publisher: Some(identity.publisher),
+                sequence: identity.sequence,
+                qos: packet.qos,
+                dup: packet.dup,
+                retained: packet.retain,
+                payload_bytes: packet.lengths.payload,
+                received: complete,
+                identified: Identified::Payload,
+            }),
+            // Among themselves; their own books have it.
+            Some(_) => {}
+            None => {
+                matcher.delivered(&publish);
+            }
+        }
+    }
+
+    fn connect(&mut self, seen: &Joined, client: u32) {
+        let Some(connect) = &seen.packet.connect else { return };
+        let at = seen.packet.first.time;
+        let before = self.current.insert(client, seen.connection).and_then(|number| self.connections.get(&number));
+        if before.is_some_and(|before| !before.said_goodbye) {
+            self.say(at, EventKind::Disconnect, client, None, "it had connected before, and came again");
+            self.say(at, EventKind::Reconnect, client, None, "");
+        }
+        self.connections.insert(seen.connection, Connection { asked: at, said_goodbye: false });
+        let expiry = match connect.session_expiry_s {
+            Some(u32::MAX) => None,
+            Some(expiry_s) => Some(Duration::from_s(expiry_s.into())),
+            None => (connect.flags & CLEAN != 0).then_some(Duration::ZERO),
+        };
+        self.expiry.insert(client, expiry);
+        self.say(at, EventKind::Connect, client, None, &connect.client_id);
+    }
+
+    fn connack(&mut self, seen: &Joined, client: u32, at: Instant) {
+        let (Some(matcher), Some(connection)) = (&mut self.matcher, self.connections.get(&seen.connection)) else {
+            return;
+        };
+        let (body, asked) = (bytes(&seen.packet), connection.asked);
+        match body::connack_code(body) {
+            Some(0) => {
+                let present = body::session_present(body);
+                if !present {
+                    matcher.forget(client, Some(seen.connection));
+                    matcher.subscriptions.forget(client, asked, asked);
+                }
+                let words = if present { "session present" } else { "" };
+                self.say(at, EventKind::Connack, client, at.checked_since(asked), words);
+            }
+            Some(code) => {
+                self.say(at, EventKind::Refused, client, None, &format!("CONNACK with code 0x{code:02x}"));
+            }
+            None => {}
+        }
+    }
+
+    fn subscribe(&mut self, packet: &Packet, client: u32) {
+        let Some(matcher) = &mut self.matcher else { return };
+        let at = packet.first.time;
+        let filters = body::filters(bytes(packet), packet.level, true);
+        filters.iter().for_each(|filter| matcher.subscriptions.ask(client, filter, at));
+        let words = filters.join(" ");
+        if let Some(id) = packet.id {
+            self.subscribing.insert((client, id), (at, filters));
+        }
+        self.say(at, EventKind::Subscribe, client, None, &words);
+    }
+
+    fn suback(&mut self, packet: &Packet, client: u32, at: Instant) {
+        let asked = packet.id.and_then(|id| self.subscribing.remove(&(client, id)));
+        let (Some(matcher), Some((asked, filters))) = (&mut self.matcher, asked) else { return };
+        let codes = body::codes(bytes(packet), packet.level).iter().copied().chain(std::iter::repeat(0));
+        for (filter, code) in filters.into_iter().zip(codes) {
+            if code < body::REFUSED {
+                matcher.subscriptions.grant(client, &filter, at);
+                self.granted.push((client, filter));
+            } else {
+                matcher.subscriptions.unsubscribe(client, &filter, at);
+            }
+        }
+        self.say(at, EventKind::Suback, client, at.checked_since(asked), "");
+    }
+
+    /// Adds programs to the receivers of own clients' topics that they have subscribed to.
+    fn add_to_receivers(&self, layout: &mut Layout) {
+        for number in 0..layout.topics.len() {
+            let name = &layout.topics[number].name;
+            let subscribed = self.granted.iter().filter(|(client, filter)| {
+                self.is_program(*client) && matches(filter, name)
+            });
+            let mut receivers: Vec<u32> = subscribed.map(|(client, _)| *client).collect();
+            if !receivers.is_empty() {
+                receivers.extend_from_slice(layout.receivers_of(number as u32));
+                receivers.sort_unstable();
+                receivers.dedup();
+                layout.topics[number].receivers = layout.receivers.len() as u32;
+                layout.receivers.push(receivers);
+            }
+        }
+    }
+}
+
+impl PacketReader for ProgramReader {
+    fn begin(&mut self, layout: &Layout) {
+        self.is_program = layout.clients.iter().map(|client| client.session.is_none()).collect();
+        // At QoS 2 a message counts as delivered at its PUBREL, as programs of the usual libraries have it.
+        self.matcher = self.is_program.contains(&true).then(|| Matcher::new(true));
+    }
+
+    fn packet(&mut self, seen: &Joined, client: Option<u32>) {
+        let (Some(client), true) = (client, self.matcher.is_some()) else { return };
+        let packet = &seen.packet;
+        if packet.kind == Kind::Publish {
+            return self.publish(seen, client);
+        }
+        let Some(at) = seen.complete else { return };
+        match (packet.kind, seen.direction) {
+            (Kind::Connect, Direction::ToServer) => return self.connect(seen, client),
+            (Kind::Connack, Direction::FromServer) => return self.connack(seen, client, at),
+            (Kind::Subscribe, Direction::ToServer) => return self.subscribe(packet, client),
+            (Kind::Suback, Direction::FromServer) => return self.suback(packet, client, at),
+            (Kind::Disconnect, Direction::ToServer) => {
+                if let Some(connection) = self.connections.get_mut(&seen.connection) {
+                    connection.said_goodbye = true;
+                }
+                return self.say(at, EventKind::Close, client, None, "");
+            }
+            _ => {}
+        }
+        let (Some(matcher), Some(id)) = (&mut self.matcher, packet.id) else { return };
+        match (packet.kind, seen.direction) {
+            (Kind::Puback | Kind::Pubcomp, Direction::FromServer) => matcher.acknowledged(client, id, at),
+            (Kind::Puback | Kind::Pubcomp, Direction::ToServer) => matcher.completed(client, id),
+            (Kind::Pubrel, Direction::FromServer) => matcher.released(client, id, at),
+            (Kind::Unsubscribe, Direction::ToServer) => {
+                for filter in body::filters(bytes(packet), packet.level, false) {
+                    matcher.subscriptions.unsubscribe(client, &filter, at);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn messages(&mut self, layout: &mut Layout, emit: &mut dyn FnMut(SeenRow<'_>)) {
+        let Some(mut matcher) = self.matcher.take() else { return };
+        self.add_to_receivers(layout);
+        let first_topic = layout.topics.len() as u32;
+        matcher.finish();
+        while let Some(row) = matcher.poll() {
+            match row {
+                Row::Sent(row) => emit(SeenRow::Sent(&Sent { topic: first_topic + row.topic, ..row })),
+                Row::Acknowledged(row) => emit(SeenRow::Acknowledged(&row)),
+                Row::Received(row) if row.publisher.is_some() || self.is_foreign(&row) => {
+                    emit(SeenRow::Received(&row));
+                }
+                Row::Received(_) => {}
+            }
+        }
+        self.received.iter().for_each(|row| emit(SeenRow::Received(row)));
+        self.events.iter().for_each(|(event, words)| emit(SeenRow::Event(event, words)));
+        let (topics, receivers) = matcher.subscriptions.into_layout();
+        let first_set = layout.receivers.len() as u32;
+        layout.topics.extend(
+            topics.into_iter().map(|topic| Topic { receivers: first_set + topic.receivers, ..topic }),
+        );
+        layout.receivers.extend(receivers);
+        for (number, client) in layout.clients.iter_mut().enumerate().filter(|(number, _)| self.is_program[*number]) {
+            let expiry = self.expiry.get(&(number as u32)).copied().unwrap_or(Some(Duration::ZERO));
+            client.session = Some(Session { expiry_ns: expiry.map(|expiry| expiry.as_ns()) });
+        }
+    }
+}
+
+impl ProgramReader {
+    /// Whether a delivery that nothing traces is nobody's. What is small may be an own client's, told by its order.
+    fn is_foreign(&self, row: &Received) -> bool {
+        self.is_program(row.subscriber) || row.payload_bytes as usize >= identity::BYTES_MIN
+    }
+}
+
+fn publish<'a>(
+    packet: &'a Packet,
+    connection: u32,
+    client: u32,
+    topic: &'a Arc<str>,
+    complete: Option<Instant>,
+) -> Publish<'a> {
+    let head = packet.payload_head.as_slice();
+    Publish {
+        client,
+        connection,
+        since: Instant::ZERO,
+        topic,
+        qos: packet.qos,
+        dup: packet.dup,
+        retain: packet.retain,
+        id: packet.id,
+        payload_bytes: packet.lengths.payload,
+        head,
+        is_whole: head.len() == PAYLOAD_HEAD_MAX.min(packet.lengths.payload as usize),
+        first: packet.first.time,
+        complete: complete.unwrap_or(packet.first.time),
+    }
+}
+
+fn bytes(packet: &Packet) -> &[u8] {
+    packet.body.as_deref().unwrap_or_default()
+}
+
+/// Clean Session, or Clean Start (MQTT 5 §3.1.2.4).
+const CLEAN: u8 = 2;
