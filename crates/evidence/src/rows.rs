@@ -193,6 +193,10 @@ words! {
         TcpInfo = "tcp_info",
         /// A client's session ended, and its subscriptions with it.
         SessionEnd = "session_end",
+        /// The program that performs a client was started; the detail is the file that keeps its output.
+        ProgramStart = "program_start",
+        /// It ended; the detail is its exit status.
+        ProgramExit = "program_exit",
     }
 }
 

@@ -56,7 +56,7 @@ impl Work {
         let (plan, clock) = (self.plan(), Clock::start());
         let directory = Arc::new(Directory::new(&plan, &clock));
         let recorder = Recorder::create(&scratch, &plan.to_json(), directory.layout()).expect("a recording");
-        let control = Arc::new(Control::new(clock, Priority::Normal));
+        let control = Arc::new(Control::new(clock, Priority::Normal, plan.groups.len()));
         let sockets = Arc::new(Testbed::build(&plan).expect("a testbed").sockets());
         let clients = *plan.client_numbers().last().expect("there is an end");
         let fleet = Fleet::start(Arc::new(plan), sockets, directory, &recorder, Arc::clone(&control));

@@ -40,6 +40,7 @@ mod poller;
 pub mod port;
 pub mod priority;
 pub mod probe;
+mod programs;
 mod ready;
 mod run;
 mod sampler;

@@ -32,6 +32,11 @@ pub(crate) fn is_ready(
     namespace.map_or_else(ask, |namespace| namespace.run(ask)).is_ok()
 }
 
+/// Whether a line of a program's output contains a text.
+pub(crate) fn has_line(log: &Path, text: &str) -> bool {
+    find_line(log, text).is_ok()
+}
+
 /// What was waited for, in words.
 pub(crate) fn in_words(readiness: &Readiness) -> String {
     match readiness {

@@ -36,6 +36,7 @@ use crate::loopback::{self, LoopbackWitness};
 use crate::namespaces::Privilege;
 use crate::priority::{self, CpuAwake, Priority};
 use crate::probe;
+use crate::programs::Programs;
 use crate::sampler::Sampler;
 use crate::server::{RunningServer, ServerError, ServerHandle, told};
 use crate::signals::Signals;
@@ -114,6 +115,7 @@ struct Running {
     /// When emulator and timer were started.
     since: Instant,
     fleet: Option<Fleet>,
+    programs: Option<Programs>,
 }
 
 fn prepare(
@@ -223,6 +225,7 @@ impl Prepared {
         self.recorder.keep();
         running.fleet =
             Some(fleet.map_err(|error| Interruption::fault("the clients cannot be started", &error))?);
+        let programs = running.programs.insert(Programs::of(&self.plan, self.control.now()));
         let mut stages = Stages {
             plan: &self.plan,
             directory: &self.logs,
@@ -230,6 +233,8 @@ impl Prepared {
             recorder: &self.recorder,
             watch: &mut self.watch,
             servers: &mut running.servers,
+            programs,
+            testbed: &self.testbed,
             emulator: running.emulator.as_ref(),
             sampler,
             announcer,
@@ -333,6 +338,9 @@ impl Prepared {
         announcer: &mut Announcer<'_>,
     ) -> Result<(), Interruption> {
         self.control.stop();
+        if let Some(programs) = running.programs {
+            programs.stop(|| self.control.now(), sampler);
+        }
         let fleet = running.fleet.map_or(Ok(()), Fleet::join);
         let result = result.and(fleet.map_err(|error| Interruption::fault("a client worker ended", &error)));
         self.witnessed.contention.control_held_up = running.timer.as_ref().map(ControlTimer::held_up);

@@ -73,6 +73,11 @@ impl Sampler {
         self.sink.event(&Event { at, kind, client: None, took: None }, detail);
     }
 
+    /// Notes an event of a client.
+    pub fn event_of(&mut self, at: Instant, kind: EventKind, client: u32, detail: &str) {
+        self.sink.event(&Event { at, kind, client: Some(client), took: None }, detail);
+    }
+
     /// Samples, if it is time to.
     pub fn sample_if_due(&mut self, now: Instant, emulator: Option<libc::pid_t>) {
         self.sockets.sample_if_due(now, &mut self.sink);

@@ -190,12 +190,25 @@ impl ServerHandle {
         self.stop_and_wait()
     }
 
-    fn stop_and_wait(&mut self) -> String {
+    /// Asks it to end, and does not wait.
+    pub fn ask_to_end(&self) {
         for process in self.processes() {
             // SAFETY: kill takes integers only.
             unsafe { libc::kill(process, libc::SIGTERM) };
         }
-        let deadline = Instant::now() + GRACE;
+    }
+
+    /// Waits until then for the end that it was asked for, insists, and says how it ended.
+    pub fn stop_by(mut self, deadline: Instant) -> String {
+        self.wait_and_insist(deadline)
+    }
+
+    fn stop_and_wait(&mut self) -> String {
+        self.ask_to_end();
+        self.wait_and_insist(Instant::now() + GRACE)
+    }
+
+    fn wait_and_insist(&mut self, deadline: Instant) -> String {
         while !self.has_exited() && Instant::now() < deadline {
             thread::sleep(POLL);
         }

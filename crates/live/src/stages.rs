@@ -11,14 +11,16 @@ use std::sync::atomic::Ordering::Relaxed;
 use mqttlab_plan::{Plan, WhenItDies};
 use mqttlab_recording::{EventKind, Recorder};
 use mqttlab_run::{Announcer, Conductor, Interruption, Progress, Stage, Standing};
-use mqttlab_units::Duration;
+use mqttlab_units::{Duration, Instant};
 
 use crate::control::Control;
 use crate::emulator::Emulator;
 use crate::facts;
 use crate::figures::LiveFigures;
+use crate::programs::{Place, Programs};
 use crate::sampler::Sampler;
 use crate::server::{RunningServer, told};
+use crate::testbed::Testbed;
 use crate::watch::Watch;
 
 /// A run whose clients have been started.
@@ -30,6 +32,8 @@ pub(crate) struct Stages<'a, 'b> {
     pub(crate) recorder: &'a Recorder,
     pub(crate) watch: &'a mut Watch,
     pub(crate) servers: &'a mut Vec<RunningServer>,
+    pub(crate) programs: &'a mut Programs,
+    pub(crate) testbed: &'a Testbed,
     pub(crate) emulator: Option<&'a Emulator>,
     pub(crate) sampler: &'a mut Sampler,
     pub(crate) announcer: &'a mut Announcer<'b>,
@@ -40,6 +44,10 @@ pub(crate) struct Stages<'a, 'b> {
 struct Clients<'a> {
     control: &'a Control,
     count: u32,
+    /// Programs that have gathered, and that are ready.
+    programs: [u32; 2],
+    /// Whether programs may still publish: what of theirs is under way nobody knows.
+    may_publish: bool,
 }
 
 impl Standing for Clients<'_> {
@@ -48,7 +56,8 @@ impl Standing for Clients<'_> {
     }
 
     fn gathered(&self) -> u32 {
-        self.control.figures.ready.load(Relaxed) + self.control.figures.failed.load(Relaxed)
+        let figures = &self.control.figures;
+        figures.ready.load(Relaxed) + figures.failed.load(Relaxed) + self.programs[0]
     }
 
     fn has_measured_enough(&self) -> bool {
@@ -56,7 +65,7 @@ impl Standing for Clients<'_> {
     }
 
     fn is_settled(&self) -> bool {
-        self.control.is_settled()
+        !self.may_publish && self.control.is_settled()
     }
 
     fn is_gone(&self) -> bool {
@@ -71,11 +80,12 @@ impl Stages<'_, '_> {
     /// What ended the run before.
     pub(crate) fn go_through(&mut self) -> Result<(), Interruption> {
         let count = *self.plan.client_numbers().last().expect("there is an end");
-        let clients = Clients { control: self.control, count };
+        let (control, programs) = (self.control, [0; 2]);
+        let mut clients = Clients { control, count, programs, may_publish: self.programs.count() > 0 };
         let mut conductor = Conductor::new(self.plan.phases, self.control.now());
         self.enter(&conductor, &clients);
         loop {
-            self.wait(&conductor, &clients)?;
+            self.wait(&conductor, &mut clients)?;
             if conductor.next(self.control.now()) == Stage::Disconnect {
                 return Ok(());
             }
@@ -98,9 +108,10 @@ impl Stages<'_, '_> {
     }
 
     /// Waits until the present stage is over.
-    fn wait(&mut self, conductor: &Conductor, clients: &Clients<'_>) -> Result<(), Interruption> {
+    fn wait(&mut self, conductor: &Conductor, clients: &mut Clients<'_>) -> Result<(), Interruption> {
         loop {
             let now = self.control.now();
+            self.tend_programs(now, clients)?;
             if conductor.is_over(now, clients) {
                 return Ok(());
             }
@@ -111,10 +122,24 @@ impl Stages<'_, '_> {
                 let figures = self.figures.tick(self.control, shared, self.sampler.servers());
                 self.announcer.say(&Progress::Tick(Box::new(figures)));
             }
-            let left = conductor.deadline().and_then(|deadline| deadline.checked_since(now));
+            let next = [conductor.deadline(), self.programs.next_start()].into_iter().flatten().min();
+            let left = next.and_then(|next| next.checked_since(now));
             self.watch.wait(left.unwrap_or(STEP).min(STEP))?;
             self.find_faults()?;
         }
+    }
+
+    /// Starts programs that are due, and notes how they stand.
+    fn tend_programs(&mut self, now: Instant, clients: &mut Clients<'_>) -> Result<(), Interruption> {
+        if self.programs.count() == 0 {
+            return Ok(());
+        }
+        let place = Place { plan: self.plan, testbed: self.testbed, logs: self.directory };
+        let tended = self.programs.tend(now, &place, self.sampler, self.announcer);
+        tended.map_err(Interruption::Program)?;
+        clients.programs = [self.programs.gathered(), self.programs.ready()];
+        clients.may_publish = !self.programs.have_ended();
+        Ok(())
     }
 
     fn find_faults(&mut self) -> Result<(), Interruption> {
@@ -146,7 +171,7 @@ impl Stages<'_, '_> {
 
     /// Tells the clients when to publish, and stores it with the recording.
     fn announce(&mut self, conductor: &Conductor, clients: &Clients<'_>) {
-        let ready = self.control.figures.ready.load(Relaxed);
+        let ready = self.control.figures.ready.load(Relaxed) + clients.programs[1];
         let missing = conductor.warning_of_missing(ready, clients.count);
         missing.into_iter().for_each(|warning| self.announcer.warn(warning));
         let schedule = conductor.schedule().expect("a notice has a schedule");

@@ -162,6 +162,7 @@ mod tests {
             subscriptions: Vec::new(),
             relay: None,
             late_after: None,
+            program: None,
         }
     }
 

@@ -187,9 +187,37 @@ fn check_group(plan: &Plan, group: &Group, place: &str) -> Result<(), PlanError>
     if let Some(relay) = &group.relay {
         qos(relay.qos, &format!("{place}.relay.qos"))?;
     }
+    check_program(plan, group, place)?;
     let Some(publish) = &group.publish else { return Ok(()) };
     qos(publish.qos, &format!("{place}.publish.qos"))?;
     require(publish.topics > 0, &format!("{place}.publish.topics"), || "is 0, but must be at least 1".into())
+}
+
+/// A program is a real one, does as it likes, and is observed by recorded frames.
+fn check_program(plan: &Plan, group: &Group, place: &str) -> Result<(), PlanError> {
+    let Some(program) = &group.program else { return Ok(()) };
+    let place = &format!("{place}.program");
+    require(plan.backend == Backend::Live, place, || {
+        "is a program, which cannot be simulated; use `backend = \"live\"`, or `publish` and `subscriptions`".into()
+    })?;
+    require(plan.network.kind == NetworkKind::Emulated && plan.recording.packets, place, || {
+        "is observed by recorded frames; use an emulated network, and `recording.packets`".into()
+    })?;
+    let brokers = plan.servers.iter().filter(|server| server.broker().is_some()).count();
+    require(brokers == 1, place, || {
+        format!("is observed by the topics of its messages, which {brokers} brokers would have apart; use one broker")
+    })?;
+    require(!program.command.is_empty(), &format!("{place}.command"), || {
+        "is empty, but must name a program".into()
+    })?;
+    let does_nothing_else =
+        group.publish.is_none() && group.subscriptions.is_empty() && group.relay.is_none();
+    require(does_nothing_else, place, || {
+        "publishes and subscribes by itself; leave `publish`, `subscriptions` and `relay` out".into()
+    })?;
+    require(group.count <= PROGRAMS_MAX, &format!("{place}.count"), || {
+        format!("is {}, but at most {PROGRAMS_MAX} processes perform a group", group.count)
+    })
 }
 
 /// On an emulated network every client host needs a way to its server and back.
@@ -223,6 +251,9 @@ fn host_exists(plan: &Plan, host: usize, place: &str) -> Result<(), PlanError> {
 fn qos(level: u8, place: &str) -> Result<(), PlanError> {
     require(level <= 2, place, || format!("is QoS {level}, but must be 0, 1 or 2"))
 }
+
+/// A process, its init and a thread each.
+const PROGRAMS_MAX: u32 = 1_000;
 
 pub(crate) fn require(holds: bool, place: &str, problem: impl FnOnce() -> String) -> Result<(), PlanError> {
     if holds { Ok(()) } else { Err(PlanError::Value { place: place.to_owned(), problem: problem() }) }

@@ -1,11 +1,13 @@
 //! Groups of clients alike: to which server they connect, which protocol they speak over which transport, and what they
 //! publish and subscribe to.
 
+use std::collections::BTreeMap;
+
 use mqttlab_units::{Duration, Ratio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::TopicPattern;
+use crate::{ServerFile, TopicPattern};
 
 /// Clients alike. A client may publish, subscribe, relay, or several of these.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -39,6 +41,27 @@ pub struct Group {
     /// A delivery later than this after its intended time counts as late; `null` for never.
     #[serde(rename = "late_after_ns")]
     pub late_after: Option<Duration>,
+    /// The program that performs the clients, one process each, in live runs; `null`: the engine performs them.
+    #[serde(default)]
+    pub program: Option<ClientProgram>,
+}
+
+/// A program that is a client. It publishes and subscribes as it likes, and is observed by the frames that it exchanges.
+/// In arguments, environment and file texts `{address}` and `{port}` stand for its server's, `{group}` and `{client}` for its group
+/// and its number there, `{client_id}` for the MQTT client identifier that it should take, and `{directory}` for a private scratch
+/// directory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClientProgram {
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// Set in addition to the engine's own environment.
+    pub environment: BTreeMap<String, String>,
+    /// Written to the scratch directory before the start.
+    pub files: Vec<ServerFile>,
+    /// A part of the line of its output that says that it has connected and subscribed; `null`: it counts as ready when it has
+    /// been started.
+    pub ready_line: Option<String>,
 }
 
 /// A protocol, and a client's session of it.

@@ -43,7 +43,7 @@ pub use audience::{Audience, Subscriptions};
 pub use check::PlanError;
 pub use destination::Destination;
 pub use group::{
-    Arrival, Group, MqttPlan, Payload, Protocol, ProtocolVersion, Publish, Reconnect, Relay, RetryPlan,
+    Arrival, ClientProgram, Group, MqttPlan, Payload, Protocol, ProtocolVersion, Publish, Reconnect, Relay, RetryPlan,
     StartPhase, Subscription, TcpTransport, Transport, Will,
 };
 pub use host::Host;

@@ -18,6 +18,8 @@ pub enum Interruption {
     ServerEnded(usize),
     /// A server did not start, or ended so.
     Server(String),
+    /// A program that performs a client cannot be started.
+    Program(String),
     /// Nothing can be written any more.
     Disk(String),
     /// Something of ours failed.
@@ -38,9 +40,10 @@ impl fmt::Display for Interruption {
             Interruption::StoppedAt(at) => write!(f, "it was stopped at {at} of simulated time, as asked"),
             Interruption::Abandoned => write!(f, "the program that started the engine has ended"),
             Interruption::ServerEnded(_) => write!(f, "a server ended during the run"),
-            Interruption::Server(what) | Interruption::Disk(what) | Interruption::Fault(what) => {
-                write!(f, "{what}")
-            }
+            Interruption::Server(what)
+            | Interruption::Program(what)
+            | Interruption::Disk(what)
+            | Interruption::Fault(what) => write!(f, "{what}"),
         }
     }
 }

@@ -18,6 +18,8 @@ pub(super) struct Shared {
     pub(super) sockets: Arc<dyn SocketFactory>,
     pub(super) directory: Arc<Directory>,
     pub(super) order: SentInOrder,
+    /// Whether some clients are programs, whose messages nobody here knows.
+    pub(super) has_programs: bool,
     /// The number of the first client of each group.
     pub(super) starts: Vec<u32>,
     /// The group of each client.
@@ -50,7 +52,8 @@ impl Shared {
         let members = plan.groups.iter().zip(0..);
         let group_of =
             members.flat_map(|(group, number)| std::iter::repeat_n(number, group.count as usize)).collect();
-        Ok(Shared { starts: plan.client_numbers(), group_of, plan, control, sockets, directory, order, groups })
+        let has_programs = plan.groups.iter().any(|group| group.program.is_some());
+        Ok(Shared { starts: plan.client_numbers(), has_programs, group_of, plan, control, sockets, directory, order, groups })
     }
 
     /// The group of a client, by their numbers.

@@ -48,7 +48,8 @@ impl Worker {
     pub(super) fn new(shared: Arc<Shared>, sink: Sink, which: u32, of: u32) -> io::Result<Worker> {
         let start = shared.control.now();
         let mut clients = Vec::new();
-        for (plan, (group, &first)) in shared.plan.groups.iter().zip((0..).zip(&shared.starts)) {
+        let groups = shared.plan.groups.iter().zip((0..).zip(&shared.starts));
+        for (plan, (group, &first)) in groups.filter(|(plan, _)| plan.program.is_none()) {
             for index in (0..plan.count).filter(|index| (first + index) % of == which) {
                 let who = Who { number: ClientNumber(first + index), group: GroupNumber(group), index };
                 clients.push(client(&shared, who, clients.len() as u32, start));

@@ -68,7 +68,11 @@ fn descriptors_needed(plan: &Plan) -> u64 {
 }
 
 fn tasks_needed(plan: &Plan) -> u64 {
-    u64::from(plan.live.workers) + TASKS_BESIDE
+    u64::from(plan.live.workers) + programs(plan) * TASKS_A_PROGRAM + TASKS_BESIDE
+}
+
+fn programs(plan: &Plan) -> u64 {
+    plan.groups.iter().filter(|group| group.program.is_some()).map(|group| u64::from(group.count)).sum()
 }
 
 fn memory_needed(plan: &Plan) -> MemoryNeed {
@@ -140,6 +144,8 @@ const A_HOST: u64 = 3;
 const A_WORKER: u64 = 4;
 /// Standard streams, the recording's files, the broker's log, signals and timers.
 const BESIDE: u64 = 32;
+/// A program that performs a client, with its keeper, its init, and a thread or two.
+const TASKS_A_PROGRAM: u64 = 5;
 /// Conductor, watchdog and whom it warns, recorder, emulator, control timer, loopback, the broker's keeper and its init,
 /// the broker, one that works in a namespace, and one to spare.
 const TASKS_BESIDE: u64 = 12;

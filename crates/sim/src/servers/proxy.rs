@@ -21,7 +21,7 @@ use super::service::ServiceTimes;
 use super::{End, ServerLook, ServerModel, ServerSurroundings};
 use crate::agenda::Agenda;
 use crate::event::Event;
-use crate::ids::{ConnectionId, Id, ServerId, Side};
+use crate::ids::{Id, ServerId, Side};
 use crate::stream::Packet;
 
 /// A proxy, and what waits for it.
