@@ -188,6 +188,19 @@ impl Place<'_> {
     }
 }
 
+/// What is to be said of the numbers of groups that programs perform.
+pub(crate) fn warnings(plan: &Plan) -> impl Iterator<Item = String> + use<'_> {
+    let performed = plan.groups.iter().filter(|group| group.program.is_some());
+    performed.map(|group| {
+        format!(
+            "the clients of group `{}` are programs, known by their frames alone: a message is sent when it comes to the first \
+             link and received when it comes to the client's host, so that latencies lack the program's own time; when it was \
+             meant to be sent, and what was never written, is not known",
+            group.name
+        )
+    })
+}
+
 /// The file that a program's output goes to, in the recording's directory.
 fn log_name(client: u32) -> String {
     format!("program-{client}.log")

@@ -36,7 +36,7 @@ use crate::loopback::{self, LoopbackWitness};
 use crate::namespaces::Privilege;
 use crate::priority::{self, CpuAwake, Priority};
 use crate::probe;
-use crate::programs::Programs;
+use crate::programs::{self, Programs};
 use crate::sampler::Sampler;
 use crate::server::{RunningServer, ServerError, ServerHandle, told};
 use crate::signals::Signals;
@@ -142,6 +142,7 @@ fn prepare(
     let awake = if is_emulated { CpuAwake::hold().ok() } else { None };
     let testbed = Testbed::build(plan).map_err(|error| error.to_string())?;
     testbed.warnings().iter().for_each(|warning| announcer.warn(warning.clone()));
+    programs::warnings(plan).for_each(|warning| announcer.warn(warning));
     let emulator_priority = if real_time { Priority::EMULATOR } else { Priority::Normal };
     let compensation = compensation(plan, emulator_priority, announcer);
     let directory = Arc::new(Directory::new(plan, clock));

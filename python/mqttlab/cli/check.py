@@ -75,6 +75,8 @@ def _what_would_run(loaded: Scenario, plan: Plan) -> str:
             does.append("subscribe to " + ", ".join(f"{s.filter} at QoS {s.qos}" for s in group.subscribe))
         if group.relay is not None:
             does.append("relay")
+        if group.client is not None:
+            does.append(f"run {' '.join(group.client.command)}")
         lines.append(f"  {group.count} × {group.name} on {group.host}: {'; '.join(does)}")
     phases = loaded.phases
     seconds = (phases.warm_up + phases.duration) / 1e9

@@ -26,7 +26,7 @@ TOPICS_MAX = 5_000_000
 
 def contradictions(scenario: Scenario) -> list[Problem]:
     """Everything that is wrong between the fields of a scenario whose fields are right."""
-    checks = (_servers, _hosts, _networks, _queues, _groups, _names, _sizes)
+    checks = (_servers, _programs, _hosts, _networks, _queues, _groups, _names, _sizes)
     return [problem for check in checks for problem in check(scenario)]
 
 
@@ -53,6 +53,7 @@ def _servers(scenario: Scenario) -> Iterator[Problem]:
     listening: dict[tuple[str, int], str] = {}
     for place, server in scenario.all_servers:
         yield from _server(scenario, place, server)
+    yield from _programs(scenario)
         if server.name in names:
             yield (*place, "name"), f"is {shown(server.name)}, which is the name of another server; use another name"
         names.add(server.name)
@@ -68,6 +69,26 @@ def _servers(scenario: Scenario) -> Iterator[Problem]:
         if group.connects_to is not None and group.connects_to not in names:
             yield ("groups", index, "connects_to"), (f"is the unknown server {shown(group.connects_to)}; "
                                                      f"{near(group.connects_to, names)}")
+
+
+def _programs(scenario: Scenario) -> Iterator[Problem]:
+    """Clients that are programs are real ones, and are observed by recorded frames."""
+    brokers = [server.name for _, server in scenario.all_servers if server.role == "broker"]
+    for index, group in enumerate(scenario.groups):
+        if group.client is None:
+            continue
+        place: Location = ("groups", index, "client")
+        if scenario.backend == "sim":
+            yield place, ("is a program, which cannot be simulated; use `backend = \"live\"`, or let the simulator's clients do "
+                          "the same by `publish` and `subscribe`")
+        elif scenario.network != "emulated":
+            yield place, (f"is a program, which is observed by the emulator's frames, and `network` is "
+                          f"\"{scenario.network}\"; use \"emulated\" and `networks`")
+        elif not scenario.recording.packets:
+            yield place, "is a program, which is observed by recorded frames; leave `recording.packets` on"
+        elif len(brokers) > 1:
+            yield place, (f"is a program, which is observed by the topics of its messages; with several brokers "
+                          f"({', '.join(brokers)}) nobody can tell them apart: use one broker")
 
 
 def _server(scenario: Scenario, place: Location, server: Server) -> Iterator[Problem]:

@@ -192,6 +192,12 @@ def _group(scenario: Scenario, group: Group, hosts: _Hosts) -> types.Group:
         "subscriptions": [{"filter": s.filter, "qos": s.qos} for s in group.subscribe],
         "relay": None if group.relay is None else {"topic_suffix": group.relay.suffix, "qos": group.relay.qos},
         "late_after_ns": group.late_after,
+        "program": None if group.client is None else {
+            "command": group.client.command,
+            "environment": group.client.environment,
+            "files": [{"path": path, "text": text} for path, text in group.client.files.items()],
+            "ready_line": group.client.ready_line,
+        },
     }
 
 

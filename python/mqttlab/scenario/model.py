@@ -53,6 +53,7 @@ Qos = Annotated[
     Literal[0, 1, 2], BeforeValidator(quality_of_service), Field(description="Quality of service: 0, 1 or 2.")]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=40)]
 PAYLOAD_BYTES_MAX = 10_000_000
+PROGRAMS_MAX = 1_000
 
 
 def file_path(value: str) -> str:
@@ -367,6 +368,19 @@ class Relay(Part):
     qos: Qos = 0
 
 
+class ClientProgram(Part):
+    """A program that is a client. `{address}` and `{port}` stand for its server's, `{client_id}` for the client identifier that
+    it should take, `{group}` and `{client}` for its group and its number there, `{directory}` for a private directory."""
+
+    command: list[str] = Field(min_length=1, description="The program and its arguments.")
+    environment: dict[str, str] = Field(default_factory=dict, description="Environment variables, in addition.")
+    files: dict[Annotated[str, AfterValidator(file_path)], str] = Field(
+        default_factory=dict, description="Files that it reads: their texts by path in `{directory}`.")
+    ready_line: str | None = Field(
+        None, min_length=1, description="A part of the line of its output that says that it has connected and subscribed; "
+        "without one it counts as ready when it has been started.")
+
+
 class Group(Part):
     """A group of identical clients."""
 
@@ -389,6 +403,9 @@ class Group(Part):
         default_factory=list, description="Topic filters that each client subscribes to.")
     relay: Relay | None = Field(None, description="Republish what is received.")
     late_after: PositiveDurationNs | None = Field(None, description="Deliveries later than this count as late.")
+    client: ClientProgram | None = Field(
+        None, description="The program that performs the clients, one process each, in live runs. It publishes and subscribes "
+        "by itself, and is observed by the frames that it exchanges: see docs/live.md.")
 
     @property
     def uses_nagle(self) -> bool:
@@ -405,10 +422,22 @@ class Group(Part):
 
     @model_validator(mode="after")
     def _does_something(self) -> Self:
+        if self.client is not None:
+            return self._leaves_the_rest_to_its_program()
         if self.publish is None and not self.subscribe:
             raise ValueError("has neither `publish` nor `subscribe`; add one")
         if self.relay is not None and not self.subscribe:
             raise ValueError("has a `relay`, but no `subscribe`; add the topics to relay")
+        return self
+
+    def _leaves_the_rest_to_its_program(self) -> Self:
+        theirs = self.model_fields_set & {"publish", "subscribe", "relay", "reconnect", "transport", "nagle", "protocol"}
+        theirs |= {"mqtt"} if self.mqtt is not None and self.mqtt.model_fields_set - {"client_id"} else set()
+        if theirs:
+            raise ValueError(f"has a `client`, a program that does as it likes, and `{min(theirs)}`; leave that out, and give "
+                             f"it to the program in its `command`")
+        if self.count > PROGRAMS_MAX:
+            raise ValueError(f"has a `client` and `count = {self.count}`, but at most {PROGRAMS_MAX} processes perform a group")
         return self
 
 

@@ -58,6 +58,8 @@ def _bursts(scenario: Scenario) -> Iterator[Problem]:
 def _subscriptions(scenario: Scenario) -> Iterator[Problem]:
     filters: dict[str, list[str]] = {server.name: [] for _, server in scenario.all_servers}
     topics = {name: _topics(scenario, name) for name in filters}
+    # What programs publish, and to what they subscribe, only they know.
+    programs = any(group.client is not None for group in scenario.groups)
     for index, group in enumerate(scenario.groups):
         mqtt, server = group.mqtt or scenario.mqtt, scenario.serving(group)
         for number, subscription in enumerate(group.subscribe):
@@ -69,14 +71,14 @@ def _subscriptions(scenario: Scenario) -> Iterator[Problem]:
                                            f"MQTT 5, and this group uses {mqtt.version}; Mosquitto supports them, "
                                            f"other brokers may not")
             # Others may publish to an external broker, and every broker to $SYS; a proxy's broker has other clients.
-            known = server.kind == "external" or server.role != "broker" or pattern.startswith("$SYS")
+            known = server.kind == "external" or server.role != "broker" or pattern.startswith("$SYS") or programs
             published = topics[server.name]
             if not known and not any(may_match(pattern, topic) for topic in published):
                 yield (*place, "filter"), (f"is {shown(subscription.filter)}, but no topic matches it; published: "
                                            f"{', '.join(sorted(published)) or 'nothing'}")
     for index, group in enumerate(scenario.groups):
         server = scenario.serving(group)
-        if group.publish is not None and server.kind != "external" and server.role == "broker":
+        if group.publish is not None and server.kind != "external" and server.role == "broker" and not programs:
             topic = group.publish.topic.replace("{group}", group.name)
             if not any(may_match(pattern, topic) for pattern in filters[server.name]):
                 yield ("groups", index, "publish", "topic"), (

@@ -1,0 +1,180 @@
+"""Groups performed by programs: real Paho clients against a real Mosquitto, measured by their frames beside our own clients."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from live import able
+from mqttlab.metrics import deliveries
+from mqttlab.recording import Recording
+from mqttlab.runs import Job, perform
+from mqttlab.runs.perform import Outcome
+from mqttlab.scenario import compile_plan
+from mqttlab.scenario.load import parse_values
+
+REASON = able()
+pytestmark = pytest.mark.skipif(REASON is not None, reason=REASON or "")
+
+# Publishes and subscribes as a user of the library would.
+PAHO = '''
+import sys, time
+import paho.mqtt.client as mqtt
+
+address, port, client_id, does, topic, qos, rate = sys.argv[1:8]
+qos, rate = int(qos), float(rate)
+client = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2, client_id=client_id)
+client.on_subscribe = lambda *_: print("subscribed", flush=True)
+client.connect(address, int(port))
+if does == "subscribe":
+    client.on_connect = lambda *_: client.subscribe(topic, qos)
+    client.loop_forever()
+client.loop_start()
+while not client.is_connected():
+    time.sleep(0.01)
+print("connected", flush=True)
+# Others may need a moment longer to start.
+time.sleep(2)
+begin, count = time.monotonic(), int(sys.argv[8])
+for number in range(count):
+    time.sleep(max(begin + number / rate - time.monotonic(), 0))
+    client.publish(topic, f"{number:6} of {client_id}".ljust(200), qos).wait_for_publish(10)
+time.sleep(0.5)
+client.disconnect()
+client.loop_stop()
+'''
+
+
+def paho(does: str, topic: str, *, qos: int = 1, rate: float = 20, count: int = 60) -> dict[str, Any]:
+    """A group's program."""
+    words = ["{address}", "{port}", "{client_id}", does, topic, str(qos), str(rate), str(count)]
+    line = "subscribed" if does == "subscribe" else "connected"
+    return {"command": [sys.executable, "{directory}/paho_client.py", *words], "files": {"paho_client.py": PAHO},
+            "ready_line": line}
+
+
+def scenario(groups: list[dict[str, Any]], **changes: Any) -> dict[str, Any]:
+    """Groups on one host, 40 ms from the broker and back with everything that a link adds."""
+    line = {"delay": "20 ms", "jitter": "4 ms", "rate": "2 Mbit/s"}
+    return {
+        "name": "programs", "seed": 3, "phases": {"warm_up": "500 ms", "duration": "6 s", "cool_down": "2 s"},
+        "networks": [{"between": ["field", "broker"], "up": line, "down": line}],
+        "groups": [{"host": "field", **group} for group in groups], **changes,
+    }  # fmt: skip
+
+
+def run(values: dict[str, Any], directory: Path) -> Outcome:
+    return perform(Job(compile_plan(parse_values(values)), directory), lambda line: None)
+
+
+@pytest.mark.parametrize("qos", [0, 1, 2])
+def test_paho_clients_are_measured_like_our_own(qos: int, tmp_path: Path) -> None:
+    publish = {"topic": "ours/{client}", "qos": qos, "payload": "200 B", "rate": "20 /s", "messages": 60}
+    values = scenario([
+        {"name": "pub", "count": 2, "publish": publish},
+        {"name": "sub", "subscribe": [{"filter": "ours/#", "qos": qos}]},
+        {"name": "paho-pub", "count": 2, "client": paho("publish", "paho/{client}", qos=qos)},
+        {"name": "paho-sub", "client": paho("subscribe", "paho/#", qos=qos)},
+    ])  # fmt: skip
+    outcome = run(values, tmp_path / "run")
+    assert outcome.verdict == "complete", outcome.reason
+    recording = Recording.open(tmp_path / "run")
+    found = deliveries(recording)
+    ours = found.filter(publisher_group="pub", subscriber_group="sub")["latency_ms"]
+    theirs = found.filter(publisher_group="paho-pub", subscriber_group="paho-sub")["latency_ms"]
+    assert (len(ours), len(theirs), len(found)) == (120, 120, 240), "each to its own subscriber, and all of them"
+    for quantile in (0.1, 0.5, 0.9):
+        one, other = ours.quantile(quantile), theirs.quantile(quantile)
+        assert one is not None and other is not None
+        # Two links with jitter: 120 messages a side tell a quantile to a few per cent, and a busy machine is late.
+        assert abs(other - one) < 0.06 * one + 2, (quantile, one, other)
+    clients = recording.table("clients").filter(pl.col("group").str.starts_with("paho")).sort("client")
+    assert clients["sent"].to_list() == [60, 60, 0] and clients["delivered"].sum() == 120
+    assert clients["acknowledged"].to_list() == ([60, 60, 0] if qos else [0, 0, 0])
+    assert clients["connect_ns"].null_count() == 0 and clients["lost"].sum() == clients["unknown"].sum() == 0
+    _check_events(recording, tmp_path / "run")
+
+
+def _check_events(recording: Recording, directory: Path) -> None:
+    first = recording.table("clients").filter(group="paho-pub")["client"].min()
+    mine = recording.events.filter(client=first).sort("at_ns")["kind"].to_list()
+    assert [kind for kind in mine if kind != "tcp_info"] == [
+        "program_start", "connect", "connack", "close", "program_exit"]  # fmt: skip
+    exits = recording.events.filter(kind="program_exit")["detail"].to_list()
+    assert exits.count("exit status 0") == 2 and len(exits) == 3, "publishers have done their work, the subscriber is told"
+    assert (directory / f"program-{first}.log").read_text(encoding="utf-8") == "connected\n"
+
+
+def test_ours_and_theirs_receive_each_others_messages(tmp_path: Path) -> None:
+    publish = {"topic": "both/ours", "qos": 1, "payload": "200 B", "rate": "20 /s", "messages": 40}
+    values = scenario([
+        {"name": "pub", "publish": publish},
+        {"name": "sub", "subscribe": [{"filter": "both/#", "qos": 1}]},
+        {"name": "paho-pub", "client": paho("publish", "both/paho", count=40)},
+        {"name": "paho-sub", "client": paho("subscribe", "both/#")},
+    ])  # fmt: skip
+    assert run(values, tmp_path / "run").verdict == "complete"
+    recording = Recording.open(tmp_path / "run")
+    counts = deliveries(recording).group_by("publisher_group", "subscriber_group").len()
+    assert sorted(counts.rows()) == [
+        ("paho-pub", "paho-sub", 40), ("paho-pub", "sub", 40), ("pub", "paho-sub", 40), ("pub", "sub", 40)]  # fmt: skip
+    assert recording.messages["fate"].unique().to_list() == ["delivered"]
+    assert recording.table("clients")["foreign"].sum() == 0, "what our subscriber had of theirs is counted once"
+
+
+def test_a_program_that_fails_is_said_and_does_not_end_the_run(tmp_path: Path) -> None:
+    command = {"command": ["sh", "-c", "echo here; echo there >&2; exit 3"], "ready_line": "never"}
+    publish = {"topic": "t", "qos": 0, "payload": "20 B", "rate": "20 /s"}
+    values = scenario([
+        {"name": "short", "client": command},
+        {"name": "pub", "publish": publish},
+        {"name": "sub", "subscribe": [{"filter": "t"}]},
+    ], phases={"duration": "1 s", "cool_down": "1 s"})  # fmt: skip
+    outcome = run(values, tmp_path / "run")
+    assert outcome.verdict == "complete"
+    assert any("the program of client `short[0]` ended during the run (exit status 3); see program-0.log" in warning
+               for warning in outcome.warnings)  # fmt: skip
+    assert (tmp_path / "run" / "program-0.log").read_text(encoding="utf-8").split() == ["here", "there"]
+    missing = scenario([{"name": "gone", "client": {"command": ["/nowhere/client"]}}])
+    outcome = run(missing, tmp_path / "missing")
+    assert outcome.verdict == "incomplete"
+    assert str(outcome.reason).startswith("client `gone[0]`: `/nowhere/client` cannot be started")
+
+
+def test_programs_die_with_the_engine(tmp_path: Path) -> None:
+    mark = f"{os.getpid()}.0625"
+    values = scenario([{"name": "long", "count": 3, "client": {"command": ["sleep", mark]}}], phases={"duration": "60 s"})
+    plan = tmp_path / "run.py"
+    plan.write_text(
+        "import json, sys\nfrom pathlib import Path\nfrom mqttlab.runs import Job, perform\n"
+        "perform(Job(json.loads(sys.argv[1]), Path(sys.argv[2])), lambda line: print(json.dumps(line), flush=True))\n",
+        encoding="utf-8")  # fmt: skip
+    run = subprocess.Popen(
+        [sys.executable, str(plan), json.dumps(compile_plan(parse_values(values))), str(tmp_path / "run")],
+        stdout=subprocess.PIPE, text=True)  # fmt: skip
+    assert run.stdout is not None
+    for line in run.stdout:
+        if '"measurement"' in line:
+            break
+    assert len(sleepers(mark)) == 3
+    engine = subprocess.run(["pgrep", "-P", str(run.pid), "-f", "mqttlab-engine"], capture_output=True, text=True)
+    os.kill(int(engine.stdout.split()[0]), signal.SIGKILL)
+    run.wait(timeout=30)
+    deadline = time.monotonic() + 10
+    while sleepers(mark) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert sleepers(mark) == []
+
+
+def sleepers(mark: str) -> list[str]:
+    """The processes that sleep for just so long."""
+    return subprocess.run(["pgrep", "-f", f"^sleep {mark}"], capture_output=True, text=True).stdout.split()
