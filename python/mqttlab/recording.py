@@ -252,8 +252,9 @@ class Recording:
 
     @cached_property
     def events(self) -> pl.DataFrame:
-        """Connects, disconnects, phases, warnings."""
-        return self.table("events")
+        """Connects, disconnects, phases, warnings. Servers' events are called alike in recordings of every schema."""
+        return self.table("events").with_columns(
+            pl.col("kind").cast(pl.String).replace({"broker_start": "server_start", "broker_exit": "server_exit"}))
 
     @cached_property
     def resources(self) -> pl.DataFrame:

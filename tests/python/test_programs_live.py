@@ -1,4 +1,4 @@
-"""Groups performed by programs: real Paho clients against a real Mosquitto, measured by their frames beside our own clients."""
+"""Groups performed by programs: real Paho clients and a real Mosquitto, measured by their frames beside our own."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _check_events(recording: Recording, directory: Path) -> None:
     assert [kind for kind in mine if kind != "tcp_info"] == [
         "program_start", "connect", "connack", "close", "program_exit"]  # fmt: skip
     exits = recording.events.filter(kind="program_exit")["detail"].to_list()
-    assert exits.count("exit status 0") == 2 and len(exits) == 3, "publishers have done their work, the subscriber is told"
+    assert exits.count("exit status 0") == 2 and len(exits) == 3, "publishers have done, the subscriber is told"
     assert (directory / f"program-{first}.log").read_text(encoding="utf-8") == "connected\n"
 
 
@@ -152,7 +152,8 @@ def test_a_program_that_fails_is_said_and_does_not_end_the_run(tmp_path: Path) -
 
 def test_programs_die_with_the_engine(tmp_path: Path) -> None:
     mark = f"{os.getpid()}.0625"
-    values = scenario([{"name": "long", "count": 3, "client": {"command": ["sleep", mark]}}], phases={"duration": "60 s"})
+    long = {"name": "long", "count": 3, "client": {"command": ["sleep", mark]}}
+    values = scenario([long], phases={"duration": "60 s"})
     plan = tmp_path / "run.py"
     plan.write_text(
         "import json, sys\nfrom pathlib import Path\nfrom mqttlab.runs import Job, perform\n"

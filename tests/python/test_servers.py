@@ -106,4 +106,5 @@ def test_what_is_wrong_with_servers_is_said_with_place_value_and_nearest_right_v
     west = {**proxy, "name": "west", "passes_to": "east"}
     assert "`servers[0].passes_to` leads in a circle: east, west, east; end it at a broker" in problems(
         scenario([{**proxy, "passes_to": "west"}, west], "east"))
-    assert "is a broker, which has no `passes_to`" in problems(scenario([{"name": "east", "passes_to": "west"}], "east"))
+    passing = {"name": "east", "passes_to": "west"}
+    assert "is a broker, which has no `passes_to`" in problems(scenario([passing], "east"))

@@ -60,7 +60,7 @@ def test_each_broker_serves_its_own_clients_and_has_a_log(tmp_path: Path) -> Non
     for name, clients in (("east", ("p0", "s0")), ("west", ("p1", "s1"))):
         log = (tmp_path / "run" / f"{name}.log").read_text(encoding="utf-8")
         assert all(f"as {client}-0" in log for client in clients), log
-    started = recording.events.filter(kind="broker_start")["detail"].to_list()
+    started = recording.events.filter(kind="server_start")["detail"].to_list()
     assert [words.split(":")[0] for words in started] == ["east", "west"]
     assert set(recording.run["versions"]) >= {"east", "west"}
 
@@ -121,7 +121,7 @@ def test_the_end_of_a_server_means_what_the_scenario_says(when: str, tmp_path: P
     values = scenario([{"name": "broker"}, short], "broker")
     outcome = run(values, tmp_path / "run")
     recording = Recording.open(tmp_path / "run")
-    ended = recording.events.filter(pl.col("kind") == "broker_exit", pl.col("detail").str.contains("exit status 7"))
+    ended = recording.events.filter(pl.col("kind") == "server_exit", pl.col("detail").str.contains("exit status 7"))
     assert ended["detail"].to_list() == ["short: exit status 7"]
     if when == "go-on":
         assert outcome.verdict == "complete" and len(deliveries(recording)) == 20

@@ -25,7 +25,14 @@ impl Lines {
 
     /// Elsewhere.
     pub fn to(out: Box<dyn Write + Send>) -> Lines {
-        Lines { out, is_broken: false, watchdog: None, last: Instant::now(), events: 0, simulated: Default::default() }
+        Lines {
+            out,
+            is_broken: false,
+            watchdog: None,
+            last: Instant::now(),
+            events: 0,
+            simulated: Default::default(),
+        }
     }
 
     /// Ends the run when this has been told to, too.

@@ -178,10 +178,10 @@ words! {
         Refused = "refused",
         /// The run entered a phase; the detail names it.
         Phase = "phase",
-        /// The broker was started; the detail is its version.
-        BrokerStart = "broker_start",
-        /// The broker ended; the detail is its exit status.
-        BrokerExit = "broker_exit",
+        /// A server was started; the detail is its name and its version.
+        ServerStart = "server_start",
+        /// A server ended; the detail is its name and its exit status.
+        ServerExit = "server_exit",
         /// Read this before you trust the numbers.
         Warning = "warning",
         /// Anything else worth a line.

@@ -21,7 +21,9 @@ use std::sync::Arc;
 use mqttlab_capture::mqtt::{Kind, PAYLOAD_HEAD_MAX, Packet};
 use mqttlab_capture::{Direction, Joined, PacketReader};
 use mqttlab_mqtt::topic::matches;
-use mqttlab_recording::{Event, EventKind, Identified, Layout, Received, SeenRow, Sent, Session, Topic, identity};
+use mqttlab_recording::{
+    Event, EventKind, Identified, Layout, Received, SeenRow, Sent, Session, Topic, identity,
+};
 use mqttlab_units::{Duration, Instant};
 
 use crate::body;
@@ -107,7 +109,8 @@ impl ProgramReader {
     fn connect(&mut self, seen: &Joined, client: u32) {
         let Some(connect) = &seen.packet.connect else { return };
         let at = seen.packet.first.time;
-        let before = self.current.insert(client, seen.connection).and_then(|number| self.connections.get(&number));
+        let before =
+            self.current.insert(client, seen.connection).and_then(|number| self.connections.get(&number));
         if before.is_some_and(|before| !before.said_goodbye) {
             self.say(at, EventKind::Disconnect, client, None, "it had connected before, and came again");
             self.say(at, EventKind::Reconnect, client, None, "");
@@ -123,7 +126,8 @@ impl ProgramReader {
     }
 
     fn connack(&mut self, seen: &Joined, client: u32, at: Instant) {
-        let (Some(matcher), Some(connection)) = (&mut self.matcher, self.connections.get(&seen.connection)) else {
+        let (Some(matcher), Some(connection)) = (&mut self.matcher, self.connections.get(&seen.connection))
+        else {
             return;
         };
         let (body, asked) = (bytes(&seen.packet), connection.asked);
@@ -175,9 +179,10 @@ impl ProgramReader {
     fn add_to_receivers(&self, layout: &mut Layout) {
         for number in 0..layout.topics.len() {
             let name = &layout.topics[number].name;
-            let subscribed = self.granted.iter().filter(|(client, filter)| {
-                self.is_program(*client) && matches(filter, name)
-            });
+            let subscribed = self
+                .granted
+                .iter()
+                .filter(|(client, filter)| self.is_program(*client) && matches(filter, name));
             let mut receivers: Vec<u32> = subscribed.map(|(client, _)| *client).collect();
             if !receivers.is_empty() {
                 receivers.extend_from_slice(layout.receivers_of(number as u32));
@@ -254,7 +259,9 @@ impl PacketReader for ProgramReader {
             topics.into_iter().map(|topic| Topic { receivers: first_set + topic.receivers, ..topic }),
         );
         layout.receivers.extend(receivers);
-        for (number, client) in layout.clients.iter_mut().enumerate().filter(|(number, _)| self.is_program[*number]) {
+        for (number, client) in
+            layout.clients.iter_mut().enumerate().filter(|(number, _)| self.is_program[*number])
+        {
             let expiry = self.expiry.get(&(number as u32)).copied().unwrap_or(Some(Duration::ZERO));
             client.session = Some(Session { expiry_ns: expiry.map(|expiry| expiry.as_ns()) });
         }

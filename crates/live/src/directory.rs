@@ -68,9 +68,10 @@ fn clients(plan: &Plan) -> Vec<Client> {
         group: group.name.clone(),
         host: group.host_of(client) as u16,
         // What a program does with its session is in its packets alone.
-        session: group.program.is_none().then(|| Session {
-            expiry_ns: group.mqtt().session_expiry().map(|expiry| expiry.as_ns()),
-        }),
+        session: group
+            .program
+            .is_none()
+            .then(|| Session { expiry_ns: group.mqtt().session_expiry().map(|expiry| expiry.as_ns()) }),
     };
     plan.clients().map(of).collect()
 }

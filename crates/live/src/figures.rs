@@ -99,8 +99,7 @@ impl LiveFigures {
         let at = shared.traffic.ask(&mut self.traffic);
         if at > self.told.0 {
             let names = &self.links;
-            let (links, left_out) =
-                self.watched.links(at, self.traffic.iter().copied(), |link| &names[link]);
+            let (links, left_out) = self.watched.links(at, self.traffic.iter().copied(), |link| &names[link]);
             self.told = (at, links, left_out);
         }
     }

@@ -110,7 +110,8 @@ impl Programs {
             self.running.push(running);
         }
         for program in self.running.iter_mut().filter(|program| !program.is_ready) {
-            program.is_ready = program.ready_line.as_ref().is_none_or(|line| crate::ready::has_line(&program.log, line));
+            program.is_ready =
+                program.ready_line.as_ref().is_none_or(|line| crate::ready::has_line(&program.log, line));
             self.ready += u32::from(program.is_ready);
             self.gathered += u32::from(program.is_ready);
         }
@@ -121,7 +122,9 @@ impl Programs {
             // One that has done its work ends, too.
             if status != SUCCESS {
                 let log = log_name(client);
-                announcer.warn(format!("the program of client `{name}` ended during the run ({status}); see {log}"));
+                announcer.warn(format!(
+                    "the program of client `{name}` ended during the run ({status}); see {log}"
+                ));
             }
             sampler.event_of(now, EventKind::ProgramExit, client, &status);
         }
@@ -180,7 +183,11 @@ impl Place<'_> {
         files.iter_mut().for_each(|file| file.text = filled(&file.text));
         ServerProcess {
             command: program.command.iter().map(filled).collect(),
-            environment: program.environment.iter().map(|(name, value)| (name.clone(), filled(value))).collect(),
+            environment: program
+                .environment
+                .iter()
+                .map(|(name, value)| (name.clone(), filled(value)))
+                .collect(),
             files,
             ready: Readiness::TcpAccept,
             start_timeout: Duration::ZERO,

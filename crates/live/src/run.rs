@@ -260,7 +260,7 @@ impl Prepared {
                     .map_err(|error| Interruption::fault("cannot watch a server", &error))?;
             }
             sampler.watch_server(&server.name, &handle);
-            sampler.event(self.control.now(), EventKind::BrokerStart, &told(&plan, server, &version(server)));
+            sampler.event(self.control.now(), EventKind::ServerStart, &told(server, &version(server)));
             running.servers.push(RunningServer { index, handle });
         }
         Ok(())
@@ -375,7 +375,7 @@ impl Prepared {
         for running in running.servers {
             let server = &self.plan.servers[running.index];
             let status = running.handle.stop();
-            sampler.event(self.control.now(), EventKind::BrokerExit, &told(&self.plan, server, &status));
+            sampler.event(self.control.now(), EventKind::ServerExit, &told(server, &status));
             let dropped = drops::warning(&self.logs.join(log_name(server)));
             dropped.into_iter().for_each(|text| announcer.warn(text));
             if result == Err(Interruption::ServerEnded(running.index)) {

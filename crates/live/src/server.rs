@@ -22,7 +22,7 @@ use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use mqttlab_plan::{Plan, Server, ServerProcess};
+use mqttlab_plan::{Server, ServerProcess};
 
 use crate::namespaces::Namespace;
 use crate::ready;
@@ -47,9 +47,9 @@ pub(crate) struct RunningServer {
     pub(crate) handle: ServerHandle,
 }
 
-/// What is told of a server: with its name where there are several.
-pub(crate) fn told(plan: &Plan, server: &Server, what: &str) -> String {
-    if plan.servers.len() == 1 { what.to_owned() } else { format!("{}: {what}", server.name) }
+/// What is told of a server.
+pub(crate) fn told(server: &Server, what: &str) -> String {
+    format!("{}: {what}", server.name)
 }
 
 /// Why a server did not start.

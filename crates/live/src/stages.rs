@@ -164,7 +164,7 @@ impl Stages<'_, '_> {
             let status = self.servers.remove(place).handle.stop();
             let now = self.control.now();
             self.announcer.warn(format!("the server `{}` ended during the run ({status})", server.name));
-            self.sampler.event(now, EventKind::BrokerExit, &told(self.plan, server, &status));
+            self.sampler.event(now, EventKind::ServerExit, &told(server, &status));
         }
         Ok(())
     }

@@ -198,14 +198,17 @@ fn check_program(plan: &Plan, group: &Group, place: &str) -> Result<(), PlanErro
     let Some(program) = &group.program else { return Ok(()) };
     let place = &format!("{place}.program");
     require(plan.backend == Backend::Live, place, || {
-        "is a program, which cannot be simulated; use `backend = \"live\"`, or `publish` and `subscriptions`".into()
+        "is a program, which cannot be simulated; use `backend = \"live\"`, or `publish` and `subscriptions`"
+            .into()
     })?;
     require(plan.network.kind == NetworkKind::Emulated && plan.recording.packets, place, || {
         "is observed by recorded frames; use an emulated network, and `recording.packets`".into()
     })?;
     let brokers = plan.servers.iter().filter(|server| server.broker().is_some()).count();
     require(brokers == 1, place, || {
-        format!("is observed by the topics of its messages, which {brokers} brokers would have apart; use one broker")
+        format!(
+            "is observed by the topics of its messages, which {brokers} brokers would have apart; use one broker"
+        )
     })?;
     require(!program.command.is_empty(), &format!("{place}.command"), || {
         "is empty, but must name a program".into()

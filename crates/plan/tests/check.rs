@@ -65,8 +65,16 @@ fn each_field_has_a_bound_that_names_it() {
         ("/servers/0/endpoints", json!([]), "`servers[0].endpoints` is 0"),
         ("/servers/0/role", json!("gateway"), "`servers[0].role` is a gateway"),
         ("/servers/0/role", proxy(json!(null)), "`servers[0].role.proxy.to` is null"),
-        ("/servers/0/role", proxy(json!(7)), "`servers[0].role.proxy.to` is server 7, but there are 1 servers"),
-        ("/servers/0/role", proxy(json!(0)), "`servers[0].role.proxy.to` leads from `broker` through `broker` in a circle"),
+        (
+            "/servers/0/role",
+            proxy(json!(7)),
+            "`servers[0].role.proxy.to` is server 7, but there are 1 servers",
+        ),
+        (
+            "/servers/0/role",
+            proxy(json!(0)),
+            "`servers[0].role.proxy.to` leads from `broker` through `broker` in a circle",
+        ),
         (
             "/servers/0/role/broker/service/per_copy_ns",
             json!(u64::MAX),

@@ -73,7 +73,7 @@ pub use error::{Error, Result};
 pub use finish::{Finish, finalise, recover, snapshot};
 pub use footer::FileSize;
 pub use frames::{
-    FrameAnalyser, HeaderAnalyser, Headers, Judgement, SeenPacket, SeenSegment, SeenRow, SegmentAnalyser,
+    FrameAnalyser, HeaderAnalyser, Headers, Judgement, SeenPacket, SeenRow, SeenSegment, SegmentAnalyser,
 };
 pub use hash::{Folded, FoldedHash};
 pub use layout::{read as read_layout, store_phases};

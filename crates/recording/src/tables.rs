@@ -224,10 +224,10 @@ table! {
         /// When.
         pub at_ns: u64,
         /// Its type: `connect`, `connack`, `disconnect`, `reconnect`, `subscribe`, `suback`, `refused`, `phase`,
-        /// `broker_start`, `broker_exit`, `program_start`, `program_exit` (of a client that is a program), `warning`,
-        /// `note`, `close` (as planned), `tcp_info` (what the kernel had counted of a connection: a JSON object with
-        /// `port`, `total_retrans`, `rtt_us` and `rto_us`) or `session_end` (the client's session and its subscriptions
-        /// are over).
+        /// `server_start`, `server_exit` (the detail begins with the server's name; in earlier recordings `broker_start`
+        /// and `broker_exit`), `program_start`, `program_exit` (of a client that is a program), `warning`, `note`, `close`
+        /// (as planned), `tcp_info` (what the kernel had counted of a connection: a JSON object with `port`,
+        /// `total_retrans`, `rtt_us` and `rto_us`) or `session_end` (the client's session and its subscriptions are over).
         pub kind: EventKind,
         /// The client; empty for events of the run or the broker.
         pub client: Option<u32>,

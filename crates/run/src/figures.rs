@@ -167,7 +167,8 @@ impl Watched {
             if index == self.links.len() {
                 self.links.push(0);
             }
-            let carried = traffic.bytes.saturating_sub(std::mem::replace(&mut self.links[index], traffic.bytes));
+            let carried =
+                traffic.bytes.saturating_sub(std::mem::replace(&mut self.links[index], traffic.bytes));
             seen.push((index, traffic, carried));
         }
         self.links_at = now;

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from mqttlab.plan.stored import StoredBroker, StoredGroup, StoredPlan, StoredServer
+from typing import cast
+
+from mqttlab.plan.stored import StoredBroker, StoredGroup, StoredPlan, StoredRole, StoredServer
 
 
 def brokers(plan: StoredPlan) -> list[StoredServer]:
@@ -13,7 +15,8 @@ def brokers(plan: StoredPlan) -> list[StoredServer]:
 def broker_of(server: StoredServer) -> StoredBroker | None:
     """What is known of a server as a broker; ``None`` for a gateway or a proxy."""
     role = server["role"]
-    return None if isinstance(role, str) or "broker" not in role else role["broker"]
+    # Readers of older recordings know roles as words.
+    return None if isinstance(role, str) or "broker" not in role else cast(StoredRole, role)["broker"]
 
 
 def server_of(plan: StoredPlan, group: StoredGroup) -> StoredServer | None:

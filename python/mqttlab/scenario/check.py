@@ -53,7 +53,6 @@ def _servers(scenario: Scenario) -> Iterator[Problem]:
     listening: dict[tuple[str, int], str] = {}
     for place, server in scenario.all_servers:
         yield from _server(scenario, place, server)
-    yield from _programs(scenario)
         if server.name in names:
             yield (*place, "name"), f"is {shown(server.name)}, which is the name of another server; use another name"
         names.add(server.name)
@@ -79,8 +78,8 @@ def _programs(scenario: Scenario) -> Iterator[Problem]:
             continue
         place: Location = ("groups", index, "client")
         if scenario.backend == "sim":
-            yield place, ("is a program, which cannot be simulated; use `backend = \"live\"`, or let the simulator's clients do "
-                          "the same by `publish` and `subscribe`")
+            yield place, ("is a program, which cannot be simulated; use `backend = \"live\"`, or let the simulator's "
+                          "clients do the same by `publish` and `subscribe`")
         elif scenario.network != "emulated":
             yield place, (f"is a program, which is observed by the emulator's frames, and `network` is "
                           f"\"{scenario.network}\"; use \"emulated\" and `networks`")

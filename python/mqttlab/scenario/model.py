@@ -190,11 +190,11 @@ class Server(Broker):
 
     name: Name = Field(description="Unique among the servers; groups connect to it by this name.")
     role: Literal["broker", "gateway", "proxy"] = Field(
-        "broker", description="What it is for. Gateways and proxies are programs; the simulator has a model of proxies, "
-        "which takes `service` for each packet, and none of gateways.")
+        "broker", description="What it is for. Gateways and proxies are programs; the simulator has a model of "
+        "proxies, which takes `service` for each packet, and none of gateways.")
     passes_to: Name | None = Field(
-        None, description="For a proxy: the server that it passes packets on to, by name. Simulations need it; in a live "
-        "run its clients' messages are then known to be those of that server's other clients, too.")
+        None, description="For a proxy: the server that it passes packets on to, by name. Simulations need it; in a "
+        "live run its clients' messages are then known to be those of that server's other clients, too.")
 
     @model_validator(mode="before")
     @classmethod
@@ -369,16 +369,17 @@ class Relay(Part):
 
 
 class ClientProgram(Part):
-    """A program that is a client. `{address}` and `{port}` stand for its server's, `{client_id}` for the client identifier that
-    it should take, `{group}` and `{client}` for its group and its number there, `{directory}` for a private directory."""
+    """A program that is a client. `{address}` and `{port}` stand for its server's, `{client_id}` for the client
+    identifier that it should take, `{group}` and `{client}` for its group and its number there, `{directory}` for a
+    private directory."""
 
     command: list[str] = Field(min_length=1, description="The program and its arguments.")
     environment: dict[str, str] = Field(default_factory=dict, description="Environment variables, in addition.")
     files: dict[Annotated[str, AfterValidator(file_path)], str] = Field(
         default_factory=dict, description="Files that it reads: their texts by path in `{directory}`.")
     ready_line: str | None = Field(
-        None, min_length=1, description="A part of the line of its output that says that it has connected and subscribed; "
-        "without one it counts as ready when it has been started.")
+        None, min_length=1, description="A part of the line of its output that says that it has connected and "
+        "subscribed; without one it counts as ready when it has been started.")
 
 
 class Group(Part):
@@ -404,8 +405,8 @@ class Group(Part):
     relay: Relay | None = Field(None, description="Republish what is received.")
     late_after: PositiveDurationNs | None = Field(None, description="Deliveries later than this count as late.")
     client: ClientProgram | None = Field(
-        None, description="The program that performs the clients, one process each, in live runs. It publishes and subscribes "
-        "by itself, and is observed by the frames that it exchanges: see docs/live.md.")
+        None, description="The program that performs the clients, one process each, in live runs. It publishes and "
+        "subscribes by itself, and is observed by the frames that it exchanges: see docs/live.md.")
 
     @property
     def uses_nagle(self) -> bool:
@@ -431,13 +432,15 @@ class Group(Part):
         return self
 
     def _leaves_the_rest_to_its_program(self) -> Self:
-        theirs = self.model_fields_set & {"publish", "subscribe", "relay", "reconnect", "transport", "nagle", "protocol"}
+        theirs = self.model_fields_set & {
+            "publish", "subscribe", "relay", "reconnect", "transport", "nagle", "protocol"}
         theirs |= {"mqtt"} if self.mqtt is not None and self.mqtt.model_fields_set - {"client_id"} else set()
         if theirs:
-            raise ValueError(f"has a `client`, a program that does as it likes, and `{min(theirs)}`; leave that out, and give "
-                             f"it to the program in its `command`")
+            raise ValueError(f"has a `client`, a program that does as it likes, and `{min(theirs)}`; leave that out, "
+                             "and give it to the program in its `command`")
         if self.count > PROGRAMS_MAX:
-            raise ValueError(f"has a `client` and `count = {self.count}`, but at most {PROGRAMS_MAX} processes perform a group")
+            raise ValueError(f"has a `client` and `count = {self.count}`, but at most {PROGRAMS_MAX} processes perform "
+                             "a group")
         return self
 
 

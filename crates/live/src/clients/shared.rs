@@ -53,7 +53,17 @@ impl Shared {
         let group_of =
             members.flat_map(|(group, number)| std::iter::repeat_n(number, group.count as usize)).collect();
         let has_programs = plan.groups.iter().any(|group| group.program.is_some());
-        Ok(Shared { starts: plan.client_numbers(), has_programs, group_of, plan, control, sockets, directory, order, groups })
+        Ok(Shared {
+            starts: plan.client_numbers(),
+            has_programs,
+            group_of,
+            plan,
+            control,
+            sockets,
+            directory,
+            order,
+            groups,
+        })
     }
 
     /// The group of a client, by their numbers.

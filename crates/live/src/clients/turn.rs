@@ -105,7 +105,10 @@ impl Rows for Turn<'_> {
 
     fn received(&mut self, row: &Received) {
         // It may be a program's message; then the frames will tell.
-        if row.publisher.is_none() && self.shared.has_programs && row.payload_bytes as usize >= identity::BYTES_MIN {
+        if row.publisher.is_none()
+            && self.shared.has_programs
+            && row.payload_bytes as usize >= identity::BYTES_MIN
+        {
             return;
         }
         self.sink.received(row);

@@ -17,12 +17,11 @@ impl Broker {
         id: u16,
         filters: &[(&str, Qos)],
     ) {
-        let Some(number) = self.session_at(connection) else { return };
+        let Some(number) = self.sessions.at(connection) else { return };
         if filters.is_empty() || !filters.iter().all(|(filter, _)| is_filter(filter)) {
             return self.hang_up(now, connection);
         }
-        let own =
-            &mut self.sessions[number as usize].as_mut().expect("a session with a connection").subscriptions;
+        let own = &mut self.sessions.get(number).subscriptions;
         filters.iter().for_each(|(filter, qos)| self.subscriptions.add(own, filter, number, *qos));
         let granted = filters.iter().map(|(_, qos)| *qos).collect();
         self.ready.push_back(Output::Suback { connection, id, granted });
@@ -37,9 +36,8 @@ impl Broker {
     }
 
     pub(super) fn unsubscribe(&mut self, connection: ConnectionId, id: u16, filters: &[&str]) {
-        let Some(number) = self.session_at(connection) else { return };
-        let own =
-            &mut self.sessions[number as usize].as_mut().expect("a session with a connection").subscriptions;
+        let Some(number) = self.sessions.at(connection) else { return };
+        let own = &mut self.sessions.get(number).subscriptions;
         filters.iter().for_each(|filter| self.subscriptions.remove(own, filter, number));
         self.ready.push_back(Output::Unsuback { connection, id });
     }
@@ -52,7 +50,7 @@ impl Broker {
         id: u16,
         publication: Publication,
     ) {
-        let Some(number) = self.session_at(connection) else { return };
+        let Some(number) = self.sessions.at(connection) else { return };
         let message = publication.message;
         self.holds.hold(message, 1);
         match publication.qos {
@@ -62,7 +60,7 @@ impl Broker {
                 self.ready.push_back(Output::Puback { connection, id });
             }
             Qos::ExactlyOnce => {
-                let first = self.exchanges(number).inbox.receive(id, publication);
+                let first = self.sessions.exchanges(number, &self.options).inbox.receive(id, publication);
                 self.ready.push_back(Output::Pubrec { connection, id });
                 if first {
                     return;
@@ -75,8 +73,8 @@ impl Broker {
     /// A PUBREL: the client will not repeat the message any more, and it is forwarded. Unknown identifiers are
     /// answered too (§4.3.3).
     pub(super) fn released(&mut self, now: Instant, connection: ConnectionId, id: u16) {
-        let Some(number) = self.session_at(connection) else { return };
-        let publication = self.exchanges(number).inbox.release(id);
+        let Some(number) = self.sessions.at(connection) else { return };
+        let publication = self.sessions.exchanges(number, &self.options).inbox.release(id);
         if let Some(publication) = publication {
             self.publish(now, publication);
         }
@@ -88,8 +86,8 @@ impl Broker {
 
     /// A PUBACK, which only a QoS 1 message has.
     pub(super) fn acknowledged(&mut self, now: Instant, connection: ConnectionId, id: u16) {
-        let Some(number) = self.session_at(connection) else { return };
-        let outbox = &mut self.exchanges(number).outbox;
+        let Some(number) = self.sessions.at(connection) else { return };
+        let outbox = &mut self.sessions.exchanges(number, &self.options).outbox;
         if outbox.qos_of(id) == Some(Qos::ExactlyOnce) {
             return self.hang_up(now, connection);
         }
@@ -99,8 +97,8 @@ impl Broker {
 
     /// A PUBREC, which only a QoS 2 message has.
     pub(super) fn recorded(&mut self, now: Instant, connection: ConnectionId, id: u16) {
-        let Some(number) = self.session_at(connection) else { return };
-        let outbox = &mut self.exchanges(number).outbox;
+        let Some(number) = self.sessions.at(connection) else { return };
+        let outbox = &mut self.sessions.exchanges(number, &self.options).outbox;
         if outbox.qos_of(id) == Some(Qos::AtLeastOnce) {
             return self.hang_up(now, connection);
         }
@@ -110,8 +108,8 @@ impl Broker {
 
     /// A PUBCOMP.
     pub(super) fn completed(&mut self, now: Instant, connection: ConnectionId, id: u16) {
-        let Some(number) = self.session_at(connection) else { return };
-        let delivery = self.exchanges(number).outbox.complete(id);
+        let Some(number) = self.sessions.at(connection) else { return };
+        let delivery = self.sessions.exchanges(number, &self.options).outbox.complete(id);
         self.settle(now, number, delivery);
     }
 
@@ -151,7 +149,7 @@ impl Broker {
     /// Sends a message to a session or lets it wait: whether it is kept until it is acknowledged.
     fn deliver(&mut self, now: Instant, number: u32, delivery: Delivery, qos: Qos) -> bool {
         let queue = self.options.queue();
-        let session = self.sessions[number as usize].as_mut().expect("a session that subscribes is there");
+        let session = self.sessions.get(number);
         if qos == Qos::AtMostOnce && (session.connection.is_some() || !self.options.queue_qos0) {
             self.deliver_at_once(number, delivery);
             return false;
@@ -161,7 +159,7 @@ impl Broker {
         {
             self.ready.push_back(packet(connection, dispatch));
             if self.options.retry.is_some() {
-                self.schedule(number);
+                self.sessions.schedule(number, self.options.retry);
             }
             return true;
         }
@@ -175,7 +173,7 @@ impl Broker {
     /// Sends a QoS 0 message, if there is anybody to send it to.
     fn deliver_at_once(&mut self, number: u32, Delivery { topic, message, retain }: Delivery) {
         let queue = self.options.queue();
-        let session = self.session(number);
+        let session = self.sessions.get(number);
         let Some(connection) = session.connection else { return self.drop(number, message, Cause::Away) };
         if session.backlog >= queue {
             return self.drop(number, message, Cause::SocketFull);
@@ -190,20 +188,22 @@ impl Broker {
 
     /// Sends what the window of a session lets out.
     pub(super) fn pump(&mut self, now: Instant, number: u32) {
-        let Some(connection) = self.session(number).connection else { return };
-        while let Some(dispatch) = self.session(number).next_dispatch(now) {
+        let Some(connection) = self.sessions.get(number).connection else { return };
+        while let Some(dispatch) = self.sessions.get(number).next_dispatch(now) {
             self.send(connection, dispatch);
         }
         if self.options.retry.is_some() {
-            self.schedule(number);
+            self.sessions.schedule(number, self.options.retry);
         }
     }
 
     /// Repeats what MQTT 3.1's timer has run out for.
     pub(super) fn repeat_overdue(&mut self, now: Instant, number: u32) {
-        let session = self.session(number);
+        let session = self.sessions.get(number);
         let (Some(connection), Some(interval)) = (session.connection, self.options.retry) else { return };
-        while let Some(dispatch) = self.exchanges(number).outbox.next_overdue(now, interval) {
+        while let Some(dispatch) =
+            self.sessions.exchanges(number, &self.options).outbox.next_overdue(now, interval)
+        {
             self.send(connection, dispatch);
         }
     }

@@ -1,19 +1,16 @@
 //! How sessions begin, lose their connections, and end.
 
-use std::sync::Arc;
-
 use mqttlab_units::Instant;
 
-use super::session::{Publication, Session};
+use super::session::Publication;
 use super::{Broker, Cause, ConnectionId, Input, Output, Will};
 use crate::kind::Version;
 
 impl Broker {
     /// A connection is gone: its session stays for as long as was agreed, its will is published.
     pub fn closed(&mut self, now: Instant, connection: ConnectionId) {
-        let Some(number) = self.session_at(connection) else { return };
-        self.by_connection[connection.0 as usize] = None;
-        let session = self.session(number);
+        let Some(number) = self.sessions.unbind(connection) else { return };
+        let session = self.sessions.get(number);
         (session.connection, session.heard) = (None, now);
         if let Some(exchanges) = &mut session.exchanges {
             exchanges.outbox.disconnect();
@@ -22,7 +19,7 @@ impl Broker {
         if session.expiry.is_some_and(|expiry| expiry.is_zero()) {
             self.forget(number);
         } else {
-            self.schedule(number);
+            self.sessions.schedule(number, self.options.retry);
         }
         if let Some(Will { topic, message, qos, retain }) = will {
             self.publish(now, Publication { topic, message, qos, retain, empty: false });
@@ -39,76 +36,43 @@ impl Broker {
         if let Some(will) = will {
             self.holds.hold(will.message, 1);
         }
-        let Some(client) = self.name(client, version, clean) else {
+        let Some(client) = self.sessions.name(client, version, clean) else {
             return self.reject(connection, will);
         };
         let known = self.resume(now, &client, clean);
-        let number = known.unwrap_or_else(|| self.begin(client));
+        let number = known.unwrap_or_else(|| self.sessions.begin(client, &self.options));
         let window = self.options.window();
-        let session = self.session(number);
+        let session = self.sessions.get(number);
         (session.connection, session.expiry, session.backlog) = (Some(connection), session_expiry, 0);
         (session.keep_alive, session.heard, session.will) = (keep_alive, now, will);
         session.window = window.min(receive_maximum.max(1));
         if let Some(exchanges) = &mut session.exchanges {
             exchanges.outbox.set_window(session.window);
         }
-        let place = connection.0 as usize;
-        if self.by_connection.len() <= place {
-            self.by_connection.resize(place + 1, None);
-        }
-        self.by_connection[place] = Some(number);
+        self.sessions.bind(connection, number);
         // MQTT 3.1's CONNACK has no place for it.
         let session_present = known.is_some() && version != Version::V31;
-        self.answer(connection, session_present, true);
+        self.ready.push_back(connack(connection, session_present, true, window));
         self.pump(now, number);
-        self.schedule(number);
-    }
-
-    /// The client identifier, made up if need be; `None` where an empty one is not allowed ([MQTT-3.1.3-8], and
-    /// MQTT 3.1 §3.1).
-    fn name(&mut self, client: &str, version: Version, clean: bool) -> Option<Arc<str>> {
-        if !client.is_empty() {
-            return Some(client.into());
-        }
-        let allowed = match version {
-            Version::V31 => false,
-            Version::V311 => clean,
-            Version::V5 => true,
-        };
-        allowed.then(|| self.invent_name())
-    }
-
-    fn invent_name(&mut self) -> Arc<str> {
-        loop {
-            self.anonymous += 1;
-            let name = format!("auto-{}", self.anonymous);
-            if !self.by_client.contains_key(name.as_str()) {
-                return name.into();
-            }
-        }
+        self.sessions.schedule(number, self.options.retry);
     }
 
     fn reject(&mut self, connection: ConnectionId, will: Option<Will>) {
-        self.answer(connection, false, false);
+        self.ready.push_back(connack(connection, false, false, self.options.window()));
         self.ready.push_back(Output::Close { connection });
         if let Some(will) = will {
             self.let_go(will.message);
         }
     }
 
-    fn answer(&mut self, connection: ConnectionId, session_present: bool, accepted: bool) {
-        let receive_maximum = self.options.window();
-        self.ready.push_back(Output::Connack { connection, session_present, accepted, receive_maximum });
-    }
-
     /// The session that a client has left here and wants to go on with.
     fn resume(&mut self, now: Instant, client: &str, clean: bool) -> Option<u32> {
-        let number = *self.by_client.get(client)?;
-        if let Some(older) = self.session(number).connection {
+        let number = self.sessions.of(client)?;
+        if let Some(older) = self.sessions.get(number).connection {
             // A second connection of the same client ends the first ([MQTT-3.1.4-2]), and with it maybe the session.
             self.hang_up(now, older);
         }
-        let number = *self.by_client.get(client)?;
+        let number = self.sessions.of(client)?;
         if clean {
             self.forget(number);
             return None;
@@ -116,34 +80,13 @@ impl Broker {
         Some(number)
     }
 
-    fn begin(&mut self, client: Arc<str>) -> u32 {
-        let session = Some(Box::new(Session::new(Arc::clone(&client), &self.options)));
-        let number = match self.vacant.pop() {
-            Some(number) => {
-                self.sessions[number as usize] = session;
-                number
-            }
-            None => {
-                self.sessions.push(session);
-                self.sessions.len() as u32 - 1
-            }
-        };
-        self.by_client.insert(client, number);
-        number
-    }
-
     /// Ends a session without a connection.
     fn forget(&mut self, number: u32) {
-        let Some(mut session) = self.sessions[number as usize].take() else { return };
-        if let Some(at) = session.look {
-            self.looks.remove(&(at, number));
-        }
-        self.by_client.remove(&session.client);
+        let Some(mut session) = self.sessions.end(number) else { return };
         session
             .subscriptions
             .iter()
             .for_each(|subscription| self.subscriptions.withdraw(*subscription, number));
-        self.vacant.push(number);
         let Some(exchanges) = &mut session.exchanges else { return };
         let sent = exchanges.outbox.drain().map(|delivery| delivery.message);
         sent.for_each(|message| {
@@ -154,24 +97,9 @@ impl Broker {
         held.for_each(|message| self.let_go(message));
     }
 
-    /// Sees to it that a session is looked at in time.
-    pub(super) fn schedule(&mut self, number: u32) {
-        let retry = self.options.retry;
-        let session = self.sessions[number as usize].as_mut().expect("a session that is scheduled is there");
-        let Some(at) = session.next_look(retry) else { return };
-        // What is put off is noticed when the time comes: a client that talks is not scheduled anew at every word.
-        if session.look.is_some_and(|look| look <= at) {
-            return;
-        }
-        if let Some(before) = session.look.replace(at) {
-            self.looks.remove(&(before, number));
-        }
-        self.looks.insert((at, number));
-    }
-
     /// The time has come to look at a session.
     pub(super) fn look(&mut self, now: Instant, number: u32) {
-        let session = self.session(number);
+        let session = self.sessions.get(number);
         session.look = None;
         if session.expires().is_some_and(|at| at <= now) {
             return self.forget(number);
@@ -182,6 +110,10 @@ impl Broker {
             }
             self.repeat_overdue(now, number);
         }
-        self.schedule(number);
+        self.sessions.schedule(number, self.options.retry);
     }
+}
+
+fn connack(connection: ConnectionId, session_present: bool, accepted: bool, receive_maximum: u16) -> Output {
+    Output::Connack { connection, session_present, accepted, receive_maximum }
 }

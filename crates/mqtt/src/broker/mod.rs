@@ -31,11 +31,11 @@ mod holds;
 mod interface;
 mod lifecycle;
 mod session;
+mod sessions;
 mod subscriptions;
 mod topics;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
+use std::collections::VecDeque;
 
 use mqttlab_units::Instant;
 
@@ -43,7 +43,8 @@ use holds::Holds;
 pub use interface::{
     BrokerOptions, Cause, ConnectionId, Input, Output, SessionId, SessionInfo, TopicId, Will,
 };
-use session::{Exchanges, Publication, Session};
+use session::Publication;
+use sessions::Sessions;
 use subscriptions::Subscriptions;
 use topics::Topics;
 
@@ -52,18 +53,9 @@ use topics::Topics;
 pub struct Broker {
     options: BrokerOptions,
     topics: Topics,
-    sessions: Vec<Option<Box<Session>>>,
-    vacant: Vec<u32>,
-    by_client: BTreeMap<Arc<str>, u32>,
-    /// Session by connection.
-    by_connection: Vec<Option<u32>>,
+    sessions: Sessions,
     subscriptions: Subscriptions,
     holds: Holds,
-    /// When which session is to be looked at: its client may have been silent too long, or gone too long, or owe an
-    /// acknowledgement.
-    looks: BTreeSet<(Instant, u32)>,
-    /// Client identifiers made up so far.
-    anonymous: u64,
     ready: VecDeque<Output>,
 }
 
@@ -73,14 +65,9 @@ impl Broker {
         Broker {
             options,
             topics: Topics::default(),
-            sessions: Vec::new(),
-            vacant: Vec::new(),
-            by_client: BTreeMap::new(),
-            by_connection: Vec::new(),
+            sessions: Sessions::default(),
             subscriptions: Subscriptions::default(),
             holds: Holds::default(),
-            looks: BTreeSet::new(),
-            anonymous: 0,
             ready: VecDeque::new(),
         }
     }
@@ -92,22 +79,22 @@ impl Broker {
 
     /// The client identifier of a session; `None` when it has ended.
     pub fn client(&self, session: SessionId) -> Option<&str> {
-        self.sessions.get(session.0 as usize)?.as_ref().map(|session| &*session.client)
+        self.sessions.client(session.0)
     }
 
     /// The session that a connection belongs to; `None` before its CONNECT and after its end.
     pub fn session_of(&self, connection: ConnectionId) -> Option<SessionId> {
-        self.session_at(connection).map(SessionId)
+        self.sessions.at(connection).map(SessionId)
     }
 
     /// Sessions, with and without a connection.
     pub fn sessions(&self) -> usize {
-        self.by_client.len()
+        self.sessions.len()
     }
 
     /// A look into each session, in the order of their numbers.
     pub fn session_infos(&self) -> impl Iterator<Item = SessionInfo<'_>> {
-        self.sessions.iter().flatten().map(|session| session.info())
+        self.sessions.infos()
     }
 
     /// Messages that somebody holds: in flight, waiting, not released, retained, or as a will.
@@ -123,14 +110,14 @@ impl Broker {
     /// How many packets wait at a connection's socket. Where [`BrokerOptions::max_queued`] or more do, QoS 0 messages
     /// are dropped. A shell that does not say drops none.
     pub fn set_backlog(&mut self, connection: ConnectionId, packets: u32) {
-        if let Some(number) = self.session_at(connection) {
-            self.session(number).backlog = packets;
+        if let Some(number) = self.sessions.at(connection) {
+            self.sessions.get(number).backlog = packets;
         }
     }
 
     /// A packet came. What has no place here closes the connection.
     pub fn handle(&mut self, now: Instant, connection: ConnectionId, input: Input<'_>) {
-        match (self.session_at(connection), input) {
+        match (self.sessions.at(connection), input) {
             (None, Input::Connect { .. }) => self.connect(now, connection, input),
             // A connection begins with one CONNECT, and has no other ([MQTT-3.1.0-1], [MQTT-3.1.0-2]).
             (None, _) | (Some(_), Input::Connect { .. }) => {
@@ -138,7 +125,7 @@ impl Broker {
                 self.decline(input);
             }
             (Some(number), input) => {
-                self.session(number).heard = now;
+                self.sessions.get(number).heard = now;
                 self.packet(now, connection, number, input);
             }
         }
@@ -146,17 +133,14 @@ impl Broker {
 
     /// Time has passed.
     pub fn tick(&mut self, now: Instant) {
-        while let Some(&(at, number)) = self.looks.first()
-            && at <= now
-        {
-            self.looks.pop_first();
+        while let Some(number) = self.sessions.take_look(now) {
             self.look(now, number);
         }
     }
 
     /// When [`Broker::tick`] is to be called at the latest.
     pub fn next_deadline(&self) -> Option<Instant> {
-        self.looks.first().map(|(at, _)| *at)
+        self.sessions.next_look()
     }
 
     /// The next thing to do.
@@ -179,25 +163,12 @@ impl Broker {
             Input::Pubcomp { id } => self.completed(now, connection, id),
             Input::Pingreq => self.ready.push_back(Output::Pingresp { connection }),
             Input::Disconnect { with_will } => {
-                if !with_will && let Some(will) = self.session(number).will.take() {
+                if !with_will && let Some(will) = self.sessions.get(number).will.take() {
                     self.let_go(will.message);
                 }
                 self.hang_up(now, connection);
             }
         }
-    }
-
-    fn session_at(&self, connection: ConnectionId) -> Option<u32> {
-        self.by_connection.get(connection.0 as usize).copied().flatten()
-    }
-
-    fn session(&mut self, number: u32) -> &mut Session {
-        self.sessions[number as usize].as_mut().expect("a session that is referred to is there")
-    }
-
-    fn exchanges(&mut self, number: u32) -> &mut Exchanges {
-        let session = self.sessions[number as usize].as_mut();
-        session.expect("a session that is referred to is there").exchanges(&self.options)
     }
 
     /// Ends a connection from this side.

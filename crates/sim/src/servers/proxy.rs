@@ -186,9 +186,9 @@ impl ServerModel for ProxyModel {
 
     /// Reads what has come, unless enough waits to be taken by the other connection.
     fn read(&mut self, around: &mut ServerSurroundings<'_>, end: End) {
-        let waiting = self.partner(around, end).map_or(0, |(id, side)| {
-            around.transport.connection(id).streams[side as usize].waiting()
-        });
+        let waiting = self
+            .partner(around, end)
+            .map_or(0, |(id, side)| around.transport.connection(id).streams[side as usize].waiting());
         if waiting < WAITING_MAX && self.inbox.len() < INBOX_MAX {
             self.read_socket(around, end);
         }
