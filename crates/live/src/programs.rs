@@ -17,6 +17,7 @@ use mqttlab_recording::EventKind;
 use mqttlab_run::Announcer;
 use mqttlab_units::{Duration, Instant};
 
+use crate::priority::Priority;
 use crate::sampler::Sampler;
 use crate::server::{ServerError, ServerHandle};
 use crate::testbed::Testbed;
@@ -146,6 +147,8 @@ impl Programs {
 pub(crate) struct Place<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) testbed: &'a Testbed,
+    /// How the engine's own clients are scheduled, and programs therefore, too.
+    pub(crate) priority: Priority,
     /// The recording's directory.
     pub(crate) logs: &'a Path,
 }
@@ -156,6 +159,10 @@ impl Place<'_> {
         let namespace = self.testbed.namespace(group.host_of(due.index)).map(|namespace| &**namespace);
         let log = self.logs.join(log_name(due.client));
         let handle = ServerHandle::start(&self.process(group, program, due), namespace, &log)?;
+        for pid in handle.processes() {
+            // Refused where the emulator's was, and that has been said.
+            let _ = self.priority.apply_to_process(pid);
+        }
         Ok(Running {
             client: due.client,
             name: format!("{}[{}]", group.name, due.index),

@@ -134,7 +134,8 @@ impl Stages<'_, '_> {
         if self.programs.count() == 0 {
             return Ok(());
         }
-        let place = Place { plan: self.plan, testbed: self.testbed, logs: self.directory };
+        let priority = self.control.worker_priority;
+        let place = Place { plan: self.plan, testbed: self.testbed, priority, logs: self.directory };
         let tended = self.programs.tend(now, &place, self.sampler, self.announcer);
         tended.map_err(Interruption::Program)?;
         clients.programs = [self.programs.gathered(), self.programs.ready()];
