@@ -238,6 +238,8 @@ def test_no_python_function_is_longer_than_a_page() -> None:
 
 def test_no_file_grows_into_a_monster() -> None:
     paths = [p for p in (*sources(".rs", "crates"), *sources(".py", "python")) if "tests" not in p.parts]
+    # Written by scripts/plan-types: it is as long as the plan has fields.
+    paths.remove(ROOT / "python" / "mqttlab" / "plan" / "types.py")
     assert [str(p) for p in paths if len(p.read_text(encoding="utf-8").splitlines()) > FILE_LINES_MAX] == []
 
 

@@ -6,11 +6,13 @@
 //!
 //! What it does not hold: anything that is not in the recording afterwards.
 
+use std::collections::VecDeque;
+
 use mqttlab_net::{Drops, LinkTraffic};
 use mqttlab_units::Instant;
 use serde::{Deserialize, Serialize};
 
-use crate::sketch::{RecentLatencies, Sketch};
+use crate::sketch::Sketch;
 
 /// The figures of one progress line.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -193,6 +195,39 @@ impl Watched {
     }
 }
 
+/// The sketches of the last lines.
+#[derive(Debug, Default)]
+struct RecentLatencies {
+    /// When the line before the first of them was.
+    since: Instant,
+    lines: VecDeque<(Instant, Sketch)>,
+}
+
+impl RecentLatencies {
+    /// Of the deliveries since the last line.
+    fn add(&mut self, now: Instant, sketch: Sketch) {
+        self.lines.push_back((now, sketch));
+        if self.lines.len() > LINES
+            && let Some((at, _)) = self.lines.pop_front()
+        {
+            self.since = at;
+        }
+    }
+
+    fn told(&self) -> RecentLatency {
+        let mut all = Sketch::default();
+        self.lines.iter().for_each(|(_, sketch)| all.add(sketch));
+        RecentLatency {
+            since_ns: self.since.as_ns(),
+            count: all.len(),
+            p50_ns: all.percentile_ns(50.0),
+            p90_ns: all.percentile_ns(90.0),
+            p99_ns: all.percentile_ns(99.0),
+            buckets: all.buckets(),
+        }
+    }
+}
+
 impl From<Drops> for LinkDrops {
     fn from(drops: Drops) -> LinkDrops {
         let Drops { queue_full, random_loss, burst_loss, bit_error, retry_limit, unreachable } = drops;
@@ -205,6 +240,8 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
+/// Five seconds of lines.
+const LINES: usize = 20;
 /// Links in a line at most.
 pub const LINKS_MAX: usize = 64;
 
@@ -256,5 +293,19 @@ mod tests {
         let drops = LinkDrops { bit_error: 3, ..LinkDrops::default() };
         assert_eq!(serde_json::to_string(&drops).unwrap(), r#"{"bit_error":3}"#);
         assert_eq!(serde_json::from_str::<LinkDrops>("{}").unwrap(), LinkDrops::default());
+    }
+
+    #[test]
+    fn what_is_older_than_the_last_lines_is_forgotten() {
+        let mut recent = RecentLatencies::default();
+        let at = |line: u64| Instant::ZERO + Duration::from_ms(250 * line);
+        for line in 1..=25 {
+            let mut sketch = Sketch::default();
+            sketch.count(Duration::from_ms(line), 1);
+            recent.add(at(line), sketch);
+        }
+        let told = recent.told();
+        assert_eq!((told.count, told.since_ns), (20, at(5).as_ns()));
+        assert!(told.buckets[0].0 >= 6_000_000, "the sixth line is the first that is left");
     }
 }

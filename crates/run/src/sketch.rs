@@ -3,11 +3,9 @@
 //! Logarithmic with 16 buckets for each doubling, so that a quantile is at most 6.25 % above the value it stands for.
 //! What it does not keep: the values themselves. The recording has them.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
-use mqttlab_units::{Duration, Instant};
-
-use crate::figures::RecentLatency;
+use mqttlab_units::Duration;
 
 /// Times counted by size.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -58,43 +56,8 @@ impl Sketch {
     }
 }
 
-/// The sketches of the last lines.
-#[derive(Debug, Default)]
-pub(crate) struct RecentLatencies {
-    /// When the line before the first of them was.
-    since: Instant,
-    lines: VecDeque<(Instant, Sketch)>,
-}
-
-impl RecentLatencies {
-    /// Of the deliveries since the last line.
-    pub(crate) fn add(&mut self, now: Instant, sketch: Sketch) {
-        self.lines.push_back((now, sketch));
-        if self.lines.len() > LINES
-            && let Some((at, _)) = self.lines.pop_front()
-        {
-            self.since = at;
-        }
-    }
-
-    pub(crate) fn told(&self) -> RecentLatency {
-        let mut all = Sketch::default();
-        self.lines.iter().for_each(|(_, sketch)| all.add(sketch));
-        RecentLatency {
-            since_ns: self.since.as_ns(),
-            count: all.len(),
-            p50_ns: all.percentile_ns(50.0),
-            p90_ns: all.percentile_ns(90.0),
-            p99_ns: all.percentile_ns(99.0),
-            buckets: all.buckets(),
-        }
-    }
-}
-
 const SUB_BITS: u32 = 4;
 const SUB: u64 = 1 << SUB_BITS;
-/// Five seconds of lines.
-const LINES: usize = 20;
 
 fn bucket(ns: u64) -> u16 {
     if ns < SUB {
@@ -135,19 +98,5 @@ mod tests {
         assert!((50_000..=53_125).contains(&p50) && (99_000..=105_188).contains(&p99), "{p50} {p99}");
         assert_eq!(sketch.buckets().iter().map(|(_, count)| count).sum::<u64>(), 100);
         assert_eq!(Sketch::default().percentile_ns(50.0), None);
-    }
-
-    #[test]
-    fn what_is_older_than_the_last_lines_is_forgotten() {
-        let mut recent = RecentLatencies::default();
-        let at = |line: u64| Instant::ZERO + Duration::from_ms(250 * line);
-        for line in 1..=25 {
-            let mut sketch = Sketch::default();
-            sketch.count(Duration::from_ms(line), 1);
-            recent.add(at(line), sketch);
-        }
-        let told = recent.told();
-        assert_eq!((told.count, told.since_ns), (20, at(5).as_ns()));
-        assert!(told.buckets[0].0 >= 6_000_000, "the sixth line is the first that is left");
     }
 }

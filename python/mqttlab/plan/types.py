@@ -61,6 +61,17 @@ class ChannelSpec(TypedDict):
     mean_bad_ns: Duration
 
 
+class ClientProgram(TypedDict):
+    """A program that is a client. It publishes and subscribes as it likes, and is observed by the frames that it exchanges.
+    In arguments, environment and file texts `{address}` and `{port}` stand for its server's, `{group}` and `{client}`
+    for its group and its number there, `{client_id}` for the MQTT client identifier that it should take, and
+    `{directory}` for a private scratch directory."""
+    command: list[str]
+    environment: dict[str, str]
+    files: list[ServerFile]
+    ready_line: str | None
+
+
 CongestionControl = Literal["reno", "cubic", "bbr"]
 """Congestion control algorithms that a scenario may name. The simulator has those that are
 [modelled](CongestionControl::is_modelled)."""
@@ -150,6 +161,7 @@ class Group(TypedDict):
     host_step: int
     late_after_ns: Duration | None
     name: str
+    program: ClientProgram | None
     protocol: Protocol
     publish: Publish | None
     reconnect: Reconnect
@@ -446,6 +458,12 @@ ProtocolVersion = Literal["3.1", "3.1.1", "5"]
 """Protocol version."""
 
 
+class ProxyRole(TypedDict):
+    """A proxy, and what the simulator must know to stand in for it."""
+    service: ServiceTime
+    to: int | None
+
+
 class Publish(TypedDict):
     """What a client publishes."""
     arrival: Arrival
@@ -531,7 +549,11 @@ class RoleBroker(TypedDict):
     broker: BrokerRole
 
 
-Role = Literal["gateway", "proxy"] | RoleBroker
+class RoleProxy(TypedDict):
+    proxy: ProxyRole
+
+
+Role = Literal["gateway"] | RoleBroker | RoleProxy
 """What a server is for."""
 
 
