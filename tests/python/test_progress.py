@@ -111,7 +111,8 @@ def test_a_live_run_says_what_its_groups_links_and_broker_do(tmp_path: Path) -> 
     assert any(link["drops"].get("random_loss") for link in links.values()), "5 % of some hundred frames"
     (server,) = last["servers"]
     assert server["server"] == "broker" and server["rss_bytes"] > 1e6 and server["cpu_s"] >= 0
-    assert last["events_per_s"] is None and last["speed"] is None and last["sender_lateness_p99_ns"] is not None
+    assert last["events_per_s"] is None and last["speed"] is None
+    assert any(line["sender_lateness_p99_ns"] is not None for line in ticks)
 
 
 def test_a_simulation_says_the_same_and_how_fast_it_is(tmp_path: Path) -> None:

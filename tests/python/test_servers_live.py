@@ -106,8 +106,9 @@ def test_clients_reach_a_broker_and_its_other_clients_through_a_proxy(backend: s
     assert 20 <= back < 24 and 15 <= there < 19
     assert set(recording.messages["fate"].to_list()) == {"delivered"}, "both are expected, and nobody else"
     if backend == "sim":
-        # Two packets each way at the proxy, 20 us each, and 30 us at the broker; the client wakes up in 50 us.
-        assert back == pytest.approx(20 + 0.02 + 0.03 + 0.02 + 0.05, abs=0.012)
+        # 20 us at the proxy each way, 20 us and 10 us a copy at the broker, 50 us until the client wakes up;
+        # and what is passed on before it: the other copy, the acknowledgement.
+        assert 20 + 0.02 + 0.03 + 0.02 + 0.05 <= back + 1e-9 <= 20.17
         assert recording.control_packets.filter(kind="CONNECT")["client"].to_list().count(0) == 2, "on both ways"
 
 

@@ -85,6 +85,9 @@ pub struct Client {
     /// What is known about its session; `None` where the events do not tell when it is connected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Session>,
+    /// Whether it is a program, known by its frames alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_program: bool,
 }
 
 /// A client's session at the broker.

@@ -76,7 +76,7 @@ impl Participants {
         let number = self.clients.len() as u32;
         let name = if self.names.contains(&name) { format!("{name} at {broker}") } else { name };
         self.names.insert(name.clone());
-        self.clients.push(Client { name, group, host, session: None });
+        self.clients.push(Client { name, group, host, session: None, is_program: false });
         number
     }
 }

@@ -197,7 +197,7 @@ impl ProgramReader {
 
 impl PacketReader for ProgramReader {
     fn begin(&mut self, layout: &Layout) {
-        self.is_program = layout.clients.iter().map(|client| client.session.is_none()).collect();
+        self.is_program = layout.clients.iter().map(|client| client.is_program).collect();
         // At QoS 2 a message counts as delivered at its PUBREL, as programs of the usual libraries have it.
         self.matcher = self.is_program.contains(&true).then(|| Matcher::new(true));
     }

@@ -72,6 +72,7 @@ fn clients(plan: &Plan) -> Vec<Client> {
             .program
             .is_none()
             .then(|| Session { expiry_ns: group.mqtt().session_expiry().map(|expiry| expiry.as_ns()) }),
+        is_program: group.program.is_some(),
     };
     plan.clients().map(of).collect()
 }

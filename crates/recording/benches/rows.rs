@@ -196,8 +196,13 @@ fn frame(number: u32) -> Frame {
 }
 
 fn layout() -> Layout {
-    let client =
-        |number: u32| Client { name: format!("c{number}"), group: "g".into(), host: 0, session: None };
+    let client = |number: u32| Client {
+        name: format!("c{number}"),
+        group: "g".into(),
+        host: 0,
+        session: None,
+        is_program: false,
+    };
     Layout {
         clients: (0..101).map(client).collect(),
         topics: vec![Topic { name: "t".into(), receivers: 0, shares: 0, relayed: false }],

@@ -394,7 +394,8 @@ mod tests {
 
     /// Twenty publishers whose messages are sent, lost, repeated and not sent, in no order at all.
     fn random_spools(dir: &Path) -> Layout {
-        let client = Client { name: "c".into(), group: "g".into(), host: 0, session: None };
+        let client =
+            Client { name: "c".into(), group: "g".into(), host: 0, session: None, is_program: false };
         let topics = vec![Topic { name: "t".into(), receivers: 0, shares: 0, relayed: false }];
         let receivers = vec![vec![0, 1, 2]];
         let layout = Layout { clients: vec![client; 20], topics, receivers, ..Layout::default() };

@@ -62,9 +62,9 @@ class ChannelSpec(TypedDict):
 
 
 class ClientProgram(TypedDict):
-    """A program that is a client. It publishes and subscribes as it likes, and is observed by the frames that it exchanges.
-    In arguments, environment and file texts `{address}` and `{port}` stand for its server's, `{group}` and `{client}`
-    for its group and its number there, `{client_id}` for the MQTT client identifier that it should take, and
+    """A program that is a client. It publishes and subscribes as it likes, and is observed by the frames that it
+    exchanges. In arguments, environment and file texts `{address}` and `{port}` stand for its server's, `{group}` and
+    `{client}` for its group and its number there, `{client_id}` for the MQTT client identifier that it should take, and
     `{directory}` for a private scratch directory."""
     command: list[str]
     environment: dict[str, str]

@@ -228,7 +228,7 @@ impl FrameAnalyser for FrameWitness {
         let names = layout.clients.iter().map(|client| client.name.clone());
         self.streams.clients = names.zip(0..).collect();
         let clients = layout.clients.iter().zip(0..);
-        let programs = clients.filter(|(client, _)| client.session.is_none());
+        let programs = clients.filter(|(client, _)| client.is_program);
         self.streams.programs = programs.map(|(client, number)| (client.host, number)).collect();
         if let Some(reader) = &mut self.reader {
             reader.begin(layout);

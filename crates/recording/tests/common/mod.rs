@@ -47,6 +47,7 @@ pub fn layout() -> Layout {
         group: group.into(),
         host,
         session: None,
+        is_program: false,
     };
     Layout {
         producer: "live".into(),
