@@ -48,13 +48,15 @@ LEFT_OUT = {
     "servers.ready": "when a live run goes on",
     "servers.start_timeout": "when a live run gives up",
     "servers.when_it_dies": "no server dies here",
-    "servers.role": "there is a simulator's model of brokers only",
+    "servers.role": "proxies are compared by test_servers_live, and there is no model of a gateway",
+    "servers.passes_to": "of a proxy",
     "servers.service": "only simulated",
     "servers.kind": "Mosquitto, or one that runs elsewhere",
     "servers.address": "of a broker elsewhere",
     "servers.port": "changes nothing that is measured",
     "groups.protocol": "there is one",
     "groups.mqtt": "the same fields as `mqtt`",
+    "groups.client": "a program, which is real; test_programs_live compares its latencies with ours",
     "groups.publish.payload.path": "a file's content is as any payload",
 }
 
