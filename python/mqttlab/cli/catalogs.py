@@ -94,7 +94,13 @@ def reading() -> Iterator[Callable[[int, int, Path], None]]:
 
 
 def home_of(run: Path, runs: Path) -> Path:
-    """The directory whose catalog a recording is in: --runs, where it was given, or the one the recording lies in."""
+    """The directory whose catalog a recording is in: --runs, where it was given, or the one the recording lies in.
+
+    Raises:
+        UsageError: it is no recording; no catalog is made for it.
+    """
+    if not (run / "plan.json").is_file():
+        raise UsageError(f"{run} is not a recording: it has no plan.json")
     source = click.get_current_context().get_parameter_source("runs")
     if source is not None and source.name == "COMMANDLINE":
         return runs

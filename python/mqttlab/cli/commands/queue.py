@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from mqttlab.cli.main import BACKEND, CATALOG, RUNS, SET, main, overrides_of
 from mqttlab.cli.problems import Commands
+
+if TYPE_CHECKING:
+    from mqttlab.queue import Queue
 
 QUEUE = click.option("--queue", "place", type=click.Path(path_type=Path), envvar="MQTTLAB_QUEUE", show_envvar=True,
                      metavar="DIR", help="Another queue than the user's own.")
@@ -81,9 +85,7 @@ def pause(names: tuple[str, ...], place: Path | None) -> None:
       mqttlab queue pause
       mqttlab queue pause qos-loss
     """
-    from mqttlab.queue import Queue
-
-    Queue(place).pause(names)
+    _queue_of(place, names).pause(names)
 
 
 @queue.command()
@@ -95,9 +97,7 @@ def resume(names: tuple[str, ...], place: Path | None) -> None:
     \b
       mqttlab queue resume
     """
-    from mqttlab.queue import Queue
-
-    Queue(place).resume(names)
+    _queue_of(place, names).resume(names)
 
 
 @queue.command()
@@ -113,11 +113,10 @@ def cancel(names: tuple[str, ...], place: Path | None, everything: bool) -> None
       mqttlab queue cancel --all
     """
     from mqttlab.errors import UsageError
-    from mqttlab.queue import Queue
 
     if everything == bool(names):
         raise UsageError("name what to cancel, or write --all; mqttlab queue list shows what there is")
-    count = Queue(place).cancel(None if everything else names)
+    count = _queue_of(place, names).cancel(None if everything else names)
     click.echo(f"{count} cancelled")
 
 
@@ -133,3 +132,12 @@ def wait(names: tuple[str, ...], place: Path | None) -> None:
     from mqttlab.cli.queues import wait_for
 
     sys.exit(wait_for(place, names))
+
+
+def _queue_of(place: Path | None, names: tuple[str, ...]) -> Queue:
+    """The queue in which these are to be found. One that is not there has nothing, and is not made for that."""
+    from mqttlab.queue import Queue, QueueError
+
+    if names and place is not None and not place.is_dir():
+        raise QueueError(f"{names[0]!r} is not in the queue; nothing is")
+    return Queue(place)
