@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import sqlite3
 import subprocess
@@ -91,7 +92,8 @@ def contents(catalog: Catalog) -> dict[str, pl.DataFrame]:
     names = catalog.names().filter(pl.col("what").is_in(["factor", "tag"]))["name"].to_list()
     found = {"runs": catalog.runs(columns=[*FIELDS, *names]), "values": catalog.values(), "notes": catalog.notes(),
              "experiments": catalog.experiments(), "baselines": catalog.baselines(),
-             "scenarios": catalog.table("scenario").drop("id"), "plans": catalog.table("plan").select("json", "digest")}
+             "sketches": catalog.table("sketch").drop("run_id"), "scenarios": catalog.table("scenario").drop("id"),
+             "plans": catalog.table("plan").select("json", "digest")}
     for name in found["experiments"]["name"]:
         found[name] = catalog.points(name)
     return {name: table.sort(table.columns) for name, table in found.items()}
@@ -157,6 +159,25 @@ def test_lists_filter_and_sort_by_fields_metrics_factors_and_tags(url: str, runs
         long = catalog.values(["latency_ms_max"], where=["loss = 2 %"], scopes=["qos"])
         assert long.select("scope_name", "value", "unit").rows() == [("0", 210.0, "ms"), ("1", 420.0, "ms")]
         assert catalog.points("loss").rows()[2] == (2, "loss", "2 %", 0.02, "ratio")
+
+
+def test_sketches_of_many_runs_merge_and_are_within_their_accuracy(url: str, runs: Path) -> None:
+    with Catalog.open(url) as catalog:
+        catalog.scan([runs])
+        whole = catalog.sketch(["state = complete"])
+        # Three runs of three messages at QoS 0 and as many at QoS 1 with twice the latency.
+        values = sorted(latency * factor for latency in (10, 20, 400) for factor in (1, 2) for _ in range(3))
+        assert whole.count == len(values) == 18
+        for part in (0, 0.1, 0.5, 0.9, 1):
+            exact = values[max(0, math.ceil(part * len(values)) - 1)]
+            assert whole.quantile(part) == pytest.approx(exact, rel=0.01)
+        assert catalog.sketch(scope="qos", scope_name="1").count == 12
+        assert catalog.sketch(["backend = sim"]).quantile(0.5) is None
+        catalog.save_view("mine", {"columns": ["loss"], "Ø": None})
+        catalog.save_view("mine", {"columns": ["qos"]})
+        assert catalog.views() == {"mine": {"columns": ["qos"]}}
+        catalog.scan([runs], fresh=True)
+        assert catalog.views() == {"mine": {"columns": ["qos"]}}
 
 
 WRONG = {

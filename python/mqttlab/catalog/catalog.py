@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,7 @@ from mqttlab.catalog.place import CatalogError
 from mqttlab.catalog.query import FIELDS, Kind, Names, Question, frame, series_of
 from mqttlab.catalog.reading import Facts, found_below, read
 from mqttlab.catalog.remarks import Annotations, Baseline, Covers, Note
+from mqttlab.catalog.sketch import Sketch
 from mqttlab.errors import MqttlabError
 from mqttlab.recording import Recording
 
@@ -273,6 +275,38 @@ class Catalog:
             raise CatalogError(f"no experiment {experiment!r}; known: {', '.join(sorted(known)) or 'none'}")
         schema = {"point": pl.Int64, "factor": pl.String, "text": pl.String, "value": pl.Float64, "unit": pl.String}
         return pl.DataFrame(rows, schema=schema, orient="row")
+
+    def sketch(self, where: Sequence[str] = (), *, scope: str = "run", scope_name: str = "") -> Sketch:
+        """Latencies in milliseconds of all runs for which the conditions hold, as one sketch.
+
+        Args:
+            where: conditions.
+            scope: ``run``, ``qos`` or ``groups``.
+            scope_name: which of that scope, as the metrics' long form names it.
+        """
+        found = sa.select(t.SKETCH.c.data).where(
+            t.SKETCH.c.metric == "latency_ms", t.SKETCH.c.scope == scope, t.SKETCH.c.scope_name == scope_name)
+        with self._database.reading() as connection:
+            question = Question(Names.read(connection))
+            for condition in where:
+                question.where(condition)
+            if where:
+                found = found.where(t.SKETCH.c.run_id.in_(question.keys()))
+            return Sketch.merged(Sketch.read(bytes(data)) for data in connection.execute(found).scalars())
+
+    def save_view(self, name: str, state: Any) -> None:
+        """Keep a view (of a dashboard) under a name: whatever JSON can hold. Views stand in the catalog alone."""
+        def work(connection: sa.Connection) -> None:
+            connection.execute(t.SAVED_VIEW.delete().where(t.SAVED_VIEW.c.name == name))
+            connection.execute(t.SAVED_VIEW.insert().values(name=name, json=json.dumps(state)))
+
+        self._database.write(work)
+
+    def views(self) -> dict[str, Any]:
+        """Saved views by name."""
+        with self._database.reading() as connection:
+            rows = connection.execute(sa.select(t.SAVED_VIEW).order_by(t.SAVED_VIEW.c.name)).all()
+        return {name: json.loads(text) for name, text in rows}
 
     def table(self, name: str) -> pl.DataFrame:
         """One of the catalog's own tables (:data:`TABLES`), as it is."""

@@ -34,7 +34,7 @@ from mqttlab.catalog.place import CatalogError, CatalogUnavailable, file_of, ref
 from mqttlab.catalog.tables import METADATA
 
 T = TypeVar("T")
-HEAD = "0001"
+HEAD = "0002"
 """The schema that this program reads and writes: the last of the migrations."""
 MIGRATIONS = Path(__file__).parent / "migrations"
 BUSY_MS = 10_000

@@ -35,6 +35,8 @@ class Facts:
     machine: dict[str, Any] | None
     version: tuple[str, int] | None
     values: list[Value]
+    sketches: dict[tuple[str, str], bytes]
+    """Of latencies in milliseconds, by scope and name in the scope."""
     annotations: Annotations
     origin: Origin
 
@@ -85,6 +87,7 @@ def read(directory: Path, recording: Recording | None = None) -> Facts:
         directory=directory, run=row, plan=_plan(directory),
         machine=dict(machine) if isinstance(machine, dict) and machine else None,
         version=(str(engine), int(run.get("schema_version", 1))) if engine else None, values=_values(recording),
+        sketches=_sketches(recording),
         annotations=Annotations.read(directory), origin=origin)
 
 
@@ -115,6 +118,25 @@ def _values(recording: Recording) -> list[Value]:
     rows = table.select("metric", "scope", "name", "unit", "value").iter_rows()
     return [(metric, scope, short(name or ""), unit or "", value) for metric, scope, name, unit, value in rows
             if value is not None and math.isfinite(value)]
+
+
+def _sketches(recording: Recording) -> dict[tuple[str, str], bytes]:
+    """Latencies of the run, of each QoS and of each pair of groups, as :func:`metrics.summary` names them."""
+    import polars as pl
+
+    from mqttlab.catalog.sketch import Sketch
+    from mqttlab.metrics import deliveries, has_both_ways
+    from mqttlab.metrics.summary import pair
+
+    delivered = deliveries(recording)
+    if delivered.is_empty():
+        return {}
+    groups = delivered.with_columns(pair().alias("pair")).partition_by("pair", as_dict=True)
+    parts = {("groups", short(str(name))): part for (name,), part in groups.items()}
+    if not has_both_ways(recording):
+        parts["run", ""] = delivered
+        parts |= {("qos", str(qos)): part for (qos,), part in delivered.partition_by("qos", as_dict=True).items()}
+    return {key: Sketch.of(part["latency_ms"].cast(pl.Float64)).data() for key, part in parts.items()}
 
 
 def short(name: str) -> str:

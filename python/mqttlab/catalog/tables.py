@@ -6,7 +6,7 @@
                          ├── run ──────────┼──► version
     experiment ◄── point ┘   ▲ ▲ ▲ ▲       └──► series ◄── metric_value (run)
         ▲  ▲         ▲       │ │ │ │
-     factor note   level    tag note baseline
+     factor note   level    tag note baseline sketch
 
 A metric's value is two numbers and a key: what is measured (metric, scope, name in the scope) stands once, in
 ``series``. The key begins with the series, so that one metric of all runs lies together, which is what lists sort and
@@ -29,13 +29,14 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     String,
     Table,
     Text,
     UniqueConstraint,
 )
-from sqlalchemy.dialects.mysql import LONGTEXT
+from sqlalchemy.dialects.mysql import LONGTEXT, MEDIUMBLOB
 
 CONVENTION = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s", "uq": "uq_%(table_name)s_%(column_0_N_name)s",
@@ -51,6 +52,7 @@ OPTIONS: dict[str, Any] = {
     for name, value in (("charset", "utf8mb4"), ("collate", "utf8mb4_bin"), ("engine", "InnoDB"))
 }
 LONG = Text().with_variant(LONGTEXT(), "mysql", "mariadb")
+BYTES = LargeBinary().with_variant(MEDIUMBLOB(), "mysql", "mariadb")
 # A key of InnoDB has 3072 bytes, four for each letter.
 PATH_LETTERS_MAX = 700
 NAME_LETTERS_MAX = 255
@@ -143,3 +145,11 @@ NOTE = Table(
 BASELINE = Table(
     "baseline", METADATA, Column("name", NAME, primary_key=True), _to("run", nullable=False, ondelete="CASCADE"),
     Column("covers", WORD, nullable=False), Column("set_at", INSTANT, nullable=False), **OPTIONS)
+
+SKETCH = Table(
+    "sketch", METADATA, _to("run", primary_key=True, nullable=False, ondelete="CASCADE"),
+    Column("metric", WORD, primary_key=True), Column("scope", String(32), primary_key=True),
+    Column("scope_name", NAME, primary_key=True), Column("data", BYTES, nullable=False), **OPTIONS)
+
+SAVED_VIEW = Table(
+    "saved_view", METADATA, Column("name", NAME, primary_key=True), Column("json", LONG, nullable=False), **OPTIONS)

@@ -42,6 +42,7 @@ def put(connection: sa.Connection, facts: Facts, stored: str, stored_experiment:
         run = int(known)
         connection.execute(t.RUN.update().where(t.RUN.c.id == run).values(row))
     _values(connection, run, facts.values)
+    _sketches(connection, run, facts.sketches)
     annotate(connection, run, facts.annotations)
     return run
 
@@ -173,6 +174,14 @@ def _values(connection: sa.Connection, run: int, values: list[Value]) -> None:
     rows = {keys[metric, scope, name]: value for metric, scope, name, _, value in values}
     connection.execute(t.METRIC_VALUE.insert(), [{"series_id": key, "run_id": run, "value": value}
                                                  for key, value in sorted(rows.items())])
+
+
+def _sketches(connection: sa.Connection, run: int, sketches: dict[tuple[str, str], bytes]) -> None:
+    connection.execute(t.SKETCH.delete().where(t.SKETCH.c.run_id == run))
+    if sketches:
+        connection.execute(t.SKETCH.insert(), [
+            {"run_id": run, "metric": "latency_ms", "scope": scope, "scope_name": name, "data": data}
+            for (scope, name), data in sorted(sketches.items())])
 
 
 def _series(connection: sa.Connection, values: list[Value]) -> dict[tuple[str, str, str], int]:
