@@ -143,7 +143,7 @@ def test_no_page_is_wider_than_the_screen_and_none_breaks_a_rule_of_accessibilit
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="make setup-test").Axe()
     page = somebody.page
     page.set_viewport_size({"width": width, "height": 800})
-    paths = ["/", "/configure", "/live", "/doctor"]
+    paths = ["/", "/configure", "/live", "/doctor", "/compare?first=plain&second=hostile"]
     paths += ["/run/plain", "/run/plain?part=recent", "/run/plain?part=files", "/run/none"]
     paths += ["/run/plain?part=time", "/run/plain?part=network"] if width == 1280 else []
     for path in paths:

@@ -13,8 +13,9 @@ import pytest
 pytest.importorskip("dash", reason="the dashboard's packages are missing: make setup-dashboard")
 
 from mqttlab import metrics
+from mqttlab.catalog import Catalog, url_for
 from mqttlab.dashboard import run_figures, run_tables
-from mqttlab.dashboard.pages import messages, run, runs
+from mqttlab.dashboard.pages import compare, messages, run, runs
 from mqttlab.dashboard.panels import answer, themed, twin
 from mqttlab.dashboard.store import SCHEMA, Store, UnknownRun
 from mqttlab.recording import Recording
@@ -165,3 +166,36 @@ def test_csv_of_a_figure_reads_as_the_same_numbers(store: Store) -> None:
     rows = twin(drawn)  # type: ignore
     again = pl.read_csv(io.StringIO(rows.write_csv()))
     assert again.height == rows.height and again.columns == rows.columns
+
+
+def test_two_runs_are_compared_as_the_command_line_does(store: Store) -> None:
+    from mqttlab.comparison import compare as compare_runs
+    from mqttlab.report.comparison import tables
+
+    shown = text_of(compare.page(store, {"first": "seed-1", "second": "seed-2"}))
+    expected = compare_runs(str(store.place("seed-1")), str(store.place("seed-2")))
+    for row in tables.metrics(expected)[1]:
+        assert json.dumps(row[2])[1:-1].replace("\\", "\\\\") in shown or row[2] in shown, row
+    assert "Choose two runs" in text_of(compare.page(store, {}))
+    with pytest.raises(UnknownRun):
+        compare.page(store, {"first": "seed-1", "second": "../seed-2"})
+
+
+def test_the_catalogs_metrics_and_tags_stand_beside_the_runs(tmp_path: Path) -> None:
+    for name in ("one", "deep/two"):
+        plan = compile_plan(parse_values({**scenario(1), "name": "kind"}))
+        assert perform(Job(plan, tmp_path / name), lambda line: None).verdict == "complete"
+    before = Store(tmp_path).runs()
+    assert "latency_ms_p99" not in before.columns and before["run"].to_list() == ["one"]
+    with Catalog.open(url_for(tmp_path)) as catalog:
+        catalog.scan([tmp_path])
+        catalog.tag(tmp_path / "one", {"nightly": ""})
+    after = Store(tmp_path).runs()
+    assert set(after["run"]) == {"one", "deep/two"}
+    expected = metrics.application(Recording.open(tmp_path / "one"), ())["latency_ms_p99"][0]
+    assert after.filter(run="one")["latency_ms_p99"][0] == pytest.approx(expected)
+    assert "tag.nightly" in after.columns and after.filter(run="deep/two")["verdict"][0] == "valid"
+    assert runs.rows(after, {"startRow": 0, "endRow": 9})["rowCount"] == 2
+    assert Store(tmp_path).recording("deep/two").complete
+    (tmp_path / "catalog.db").write_bytes(b"no database")
+    assert Store(tmp_path).runs()["run"].to_list() == ["one"]

@@ -61,7 +61,7 @@ PYTHON = {
     "studies": {"experiments", "scenario", "engine", "runs", "recording", "metrics", "plan"},
     "experiments": {"quantity", "networks", "plan", "scenario", "engine", "runs", "recording", "metrics", "statistics"},
     "dashboard": {"recording", "runs", "metrics", "figures", "report", "explanation", "catalog", "engine", "scenario",
-                  "networks", "brokers"},
+                  "networks", "brokers", "comparison", "experiments"},
     "reference": {"networks", "scenario", "metrics", "experiments"},
     "cli": {"quantity", "networks", "brokers", "engine", "plan", "scenario", "runs", "imports", "recording", "metrics",
             "comparison", "analysis", "report", "explanation", "export", "calibration", "catalog", "queue", "studies",

@@ -19,7 +19,7 @@ from mqttlab.dashboard.address import AddressError, Listen
 from mqttlab.dashboard.downloads import routes
 from mqttlab.dashboard.forms import forms
 from mqttlab.dashboard.jobs import Jobs
-from mqttlab.dashboard.pages import configure, doctor, live, run, runs
+from mqttlab.dashboard.pages import compare, configure, doctor, experiments, live, run, runs
 from mqttlab.dashboard.pages.shell import shell
 from mqttlab.dashboard.store import Store
 from mqttlab.errors import MqttlabError
@@ -29,7 +29,8 @@ THREADS = 8
 INDEX = """<!DOCTYPE html>
 <html lang="en"><head>{%metas%}<title>{%title%}</title>{%favicon%}{%css%}</head>
 <body>{%app_entry%}<footer>{%config%}{%scripts%}{%renderer%}</footer></body></html>"""
-PAGES = (("/", "Runs"), ("/configure", "Configure"), ("/live", "Live"), ("/doctor", "Doctor"))
+PAGES = (("/", "Runs"), ("/experiments", "Experiments"), ("/compare", "Compare"), ("/configure", "Configure"),
+         ("/live", "Live"), ("/doctor", "Doctor"))
 log = logging.getLogger(__name__)
 
 
@@ -105,9 +106,14 @@ class Dashboard:
         try:
             if path == "/":
                 return runs.page(self.store, query)
-            simple = {"/configure": configure.page, "/live": lambda: live.page(self.jobs), "/doctor": doctor.page}
+            if path == "/compare":
+                return compare.page(self.store, query)
+            simple = {"/configure": configure.page, "/experiments": lambda: experiments.page(self.store),
+                      "/live": lambda: live.page(self.jobs), "/doctor": doctor.page}
             if path in simple:
                 return simple[path]()
+            if path.startswith("/experiment/"):
+                return experiments.one(self.store, path.removeprefix("/experiment/"))
             if path.startswith("/run/"):
                 return run.page(self.store, path.removeprefix("/run/"), query)
         except MqttlabError as error:
@@ -129,6 +135,9 @@ def _browser_callbacks(app: dash.Dash) -> None:
     app.clientside_callback(
         here("searchRuns"), Output("location", "search", allow_duplicate=True), Input("runs-search", "value"),
         State("location", "search"), prevent_initial_call=True)
+    app.clientside_callback(
+        here("chooseSides"), Output("location", "search", allow_duplicate=True), Input("compare-first", "value"),
+        Input("compare-second", "value"), State("location", "search"), prevent_initial_call=True)
     app.clientside_callback(
         here("searchMessages"), Output("location", "search", allow_duplicate=True), Input("message-topic", "value"),
         Input("message-client", "value"), State("location", "search"),

@@ -15,6 +15,7 @@ from typing import Any
 
 import polars as pl
 
+from mqttlab.catalog import Catalog, url_for
 from mqttlab.errors import MqttlabError
 from mqttlab.recording import Recording
 from mqttlab.runs import RunSummary, list_runs
@@ -27,6 +28,11 @@ SCHEMA: dict[str, Any] = {
     "broker": pl.String, "network": pl.String, "clients": pl.Int64, "planned_s": pl.Float64, "seed": pl.Int64,
     "qos": pl.String, "interval": pl.String, "payload_bytes": pl.String,
 }
+# Of the catalog, what the table of runs shows besides.
+CATALOG_FIELDS = ("name", "started", "backend", "broker", "planned_s", "seed")
+METRICS = ("messages_delivered", "messages_lost", "messages_lost_percent", "latency_ms_mean", "latency_ms_p50",
+           "latency_ms_p95", "latency_ms_p99", "retransmissions_percent")
+TAKEN = (*CATALOG_FIELDS, "run", "verdict", "directory", "valid", "state")
 
 
 class UnknownRun(MqttlabError):
@@ -84,10 +90,36 @@ class Store:
             at, table = self._listed
             if time.monotonic() - at > LISTED_FOR_S:
                 rows = [self._row(summary) for summary in list_runs(self.directory)]
-                table = pl.DataFrame(rows, schema=SCHEMA, orient="row", strict=False).sort(
-                    "started", descending=True, maintain_order=True)
+                table = pl.DataFrame(rows, schema=SCHEMA, orient="row", strict=False)
+                table = self._with_catalog(table).sort("started", descending=True, maintain_order=True)
                 self._listed = (time.monotonic(), table)
         return table
+
+    def _with_catalog(self, table: pl.DataFrame) -> pl.DataFrame:
+        """The same with what the catalog has of these runs besides, if there is one: metrics, factors, tags, and runs
+        deeper below, such as those of experiments."""
+        file = self.directory / "catalog.db"
+        if not file.is_file():
+            return table
+        try:
+            with Catalog.open(url_for(self.directory), read_only=True) as catalog:
+                names = catalog.names()
+                tags = names.filter(pl.col("what") == "tag")["name"].to_list()
+                known = set(names["name"])
+                asked = [*(name for name in METRICS if name in known), *names.filter(what="factor")["name"], *tags]
+                more = [name for name in dict.fromkeys(asked) if name not in TAKEN]
+                found = catalog.runs(columns=[*CATALOG_FIELDS, "directory", "valid", "state", *more])
+        except MqttlabError:
+            # Lists are of use without it, and doctor and `mqttlab catalog` say what is wrong.
+            return table
+        place = pl.col("directory").str.strip_prefix(f"{self.directory}/")
+        below = found.filter(pl.col("directory").str.starts_with(f"{self.directory}/")).with_columns(
+            run=place, verdict=pl.when(pl.col("state") != "complete").then(pl.lit("incomplete"))
+            .when(pl.col("valid").not_()).then(pl.lit("not valid")).otherwise(pl.lit("valid")))
+        both = table.join(below.select("run", *(name for name in more if name not in SCHEMA)), on="run", how="left")
+        deeper = below.filter(pl.col("run").str.contains("/", literal=True)).select(
+            "run", "verdict", *CATALOG_FIELDS, *more)
+        return pl.concat([both, deeper], how="diagonal_relaxed")
 
     def _row(self, summary: RunSummary) -> dict[str, Any]:
         place = summary.directory

@@ -35,7 +35,7 @@
     for (const link of document.querySelectorAll(".bar nav a")) {
       const here = new URL(link.href).pathname;
       const at = window.location.pathname;
-      const current = here === "/" ? at === "/" || at.startsWith("/run/") : at.startsWith(here);
+      const current = here === "/" ? at === "/" || at.startsWith("/run/") : at.startsWith(here === "/experiments" ? "/experiment" : here);
       if (current) link.setAttribute("aria-current", "page"); else link.removeAttribute("aria-current");
     }
     const heading = document.querySelector("#page h1");
@@ -127,6 +127,8 @@
       },
       searchRuns: (text, before) => typed()
         ? search(before, { search: text }) : window.dash_clientside.no_update,
+      chooseSides: (first, second, before) => first || second
+        ? search(before, { first, second }) : window.dash_clientside.no_update,
       searchMessages: (topic, client, before) => typed()
         ? search(before, { topic, client }) : window.dash_clientside.no_update,
     },

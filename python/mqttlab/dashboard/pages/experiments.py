@@ -1,0 +1,93 @@
+"""Experiments: which there are, and of one its design as a matrix of points and blocks with the runs' states."""
+
+from __future__ import annotations
+
+from dash import html
+
+from mqttlab.dashboard.panels import Head, Link, address, facts, link, notice, written_table
+from mqttlab.dashboard.store import Store, UnknownRun
+from mqttlab.experiments import ExperimentDirectory, find_experiments
+from mqttlab.experiments.journal import RunRecord
+from mqttlab.report.text import heading, number
+
+SIGNS = {"done": "✓ done", "running": "● running", "invalid": "✕ not valid", "incomplete": "… incomplete",
+         "failed": "✕ failed",
+         "aborted": "✕ ended by a threshold", "stale": "– stale"}
+VALUES_SHOWN = 500
+
+
+def page(store: Store) -> html.Div:
+    """All experiments below the runs."""
+    found = find_experiments(store.directory)
+    if not found:
+        return html.Div([html.H1("Experiments"), notice("note", "There are no experiments here yet.", [
+            "mqttlab experiment FILE makes one."])])
+    rows = [[Link(path.name, address(f"/experiment/{path.name}"))] for path in found]
+    return html.Div([html.H1("Experiments"), html.Section([
+        written_table("Experiments", [Head("experiment", text=True)], rows)], className="panel")])
+
+
+def one(store: Store, name: str) -> html.Div:
+    """One experiment: its question, its matrix, its values run by run.
+
+    Raises:
+        UnknownRun: there is none of this name.
+        ExperimentError: it cannot be read.
+    """
+    if name not in {path.name for path in find_experiments(store.directory)}:
+        raise UnknownRun(f"there is no experiment {name!r} in {store.directory}")
+    directory = ExperimentDirectory.open(store.directory / name)
+    runs, pending = directory.runs(), len(directory.pending())
+    design, file = directory.design, directory.experiment.file
+    counts = {state: sum(run.state == state for run in runs) for state in SIGNS}
+    known = [("design", design.kind), ("points", number(len(design.points))),
+             *((state, number(count)) for state, count in counts.items() if count), ("to be done", number(pending))]
+    place = store.directory / name
+    return html.Div([
+        html.P([link("Experiments", "/experiments"), " › ", name], className="crumbs"),
+        html.H1(name), html.P(file.question, className="lead"), facts(known),
+        html.Section([html.H2("Design"), _matrix(directory, runs, name)], className="panel"),
+        html.Section([html.H2("Values, run by run"), _values(directory, name)], className="panel"),
+        html.Section([html.H2("Effects, trends, recommendation"), html.P("The report of the experiment has them:"),
+                      html.Pre(f"mqttlab report {place}", tabIndex=0)], className="panel"),
+    ])
+
+
+def _matrix(directory: ExperimentDirectory, runs: list[RunRecord], name: str) -> html.Div:
+    """A row for each point, a column for each block; of several attempts the last."""
+    factors = [factor.name for factor in directory.design.factors]
+    last = {(run.point, run.block): run for run in runs if run.kind == "run"}
+    blocks = sorted({block for _, block in last}) or [0]
+    heads = [*(Head(factor, text=True) for factor in factors),
+             *(Head(f"block {block + 1}", text=True) for block in blocks)]
+    rows = [[*(point.levels[factor].text if factor in point.levels else "" for factor in factors),
+             *(_state(last.get((point.number, block)), name) for block in blocks)]
+            for point in directory.design.points]
+    return written_table("Design: points and blocks", heads, rows)
+
+
+def _state(run: RunRecord | None, name: str) -> str | Link:
+    if run is None:
+        return "○ to be done"
+    sign = SIGNS.get(run.state, run.state)
+    if run.state == "running" or "://" in run.directory or run.verdict == "failed":
+        return sign
+    words = ", ".join(f"{factor} {level}" for factor, level in run.levels.items())
+    return Link(sign, address(f"/run/{name}/{run.directory}"), f"{sign}: {words}, block {run.block + 1}")
+
+
+def _values(directory: ExperimentDirectory, name: str) -> html.Div | html.P:
+    table = directory.table()
+    if table.is_empty():
+        return html.P("No run has ended yet.")
+    factors = [factor.name for factor in directory.design.factors]
+    heads = [Head("run", text=True), *(Head(factor, text=True) for factor in factors), Head("block"),
+             Head("state", text=True), Head("metric", text=True), Head("scope", text=True), Head("value"),
+             Head("unit", text=True)]
+    rows = [[Link(row["run"][-6:], address(f"/run/{name}/{row['directory']}"), f"run {row['run']}")
+             if "://" not in row["directory"] and row["state"] == "done" else row["run"][-6:],
+             *(str(row[factor]) for factor in factors), row["block"] + 1, row["state"],
+             heading(row["metric"]) if row["metric"] else None,
+             " ".join(filter(None, (row["scope"], row["scope_name"]))), row["value"], row["unit"]]
+            for row in table.head(VALUES_SHOWN).iter_rows(named=True)]
+    return written_table("Values, run by run", heads, rows)
