@@ -253,7 +253,8 @@ class Recording:
     @cached_property
     def events(self) -> pl.DataFrame:
         """Connects, disconnects, phases, warnings. Servers' events are called alike in recordings of every schema."""
-        return self.table("events").with_columns(
+        events = self.table("events")
+        return events if events.is_empty() else events.with_columns(
             pl.col("kind").cast(pl.String).replace({"broker_start": "server_start", "broker_exit": "server_exit"}))
 
     @cached_property

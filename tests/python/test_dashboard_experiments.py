@@ -13,11 +13,14 @@ from mqttlab.dashboard.store import Store, UnknownRun
 from mqttlab.experiments import ExperimentDirectory, find_experiments
 from test_dashboard_pages import text_of
 from test_experiment_runs import run, write
+from wrong_experiments import CONTROL, GOOD, LEVELS, REPETITIONS
 
 
 def test_a_matrix_shows_what_is_done_and_leads_to_the_runs(tmp_path: Path) -> None:
-    write(tmp_path)
-    run(tmp_path, "loss.toml", "--runs", "runs", status=4)
+    # One run of each of two points, and no control.
+    write(tmp_path, GOOD.replace(REPETITIONS, "repetitions = 1").replace(f"{CONTROL}\n", "").replace(
+        LEVELS, 'levels = ["0 %"]').replace("levels = [0, 1, 2]", "levels = [0, 1]").partition("[[thresholds]]")[0])
+    run(tmp_path, "loss.toml", "--runs", "runs")
     store = Store(tmp_path / "runs")
     (place,) = find_experiments(store.directory)
     directory = ExperimentDirectory.open(place)
