@@ -102,11 +102,20 @@ pub(crate) struct FirstLink {
 }
 
 impl FirstLink {
-    pub(crate) fn of(rows: &[Row], again: HashMap<u64, Again>, settings: &Settings) -> FirstLink {
+    /// `known`: marks of frames on their first links, as far as they are gathered beforehand.
+    pub(crate) fn of(
+        rows: &[Row],
+        again: HashMap<u64, Again>,
+        known: &HashMap<u64, u8>,
+        settings: &Settings,
+    ) -> FirstLink {
         let mut marks = HashMap::new();
-        // Captures of several links have the same frame on each, and its marks on one of them.
-        for row in rows.iter().filter(|row| row.is_first() && row.marks > 0 && is_counted(row, settings)) {
-            marks.entry(row.frame).or_insert(row.marks);
+        let known = |row: &Row| known.get(&row.frame).copied().unwrap_or(row.marks);
+        for row in rows.iter().filter(|row| is_counted(row, settings)) {
+            let of_first = if row.is_first() { known(row) } else { known(&Row { marks: 0, ..*row }) };
+            if of_first > 0 {
+                marks.entry(row.frame).or_insert(of_first);
+            }
         }
         FirstLink { marks, again }
     }

@@ -148,7 +148,7 @@ fn frames_read(
         heaps.push(row)
     })?;
     links.write(out, words)?;
-    let mut network = Network::new(dir, control, settings, &extent)?;
+    let mut network = Network::new(dir, control, settings, extent)?;
     let mut flights = Vec::with_capacity(wanted.len());
     heaps.for_each(|rows| {
         network.count(rows);

@@ -18,8 +18,10 @@ use crate::settings::Settings;
 use crate::tally::{Tally, Trips};
 
 /// What must be known of all frames before the first connection is looked at.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Extent {
+    /// Of imports, Wireshark's marks by frame: the same frame on a later link belongs to no connection there.
+    marks: HashMap<u64, u8>,
     first_sent: i64,
     last_sent: i64,
     /// Whether the recording says what was sent again: imports, and recordings of schema 1, do not.
@@ -28,13 +30,16 @@ pub(crate) struct Extent {
 
 impl Default for Extent {
     fn default() -> Extent {
-        Extent { first_sent: i64::MAX, last_sent: i64::MIN, counts_again: false }
+        Extent { marks: HashMap::new(), first_sent: i64::MAX, last_sent: i64::MIN, counts_again: false }
     }
 }
 
 impl Extent {
     pub(crate) fn note(&mut self, row: &Row, settings: &Settings) {
         self.counts_again |= row.repetition != ABSENT;
+        if settings.is_import && row.is_first() && row.marks > 0 && is_counted(row, settings) {
+            self.marks.entry(row.frame).or_insert(row.marks);
+        }
         if row.sent != ABSENT && is_counted(row, settings) {
             self.first_sent = self.first_sent.min(row.sent);
             self.last_sent = self.last_sent.max(row.sent);
@@ -81,6 +86,7 @@ struct AtEnds {
 /// The sums so far.
 pub(crate) struct Network<'a> {
     settings: &'a Settings,
+    marks: HashMap<u64, u8>,
     counts_again: bool,
     control: &'a ControlPackets,
     /// The client of each connection, and its PUBLISH packets.
@@ -105,7 +111,7 @@ impl<'a> Network<'a> {
         dir: &Path,
         control: &'a ControlPackets,
         settings: &'a Settings,
-        extent: &Extent,
+        extent: Extent,
     ) -> Result<Network<'a>> {
         let mut publishes = HashMap::<u32, Vec<u32>>::new();
         for (number, packet) in control.publishes() {
@@ -113,6 +119,7 @@ impl<'a> Network<'a> {
         }
         Ok(Network {
             settings,
+            marks: extent.marks,
             counts_again: extent.counts_again,
             control,
             client_of: clients(dir, control)?,
@@ -144,7 +151,7 @@ impl<'a> Network<'a> {
         let client = self.client_of.get(&connection).copied();
         let again = sent_again(rows, self.settings.early_ns);
         self.again.extend(again.iter().map(|(&frame, &kind)| (frame, kind)));
-        let first_link = FirstLink::of(rows, again, self.settings);
+        let first_link = FirstLink::of(rows, again, &self.marks, self.settings);
         let trips = round_trips(rows, port, self.settings);
         self.count_frames(rows, port, &first_link);
         self.sum_up(rows, port, client, &trips, &first_link);
