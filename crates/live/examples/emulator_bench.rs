@@ -2,7 +2,8 @@
 //!
 //! Rates are judged by the kernel's receive stamps of datagrams that are offered at 1.3 times the rate; delays by
 //! the time from before the sender's system call to the receive stamp; loss by a binomial bound.
-//! Run it on a machine that does nothing else, as root (or with `ulimit -r 10`) for real-time priority.
+//! Run it on a machine that does nothing else, as root (or with `ulimit -r 10`) for real-time priority. A frame that does not
+//! come is counted and the bench goes on; one that takes longer than [`ENDS_AFTER`] in all says so and ends with 1.
 
 use std::io;
 use std::thread;
@@ -14,7 +15,15 @@ use mqttlab_net::{LinkSpec, LossSpec, QueueSpec};
 use mqttlab_plan::PortKind;
 use mqttlab_units::{BitRate, Bytes, Dice, Duration, Ratio, Seed};
 
+/// Longer than a bench on a busy machine takes.
+const ENDS_AFTER: Wall = Wall::from_secs(600);
+
 fn main() -> io::Result<()> {
+    thread::spawn(|| {
+        thread::sleep(ENDS_AFTER);
+        eprintln!("the bench has not ended within {} s", ENDS_AFTER.as_secs());
+        std::process::exit(1);
+    });
     let priority = match real_time_permitted() {
         Ok(()) => Priority::EMULATOR,
         Err(error) => {
@@ -31,15 +40,24 @@ fn main() -> io::Result<()> {
 }
 
 fn delays(priority: Priority, compensation: Duration) -> io::Result<()> {
-    println!("| one-way delay | samples | error p50 | p99 | max | emulator lateness p50 | p99 | max |");
-    println!("|---|---|---|---|---|---|---|---|");
+    println!(
+        "| one-way delay | samples | not arrived | error p50 | p99 | max | emulator lateness p50 | p99 | max |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|");
     for configured in [1, 5, 50].map(Duration::from_ms) {
         let bench = Bench::build(constant_delay(configured), PortKind::Auto, priority, compensation)?;
         let mut gaps = Seed(1).dice();
-        let mut errors = Vec::new();
+        bench.receiver.set_read_timeout(Some(ARRIVES_WITHIN))?;
+        let (mut errors, mut missing) = (Vec::new(), 0);
         for sample in 0..1050 {
             thread::sleep(gap(&mut gaps));
-            let delay = bench.one_way_delay(&[0; 64])?;
+            let Some(delay) = arrived(bench.one_way_delay(&[0; 64]))? else {
+                missing += 1;
+                if missing > MISSING_MAX {
+                    break;
+                }
+                continue;
+            };
             if sample >= 50 {
                 errors.push((delay.as_ns() as f64 - configured.as_ns() as f64) / 1e3);
             }
@@ -47,9 +65,11 @@ fn delays(priority: Priority, compensation: Duration) -> io::Result<()> {
         let late = bench.counters().lateness.snapshot();
         let us = |percent| late.percentile(percent).unwrap_or(Duration::ZERO).as_ns() as f64 / 1e3;
         errors.sort_by(f64::total_cmp);
-        let at = |share: f64| errors[((errors.len() - 1) as f64 * share) as usize];
+        let at = |share: f64| {
+            errors.get((errors.len().saturating_sub(1) as f64 * share) as usize).copied().unwrap_or(f64::NAN)
+        };
         println!(
-            "| {configured} | {} | {:+.1} µs | {:+.1} µs | {:+.1} µs | {:.1} µs | {:.1} µs | {:.1} µs |",
+            "| {configured} | {} | {missing} | {:+.1} µs | {:+.1} µs | {:+.1} µs | {:.1} µs | {:.1} µs | {:.1} µs |",
             errors.len(),
             at(0.5),
             at(0.99),
@@ -75,6 +95,10 @@ fn rates(priority: Priority) -> io::Result<()> {
         let queue = QueueSpec { limit_packets: Some(50), limit_bytes: None, counts_delay_line: false };
         let link = LinkSpec { rate_bit_s: Some(rate), queue, ..constant_delay(Duration::ZERO) };
         let stamps = saturate(link, priority, ip_bytes as usize - 28, frame, count)?;
+        if stamps.len() < 2 {
+            println!("| {rate} | {} | nothing arrived | – | – | – |", stamps.len());
+            continue;
+        }
         let gaps: Vec<f64> = stamps.windows(2).map(|pair| (pair[1] - pair[0]) as f64 / 1e3).collect();
         let mut errors: Vec<f64> = gaps.iter().map(|gap| gap - frame.as_ns() as f64 / 1e3).collect();
         errors.sort_by(f64::total_cmp);
@@ -96,7 +120,16 @@ fn rates(priority: Priority) -> io::Result<()> {
     Ok(())
 }
 
-/// Offers 1.3 times the rate until `count` datagrams have arrived; their receive stamps.
+/// What came of waiting for a datagram; `None` where it did not arrive in time.
+fn arrived<T>(waited: io::Result<T>) -> io::Result<Option<T>> {
+    match waited {
+        Ok(what) => Ok(Some(what)),
+        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Offers 1.3 times the rate until `count` datagrams have arrived, or no more come; their receive stamps.
 fn saturate(
     link: LinkSpec,
     priority: Priority,
@@ -117,10 +150,15 @@ fn saturate(
         }
     });
     let mut buffer = [0; 2048];
-    let stamps = (0..count).map(|_| receive(&bench.receiver, &mut buffer).map(|(_, at)| at)).collect();
+    bench.receiver.set_read_timeout(Some(ARRIVES_WITHIN + Wall::from_nanos(frame.as_ns())))?;
+    let mut stamps = Vec::with_capacity(count);
+    while stamps.len() < count {
+        let Some((_, at)) = arrived(receive(&bench.receiver, &mut buffer))? else { break };
+        stamps.push(at);
+    }
     offering.join().expect("the sender does not panic");
     bench.stop()?;
-    stamps
+    Ok(stamps)
 }
 
 fn losses(priority: Priority) -> io::Result<()> {
@@ -159,6 +197,11 @@ fn losses(priority: Priority) -> io::Result<()> {
     }
     Ok(())
 }
+
+/// A stall of the machine is shorter.
+const ARRIVES_WITHIN: Wall = Wall::from_secs(2);
+/// With more than these the path is not there.
+const MISSING_MAX: u32 = 20;
 
 /// About 4 ms, never the same.
 fn gap(dice: &mut Dice) -> Wall {
