@@ -19,7 +19,8 @@ from mqttlab.scenario.model import Broker
 
 ROOT = Path(__file__).resolve().parents[2]
 PLACES = (ROOT / "scenarios", ROOT / "python" / "mqttlab" / "studies")
-SCENARIOS = sorted({path for place in PLACES for path in place.rglob("*.toml") if path.parent.name != "published"})
+OTHERS = {"published", "experiments"}
+SCENARIOS = sorted({path for place in PLACES for path in place.rglob("*.toml") if path.parent.name not in OTHERS})
 GROUPS = """
 [[groups]]
 name = "p"
