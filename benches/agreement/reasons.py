@@ -15,7 +15,10 @@ _READS = (
     "whether a reader takes two packets at once is decided by microseconds; "
     "simulated clients always wake up after 50 us"
 )
-_BUFFERS = "a kernel counts the memory that segments take (`truesize`); the simulator counts their bytes"
+_BUFFERS = (
+    "a kernel counts the memory of what is to be sent, too (`truesize`): two or three segments fill its send buffer; the "
+    "simulator's holds 4 kB of bytes"
+)
 
 REASONS: dict[str, dict[str, str]] = {
     "network-direct": {"": _HOSTS},
