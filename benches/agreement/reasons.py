@@ -16,8 +16,8 @@ _READS = (
     "simulated clients always wake up after 50 us"
 )
 _BUFFERS = (
-    "a kernel counts the memory of what is to be sent, too (`truesize`): two or three segments fill its send buffer; the "
-    "simulator's holds 4 kB of bytes"
+    "a kernel counts the memory of what is to be sent, too (`truesize`): two or three segments fill its send buffer; "
+    "the simulator's holds 4 kB of bytes"
 )
 
 REASONS: dict[str, dict[str, str]] = {
