@@ -100,8 +100,8 @@ def test_clients_reach_a_broker_and_its_other_clients_through_a_proxy(backend: s
     recording = Recording.open(tmp_path / "run")
     found = deliveries(recording).group_by("subscriber_group").agg(pl.len(), pl.col("latency_ms").min()).sort(
         "subscriber_group")
-    # Field, proxy, broker, proxy, field: four links of 5 ms; to the broker's own client three. The emulator releases a frame
-    # some microseconds early, so that it arrives in time.
+    # Field, proxy, broker, proxy, field: four links of 5 ms; to the broker's own client three. The emulator releases a
+    # frame some microseconds early, so that it arrives in time.
     (_, through, back), (_, straight, there) = found.rows()
     assert (through, straight) == (20, 20)
     assert 19.9 <= back < 24 and 14.9 <= there < 19
