@@ -23,7 +23,7 @@ from polars.testing import assert_frame_equal
 from databases import KINDS, new_database
 from mqttlab.catalog import FIELDS, Catalog, CatalogError, CatalogUnavailable
 from mqttlab.catalog import place as places
-from mqttlab.catalog.database import HEAD, Database, known_schemas
+from mqttlab.catalog.database import HEAD, Database, known_schemas, make_version_table
 from mqttlab.catalog.migrations.upgrade import migrate
 from mqttlab.catalog.place import url_of
 from mqttlab.catalog.tables import METADATA
@@ -274,6 +274,21 @@ def test_two_writers_at_once_lose_nothing(url: str, tmp_path: Path) -> None:
         again.scan([tmp_path / "runs"])
         assert grown.runs().height == 12
         assert_equal(contents(grown), contents(again))
+
+
+def test_a_catalog_whose_making_was_cut_off_is_made_whole(url: str, tmp_path: Path) -> None:
+    # MariaDB commits each table by itself, so that another process can see a part of them, or find a part.
+    database = Database(url, as_it_is=True)
+    if database.file is not None:
+        pytest.skip("SQLite makes the whole schema in one transaction")
+    with database.engine.begin() as connection:
+        make_version_table(connection)
+        METADATA.create_all(connection, tables=[METADATA.tables["experiment"], METADATA.tables["scenario"]])
+    database.close()
+    recording(tmp_path / "r0", 5)
+    with Catalog.open(url) as catalog:
+        catalog.add(tmp_path / "r0")
+        assert catalog.runs().height == 1
 
 
 @pytest.fixture(params=known_schemas())

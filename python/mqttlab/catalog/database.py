@@ -141,7 +141,7 @@ class Database:
         connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
         connection.execute(f"PRAGMA foreign_keys = {'ON' if foreign_keys else 'OFF'}")
         if not self.read_only:
-            connection.execute("PRAGMA journal_mode = WAL")
+            _log_ahead(connection)
             connection.execute("PRAGMA synchronous = NORMAL")
         return connection
 
@@ -162,6 +162,9 @@ class Database:
             found = connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar()
             if found is not None:
                 return str(found)
+            if self.file is None:
+                # MariaDB commits each table by itself: another process is making them now, or died while it did.
+                return None
         if "run" in tables or (tables - {"alembic_version"} and self.file is not None):
             raise CatalogError(f"{self.name} is not a catalog of mqttlab: it has other tables "
                                f"({', '.join(sorted(tables)[:3])})")
@@ -191,6 +194,8 @@ class Database:
 
     def _make(self, connection: sa.Connection) -> None:
         if self._schema(connection) is None:
+            # The table of the version comes first, and its row last: who looks between the two waits for the lock.
+            make_version_table(connection)
             METADATA.create_all(connection)
             stamp(connection)
 
@@ -270,10 +275,33 @@ def known_schemas() -> list[str]:
     return sorted(path.name[1:5] for path in (MIGRATIONS / "versions").glob("v[0-9]*_*.py"))
 
 
-def stamp(connection: sa.Connection) -> None:
-    """Say, as Alembic does, that the database is of the present schema."""
+def _log_ahead(connection: sqlite3.Connection) -> None:
+    """Have the file in WAL mode, which a new file is not.
+
+    Raises:
+        sqlite3.OperationalError: somebody holds the file for longer than ``BUSY_MS``.
+    """
+    # SQLite does not wait here where two connections change a new file at once: neither could give way.
+    deadline = time.monotonic() + BUSY_MS / 1000
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(random.uniform(0.001, 0.02))
+
+
+def make_version_table(connection: sa.Connection) -> None:
+    """Make the table in which Alembic keeps the schema, where there is none: without a row nothing is finished."""
     connection.execute(sa.text("CREATE TABLE IF NOT EXISTS alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY "
                                "KEY)"))
+
+
+def stamp(connection: sa.Connection) -> None:
+    """Say, as Alembic does, that the database is of the present schema."""
+    make_version_table(connection)
     connection.execute(sa.text("DELETE FROM alembic_version"))
     connection.execute(sa.text("INSERT INTO alembic_version (version_num) VALUES (:head)"), {"head": HEAD})
 
