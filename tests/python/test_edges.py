@@ -18,17 +18,18 @@ CRATES = {
     "mqttsn": {"units", "mqtt"},
     "net": {"units"},
     "tcp": {"units"},
-    "plan": {"units", "net", "mqtt", "tcp"},
+    "plan": {"units", "net", "mqtt", "mqttsn", "tcp"},
     "evidence": {"units", "net"},
     "recording": {"units", "evidence"},
-    "capture": {"units", "mqtt", "recording"},
-    "client": {"units", "mqtt", "plan", "evidence"},
+    "capture": {"units", "mqtt", "recording", "mqttsn"},
+    "client": {"units", "mqtt", "plan", "evidence", "mqttsn"},
     "run": {"units", "net", "plan"},
-    "live": {"units", "mqtt", "net", "plan", "client", "run", "recording"},
+    "gateway": {"units", "mqtt", "mqttsn", "plan"},
+    "live": {"units", "mqtt", "net", "plan", "client", "run", "recording", "mqttsn"},
     "sim": {"units", "mqtt", "net", "tcp", "plan", "client", "run", "recording"},
     "import": {"units", "mqtt", "plan", "capture", "recording"},
     "summary": {"plan", "recording"},
-    "engine": {"units", "plan", "run", "live", "sim", "capture", "import", "recording", "summary"},
+    "engine": {"units", "plan", "run", "live", "sim", "capture", "import", "recording", "summary", "gateway"},
 }
 PURE = ("units", "mqtt", "mqttsn", "net", "tcp", "evidence", "client", "run")
 # Crates that do neither input nor output.

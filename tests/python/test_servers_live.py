@@ -116,7 +116,7 @@ def test_clients_reach_a_broker_and_its_other_clients_through_a_proxy(backend: s
 @pytest.mark.parametrize("when", ["go-on", "end-run"])
 def test_the_end_of_a_server_means_what_the_scenario_says(when: str, tmp_path: Path) -> None:
     short = {
-        "name": "short", "role": "gateway", "kind": "program", "when_it_dies": when, "host": "broker", "port": 1999,
+        "name": "short", "role": "proxy", "kind": "program", "when_it_dies": when, "host": "broker", "port": 1999,
         "ready": {"kind": "log-line", "line": "here"},
         "program": {"command": ["sh", "-c", "echo here; sleep 0.8; exit 7"]},
     }

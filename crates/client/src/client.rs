@@ -11,7 +11,7 @@ use crate::facts::{ClientNumber, GroupFacts, Who};
 use crate::incoming::{Delivery, Incoming};
 use crate::outgoing::{Outgoing, acknowledgement};
 use crate::retries::Retries;
-use crate::session::{Admission, PacketId, Receipt, Session, Step, Token};
+use crate::session::{Admission, Arrived, PacketId, Receipt, Session, Step, Token};
 use crate::surroundings::{Arriving, Offered, Surroundings};
 use crate::transport::{Connection, Loss, Transport};
 
@@ -112,6 +112,11 @@ impl<S: Session, C: Connection> Client<S, C> {
         &self.facts
     }
 
+    /// Its session.
+    pub fn session(&self) -> &S {
+        &self.session
+    }
+
     /// What its transport keeps for it.
     pub fn connection(&self) -> &C {
         &self.connection
@@ -161,7 +166,9 @@ impl<S: Session, C: Connection> Client<S, C> {
         let connection = match self.state {
             State::Waiting(at) => Some(at),
             State::Opening { since } => Some(since + timeout),
-            State::Open { since } if self.awaits_acceptance(around) => Some(since + timeout),
+            State::Open { since } if self.awaits_acceptance(around) => {
+                [Some(since + timeout), self.session.next_deadline()].into_iter().flatten().min()
+            }
             State::Open { .. } => self.session.next_deadline(),
             State::Gone => None,
         };
@@ -214,7 +221,8 @@ impl<S: Session, C: Connection> Client<S, C> {
         around: &mut A,
         message: &impl Arriving<C, A>,
     ) -> Result<(), Loss> {
-        let receipt = self.session.arrived(around.now(), message.qos(), message.id());
+        let came = Arrived { qos: message.qos(), id: message.id(), alias: message.alias() };
+        let receipt = self.session.arrived(around.now(), came);
         // Its acknowledgement leaves before what a relay makes of it.
         let outcome = self.settle(around);
         match receipt {
@@ -402,6 +410,9 @@ impl<S: Session, C: Connection> Client<S, C> {
             Step::Send(packet) => around.put(self.who, &mut self.connection, packet),
             Step::Connected { resumed } => self.connected(around, resumed),
             Step::Subscribed => self.subscribed(around),
+            Step::SubscriptionRefused(why) => {
+                around.event(EventKind::Refused, self.who.number, None, &format!("SUBSCRIBE: {why}"));
+            }
             Step::Release(id) => return self.release(around, id),
             Step::Acknowledged(message) => self.acknowledged(around, message),
             Step::Refused(message) => self.refused(around, message),
@@ -475,7 +486,7 @@ impl<S: Session, C: Connection> Client<S, C> {
         }
         let qos = relay.qos;
         around.books().unacknowledged += i64::from(qos != Qos::AtMostOnce);
-        match self.session.publish(around.now(), token, qos) {
+        match self.session.publish(around.now(), token, None, qos) {
             Admission::Refused => {
                 self.unsent(around, token);
                 Ok(())
@@ -517,7 +528,7 @@ impl<S: Session, C: Connection> Client<S, C> {
         // The schedule goes on when the client has given up, or is late; nobody takes what it offers then.
         let admission = match self.is_gone() || around.is_leaving() {
             true => Admission::Refused,
-            false => self.session.publish(now, token, self.facts.publish_qos()),
+            false => self.session.publish(now, token, Some(row.topic), self.facts.publish_qos()),
         };
         if admission == Admission::Refused {
             self.unsent(around, token);
@@ -543,7 +554,9 @@ impl<S: Session, C: Connection> Client<S, C> {
 
     fn refused(&mut self, around: &mut impl Surroundings, token: Token) {
         around.event(EventKind::Refused, self.who.number, None, "PUBLISH");
-        around.books().unacknowledged -= 1;
+        // A message that waited for its topic's registration may be of QoS 0.
+        let acknowledged = self.outgoing.row(token).is_none_or(|row| row.qos > 0);
+        around.books().unacknowledged -= i64::from(acknowledged);
         self.outgoing.remove(token);
     }
 

@@ -6,7 +6,7 @@ use mqttlab_mqtt::{Kind, Malformed, Qos};
 use mqttlab_plan::{Group, qos};
 use mqttlab_units::Instant;
 
-use crate::session::{Admission, PacketId, Receipt, Session, Step, Token};
+use crate::session::{Admission, Arrived, PacketId, Receipt, Session, Step, Token};
 use crate::transport::Loss;
 
 /// A session of MQTT 3.1, 3.1.1 or 5.
@@ -78,12 +78,12 @@ impl Session for Mqtt {
         self.0.handle(now, Input::Disconnect);
     }
 
-    fn publish(&mut self, now: Instant, message: Token, qos: Qos) -> Admission {
+    fn publish(&mut self, now: Instant, message: Token, _: Option<u32>, qos: Qos) -> Admission {
         self.0.publish(now, message.0.into(), qos)
     }
 
-    fn arrived(&mut self, now: Instant, qos: Qos, id: PacketId) -> Option<Receipt> {
-        self.0.arrived(now, qos, id.0)
+    fn arrived(&mut self, now: Instant, message: Arrived) -> Option<Receipt> {
+        self.0.arrived(now, message.qos, message.id.0)
     }
 
     fn received(&mut self, now: Instant, packet: Input) {
@@ -160,8 +160,11 @@ impl From<Malformed> for Loss {
 }
 
 /// Appends a client's CONNECT.
+///
+/// # Panics
+/// For a group that does not speak MQTT.
 pub fn encode_connect(group: &Group, client: u32, out: &mut Vec<u8>) {
-    let mqtt = group.mqtt();
+    let mqtt = group.mqtt().expect("the group speaks MQTT");
     let client_id = group.client_id(client);
     let will = mqtt.will.as_ref();
     let fields = ConnectFields {
@@ -182,7 +185,7 @@ pub fn encode_connect(group: &Group, client: u32, out: &mut Vec<u8>) {
 pub fn encode_subscribe(group: &Group, client: u32, id: PacketId, out: &mut Vec<u8>) {
     let filters = filters(group, client);
     let filters = filters.iter().map(|(filter, qos)| (filter.as_str(), *qos));
-    encode::subscribe(id.0, filters, group.mqtt().version.version(), out);
+    encode::subscribe(id.0, filters, group.version(), out);
 }
 
 /// What a client subscribes to.

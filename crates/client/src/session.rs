@@ -17,6 +17,17 @@ pub struct Token(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PacketId(pub u16);
 
+/// A message that came, as far as a session must know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrived {
+    /// Quality of service.
+    pub qos: Qos,
+    /// What its sender knows it by.
+    pub id: PacketId,
+    /// What it calls its topic, where that is not its name.
+    pub alias: Option<mqttlab_mqttsn::Topic>,
+}
+
 /// A protocol's session.
 pub trait Session {
     /// A packet that it sends and that carries no message.
@@ -38,10 +49,10 @@ pub trait Session {
     fn subscribe(&mut self, now: Instant);
     /// The application wants to leave.
     fn disconnect(&mut self, now: Instant);
-    /// The application publishes.
-    fn publish(&mut self, now: Instant, message: Token, qos: Qos) -> Admission;
+    /// The application publishes. The topic by the run's number, which messages that are repeated do not have.
+    fn publish(&mut self, now: Instant, message: Token, topic: Option<u32>, qos: Qos) -> Admission;
     /// A message came. `None` where it has no place.
-    fn arrived(&mut self, now: Instant, qos: Qos, id: PacketId) -> Option<Receipt>;
+    fn arrived(&mut self, now: Instant, message: Arrived) -> Option<Receipt>;
     /// Another packet came.
     fn received(&mut self, now: Instant, packet: Self::Received);
     /// The next thing to do.
@@ -81,6 +92,8 @@ pub enum Step<P, E> {
     },
     /// The subscription was answered.
     Subscribed,
+    /// The other side will not have a subscription, and says why.
+    SubscriptionRefused(&'static str),
     /// A message that was held is for the application now.
     Release(PacketId),
     /// The last acknowledgement of a message has come.
@@ -89,4 +102,25 @@ pub enum Step<P, E> {
     Refused(Token),
     /// The connection must end.
     Fail(&'static str),
+}
+
+impl<P, E> Step<P, E> {
+    /// The same with other packets and envelopes.
+    pub fn map<Q, F>(self, packet: impl FnOnce(P) -> Q, said: impl FnOnce(E) -> F) -> Step<Q, F> {
+        match self {
+            Step::Connect(sent) => Step::Connect(packet(sent)),
+            Step::Subscribe(sent) => Step::Subscribe(packet(sent)),
+            Step::Publish { message, envelope, settled } => {
+                Step::Publish { message, envelope: said(envelope), settled }
+            }
+            Step::Send(sent) => Step::Send(packet(sent)),
+            Step::Connected { resumed } => Step::Connected { resumed },
+            Step::Subscribed => Step::Subscribed,
+            Step::SubscriptionRefused(why) => Step::SubscriptionRefused(why),
+            Step::Release(id) => Step::Release(id),
+            Step::Acknowledged(message) => Step::Acknowledged(message),
+            Step::Refused(message) => Step::Refused(message),
+            Step::Fail(why) => Step::Fail(why),
+        }
+    }
 }

@@ -63,6 +63,10 @@ pub trait Arriving<C: Connection, A> {
     fn qos(&self) -> Qos;
     /// What its sender knows it by.
     fn id(&self) -> PacketId;
+    /// What it calls its topic, where that is not its name.
+    fn alias(&self) -> Option<mqttlab_mqttsn::Topic> {
+        None
+    }
     /// Finds out whose message it is. Asked once, and not of what was received before.
     fn identify(&self, client: Who, connection: &mut C, around: &mut A) -> Delivery;
     /// Copies topic and payload, to be relayed.

@@ -46,6 +46,8 @@ pub enum Command {
     Probe(u64),
     /// Make a recording from captures, logs or tables that somebody else made.
     Import(Order),
+    /// Be an MQTT-SN gateway with the settings of this file.
+    Gateway(PathBuf),
     /// Say which version this is.
     Version,
     /// Say how it is used.
@@ -61,6 +63,8 @@ pub fn parse(arguments: &[String]) -> Result<Command, String> {
     match words.as_slice() {
         ["run", rest @ ..] => run(rest),
         ["check"] => Ok(Command::Check),
+        ["gateway", "--settings", settings] => Ok(Command::Gateway(settings.into())),
+        ["gateway", ..] => Err("gateway needs its settings: mqttlab-engine gateway --settings FILE".into()),
         ["schema"] => Ok(Command::Schema),
         ["doctor"] => Ok(Command::Doctor),
         ["measure", "--seconds", seconds] => match seconds.parse::<f64>() {
@@ -167,6 +171,9 @@ mqttlab-engine performs MQTT experiments: real brokers and real TCP over emulate
                                        simulate the plan until then, and print the state as JSON; see docs/simulator.md
   mqttlab-engine check   < plan.json   check whether the plan can be performed, and start nothing
   mqttlab-engine schema                print the JSON Schema of a plan
+  mqttlab-engine gateway --settings FILE
+                                       be an MQTT-SN gateway until a signal ends it, then print its counters;
+                                       FILE is JSON: listen, broker, role
   mqttlab-engine probe [--seconds N] < plan.json
                                        measure delay, jitter, loss and rate of the plan's emulated paths
   mqttlab-engine doctor                report what this machine can do, as JSON

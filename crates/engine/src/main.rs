@@ -22,7 +22,7 @@ use std::process::ExitCode;
 use arguments::Command;
 use mqttlab_capture::FrameWitness;
 use mqttlab_import::{MQTT_PORT, ProgramReader};
-use mqttlab_plan::{Backend, Destination, Plan, stored_server_ports};
+use mqttlab_plan::{Backend, Destination, GatewayProgram, Plan, stored_server_ports};
 use mqttlab_recording::{recover, snapshot};
 use mqttlab_run::{Observer, Outcome, Verdict};
 use mqttlab_summary::summarise;
@@ -53,6 +53,7 @@ fn main() -> ExitCode {
             told(summarise(&directory, out.as_deref().unwrap_or(&directory)))
         }
         Ok(Command::Import(order)) => import::run(&order),
+        Ok(Command::Gateway(settings)) => gateway(&settings),
         Ok(Command::Version) => say(&format!("mqttlab-engine {}", env!("CARGO_PKG_VERSION"))),
         Ok(Command::Help) => say(arguments::HELP.trim_end()),
         Err(problem) => {
@@ -120,6 +121,28 @@ fn run_until(plan: Plan, destination: &Destination, until: Instant) -> ExitCode 
         return ExitCode::from(WRONG);
     }
     told(simulation::run_until(plan, destination, until))
+}
+
+/// The MQTT-SN gateway, until a signal ends it.
+fn gateway(path: &Path) -> ExitCode {
+    let settings = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()));
+    let settings = settings.and_then(|text| {
+        serde_json::from_str::<GatewayProgram>(&text).map_err(|error| format!("{}: {error}", path.display()))
+    });
+    let settings = match settings {
+        Ok(settings) => settings,
+        Err(problem) => {
+            eprintln!("mqttlab-engine: {problem}");
+            return ExitCode::from(WRONG);
+        }
+    };
+    match mqttlab_gateway::run(&settings) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("mqttlab-engine: the gateway at {}: {error}", settings.listen);
+            ExitCode::FAILURE
+        }
+    }
 }
 
 fn doctor() -> ExitCode {

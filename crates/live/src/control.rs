@@ -34,6 +34,14 @@ pub trait SocketFactory: Send + Sync {
     /// What the kernel said: mostly too many open files.
     fn socket(&self, host: usize, server: usize) -> io::Result<OwnedFd>;
 
+    /// A new non-blocking, close-on-exec UDP socket, as [`SocketFactory::socket`] makes one of TCP. It does not fragment.
+    ///
+    /// # Errors
+    /// What the kernel said, or that there are none of them here.
+    fn datagram_socket(&self, _host: usize, _server: usize) -> io::Result<OwnedFd> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     /// Where clients of a server (an index into the plan's) connect to.
     fn server_address(&self, server: usize) -> SocketAddr;
 }

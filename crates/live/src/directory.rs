@@ -1,6 +1,6 @@
 //! Who is who in a live run, as the plan's roster numbers it and the recording stores it.
 
-use mqttlab_plan::{Plan, Roster};
+use mqttlab_plan::{Entry, Plan, Roster};
 use mqttlab_recording::{Client, Layout, Session, Topic};
 
 use crate::clock::Clock;
@@ -45,6 +45,11 @@ impl Directory {
         &self.layout
     }
 
+    /// The topics that somebody publishes to of their own accord, by number.
+    pub fn topics(&self) -> &[Entry] {
+        self.roster.topics()
+    }
+
     /// The topics that `client` publishes to of its own accord, in the order of `{topic}`.
     pub fn published(&self, client: u32) -> &[u32] {
         self.roster.published(client)
@@ -71,7 +76,7 @@ fn clients(plan: &Plan) -> Vec<Client> {
         session: group
             .program
             .is_none()
-            .then(|| Session { expiry_ns: group.mqtt().session_expiry().map(|expiry| expiry.as_ns()) }),
+            .then(|| Session { expiry_ns: group.session_expiry().map(|expiry| expiry.as_ns()) }),
         is_program: group.program.is_some(),
     };
     plan.clients().map(of).collect()

@@ -1,13 +1,15 @@
-//! How to know that a server serves: it accepts a connection, it answers a CONNECT, or its log says so.
+//! How to know that a server serves: it accepts a connection, it answers a CONNECT, its host has a socket for datagrams, or
+//! its log says so.
 //!
 //! Programs of a virtual machine accept connections seconds before they serve anybody, which would count as a slow broker.
 //! A CONNACK is the first thing that only a broker that works can say; a line of its log is what its makers mean by ready.
+//! A gateway says nothing before it has reached its broker, to which the emulated network leads only when all servers are ready.
 //!
 //! What it does not do: wait. It asks once, and whoever starts a server asks again.
 
 use std::fs;
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::Duration;
 
@@ -27,6 +29,7 @@ pub(crate) fn is_ready(
     let ask = || match readiness {
         Readiness::TcpAccept => connect(address).map(drop),
         Readiness::Connack => greet(connect(address)?),
+        Readiness::UdpBound => find_bound(address),
         Readiness::LogLine(text) => find_line(log, text),
     };
     namespace.map_or_else(ask, |namespace| namespace.run(ask)).is_ok()
@@ -42,6 +45,7 @@ pub(crate) fn in_words(readiness: &Readiness) -> String {
     match readiness {
         Readiness::TcpAccept => "accepted no connection".into(),
         Readiness::Connack => "sent no CONNACK".into(),
+        Readiness::UdpBound => "bound no UDP socket to its endpoint".into(),
         Readiness::LogLine(text) => format!("logged no line with {text:?}"),
     }
 }
@@ -76,6 +80,23 @@ fn greet(mut stream: TcpStream) -> io::Result<()> {
     bytes.clear();
     encode::bare(Kind::Disconnect, &mut bytes);
     stream.write_all(&bytes)
+}
+
+/// Whether a UDP socket is bound to an address, or to its port at every address.
+fn find_bound(address: SocketAddr) -> io::Result<()> {
+    let IpAddr::V4(ip) = address.ip() else { return Err(io::ErrorKind::Unsupported.into()) };
+    // Addresses are printed as the machine's words, byte for byte as they are in memory.
+    let own = format!("{:08X}", u32::from_ne_bytes(ip.octets()));
+    let everywhere = ["0".repeat(8), "0".repeat(32)];
+    let sockets = ["udp", "udp6"].map(|table| fs::read_to_string(format!("/proc/thread-self/net/{table}")));
+    let is_there = |line: &str| {
+        // "  12: 0100007F:075C 00000000:0000 07 ...": the first column numbers the row.
+        let (host, port) = line.split_whitespace().nth(1)?.split_once(':')?;
+        let fits = host == own || everywhere.iter().any(|any| any == host);
+        (fits && u16::from_str_radix(port, 16).ok()? == address.port()).then_some(())
+    };
+    let mut lines = sockets.iter().flatten().flat_map(|table| table.lines().skip(1));
+    lines.find_map(is_there).ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
 fn find_line(log: &Path, text: &str) -> io::Result<()> {
@@ -127,6 +148,20 @@ mod tests {
         assert!(!ready_with(&[], &Readiness::Connack));
         assert!(!ready_with(b"HTTP/1.1 400 Bad Request\r\n", &Readiness::Connack));
         assert!(ready_with(&[], &Readiness::TcpAccept));
+    }
+
+    #[test]
+    fn a_socket_for_datagrams_is_ready_once_it_is_bound() {
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = socket.local_addr().unwrap();
+        let ready = |address| is_ready(&Readiness::UdpBound, address, None, Path::new("/nowhere"));
+        assert!(ready(address));
+        drop(socket);
+        let everywhere = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
+        let port = everywhere.local_addr().unwrap().port();
+        assert!(ready(SocketAddr::new("10.1.2.3".parse().unwrap(), port)));
+        drop(everywhere);
+        assert!(!ready(SocketAddr::new("10.1.2.3".parse().unwrap(), port)));
     }
 
     #[test]

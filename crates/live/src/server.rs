@@ -117,7 +117,8 @@ impl ServerHandle {
     ) -> Result<ServerHandle, ServerError> {
         let scratch = Scratch::new("server").map_err(ServerError::Files)?;
         let directory = scratch.path().to_string_lossy().into_owned();
-        let filled = |text: &String| text.replace("{directory}", &directory);
+        let engine = std::env::current_exe().map_err(ServerError::Files)?.to_string_lossy().into_owned();
+        let filled = |text: &String| text.replace("{directory}", &directory).replace("{engine}", &engine);
         for file in &process.files {
             scratch.write(&file.path, &filled(&file.text)).map_err(ServerError::Files)?;
         }

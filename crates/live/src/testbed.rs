@@ -13,7 +13,7 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 
 use mqttlab_plan::{NetworkKind, Plan, PortKind, TcpPlan};
@@ -236,23 +236,36 @@ impl Testbed {
     }
 }
 
-impl SocketFactory for Sockets {
-    fn socket(&self, host: usize, server: usize) -> io::Result<OwnedFd> {
+impl Sockets {
+    fn make(&self, host: usize, server: usize, kind: libc::c_int) -> io::Result<OwnedFd> {
         if let Some(namespace) = self.namespaces.get(host) {
             namespace.enter()?;
         }
         let family = if self.servers[server].is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
-        let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
         // SAFETY: socket takes no pointers; a descriptor that it returns is ours alone.
-        let socket = unsafe {
-            let fd = libc::socket(family, kind, 0);
-            if fd < 0 {
-                return Err(io::Error::last_os_error());
-            }
-            OwnedFd::from_raw_fd(fd)
-        };
+        unsafe {
+            let fd = libc::socket(family, kind | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, 0);
+            if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(fd)) }
+        }
+    }
+}
+
+impl SocketFactory for Sockets {
+    fn socket(&self, host: usize, server: usize) -> io::Result<OwnedFd> {
+        let socket = self.make(host, server, libc::SOCK_STREAM)?;
         tcp::configure_socket(socket.as_fd(), &self.tcp[host])?;
         Ok(socket)
+    }
+
+    fn datagram_socket(&self, host: usize, server: usize) -> io::Result<OwnedFd> {
+        let socket = self.make(host, server, libc::SOCK_DGRAM)?;
+        let never: libc::c_int = libc::IP_PMTUDISC_DO;
+        // SAFETY: `never` is a local of the size that the option has.
+        let result = unsafe {
+            let (value, length) = ((&raw const never).cast(), size_of_val(&never) as libc::socklen_t);
+            libc::setsockopt(socket.as_raw_fd(), libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, value, length)
+        };
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(socket) }
     }
 
     fn server_address(&self, server: usize) -> SocketAddr {

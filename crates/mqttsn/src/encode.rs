@@ -222,7 +222,7 @@ fn text<S: AsRef<str>>(text: &S, out: &mut Vec<u8>) {
 }
 
 /// The longest packet whose length takes one octet.
-const SHORT_MAX: usize = 255;
+pub const SHORT_MAX: usize = 255;
 const SHORT_HEADER: usize = 2;
 const LONG_HEADER: usize = 4;
 /// Flags, topic and identifier.

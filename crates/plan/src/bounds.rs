@@ -24,7 +24,10 @@ use mqttlab_tcp::Bound;
 use mqttlab_units::Duration;
 
 use crate::check::{PlanError, require};
-use crate::{Arrival, Backend, Group, Hop, MqttPlan, Payload, Plan, Publish, Role, Server};
+use crate::{
+    Arrival, Backend, GatewayRole, Group, Hop, MqttPlan, MqttSnPlan, Payload, Plan, PredefinedTopic,
+    Protocol, Publish, Role, Server, Will,
+};
 
 pub(crate) fn check(plan: &Plan) -> Result<(), PlanError> {
     let phases = &plan.phases;
@@ -102,6 +105,9 @@ fn server(server: &Server, place: &str) -> Result<(), PlanError> {
         let service = &broker.service;
         at_most(service.per_packet, HOUR, &format!("{place}.role.broker.service.per_packet_ns"))?;
         at_most(service.per_copy, HOUR, &format!("{place}.role.broker.service.per_copy_ns"))?;
+    }
+    if let Role::Gateway(role) = &server.role {
+        gateway(role, &format!("{place}.role.gateway"))?;
     }
     let Some(process) = &server.process else { return Ok(()) };
     at_most(process.start_timeout, HOUR, &format!("{place}.process.start_timeout_ns"))?;
@@ -233,7 +239,10 @@ fn totals(plan: &Plan) -> Result<(), PlanError> {
 }
 
 fn group(group: &Group, place: &str) -> Result<(), PlanError> {
-    session(group.mqtt(), &format!("{place}.protocol.mqtt"))?;
+    match &group.protocol {
+        Protocol::Mqtt(mqtt) => session(mqtt, &format!("{place}.protocol.mqtt"))?,
+        Protocol::MqttSn(mqtt_sn) => mqtt_sn_session(mqtt_sn, &format!("{place}.protocol.mqtt_sn"))?,
+    }
     within(group.name.len() as u64, 1, NAME_BYTES_MAX as u64, &format!("{place}.name"))?;
     let reconnect = &group.reconnect;
     for (name, length) in [
@@ -270,7 +279,56 @@ fn session(mqtt: &MqttPlan, place: &str) -> Result<(), PlanError> {
     if let Some(retry) = &mqtt.retry {
         within(retry.interval.as_ns(), MS, LONGEST.as_ns(), &format!("{place}.retry.interval_ns"))?;
     }
-    let Some(will) = &mqtt.will else { return Ok(()) };
+    mqtt.will.as_ref().map_or(Ok(()), |one| will(one, place))
+}
+
+fn mqtt_sn_session(mqtt_sn: &MqttSnPlan, place: &str) -> Result<(), PlanError> {
+    text(&mqtt_sn.client_id, &format!("{place}.client_id"))?;
+    within(mqtt_sn.retry.as_ns(), MS, HOUR.as_ns(), &format!("{place}.retry_ns"))?;
+    within(mqtt_sn.retries.into(), 0, 1_000, &format!("{place}.retries"))?;
+    within(mqtt_sn.wait.as_ns(), MS, HOUR.as_ns(), &format!("{place}.wait_ns"))?;
+    predefined(&mqtt_sn.predefined_topics, &format!("{place}.predefined_topics"))?;
+    if let Some(sleep) = &mqtt_sn.sleep {
+        let longest = u64::from(sleep.duration_s) * 1_000_000_000;
+        within(sleep.wake_every.as_ns(), MS, longest, &format!("{place}.sleep.wake_every_ns"))?;
+        at_most(sleep.linger, HOUR, &format!("{place}.sleep.linger_ns"))?;
+    }
+    mqtt_sn.will.as_ref().map_or(Ok(()), |one| will(one, place))
+}
+
+fn predefined(topics: &[PredefinedTopic], place: &str) -> Result<(), PlanError> {
+    let mut seen = BTreeSet::new();
+    for (index, one) in topics.iter().enumerate() {
+        let place = format!("{place}[{index}]");
+        within(one.id.into(), 1, 0xfffe, &format!("{place}.id"))?;
+        require(seen.insert(one.id), &format!("{place}.id"), || {
+            format!("is {}, as another topic's", one.id)
+        })?;
+        text(&one.name, &format!("{place}.name"))?;
+        require(topic::is_name(&one.name), &format!("{place}.name"), || {
+            format!("is {:?}, which is not a topic", one.name)
+        })?;
+    }
+    Ok(())
+}
+
+fn gateway(gateway: &GatewayRole, place: &str) -> Result<(), PlanError> {
+    text(&gateway.client_id, &format!("{place}.client_id"))?;
+    within(gateway.retry.as_ns(), MS, HOUR.as_ns(), &format!("{place}.retry_ns"))?;
+    within(gateway.retries.into(), 0, 1_000, &format!("{place}.retries"))?;
+    within(gateway.clients_max.into(), 1, 1_000_000, &format!("{place}.clients_max"))?;
+    within(
+        gateway.advertise.map_or(MS, Duration::as_ns),
+        MS,
+        LONGEST.as_ns(),
+        &format!("{place}.advertise_ns"),
+    )?;
+    at_most(gateway.service.per_packet, HOUR, &format!("{place}.service.per_packet_ns"))?;
+    at_most(gateway.service.per_copy, HOUR, &format!("{place}.service.per_copy_ns"))?;
+    predefined(&gateway.predefined_topics, &format!("{place}.predefined_topics"))
+}
+
+fn will(will: &Will, place: &str) -> Result<(), PlanError> {
     text(&will.topic, &format!("{place}.will.topic"))?;
     require(topic::is_name(&will.topic), &format!("{place}.will.topic"), || {
         format!("is {:?}, which is not a topic", will.topic)

@@ -6,9 +6,10 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use mqttlab_mqttsn::encode;
 use mqttlab_net::radio::MediumSpec;
 
-use crate::{Backend, Group, Hop, NetworkKind, Plan, Role, SCHEMA, Server, bounds};
+use crate::{Backend, Group, Hop, NetworkKind, Plan, Role, SCHEMA, Server, Transport, bounds};
 
 /// Why a plan is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,6 +68,12 @@ fn check_servers(plan: &Plan) -> Result<(), PlanError> {
                 format!("is {}, where `{other}` listens already", endpoint.socket_address())
             })?;
         }
+        if let Some(gateway) = server.gateway() {
+            let broker = plan.servers.get(gateway.broker).and_then(Server::broker);
+            require(broker.is_some(), &format!("{place}.role.gateway.broker"), || {
+                format!("is {}, which is the number of no broker", gateway.broker)
+            })?;
+        }
         check_role(plan, server, &format!("{place}.role"))?;
     }
     for (index, server) in plan.servers.iter().enumerate() {
@@ -80,7 +87,7 @@ fn check_role(plan: &Plan, server: &Server, place: &str) -> Result<(), PlanError
     if plan.backend == Backend::Live {
         return Ok(());
     }
-    require(!matches!(server.role, Role::Gateway), place, || {
+    require(server.gateway().is_none(), place, || {
         "is a gateway, of which the simulator has no model; use `backend = \"live\"`".into()
     })?;
     let leads_nowhere = matches!(server.role, Role::Proxy(_)) && server.passes_to().is_none();
@@ -175,6 +182,7 @@ fn check_group(plan: &Plan, group: &Group, place: &str) -> Result<(), PlanError>
         let last = plan.servers.len() - 1;
         format!("is server {}, but the last one is {last} (`{}`)", group.connects_to, plan.servers[last].name)
     })?;
+    check_protocol(plan, group, place)?;
     for host in (0..group.count as usize).map(|i| group.host + i * group.host_step) {
         check_route(plan, host, plan.server_of(group).host, place)?;
         if group.host_step == 0 {
@@ -223,6 +231,33 @@ fn check_program(plan: &Plan, group: &Group, place: &str) -> Result<(), PlanErro
     })
 }
 
+/// A protocol is spoken over its transport, and to a server that knows it.
+fn check_protocol(plan: &Plan, group: &Group, place: &str) -> Result<(), PlanError> {
+    let server = plan.server_of(group);
+    let speaks_sn = group.mqtt_sn().is_some();
+    require(speaks_sn == (group.transport == Transport::Udp), &format!("{place}.transport"), || {
+        "does not carry the group's protocol: MQTT-SN goes over UDP, MQTT over TCP".into()
+    })?;
+    require(speaks_sn == server.gateway().is_some(), &format!("{place}.connects_to"), || {
+        format!("is `{}`, but MQTT-SN clients connect to gateways, and others do not", server.name)
+    })?;
+    let Some(mqtt_sn) = group.mqtt_sn() else { return Ok(()) };
+    require(group.relay.is_none(), &format!("{place}.relay"), || "is not possible with MQTT-SN".into())?;
+    if mqtt_sn.without_connection {
+        let publishes = group.publish.as_ref().is_some_and(|publish| publish.qos == 0);
+        require(publishes && group.subscriptions.is_empty(), &format!("{place}.protocol.mqtt_sn"), || {
+            "is without a connection, so that it must publish at QoS 0 and subscribe to nothing".into()
+        })?;
+    }
+    let payload = group.publish.as_ref().map_or(0, |publish| publish.payload.size().0 as usize);
+    let room = encode::payload_max((plan.network.mtu_bytes as usize).saturating_sub(IP_AND_UDP_BYTES));
+    require(payload <= room, &format!("{place}.publish.payload"), || {
+        format!(
+            "has {payload} B, but a datagram of this MTU has room for {room} B, and MQTT-SN does not fragment"
+        )
+    })
+}
+
 /// On an emulated network every client host needs a way to its server and back.
 fn check_route(plan: &Plan, host: usize, server: usize, place: &str) -> Result<(), PlanError> {
     require(has_route(plan, host, server), &format!("{place}.host"), || {
@@ -261,3 +296,6 @@ const PROGRAMS_MAX: u32 = 1_000;
 pub(crate) fn require(holds: bool, place: &str, problem: impl FnOnce() -> String) -> Result<(), PlanError> {
     if holds { Ok(()) } else { Err(PlanError::Value { place: place.to_owned(), problem: problem() }) }
 }
+
+/// Headers without options.
+const IP_AND_UDP_BYTES: usize = 28;

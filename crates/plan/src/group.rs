@@ -7,7 +7,7 @@ use mqttlab_units::{Duration, Ratio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{ServerFile, TopicPattern};
+use crate::{MqttSnPlan, ServerFile, TopicPattern};
 
 /// Clients alike. A client may publish, subscribe, relay, or several of these.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -70,6 +70,8 @@ pub struct ClientProgram {
 pub enum Protocol {
     /// MQTT 3.1, 3.1.1 or 5.
     Mqtt(MqttPlan),
+    /// MQTT-SN 1.2, to a gateway.
+    MqttSn(MqttSnPlan),
 }
 
 /// What carries a protocol's packets.
@@ -78,6 +80,8 @@ pub enum Protocol {
 pub enum Transport {
     /// A TCP connection.
     Tcp(TcpTransport),
+    /// UDP datagrams, each with one packet, none of them fragmented.
+    Udp,
 }
 
 /// The clients' end of a TCP connection; the rest is its host's.

@@ -21,6 +21,7 @@ mod check;
 mod destination;
 mod group;
 mod host;
+mod mqttsn;
 mod network;
 mod payload;
 mod roster;
@@ -47,6 +48,7 @@ pub use group::{
     RetryPlan, StartPhase, Subscription, TcpTransport, Transport, Will,
 };
 pub use host::Host;
+pub use mqttsn::{GatewayMode, GatewayProgram, GatewayRole, MqttSnPlan, PredefinedTopic, SleepPlan};
 pub use network::{Hop, Network, NetworkKind, PathPlan};
 pub use payload::{IdentityPlace, PayloadMaker};
 pub use roster::{Entry, Roster};

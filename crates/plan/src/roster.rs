@@ -101,7 +101,7 @@ impl Roster {
 impl Group {
     /// The MQTT client identifier of the `client`-th client of the group.
     pub fn client_id(&self, client: u32) -> String {
-        self.mqtt().client_id.replace("{group}", &self.name).replace("{client}", &client.to_string())
+        self.client_id_pattern().replace("{group}", &self.name).replace("{client}", &client.to_string())
     }
 
     /// The host of the `client`-th client of the group.
@@ -153,8 +153,8 @@ impl Plan {
         &self.servers[group.connects_to]
     }
 
-    /// Index of the server that a group's messages come to: the one that its clients connect to, or behind proxies the one
-    /// that these pass on to.
+    /// Index of the server that a group's messages come to: the one that its clients connect to, or behind proxies and
+    /// gateways the one that these pass on to.
     pub fn serving(&self, group: &Group) -> usize {
         let mut server = group.connects_to;
         // No chain is longer, unless it is a circle, which the check refuses.

@@ -12,6 +12,8 @@ use mqttlab_units::{Duration, Ratio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::GatewayRole;
+
 /// A program inside a host, or an address where one is running already.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -47,14 +49,23 @@ impl Server {
     pub fn broker(&self) -> Option<&BrokerRole> {
         match &self.role {
             Role::Broker(broker) => Some(broker),
-            Role::Gateway | Role::Proxy(_) => None,
+            Role::Gateway(_) | Role::Proxy(_) => None,
+        }
+    }
+
+    /// The gateway's settings, where it is one.
+    pub fn gateway(&self) -> Option<&GatewayRole> {
+        match &self.role {
+            Role::Gateway(gateway) => Some(gateway),
+            Role::Broker(_) | Role::Proxy(_) => None,
         }
     }
 
     /// Index of the server that it passes on to, if it is known to.
     pub fn passes_to(&self) -> Option<usize> {
         match &self.role {
-            Role::Broker(_) | Role::Gateway => None,
+            Role::Broker(_) => None,
+            Role::Gateway(gateway) => Some(gateway.broker),
             Role::Proxy(proxy) => proxy.to,
         }
     }
@@ -85,9 +96,12 @@ impl Endpoint {
 pub enum EndpointTransport {
     /// A TCP stream.
     Tcp,
+    /// UDP datagrams.
+    Udp,
 }
 
-/// A program to start. `{directory}` in arguments, environment and file texts stands for a private scratch directory.
+/// A program to start. In arguments, environment and file texts `{directory}` stands for a private scratch directory, and
+/// `{engine}` for the engine's own program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ServerProcess {
@@ -122,6 +136,8 @@ pub enum Readiness {
     TcpAccept,
     /// Its endpoint answers a CONNECT of MQTT 3.1.1 with a CONNACK, whatever the return code.
     Connack,
+    /// A socket of its host is bound to its endpoint. A gateway could answer nothing before the network to its broker is there.
+    UdpBound,
     /// A line of its output contains this text.
     LogLine(String),
 }
@@ -142,8 +158,8 @@ pub enum WhenItDies {
 pub enum Role {
     /// Passes MQTT messages from publishers to subscribers.
     Broker(BrokerRole),
-    /// Translates between another protocol and a broker; live runs only.
-    Gateway,
+    /// Translates between MQTT-SN and a broker.
+    Gateway(GatewayRole),
     /// Passes packets on to another server.
     Proxy(ProxyRole),
 }

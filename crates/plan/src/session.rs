@@ -4,38 +4,80 @@ use mqttlab_mqtt::client::ClientOptions;
 use mqttlab_mqtt::{Qos, Version};
 use mqttlab_units::Duration;
 
-use crate::{Group, MqttPlan, Protocol, ProtocolVersion, Transport};
+use crate::{Group, MqttPlan, MqttSnPlan, Protocol, ProtocolVersion, Transport, Will};
 
 impl Group {
-    /// The clients' MQTT session.
-    pub fn mqtt(&self) -> &MqttPlan {
-        let Protocol::Mqtt(mqtt) = &self.protocol;
-        mqtt
+    /// The clients' MQTT session, where they speak MQTT.
+    pub fn mqtt(&self) -> Option<&MqttPlan> {
+        match &self.protocol {
+            Protocol::Mqtt(mqtt) => Some(mqtt),
+            Protocol::MqttSn(_) => None,
+        }
+    }
+
+    /// The clients' MQTT-SN session, where they speak MQTT-SN.
+    pub fn mqtt_sn(&self) -> Option<&MqttSnPlan> {
+        match &self.protocol {
+            Protocol::MqttSn(mqtt_sn) => Some(mqtt_sn),
+            Protocol::Mqtt(_) => None,
+        }
     }
 
     /// Whether the clients' sockets send small segments at once (TCP_NODELAY).
     pub fn nodelay(&self) -> bool {
-        let Transport::Tcp(tcp) = self.transport;
-        tcp.nodelay
+        matches!(self.transport, Transport::Tcp(tcp) if tcp.nodelay)
     }
 
-    /// How its clients' sessions are configured.
-    pub fn session_options(&self) -> ClientOptions {
-        let mqtt = self.mqtt();
-        ClientOptions {
-            keep_alive: Duration::from_s(mqtt.keep_alive_s.into()),
-            clean: mqtt.clean_session,
-            max_inflight: mqtt.max_inflight,
-            max_queued: mqtt.max_queued,
-            deliver_on_release: mqtt.deliver_on_release,
-            retry: mqtt.retry.map(|retry| retry.interval),
-            // Counted from the start of the TCP connection, by the client's own timer.
-            connect_timeout: self.reconnect.connect_timeout,
+    /// The pattern of its clients' identifiers.
+    pub fn client_id_pattern(&self) -> &str {
+        match &self.protocol {
+            Protocol::Mqtt(mqtt) => &mqtt.client_id,
+            Protocol::MqttSn(mqtt_sn) => &mqtt_sn.client_id,
         }
+    }
+
+    /// Its clients' last will.
+    pub fn will(&self) -> Option<&Will> {
+        match &self.protocol {
+            Protocol::Mqtt(mqtt) => mqtt.will.as_ref(),
+            Protocol::MqttSn(mqtt_sn) => mqtt_sn.will.as_ref(),
+        }
+    }
+
+    /// How long a session outlives its connection; `None`: for ever.
+    pub fn session_expiry(&self) -> Option<Duration> {
+        match &self.protocol {
+            Protocol::Mqtt(mqtt) => mqtt.session_expiry(),
+            Protocol::MqttSn(mqtt_sn) => mqtt_sn.clean_session.then_some(Duration::ZERO),
+        }
+    }
+
+    /// The version of MQTT that its messages reach the broker in. Gateways speak 3.1.1.
+    pub fn version(&self) -> Version {
+        self.mqtt().map_or(Version::V311, |mqtt| mqtt.version.version())
+    }
+
+    /// Unacknowledged messages of QoS 1 and 2 that a client sends ahead (MQTT-SN 1.2, §6.12: one).
+    pub fn window(&self) -> u32 {
+        self.mqtt().map_or(1, |mqtt| mqtt.max_inflight.into())
     }
 }
 
 impl MqttPlan {
+    /// How the machine of a group's clients is configured.
+    pub fn options(&self, group: &Group) -> ClientOptions {
+        ClientOptions {
+            keep_alive: Duration::from_s(self.keep_alive_s.into()),
+            clean: self.clean_session,
+            max_inflight: self.max_inflight,
+            max_queued: self.max_queued,
+            deliver_on_release: self.deliver_on_release,
+            retry: self.retry.map(|retry| retry.interval),
+            // Counted from the start of the TCP connection, by the client's own timer.
+            connect_timeout: group.reconnect.connect_timeout,
+        }
+    }
+
     /// How long a session outlives its connection; `None`: for ever, as those of MQTT 3.x that are not clean.
     pub fn session_expiry(&self) -> Option<Duration> {
         match self.version {

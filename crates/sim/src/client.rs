@@ -1,7 +1,8 @@
 //! Clients in virtual time: `crates/client` over simulated TCP. Packets are lengths, and reading the clock takes no time.
 
 use mqttlab_client::Surroundings as _;
-use mqttlab_client::mqtt::{self, Envelope, Mqtt};
+use mqttlab_client::mqtt;
+use mqttlab_client::protocol::{AnySession, Envelope, Packet as Said, Received as Heard};
 use mqttlab_client::{
     Arriving, Body, Books, ClientNumber, Connection, Delivery, Loss, MessageFacts, Offered, PacketId, Rows,
     Transport, Who,
@@ -18,7 +19,7 @@ use crate::stream::Packet;
 use crate::surroundings::Surroundings;
 
 /// A client.
-pub(crate) type Client = mqttlab_client::Client<Mqtt, ClientSocket>;
+pub(crate) type Client = mqttlab_client::Client<AnySession, ClientSocket>;
 
 /// A client's end of its connection, and its timer.
 #[derive(Default)]
@@ -40,7 +41,7 @@ impl Connection for ClientSocket {
     type Relayed = RelayedMessage;
 }
 
-impl Transport<Mqtt, ClientSocket> for Surroundings<'_> {
+impl Transport<AnySession, ClientSocket> for Surroundings<'_> {
     const NOT_OPENED: &'static str = "no TCP connection in time";
 
     fn open(&mut self, client: Who, socket: &mut ClientSocket) -> Result<(), Loss> {
@@ -51,8 +52,9 @@ impl Transport<Mqtt, ClientSocket> for Surroundings<'_> {
         }
     }
 
-    fn put(&mut self, client: Who, socket: &mut ClientSocket, packet: mqtt::Packet) {
+    fn put(&mut self, client: Who, socket: &mut ClientSocket, packet: Said) {
         let Some(connection) = socket.id else { return };
+        let Said::Mqtt(packet) = packet else { unreachable!("plans with MQTT-SN are not simulated") };
         let group = self.groups.group_of(client.into());
         self.scratch.clear();
         let (packet, length) = match packet {
@@ -74,10 +76,13 @@ impl Transport<Mqtt, ClientSocket> for Surroundings<'_> {
         &mut self,
         client: Who,
         socket: &mut ClientSocket,
-        Envelope { id, qos, dup }: Envelope,
+        envelope: Envelope,
         body: Body<'_, RelayedMessage>,
     ) -> u64 {
         let Some(connection) = socket.id else { return 0 };
+        let Envelope::Mqtt(mqtt::Envelope { id, qos, dup }) = envelope else {
+            unreachable!("plans with MQTT-SN are not simulated")
+        };
         let (message, topic, retain) = match body {
             Body::Own(row) => (message::token(client.into(), row.sequence), row.topic, row.retain),
             Body::Relayed(relayed) => (relayed.message, relayed.topic, false),
@@ -231,9 +236,9 @@ impl<'a> Arriving<ClientSocket, Surroundings<'a>> for Packet {
 }
 
 /// What a packet tells a client's session, but for PUBLISH. `None`: nothing.
-pub(crate) fn input(packet: &Packet) -> Option<Input> {
+pub(crate) fn input(packet: &Packet) -> Option<Heard> {
     let id = packet.id;
-    Some(match packet.kind {
+    Some(Heard::Mqtt(match packet.kind {
         Kind::Connack => Input::Connack {
             accepted: true,
             session_present: packet.session_present,
@@ -248,7 +253,7 @@ pub(crate) fn input(packet: &Packet) -> Option<Input> {
         Kind::Pingresp => Input::Pingresp,
         // A broker sends nothing else but UNSUBACK and DISCONNECT, which no client here waits for.
         _ => return None,
-    })
+    }))
 }
 
 impl From<Who> for ClientId {

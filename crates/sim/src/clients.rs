@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use mqttlab_client::mqtt::Mqtt;
 use mqttlab_client::{Loss, Surroundings as _};
 use mqttlab_mqtt::Kind;
 use mqttlab_plan::Arrivals;
@@ -28,7 +27,7 @@ impl Clients {
     pub(crate) fn new(groups: &Groups, wake_up: Duration, seed: Seed) -> Clients {
         let client = |id| {
             let group = groups.facts_of(id);
-            let (session, socket) = (Mqtt::new(group.options), ClientSocket::default());
+            let (session, socket) = (group.sessions.session(groups.who(id), seed), ClientSocket::default());
             Client::new(groups.who(id), Arc::clone(&group.facts), session, socket, seed, Instant::ZERO)
         };
         Clients { table: groups.clients().map(client).collect(), wake_up, seed }

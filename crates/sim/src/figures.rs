@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn percentiles_are_of_what_came_since_the_last_line() {
-        let mut figures = LiveFigures::new(&Groups::new(Vec::new(), Vec::new()));
+        let mut figures = LiveFigures::new(&Groups::new(Vec::new(), Vec::new(), &[]));
         assert_eq!(figures.percentiles(), [None; 2]);
         (1..=100).rev().for_each(|us| figures.latency(Duration::from_us(us)));
         assert_eq!(figures.percentiles(), [Some(51_000), Some(100_000)]);

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use mqttlab_client::mqtt;
+use mqttlab_client::protocol::Sessions;
 use mqttlab_client::{ClientNumber, GroupFacts, GroupNumber, Who};
-use mqttlab_mqtt::client::ClientOptions;
 use mqttlab_mqtt::{Kind, Qos, Version, encode};
-use mqttlab_plan::Group;
+use mqttlab_plan::{Entry, Group};
 
 use crate::ids::{ClientId, GroupId, HostId, ServerId, Table};
 use crate::message;
@@ -30,18 +30,18 @@ struct Member {
 pub(crate) struct SimulatedGroup {
     pub(crate) facts: Arc<GroupFacts>,
     pub(crate) version: Version,
-    pub(crate) options: ClientOptions,
+    pub(crate) sessions: Sessions,
     pub(crate) payload_bytes: u32,
     /// The server that keeps its messages: behind proxies the one that these pass on to.
     pub(crate) serving: ServerId,
 }
 
 impl SimulatedGroup {
-    fn of(group: &Group, serving: ServerId) -> SimulatedGroup {
+    fn of(group: &Group, serving: ServerId, topics: &[Entry]) -> SimulatedGroup {
         SimulatedGroup {
             facts: Arc::new(GroupFacts::of(group)),
-            version: group.mqtt().version.version(),
-            options: group.session_options(),
+            version: group.version(),
+            sessions: Sessions::of(group, topics),
             payload_bytes: group.publish.as_ref().map_or(0, |publish| publish.payload.size().0 as u32),
             serving,
         }
@@ -49,8 +49,8 @@ impl SimulatedGroup {
 }
 
 impl Groups {
-    /// With the server that keeps each group's messages.
-    pub(crate) fn new(groups: Vec<Group>, serving: Vec<ServerId>) -> Groups {
+    /// With the server that keeps each group's messages. `topics` are the roster's.
+    pub(crate) fn new(groups: Vec<Group>, serving: Vec<ServerId>, topics: &[Entry]) -> Groups {
         let count = groups.iter().map(|group| group.count as usize).sum();
         let mut members = Table::with_capacity(count);
         for (number, group) in groups.iter().enumerate() {
@@ -59,7 +59,7 @@ impl Groups {
             }
         }
         let with_facts = |(group, serving)| {
-            let facts = SimulatedGroup::of(&group, serving);
+            let facts = SimulatedGroup::of(&group, serving, topics);
             (group, facts)
         };
         Groups { groups: groups.into_iter().zip(serving).map(with_facts).collect(), members }
@@ -142,7 +142,7 @@ impl Groups {
         if message::origin(message).is_some() {
             return self.facts_of(owner).payload_bytes;
         }
-        let will = self.group_of(owner).mqtt().will.as_ref();
+        let will = self.group_of(owner).will();
         will.map_or(0, |will| will.payload.len() as u32)
     }
 

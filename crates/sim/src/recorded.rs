@@ -73,7 +73,7 @@ fn layout(plan: &Plan, roster: &Roster) -> Layout {
         name: group.client_id(client),
         group: group.name.clone(),
         host: group.host_of(client) as u16,
-        session: Some(Session { expiry_ns: group.mqtt().session_expiry().map(|expiry| expiry.as_ns()) }),
+        session: Some(Session { expiry_ns: group.session_expiry().map(|expiry| expiry.as_ns()) }),
         is_program: false,
     };
     let topic = |entry: &Entry| Topic {

@@ -82,7 +82,7 @@ impl Simulation {
         // The hosts of the plan, of which there may be thousands, are not kept.
         let Plan { seed, groups, network, phases, sim, .. } = plan;
         let description = network.description.clone();
-        let groups = Groups::new(groups, serving);
+        let groups = Groups::new(groups, serving, roster.topics());
         let connections = Connections::new(seed, groups.client_count(), hosts.len());
         let wire = Wire::new(network, seed, bare_links);
         let mut simulation = Simulation {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -48,10 +49,13 @@ class BrokerSettings(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class BrokerPlace:
-    """Where the broker is to listen."""
+    """Where the server is to listen; of a gateway also where its broker does, and its part of the plan."""
 
     address: str
     port: int
+    broker_address: str = ""
+    broker_port: int = 0
+    gateway: Mapping[str, Any] | None = None
 
 
 class Adapter(Protocol):
@@ -69,5 +73,6 @@ class Adapter(Protocol):
 
         ``None`` for a server that runs already.
 
-        ``{directory}`` in commands and texts stands for the server's private directory.
+        ``{directory}`` in commands and texts stands for the server's private directory, ``{engine}`` for the engine
+        that performs the run.
         """

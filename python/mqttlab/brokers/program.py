@@ -9,7 +9,8 @@ from mqttlab.brokers.adapter import BrokerPlace, BrokerSettings
 
 
 class Program:
-    """What the scenario's ``program`` says, with `{address}` and `{port}` filled in.
+    """What the scenario's ``program`` says, with `{address}` and `{port}` filled in, and of a gateway its broker's
+    `{broker_address}` and `{broker_port}`.
 
     The scenario's settings (``nagle``, ``max_inflight``, ...) say what the program's own files say: reports and the
     simulator read them, and nothing here can check that they agree.
@@ -26,11 +27,14 @@ class Program:
         assert program is not None
 
         def filled(text: str) -> str:
-            return text.replace("{address}", place.address).replace("{port}", str(place.port))
+            text = text.replace("{address}", place.address).replace("{port}", str(place.port))
+            text = text.replace("{broker_address}", place.broker_address)
+            return text.replace("{broker_port}", str(place.broker_port))
 
         return {
             "command": [filled(argument) for argument in program.command],
             "environment": {name: filled(value) for name, value in program.environment.items()},
             "files": [{"path": path, "text": filled(text)} for path, text in program.files.items()],
-            "ready": "tcp_accept",
+            # A gateway listens for datagrams, which nobody accepts.
+            "ready": "tcp_accept" if place.gateway is None else "udp_bound",
         }

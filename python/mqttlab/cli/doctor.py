@@ -37,7 +37,7 @@ def show_doctor(console: Console) -> int:
         costs = capability.get("costs") or COSTS.get(name, "")
         _row(table, name.replace("_", " "), available, capability["detail"], costs)
     for name, adapter in ADAPTERS.items():
-        if name not in ("external", "program"):
+        if name not in ("external", "program", "mqttlab"):
             found = adapter.found(None)
             detail = f"{found} {adapter.version()}" if found else f"install {name}"
             _row(table, f"broker {name}", found is not None, detail, f"no runs on {name}")

@@ -25,6 +25,7 @@ from mqttlab.plan.types import (
     Publish,
     RecordingPlan,
     Relay,
+    RoleGateway,
     ServiceTime,
     TcpPlan,
     Transport,
@@ -68,8 +69,8 @@ class StoredServer(TypedDict):
     kind: str
     version: str
     endpoints: list[StoredEndpoint]
-    # Proxies were a word alone until they said to whom they pass packets on.
-    role: StoredRole | StoredProxy | Literal["gateway", "proxy"]
+    # Proxies and gateways were words alone until they said to whom they pass packets on.
+    role: StoredRole | StoredProxy | RoleGateway | Literal["gateway", "proxy"]
     host: NotRequired[int]
 
 

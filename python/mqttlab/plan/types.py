@@ -120,7 +120,7 @@ class Endpoint(TypedDict):
     transport: EndpointTransport
 
 
-EndpointTransport = Literal["tcp"]
+EndpointTransport = Literal["tcp", "udp"]
 """What carries packets to an endpoint."""
 
 
@@ -131,6 +131,30 @@ class EnergyProfile(TypedDict):
     receive_ua: int
     transmit_ua: int
     voltage_mv: int
+
+
+GatewayMode = Literal["transparent", "aggregating"]
+"""How clients reach the broker through a gateway."""
+
+
+class GatewayRole(TypedDict):
+    """A gateway: what it does, for the program and for the simulator."""
+    advertise_ns: Duration | None
+    broker: int
+    broker_queue: int
+    broker_window: int
+    buffer: int
+    client_id: str
+    clients_max: int
+    filter_duplicates: bool
+    id: int
+    keep_alive_s: int
+    mode: GatewayMode
+    predefined_topics: list[PredefinedTopic]
+    retries: int
+    retry_ns: Duration
+    service: ServiceTime
+    window: int
 
 
 class GranularityExact(TypedDict):
@@ -320,6 +344,24 @@ class MqttPlan(TypedDict):
     will: Will | None
 
 
+class MqttSnPlan(TypedDict):
+    """A client's session of MQTT-SN 1.2."""
+    clean_session: bool
+    client_id: str
+    deliver_on_release: bool
+    keep_alive_s: int
+    max_queued: int
+    predefined_topics: list[PredefinedTopic]
+    retries: int
+    retry_ns: Duration
+    search_radius: int | None
+    short_topics: bool
+    sleep: SleepPlan | None
+    wait_ns: Duration
+    will: Will | None
+    without_connection: bool
+
+
 Nagle = Literal["off", "classic", "minshall"]
 """When a segment that is not full waits for acknowledgements."""
 
@@ -446,11 +488,21 @@ class Position(TypedDict):
     y_mm: int
 
 
+class PredefinedTopic(TypedDict):
+    """A topic that both sides know beforehand."""
+    id: int
+    name: str
+
+
 class ProtocolMqtt(TypedDict):
     mqtt: MqttPlan
 
 
-Protocol = ProtocolMqtt
+class ProtocolMqttSn(TypedDict):
+    mqtt_sn: MqttSnPlan
+
+
+Protocol = ProtocolMqtt | ProtocolMqttSn
 """A protocol, and a client's session of it."""
 
 
@@ -507,7 +559,7 @@ class ReadinessLogLine(TypedDict):
     log_line: str
 
 
-Readiness = Literal["tcp_accept", "connack"] | ReadinessLogLine
+Readiness = Literal["tcp_accept", "connack", "udp_bound"] | ReadinessLogLine
 """How to know that a server serves."""
 
 
@@ -549,11 +601,15 @@ class RoleBroker(TypedDict):
     broker: BrokerRole
 
 
+class RoleGateway(TypedDict):
+    gateway: GatewayRole
+
+
 class RoleProxy(TypedDict):
     proxy: ProxyRole
 
 
-Role = Literal["gateway"] | RoleBroker | RoleProxy
+Role = RoleBroker | RoleGateway | RoleProxy
 """What a server is for."""
 
 
@@ -584,8 +640,8 @@ class ServerFile(TypedDict):
 
 
 class ServerProcess(TypedDict):
-    """A program to start. `{directory}` in arguments, environment and file texts stands for a private scratch
-    directory."""
+    """A program to start. In arguments, environment and file texts `{directory}` stands for a private scratch
+    directory, and `{engine}` for the engine's own program."""
     command: list[str]
     environment: dict[str, str]
     files: list[ServerFile]
@@ -606,6 +662,14 @@ class SimPlan(TypedDict):
     detect_transient: bool
     stop: StopRule | None
     tcp_stacks: dict[str, Stack]
+
+
+class SleepPlan(TypedDict):
+    """How a client sleeps."""
+    duration_s: int
+    linger_ns: Duration
+    publish_when_awake: bool
+    wake_every_ns: Duration
 
 
 class Stack(TypedDict):
@@ -689,7 +753,7 @@ class TransportTcp(TypedDict):
     tcp: TcpTransport
 
 
-Transport = TransportTcp
+Transport = Literal["udp"] | TransportTcp
 """What carries a protocol's packets."""
 
 

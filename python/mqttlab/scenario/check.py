@@ -22,11 +22,14 @@ HOSTS_MAX = 65_535
 LINKS_MAX = 65_000
 CLIENTS_MAX = 1_000_000
 TOPICS_MAX = 5_000_000
+# Headers without options; and length, type, flags, topic and identifier of a PUBLISH (MQTT-SN 1.2, §5.4.12).
+IP_AND_UDP_BYTES = 28
+PUBLISH_HEAD = 9
 
 
 def contradictions(scenario: Scenario) -> list[Problem]:
     """Everything that is wrong between the fields of a scenario whose fields are right."""
-    checks = (_servers, _programs, _hosts, _networks, _queues, _groups, _names, _sizes)
+    checks = (_servers, _programs, _hosts, _networks, _queues, _groups, _mqtt_sn, _names, _sizes)
     return [problem for check in checks for problem in check(scenario)]
 
 
@@ -93,6 +96,11 @@ def _programs(scenario: Scenario) -> Iterator[Problem]:
 def _server(scenario: Scenario, place: Location, server: Server) -> Iterator[Problem]:
     if server.kind not in ADAPTERS:
         yield (*place, "kind"), f"is an unknown {server.role} {shown(server.kind)}; {near(server.kind, ADAPTERS)}"
+    if server.kind == "mqttlab" and server.role != "gateway":
+        yield (*place, "kind"), (f"is \"mqttlab\", our MQTT-SN gateway, but the server is a {server.role}; use "
+                                 "`role = \"gateway\"` in [[servers]], or another kind")
+    if server.role == "gateway":
+        yield from _gateway(scenario, place, server)
     yield from _passes_to(scenario, place, server)
     if server.kind == "external":
         if server.address is None:
@@ -135,6 +143,72 @@ def _passes_to(scenario: Scenario, place: Location, server: Server) -> Iterator[
         last = by_name[last.passes_to]
     if last.name in passed:
         yield (*place, "passes_to"), f"leads in a circle: {', '.join([*passed, last.name])}; end it at a broker"
+
+
+def _gateway(scenario: Scenario, place: Location, server: Server) -> Iterator[Problem]:
+    brokers = [other.name for _, other in scenario.all_servers if other.role == "broker"]
+    if not brokers:
+        yield (*place, "role"), "is \"gateway\", but there is no broker behind it; add [broker], or one to [[servers]]"
+    elif server.gateway.broker is not None and server.gateway.broker not in brokers:
+        yield (*place, "gateway", "broker"), (f"is the unknown broker {shown(server.gateway.broker)}; "
+                                              f"{near(server.gateway.broker, brokers)}")
+    elif server.gateway.broker is None and len(brokers) > 1:
+        yield (*place, "gateway"), ("does not say which broker it connects to; add `broker`, one of "
+                                    f"{', '.join(brokers)}")
+    yield from _predefined((*place, "gateway", "predefined_topics"), server.gateway.predefined_topics)
+
+
+def _predefined(place: Location, topics: dict[str, int]) -> Iterator[Problem]:
+    named: dict[int, str] = {}
+    for name, number in topics.items():
+        if not name or any(letter in name for letter in "+#\0"):
+            yield place, f"names {shown(name)}, which is not a topic; leave out `+`, `#` and NUL"
+        if number in named:
+            yield place, f"gives {number} to {shown(name)} and to {shown(named[number])}; each topic needs its own"
+        named.setdefault(number, name)
+
+
+def _mqtt_sn(scenario: Scenario) -> Iterator[Problem]:
+    for index, group in enumerate(scenario.groups):
+        server, place = scenario.server_of(group), ("groups", index)
+        gateways = [other.name for _, other in scenario.all_servers if other.role == "gateway"]
+        if group.protocol == "mqtt" and server.role == "gateway":
+            yield (*place, "connects_to"), (f"is the gateway `{server.name}`, but the group speaks MQTT; connect it to "
+                                            "the broker, or use `protocol = \"mqtt-sn\"`")
+        if group.protocol == "mqtt-sn" and server.role != "gateway":
+            none = "and add one: [[servers]] with `role = \"gateway\"`"
+            known = f"one of {', '.join(gateways)}" if gateways else none
+            yield (*place, "connects_to"), (f"is the {server.role} `{server.name}`, but MQTT-SN clients connect to a "
+                                            f"gateway; use {known}")
+        if group.protocol == "mqtt-sn":
+            for field, problem in _sn_session(scenario, group):
+                yield (*place, *field), problem
+
+
+def _sn_session(scenario: Scenario, group: Group) -> Iterator[tuple[Location, str]]:
+    session, publish = group.mqtt_sn, group.publish
+    yield from _predefined(("mqtt_sn", "predefined_topics"), session.predefined_topics)
+    if group.count > 1 and "{client}" not in session.client_id:
+        yield ("mqtt_sn", "client_id"), (f"is {shown(session.client_id)} for {group.count} clients, which would take "
+                                         "over each other's sessions; add {client}")
+    if session.without_connection:
+        if group.subscribe:
+            yield ("mqtt_sn", "without_connection"), ("is true, but only connected clients can subscribe; leave "
+                                                      "`subscribe` out, or connect")
+        if publish is not None and publish.qos != 0:
+            yield ("publish", "qos"), f"is {publish.qos}, but must be 0 with `without_connection`: it becomes QoS -1"
+        short = session.short_topics and publish is not None and len(publish.topic.encode()) == 2
+        if publish is not None and not short and "{" not in publish.topic and (
+                publish.topic not in session.predefined_topics):
+            yield ("publish", "topic"), (f"is {shown(publish.topic)}, which would have to be registered over a "
+                                         "connection; add it to `mqtt_sn.predefined_topics`, or use a topic of two "
+                                         "octets")
+    size = publish.payload.size if publish is not None else None
+    # An MTU is never so small that one octet would do for the length.
+    room = scenario.mtu - IP_AND_UDP_BYTES - PUBLISH_HEAD
+    if size is not None and size > room:
+        yield ("publish", "payload"), (f"has {size} B, but a datagram of {scenario.mtu} B (`mtu`) has room for "
+                                       f"{room} B, and MQTT-SN does not fragment; use a smaller payload, or MQTT")
 
 
 def _hosts(scenario: Scenario) -> Iterator[Problem]:
@@ -243,8 +317,9 @@ def _groups(scenario: Scenario) -> Iterator[Problem]:
             yield ("groups", index, "count"), problem
         mqtt = group.mqtt or scenario.mqtt
         place: Location = ("mqtt",) if group.mqtt is None else ("groups", index, "mqtt")
-        for field, problem in _session(mqtt, group):
-            yield (*place, field), problem
+        if group.protocol == "mqtt":
+            for field, problem in _session(mqtt, group):
+                yield (*place, field), problem
         yield from _payload_file(index, group)
 
 

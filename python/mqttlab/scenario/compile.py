@@ -12,7 +12,7 @@ from typing import cast
 from mqttlab.brokers import ADAPTERS, BrokerPlace
 from mqttlab.networks import stacks
 from mqttlab.plan import SCHEMA, types
-from mqttlab.scenario.model import Group, Host, Mqtt, Publish, Readiness, Scenario, Server
+from mqttlab.scenario.model import Group, Host, Mqtt, MqttSn, Publish, Readiness, Scenario, Server, Will
 from mqttlab.scenario.routes import network
 
 S = 10**9
@@ -115,13 +115,15 @@ def _server(scenario: Scenario, server: Server, hosts: _Hosts) -> types.Server:
     address = server.address or ("127.0.0.1" if alone else _address(index))
     adapter = ADAPTERS[server.kind]
     simulated = scenario.backend == "sim"
-    process = None if simulated else adapter.process(server, BrokerPlace(address=address, port=server.port))
+    place = _place(scenario, server, address, hosts)
+    process = None if simulated else adapter.process(server, place)
     return {
         "name": server.name,
         "kind": server.kind,
         "version": "" if simulated else adapter.version(),
         "host": index,
-        "endpoints": [{"transport": "tcp", "address": address, "port": server.port}],
+        "endpoints": [{
+            "transport": "udp" if server.role == "gateway" else "tcp", "address": address, "port": server.port}],
         "process": None if process is None else {
             "command": process["command"],
             "environment": process["environment"],
@@ -138,16 +140,54 @@ def _role(scenario: Scenario, server: Server) -> types.Role:
     if server.role == "broker":
         return {"broker": _broker(server)}
     if server.role == "gateway":
-        return "gateway"
+        return {"gateway": _gateway(scenario, server)}
     names = [other.name for _, other in scenario.all_servers]
     to = None if server.passes_to is None else names.index(server.passes_to)
     return {"proxy": {"to": to, "service": _service(server)}}
 
 
+def _place(scenario: Scenario, server: Server, address: str, hosts: _Hosts) -> BrokerPlace:
+    """Where a server listens, and a gateway's broker."""
+    if server.role != "gateway":
+        return BrokerPlace(address=address, port=server.port)
+    broker = scenario.broker_of(server)
+    return BrokerPlace(
+        address=address, port=server.port, broker_address=broker.address or _address(hosts.first[broker.host]),
+        broker_port=broker.port, gateway=dict(_gateway(scenario, server)))
+
+
+def _gateway(scenario: Scenario, server: Server) -> types.GatewayRole:
+    gateway, names = server.gateway, [other.name for _, other in scenario.all_servers]
+    return {
+        "broker": names.index(scenario.broker_of(server).name),
+        "mode": gateway.mode,
+        "id": gateway.id,
+        "client_id": gateway.client_id,
+        "keep_alive_s": gateway.keep_alive // S,
+        "retry_ns": gateway.retry,
+        "retries": gateway.retries,
+        "window": gateway.window,
+        "buffer": gateway.buffer,
+        "clients_max": gateway.clients_max,
+        "broker_window": gateway.broker_window,
+        "broker_queue": gateway.broker_queue,
+        "filter_duplicates": gateway.filter_duplicates,
+        "advertise_ns": gateway.advertise,
+        "predefined_topics": _predefined(gateway.predefined_topics),
+        "service": _service(server),
+    }
+
+
+def _predefined(topics: dict[str, int]) -> list[types.PredefinedTopic]:
+    return [{"id": number, "name": name} for name, number in topics.items()]
+
+
 def _readiness(ready: Readiness) -> types.Readiness:
     if ready.line is not None:
         return {"log_line": ready.line}
-    return "connack" if ready.kind == "connack" else "tcp_accept"
+    if ready.kind == "connack":
+        return "connack"
+    return "udp_bound" if ready.kind == "udp-bound" else "tcp_accept"
 
 
 def _broker(server: Server) -> types.BrokerRole:
@@ -178,8 +218,9 @@ def _group(scenario: Scenario, group: Group, hosts: _Hosts) -> types.Group:
         "host": hosts.first[group.host],
         "host_step": 1 if hosts.count[group.host] > 1 else 0,
         "connects_to": _number_of(scenario, group),
-        "protocol": {"mqtt": _mqtt(group.mqtt or scenario.mqtt)},
-        "transport": {"tcp": {"nodelay": not group.uses_nagle}},
+        "protocol": {"mqtt": _mqtt(group.mqtt or scenario.mqtt)} if group.protocol == "mqtt"
+        else {"mqtt_sn": _mqtt_sn(group.mqtt_sn)},
+        "transport": {"tcp": {"nodelay": not group.uses_nagle}} if group.protocol == "mqtt" else "udp",
         "reconnect": {
             "enabled": group.reconnect.enabled,
             "initial_ns": group.reconnect.initial,
@@ -220,9 +261,39 @@ def _mqtt(mqtt: Mqtt) -> types.MqttPlan:
         "retry": None if mqtt.retry is None else {"interval_ns": mqtt.retry},
         "username": mqtt.username,
         "password": mqtt.password,
-        "will": None if (will := mqtt.will) is None else {
-            "topic": will.topic, "payload": will.payload, "qos": will.qos, "retain": will.retain},
+        "will": _will(mqtt.will),
     }
+
+
+def _mqtt_sn(session: MqttSn) -> types.MqttSnPlan:
+    sleep = session.sleep
+    return {
+        "client_id": session.client_id,
+        "keep_alive_s": session.keep_alive // S,
+        "clean_session": session.clean_session,
+        "without_connection": session.without_connection,
+        "retry_ns": session.retry,
+        "retries": session.retries,
+        "wait_ns": session.wait,
+        "max_queued": session.max_queued,
+        "deliver_on_release": session.deliver_qos2_on == "release",
+        "short_topics": session.short_topics,
+        "predefined_topics": _predefined(session.predefined_topics),
+        "search_radius": session.search_radius,
+        "sleep": None if sleep is None else {
+            "duration_s": sleep.duration // S,
+            "wake_every_ns": sleep.wake_every,
+            "linger_ns": sleep.linger,
+            "publish_when_awake": sleep.publish == "when-awake",
+        },
+        "will": _will(session.will),
+    }
+
+
+def _will(will: Will | None) -> types.Will | None:
+    if will is None:
+        return None
+    return {"topic": will.topic, "payload": will.payload, "qos": will.qos, "retain": will.retain}
 
 
 def _publish(publish: Publish) -> types.Publish:

@@ -56,6 +56,9 @@ PAYLOAD_BYTES_MAX = 10_000_000
 PROGRAMS_MAX = 1_000
 
 
+PredefinedId = Annotated[int, Field(strict=True, ge=1, le=65_534)]
+
+
 def file_path(value: str) -> str:
     """A path below a server's directory."""
     parts = value.split("/")
@@ -131,8 +134,9 @@ class Service(Part):
 class Readiness(Part):
     """How a live run knows that a server serves."""
 
-    kind: Literal["tcp-accept", "connack", "log-line"] = Field(description=(
-        "`tcp-accept`: it accepts a connection; `connack`: it answers a CONNECT; `log-line`: its output says so."))
+    kind: Literal["tcp-accept", "connack", "udp-bound", "log-line"] = Field(description=(
+        "`tcp-accept`: it accepts a connection; `connack`: it answers a CONNECT; `udp-bound`: its host has "
+        "a UDP socket at its endpoint; `log-line`: its output says so."))
     line: str | None = Field(None, min_length=1, description="For `log-line`: a part of the line.")
 
     @model_validator(mode="after")
@@ -148,7 +152,8 @@ def read_readiness(value: Any) -> Any:
 
 
 class Program(Part):
-    """A server's program. `{directory}` stands for a private directory, `{address}` and `{port}` for its endpoint."""
+    """A server's program. `{directory}` stands for a private directory, `{address}` and `{port}` for its endpoint, of a
+    gateway `{broker_address}` and `{broker_port}` for its broker's."""
 
     command: list[str] = Field(min_length=1, description="The program and its arguments.")
     environment: dict[str, str] = Field(default_factory=dict, description="Environment variables, in addition.")
@@ -185,23 +190,55 @@ class Broker(Part):
         return self
 
 
+class Gateway(Part):
+    """An MQTT-SN gateway: our own obeys all of this, for another program it says what that one is told."""
+
+    broker: Name | None = Field(
+        None, description="The broker that it connects to; may be left out where there is only one.")
+    mode: Literal["transparent", "aggregating"] = Field(
+        "transparent", description="Whether each client has a connection to the broker of its own, or all have one.")
+    id: Whole = Field(1, ge=0, le=255, description="GwId of ADVERTISE and GWINFO.")
+    client_id: str = Field("gateway", min_length=1, max_length=MQTT_TEXT_MAX, description=(
+        "Client identifier of its own connection: all of an aggregating gateway, QoS -1 of a transparent one."))
+    keep_alive: SecondsNs = Field(60 * S, le=65_535 * S, description="Keep-alive of that connection; `0 s`: off.")
+    retry: PositiveShortDurationNs = Field(
+        10 * S, description="T_retry towards clients (10 to 15 s, MQTT-SN 1.2, §7.2).")
+    retries: Whole = Field(3, ge=0, le=1000, description="N_retry: repetitions before a client is given up.")
+    window: Whole = Field(
+        1, ge=0, le=2**32 - 1, description="Unacknowledged messages to a client at QoS 1 and 2; 0: no limit.")
+    buffer: Whole = Field(1000, ge=1, le=2**32 - 1, description="Messages kept for a client, asleep or slow.")
+    clients_max: Whole = Field(10_000, ge=1, le=1_000_000, description="Clients at once; others meet congestion.")
+    broker_window: Whole = Field(
+        20, ge=1, le=65_535, description="Unacknowledged messages of its own connection, which all clients share.")
+    broker_queue: Whole = Field(1000, ge=0, le=2**32 - 1, description="Messages that wait for that connection.")
+    filter_duplicates: Truth = Field(
+        True, description="A repeated PUBLISH of QoS 1 is acknowledged again and not published twice.")
+    advertise: PositiveDurationNs | None = Field(None, description="From one ADVERTISE to the next.")
+    predefined_topics: dict[str, PredefinedId] = Field(
+        default_factory=dict, description="Identifiers of topics that clients and gateway know beforehand, by name.")
+
+
 class Server(Broker):
     """A server: a broker, a gateway or a proxy. `[broker]` is short for one named `broker`."""
 
     name: Name = Field(description="Unique among the servers; groups connect to it by this name.")
     role: Literal["broker", "gateway", "proxy"] = Field(
-        "broker", description="What it is for. Gateways and proxies are programs; the simulator has a model of "
-        "proxies, which takes `service` for each packet, and none of gateways.")
+        "broker", description="What it is for. A gateway is one of MQTT-SN, by default our own (`kind = \"mqttlab\"`, "
+        "port 1884), for live runs. A proxy is a program; the simulator has a model of proxies, which takes `service` "
+        "for each packet.")
     passes_to: Name | None = Field(
         None, description="For a proxy: the server that it passes packets on to, by name. Simulations need it; in a "
         "live run its clients' messages are then known to be those of that server's other clients, too.")
+    gateway: Gateway = Field(Gateway(), description="For `role = \"gateway\"`.")
 
     @model_validator(mode="before")
     @classmethod
     def _host(cls, values: Any) -> Any:
         """Each server has a host of its own unless the scenario says otherwise, called as it is."""
         if isinstance(values, dict) and "name" in values and "host" not in values:
-            return {**values, "host": values["name"]}
+            values = {**values, "host": values["name"]}
+        if isinstance(values, dict) and values.get("role") == "gateway":
+            values = {"kind": "mqttlab", "port": 1884, **values}
         return values
 
     @model_validator(mode="after")
@@ -211,6 +248,8 @@ class Server(Broker):
                              "or \"external\"")
         if self.passes_to is not None and self.role != "proxy":
             raise ValueError(f"is a {self.role}, which has no `passes_to`; leave it out, or say `role = \"proxy\"`")
+        if "gateway" in self.model_fields_set and self.role != "gateway":
+            raise ValueError(f"has a table `gateway`, but is a {self.role}; use `role = \"gateway\"`, or leave it out")
         return self
 
 
@@ -242,6 +281,49 @@ class Mqtt(Part):
     client_id: str = Field("{group}-{client}", min_length=1, max_length=MQTT_TEXT_MAX, description="Client identifier.")
     username: str | None = Field(None, max_length=MQTT_TEXT_MAX, description="User name.")
     password: str | None = Field(None, max_length=MQTT_TEXT_MAX, description="Password.")
+    will: Will | None = Field(None, description="Last will.")
+
+
+class Sleep(Part):
+    """How an MQTT-SN client sleeps while there is nothing to do."""
+
+    duration: SecondsNs = Field(
+        le=65_535 * S, description="How long the gateway is told to wait for the next sign of life, whole seconds.")
+    wake_every: PositiveDurationNs = Field(description="From one awakening to the next; not above `duration`.")
+    linger: ShortDurationNs = Field(1 * S, description="How long it stays active without anything to do.")
+    publish: Literal["at-once", "when-awake"] = Field(
+        "at-once", description="Whether it wakes up for a message that is due, or keeps it until the next awakening.")
+
+    @model_validator(mode="after")
+    def _wakes_in_time(self) -> Self:
+        if self.wake_every > self.duration:
+            raise ValueError(f"wakes up every {self.wake_every / S:g} s, but tells the gateway to wait only "
+                             f"{self.duration / S:g} s; raise `duration`, or lower `wake_every`")
+        return self
+
+
+class MqttSn(Part):
+    """A session of MQTT-SN 1.2 over UDP. One message of QoS 1 or 2 is under way at a time; nothing is fragmented."""
+
+    keep_alive: SecondsNs = Field(60 * S, le=65_535 * S, description="Keep-alive, whole seconds; `0 s`: off.")
+    clean_session: Truth = Field(True, description="`false` asks the gateway to keep the session.")
+    without_connection: Truth = Field(
+        False, description="Publish at QoS -1: no connection, no answer; `qos = 0`, predefined or short topics only.")
+    retry: PositiveShortDurationNs = Field(
+        10 * S, description="T_retry: time until a packet without an answer is sent again (10 to 15 s, 1.2, §7.2).")
+    retries: Whole = Field(3, ge=0, le=1000, description="N_retry: repetitions before the gateway is given up.")
+    wait: PositiveDurationNs = Field(300 * S, le=HOUR_NS, description="T_WAIT after \"rejected: congestion\".")
+    max_queued: Whole = Field(
+        1000, ge=0, le=2**32 - 1, description="Messages queued in a client; messages beyond count as unsent.")
+    deliver_qos2_on: Literal["release", "publish"] = Field(
+        "release", description="When a QoS 2 message counts as delivered: at its PUBREL, or already at its PUBLISH.")
+    short_topics: Truth = Field(True, description="Topics of two octets are sent as such and not registered.")
+    predefined_topics: dict[str, PredefinedId] = Field(
+        default_factory=dict, description="Identifiers of topics that clients and gateway know beforehand, by name.")
+    search_radius: Whole | None = Field(
+        None, ge=0, le=255, description="Look for a gateway with SEARCHGW of this radius before connecting.")
+    sleep: Sleep | None = Field(None, description="Sleep while there is nothing to do.")
+    client_id: str = Field("{group}-{client}", min_length=1, max_length=MQTT_TEXT_MAX, description="Client identifier.")
     will: Will | None = Field(None, description="Last will.")
 
 
@@ -390,11 +472,14 @@ class Group(Part):
     count: Whole = Field(1, ge=1, le=100_000, description="Number of clients.")
     connects_to: Name | None = Field(
         None, description="The server they connect to; may be left out where there is only one.")
-    protocol: Literal["mqtt"] = Field("mqtt", description="What they speak; it has a table of its own.")
-    transport: Transport | None = Field(None, description="What carries it, and how; TCP when left out.")
+    protocol: Literal["mqtt", "mqtt-sn"] = Field(
+        "mqtt", description="What they speak; it has a table of its own. `mqtt-sn` needs a gateway to connect to.")
+    transport: Transport | None = Field(
+        None, description="What carries it, and how; TCP when left out. MQTT-SN goes over UDP.")
     nagle: Truth | None = Field(
         None, description="Short for `transport = { tcp = { nagle = ... } }`; `true` (Paho's default) when left out.")
     mqtt: Mqtt | None = Field(None, description="Protocol and session; the scenario's `mqtt` when left out.")
+    mqtt_sn: MqttSn = Field(MqttSn(), description="For `protocol = \"mqtt-sn\"`: the session.")
     reconnect: Reconnect = Field(Reconnect(), description="What happens after a connection is lost.")
     connect_over: DurationNs | None = Field(
         None, description="Connections are opened evenly over this time; 2 ms per client when left out.")
@@ -419,6 +504,16 @@ class Group(Part):
     def _one_transport(self) -> Self:
         if self.transport is not None and self.nagle is not None:
             raise ValueError("has both `transport` and `nagle`, which is short for it; keep one")
+        return self
+
+    @model_validator(mode="after")
+    def _protocol(self) -> Self:
+        if self.protocol == "mqtt" and "mqtt_sn" in self.model_fields_set:
+            raise ValueError("has a table `mqtt_sn`, but speaks MQTT; use `protocol = \"mqtt-sn\"`, or leave it out")
+        if self.protocol == "mqtt-sn":
+            for field in ("mqtt", "transport", "nagle", "relay"):
+                if getattr(self, field) is not None:
+                    raise ValueError(f"speaks MQTT-SN, but has `{field}`, which goes with MQTT over TCP; leave it out")
         return self
 
     @model_validator(mode="after")
@@ -535,10 +630,25 @@ class Scenario(Part):
         """The server that a group's messages come to: behind proxies the one that these pass on to."""
         by_name = {server.name: server for _, server in self.all_servers}
         server, passed = self.server_of(group), set[str]()
-        while server.passes_to in by_name and server.name not in passed:
+        while (behind := self.behind(server)) is not None and server.name not in passed:
             passed.add(server.name)
-            server = by_name[server.passes_to]
+            server = by_name[behind]
         return server
+
+    def behind(self, server: Server) -> str | None:
+        """The server that a proxy or a gateway passes packets on to, where it is known."""
+        if server.role == "gateway":
+            broker = self.broker_of(server)
+            return broker.name if broker.name != server.name else None
+        names = {other.name for _, other in self.all_servers}
+        return server.passes_to if server.passes_to in names else None
+
+    def broker_of(self, server: Server) -> Server:
+        """The broker that a gateway connects to; the first one, where it does not say. Others' are themselves."""
+        brokers = [other for _, other in self.all_servers if other.role == "broker"]
+        if server.role != "gateway" or not brokers:
+            return server
+        return next((other for other in brokers if other.name == server.gateway.broker), brokers[0])
 
     def server_of(self, group: Group) -> Server:
         """The server that a group connects to; the first one, where it does not say."""

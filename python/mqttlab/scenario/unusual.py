@@ -66,7 +66,7 @@ def _subscriptions(scenario: Scenario) -> Iterator[Problem]:
             place: Location = ("groups", index, "subscribe", number)
             pattern = subscription.filter.replace("{group}", group.name)
             filters[server.name].append(pattern)
-            if pattern.startswith("$share/") and mqtt.version != "5":
+            if pattern.startswith("$share/") and mqtt.version != "5" and group.protocol == "mqtt":
                 yield (*place, "filter"), (f"is {shown(subscription.filter)}, but shared subscriptions are part of "
                                            f"MQTT 5, and this group uses {mqtt.version}; Mosquitto supports them, "
                                            f"other brokers may not")
@@ -89,9 +89,9 @@ def _topics(scenario: Scenario, server: str) -> set[str]:
     """The topics that messages of a server may have, as patterns; copies of relays included."""
     groups = [group for group in scenario.groups if scenario.serving(group).name == server]
     topics = {group.publish.topic.replace("{group}", group.name) for group in groups if group.publish is not None}
-    for mqtt in (scenario.mqtt, *(group.mqtt for group in groups)):
-        if mqtt is not None and mqtt.will is not None:
-            topics.add(mqtt.will.topic)
+    wills = [scenario.mqtt.will, *(group.mqtt_sn.will for group in groups),
+             *(group.mqtt.will for group in groups if group.mqtt is not None)]
+    topics |= {will.topic for will in wills if will is not None}
     # A relay may hear another relay; two rounds are as many as have been seen.
     for _ in range(2):
         for group in groups:

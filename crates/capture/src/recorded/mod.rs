@@ -11,6 +11,7 @@
 //!
 //! What it does not model: frames that never came to a link, and checksums: a damaged frame counts as not arrived.
 
+mod datagrams;
 mod segments;
 mod stream;
 
@@ -31,6 +32,7 @@ use crate::mqtt::{Kind, Packet};
 use crate::reader;
 use crate::reassembly::Payload;
 use crate::segment::{Transport, dissect};
+use datagrams::Datagrams;
 
 pub use segments::SegmentWitness;
 pub use stream::{Joined, StreamJoin};
@@ -52,6 +54,8 @@ pub struct FrameWitness {
     headers: HeaderAnalyser,
     analyser: Option<Analyser>,
     streams: Streams,
+    /// MQTT-SN.
+    datagrams: Datagrams,
     packets: Vec<Completed>,
     mqtt: String,
     marks: String,
@@ -86,6 +90,7 @@ impl FrameWitness {
     pub fn new(broker_ports: Vec<u16>) -> Self {
         FrameWitness {
             headers: HeaderAnalyser::default(),
+            datagrams: Datagrams::new(broker_ports.clone()),
             analyser: Some(Analyser::new(Settings { broker_ports, ..Settings::default() })),
             streams: Streams::default(),
             packets: Vec::new(),
@@ -114,9 +119,18 @@ impl FrameWitness {
             original_len: frame.frame_bytes,
             data: bytes,
         };
-        let Transport::Tcp(segment, payload) = dissect(&captured) else {
-            analyser.other_frame(frame.entered, frame.frame_bytes);
-            return None;
+        let (segment, payload) = match dissect(&captured) {
+            Transport::Tcp(segment, payload) => (segment, payload),
+            other => {
+                self.mqtt.clear();
+                if let Transport::Udp(datagram, payload) = other
+                    && let Some(name) = self.datagrams.sent(frame, &datagram, payload)
+                {
+                    self.mqtt.push_str(name);
+                }
+                analyser.other_frame(frame.entered, frame.frame_bytes);
+                return None;
+            }
         };
         let annotations = analyser.segment(&segment, Payload::Bytes(payload));
         let verdict = annotations.verdict;
@@ -134,6 +148,7 @@ impl FrameWitness {
     /// A frame that its sender did not send here: it comes from an earlier link, or is a copy that this link made.
     fn passed_on(&mut self, frame: &Frame, bytes: &[u8]) -> Headers<'_> {
         let copy = frame.fate == FrameFate::Duplicated;
+        self.datagrams.passed_on(frame);
         // A copy is told right after what it copies, and has a number of its own from there on.
         let carried = if copy { self.latest } else { self.streams.under_way.get(&frame.frame).copied() };
         if let Some(carried) = carried {
@@ -230,6 +245,7 @@ impl FrameAnalyser for FrameWitness {
         let clients = layout.clients.iter().zip(0..);
         let programs = clients.filter(|(client, _)| client.is_program);
         self.streams.programs = programs.map(|(client, number)| (client.host, number)).collect();
+        self.datagrams.introduce(self.streams.clients.clone());
         if let Some(reader) = &mut self.reader {
             reader.begin(layout);
         }
@@ -241,7 +257,10 @@ impl FrameAnalyser for FrameWitness {
             return self.passed_on(frame, bytes);
         }
         self.latest = None;
-        let Some(seen) = self.sent(frame, bytes) else { return self.headers.frame(frame, bytes) };
+        let Some(seen) = self.sent(frame, bytes) else {
+            let headers = self.headers.frame(frame, bytes);
+            return Headers { mqtt: word(&self.mqtt), ..headers };
+        };
         self.expect_packets(Some(frame.from_host));
         let headers = self.headers.frame(frame, bytes);
         let Seen { connection, direction, .. } = seen;
@@ -249,7 +268,6 @@ impl FrameAnalyser for FrameWitness {
         let carried = Carried { connection, direction, start, end: start + u64::from(length) };
         self.latest = Some(carried);
         self.streams.set_out(frame, carried);
-        let word = |text| Some(text).filter(|text: &&str| !text.is_empty());
         Headers {
             connection: Some(seen.connection),
             ack_rtt_ns: seen.ack_rtt_ns,
@@ -266,6 +284,7 @@ impl FrameAnalyser for FrameWitness {
             self.expect_packets(None);
             self.streams.join.settle(Instant::from_ns(u64::MAX));
             self.streams.join.give_up();
+            self.datagrams.end();
             self.analysis = Some(analyser.finish());
         }
         while let Some(joined) = self.streams.join.poll() {
@@ -274,6 +293,9 @@ impl FrameAnalyser for FrameWitness {
                 reader.packet(&joined, client);
             }
             emit(&row(&joined, client));
+        }
+        while let Some(seen) = self.datagrams.poll() {
+            emit(&seen.row());
         }
     }
 
@@ -289,6 +311,11 @@ impl FrameAnalyser for FrameWitness {
             reader.messages(layout, emit);
         }
     }
+}
+
+/// A text that says something.
+fn word(text: &str) -> Option<&str> {
+    Some(text).filter(|text| !text.is_empty())
 }
 
 fn row(joined: &Joined, client: Option<u32>) -> ControlPacketRow<'_> {

@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use mqttlab_client::{Admission, PacketId, Receipt, Session, Step, Token};
+use mqttlab_client::{Admission, Arrived, Receipt, Session, Step, Token};
 use mqttlab_mqtt::Qos;
 use mqttlab_units::{Duration, Instant};
 
@@ -92,7 +92,7 @@ impl Session for Tell {
         self.state = State::Offline;
     }
 
-    fn publish(&mut self, now: Instant, message: Token, qos: Qos) -> Admission {
+    fn publish(&mut self, now: Instant, message: Token, _: Option<u32>, qos: Qos) -> Admission {
         match qos {
             Qos::AtMostOnce if self.state == State::Online => {
                 let envelope = Envelope { id: 0, qos };
@@ -108,7 +108,7 @@ impl Session for Tell {
         }
     }
 
-    fn arrived(&mut self, _: Instant, _: Qos, _: PacketId) -> Option<Receipt> {
+    fn arrived(&mut self, _: Instant, _: Arrived) -> Option<Receipt> {
         (self.state == State::Online).then_some(Receipt::Deliver)
     }
 

@@ -1,21 +1,25 @@
-//! A client's TCP connection: its socket, what waits to be written, what was read of a packet.
+//! A client's connection: its socket, what waits to be written, what was read of a packet.
 
 use std::os::fd::OwnedFd;
 
 use mqttlab_client::Connection;
 
+use super::datagrams::Datagrams;
 use super::incoming::Incoming;
 use super::order::ReceivedInOrder;
 use super::outbox::Outbox;
 
 /// What the fleet keeps for one client.
-pub(super) struct StreamConnection {
+pub(super) struct ClientConnection {
     /// The client's place among its worker's.
     pub(super) slot: u32,
     /// From the beginning of opening to the end.
     pub(super) socket: Option<OwnedFd>,
+    /// What waits to be written to a stream.
     pub(super) outbox: Outbox,
     pub(super) incoming: Incoming,
+    /// Instead of a stream.
+    pub(super) datagrams: Option<Box<Datagrams>>,
     /// What it has received of messages too small to say who they are. It outlives connections.
     pub(super) order: ReceivedInOrder,
 }
@@ -27,18 +31,24 @@ pub(super) struct RelayedMessage {
     pub(super) payload: Vec<u8>,
 }
 
-impl Connection for StreamConnection {
+impl Connection for ClientConnection {
     type Relayed = RelayedMessage;
 }
 
-impl StreamConnection {
-    pub(super) fn new(slot: u32) -> StreamConnection {
-        StreamConnection {
+impl ClientConnection {
+    pub(super) fn new(slot: u32, over_datagrams: bool) -> ClientConnection {
+        ClientConnection {
             slot,
             socket: None,
             outbox: Outbox::default(),
             incoming: Incoming::default(),
+            datagrams: over_datagrams.then(Box::default),
             order: ReceivedInOrder::default(),
         }
+    }
+
+    /// Whether it needs no opening and has no end.
+    pub(super) fn is_datagrams(&self) -> bool {
+        self.datagrams.is_some()
     }
 }

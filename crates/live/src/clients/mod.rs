@@ -25,6 +25,7 @@
 //! are limited by the kernel's ephemeral ports (28 232 by default, more in the engine's namespaces).
 
 mod connection;
+mod datagrams;
 mod epoll;
 mod incoming;
 mod order;
@@ -47,12 +48,12 @@ use mqttlab_recording::Recorder;
 
 use crate::control::{Control, SocketFactory};
 use crate::directory::Directory;
-use connection::StreamConnection;
-use mqttlab_client::mqtt::Mqtt;
+use connection::ClientConnection;
+use mqttlab_client::protocol::AnySession;
 use shared::Shared;
 use worker::Worker;
 
-type Client = mqttlab_client::Client<Mqtt, StreamConnection>;
+type Client = mqttlab_client::Client<AnySession, ClientConnection>;
 
 /// All clients of a run, at work.
 pub struct Fleet {

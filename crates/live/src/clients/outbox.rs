@@ -49,6 +49,13 @@ impl Outbox {
         self.shared.push_back(Piece { before: self.bytes.len(), content: Arc::clone(content), from });
     }
 
+    /// Everything that was put, shared pieces included, in one piece.
+    pub(super) fn whole(&self) -> Vec<u8> {
+        let mut pieces = [IoSlice::new(&[]); PIECES];
+        let used = self.gather(&mut pieces);
+        pieces[..used].iter().flat_map(|piece| piece.iter().copied()).collect()
+    }
+
     /// Bytes that the socket has not taken.
     pub(super) fn len(&self) -> usize {
         self.bytes.len() - self.start + self.shared_left

@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::AsFd;
 
+use mqttlab_client::protocol::Received as Said;
 use mqttlab_client::{Arriving, Delivery, Loss, PacketId, Surroundings, Who};
 use mqttlab_mqtt::client::Input;
 use mqttlab_mqtt::packet::{self, Acknowledgement, Packet, Publish};
@@ -13,7 +14,7 @@ use mqttlab_recording::{EventKind, Identified, Received};
 use mqttlab_units::Instant;
 
 use super::Client;
-use super::connection::{RelayedMessage, StreamConnection};
+use super::connection::{ClientConnection, RelayedMessage};
 use super::epoll::Ready;
 use super::incoming::Raw;
 use super::pace;
@@ -29,11 +30,11 @@ struct ArrivingPublish<'a> {
 }
 
 /// Who sent a message, as far as it can be told.
-struct Origin {
-    publisher: Option<u32>,
-    sequence: u32,
-    intended: Option<Instant>,
-    identified: Identified,
+pub(super) struct Origin {
+    pub(super) publisher: Option<u32>,
+    pub(super) sequence: u32,
+    pub(super) intended: Option<Instant>,
+    pub(super) identified: Identified,
 }
 
 impl Turn<'_> {
@@ -72,6 +73,9 @@ impl Turn<'_> {
     }
 
     fn receive(&mut self, client: &mut Client, ended: bool) -> Result<(), Loss> {
+        if client.connection().is_datagrams() {
+            return self.receive_datagrams(client);
+        }
         let mut buffer = std::mem::take(self.buffer);
         let outcome = self.receive_into(client, &mut buffer, ended);
         *self.buffer = buffer;
@@ -135,7 +139,7 @@ impl Turn<'_> {
             }
             _ => return Err(Loss::broken(format!("the broker sent a {}", raw.header.kind))),
         };
-        client.packet(self, input)
+        client.packet(self, Said::Mqtt(input))
     }
 
     fn take_connack(&mut self, client: &mut Client, connack: &packet::Connack<'_>) -> Result<(), Loss> {
@@ -146,7 +150,7 @@ impl Turn<'_> {
             receive_maximum: number(id::RECEIVE_MAXIMUM).unwrap_or(u16::MAX),
             keep_alive_s: number(id::SERVER_KEEP_ALIVE),
         };
-        client.packet(self, input)?;
+        client.packet(self, Said::Mqtt(input))?;
         match connack.code {
             0 => Ok(()),
             code => Err(Loss::Refused {
@@ -164,7 +168,7 @@ impl Turn<'_> {
     }
 }
 
-impl<'t> Arriving<StreamConnection, Turn<'t>> for ArrivingPublish<'_> {
+impl<'t> Arriving<ClientConnection, Turn<'t>> for ArrivingPublish<'_> {
     fn qos(&self) -> Qos {
         self.publish.qos
     }
@@ -173,9 +177,10 @@ impl<'t> Arriving<StreamConnection, Turn<'t>> for ArrivingPublish<'_> {
         PacketId(self.publish.id)
     }
 
-    fn identify(&self, client: Who, connection: &mut StreamConnection, turn: &mut Turn<'t>) -> Delivery {
+    fn identify(&self, client: Who, connection: &mut ClientConnection, turn: &mut Turn<'t>) -> Delivery {
         let server = turn.shared.facts(client.group).serving;
-        let origin = self.origin(server, connection, turn);
+        let Publish { topic, dup, id, .. } = self.publish;
+        let origin = Origin::find(self.payload, (topic, id, dup), server, connection, turn);
         let row = Received {
             subscriber: client.number.0,
             publisher: origin.publisher,
@@ -206,10 +211,19 @@ impl ArrivingPublish<'_> {
     fn is_small(&self) -> bool {
         self.payload.len() < identity::BYTES_MIN
     }
+}
 
-    fn origin(&self, server: usize, connection: &mut StreamConnection, turn: &Turn<'_>) -> Origin {
+impl Origin {
+    /// Of a message with this payload, or its beginning, by topic, identifier and DUP where it is too small to say.
+    pub(super) fn find(
+        payload: &[u8],
+        (topic, id, dup): (&str, u16, bool),
+        server: usize,
+        connection: &mut ClientConnection,
+        turn: &Turn<'_>,
+    ) -> Origin {
         let clients = *turn.shared.starts.last().expect("there is an end");
-        if let Some(identity) = identity::find(self.payload).filter(|identity| identity.publisher < clients) {
+        if let Some(identity) = identity::find(payload).filter(|identity| identity.publisher < clients) {
             return Origin {
                 publisher: Some(identity.publisher),
                 sequence: identity.sequence,
@@ -217,10 +231,8 @@ impl ArrivingPublish<'_> {
                 identified: Identified::Payload,
             };
         }
-        let Publish { topic, dup, id, .. } = self.publish;
         let id = (id != 0).then_some(id);
-        let known = self
-            .is_small()
+        let known = (payload.len() < identity::BYTES_MIN)
             .then(|| turn.shared.order.received(&mut connection.order, server, topic, id, dup));
         match known.flatten() {
             Some(known) => Origin {

@@ -3,10 +3,10 @@
 use std::io;
 use std::sync::Arc;
 
+use mqttlab_client::protocol::Sessions;
 use mqttlab_client::{GroupFacts, GroupNumber};
 use mqttlab_mqtt::Version;
-use mqttlab_mqtt::client::ClientOptions;
-use mqttlab_plan::{Group, PayloadMaker, Plan};
+use mqttlab_plan::{Entry, Group, PayloadMaker, Plan};
 
 use super::order::SentInOrder;
 use crate::control::{Control, SocketFactory};
@@ -30,7 +30,7 @@ pub(super) struct Shared {
 /// What a group's plan means for its clients in a live run, worked out once.
 pub(super) struct FleetGroup {
     pub(super) facts: Arc<GroupFacts>,
-    pub(super) options: ClientOptions,
+    pub(super) sessions: Sessions,
     pub(super) version: Version,
     pub(super) payloads: Option<PayloadMaker>,
     /// Index of the server that keeps its messages: behind proxies the one that these pass on to.
@@ -46,8 +46,11 @@ impl Shared {
         directory: Arc<Directory>,
         control: Arc<Control>,
     ) -> io::Result<Shared> {
-        let groups =
-            plan.groups.iter().map(|group| FleetGroup::new(group, &plan)).collect::<io::Result<_>>()?;
+        let groups = plan
+            .groups
+            .iter()
+            .map(|group| FleetGroup::new(group, directory.topics(), &plan))
+            .collect::<io::Result<_>>()?;
         let order = SentInOrder::new(&plan, &directory);
         let members = plan.groups.iter().zip(0..);
         let group_of =
@@ -81,13 +84,13 @@ impl Shared {
 }
 
 impl FleetGroup {
-    fn new(group: &Group, plan: &Plan) -> io::Result<FleetGroup> {
+    fn new(group: &Group, topics: &[Entry], plan: &Plan) -> io::Result<FleetGroup> {
         let seed = plan.seed.derive("payload").derive(&group.name);
         let publish = group.publish.as_ref();
         Ok(FleetGroup {
             facts: Arc::new(GroupFacts::of(group)),
-            options: group.session_options(),
-            version: group.mqtt().version.version(),
+            sessions: Sessions::of(group, topics),
+            version: group.version(),
             payloads: publish.map(|publish| PayloadMaker::new(&publish.payload, seed)).transpose()?,
             serving: plan.serving(group),
         })

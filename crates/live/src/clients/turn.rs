@@ -54,13 +54,18 @@ impl Turn<'_> {
     /// A deadline of a client may have come.
     pub(super) fn wake(&mut self, client: &mut Client) {
         let offered = client.wake(self);
+        // Datagrams need no opening.
+        if client.is_opening() && client.connection().is_datagrams() {
+            client.opened(self);
+            client.flush(self);
+        }
         self.note_pace(client, offered);
         self.set_timer(client);
     }
 
     /// Notes whether a client could have offered more.
     pub(super) fn note_pace(&mut self, client: &Client, offered: Offered) {
-        let window = u32::from(self.shared.group(client.who().group).mqtt().max_inflight);
+        let window = self.shared.group(client.who().group).window();
         let strained = pace::strains(client.facts().publish_qos(), offered.messages, window);
         *self.hurried |= strained || self.is_turn_over(offered);
     }

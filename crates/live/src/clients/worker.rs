@@ -7,15 +7,14 @@
 use std::io;
 use std::sync::Arc;
 
-use mqttlab_client::mqtt::Mqtt;
 use mqttlab_client::{ClientNumber, GroupNumber, Loss, Who};
-use mqttlab_plan::Arrivals;
+use mqttlab_plan::{Arrivals, Transport};
 use mqttlab_recording::{Event, EventKind, Sink};
 use mqttlab_run::Schedule;
 use mqttlab_units::{Duration, Instant};
 
 use super::Client;
-use super::connection::StreamConnection;
+use super::connection::ClientConnection;
 use super::epoll::Epoll;
 use super::pace::Pace;
 use super::shared::Shared;
@@ -121,6 +120,10 @@ impl Worker {
             self.leaving = Some(self.shared.control.now());
             self.each_client(|client, turn| {
                 client.leave(turn);
+                // Nobody closes what is no connection.
+                if client.connection().is_datagrams() {
+                    client.lose(turn, &Loss::Farewell);
+                }
                 turn.set_timer(client);
             });
         }
@@ -170,7 +173,9 @@ impl Worker {
 
 fn client(shared: &Shared, who: Who, slot: u32, start: Instant) -> Client {
     let group = shared.facts(who.group);
-    let (session, connection) = (Mqtt::new(group.options), StreamConnection::new(slot));
+    let over_datagrams = shared.group(who.group).transport == Transport::Udp;
+    let session = group.sessions.session(who, shared.plan.seed);
+    let connection = ClientConnection::new(slot, over_datagrams);
     Client::new(who, Arc::clone(&group.facts), session, connection, shared.plan.seed, start)
 }
 

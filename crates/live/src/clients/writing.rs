@@ -6,7 +6,9 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use mqttlab_client::mqtt::{self, Envelope, Mqtt, Packet};
+use mqttlab_client::mqtt;
+use mqttlab_client::mqttsn;
+use mqttlab_client::protocol::{AnySession, Envelope, Packet};
 use mqttlab_client::{Body, Loss, Transport, Who};
 use mqttlab_mqtt::encode::{self, PublishFields};
 use mqttlab_plan::{IdentityPlace, PayloadMaker};
@@ -15,15 +17,15 @@ use mqttlab_recording::{EventKind, Sent};
 
 use crate::socket_states;
 
-use super::connection::{RelayedMessage, StreamConnection};
+use super::connection::{ClientConnection, RelayedMessage};
 use super::outbox::Outbox;
 use super::socket;
 use super::turn::Turn;
 
-impl Transport<Mqtt, StreamConnection> for Turn<'_> {
+impl Transport<AnySession, ClientConnection> for Turn<'_> {
     const NOT_OPENED: &'static str = "no TCP connection in time";
 
-    fn open(&mut self, client: Who, connection: &mut StreamConnection) -> Result<(), Loss> {
+    fn open(&mut self, client: Who, connection: &mut ClientConnection) -> Result<(), Loss> {
         match self.open_socket(client, connection.slot) {
             Ok(socket) => connection.socket = Some(socket),
             Err(error) => {
@@ -35,23 +37,36 @@ impl Transport<Mqtt, StreamConnection> for Turn<'_> {
         Ok(())
     }
 
-    fn put(&mut self, client: Who, connection: &mut StreamConnection, packet: Packet) {
-        let (group, out) = (self.shared.group(client.group), connection.outbox.bytes());
+    fn put(&mut self, client: Who, connection: &mut ClientConnection, packet: Packet) {
+        let group = self.shared.group(client.group);
+        let packet = match packet {
+            Packet::Mqtt(packet) => packet,
+            Packet::MqttSn(packet) => {
+                let name = |topic| self.shared.directory.layout().topic_name(topic).to_owned();
+                let packet = mqttsn::packet(group, client.index, packet, name);
+                return connection.datagrams.iter_mut().for_each(|datagrams| datagrams.put(&packet));
+            }
+        };
+        let out = connection.outbox.bytes();
         match packet {
-            Packet::Connect => mqtt::encode_connect(group, client.index, out),
-            Packet::Subscribe { id } => mqtt::encode_subscribe(group, client.index, id, out),
-            Packet::Answer { kind, id } => encode::acknowledgement(kind, id.0, out),
-            Packet::Bare(kind) => encode::bare(kind, out),
+            mqtt::Packet::Connect => mqtt::encode_connect(group, client.index, out),
+            mqtt::Packet::Subscribe { id } => mqtt::encode_subscribe(group, client.index, id, out),
+            mqtt::Packet::Answer { kind, id } => encode::acknowledgement(kind, id.0, out),
+            mqtt::Packet::Bare(kind) => encode::bare(kind, out),
         }
     }
 
     fn put_message(
         &mut self,
         client: Who,
-        connection: &mut StreamConnection,
-        Envelope { id, qos, dup }: Envelope,
+        connection: &mut ClientConnection,
+        envelope: Envelope,
         body: Body<'_, RelayedMessage>,
     ) -> u64 {
+        let mqtt::Envelope { id, qos, dup } = match envelope {
+            Envelope::Mqtt(envelope) => envelope,
+            Envelope::MqttSn(envelope) => return self.put_datagram(client, connection, envelope, body),
+        };
         let group = self.shared.facts(client.group);
         let outbox = &mut connection.outbox;
         let head = |topic, retain, payload_len, outbox: &mut Outbox| {
@@ -74,16 +89,19 @@ impl Transport<Mqtt, StreamConnection> for Turn<'_> {
         outbox.end()
     }
 
-    fn end(&self, connection: &StreamConnection) -> u64 {
-        connection.outbox.end()
+    fn end(&self, connection: &ClientConnection) -> u64 {
+        connection.datagrams.as_ref().map_or(connection.outbox.end(), |datagrams| datagrams.end())
     }
 
-    fn written(&self, connection: &StreamConnection) -> u64 {
-        connection.outbox.written()
+    fn written(&self, connection: &ClientConnection) -> u64 {
+        connection.datagrams.as_ref().map_or(connection.outbox.written(), |datagrams| datagrams.written())
     }
 
-    fn write(&mut self, connection: &mut StreamConnection) -> Result<(), Loss> {
+    fn write(&mut self, connection: &mut ClientConnection) -> Result<(), Loss> {
         let Some(socket) = &connection.socket else { return Ok(()) };
+        if let Some(datagrams) = &mut connection.datagrams {
+            return datagrams.write(socket.as_fd()).map_err(|error| Loss::broken(error.to_string()));
+        }
         // What is left waits until the socket says that it has room.
         match connection.outbox.write(socket.as_fd()) {
             Ok(_) => Ok(()),
@@ -91,12 +109,15 @@ impl Transport<Mqtt, StreamConnection> for Turn<'_> {
         }
     }
 
-    fn close(&mut self, client: Who, connection: &mut StreamConnection) {
-        if let Some(socket) = connection.socket.take() {
+    fn close(&mut self, client: Who, connection: &mut ClientConnection) {
+        if let Some(socket) = connection.socket.take()
+            && !connection.is_datagrams()
+        {
             self.note_tcp_info(client, &socket);
         }
         connection.outbox.clear();
         connection.incoming.clear();
+        connection.datagrams.iter_mut().for_each(|datagrams| datagrams.clear());
     }
 
     fn rename(&mut self, _: Who, relayed: &mut RelayedMessage, suffix: &str) -> bool {
@@ -110,9 +131,44 @@ impl Transport<Mqtt, StreamConnection> for Turn<'_> {
 }
 
 impl Turn<'_> {
+    /// A message as a datagram of its own. Payloads are small: the plan was checked.
+    fn put_datagram(
+        &mut self,
+        client: Who,
+        connection: &mut ClientConnection,
+        envelope: mqttsn::Envelope,
+        body: Body<'_, RelayedMessage>,
+    ) -> u64 {
+        let group = self.shared.facts(client.group);
+        let (Some(datagrams), Body::Own(row), Some(payloads)) =
+            (&mut connection.datagrams, body, &group.payloads)
+        else {
+            unreachable!("the plan was checked: nothing is relayed over datagrams")
+        };
+        let mut outbox = Outbox::default();
+        write_payload(payloads, client.index, row, &mut outbox);
+        let mqttsn::Envelope { topic, id, qos, dup } = envelope;
+        let message = outbox.whole();
+        datagrams.put::<&str, _>(&mqttlab_mqttsn::Packet::Publish {
+            dup,
+            qos,
+            retain: row.retain,
+            topic,
+            id,
+            message,
+        });
+        datagrams.end()
+    }
+
     fn open_socket(&self, client: Who, slot: u32) -> io::Result<OwnedFd> {
         let group = self.shared.group(client.group);
         let server = group.connects_to;
+        if group.transport == mqttlab_plan::Transport::Udp {
+            let socket = self.shared.sockets.datagram_socket(group.host_of(client.index), server)?;
+            socket::connect(socket.as_fd(), self.shared.sockets.server_address(server))?;
+            self.epoll.add(&socket, slot)?;
+            return Ok(socket);
+        }
         let socket = self.shared.sockets.socket(group.host_of(client.index), server)?;
         socket::set_nodelay(socket.as_fd(), group.nodelay())?;
         // Where marks are forbidden, the connection is not in `tcp_state`.

@@ -207,7 +207,7 @@ impl BrokerModel {
 
     fn attend_connect(&mut self, around: &mut ServerSurroundings<'_>, id: ConnectionId) {
         let client = around.client_at(id);
-        let mqtt = around.groups.group_of(client).mqtt();
+        let Some(mqtt) = around.groups.group_of(client).mqtt() else { return };
         let will_topic = mqtt.will.as_ref().map(|will| around.topics.number(self.id, &will.topic));
         self.introduce_topics(around.topics);
         let will = mqtt.will.as_ref().zip(will_topic).map(|(will, topic)| Will {

@@ -154,6 +154,8 @@ fn model(id: ServerId, plan: &mqttlab_plan::Server, seed: Seed) -> Result<Box<dy
     match &plan.role {
         Role::Broker(role) => Ok(Box::new(BrokerModel::new(id, &plan.name, role, seed))),
         Role::Proxy(role) => Ok(Box::new(ProxyModel::new(id, &plan.name, role, seed)?)),
-        Role::Gateway => Err(format!("the server `{}` is a gateway, of which there is no model", plan.name)),
+        Role::Gateway(_) => {
+            Err(format!("the server `{}` is a gateway, of which there is no model", plan.name))
+        }
     }
 }

@@ -9,7 +9,7 @@ disagree, and no part is wrong by more.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 
@@ -50,8 +50,9 @@ def _with_settings(legs: pl.DataFrame, plan: StoredPlan) -> pl.DataFrame:
 
 def _settings(plan: StoredPlan, group: StoredGroup) -> dict[str, Any]:
     """What the plan says of the clients of a group and of their broker."""
-    session = group["protocol"]["mqtt"] if "protocol" in group else None
-    transport = group["transport"]["tcp"] if "transport" in group else None
+    protocol, carrier = cast(dict[str, Any], group.get("protocol", {})), group.get("transport", "udp")
+    session = protocol.get("mqtt")
+    transport = carrier["tcp"] if not isinstance(carrier, str) else None
     server = server_of(plan, group)
     settings = ((broker_of(server) if server else None) or {}).get("settings")
     return {

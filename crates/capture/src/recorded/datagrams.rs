@@ -1,0 +1,245 @@
+//! MQTT-SN on our own wire: each datagram is one packet, which is complete when its frame arrives.
+//!
+//! Connections are pairs of addresses; their numbers are counted from [`FIRST`], apart from TCP's.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::fmt::Write;
+
+use mqttlab_mqttsn::encode;
+use mqttlab_mqttsn::packet::{self, Packet};
+use mqttlab_mqttsn::{PublishQos, ReturnCode};
+use mqttlab_recording::{ControlPacketRow, Frame, FrameFate, Towards, identity};
+use mqttlab_units::Instant;
+
+use crate::segment::{Datagram, Endpoint};
+
+/// Datagrams of gateways, and the packets in them.
+#[derive(Default)]
+pub(super) struct Datagrams {
+    /// Where gateways listen.
+    ports: Vec<u16>,
+    /// Clients by identifier.
+    clients: HashMap<String, u32>,
+    connections: HashMap<[(String, u16); 2], Conversation>,
+    /// By frame number: those that have more links to cross.
+    under_way: BTreeMap<u64, Seen>,
+    ready: VecDeque<Seen>,
+    name: String,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Conversation {
+    number: u32,
+    client: Option<u32>,
+    /// Bytes to the gateway, and from it.
+    positions: [u64; 2],
+}
+
+/// A packet that was sent.
+#[derive(Clone, Debug)]
+pub(super) struct Seen {
+    connection: u32,
+    towards: Towards,
+    client: Option<u32>,
+    kind: &'static str,
+    qos: Option<u8>,
+    dup: bool,
+    retain: bool,
+    id: Option<u16>,
+    reason: Option<u8>,
+    topic: Option<String>,
+    identity: Option<(u32, u32)>,
+    start: u64,
+    bytes: u32,
+    topic_bytes: u32,
+    payload_bytes: u32,
+    sent: Instant,
+    complete: Option<Instant>,
+}
+
+impl Datagrams {
+    pub(super) fn new(ports: Vec<u16>) -> Datagrams {
+        Datagrams { ports, ..Datagrams::default() }
+    }
+
+    pub(super) fn introduce(&mut self, clients: HashMap<String, u32>) {
+        self.clients = clients;
+    }
+
+    /// A datagram on its first link: what it carries, as the `mqtt` column names it; `None` for what is no MQTT-SN.
+    pub(super) fn sent(&mut self, frame: &Frame, datagram: &Datagram, payload: &[u8]) -> Option<&str> {
+        let towards =
+            match [datagram.destination.port, datagram.source.port].map(|port| self.ports.contains(&port)) {
+                [true, _] => Towards::Broker,
+                [false, true] => Towards::Client,
+                [false, false] => return None,
+            };
+        let packet = packet::decode(payload).ok()?.packet;
+        let seen = self.seen(frame, datagram, (towards, payload.len() as u32), &packet);
+        self.name.clear();
+        name(&seen, &mut self.name);
+        self.pass(frame, seen);
+        Some(&self.name)
+    }
+
+    /// A frame on a later link, or a copy.
+    pub(super) fn passed_on(&mut self, frame: &Frame) {
+        if let Some(seen) = self.under_way.remove(&frame.frame) {
+            self.pass(frame, seen);
+        }
+    }
+
+    /// The recording ends: what is under way has not arrived.
+    pub(super) fn end(&mut self) {
+        self.ready.extend(std::mem::take(&mut self.under_way).into_values());
+    }
+
+    /// The next packet that has arrived, or will not.
+    pub(super) fn poll(&mut self) -> Option<Seen> {
+        self.ready.pop_front()
+    }
+
+    fn pass(&mut self, frame: &Frame, mut seen: Seen) {
+        let delivered = matches!(frame.fate, FrameFate::Delivered | FrameFate::Duplicated);
+        if delivered && frame.hop + 1 < frame.hops {
+            self.under_way.insert(frame.frame, seen);
+            return;
+        }
+        seen.complete = frame.delivered.filter(|_| delivered);
+        self.ready.push_back(seen);
+    }
+
+    fn seen(
+        &mut self,
+        frame: &Frame,
+        datagram: &Datagram,
+        (towards, bytes): (Towards, u32),
+        packet: &Packet<&str, &[u8]>,
+    ) -> Seen {
+        let end = |endpoint: &Endpoint| (endpoint.address.to_string(), endpoint.port);
+        let (client_end, gateway_end) = match towards {
+            Towards::Broker => (&datagram.source, &datagram.destination),
+            Towards::Client => (&datagram.destination, &datagram.source),
+        };
+        let next = FIRST + self.connections.len() as u32;
+        let fresh = Conversation { number: next, ..Conversation::default() };
+        let conversation = self.connections.entry([end(client_end), end(gateway_end)]).or_insert(fresh);
+        if let Packet::Connect { client_id, .. } = packet {
+            conversation.client = self.clients.get(*client_id).copied();
+        }
+        let position = &mut conversation.positions[usize::from(towards == Towards::Client)];
+        let start = *position;
+        *position += u64::from(bytes);
+        let mut seen = Seen {
+            connection: conversation.number,
+            towards,
+            client: conversation.client,
+            kind: packet.kind().name(),
+            qos: None,
+            dup: false,
+            retain: false,
+            id: id_of(packet),
+            reason: reason_of(packet).map(ReturnCode::number),
+            topic: None,
+            identity: None,
+            start,
+            bytes,
+            topic_bytes: 0,
+            payload_bytes: 0,
+            sent: frame.entered,
+            complete: None,
+        };
+        if let Packet::Publish { dup, qos, retain, topic, message, .. } = packet {
+            seen.qos = Some(qos.level().level());
+            (seen.dup, seen.retain) = (*dup, *retain);
+            seen.topic = topic.short_name().map(str::to_owned);
+            seen.identity = identity::find(message).map(|identity| (identity.publisher, identity.sequence));
+            (seen.topic_bytes, seen.payload_bytes) = (2, message.len() as u32);
+            // QoS −1 has no connection that could have said whose it is, but the message does.
+            if *qos == PublishQos::WithoutConnection {
+                seen.client = seen.identity.map(|(publisher, _)| publisher);
+            }
+        }
+        seen
+    }
+}
+
+impl Seen {
+    /// As the recording has it.
+    pub(super) fn row(&self) -> ControlPacketRow<'_> {
+        let header = if self.bytes > encode::SHORT_MAX as u32 { 4 } else { 2 };
+        let id_bytes = if self.id.is_some() { 2 } else { 0 };
+        let rest = self.bytes - header - id_bytes - self.topic_bytes;
+        let is_message = self.qos.is_some();
+        ControlPacketRow {
+            connection: self.connection,
+            transport: "udp",
+            protocol: "mqtt-sn",
+            direction: self.towards,
+            client: self.client,
+            kind: self.kind,
+            qos: self.qos,
+            dup: self.dup,
+            retain: self.retain,
+            packet_id: self.id.filter(|id| *id != 0),
+            reason: self.reason,
+            topic: self.topic.as_deref(),
+            publisher: self.identity.map(|(publisher, _)| publisher),
+            sequence: self.identity.map(|(_, sequence)| sequence),
+            stream_start: self.start,
+            stream_end: self.start + u64::from(self.bytes),
+            // The flags of a PUBLISH are part of its header; of other packets everything else is content.
+            fixed_header_bytes: if is_message { header + rest - self.payload_bytes } else { header },
+            topic_bytes: self.topic_bytes,
+            packet_id_bytes: id_bytes,
+            property_bytes: 0,
+            payload_bytes: if is_message { self.payload_bytes } else { rest },
+            first_sent_ns: self.sent.as_ns(),
+            complete_ns: self.complete.map(Instant::as_ns),
+            segments: 1,
+        }
+    }
+}
+
+/// Every packet with an identifier; a PUBLISH has the field at every QoS.
+fn id_of<S, M>(packet: &Packet<S, M>) -> Option<u16> {
+    match packet {
+        Packet::Register { id, .. }
+        | Packet::Regack { id, .. }
+        | Packet::Publish { id, .. }
+        | Packet::Puback { id, .. }
+        | Packet::Pubcomp { id }
+        | Packet::Pubrec { id }
+        | Packet::Pubrel { id }
+        | Packet::Subscribe { id, .. }
+        | Packet::Suback { id, .. }
+        | Packet::Unsubscribe { id, .. }
+        | Packet::Unsuback { id } => Some(*id),
+        _ => None,
+    }
+}
+
+fn reason_of<S, M>(packet: &Packet<S, M>) -> Option<ReturnCode> {
+    match packet {
+        Packet::Connack { code }
+        | Packet::Regack { code, .. }
+        | Packet::Puback { code, .. }
+        | Packet::Suback { code, .. }
+        | Packet::Willtopicresp { code }
+        | Packet::Willmsgresp { code } => Some(*code),
+        _ => None,
+    }
+}
+
+fn name(seen: &Seen, text: &mut String) {
+    let written = match (seen.qos, seen.id.filter(|id| *id != 0)) {
+        (Some(qos), Some(id)) => write!(text, "{}({qos},{id})", seen.kind),
+        (Some(qos), None) => write!(text, "{}({qos})", seen.kind),
+        (None, Some(id)) => write!(text, "{}({id})", seen.kind),
+        (None, None) => write!(text, "{}", seen.kind),
+    };
+    written.expect("a string takes all");
+}
+
+/// TCP's connections are counted from 0.
+const FIRST: u32 = 1 << 31;

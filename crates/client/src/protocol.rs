@@ -1,0 +1,166 @@
+//! One session of any protocol, so that clients of several can stand in one table.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use mqttlab_mqtt::Qos;
+use mqttlab_mqtt::client::{ClientOptions, Input};
+use mqttlab_mqttsn::Topic;
+use mqttlab_mqttsn::client::{ClientOptions as SnOptions, Search};
+use mqttlab_plan::{Entry, Group, Protocol};
+use mqttlab_units::{Duration, Instant, Seed};
+
+use crate::facts::Who;
+use crate::mqtt::{self, Mqtt};
+use crate::mqttsn::{self, MqttSn};
+use crate::session::{Admission, Arrived, Receipt, Session, Step, Token};
+
+/// A session of one of the protocols.
+#[derive(Clone, Debug)]
+// Most clients speak MQTT, and there may be a million: theirs needs no allocation, and the other one no more room.
+#[allow(missing_docs, clippy::large_enum_variant)]
+pub enum AnySession {
+    Mqtt(Mqtt),
+    MqttSn(Box<MqttSn>),
+}
+
+/// A packet that is sent and carries no message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Packet {
+    Mqtt(mqtt::Packet),
+    MqttSn(mqttsn::Packet),
+}
+
+/// What is said about a message beside the message itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Envelope {
+    Mqtt(mqtt::Envelope),
+    MqttSn(mqttsn::Envelope),
+}
+
+/// A packet that came and carries no message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Received {
+    Mqtt(Input),
+    MqttSn(mqttsn::Received),
+}
+
+/// What a group's plan means for the sessions of its clients, worked out once.
+#[derive(Clone, Debug)]
+pub struct Sessions(Kind);
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Mqtt(ClientOptions),
+    MqttSn { options: SnOptions, search_radius: Option<u8>, known: Arc<BTreeMap<u32, Topic>> },
+}
+
+impl Sessions {
+    /// Of a group; `topics` are the run's, by number.
+    pub fn of(group: &Group, topics: &[Entry]) -> Sessions {
+        Sessions(match &group.protocol {
+            Protocol::Mqtt(plan) => Kind::Mqtt(plan.options(group)),
+            Protocol::MqttSn(plan) => Kind::MqttSn {
+                options: plan.options(group),
+                search_radius: plan.search_radius,
+                known: Arc::new(mqttsn::known_topics(plan, topics.iter().map(|topic| &*topic.name))),
+            },
+        })
+    }
+
+    /// A client's session, which has never been connected. `seed` is the run's.
+    pub fn session(&self, who: Who, seed: Seed) -> AnySession {
+        match &self.0 {
+            Kind::Mqtt(options) => AnySession::Mqtt(Mqtt::new(*options)),
+            Kind::MqttSn { options, search_radius, known } => {
+                let mut dice = seed.derive("searchgw").index(u64::from(who.number.0)).dice();
+                let delay = Duration::from_ns((dice.uniform() * T_SEARCHGW.as_ns() as f64) as u64);
+                let search = search_radius.map(|radius| Search { radius, delay });
+                let options = SnOptions { search, ..*options };
+                AnySession::MqttSn(Box::new(MqttSn::new(options, Arc::clone(known))))
+            }
+        }
+    }
+}
+
+/// The same call to whichever session it is.
+macro_rules! each {
+    ($session:expr, $inner:ident => $call:expr) => {
+        match $session {
+            AnySession::Mqtt($inner) => $call,
+            AnySession::MqttSn($inner) => $call,
+        }
+    };
+}
+
+impl Session for AnySession {
+    type Packet = Packet;
+    type Envelope = Envelope;
+    type Received = Received;
+    const NOT_ACCEPTED: &'static str = Mqtt::NOT_ACCEPTED;
+
+    fn opened(&mut self, now: Instant) {
+        each!(self, session => session.opened(now));
+    }
+
+    fn closed(&mut self, now: Instant) {
+        each!(self, session => session.closed(now));
+    }
+
+    fn tick(&mut self, now: Instant) {
+        each!(self, session => session.tick(now));
+    }
+
+    fn subscribe(&mut self, now: Instant) {
+        each!(self, session => session.subscribe(now));
+    }
+
+    fn disconnect(&mut self, now: Instant) {
+        each!(self, session => session.disconnect(now));
+    }
+
+    fn publish(&mut self, now: Instant, message: Token, topic: Option<u32>, qos: Qos) -> Admission {
+        each!(self, session => session.publish(now, message, topic, qos))
+    }
+
+    fn arrived(&mut self, now: Instant, message: Arrived) -> Option<Receipt> {
+        each!(self, session => session.arrived(now, message))
+    }
+
+    fn received(&mut self, now: Instant, packet: Received) {
+        match (self, packet) {
+            (AnySession::Mqtt(session), Received::Mqtt(packet)) => session.received(now, packet),
+            (AnySession::MqttSn(session), Received::MqttSn(packet)) => session.received(now, packet),
+            _ => unreachable!("a client's packets are its protocol's"),
+        }
+    }
+
+    fn poll(&mut self) -> Option<Step<Packet, Envelope>> {
+        Some(match self {
+            AnySession::Mqtt(session) => session.poll()?.map(Packet::Mqtt, Envelope::Mqtt),
+            AnySession::MqttSn(session) => session.poll()?.map(Packet::MqttSn, Envelope::MqttSn),
+        })
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        each!(self, session => session.next_deadline())
+    }
+
+    fn is_online(&self) -> bool {
+        each!(self, session => session.is_online())
+    }
+
+    fn has_room(&self, qos: Qos) -> bool {
+        each!(self, session => session.has_room(qos))
+    }
+
+    fn unacknowledged(&self) -> usize {
+        each!(self, session => session.unacknowledged())
+    }
+}
+
+/// The longest time before a client asks for a gateway (MQTT-SN 1.2, §7.2).
+const T_SEARCHGW: Duration = Duration::from_s(5);

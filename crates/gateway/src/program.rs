@@ -1,0 +1,213 @@
+//! The program: one loop over all sockets.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use mqttlab_mqttsn::gateway::{self, Gateway, Input, Output};
+use mqttlab_plan::GatewayProgram;
+use mqttlab_units::{Duration, Instant};
+use serde_json::json;
+
+use crate::link::Link;
+use crate::peers::Peers;
+
+/// Beginning of the line that says that it listens.
+pub const READY: &str = "mqttlab gateway listens on";
+
+type Bytes = Arc<[u8]>;
+
+struct Program {
+    began: std::time::Instant,
+    gateway: Gateway<Bytes>,
+    peers: Peers,
+    links: BTreeMap<u32, Link>,
+    broker: std::net::SocketAddr,
+}
+
+/// Runs a gateway until a signal ends it.
+///
+/// # Errors
+/// It cannot listen, or the kernel refuses to wait.
+pub fn run(settings: &GatewayProgram) -> io::Result<()> {
+    // SAFETY: the handler does nothing but store to an atomic.
+    unsafe {
+        for signal in [libc::SIGTERM, libc::SIGINT] {
+            libc::signal(signal, stop as extern "C" fn(libc::c_int) as libc::sighandler_t);
+        }
+    }
+    let mut program = Program {
+        began: std::time::Instant::now(),
+        gateway: Gateway::new(settings.role.options(), Instant::ZERO),
+        peers: Peers::bind(settings.listen)?,
+        links: BTreeMap::new(),
+        broker: settings.broker,
+    };
+    println!("{READY} {}", settings.listen);
+    program.drain();
+    while !STOPPED.load(Ordering::Relaxed) {
+        program.turn()?;
+    }
+    println!("{}", program.counters());
+    Ok(())
+}
+
+impl Program {
+    fn now(&self) -> Instant {
+        Instant::from_ns(self.began.elapsed().as_nanos() as u64)
+    }
+
+    /// Waits for something to happen, and attends to it.
+    fn turn(&mut self) -> io::Result<()> {
+        let mut waited = vec![libc::pollfd { fd: self.peers.descriptor(), events: libc::POLLIN, revents: 0 }];
+        let numbers: Vec<u32> = self.links.keys().copied().collect();
+        waited.extend(self.links.values().map(|link| libc::pollfd {
+            fd: link.descriptor(),
+            events: libc::POLLIN | if link.wants_to_write() { libc::POLLOUT } else { 0 },
+            revents: 0,
+        }));
+        let length = self
+            .gateway
+            .next_deadline()
+            .map_or(LONGEST, |at| at.checked_since(self.now()).unwrap_or_default().min(LONGEST));
+        wait(&mut waited, length)?;
+        if self.gateway.next_deadline().is_some_and(|at| at <= self.now()) {
+            self.handle(Input::Tick);
+        }
+        if waited[0].revents != 0 {
+            while let Some((from, packet)) = self.peers.receive() {
+                self.handle(Input::Packet { from, packet });
+            }
+        }
+        for (number, ready) in numbers.into_iter().zip(&waited[1..]) {
+            if ready.revents != 0 {
+                self.attend(number);
+            }
+        }
+        Ok(())
+    }
+
+    fn handle(&mut self, input: Input<Bytes>) {
+        let now = self.now();
+        self.gateway.handle(now, input);
+        self.drain();
+    }
+
+    /// A connection to the broker has something to read, or room.
+    fn attend(&mut self, number: u32) {
+        let Some(link) = self.links.get_mut(&number) else { return };
+        let mut packets = Vec::new();
+        let outcome = match link.finish_opening() {
+            Ok(true) => {
+                self.handle(Input::Opened(gateway::Link(number)));
+                return;
+            }
+            Ok(false) => link.receive(|packet| packets.push(packet)),
+            Err(over) => Err(over),
+        };
+        for packet in packets {
+            self.handle(Input::Broker(gateway::Link(number), packet));
+        }
+        let flushed = self.links.get_mut(&number).map_or(Ok(false), Link::flush);
+        match (outcome, flushed) {
+            (Ok(()), Ok(false)) => {}
+            // It was to end, and has said everything.
+            (_, Ok(true)) => drop(self.links.remove(&number)),
+            _ => {
+                self.links.remove(&number);
+                self.handle(Input::Closed(gateway::Link(number)));
+            }
+        }
+    }
+
+    /// Does what the machine says.
+    fn drain(&mut self) {
+        while let Some(output) = self.gateway.poll() {
+            match output {
+                Output::Send { to, packet } => self.peers.send(&to, &packet),
+                Output::Broadcast(packet) => self.peers.broadcast(&packet),
+                Output::Open(link) => self.open(link),
+                Output::Broker(link, packet) => {
+                    if let Some(open) = self.links.get_mut(&link.0) {
+                        open.put(&packet);
+                        self.flush(link);
+                    }
+                }
+                Output::Close(link) => {
+                    if let Some(open) = self.links.get_mut(&link.0) {
+                        open.end();
+                        self.flush(link);
+                    }
+                }
+                // Counted by the machine.
+                Output::Dropped { .. } => {}
+            }
+        }
+    }
+
+    fn open(&mut self, link: gateway::Link) {
+        match Link::open(self.broker) {
+            Ok(open) => drop(self.links.insert(link.0, open)),
+            Err(_) => {
+                let now = self.now();
+                self.gateway.handle(now, Input::Closed(link));
+            }
+        }
+    }
+
+    /// Writes at once; what is left waits until the socket has room.
+    fn flush(&mut self, link: gateway::Link) {
+        let Some(open) = self.links.get_mut(&link.0) else { return };
+        match open.flush() {
+            Ok(false) => {}
+            Ok(true) => drop(self.links.remove(&link.0)),
+            Err(_) => {
+                self.links.remove(&link.0);
+                let now = self.now();
+                self.gateway.handle(now, Input::Closed(link));
+            }
+        }
+    }
+
+    fn counters(&self) -> serde_json::Value {
+        let counters = self.gateway.counters();
+        json!({
+            "repeated": counters.repeated,
+            "duplicates": counters.duplicates,
+            "registered": counters.registered,
+            "kept": counters.kept,
+            "dropped": counters.dropped,
+            "lost": counters.lost,
+            "queue_max": counters.queue_max,
+            "malformed": self.peers.malformed,
+            "unsent": self.peers.unsent,
+        })
+    }
+}
+
+/// Waits until a socket is ready, the time is over, or a signal comes.
+fn wait(waited: &mut [libc::pollfd], length: Duration) -> io::Result<()> {
+    let limit = libc::timespec {
+        tv_sec: (length.as_ns() / 1_000_000_000) as libc::time_t,
+        tv_nsec: (length.as_ns() % 1_000_000_000) as libc::c_long,
+    };
+    // SAFETY: `waited` holds as many as are said, and `limit` is a local.
+    let count =
+        unsafe { libc::ppoll(waited.as_mut_ptr(), waited.len() as libc::nfds_t, &limit, std::ptr::null()) };
+    match count {
+        0.. => Ok(()),
+        _ => match io::Error::last_os_error() {
+            error if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+            error => Err(error),
+        },
+    }
+}
+
+extern "C" fn stop(_: libc::c_int) {
+    STOPPED.store(true, Ordering::Relaxed);
+}
+
+static STOPPED: AtomicBool = AtomicBool::new(false);
+/// A signal that comes just before a wait is noticed after this.
+const LONGEST: Duration = Duration::from_ms(200);

@@ -1,0 +1,34 @@
+"""The engine's own MQTT-SN gateway, as a program beside the clients."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from mqttlab.brokers.adapter import BrokerPlace, BrokerSettings
+
+READY_LINE = "mqttlab gateway listens on"
+
+
+class Gateway:
+    """``mqttlab-engine gateway``: the machine that simulations drive, over a UDP socket and TCP to the broker."""
+
+    def version(self) -> str:
+        return ""
+
+    def found(self, settings: BrokerSettings | None) -> str | None:
+        # The engine that performs the run is there.
+        return "mqttlab-engine"
+
+    def process(self, broker: BrokerSettings, place: BrokerPlace) -> dict[str, Any] | None:
+        settings = {
+            "listen": f"{place.address}:{place.port}",
+            "broker": f"{place.broker_address}:{place.broker_port}",
+            "role": place.gateway,
+        }
+        return {
+            "command": ["{engine}", "gateway", "--settings", "{directory}/gateway.json"],
+            "environment": {},
+            "files": [{"path": "gateway.json", "text": json.dumps(settings, indent=2) + "\n"}],
+            "ready": {"log_line": READY_LINE},
+        }

@@ -1,0 +1,89 @@
+"""MQTT-SN in scenarios: what a plan is made of them, and what is wrong with them."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from mqttlab.scenario import ScenarioError, compile_plan
+from mqttlab.scenario.load import parse_values
+
+
+def scenario(*, mode: str = "transparent", qos: int = 1) -> dict[str, Any]:
+    """Three sensors behind a gateway, a subscriber at the broker, and one behind the gateway, too."""
+    session = {"retry": "300 ms", "retries": 20}
+    ends = (["field", "gateway"], ["gateway", "broker"], ["desk", "broker"])
+    return {
+        "name": "sensors", "phases": {"duration": "2 s", "cool_down": "20 s"},
+        "broker": {},
+        "servers": [
+            {"name": "gateway", "role": "gateway",
+             "gateway": {"mode": mode, "retry": "300 ms", "retries": 20, "keep_alive": "10 s"}},
+        ],
+        "networks": [{"between": pair, "up": {"delay": "5 ms"}, "down": {"delay": "5 ms"}} for pair in ends],
+        "groups": [
+            {"name": "sensors", "host": "field", "count": 3, "connects_to": "gateway", "protocol": "mqtt-sn",
+             "mqtt_sn": dict(session),
+             "publish": {"topic": "s/{client}", "qos": qos, "payload": "50 B", "interval": "100 ms"}},
+            {"name": "office", "host": "desk", "connects_to": "broker", "subscribe": [{"filter": "s/#", "qos": qos}]},
+            {"name": "back", "host": "field", "connects_to": "gateway", "protocol": "mqtt-sn",
+             "mqtt_sn": dict(session), "subscribe": [{"filter": "s/+", "qos": qos}]},
+        ],
+    }
+
+
+def problems(values: dict[str, Any]) -> str:
+    with pytest.raises(ScenarioError) as caught:
+        parse_values(values)
+    return "\n".join(caught.value.problems)
+
+
+def test_a_gateway_is_our_own_unless_the_scenario_says_otherwise_and_knows_its_broker() -> None:
+    plan = compile_plan(parse_values(scenario(mode="aggregating")))
+    broker, gateway = plan["servers"]
+    assert (gateway["kind"], gateway["endpoints"][0]["transport"], gateway["endpoints"][0]["port"]) == (
+        "mqttlab", "udp", 1884)
+    role = cast(dict[str, Any], gateway["role"])["gateway"]
+    assert (role["broker"], role["mode"], role["retry_ns"]) == (0, "aggregating", 300_000_000)
+    process = gateway["process"]
+    assert process is not None and process["command"][:2] == ["{engine}", "gateway"]
+    assert f"{broker['endpoints'][0]['address']}:1883" in process["files"][0]["text"]
+    group = plan["groups"][0]
+    assert group["transport"] == "udp" and "mqtt_sn" in group["protocol"]
+    # Hosts of servers reach each other, too.
+    assert {(1, 0), (0, 1)} <= {(path["from"], path["to"]) for path in plan["network"]["paths"]}
+
+
+@pytest.mark.parametrize(("change", "said"), [
+    ({"connects_to": "broker"}, "MQTT-SN clients connect to a gateway; use one of gateway"),
+    ({"protocol": "mqtt", "mqtt_sn": ...}, "is the gateway `gateway`, but the group speaks MQTT"),
+    ({"protocol": "mqtt"}, "has a table `mqtt_sn`, but speaks MQTT"),
+    ({"nagle": False}, "speaks MQTT-SN, but has `nagle`"),
+    ({"mqtt_sn": {"sleep": {"duration": "5 s", "wake_every": "6 s"}}}, "raise `duration`, or lower `wake_every`"),
+    ({"mqtt_sn": {"predefined_topics": {"a": 1, "b": 1}}}, "each topic needs its own"),
+    ({"mqtt_sn": {"predefined_topics": {"a/+": 1}}}, "which is not a topic"),
+    ({"mqtt_sn": {"without_connection": True}}, "is 1, but must be 0 with `without_connection`"),
+    ({"mqtt_sn": {"client_id": "one"}}, "add {client}"),
+    ({"publish": {"topic": "s/0", "payload": "1466 B", "interval": "1 s"}}, "has room for 1463 B, and MQTT-SN does"),
+])
+def test_what_does_not_fit_is_refused_with_its_place_and_a_remedy(change: dict[str, Any], said: str) -> None:
+    values = scenario()
+    group = {name: value for name, value in {**values["groups"][0], **change}.items() if value is not ...}
+    values["groups"][0] = group
+    found = problems(values)
+    assert said in found, found
+    assert "groups[0]" in found or "sensors" in found or "groups" in found
+
+
+def test_a_payload_that_just_fits_into_a_datagram_is_taken() -> None:
+    values = scenario()
+    values["groups"][0]["publish"]["payload"] = "1463 B"
+    parse_values(values)
+
+
+def test_a_gateway_needs_a_broker_and_is_not_simulated_yet() -> None:
+    values = scenario()
+    values["servers"][0]["gateway"]["broker"] = "brokr"
+    assert "is the unknown broker 'brokr'" in problems(values).replace('"', "'")
+    assert "which only live runs have" in problems({**scenario(), "backend": "sim"})

@@ -1,0 +1,163 @@
+"""MQTT-SN in live runs: our gateway and others', our clients and others'."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from live import able
+from mqttlab.engine import engine_path
+from mqttlab.metrics import deliveries
+from mqttlab.recording import Recording
+from mqttlab.runs import Job, perform
+from mqttlab.runs.perform import Outcome
+from mqttlab.scenario import compile_plan
+from mqttlab.scenario.load import parse_values
+from test_mqtt_sn import scenario
+
+REASON = able()
+pytestmark = pytest.mark.skipif(REASON is not None, reason=REASON or "")
+# Where the script of the judges leaves programs of others: scripts of their makers build them, nothing is packaged.
+JUDGES = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "mqttlab-judges" / "bin"
+MODES = ("transparent", "aggregating")
+
+
+def run(values: dict[str, Any], directory: Path) -> Outcome:
+    return perform(Job(compile_plan(parse_values({**values, "backend": "live"})), directory), lambda line: None)
+
+
+def judge(name: str) -> str:
+    """The path of an independent program, or a skip that says how to get it."""
+    found = JUDGES / name
+    if not found.exists():
+        pytest.skip(f"{name} is not built: `build` of the judges makes it")
+    return str(found)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("qos", [0, 1, 2])
+def test_messages_pass_both_ways_through_our_gateway(mode: str, qos: int, tmp_path: Path) -> None:
+    outcome = run(scenario(mode=mode, qos=qos), tmp_path / "run")
+    assert outcome.verdict == "complete", outcome.reason
+    recording = Recording.open(tmp_path / "run")
+    found = deliveries(recording)
+    by_group = found.group_by(pl.col("subscriber_group").cast(pl.String)).agg(
+        pl.len(), pl.col("latency_ms").min()).sort("subscriber_group")
+    # Three sensors, twenty messages each: over MQTT-SN to an MQTT subscriber, and over MQTT-SN again.
+    assert by_group.select("subscriber_group", "len").rows() == [("back", 60), ("office", 60)]
+    back, office = by_group["latency_ms"]
+    assert office >= 10 and back >= 15, "5 ms on each link"
+    refused = recording.events.filter(pl.col("kind").is_in(["refused", "disconnect"]))
+    assert refused.is_empty(), refused
+
+
+def test_what_the_air_loses_is_sent_again(tmp_path: Path) -> None:
+    values = scenario(mode="transparent", qos=1)
+    values["networks"][0]["up"]["loss"] = "20 %"
+    outcome = run(values, tmp_path / "run")
+    assert outcome.verdict == "complete", outcome.reason
+    found = deliveries(Recording.open(tmp_path / "run")).filter(pl.col("subscriber_group") == "office")
+    assert found.height == 60
+    # T_retry is 300 ms.
+    assert found["latency_ms"].max() > 300  # type: ignore[operator]
+
+
+def test_a_sleeper_gets_what_was_kept_and_a_client_without_a_connection_is_heard(tmp_path: Path) -> None:
+    values = scenario(mode="transparent", qos=1)
+    values["groups"][2]["mqtt_sn"] |= {"sleep": {"duration": "5 s", "wake_every": "500 ms", "linger": "20 ms"}}
+    values["groups"].append({
+        "name": "mute", "host": "field", "connects_to": "gateway", "protocol": "mqtt-sn",
+        "mqtt_sn": {"without_connection": True, "predefined_topics": {"mute/0": 7}},
+        "publish": {"topic": "mute/0", "payload": "20 B", "interval": "100 ms"},
+    })
+    values["servers"][0]["gateway"]["predefined_topics"] = {"mute/0": 7}
+    values["groups"][1]["subscribe"].append("mute/#")
+    outcome = run(values, tmp_path / "run")
+    assert outcome.verdict == "complete", outcome.reason
+    found = deliveries(Recording.open(tmp_path / "run"))
+    slept = found.filter(pl.col("subscriber_group") == "back")
+    assert slept.height == 60
+    assert slept["latency_ms"].max() > 200, "who sleeps for 500 ms has waited"  # type: ignore[operator]
+    assert found.filter(pl.col("publisher_group") == "mute").height == 20
+
+
+@pytest.mark.parametrize("name", ["bisquitt", "paho"])
+def test_our_clients_work_with_other_gateways(name: str, tmp_path: Path) -> None:
+    values = scenario(mode="transparent", qos=1)
+    del values["groups"][2]
+    if name == "bisquitt":
+        program = {"command": [judge("bisquitt"), "--mqtt-host", "{broker_address}", "--mqtt-port", "{broker_port}",
+                               "--host", "{address}", "--port", "{port}"]}
+    else:
+        settings = ("GatewayID=1\nGatewayName=judge\nMaxNumberOfClients=30\nKeepAlive=60\nBrokerName={broker_address}\n"
+                    "BrokerPortNo={broker_port}\nAggregatingGateway=NO\nQoS-1=NO\nForwarder=NO\nPredefinedTopic=NO\n"
+                    "ClientAuthentication=NO\nGatewayPortNo={port}\nMulticastPortNo=1888\nMulticastIP=225.1.1.1\n"
+                    "MulticastTTL=1\nShearedMemory=NO\n")
+        # It joins a multicast group, for which its host needs a route.
+        start = f"ip route add 224.0.0.0/4 dev lo && exec {judge('MQTT-SNGateway')} -f {{directory}}/gateway.conf"
+        program = {"command": ["sh", "-c", start],
+                   "files": {"gateway.conf": settings}}
+    values["servers"][0] |= {"kind": "program", "program": program}
+    outcome = run(values, tmp_path / "run")
+    log = tmp_path / "run" / "gateway.log"
+    said = log.read_text(encoding="utf-8")[-2000:] if log.exists() else ""
+    assert outcome.verdict == "complete", (outcome.reason, said)
+    assert deliveries(Recording.open(tmp_path / "run")).height == 60
+
+
+@contextmanager
+def gateway(directory: Path, port: int, mode: str) -> Iterator[int]:
+    """Mosquitto and our gateway on the machine's own loopback; the gateway's port."""
+    mosquitto = shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin:/usr/local/sbin")
+    if mosquitto is None:
+        pytest.skip("mosquitto is not installed")
+    values = scenario(mode=mode, qos=1)
+    values["servers"][0]["gateway"]["predefined_topics"] = {"known/topic": 5}
+    plan = compile_plan(parse_values({**values, "backend": "live"}))
+    process = plan["servers"][1]["process"]
+    assert process is not None
+    text = process["files"][0]["text"]
+    listen, broker = (f"{server['endpoints'][0]['address']}:{server['endpoints'][0]['port']}" for server in (
+        plan["servers"][1], plan["servers"][0]))
+    text = text.replace(listen, f"127.0.0.1:{port}").replace(broker, f"127.0.0.1:{port}")
+    (directory / "gateway.json").write_text(text, encoding="utf-8")
+    programs = []
+    try:
+        programs.append(subprocess.Popen([mosquitto, "-p", str(port)], stderr=subprocess.DEVNULL))
+        command = [str(engine_path()), "gateway", "--settings", str(directory / "gateway.json")]
+        programs.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+        assert programs[1].stdout is not None
+        assert "listens on" in programs[1].stdout.readline()
+        time.sleep(0.5)
+        yield port
+    finally:
+        for program in reversed(programs):
+            program.send_signal(signal.SIGTERM)
+            program.wait(timeout=5)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_our_gateway_works_with_other_clients(mode: str, tmp_path: Path) -> None:
+    publisher, subscriber = judge("mqtt-sn-pub"), judge("mqtt-sn-sub")
+    with gateway(tmp_path, 21_884 + MODES.index(mode), mode) as port:
+        at = ["-h", "127.0.0.1", "-p", str(port)]
+        heard = subprocess.Popen([subscriber, *at, "-v", "-i", "ear", "-t", "a/#", "-t", "known/topic"],
+                                 stdout=subprocess.PIPE, text=True)
+        time.sleep(0.7)
+        for words in (["-t", "a/b", "-m", "zero"], ["-q", "1", "-t", "a/b", "-m", "one"],
+                      ["-q", "-1", "-T", "5", "-m", "minus one"], ["--fe", "-q", "1", "-t", "a/c", "-m", "forwarded"]):
+            subprocess.run([publisher, *at, *words], check=True, timeout=10)
+            time.sleep(0.3)
+        heard.send_signal(signal.SIGTERM)
+        said, _ = heard.communicate(timeout=5)
+    assert [line.split(": ")[-1] for line in said.splitlines()] == ["zero", "one", "minus one", "forwarded"], said
