@@ -1,4 +1,4 @@
-"""For all tests: a queue of their own, whose process ends with them."""
+"""For all tests: a queue of their own, whose process ends with them, and signals that nobody ignores."""
 
 from __future__ import annotations
 
@@ -11,6 +11,11 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+
+# What is started in the background or by nohup ignores some signals, and so would every program that tests start.
+for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+    if signal.getsignal(number) == signal.SIG_IGN:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -147,8 +147,11 @@ def test_a_study_that_is_stopped_begins_no_further_simulation(number: signal.Sig
     wait_for(lambda: len(engines_of(study.pid)) == 2)
     engines = engines_of(study.pid)
     study.send_signal(number)
-    # One simulation alone would take days.
-    output, _ = study.communicate(timeout=60)
+    try:
+        # One simulation alone would take days.
+        output, _ = study.communicate(timeout=60)
+    finally:
+        study.kill()
     assert output.strip() == f"the study was stopped by {number.name} when 0 of 12 simulations were done"
     assert not any(is_running(engine) for engine in engines)
 
