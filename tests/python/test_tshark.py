@@ -11,6 +11,8 @@ Where the two differ the reason is known, and each difference is checked against
 - tshark loses its place in a stream for good when a segment ends inside the remaining length of a packet: its MQTT
   dissector asks for two bytes of header and then reads a third one that is not there, and says "malformed". The MQTT
   of that direction of that connection is compared up to there only.
+- A packet that is longer than a segment and begins in one that tshark decodes again is forgotten by tshark at times: it
+  names only what follows it in the segment that completes it. Compared up to there only, too.
 - tshark gives a round trip to acknowledgements of segments that were sent more than once, from the oldest copy. The
   recording leaves them out (Karn's algorithm): nobody can tell which copy is acknowledged.
 """
@@ -140,6 +142,22 @@ def repeated() -> pl.Expr:
     return marks.list.contains("fast_retransmission") | marks.list.contains("spurious_retransmission")
 
 
+def forgotten(recording: Recording, frames: pl.DataFrame) -> pl.DataFrame:
+    """Frames that complete a packet which began in a frame that tshark decoded again, and of which it says nothing."""
+    ways = frames.with_columns(direction=towards(), end=pl.col("stream_offset") + pl.col("payload_bytes"))
+    again = ways.filter(repeated(), pl.col("payload_bytes") > 0).select(
+        "connection", "direction", again_ns="entered_ns", first="stream_offset", after="end")
+    crossing = recording.control_packets.join(again, on=["connection", "direction"]).filter(
+        pl.col("stream_start").is_between("first", pl.col("after") - 1), pl.col("stream_end") > pl.col("after"))
+    completing = ways.filter(pl.col("mqtt").is_not_null()).join(
+        crossing.select("connection", "direction", "stream_end", "again_ns"), on=["connection", "direction"],
+    ).filter(
+        pl.col("stream_end") > pl.col("stream_offset"), pl.col("stream_end") <= pl.col("end"),
+        pl.col("entered_ns") > pl.col("again_ns"),
+        pl.col("t_mqtt").list.len() == pl.col("mqtt").str.count_matches(r"\(") - 1)
+    return completing.select("connection", "entered_ns", "t_malformed", "direction", "end")
+
+
 @pytest.fixture(scope="module")
 def compared(recording: Recording, frames: pl.DataFrame) -> pl.DataFrame:
     """The frames whose MQTT can be compared: those before tshark lost its place in their stream (see above)."""
@@ -148,12 +166,13 @@ def compared(recording: Recording, frames: pl.DataFrame) -> pl.DataFrame:
     ending = frames.filter(pl.col("payload_bytes") > 0).select(
         "connection", "entered_ns", "t_malformed", direction=towards(),
         end=pl.col("stream_offset") + pl.col("payload_bytes"))
-    broken = ending.join(long, on=["connection", "direction", "end"]).sort("entered_ns").unique(
+    broken = ending.join(long, on=["connection", "direction", "end"], how="semi").sort("entered_ns").unique(
         ["connection", "direction"], keep="first", maintain_order=True)
     assert broken["t_malformed"].all()
+    places = pl.concat([broken, forgotten(recording, frames)]).group_by("connection", "direction").agg(
+        broken_ns=pl.col("entered_ns").min())
     cut = frames.with_columns(direction=towards()).join(
-        broken.select("connection", "direction", broken_ns="entered_ns"), on=["connection", "direction"], how="left",
-        maintain_order="left",
+        places, on=["connection", "direction"], how="left", maintain_order="left",
     ).filter(pl.col("broken_ns").is_null() | (pl.col("entered_ns") < pl.col("broken_ns")))
     assert cut["mqtt"].count() >= frames["mqtt"].count() / 3
     return cut
