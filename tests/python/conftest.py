@@ -1,4 +1,5 @@
-"""For all tests: a queue of their own, whose process ends with them, and signals that nobody ignores."""
+"""For all tests: a queue of their own, whose process ends with them, signals that nobody ignores, and a machine to
+themselves: their live runs do not wait for those of other sessions."""
 
 from __future__ import annotations
 
@@ -23,6 +24,13 @@ def queue_of_the_tests() -> Iterator[Path]:
     """Commands that tests start use it, instead of the user's own."""
     place = Path(tempfile.mkdtemp(prefix="mqttlab-queue-"))
     os.environ["MQTTLAB_QUEUE"] = str(place)
+    # Python remembers its own place; what tests start finds the lock of live runs here.
+    tempfile.gettempdir()
+    (place / "tmp").mkdir()
+    # Servers of databases run as users of their own.
+    place.chmod(0o755)
+    (place / "tmp").chmod(0o1777)
+    os.environ["TMPDIR"] = str(place / "tmp")
     yield place
     for line in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -33,12 +34,17 @@ def points(experiment: Path, directory: Path) -> dict[str, Path]:
 
 
 def perform(directory: Path, scenarios: list[Path], **settings: str) -> list[Recording]:
-    """Run scenarios side by side, with these fields replaced (``phases__duration="5 s"``)."""
+    """Run scenarios side by side, with these fields replaced (``phases__duration="5 s"``): for what they do, not for
+    how long that takes, so that each has a lock of live runs of its own."""
     replaced = [word for name, value in settings.items() for word in ("--set", f"{name.replace('__', '.')}={value}")]
+    places = [directory / f"tmp-{i}" for i in range(len(scenarios))]
+    for place in places:
+        place.mkdir(parents=True)
     running = [
         subprocess.Popen(
             [sys.executable, "-m", "mqttlab", "run", str(scenario), "--no-html", "--runs", str(directory / str(i)),
-             *replaced], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+             *replaced], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            env={**os.environ, "TMPDIR": str(places[i])})
         for i, scenario in enumerate(scenarios)
     ]
     outputs = [run.communicate(timeout=180)[0] for run in running]

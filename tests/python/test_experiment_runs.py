@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
@@ -74,6 +75,17 @@ def engines_of(directory: Path) -> list[int]:
     return found
 
 
+def queues() -> list[int]:
+    """The queue's process of these tests, if it is there."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            words = place.read_bytes().decode(errors="replace").split("\0")
+            if words[1:4] == ["-m", "mqttlab.queue", os.environ["MQTTLAB_QUEUE"]]:
+                found.append(int(place.parent.name))
+    return found
+
+
 def runs_going(directory: Path) -> set[bytes]:
     """Identifiers of runs whose engine, or the process above their broker, is there."""
     found = set()
@@ -98,16 +110,22 @@ def test_killed_again_and_again_no_run_is_lost_and_none_is_done_twice(tmp_path: 
                 assert time.monotonic() < deadline and going.poll() is None
                 time.sleep(0.01)
             going.kill()
-    # An engine is killed, too: its run is done again.
+    # Engines are killed, too, and the queue's process with all that it runs: their runs are done again.
     with subprocess.Popen(command(tmp_path, "loss.toml"), cwd=tmp_path, stdout=subprocess.DEVNULL,
                           stderr=subprocess.DEVNULL) as going:
-        killed = 0
-        while going.poll() is None and killed < 2:
+        killed, queue = 0, 0
+        while going.poll() is None and (killed < 2 or not queue):
             for process in engines_of(tmp_path):
-                os.kill(process, signal.SIGKILL)
-                killed += 1
+                if killed < 2:
+                    os.kill(process, signal.SIGKILL)
+                    killed += 1
+                elif not queue:
+                    [queue] = queues()
+                    os.kill(queue, signal.SIGKILL)
             time.sleep(0.005)
+        assert killed >= 2 and queue
         assert going.wait(timeout=900) == 0
+        assert queue not in queues()
     experiment = ExperimentDirectory.open(tmp_path / "runs" / "loss")
     runs = experiment.runs()
     done = [run for run in runs if run.state == "done"]
@@ -274,6 +292,28 @@ def test_the_machine_is_held_by_one_at_a_time_and_by_whoever_inherits_it() -> No
     heir.wait()
     with live_alone() as lock:
         assert lock is not None
+
+
+@pytest.mark.skipif(able() is not None, reason=str(able()))
+def test_a_live_run_waits_for_another_one_and_says_for_which(tmp_path: Path) -> None:
+    scenario = tmp_path / "field.toml"
+    scenario.write_text(SCENARIO.replace('backend = "sim"', 'backend = "live"').replace(
+        'duration = "2 s"', 'duration = "0.2 s"'), encoding="utf-8")
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    holding = "import sys, time\nfrom mqttlab.runs.machine import live_alone\n" \
+        "with live_alone(what='runs/theirs'):\n    print('held', flush=True)\n    sys.stdin.read()\n"
+    with subprocess.Popen([sys.executable, "-c", holding], env=environment, stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None and other.stdin is not None and other.stdout.readline() == "held\n"
+        with subprocess.Popen([sys.executable, "-m", "mqttlab", "run", "field.toml", "--no-html"], cwd=tmp_path,
+                              env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as going:
+            assert going.stderr is not None
+            line = next(line for line in going.stderr if "waiting" in line)
+            assert "waiting for the live run in runs/theirs to end" in line
+            assert not list((tmp_path / "runs").glob("*/plan.json")), "nothing has begun"
+            other.stdin.close()
+            assert going.wait(timeout=120) in (0, 6), going.stderr.read()
+    assert list((tmp_path / "runs").glob("*/run.json"))
 
 
 @pytest.mark.skipif(able() is not None, reason=str(able()))

@@ -48,6 +48,10 @@ class RunProgress:
         if self._live:
             self._display.stop()
 
+    def say(self, words: str) -> None:
+        """Print a line beside the bar."""
+        self._console.print(f"{self._title}: {words}", highlight=False, markup=False, soft_wrap=True)
+
     def observe(self, line: dict[str, Any]) -> None:
         """Show one line."""
         kind = line.get("event")

@@ -130,7 +130,8 @@ def _one_run(
             if watch is not None:
                 watch(job, line)
 
-        with LocalPool(lambda _, outcome: outcome, jobs=1, observe=observe) as pool:
+        with LocalPool(lambda _, outcome: outcome, jobs=1, observe=observe, live_alone=True,
+                       waiting=progress.say) as pool:
             if repetitions is not None:
                 watch = repetitions.watching(pool.cancel)
             pool.submit(job)

@@ -244,7 +244,7 @@ class Process:
         if not run.waiting.live:
             return perform(job, observe, run.interruption)
         # Other programs make live runs, too.
-        with live_alone(lambda: run.interruption.asked is not None) as lock:
+        with live_alone(lambda: run.interruption.asked is not None, what=str(job.directory)) as lock:
             inherited = () if lock is None else (lock,)
             return perform(job, observe, run.interruption, inherited)
 

@@ -197,7 +197,7 @@ def _performed(job: Job) -> Outcome:
     try:
         if job.plan["backend"] != "live":
             return perform(job, observe, interruption)
-        with live_alone(lambda: interruption.asked is not None) as lock:
+        with live_alone(lambda: interruption.asked is not None, what=str(job.directory)) as lock:
             if lock is None:
                 raise Interrupted(f"{job.directory.name} was cancelled before it began")
             return perform(job, observe, interruption, (lock,))

@@ -68,7 +68,8 @@ class LocalPool(Generic[T]):
     """
 
     def __init__(self, keep: Callable[[Job, Outcome], T], *, jobs: int | None = None,
-                 observe: Observe = lambda job, progress: None, live_alone: bool = False) -> None:
+                 observe: Observe = lambda job, progress: None, live_alone: bool = False,
+                 waiting: Callable[[str], None] = lambda words: None) -> None:
         """Make a pool.
 
         Args:
@@ -76,10 +77,12 @@ class LocalPool(Generic[T]):
             jobs: engines at once; as many as there are processors when left out.
             observe: called with each of the engines' progress lines.
             live_alone: a live run waits until no other one holds the machine, those of other programs included.
+            waiting: told for which one it waits, where it has to.
         """
         self._keep = keep
         self._observe = observe
         self._live_alone = live_alone
+        self._waiting = waiting
         self._threads = ThreadPoolExecutor(jobs or os.cpu_count() or 1)
         self._all = Interruption()
         self._each: dict[str, Interruption] = {}
@@ -145,7 +148,8 @@ class LocalPool(Generic[T]):
 
         if not self._live_alone or job.plan["backend"] != "live":
             return perform(job, observe, interruption)
-        with live_alone(lambda: interruption.asked is not None) as lock:
+        with live_alone(lambda: interruption.asked is not None, what=str(job.directory),
+                        waiting=self._waiting) as lock:
             if lock is None:
                 raise Interrupted(f"{job.directory.name} was cancelled before it began")
             return perform(job, observe, interruption, (lock,))
