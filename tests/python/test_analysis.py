@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from mqttlab.analysis import Analysis, Asked, Factor, analyse, methods
+from mqttlab.analysis import Analysis, Asked, Factor, Recommendations, analyse, methods
 from mqttlab.cli.main import main
 from mqttlab.figures import experiment as figures
 from mqttlab.report.experiment import print_experiment, tables, write_experiment
@@ -167,7 +167,41 @@ def test_a_response_that_never_varies_is_a_bound() -> None:
     none = table().with_columns(value=pl.when(pl.col("unit") == "%").then(0.0).otherwise("value"))
     lost = analyse(ASKED, none).responses[1]
     assert not lost.varies and lost.compared == ()
-    assert "0 % in all 75 runs; with 95 % confidence fewer than 3.9 %" in tables.constant(lost)
+    assert "0 % in all 75 runs; with 95 % confidence fewer than 3.9 % of runs have any." in tables.constant(lost)
+
+
+def test_none_of_n_bounds_messages_as_well_as_runs() -> None:
+    none = table().with_columns(value=pl.when(pl.col("unit") == "%").then(0.0).otherwise("value"))
+    expected = none.filter(pl.col("unit") == "%").with_columns(
+        metric=pl.lit("deliveries_expected"), unit=pl.lit("deliveries"), value=pl.lit(400.0))
+    found = analyse(ASKED, pl.concat([none, expected]))
+    # What is kept for the bound is no response of its own.
+    assert [each.metric for each in found.responses] == ["latency_ms_mean", "messages_lost_percent"]
+    lost = found.responses[1]
+    assert {point.expected for point in lost.points} == {2000}
+    # 1 - 0.05^(1/N): of 75 runs, and of 30,000 messages.
+    assert "fewer than 3.9 % of runs have any, and where each is lost or not by itself, fewer than 0.01 %" in (
+        tables.constant(lost))
+    assert tables.of_point(lost, lost.points[0]) == "0 in all: in < 45 % of runs any, < 0.15 % of 2\u202f000"
+    # A run without it leaves nothing to bound.
+    gone = analyse(ASKED, pl.concat([none, expected.head(74)])).responses[1]
+    assert {point.expected for point in gone.points} == {None}
+    asked = replace(ASKED, responses=(*ASKED.responses, ("deliveries_expected", "run", None)))
+    assert "deliveries_expected" in [each.metric for each in analyse(asked, pl.concat([none, expected])).responses]
+
+
+def test_what_a_choice_may_lose_is_the_experiments_to_say() -> None:
+    strict, lenient = (recommend_at(percent) for percent in (0.5, 5.0))
+    assert "lose at most 0.5 %" in strict.rule and "lose at most 5 %" in lenient.rule
+    # QoS 0 is the quickest, and loses 3.2 % at 8 % loss.
+    chosen = [{row.environment["loss"]: row.choice for row in found.rows}["8 %"] for found in (strict, lenient)]
+    assert chosen == [{"qos": "1"}, {"qos": "0"}]
+
+
+def recommend_at(percent: float) -> Recommendations:
+    found = analyse(replace(ASKED, lost_most_percent=percent), table()).recommendations
+    assert found is not None
+    return found
 
 
 @pytest.mark.parametrize("kind", ["latin-hypercube", "sobol", "search", "list", "one-at-a-time", "full"])

@@ -27,7 +27,7 @@ from mqttlab.experiments.places import put
 from mqttlab.experiments.responses import Response, Value, bound, wrong
 from mqttlab.experiments.scenarios import toml, write_scenarios
 from mqttlab.experiments.schedule import Records, Task, found_by, most, wanted
-from mqttlab.experiments.thresholds import ABORT_NS, Watch, judge, judge_runs, side
+from mqttlab.experiments.thresholds import ABORT_NS, Earlier, Judgement, Watch, judge, judge_runs, side
 from mqttlab.scenario import ScenarioError, compile_plan
 from mqttlab.scenario import load as load_scenario
 from mqttlab.scenario.threshold import Measured, Threshold
@@ -393,7 +393,9 @@ def test_a_bound_is_judged_on_the_confidence_limit(low: float, high: float, verd
     assert side(-high, -low, -10, below=False) == mirrored
 
 
-def judged(values: list[float], baseline: list[float] | None = None, **fields: Any) -> str:
+def judged(values: list[float], baseline: list[float] | None = None, *, seeds: int | None = None,
+           **fields: Any) -> Judgement:
+    """A threshold over runs with these values; ``seeds`` is the seed of the baseline's runs, where they have one."""
     threshold = Threshold.model_validate({"metric": "latency_ms_p99", **fields})
     made = [RunRecord(
         run=str(i), kind="run", point=0, point_key="", levels={}, block=i, repetition=i, order_no=i, seed=1, attempt=1,
@@ -402,7 +404,9 @@ def judged(values: list[float], baseline: list[float] | None = None, **fields: A
                    Value(metric="deliveries_expected", scope="run", scope_name=None, value=1000, unit="deliveries"),
                    Value(metric="latency_ms_mean_ci95", scope="run", scope_name=None, value=5, unit="ms")))
         for i, value in enumerate(values)]
-    return judge_runs(threshold, "", made, lambda name, response: baseline or []).verdict
+    before = [Earlier(value=value, draw=None if seeds is None else (seeds, i))
+              for i, value in enumerate(baseline or [])]
+    return judge_runs(threshold, "", made, lambda name, response: before)
 
 
 @pytest.mark.parametrize(("values", "fields", "verdict"), [
@@ -419,7 +423,7 @@ def judged(values: list[float], baseline: list[float] | None = None, **fields: A
     ([0, 0, 0], {"metric": "messages_lost_percent", "below": "0.09 %"}, "undecided"),
 ])
 def test_thresholds_are_held_broken_or_undecided(values: list[float], fields: dict[str, Any], verdict: str) -> None:
-    assert judged(values, **fields) == verdict
+    assert judged(values, **fields).verdict == verdict
 
 
 @pytest.mark.parametrize(("now", "before", "verdict"), [
@@ -427,7 +431,23 @@ def test_thresholds_are_held_broken_or_undecided(values: list[float], fields: di
     ([103, 106, 109], [100, 103, 98], "undecided"), ([100], [100, 101], "undecided"), ([100, 101], [], "undecided"),
     ([90, 91, 92], [100, 101, 102], "held"), ([100], [100], "held")])
 def test_not_worse_than_a_baseline(now: list[float], before: list[float], verdict: str) -> None:
-    assert judged(now, before, not_worse_than={"baseline": "v1", "by": "5 %"}) == verdict
+    assert judged(now, before, not_worse_than={"baseline": "v1", "by": "5 %"}).verdict == verdict
+
+
+def test_runs_with_the_baselines_random_streams_are_compared_in_pairs() -> None:
+    """What chance did to a run it did to its partner: 1 % is seen where the runs differ by 50 %."""
+    before = [100.0, 150.0, 80.0, 120.0]
+    now = [value * 1.01 + add for value, add in zip(before, (0.1, -0.1, 0.05, 0.0), strict=True)]
+    limit = {"baseline": "v1", "by": "5 %"}
+    paired, apart = (judged(now, before, seeds=seed, not_worse_than=limit) for seed in (1, None))
+    assert (paired.verdict, apart.verdict) == ("held", "undecided")
+    assert "4 pairs of runs with the same random streams" in paired.words
+    assert "4 and 4 runs" in apart.words
+    # Other seeds have other streams; of fewer runs of the baseline some would have no partner.
+    assert judged(now, before, seeds=2, not_worse_than=limit).words == apart.words
+    assert "4 and 3 runs" in judged(now, before[:3], seeds=1, not_worse_than=limit).words
+    # The order of the baseline's runs does not matter, and fewer runs than it has still have their partners.
+    assert "2 pairs" in judged(now[:2], before, seeds=1, not_worse_than=limit).words
 
 
 def test_a_threshold_may_be_about_some_levels_only(tmp_path: Path) -> None:

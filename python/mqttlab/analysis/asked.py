@@ -42,6 +42,8 @@ class Asked:
     margin: float = 0.05
     """The largest relative difference that does not matter."""
     confidence: float = 0.95
+    lost_most_percent: float = 1.0
+    """What an acceptable choice may lose, for recommendations."""
     resolution: int | None = None
     aliases: tuple[str, ...] = ()
     responses: tuple[tuple[str, str, str | None], ...] = ()

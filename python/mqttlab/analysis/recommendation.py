@@ -19,7 +19,6 @@ from mqttlab.analysis.responses import PointEstimate, Response, combinations, pa
 
 RESAMPLES = 2_000
 LOST = "messages_lost_percent"
-LOST_MOST_PERCENT = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,8 +56,8 @@ def recommend(asked: Asked, responses: Sequence[Response]) -> Recommendations | 
     known = tuple(row for row in rows if row is not None)
     if not known:
         return None
-    limit = (f"of the choices that lose at most {LOST_MOST_PERCENT:g} % (upper 95 % limit of the mean over runs), "
-             if lost is not None else "")
+    limit = (f"of the choices that lose at most {asked.lost_most_percent:g} % (upper 95 % limit of the mean over "
+             "runs), " if lost is not None else "")
     side = "smallest" if objective.better == "lower" else "largest"
     return Recommendations(rows=known, rule=(
         f"The rule: {limit}the one with the {side} mean of {objective.label}. Certainty: the share of {RESAMPLES} "
@@ -73,7 +72,7 @@ def _row(
     if len(here) < 2:
         return None
     losses = {point.key: point for point in lost.points} if lost else {}
-    allowed = [point for point in here if _acceptable(losses.get(point.key))]
+    allowed = [point for point in here if _acceptable(losses.get(point.key), asked.lost_most_percent)]
     names = [factor.name for factor in choices]
     if not allowed:
         return Recommendation(environment=place, choice=None, objective=None, certainty=None, as_good=(),
@@ -83,7 +82,7 @@ def _row(
     rivals = [point for point in allowed if point is not best]
     return Recommendation(
         environment=place, choice=_levels(best, names), objective=best.interval,
-        certainty=_certainty(here, losses, best, sign), refused=len(here) - len(allowed),
+        certainty=_certainty(here, losses, best, sign, asked.lost_most_percent), refused=len(here) - len(allowed),
         as_good=tuple(_levels(point, names) for point in _not_told_apart(asked, best, rivals, objective.logarithm)))
 
 
@@ -91,8 +90,8 @@ def _levels(point: PointEstimate, names: Sequence[str]) -> dict[str, str]:
     return {name: point.levels[name] for name in names}
 
 
-def _acceptable(lost: PointEstimate | None) -> bool:
-    return lost is None or min(lost.interval.high, 100.0) <= LOST_MOST_PERCENT or max(lost.values) == 0
+def _acceptable(lost: PointEstimate | None, most_percent: float) -> bool:
+    return lost is None or min(lost.interval.high, 100.0) <= most_percent or max(lost.values) == 0
 
 
 def _not_told_apart(
@@ -111,6 +110,7 @@ def _not_told_apart(
 
 def _certainty(
     here: Sequence[PointEstimate], losses: dict[str, PointEstimate], best: PointEstimate, sign: int,
+    most_percent: float,
 ) -> float | None:
     """Blocks are drawn, the same for every choice: what they share stays shared."""
     blocks = sorted(set.intersection(*(set(point.blocks) for point in here)))
@@ -125,7 +125,7 @@ def _certainty(
             again = _by_block(lost, blocks)[drawn]
             reach = statistics.t_quantile(0.975, len(blocks) - 1) / np.sqrt(len(blocks))
             worst[place] = again.mean(axis=1) + reach * again.std(axis=1, ddof=1)
-    ranked = np.where(worst <= LOST_MOST_PERCENT, sign * means, np.inf)
+    ranked = np.where(worst <= most_percent, sign * means, np.inf)
     chosen = np.argmin(ranked, axis=0)
     possible = np.isfinite(ranked).any(axis=0)
     return float(np.mean(possible & (chosen == list(here).index(best))))

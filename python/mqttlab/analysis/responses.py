@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -36,6 +36,8 @@ class PointEstimate:
     blocks: tuple[int, ...]
     seeds: tuple[int, ...]
     interval: statistics.Interval
+    expected: int | None = None
+    """Deliveries that were expected in its runs, where it is a share of these, and they are known."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,17 +113,20 @@ class Response:
         return f"{self.name} ({self.unit})" if self.unit and self.unit not in self.name.split() else self.name
 
 
-def response(asked: Asked, rows: pl.DataFrame, controls: pl.DataFrame) -> Response:
+def response(
+    asked: Asked, rows: pl.DataFrame, controls: pl.DataFrame, expected: Mapping[int, int] | None = None,
+) -> Response:
     """Analyse one response.
 
     Args:
         asked: the question.
         rows: the tidy table's rows of this response that count.
         controls: those of control runs.
+        expected: by point, the deliveries that were expected in all its runs, of a response that is a share of them.
     """
     rows = rows.sort("point", "block", "order_no")
     first = rows.row(0, named=True)
-    points = tuple(_points(asked, rows))
+    points = tuple(replace(point, expected=(expected or {}).get(point.point)) for point in _points(asked, rows))
     varies = rows["value"].n_unique() > 1
     reference = {point.key: point for point in points}.get(asked.reference or "")
     model, logarithm = _model(asked, rows, first["unit"])

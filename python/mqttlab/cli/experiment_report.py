@@ -75,6 +75,7 @@ def asked(directory: ExperimentDirectory) -> Asked:
         reference=design.reference.key if design.reference else None, stopping=rule,
         family=counted.family[0] / counted.family[1], margin=counted.margin[0] / counted.margin[1],
         confidence=counted.confidence[0] / counted.confidence[1],
+        lost_most_percent=100 * counted.lost_most[0] / counted.lost_most[1],
         factors=tuple(Factor(
             name=factor.name, unit=factor.unit, kind=factor.kind, scale=factor.scale,
             levels=tuple(level.text for level in factor.levels), values=tuple(level.value for level in factor.levels),

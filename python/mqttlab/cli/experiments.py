@@ -33,7 +33,7 @@ from mqttlab.experiments.keep import Kept, keeping
 from mqttlab.experiments.model import Repetitions
 from mqttlab.experiments.responses import Response, chosen, unit_of
 from mqttlab.experiments.schedule import Records, Task, found_by, most
-from mqttlab.experiments.thresholds import Judgement, Watch, judge, title
+from mqttlab.experiments.thresholds import Earlier, Judgement, Watch, judge, title
 from mqttlab.queue import Queue, QueueExecutor
 from mqttlab.runs import Job, LocalPool
 from mqttlab.scenario.estimate import estimate
@@ -116,7 +116,7 @@ def _executor(
 ) -> tuple[LocalPool[Kept] | QueueExecutor[Kept] | DaskCluster[Kept], int]:
     """Who performs the runs, and how many at once."""
     if cluster is None:
-        keep, width = keeping(experiment.responses, to), jobs or os.cpu_count() or 1
+        keep, width = keeping(experiment.kept, to), jobs or os.cpu_count() or 1
         if queue == "none":
             return LocalPool(keep, jobs=width, observe=observe, live_alone=True), width
         return QueueExecutor(Queue(None if queue is None else Path(queue)), keep, label=experiment.name,
@@ -125,7 +125,7 @@ def _executor(
     from mqttlab.runs.cluster import DaskCluster
 
     assert to is not None
-    workers = DaskCluster(cluster, keeping(experiment.responses), to=to, observe=observe)
+    workers = DaskCluster(cluster, keeping(experiment.kept), to=to, observe=observe)
     live = experiment.base.get("backend", "live") == "live"
     room = workers.room("live" if live else "cpu")
     if room == 0:
@@ -451,7 +451,7 @@ def _judged(
     points = {task.point.key: task.point for task in finish.given_up + finish.left_out + finish.pending}
     points |= {point.key: point for point in experiment.design.points}
 
-    def baselines(name: str, response: Response) -> list[float]:
+    def baselines(name: str, response: Response) -> list[Earlier]:
         return baseline_values(name, response, lambda name: baseline_directories(name, catalog, runs))
 
     return judge(experiment, points.values() if experiment.file.search is None else experiment.design.points,

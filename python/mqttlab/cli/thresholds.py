@@ -20,7 +20,7 @@ from mqttlab.experiments.junit import junit
 from mqttlab.experiments.keep import Kept, keep
 from mqttlab.experiments.load import measures_wrong
 from mqttlab.experiments.responses import Response, response_of, supported
-from mqttlab.experiments.thresholds import Judgement, Watch, judge_runs
+from mqttlab.experiments.thresholds import Earlier, Judgement, Watch, judge_runs
 from mqttlab.runs import Job, Outcome
 from mqttlab.scenario import Scenario, ScenarioError
 from mqttlab.scenario.threshold import Threshold
@@ -82,7 +82,7 @@ class Repetitions:
         counted = [record for record in self._records if record.state in ("done", "aborted")]
         return [judge_runs(each, "", counted, self._baseline) for each in self._scenario.thresholds]
 
-    def _baseline(self, name: str, response: Response) -> list[float]:
+    def _baseline(self, name: str, response: Response) -> list[Earlier]:
         return baseline_values(name, response, lambda name: baseline_directories(name, self._catalog, self._runs))
 
     def junit(self, judged: Sequence[Judgement]) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from mqttlab.experiments.directory import ExperimentDirectory
 from mqttlab.experiments.journal import NAME, RunRecord
 from mqttlab.experiments.load import ExperimentError
 from mqttlab.experiments.responses import Response, chosen, values_of
+from mqttlab.experiments.thresholds import Draw, Earlier
 from mqttlab.quantity import shown
 from mqttlab.recording import Recording
 
@@ -16,8 +18,8 @@ Named = Callable[[str], Sequence[Path] | None]
 """The recordings of a baseline of the catalog; ``None`` where it has none of this name."""
 
 
-def baseline_values(name: str, response: Response, named: Named = lambda name: None) -> list[float]:
-    """The values of a baseline's runs.
+def baseline_values(name: str, response: Response, named: Named = lambda name: None) -> list[Earlier]:
+    """A baseline's runs: the value of each, and what its random streams depend on.
 
     Args:
         name: a recording, an experiment's directory (``DIRECTORY#3`` for its point 3), or a name in the catalog.
@@ -40,12 +42,22 @@ def baseline_values(name: str, response: Response, named: Named = lambda name: N
     return _of_recordings(found, response)
 
 
-def _of_recordings(places: Sequence[Path], response: Response) -> list[float]:
-    values = [chosen(values_of(Recording.open(place), [response]), response) for place in places]
-    return [value for value in values if value is not None]
+def _of_recordings(places: Sequence[Path], response: Response) -> list[Earlier]:
+    found = []
+    for place in places:
+        recording = Recording.open(place)
+        value = chosen(values_of(recording, [response]), response)
+        if value is not None:
+            found.append(Earlier(value=value, draw=_draw_of(recording.plan)))
+    return found
 
 
-def _of_experiment(path: Path, number: str, name: str, response: Response) -> list[float]:
+def _draw_of(plan: Mapping[str, Any]) -> Draw | None:
+    seed = plan.get("seed")
+    return None if seed is None else (int(seed), int(plan.get("repetition") or 0))
+
+
+def _of_experiment(path: Path, number: str, name: str, response: Response) -> list[Earlier]:
     runs = [run for run in ExperimentDirectory.open(path).runs() if run.state == "done" and run.kind == "run"]
     points = sorted({run.point for run in runs})
     if not number and len(points) > 1:
@@ -55,7 +67,8 @@ def _of_experiment(path: Path, number: str, name: str, response: Response) -> li
     if not chosen_runs:
         raise ExperimentError(f"the baseline {shown(name)} has no finished run" + (
             f" of a point {number}; its points: {', '.join(map(str, points))}" if number else ""))
-    return [value for run in chosen_runs if (value := _value(path, run, response)) is not None]
+    return [Earlier(value=value, draw=(run.seed, run.repetition))
+            for run in chosen_runs if (value := _value(path, run, response)) is not None]
 
 
 def place_of(path: Path, point: int) -> str:

@@ -221,7 +221,7 @@ class ExperimentDirectory:
 
     def _found(self, directory: Path, url: str | None) -> Kept | None:
         """What is kept of a recording that is complete: here, or in the place that it was moved to."""
-        wanted = self.experiment.responses
+        wanted = self.experiment.kept
         if url is None:
             return adopted(directory, wanted)
         if is_complete(url):

@@ -20,7 +20,7 @@ from mqttlab.experiments.factors import Factor, factor_of
 from mqttlab.experiments.model import RESERVED, ExperimentFile, Repetitions
 from mqttlab.experiments.places import put
 from mqttlab.experiments.points import Design, DesignError, Point, design_of, point
-from mqttlab.experiments.responses import DEFAULT, Response, bound, response_of, supported, wrong
+from mqttlab.experiments.responses import DEFAULT, EXPECTED, Response, bound, response_of, supported, wrong
 from mqttlab.plan import Plan
 from mqttlab.quantity import shown
 from mqttlab.scenario import Scenario, ScenarioError, compile_plan
@@ -80,6 +80,12 @@ class Experiment:
         if self.file.search is not None:
             found.append(response_of(self.file.search.criterion))
         return tuple(dict.fromkeys(found))
+
+    @property
+    def kept(self) -> tuple[Response, ...]:
+        """What is kept of a run: the responses, and how many messages a share of none is of."""
+        expected = (each for each in supported(self.responses) if each.metric == EXPECTED)
+        return tuple(dict.fromkeys([*self.responses, *expected]))
 
     @property
     def seed(self) -> int:

@@ -197,6 +197,8 @@ class Analysis(Part):
     confidence: RatioPair = Field((19, 20), description="Of every interval.")
     family: RatioPair = Field((1, 20), description="Chance of one wrong finding over all comparisons (Holm).")
     margin: RatioPair = Field((1, 20), description="Relative difference that counts as equivalent.")
+    lost_most: RatioPair = Field((1, 100), description=(
+        "In recommendations: the largest share of messages that an acceptable choice may lose."))
 
 
 class ExperimentFile(Part):

@@ -76,7 +76,8 @@ def wrong(measured: Measured, *, named: bool = True) -> tuple[str, str] | None:
 
 
 # What judging a metric needs besides it.
-SUPPORT = {"latency_ms_mean": "latency_ms_mean_ci95", "messages_lost_percent": "deliveries_expected"}
+EXPECTED = "deliveries_expected"
+SUPPORT = {"latency_ms_mean": "latency_ms_mean_ci95", "messages_lost_percent": EXPECTED}
 
 
 def supported(responses: Iterable[Response]) -> list[Response]:

@@ -25,8 +25,21 @@ from mqttlab.scenario.threshold import Threshold
 from mqttlab.statistics import mean_interval, ratio_interval
 
 Verdict = Literal["held", "broken", "undecided"]
-Baselines = Callable[[str, Response], Sequence[float]]
-"""The values of a named baseline's runs."""
+Draw = tuple[int, int]
+"""What the random streams of a run depend on: its plan's seed and repetition."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Earlier:
+    """A run of a baseline."""
+
+    value: float
+    draw: Draw | None
+    """``None`` where it had no random streams, as imports."""
+
+
+Baselines = Callable[[str, Response], Sequence[Earlier]]
+"""The runs of a named baseline."""
 # Exact counts: a single run says what it says.
 COUNTS = ("messages", "deliveries", "connections", "packets", "segments", "frames", "bursts", "clients", "times", "B")
 ABORT_NS = 2 * 10**9
@@ -115,7 +128,7 @@ def judge_runs(
                          words=words)
     share = confidence[0] / confidence[1]
     if threshold.not_worse_than is not None:
-        return _not_worse(threshold, point, values, baselines, share)
+        return _not_worse(threshold, point, pairs, baselines, share)
     estimate, low, high, note = limits(response, values, [record for _, record in pairs], share)
     limit = bound(threshold.metric, threshold.below if threshold.below is not None else threshold.above or 0)
     verdict = side(low, high, limit, below=threshold.below is not None)
@@ -160,11 +173,14 @@ def _of_one_run(response: Response, value: float, others: Sequence[Value]) -> tu
 
 
 def _not_worse(
-    threshold: Threshold, point: str, values: Sequence[float], baselines: Baselines, confidence: float
+    threshold: Threshold, point: str, runs: Sequence[tuple[float, RunRecord]], baselines: Baselines, confidence: float
 ) -> Judgement:
     assert threshold.not_worse_than is not None
     response = response_of(threshold)
-    before = list(baselines(threshold.not_worse_than.baseline, response))
+    earlier = list(baselines(threshold.not_worse_than.baseline, response))
+    matched = _matched(runs, earlier)
+    values = [value for value, _ in matched or runs]
+    before = [each.value for _, each in matched] or [each.value for each in earlier]
     share = threshold.not_worse_than.by[0] / threshold.not_worse_than.by[1]
     lower = better_of(threshold.metric) != "higher"
     name = threshold.not_worse_than.baseline
@@ -181,12 +197,25 @@ def _not_worse(
         return judged("held", f"the same values as {name}, run by run")
     if len(values) < 2 or len(before) < 2:
         return judged("undecided", f"{len(values)} run(s) against {len(before)} of {name}; both need 2 or more")
-    ratio = ratio_interval(before, list(values), confidence=confidence)
+    ratio = ratio_interval(before, values, paired=bool(matched), confidence=confidence)
     verdict = side(ratio.low, ratio.high, 1 + share, below=True) if lower else side(
         ratio.low, ratio.high, 1 - share, below=False)
-    words = (f"ratio to {name} {ratio.estimate:.4g} [{ratio.low:.4g}, {ratio.high:.4g}], {len(values)} and "
-             f"{len(before)} runs")
+    how = (f"{len(values)} pairs of runs with the same random streams" if matched else
+           f"{len(values)} and {len(before)} runs")
+    words = f"ratio to {name} {ratio.estimate:.4g} [{ratio.low:.4g}, {ratio.high:.4g}], {how}"
     return judged(verdict, words, ratio)
+
+
+def _matched(
+    runs: Sequence[tuple[float, RunRecord]], earlier: Sequence[Earlier],
+) -> list[tuple[float, Earlier]]:
+    """Runs and those of the baseline with the same random streams, which share what chance did to them; none unless
+    every run has one, and streams tell the baseline's runs apart."""
+    by_draw = {each.draw: each for each in earlier if each.draw is not None}
+    draws = [(record.seed, record.repetition) for _, record in runs]
+    if len(by_draw) < len(earlier) or len(set(draws)) < len(draws) or not set(draws) <= set(by_draw):
+        return []
+    return [(value, by_draw[draw]) for (value, _), draw in zip(runs, draws, strict=True)]
 
 
 def _words(estimate: float, low: float, high: float, unit: str, n: int, note: str) -> str:

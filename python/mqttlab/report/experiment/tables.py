@@ -51,8 +51,13 @@ def points(analysis: Analysis, each: Response) -> Table:
 def constant(each: Response) -> str:
     """What is to say of a response that no two runs differ in."""
     runs, value = each.rows.height, float(each.rows["value"][0])
-    bound = f"; with 95 % confidence fewer than {100 * proportion_interval(0, runs).high:.2g} % of runs have any" if (
-        value == 0) else ""
+    bound = ""
+    if value == 0:
+        bound = f"; with 95 % confidence fewer than {100 * proportion_interval(0, runs).high:.2g} % of runs have any"
+        messages = [point.expected for point in each.points if point.expected]
+        if len(messages) == len(each.points):
+            bound += (f", and where each is lost or not by itself, fewer than {_share_of_none(sum(messages))} of the "
+                      f"{number(sum(messages))} deliveries that were expected")
     return f"{each.name}: {number(value)} {each.unit} in all {runs} runs{bound}."
 
 
@@ -60,8 +65,14 @@ def of_point(each: Response, point: PointEstimate) -> str:
     """A point's interval; of a share that is zero in every run, a bound instead of an interval of no width."""
     if each.unit == "%" and len(point.values) > 1 and max(map(abs, point.values)) == 0:
         bound = proportion_interval(0, len(point.values)).high
-        return f"0 in all: in < {100 * bound:.0f} % of runs any"
+        of_messages = f", < {_share_of_none(point.expected)} of {number(point.expected)}" if point.expected else ""
+        return f"0 in all: in < {100 * bound:.0f} % of runs any{of_messages}"
     return interval(point.interval)
+
+
+def _share_of_none(of: int) -> str:
+    """The upper bound of a share that none of so many showed; losses come in bursts, and then it may be higher."""
+    return f"{number(100 * proportion_interval(0, of).high, 2)} %"
 
 
 def _compared(found: Compared) -> tuple[str, ...]:
