@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from mqttlab.statistics.distributions import binomial_below
+from mqttlab.statistics.distributions import binomial_below, normal_quantile, t_quantile
 from mqttlab.statistics.interval import CONFIDENCE, Interval, Numbers, Values, sample
 from mqttlab.statistics.means import BATCHES, batched
 
@@ -94,4 +94,6 @@ def worth(samples: Values, q: float) -> int:
     if expected == 0:
         return samples.size
     inflation = max(float(batched(below).var(ddof=1)) / expected, 1.0)
-    return max(int(samples.size / inflation), BATCHES)
+    # The variance of so few means is itself not known well: what Student's t is wider by than the normal distribution.
+    doubt = (t_quantile(0.975, BATCHES - 1) / normal_quantile(0.975)) ** 2
+    return max(int(samples.size / (inflation * doubt)), BATCHES)
