@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from mqttlab.catalog import Catalog
+
 ROOT = Path(__file__).resolve().parents[2]
 # Each takes longer to load than these commands may take in all.
 SLOW = {"polars", "numpy", "scipy", "plotly", "pydantic", "rich", "xlsxwriter", "sqlalchemy", "dash", "distributed"}
@@ -41,6 +43,13 @@ def test_help_loads_nothing_that_takes_long(words: tuple[str, ...]) -> None:
 
 def test_a_list_of_recordings_loads_nothing_that_takes_long(tmp_path: Path) -> None:
     assert loaded("list", "--runs", str(tmp_path)) & SLOW == set()
+
+
+def test_a_question_to_the_catalog_loads_no_data_frames(tmp_path: Path) -> None:
+    with Catalog.open(str(tmp_path / "catalog.db")):
+        pass
+    names = loaded("list", "--runs", str(tmp_path), "--where", "backend = sim", "--sort", "-started")
+    assert names & SLOW == {"pydantic", "sqlalchemy"}
 
 
 def test_a_check_loads_what_reads_scenarios_and_no_tables() -> None:

@@ -15,8 +15,9 @@ import sqlalchemy as sa
 from mqttlab.catalog import remarks, writing
 from mqttlab.catalog import tables as t
 from mqttlab.catalog.database import Database
+from mqttlab.catalog.found import ask, is_integer, path_of
 from mqttlab.catalog.place import CatalogError
-from mqttlab.catalog.query import FIELDS, Kind, Names, Question, frame, series_of
+from mqttlab.catalog.query import FIELDS, Kind, Names, Question, series_of
 from mqttlab.catalog.reading import Facts, found_below, read
 from mqttlab.catalog.remarks import Annotations, Baseline, Covers, Note
 from mqttlab.catalog.sketch import Sketch
@@ -112,7 +113,7 @@ class Catalog:
         stored = writing.stored_as(facts.directory, self._base)
         known = connection.execute(sa.select(t.RUN.c.directory).where(t.RUN.c.run_id == facts.run["run_id"])).scalar()
         if known is not None and known != stored:
-            other = writing.path_of(known, self._base)
+            other = path_of(known, self._base)
             if (other / "plan.json").is_file():
                 return other
         experiment = facts.origin.experiment
@@ -168,7 +169,7 @@ class Catalog:
     def _forget_gone(self, connection: sa.Connection, tops: list[Path], there: set[Path]) -> list[Path]:
         gone = []
         for run, stored in writing.directories_of(connection).values():
-            place = writing.path_of(stored, self._base)
+            place = path_of(stored, self._base)
             if place not in there and any(place.is_relative_to(top) for top in tops):
                 writing.remove(connection, run)
                 gone.append(place)
@@ -191,14 +192,8 @@ class Catalog:
             CatalogError: a name that is not there, with the nearest; a condition that is none.
         """
         with self._database.reading() as connection:
-            question = Question(Names.read(connection))
-            for condition in where:
-                question.where(condition)
-            for name in sort:
-                question.order(name)
-            rows = connection.execute(question.select(columns, limit)).all()
-            kinds: list[Kind] = [question.column(name).kind for name in columns]
-        return self._resolved(frame(rows, columns, kinds))
+            rows, kinds = ask(connection, where, columns=columns, sort=sort, limit=limit)
+        return self._resolved(_frame(rows, columns, kinds))
 
     def values(self, metrics: Collection[str] | None = None, *, where: Sequence[str] = (),
                scopes: Collection[str] | None = None) -> pl.DataFrame:
@@ -370,7 +365,7 @@ class Catalog:
             ).scalar()
         if found is None:
             return False
-        place = writing.path_of(found, self._base)
+        place = path_of(found, self._base)
         if but is None or place != but.resolve():
             if place.is_dir():
                 self._say(place, lambda annotations: _without(annotations, name))
@@ -399,7 +394,7 @@ class Catalog:
                              sa.func.coalesce(t.RUN.c.kind, "run") == "run")
             rows = connection.execute(sa.select(t.RUN.c.directory).where(of).order_by(t.RUN.c.started_at,
                                                                                       t.RUN.c.id)).scalars()
-            return [writing.path_of(stored, self._base) for stored in rows]
+            return [path_of(stored, self._base) for stored in rows]
 
     def baselines(self) -> pl.DataFrame:
         """Baselines: ``name``, ``covers``, ``set_at``, ``run``, ``directory``."""
@@ -438,6 +433,15 @@ class Catalog:
         return table.with_columns(pl.when(absolute).then("directory").otherwise(pl.format("{}/{}", pl.lit(str(base)),
                                                                                           "directory"))
                                   .alias("directory"))
+
+
+def _frame(rows: Sequence[Any], names: Sequence[str], kinds: Sequence[Kind]) -> pl.DataFrame:
+    """Rows as a frame."""
+    types: dict[Kind, Any] = {"text": pl.String(), "number": pl.Float64(), "truth": pl.Boolean()}
+    schema = {name: pl.Int64() if is_integer(name) else types[kind] for name, kind in zip(names, kinds, strict=True)}
+    table = pl.DataFrame(rows, schema=dict.fromkeys(schema), orient="row",
+                         infer_schema_length=None) if rows else pl.DataFrame(schema=schema)
+    return table.with_columns(pl.col(name).cast(kind) for name, kind in schema.items())
 
 
 def _without(annotations: Annotations, baseline: str) -> None:

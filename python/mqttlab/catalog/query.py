@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
-import polars as pl
 import sqlalchemy as sa
 
 from mqttlab.catalog import tables as t
@@ -251,16 +250,6 @@ def series_of(name: str, names: Names) -> int:
         raise CatalogError(f"no run has {name}; "
                            + (f"did you mean `{near[0]}`?" if near else f"there is {few or metric}"))
     return scopes[wanted]
-
-
-def frame(rows: Sequence[Any], names: Sequence[str], kinds: Sequence[Kind]) -> pl.DataFrame:
-    """Rows as a frame."""
-    types: dict[Kind, Any] = {"text": pl.String(), "number": pl.Float64(), "truth": pl.Boolean()}
-    integers = {name for name, field in FIELDS.items() if field.kind == "number" and name != "planned_s"}
-    schema = {name: pl.Int64() if name in integers else types[kind] for name, kind in zip(names, kinds, strict=True)}
-    table = pl.DataFrame([tuple(row) for row in rows], schema=dict.fromkeys(schema), orient="row",
-                         infer_schema_length=None) if rows else pl.DataFrame(schema=schema)
-    return table.with_columns(pl.col(name).cast(kind) for name, kind in schema.items())
 
 
 def number_of(text: str) -> float | None:

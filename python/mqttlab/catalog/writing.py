@@ -212,12 +212,6 @@ def directories_of(connection: sa.Connection) -> dict[str, tuple[int, str]]:
     return {run_id: (key, directory) for run_id, key, directory in rows}
 
 
-def path_of(stored: str, base: Path | None) -> Path:
-    """A directory of which the catalog wrote this; what lies below a catalog's own directory is written from there."""
-    path = Path(stored)
-    return path if path.is_absolute() or base is None else base / path
-
-
 def stored_as(directory: Path, base: Path | None) -> str:
     """How the catalog writes a directory."""
     return str(directory.relative_to(base)) if base is not None and directory.is_relative_to(base) else str(directory)

@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
 from mqttlab.catalog.glance import Glimpse, glance
 from mqttlab.runs.directory import list_runs
 
+# Too many to read on a terminal.
+ROWS_MAX = 200
+CELL_MAX = 400
 COLUMNS = ("started (UTC)", "backend", "status", "directory")
 
 
@@ -36,22 +40,27 @@ def show_found(
     url: str | None, runs: Path, where: Sequence[str], columns: Sequence[str], sort: Sequence[str], limit: int | None,
 ) -> None:
     """Print the runs of the catalog for which all conditions hold, with these columns beside the usual ones."""
-    import polars as pl
+    from mqttlab.catalog.found import find
+    from mqttlab.catalog.place import url_for
 
-    from mqttlab.catalog import Catalog, url_for
-    from mqttlab.cli.catalogs import show
-
-    with Catalog.open(url or url_for(runs), read_only=True) as opened:
-        found = opened.runs(where, columns=list(dict.fromkeys(("started", "backend", "state", *columns, "directory"))),
-                            sort=sort, limit=limit)
-        known = opened.runs(columns=("directory",))["directory"].to_list() if url is None else None
-    shown = [_shown(Path(directory)) for directory in found["directory"]]
-    show(found.with_columns(pl.Series("directory", shown, dtype=pl.String)))
-    new = [] if known is None else list_runs(runs, but={Path(directory) for directory in known})
+    names = tuple(dict.fromkeys(("started", "backend", "state", *columns, "directory")))
+    found = find(url or url_for(runs), where, columns=names, sort=sort, limit=limit)
+    place = names.index("directory")
+    rows = [(*row[:place], _shown(Path(row[place])), *row[place + 1:]) for row in found.rows]
+    cells = [tuple(_cell(value) for value in row) for row in rows[:ROWS_MAX]]
+    widths = [max(map(len, column)) for column in zip(names, *cells, strict=True)]
+    right = [kind == "number" for kind in found.kinds]
+    click.secho(_line(names, widths, right), bold=True)
+    for row in cells:
+        click.echo(_line(row, widths, right))
+    if len(rows) > ROWS_MAX:
+        click.echo(f"mqttlab: {len(rows) - ROWS_MAX} more rows; --limit shows fewer, mqttlab catalog query --csv all",
+                   err=True)
+    known = found.known if url is None else None
+    new = [] if known is None else list_runs(runs, but=known)
     if new:
         click.echo(f"mqttlab: {len(new)} recordings below {runs} are not in the catalog; mqttlab catalog scan {runs} "
-                   "adds "
-                   "them", err=True)
+                   "adds them", err=True)
 
 
 def _status(glimpse: Glimpse, there: bool) -> str:
@@ -65,5 +74,17 @@ def _shown(directory: Path) -> str:
     return os.fspath(directory.relative_to(here) if directory.is_relative_to(here) else directory)
 
 
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    text = f"{value:.6g}" if isinstance(value, float) else str(value).replace("\n", " ")
+    return text if len(text) <= CELL_MAX else f"{text[:CELL_MAX - 3]}..."
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool] = ()) -> str:
+    """Cells in columns; numbers on the right side of theirs."""
+    sides = [*right, *(False for _ in widths[len(right):])]
+    return "  ".join(cell.rjust(width) if side else cell.ljust(width)
+                     for cell, width, side in zip(cells, widths, sides, strict=True)).rstrip()
