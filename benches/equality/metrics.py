@@ -27,7 +27,9 @@ from mqttlab import export, metrics
 from mqttlab.recording import Recording
 for directory in sys.argv[1:]:
     recording = Recording.open(Path(directory))
-    tables = export.summary_tables(recording, metrics.attribution(recording))
+    # Older checkouts are given the table of attribution.
+    more = [metrics.attribution(recording)] if export.summary_tables.__code__.co_argcount == 2 else []
+    tables = export.summary_tables(recording, *more)
     tables |= {f"application by {by}": metrics.application(recording, by)
                for by in ((), ("topic",), ("publisher_group", "topic"))}
     tables |= {name: getattr(metrics, name)(recording)

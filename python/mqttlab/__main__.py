@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
+# What polars reads when it is loaded: memory that a step has freed is given back before the next one, and few groups of
+# rows are read ahead. That costs no time that can be measured, and a third less memory.
+MEMORY = {"_RJEM_MALLOC_CONF": "dirty_decay_ms:100,muzzy_decay_ms:0", "POLARS_ROW_GROUP_PREFETCH_SIZE": "2"}
 
 def main() -> None:
     """Run the command line; Ctrl-C ends it in one line, while modules are loaded too."""
+    for name, value in MEMORY.items():
+        os.environ.setdefault(name, value)
     try:
         from mqttlab.cli import main as commands
 

@@ -1,16 +1,22 @@
-"""What is read of a recording, counted: columns and rows, not seconds."""
+"""What is read of a recording, and what of it is held, counted: columns, rows and bytes, not seconds."""
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
 import pytest
+from rich.console import Console
 
 from mqttlab import export, metrics
+from mqttlab.cli.explain import show_explanation
 from mqttlab.recording import Recording
+from mqttlab.report import terminal, write_html
+from mqttlab.runs import Job, perform
+from mqttlab.scenario import compile_plan, parse
 
 RUN = Path(__file__).resolve().parents[1] / "schemas" / "3" / "simulated"
 Reads = list[tuple[str, int]]
@@ -66,3 +72,71 @@ def test_a_capture_of_a_message_reads_no_whole_table(reads: Reads, tmp_path: Pat
     export.pcapng(recording, tmp_path / "cut.pcapng", export.cut_of_message(recording, 0, 0))
     assert max(of(reads, "control_packets")) < len(pl.read_parquet_schema(RUN / "control_packets.parquet"))
     assert max(of(reads, "packets")) < len(pl.read_parquet_schema(RUN / "packets.parquet"))
+
+
+MANY = """
+name = "many"
+backend = "sim"
+phases = { duration = "5 s", cool_down = "1 s" }
+hosts.clients = { count = 20 }
+[[networks]]
+between = ["clients", "broker"]
+shared = false
+up = { rate = "10 Mbit/s", delay = "5 ms" }
+down = { rate = "10 Mbit/s", delay = "5 ms", loss = "0.1 %" }
+[[groups]]
+name = "both"
+host = "clients"
+count = 20
+connect_over = "0 s"
+publish = { topic = "t/{client}", payload = "64 B", rate = "50 /s", qos = 1 }
+subscribe = ["t/{client}"]
+"""
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A recording of so many messages that what grows with them is more than all the rest."""
+    directory = tmp_path_factory.mktemp("many") / "run"
+    outcome = perform(Job(compile_plan(parse(MANY)), directory), lambda line: None)
+    assert outcome.verdict == "complete", outcome
+    return directory
+
+
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """Rows and bytes of every table that was read into memory since."""
+    sizes: list[tuple[int, int]] = []
+    collect: Callable[[Recording, pl.LazyFrame], pl.DataFrame] = Recording.collect
+
+    def weighed(recording: Recording, scanned: pl.LazyFrame) -> pl.DataFrame:
+        table = collect(recording, scanned)
+        sizes.append((table.height, table.estimated_size()))
+        return table
+
+    monkeypatch.setattr(Recording, "collect", weighed)
+    return sizes
+
+
+def report_of(run: Path, out: Path) -> None:
+    recording = Recording.open(run)
+    terminal(recording, Console(file=io.StringIO(), width=200))
+    write_html(recording, out / "page.html")
+
+
+@pytest.mark.parametrize(("command", "largest", "all_of_it"), [
+    # A whole row of attribution is some 400 bytes, one of messages 200, and there are two round trips of 17.
+    (report_of, 60, 160),
+    (lambda run, out: show_explanation(run, None, 3, Console(file=io.StringIO())), 40, 60),
+    (lambda run, out: export.parquet(run, out / "parquet"), 40, 120),
+])
+def test_what_a_command_holds_of_each_delivery_is_a_few_numbers(
+    many: Path, held: list[tuple[int, int]], tmp_path: Path, command: Callable[[Path, Path], None], largest: int,
+    all_of_it: int,
+) -> None:
+    deliveries = int(pl.scan_parquet(many / "messages.parquet").select(pl.len()).collect().item())
+    assert deliveries >= 5000
+    command(many, tmp_path)
+    tall = [size / deliveries for rows, size in held if rows >= 0.9 * deliveries]
+    assert max(tall) < largest
+    assert sum(tall) < all_of_it

@@ -103,11 +103,9 @@ def _round_trips(recording: Recording) -> pl.DataFrame:
     return recording.derived("round trips of figures", metrics.round_trips)
 
 
-def _by(part: Callable[[pl.DataFrame], pl.DataFrame]) -> Draw:
+def _by(part: Callable[[Recording], pl.DataFrame]) -> Draw:
     def of(recording: Recording, shown: Range) -> go.Figure | None:
-        table = metrics.attribution(recording)
-        means = part(table) if table.height else table
-        return _drawn(means, lambda rows: figures.attribution_stack(rows, attribution.TITLES))
+        return _drawn(part(recording), lambda rows: figures.attribution_stack(rows, attribution.TITLES))
 
     return of
 

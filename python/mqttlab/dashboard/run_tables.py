@@ -64,11 +64,10 @@ def _setup(recording: Recording) -> list[RunTable]:
 
 
 def _parts(recording: Recording) -> list[RunTable]:
-    table = metrics.attribution(recording)
-    if table.is_empty():
+    if not metrics.has_deliveries(recording):
         return []
-    rows = attribution.by_qos(table)
-    words = f"{attribution.accuracy(recording, table)} {attribution.left_out(rows) if not rows.is_empty() else ''}"
+    rows = attribution.by_qos(recording)
+    words = f"{attribution.accuracy(recording)} {attribution.left_out(rows) if not rows.is_empty() else ''}"
     if rows.is_empty():
         return [RunTable(name="parts", title="Where the time went", rows=pl.DataFrame({"note": [words]}),
                          columns=("note",))]

@@ -27,18 +27,13 @@ class ExportError(MqttlabError):
     """A run cannot be exported in the form asked for; the message says what to do instead."""
 
 
-def summary_tables(recording: Recording, attributed: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    """The long form of all metrics and the tables of the report by name, empty ones left out.
-
-    Args:
-        recording: the recording.
-        attributed: :func:`metrics.attribution`'s.
-    """
+def summary_tables(recording: Recording) -> dict[str, pl.DataFrame]:
+    """The long form of all metrics and the tables of the report by name, empty ones left out."""
     tables = {
         "summary": metrics.summary(recording),
         "by_qos": metrics.application(recording),
         "by_group": metrics.application(recording, ("publisher_group", "subscriber_group", "qos")),
-        **_attribution(recording, attributed),
+        **_attribution(recording),
         "links": metrics.links(recording),
         "setup": metrics.setup(recording),
         "network": metrics.network(recording),
@@ -54,13 +49,13 @@ def summary_tables(recording: Recording, attributed: pl.DataFrame) -> dict[str, 
     return {name: table for name, table in tables.items() if not table.is_empty()}
 
 
-def _attribution(recording: Recording, table: pl.DataFrame) -> dict[str, pl.DataFrame]:
+def _attribution(recording: Recording) -> dict[str, pl.DataFrame]:
     """Where the time went, in the mean, and of how many messages that is known."""
-    if table.is_empty():
+    if not metrics.has_deliveries(recording):
         return {}
     return {"attribution_coverage": metrics.attribution_coverage(recording).table(),
-            "attribution_by_qos": metrics.attribution_by_qos(table),
-            "attribution_by_band": metrics.attribution_by_band(table)}
+            "attribution_by_qos": metrics.attribution_by_qos(recording),
+            "attribution_by_band": metrics.attribution_by_band(recording)}
 
 
 def csv(run_dir: Path, out: Path, observe: Observe = lambda name, done, total: None) -> Path:
@@ -84,10 +79,9 @@ def _each(run_dir: Path, out: Path, observe: Observe, ending: str) -> Path:
         observe(name, done, len(tables) + 1)
         _write(table, out / f"{name}.{ending}")
     observe("metrics", len(tables), len(tables) + 1)
-    attributed = metrics.attribution(recording)
     if metrics.attribution_gap(recording) is None:
-        _write(attributed.lazy(), out / f"attribution.{ending}")
-    for name, computed in summary_tables(recording, attributed).items():
+        _write(metrics.scan_attribution(recording), out / f"attribution.{ending}")
+    for name, computed in summary_tables(recording).items():
         _write(computed.lazy(), out / f"{name}.{ending}")
     return out
 
@@ -122,7 +116,7 @@ def xlsx(run_dir: Path, out: Path, observe: Observe = lambda name, done, total: 
     for name, table in scanned.items():
         _fits(name, recording.collect(table.select(pl.len())).item())
     observe("metrics", 0, 2)
-    sheets = summary_tables(recording, metrics.attribution(recording))
+    sheets = summary_tables(recording)
     for name, sheet in sheets.items():
         _fits(name, sheet.height)
     sheets |= {name: recording.collect(_flat(table)) for name, table in scanned.items()}

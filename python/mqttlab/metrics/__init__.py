@@ -13,6 +13,8 @@ from mqttlab.metrics.attribution import (
     attribution_coverage,
     attribution_gap,
     evidence,
+    has_deliveries,
+    scan_attribution,
 )
 from mqttlab.metrics.bursts import bursts
 from mqttlab.metrics.catalogue import (
@@ -85,6 +87,7 @@ __all__ = [
     "evidence",
     "family",
     "has_both_ways",
+    "has_deliveries",
     "links",
     "mqtt_connections",
     "network",
@@ -93,6 +96,7 @@ __all__ = [
     "packet_types",
     "publish_per_segment",
     "round_trips",
+    "scan_attribution",
     "segments_per_publish",
     "sent_again",
     "setup",

@@ -57,7 +57,7 @@ def _application(by: tuple[str, ...], recording: Recording) -> pl.DataFrame:
         return pl.DataFrame()
     keys = list(by) or ["_whole"]
     messages = _measured(recording)
-    table = recording.collect(_counts(messages, keys, is_once=_is_once(recording)))
+    table = recording.collect(_counts(messages, keys, is_once=is_once(recording)))
     if table.is_empty():
         return pl.DataFrame()
     seconds = measurement_s(recording)
@@ -114,7 +114,7 @@ def _in_order(recording: Recording, *more: str) -> pl.DataFrame:
     ).sort("intended_ns", maintain_order=True)
 
 
-def _is_once(recording: Recording) -> bool:
+def is_once(recording: Recording) -> bool:
     """Whether no message has two rows: then messages need not be told apart to be counted."""
     if "is once" not in recording.remembered:
         counted = recording.collect(recording.scan("messages").select(MESSAGE.n_unique(), rows=pl.len()))
@@ -215,7 +215,7 @@ def _written(recording: Recording, keys: list[str], seconds: float) -> pl.DataFr
                                 closed="left")
     application = (pl.col("topic").str.len_bytes() + pl.col("payload_bytes") + 1).cast(pl.Int64)
     written_rows = _grouped(recording).filter(within).select(*keys, "publisher", "sequence", application=application)
-    if not _is_once(recording):
+    if not is_once(recording):
         written_rows = written_rows.unique([*keys, "publisher", "sequence"])
     return recording.collect(
         written_rows.group_by(keys).agg(effective_throughput_kbit_s=pl.col("application").sum() * 8 / 1000 / seconds))
@@ -251,7 +251,7 @@ def _acknowledge_ms(recording: Recording) -> pl.Series:
     acknowledged = recording.scan("messages").filter(pl.col("acknowledged_ns").is_not_null())
     took = (pl.col("acknowledged_ns") - pl.col("sent_ns")) / NS_PER_MS
     once = acknowledged.select(MESSAGE.alias("message"), took.alias("ms"))
-    if not _is_once(recording):
+    if not is_once(recording):
         once = once.unique("message")
     return recording.collect(once.select("ms")).to_series()
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import polars as pl
 
+from mqttlab.metrics.application import is_once
 from mqttlab.recording import Recording
 
 COUNTS = ("messages_sent", "application_sent_bytes", "messages_received", "application_received_bytes",
@@ -72,9 +73,11 @@ def _messages(recording: Recording, clients: pl.DataFrame) -> pl.DataFrame:
     start, end = _window(recording)
     application = (pl.col("topic").str.len_bytes() + pl.col("payload_bytes") + 1).cast(pl.Int64)
     messages = recording.scan("messages").with_columns(application=application)
+    once = messages.filter(pl.col("sent_ns").is_between(start, end, closed="left"))
+    if not is_once(recording):
+        once = once.unique(["publisher", "sequence"])
     sent = recording.collect(
-        messages.filter(pl.col("sent_ns").is_between(start, end, closed="left"))
-        .unique(["publisher", "sequence"])
+        once
         .group_by(client=pl.col("publisher").cast(pl.UInt32))
         .agg(messages_sent=pl.len(), application_sent_bytes=pl.col("application").sum())
     )

@@ -27,8 +27,8 @@ SUMMED = (
     "mqtt_packets", "publish_packets",
 )
 ROUND_TRIP = ("rtt_ms_min", "rtt_ms_mean", "rtt_ms_p95", "rtt_ms_max", "rto_ms_mean")
-NO_ROUND_TRIPS = {"connection": pl.UInt32, "client": pl.UInt32, "group": pl.String, "towards": pl.String,
-                  "at_s": pl.Float64, "rtt_ms": pl.Float64, "rto_ms": pl.Float64}
+# There may be as many as segments: words are numbers.
+TOWARDS = pl.Enum(["to_broker", "to_client"])
 
 
 def network(recording: Recording, scopes: Sequence[str] = SCOPES) -> pl.DataFrame:
@@ -68,24 +68,29 @@ def connections(recording: Recording) -> pl.DataFrame:
     ).drop("client")
 
 
-def round_trips(recording: Recording) -> pl.DataFrame:
+def round_trips(recording: Recording, columns: Sequence[str] | None = None) -> pl.DataFrame:
     """Round trips as the senders of data saw them, in the order in which their acknowledgements were sent.
 
     From a data segment's coming to its first link until its exact acknowledgement has arrived; none for a segment
     that was sent more than once (Karn), nor where the acknowledgement was lost.
 
-    Columns: ``connection``, ``client``, ``group``, ``towards`` (the data's), ``at_s``, ``rtt_ms``, ``rto_ms``.
+    Columns: ``connection``, ``client``, ``group``, ``towards`` (the data's), ``at_s``, ``rtt_ms``, ``rto_ms``; or only
+    those of them that are asked for.
     """
-    table = recording.summary("round_trips")
-    if table.is_empty():
-        return pl.DataFrame(schema=NO_ROUND_TRIPS)
     groups = [client["group"] for client in recording.layout["clients"]]
-    return table.select(
+    names = pl.Enum(list(dict.fromkeys(groups)))
+    table = recording.scan_summary("round_trips")
+    if not table.collect_schema():
+        empty = pl.DataFrame(schema={"connection": pl.UInt32, "client": pl.UInt32, "group": names, "towards": TOWARDS,
+                                     "at_s": pl.Float64, "rtt_ms": pl.Float64, "rto_ms": pl.Float64})
+        return empty if columns is None else empty.select(columns)
+    found = table.select(
         "connection", "client",
-        group=pl.col("client").replace_strict(range(len(groups)), groups, default=None, return_dtype=pl.String),
-        towards=pl.col("towards").cast(pl.String), at_s=pl.col("at_ns") / 1e9, rtt_ms=pl.col("rtt_ns") / NS_PER_MS,
-        rto_ms="rto_ms",
+        group=pl.col("client").replace_strict(range(len(groups)), groups, default=None, return_dtype=names),
+        towards=pl.col("towards").cast(pl.String).cast(TOWARDS), at_s=pl.col("at_ns") / 1e9,
+        rtt_ms=pl.col("rtt_ns") / NS_PER_MS, rto_ms="rto_ms",
     )
+    return recording.collect(found if columns is None else found.select(columns))
 
 
 def _derived(recording: Recording, sums: pl.DataFrame) -> pl.DataFrame:

@@ -12,7 +12,7 @@ import polars as pl
 import polars.selectors as cs
 
 from mqttlab.metrics.application import application, has_both_ways, setup
-from mqttlab.metrics.attribution import attribution, attribution_by_qos
+from mqttlab.metrics.attribution import attribution_by_qos
 from mqttlab.metrics.bursts import bursts
 from mqttlab.metrics.catalogue import ALL, ENGINE
 from mqttlab.metrics.efficiency import efficiency
@@ -119,8 +119,7 @@ def _efficiency(recording: Recording) -> pl.DataFrame:
 
 
 def _attribution(recording: Recording) -> pl.DataFrame:
-    table = attribution(recording)
-    means = attribution_by_qos(table) if table.height else table
+    means = attribution_by_qos(recording)
     if means.is_empty():
         return means
     return means.select(

@@ -14,15 +14,15 @@ TITLES = {metric.name: metric.title for metric in metrics.ATTRIBUTION}
 SHOWN_PERCENT = 0.1
 
 
-def by_qos(table: pl.DataFrame, least_percent: float = 0.0) -> pl.DataFrame:
+def by_qos(of: Recording | pl.DataFrame, least_percent: float = 0.0) -> pl.DataFrame:
     """One row per part, in the order in which they pass: for each QoS level the mean in ms and the share in %.
 
     Args:
-        table: :func:`mqttlab.metrics.attribution`.
+        of: a recording, or rows of :func:`mqttlab.metrics.attribution`.
         least_percent: parts with a smaller share at every level are left out; :func:`left_out` names them. Parts that
             no message spent any time in always are.
     """
-    means = metrics.attribution_by_qos(table) if table.height else table
+    means = metrics.attribution_by_qos(of)
     if means.is_empty():
         return pl.DataFrame()
     levels = means["qos"].unique().sort().to_list()
@@ -54,18 +54,19 @@ def coverage(recording: Recording) -> str:
     return f"{words} Of the others {reasons}."
 
 
-def drawn(table: pl.DataFrame) -> list[go.Figure]:
+def drawn(recording: Recording) -> list[go.Figure]:
     """A stacked bar for each QoS level, and for each band of its latency."""
-    return [figures.attribution_stack(metrics.attribution_by_qos(table), TITLES),
-            figures.attribution_stack(metrics.attribution_by_band(table), TITLES)]
+    return [figures.attribution_stack(metrics.attribution_by_qos(recording), TITLES),
+            figures.attribution_stack(metrics.attribution_by_band(recording), TITLES)]
 
 
-def accuracy(recording: Recording, table: pl.DataFrame) -> str:
+def accuracy(recording: Recording) -> str:
     """A sentence on how far the parts can be trusted, or why there are none."""
-    known = table.filter(pl.col("adjusted_ns").is_not_null())
+    gap = metrics.attribution_gap(recording) is not None
+    known = pl.Series() if gap else recording.summary("attribution", ["adjusted_ns"])["adjusted_ns"].drop_nulls()
     if known.is_empty():
         return f"Where the time went is not known. {coverage(recording)}"
-    worst = float(known["adjusted_ns"].quantile(0.999) or 0)
+    worst = float(known.quantile(0.999) or 0)
     agree = "do not contradict each other"
     if worst:
         agree = f"disagree by at most {duration(worst)} in 99.9 % of these deliveries"

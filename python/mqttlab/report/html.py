@@ -96,11 +96,10 @@ def _figure_section(recording: Recording) -> str:
 
 
 def _attribution_section(recording: Recording) -> str:
-    table = metrics.attribution(recording)
-    if table.is_empty():
+    if not metrics.has_deliveries(recording):
         return ""
-    words = f"<h2>Where the time went</h2><p>{escape(attribution.accuracy(recording, table))}</p>"
-    parts = attribution.by_qos(table)
+    words = f"<h2>Where the time went</h2><p>{escape(attribution.accuracy(recording))}</p>"
+    parts = attribution.by_qos(recording)
     if parts.is_empty():
         return f"<section>{words}</section>"
     rows = "".join(
@@ -111,7 +110,7 @@ def _attribution_section(recording: Recording) -> str:
     head = "".join(f'<th{"" if place else TEXT}>{escape(column)}</th>' for place, column in enumerate(parts.columns))
     shown = f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
     shown += f"<p>{escape(attribution.left_out(parts))}</p>"
-    return f"<section>{words}{shown}{grid(attribution.drawn(table), 'attribution')}</section>"
+    return f"<section>{words}{shown}{grid(attribution.drawn(recording), 'attribution')}</section>"
 
 
 def _link_section(recording: Recording) -> str:

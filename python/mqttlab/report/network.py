@@ -114,7 +114,7 @@ def drawn(recording: Recording) -> list[go.Figure]:
         made.append(figures.publish_per_segment(together))
     if not taken.is_empty():
         made.append(figures.segments_per_publish(taken))
-    round_trips = metrics.round_trips(recording)
+    round_trips = metrics.round_trips(recording, ["towards", "at_s", "rtt_ms"])
     if not round_trips.is_empty():
         made += [figures.round_trips_over_time(round_trips), figures.round_trip_cdf(round_trips)]
     overhead_table = metrics.overhead(recording)

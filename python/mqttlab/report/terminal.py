@@ -48,14 +48,14 @@ def terminal(recording: Recording, console: Console) -> None:
         elif by_group.height > by_qos.height:
             console.print(_table("By group: latency in ms", by_group, (*keys, *GROUP_COLUMNS)))
         console.print(coverage.messages(by_qos), highlight=False, markup=False)
-    parts = attribution.by_qos(metrics.attribution(recording), attribution.SHOWN_PERCENT)
+    parts = attribution.by_qos(recording, attribution.SHOWN_PERCENT)
     if not parts.is_empty():
         console.print(_table("Where the time went: means", parts.with_columns(
             pl.col("part").replace(attribution.TITLES)), tuple(parts.columns)))
         for words in (attribution.left_out(parts, attribution.SHOWN_PERCENT), attribution.coverage(recording)):
             console.print(words, highlight=False, markup=False)
     elif not by_qos.is_empty():
-        console.print(attribution.accuracy(recording, metrics.attribution(recording)), highlight=False, markup=False)
+        console.print(attribution.accuracy(recording), highlight=False, markup=False)
     links = metrics.links(recording)
     if not links.is_empty():
         of_links = ("link", *metrics.family("links").columns(room))

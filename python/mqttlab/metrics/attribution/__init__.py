@@ -13,6 +13,8 @@ recorded, the parts are null.
 
 from __future__ import annotations
 
+import functools
+
 import polars as pl
 
 from mqttlab.metrics.attribution.coverage import Coverage
@@ -22,7 +24,8 @@ from mqttlab.metrics.catalogue import PARTS
 from mqttlab.recording import Recording
 
 __all__ = ["ADDED", "Coverage", "Evidence", "attribution", "attribution_by_band", "attribution_by_qos",
-           "attribution_coverage", "attribution_gap", "evidence", "explainable", "intervals"]
+           "attribution_coverage", "attribution_gap", "evidence", "explainable", "has_deliveries", "intervals",
+           "scan_attribution"]
 
 ADDED = (*PARTS, "adjusted_ns", "legs", "unattributed")
 NO_PACKETS = "packets were not recorded, because the network was direct or the scenario did not ask for them"
@@ -37,7 +40,8 @@ def attribution(recording: Recording) -> pl.DataFrame:
 
     Columns: who and when, ``latency_ns``, the parts, which add up to it, ``adjusted_ns`` (by how much in all the
     recorded instants had to be moved for that), ``legs`` (1, and 1 more for each relay), and ``unattributed``: why the
-    parts are null, where they are.
+    parts are null, where they are. Wide, and as long as the recording: what only sums up asks
+    :func:`scan_attribution`.
     """
     return recording.derived("attribution", _attribution)
 
@@ -45,14 +49,38 @@ def attribution(recording: Recording) -> pl.DataFrame:
 def _attribution(recording: Recording) -> pl.DataFrame:
     if not recording.rows("messages"):
         return pl.DataFrame()
-    table = delivered(recording)
+    return recording.collect(scan_attribution(recording))
+
+
+def scan_attribution(recording: Recording) -> pl.LazyFrame:
+    """The same, of which nothing is read yet; of a recording with messages."""
+    groups = [client["group"] for client in recording.layout["clients"]]
+
+    def group(client: str) -> pl.Expr:
+        return pl.col(client).replace_strict(range(len(groups)), groups, default=None, return_dtype=pl.String)
+
+    table = _delivered(recording).with_columns(
+        publisher_group=group("publisher"), subscriber_group=group("subscriber")).select(COLUMNS)
     if attribution_gap(recording) is not None:
         nothing = pl.lit(None, pl.Int64)
         empty = [nothing.alias(name) for name in ADDED if name != "unattributed"]
         return table.with_columns(*empty, unattributed=pl.lit(NO_PACKETS))
-    stored = recording.summary("attribution", ("unattributed", "legs", "adjusted_ns", *PARTS))
-    return table.hstack(stored.select(
-        pl.col(*PARTS, "adjusted_ns"), pl.col("legs").cast(pl.Int64), pl.col("unattributed").cast(pl.String)))
+    stored = recording.scan_summary("attribution").select(
+        pl.col(*PARTS, "adjusted_ns"), pl.col("legs").cast(pl.Int64), pl.col("unattributed").cast(pl.String))
+    return pl.concat([table, stored], how="horizontal")
+
+
+def has_deliveries(recording: Recording) -> bool:
+    """Whether :func:`attribution` has a row."""
+    return _deliveries(recording) > 0
+
+
+def _deliveries(recording: Recording) -> int:
+    if not recording.rows("messages"):
+        return 0
+    counted = (recording.scan_summary("attribution") if attribution_gap(recording) is None
+               else _delivered(recording)).select(pl.len())
+    return int(recording.collect(counted).item())
 
 
 def explainable(recording: Recording) -> pl.DataFrame:
@@ -66,18 +94,6 @@ def explainable(recording: Recording) -> pl.DataFrame:
     return table.with_row_index("leg").filter(known)
 
 
-def delivered(recording: Recording) -> pl.DataFrame:
-    """The first deliveries of messages whose publisher is known, those that have a latency: ``COLUMNS``."""
-    groups = [client["group"] for client in recording.layout["clients"]]
-
-    def group(client: str) -> pl.Expr:
-        return pl.col(client).replace_strict(range(len(groups)), groups, default=None, return_dtype=pl.String)
-
-    return recording.collect(
-        _delivered(recording)
-        .with_columns(publisher_group=group("publisher"), subscriber_group=group("subscriber")).select(COLUMNS))
-
-
 def _delivered(recording: Recording) -> pl.LazyFrame:
     return recording.scan("messages").filter(
         pl.col("fate") == "delivered", pl.col("intended_ns").is_not_null(), pl.col("received_ns").is_not_null())
@@ -87,10 +103,9 @@ def attribution_coverage(recording: Recording) -> Coverage:
     """How many of the first deliveries of the whole run are attributed, and why the others are not."""
     if not recording.rows("messages"):
         return Coverage(0, 0, {})
-    if attribution_gap(recording) is None:
-        told = recording.scan_summary("attribution").select(pl.col("unattributed").cast(pl.String))
-    else:
-        told = attribution(recording).lazy().select("unattributed")
+    told = (recording.scan_summary("attribution").select(pl.col("unattributed").cast(pl.String))
+            if attribution_gap(recording) is None else
+            _delivered(recording).with_columns(unattributed=pl.lit(NO_PACKETS)).select("unattributed"))
     counted = recording.collect(told.group_by("unattributed").len()).sort(
         "len", "unattributed", descending=[True, False])
     reasons = {reason: count for reason, count in counted.iter_rows() if reason is not None}
@@ -112,28 +127,67 @@ def attribution_gap(recording: Recording) -> str | None:
     return None
 
 
-def attribution_by_qos(table: pl.DataFrame) -> pl.DataFrame:
+def attribution_by_qos(of: Recording | pl.DataFrame) -> pl.DataFrame:
     """Mean of each part over the measurement, for each QoS level: ``part``, ``mean_ms``, ``share_percent``.
 
     Means are those of ``messages`` deliveries; there were ``delivered``.
+
+    Args:
+        of: a recording, of which only what is summed up is read; or rows of :func:`attribution`.
     """
-    return _means(table.filter(pl.col("phase") == "measurement"), ["qos"])
+    if isinstance(of, Recording):
+        return of.derived("attribution by qos", functools.partial(_summed_up, ("qos",)))
+    return _means(of.lazy().filter(pl.col("phase") == "measurement"), ["qos"]).collect()
 
 
-def attribution_by_band(table: pl.DataFrame) -> pl.DataFrame:
+def attribution_by_band(of: Recording | pl.DataFrame) -> pl.DataFrame:
     """The same by bands of the latency: ``band`` is ``p0–50``, ``p50–90``, ``p90–99`` or ``p99–100``."""
-    measured = table.filter(pl.col("phase") == "measurement")
+    if isinstance(of, Recording):
+        return of.derived("attribution by band", functools.partial(_summed_up, ("qos", "band")))
+    measured = of.filter(pl.col("phase") == "measurement")
+    banded = measured.with_columns(band=_band().over("qos"))
+    return _in_order_of_bands(_means(banded.lazy(), ["qos", "band"]).collect())
+
+
+def _summed_up(keys: tuple[str, ...], recording: Recording) -> pl.DataFrame:
+    if attribution_gap(recording) is not None:
+        return pl.DataFrame()
+    # Ranks need all latencies at once, and nothing else.
+    whose = recording.collect(_delivered(recording).select(
+        "qos", "latency_ns", measured=pl.col("phase") == "measurement"))
+    if "band" in keys:
+        band = pl.when("measured").then(_band().over("qos", "measured"))
+        whose = whose.with_columns(band=band.cast(pl.Enum([name for name, _ in _bands()])))
+    whose = whose.drop("latency_ns")
+    parts = recording.scan_summary("attribution").select(*PARTS, "adjusted_ns")
+    latency = _delivered(recording).select("latency_ns")
+    table = pl.concat([whose.lazy(), latency, parts], how="horizontal").filter("measured")
+    means = recording.collect(_means(table, list(keys)))
+    if "band" in keys and not means.is_empty():
+        return _in_order_of_bands(means.with_columns(pl.col("band").cast(pl.String)))
+    return means
+
+
+def _bands() -> list[tuple[str, float]]:
+    """Each band's name and where it ends, as a part of 1."""
+    return [(f"p{low}–{high}", high / 100) for low, high in BANDS]
+
+
+def _band() -> pl.Expr:
+    """The band of a latency among those of its group."""
     rank = (pl.col("latency_ns").rank("ordinal") - 1) / pl.len()
     band = pl.lit(None, pl.String)
-    for low, high in reversed(BANDS):
-        band = pl.when(pl.col("_rank") < high / 100).then(pl.lit(f"p{low}–{high}")).otherwise(band)
-    ranked = measured.with_columns(_rank=rank.over("qos")).with_columns(band=band)
-    order = {f"p{low}–{high}": place for place, (low, high) in enumerate(BANDS)}
-    return _means(ranked, ["qos", "band"]).sort(
-        "qos", pl.col("band").replace_strict(order, return_dtype=pl.Int64), maintain_order=True)
+    for name, end in reversed(_bands()):
+        band = pl.when(rank < end).then(pl.lit(name)).otherwise(band)
+    return band
 
 
-def _means(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
+def _in_order_of_bands(means: pl.DataFrame) -> pl.DataFrame:
+    order = {name: place for place, (name, _) in enumerate(_bands())}
+    return means.sort("qos", pl.col("band").replace_strict(order, return_dtype=pl.Int64), maintain_order=True)
+
+
+def _means(table: pl.LazyFrame, keys: list[str]) -> pl.LazyFrame:
     known = pl.col("adjusted_ns").is_not_null()
     means = table.group_by(keys).agg(
         *(pl.col(part).mean() / 1e6 for part in PARTS), latency_ms=pl.col("latency_ns").filter(known).mean() / 1e6,

@@ -44,7 +44,7 @@ def evidence(recording: Recording, deliveries: Collection[int] | None = None) ->
         # A message that was published again after a reconnect was on other connections of the same clients, too.
         clients = {*legs["up_client"].drop_nulls(), *legs["subscriber"].drop_nulls()}
         theirs = recording.scan("control_packets").filter(pl.col("client").is_in(sorted(clients)))
-        connections = sorted(theirs.select(pl.col("connection").unique()).collect()["connection"])
+        connections = sorted(recording.collect(theirs.select(pl.col("connection").unique()))["connection"])
     return Evidence(control_packets(recording, connections), Transport.of(recording, connections), legs)
 
 
@@ -58,7 +58,7 @@ def control_packets(recording: Recording, connections: Collection[int] | None = 
     table = recording.scan("control_packets").with_row_index("packet")
     if connections is not None:
         table = table.filter(pl.col("connection").is_in(list(connections)))
-    found = table.collect().with_columns(to_broker=pl.col("direction") == "to_broker")
+    found = recording.collect(table).with_columns(to_broker=pl.col("direction") == "to_broker")
     named = recording.summary("named_packets")
     if named.is_empty():
         return found
@@ -70,22 +70,27 @@ def control_packets(recording: Recording, connections: Collection[int] | None = 
 
 def _legs(recording: Recording, deliveries: Collection[int] | None) -> pl.DataFrame:
     """The legs, numbered in the column ``leg``."""
-    before = recording.summary("legs", ["before"])["before"]
-    wanted = range(before.len()) if deliveries is None else _with_legs_before(before, deliveries)
-    stored = recording.scan_summary("legs").with_row_index("leg").drop("qos").rename({"topic": "down_topic"})
+    stored = recording.scan_summary("legs").with_row_index("leg")
     whole = recording.scan_summary("attribution").with_row_index("leg")
     if deliveries is not None:
-        stored, whole = (table.filter(pl.col("leg").is_in(list(wanted))) for table in (stored, whole))
-    parts = whole.select("leg", "row", "unattributed", "adjusted_ns", *PARTS).collect()
-    messages = _messages(recording, parts["row"])
-    legs = stored.collect().hstack(messages).hstack(parts.drop("leg", "row"))
-    return _own(legs)
+        wanted = sorted(_with_legs_before(recording.summary("legs", ["before"])["before"], deliveries))
+        stored, whole = _rows(stored, wanted), _rows(whole, wanted)
+    parts = recording.collect(whole.select("leg", "row", "unattributed", "adjusted_ns", *PARTS))
+    messages = _messages(recording, parts["row"], every=deliveries is None)
+    legs = recording.collect(stored.drop("qos").rename({"topic": "down_topic"}))
+    return _own(legs.hstack(messages).hstack(parts.drop("leg", "row")))
 
 
-def _messages(recording: Recording, rows: pl.Series) -> pl.DataFrame:
-    """These rows of the messages, in this order."""
+def _rows(table: pl.LazyFrame, numbers: Collection[int]) -> pl.LazyFrame:
+    """A few rows of a stored table, in this order: of each the group of rows that it is in is read, and no other."""
+    return pl.concat([table.slice(number, 1) for number in numbers] or [table.head(0)])
+
+
+def _messages(recording: Recording, rows: pl.Series, *, every: bool) -> pl.DataFrame:
+    """These rows of the messages, in this order; a few, or those of every delivery."""
     groups = [client["group"] for client in recording.layout["clients"]]
-    whole = recording.scan("messages").with_row_index("row").filter(pl.col("row").is_in(rows.implode()))
+    table = recording.scan("messages").with_row_index("row")
+    whole = table.filter(pl.col("row").is_in(rows.implode())) if every else _rows(table, rows.to_list())
     found = recording.collect(whole.select("row", *(name for name in NEEDED if not name.endswith("_group"))))
     group: dict[str, Any] = {"old": range(len(groups)), "new": groups, "default": None, "return_dtype": pl.String}
     found = found.with_columns(publisher_group=pl.col("publisher").replace_strict(**group),

@@ -26,6 +26,9 @@ WAY = ["way"]
 # after the frame's own time of arrival.
 SLACK_NS = 200_000
 SEQUENCE_NUMBERS = 2**32
+# There may be many segments: what nobody asks for is not read.
+COLUMNS = ("connection", "frame", "hop", "hops", "from_host", "to_host", "entered_ns", "start_ns", "sent_ns",
+           "delivered_ns", "fate", "cause", "payload_bytes", "stream_offset", "seq", "ack")
 _HAS_DATA = pl.col("stream_offset").is_not_null() & (pl.col("payload_bytes") > 0)
 
 
@@ -42,7 +45,7 @@ class Transport:
         if connections is not None:
             packets = packets.filter(pl.col("connection").is_in(list(connections)))
         to_broker = pl.col("destination_port").is_in(ports(recording.plan))
-        return cls(packets.with_columns(way=way(to_broker)).collect())
+        return cls(recording.collect(packets.select(*COLUMNS, way=way(to_broker))))
 
     @cached_property
     def sent(self) -> pl.DataFrame:

@@ -70,9 +70,7 @@ def _read(directory: str) -> tuple[np.ndarray, pl.DataFrame] | None:
         return None
     try:
         recording = Recording.open(Path(directory))
-        table = metrics.attribution(recording)
-        parts = metrics.attribution_by_qos(table) if table.height else table
-        return metrics.deliveries(recording)["latency_ms"].to_numpy(), parts
+        return metrics.deliveries(recording)["latency_ms"].to_numpy(), metrics.attribution_by_qos(recording)
     except RecordingError:
         return None
 
