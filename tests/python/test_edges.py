@@ -59,7 +59,7 @@ PYTHON = {
     "calibration": {"recording", "plan"},
     "catalog": {"quantity", "engine", "recording", "metrics"},
     "queue": {"engine", "runs", "catalog"},
-    "studies": {"experiments", "scenario", "engine", "runs", "recording", "metrics", "plan"},
+    "studies": {"experiments", "networks", "scenario", "engine", "runs", "recording", "metrics", "statistics", "plan"},
     "experiments": {"quantity", "networks", "plan", "scenario", "engine", "runs", "recording", "metrics", "statistics"},
     "dashboard": {"recording", "runs", "metrics", "figures", "report", "explanation", "catalog", "engine", "scenario",
                   "networks", "brokers", "comparison", "experiments"},

@@ -61,7 +61,7 @@ def test_values_stand_beside_the_printed_ones(results: dict[str, Measured]) -> N
     found = {(cell.place, cell.metric): cell for cell in cells}
     cell = found["SATCOM, GPS, QoS 2", "mean delay, s"]
     assert cell.published == 1.72
-    assert cell.simulated == results["satcom-gps"].by_qos[2].delay_s_mean
+    assert cell.ours == results["satcom-gps"].by_qos[2].delay_s_mean
     assert found["SATCOM, GPS", "total_packets"].published == 13829
 
 
@@ -92,8 +92,8 @@ def test_lost_messages_change_a_recommendation() -> None:
     fine = Application(messages_sent=540, messages_lost_percent=0.0, delay_s_min=0.1, delay_s_mean=0.1,
                        delay_s_max=0.1, disconnects=0)
     lossy = Application(**{**vars(fine), "messages_lost_percent": 1.0})
-    assert judges._recommended({0: fine, 1: fine, 2: fine}) == "0 and 1 and 2"
-    assert judges._recommended({0: fine, 1: lossy, 2: fine}) == "0 and 2"
+    assert judges._levels({0: fine, 1: fine, 2: fine}) == "0 and 1 and 2"
+    assert judges._levels({0: fine, 1: lossy, 2: fine}) == "0 and 2"
 
 
 def test_the_command_prints_one_table_and_writes_it(tmp_path: Path) -> None:

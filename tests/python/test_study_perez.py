@@ -27,14 +27,14 @@ def test_delays_without_errors_are_those_of_four_cables(error_free: Mapping[str,
     cells = experiment.compare_delays(PUBLISHED, error_free)
     assert len(cells) > 10
     for cell in cells:
-        assert cell.simulated == pytest.approx(cell.published, rel=0.05), cell.place
+        assert cell.ours == pytest.approx(cell.published, rel=0.05), cell.place
 
 
 def test_efficiencies_without_errors_are_the_printed_ones(error_free: Mapping[str, Measured]) -> None:
     cells = experiment.compare_efficiencies(PUBLISHED, error_free)
     assert {cell.table for cell in cells} == {"5.6-5.9", "5.10-5.11"}
     for cell in cells:
-        assert cell.simulated == pytest.approx(cell.published, abs=0.02), f"{cell.place} {cell.metric}"
+        assert cell.ours == pytest.approx(cell.published, abs=0.02), f"{cell.place} {cell.metric}"
 
 
 def test_a_fit_counts_half_of_the_last_digit_printed_as_equal() -> None:
@@ -51,4 +51,4 @@ def test_a_table_without_finite_values_has_no_fit() -> None:
 
 
 def _cell(published: float, simulated: float) -> Cell:
-    return Cell(table="1", place="here", metric="delay", published=published, simulated=simulated)
+    return Cell(table="1", place="here", metric="delay", published=published, ours=simulated)

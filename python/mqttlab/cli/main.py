@@ -7,7 +7,7 @@ import math
 import re
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 from click.core import ParameterSource
@@ -335,23 +335,37 @@ def export(
 @main.command()
 @click.argument("study")
 @click.option("--quick", is_flag=True,
-              help="Simulate fewer messages: seconds instead of minutes, with less accurate means.")
+              help="Run fewer messages: seconds instead of minutes, with less accurate means.")
 @click.option("--table", "tables", multiple=True, metavar="TABLE", help="Only this table, such as 5.4; repeatable.")
+@click.option("--claim", "claims", multiple=True, metavar="CLAIM",
+              help="Only this claim, by its name in results.md, and what decides it; repeatable.")
+@click.option("--backend", type=click.Choice(["sim", "live"]), default="sim", show_default=True,
+              help="live: the cells that the study's live.toml names, on a real broker, one after the other; what is "
+                   "complete in RUNS/study-NAME is not run again.")
+@click.option("--runs", type=click.Path(path_type=Path), default=Path("runs"), show_default=True,
+              help="Directory that contains the runs of --backend live.")
 @click.option("--jobs", type=click.IntRange(1), help="Number of simulations at once  [default: one per processor]")
-@click.option("--out", type=click.Path(path_type=Path), help="Write tables and claims into this file, as Markdown.")
-def study(study: str, quick: bool, tables: tuple[str, ...], jobs: int | None, out: Path | None) -> None:
+@click.option("--out", type=click.Path(path_type=Path),
+              help="Write tables, claims and figures into this file, as Markdown, and into figures/ beside it.")
+def study(study: str, quick: bool, tables: tuple[str, ...], claims: tuple[str, ...], backend: Literal["sim", "live"],
+          runs: Path, jobs: int | None, out: Path | None) -> None:
     """Rerun the published experiment STUDY and put its values and claims beside ours; list says which there are.
 
     \b
       mqttlab study list
       mqttlab study perez2005 --quick
       mqttlab study perez2005 --table 5.17 --table 5.18
+      mqttlab study borsatti2020 --claim placement-does-not-matter
+      mqttlab study andersen2021 --backend live
       mqttlab study andersen2021 --out andersen2021.md
+
+    A claim is held, refuted, undecided, or not judged yet, with what it waits for.
     """
     from rich.console import Console
 
-    from mqttlab.cli.study import list_studies, run_study
+    from mqttlab.cli.study import Asked, list_studies, run_study
     from mqttlab.studies.catalogue import known
+    from mqttlab.studies.document import write
 
     studies = known()
     if study == "list":
@@ -366,9 +380,10 @@ def study(study: str, quick: bool, tables: tuple[str, ...], jobs: int | None, ou
     console = Console()
     if not console.is_terminal:
         console.width = max(console.width, 160)
-    text = run_study(found, console, quick=quick, tables=tables, jobs=jobs)
+    asked = Asked(quick=quick, tables=tables, claims=claims, backend=backend, jobs=jobs, runs=runs)
+    rerun = run_study(found, console, asked)
     if out is not None:
-        out.write_text(text, encoding="utf-8")
+        write(rerun, out)
 
 
 @main.command()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Literal
 
 from rich import box
 from rich.console import Console
@@ -13,68 +14,136 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from mqttlab.errors import UsageError
-from mqttlab.studies import Cell, Comparison, Study, simulate
-from mqttlab.studies.claims import claims_of
-from mqttlab.studies.table import INFINITE, fits
+from mqttlab.studies import Cell, Comparison, Study, perform_live, simulate
+from mqttlab.studies.claims import Ran, claims_of, decides
+from mqttlab.studies.document import CELL_COLUMNS, FIT_COLUMNS, Rerun, cell_row, fit_rows
+from mqttlab.studies.study import Case
+from mqttlab.studies.table import pooled
 
-VERDICTS = {True: "[green]holds[/]", False: "[bold yellow]does not hold[/]", None: "not decided"}
-FIT_COLUMNS = ("table", "values", "median ratio", "within 10 %", "within 25 %")
+VERDICTS = {"held": "[green]held[/]", "refuted": "[bold yellow]refuted[/]", "undecided": "undecided",
+            "not judged yet": "[dim]not judged yet[/]"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What of a study is to be rerun, and how."""
+
+    quick: bool = False
+    tables: Sequence[str] = ()
+    """Only these tables, such as ``5.4``."""
+    claims: Sequence[str] = ()
+    """Only these claims, by their identifiers. Without tables and claims all of both."""
+    backend: Literal["sim", "live"] = "sim"
+    jobs: int | None = None
+    """Simulations at once."""
+    runs: Path = Path("runs")
+    """Where live runs are kept: in ``study-NAME`` there."""
+
+    @property
+    def everything(self) -> bool:
+        """Whether nothing was left out."""
+        return not self.tables and not self.claims
 
 
 def list_studies(studies: Iterable[Study]) -> Table:
     """The studies, a row each."""
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("name", no_wrap=True)
-    for column in ("scenarios", "claims"):
+    for column in ("scenarios", "live", "claims"):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("published as", overflow="fold")
     for study in studies:
         scenarios = {case.name for case in study.cases(study.published, ())}
-        table.add_row(study.name, str(len(scenarios)), str(len(claims_of(study.published))), study.title)
+        live = study.live
+        table.add_row(study.name, str(len(scenarios)), f"{len(live.cases)} × {live.repetitions}",
+                      str(len(claims_of(study.published))), study.title)
     return table
 
 
-def run_study(study: Study, console: Console, *, quick: bool, tables: Sequence[str], jobs: int | None) -> str:
-    """Rerun a study, print its tables and claims, and return them as Markdown.
-
-    Args:
-        study: what to rerun.
-        quick: the study's shorter effort.
-        tables: only these tables, such as ``5.4``; all, and the claims, when empty.
-        jobs: simulations at once.
-    """
-    directory = study.published
-    if not study.cases(directory, ()):
-        raise UsageError(f"{study.name} has no scenarios yet; its published values are in {directory}")
-    for table in tables:
-        if not study.cases(directory, [table]):
-            known = [name for name in _numbers(directory) if study.cases(directory, [name])]
-            raise UsageError(f"--table {table}: {study.name} has no such table; known: {', '.join(known)}")
-    effort = study.quick if quick else study.thorough
-    scenarios = {case.name: case.scenario(effort) for case in study.cases(directory, tables)}
+def run_study(study: Study, console: Console, asked: Asked) -> Rerun:
+    """Rerun a study, and print its tables and claims."""
+    cases = _cases(study, asked)
     began = time.monotonic()
-    with _progress(console) as progress:
-        task = progress.add_task("simulating", total=len(scenarios))
-        results = simulate(scenarios, study.measure, jobs=jobs, progress=lambda _: progress.advance(task))
+    every = _perform(study, cases, asked, console)
     took_s = time.monotonic() - began
-    cells = [cell for cell in study.compare(directory, results) if not tables or cell.table in tables]
-    judged = study.claims(directory, results) if not tables else []
+    directory = study.published
+    tables = [list(study.compare(directory, results)) for results in every]
+    cells = [cell for cell in pooled(tables)
+             if asked.everything or cell.table in asked.tables or (asked.claims and not asked.tables)]
+    judged = [claim for claim in _agreed([study.claims(directory, results) for results in every])
+              if asked.everything or claim.claim in asked.claims]
     for table in dict.fromkeys(cell.table for cell in cells):
         console.print(_table(table, [cell for cell in cells if cell.table == table]))
-    console.print(_fits(cells))
+    if rows := fit_rows(cells):
+        console.print(_fits(rows))
     if judged:
         console.print(_claims(judged))
-    console.print(f"{len(scenarios)} simulations in {took_s:.1f} s", highlight=False)
-    return markdown(cells, judged)
+    runs = len(cases) * len(every)
+    words = "simulations" if asked.backend == "sim" else "live runs"
+    console.print(f"{runs} {words} in {took_s:.1f} s", highlight=False)
+    charts = study.charts(directory, every[0])
+    return Rerun(study=study, how=_how(study, asked, runs, words), cells=cells, judged=judged, charts=charts)
 
 
-def _numbers(directory: Path) -> list[str]:
-    """The numbers of the published tables, such as 5.4, from the names of their files."""
-    found: set[tuple[int, int]] = set()
-    for path in directory.glob("table*.csv"):
-        for chapter, first, last in re.findall(r"(\d+)_(\d+)(?:_to_\1_(\d+))?", path.stem):
-            found |= {(int(chapter), number) for number in range(int(first), int(last or first) + 1)}
-    return [f"{chapter}.{number}" for chapter, number in sorted(found)]
+def _how(study: Study, asked: Asked, runs: int, words: str) -> str:
+    options = [*(["--quick"] if asked.quick else []), *(["--backend live"] if asked.backend == "live" else []),
+               *(f"--table {table}" for table in asked.tables), *(f"--claim {claim}" for claim in asked.claims)]
+    return f"`{' '.join(['mqttlab study', study.name, *options])}`: {runs} {words}"
+
+
+def _cases(study: Study, asked: Asked) -> list[Case]:
+    """The cases that are to be run, each once."""
+    directory = study.published
+    everything = {case.name: case for case in study.cases(directory, ())}
+    if not everything:
+        raise UsageError(f"{study.name} has no scenarios yet; its published values are in {directory}")
+    wanted: dict[str, Case] = dict(everything) if asked.everything else {}
+    for table in asked.tables:
+        if table not in (known := study.tables(directory)):
+            raise UsageError(f"--table {table}: {study.name} has no such table; known: {'; '.join(known)}")
+        wanted |= {case.name: case for case in study.cases(directory, [table])}
+    claims = {claim["id"]: claim for claim in claims_of(directory)}
+    for name in asked.claims:
+        if name not in claims:
+            raise UsageError(f"--claim {name}: {study.name} has no such claim; known: {', '.join(claims)}")
+        wanted |= {case: everything[case] for case in everything if decides(claims[name], case)}
+    if asked.backend == "live":
+        chosen = [name for name in study.live.cases if name in wanted]
+        if not chosen:
+            raise UsageError(f"--backend live: none of these is run live; {study.directory / 'live.toml'} lists the "
+                             f"cells of {study.name} that are")
+        return [wanted[name] for name in chosen]
+    return list(wanted.values())
+
+
+def _perform(study: Study, cases: Sequence[Case], asked: Asked, console: Console) -> list[Mapping[str, Any]]:
+    """What was measured, for each repetition: one when simulated."""
+    effort = study.quick if asked.quick else study.thorough
+    scenarios = {case.name: case.scenario(effort) for case in cases}
+    live = study.live
+    with _progress(console) as progress:
+        if asked.backend == "sim":
+            task = progress.add_task("simulating", total=len(scenarios))
+            return [Ran(simulate(scenarios, study.measure, jobs=asked.jobs, progress=lambda _: progress.advance(task)))]
+        task = progress.add_task("running live", total=len(scenarios) * live.repetitions)
+        for values in scenarios.values():
+            values["phases"] |= live.phases
+        results = perform_live(scenarios, study.measure, directory=asked.runs / f"study-{study.name}",
+                               repetitions=live.repetitions, progress=lambda _: progress.advance(task))
+    return [Ran({name: values[number] for name, values in results.items()}) for number in range(live.repetitions)]
+
+
+def _agreed(repetitions: Sequence[Sequence[Comparison]]) -> list[Comparison]:
+    """Verdicts of several repetitions as one: undecided where they do not agree."""
+    agreed = []
+    for verdicts in zip(*repetitions, strict=True):
+        first = verdicts[0]
+        if len({verdict.holds for verdict in verdicts}) > 1:
+            held = sum(verdict.holds is True for verdict in verdicts)
+            first = Comparison(claim=first.claim, text=first.text, holds=None, evidence=first.evidence,
+                               reason=f"it held in {held} of {len(verdicts)} repetitions")
+        agreed.append(first)
+    return agreed
 
 
 def _progress(console: Console) -> Progress:
@@ -84,27 +153,22 @@ def _progress(console: Console) -> Progress:
 
 def _table(name: str, cells: list[Cell]) -> Table:
     table = Table(title=f"Table {name}", title_justify="left", title_style="bold")
-    for column in ("scenario", "metric"):
+    for column in CELL_COLUMNS[:2]:
         table.add_column(column)
-    for column in ("published", "simulated", "ratio"):
-        table.add_column(column, justify="right", no_wrap=True)
+    for column in CELL_COLUMNS[2:]:
+        table.add_column(column, justify="right")
     for cell in cells:
-        table.add_row(cell.place, cell.metric, _number(cell.published), _number(cell.simulated), _ratio(cell))
+        table.add_row(*cell_row(cell))
     return table
 
 
-def _fits(cells: Sequence[Cell]) -> Table:
+def _fits(rows: Sequence[Sequence[str]]) -> Table:
     table = Table(title="Fit", title_justify="left", title_style="bold")
     for column in FIT_COLUMNS:
         table.add_column(column, justify="right")
-    for row in _fit_rows(cells):
+    for row in rows:
         table.add_row(*row)
     return table
-
-
-def _fit_rows(cells: Sequence[Cell]) -> list[tuple[str, ...]]:
-    return [(fit.table, str(fit.cells), f"{fit.median_ratio:.2f}", *(f"{share:.0%}" for share in fit.within))
-            for fit in fits(cells)]
 
 
 def _claims(judged: Sequence[Comparison]) -> Table:
@@ -113,34 +177,5 @@ def _claims(judged: Sequence[Comparison]) -> Table:
         table.add_column(column)
     for claim in judged:
         numbers = claim.evidence + (f"\n[dim]{claim.reason}[/]" if claim.reason else "")
-        table.add_row(claim.text, VERDICTS[claim.holds], numbers)
+        table.add_row(claim.text, VERDICTS[claim.verdict], numbers.strip())
     return table
-
-
-def _number(value: float) -> str:
-    return "∞" if value == INFINITE else "–" if value != value else f"{value:.4g}"
-
-
-def _ratio(cell: Cell) -> str:
-    return "" if cell.ratio is None or cell.ratio != cell.ratio else f"{cell.ratio:.2f}"
-
-
-def markdown(cells: Sequence[Cell], judged: Sequence[Comparison]) -> str:
-    """The tables and the claims as Markdown."""
-    lines: list[str] = []
-    if judged:
-        lines += ["## Claims", "", "| claim | verdict | numbers | reason |", "|---|---|---|---|"]
-        words = {True: "holds", False: "**does not hold**", None: "not decided"}
-        lines += [f"| {c.text} | {words[c.holds]} | {c.evidence} | {c.reason} |" for c in judged]
-        lines.append("")
-    lines += ["## Fit", "", "Simulated over published; half of the last digit printed counts as equal.", "",
-              "| " + " | ".join(FIT_COLUMNS) + " |", "|---" + "|---:" * (len(FIT_COLUMNS) - 1) + "|"]
-    lines += ["| " + " | ".join(row) + " |" for row in _fit_rows(cells)]
-    lines.append("")
-    for table in dict.fromkeys(cell.table for cell in cells):
-        lines += [f"## Table {table}", "", "| scenario | metric | published | simulated | ratio |",
-                  "|---|---|---:|---:|---:|"]
-        lines += [f"| {cell.place} | {cell.metric} | {_number(cell.published)} | {_number(cell.simulated)} "
-                  f"| {_ratio(cell)} |" for cell in cells if cell.table == table]
-        lines.append("")
-    return "\n".join(lines)

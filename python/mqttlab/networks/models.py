@@ -79,6 +79,26 @@ MODELS: dict[str, NetworkModel] = {
                    "assumed, for a device that stays connected (out of idle it may be 10 s, 3GPP TR 45.820)",
         ),
         NetworkModel(
+            name="5g-embb", title="5G, enhanced mobile broadband (eMBB)",
+            up=_link(50 * M, 4, queue=_queue(1000)), down=_link(100 * M, 4, queue=_queue(1000)), placement="both",
+            source="ITU-R M.2410: 4 ms of user plane latency each way (also 3GPP TR 38.913), 100 and 50 Mbit/s as user "
+                   "experienced rates; requirements, without the spread of a measured network",
+        ),
+        NetworkModel(
+            name="5g-urllc", title="5G, ultra-reliable low latency (URLLC)",
+            up=_link(10 * M, 0.5, loss=(1, 100_000), queue=_queue(200)),
+            down=_link(10 * M, 0.5, loss=(1, 100_000), queue=_queue(200)), placement="both",
+            source="3GPP TR 38.913: 0.5 ms of user plane latency each way; loss: its reliability of 1 - 10^-5 within "
+                   "1 ms, where late counts as lost; rate assumed",
+        ),
+        NetworkModel(
+            name="5g-mmtc", title="5G, massive machine type communication (mMTC)",
+            up=_link(60 * K, 60, jitter=15 * MS, distribution="normal", queue=_queue(50)),
+            down=_link(60 * K, 60, jitter=15 * MS, distribution="normal", queue=_queue(50)), placement="both",
+            source="Assumed, of the order of LTE-M for a connected device with the rate of NB-IoT, which 5G keeps for "
+                   "this class; 3GPP TR 38.913 only bounds a rare small packet out of sleep by 10 s",
+        ),
+        NetworkModel(
             name="geo-satellite", title="Geostationary satellite broadband",
             up=_link(3 * M, 280, jitter=5 * MS, distribution="normal", queue=_queue(200)),
             down=_link(25 * M, 280, jitter=5 * MS, distribution="normal", queue=_queue(1000)),

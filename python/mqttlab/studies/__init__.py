@@ -1,7 +1,7 @@
 """Published experiments that can be rerun, each a package of this one, with its data.
 
-A study turns each printed cell into a scenario, simulates every scenario once, and puts published and simulated values
-side by side. Its package has
+A study turns each printed cell into a scenario, runs every scenario (simulated, or live the cells that its
+``live.toml`` names), and puts published values and ours side by side. Its package has
 
 - ``STUDY``, a :class:`Study`, in ``__init__.py``;
 - ``experiment.py``, the scenarios and what is measured of them, and ``judges.py``, which decide its claims;
@@ -12,8 +12,8 @@ side by side. Its package has
 A new study is a new package; :mod:`mqttlab.studies.catalogue` finds it.
 """
 
-from mqttlab.studies.simulate import Simulations, simulate
+from mqttlab.studies.simulate import Simulations, perform_live, simulate
 from mqttlab.studies.study import Study
 from mqttlab.studies.table import Cell, Comparison
 
-__all__ = ["Cell", "Comparison", "Simulations", "Study", "simulate"]
+__all__ = ["Cell", "Comparison", "Simulations", "Study", "perform_live", "simulate"]

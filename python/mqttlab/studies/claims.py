@@ -1,35 +1,65 @@
-"""What a study claims, held against the simulations."""
+"""What a study claims, held against our runs."""
 
 from __future__ import annotations
 
+import fnmatch
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from mqttlab.studies.table import Comparison
 
 Results = TypeVar("Results")
 Verdict = tuple[bool | None, str, str]
-"""Whether a claim holds (``None``: not decided), the numbers that say so, and why it does not hold."""
+"""Whether a claim holds (``None``: not decided), the numbers that say so, and why it does not hold.
+
+Without numbers it is not judged yet, and the third part says what it waits for.
+"""
+EVERY = ("*",)
 
 
-def claims_of(directory: Path) -> list[dict[str, str]]:
-    """The claims of ``claims.toml`` in ``directory``: ``id`` and ``text`` of each."""
-    found: list[dict[str, str]] = tomllib.loads((directory / "claims.toml").read_text(encoding="utf-8"))["claim"]
+def waits_for(what: str) -> Verdict:
+    """A claim that is not judged yet."""
+    return None, "", f"waits for {what}"
+
+
+def claims_of(directory: Path) -> list[dict[str, Any]]:
+    """The claims of ``claims.toml`` in ``directory``: ``id``, ``text``, and ``cases``, patterns of what decides it."""
+    found: list[dict[str, Any]] = tomllib.loads((directory / "claims.toml").read_text(encoding="utf-8"))["claim"]
     return found
+
+
+def decides(claim: Mapping[str, Any], case: str) -> bool:
+    """Whether a case is among those that decide a claim; all are, where it does not say."""
+    return any(fnmatch.fnmatchcase(case, pattern) for pattern in claim.get("cases", EVERY))
 
 
 def judged(directory: Path, results: Results,
            judges: Mapping[str, Callable[[Path, Results], Verdict]]) -> list[Comparison]:
-    """Every claim of ``claims.toml`` in ``directory`` with the numbers that decide it; a reason where it does not hold.
+    """Every claim of ``claims.toml`` in ``directory`` that has its results, with the numbers that decide it.
 
-    ``judges`` decide by the claim's identifier; a claim that none of them knows is not decided.
+    ``judges`` decide by the claim's identifier; a claim that none of them knows is not judged yet. A claim whose cases
+    were not run is left out.
     """
     found = []
     for claim in claims_of(directory):
         judge = judges.get(claim["id"])
-        holds, evidence, reason = judge(directory, results) if judge else (None, "", "nothing here decides it")
+        try:
+            holds, evidence, reason = judge(directory, results) if judge else waits_for("a judge")
+        except MissingResult:
+            continue
         found.append(Comparison(claim=claim["id"], text=claim["text"], holds=holds, evidence=evidence,
                                 reason="" if holds else reason))
     return found
+
+
+class MissingResult(KeyError):
+    """A judge asked for a case that was not run."""
+
+
+class Ran(dict[str, Any]):
+    """What was measured of the cases that were run, by name."""
+
+    def __missing__(self, name: str) -> Any:
+        raise MissingResult(name)

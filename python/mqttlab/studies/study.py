@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import csv
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from mqttlab.recording import Recording
+from mqttlab.studies.chart import Chart
 from mqttlab.studies.table import Cell, Comparison
 
 
@@ -20,8 +23,13 @@ class Case(Protocol):
         ...
 
     def scenario(self, effort: Any) -> dict[str, Any]:
-        """As a scenario file's values; ``effort`` is one of the study's own two."""
+        """As a scenario file's values; ``effort`` is one of the study's own."""
         ...
+
+
+def no_charts(published: Path, results: Mapping[str, Any]) -> Sequence[Chart]:
+    """A study without figures."""
+    return ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,17 +44,21 @@ class Study:
     directory: Path
     """Its package, which has its data."""
     thorough: Any
-    """How long to simulate, in the study's own words."""
+    """How long to run, in the study's own words."""
     quick: Any
     """The same for seconds instead of minutes, at the price of accuracy."""
     cases: Callable[[Path, Sequence[str]], Sequence[Case]]
     """The scenarios behind these tables; without tables, behind all of them and the claims."""
     measure: Callable[[Recording], Any]
     """What is kept of a recording."""
+    tables: Callable[[Path], Sequence[str]]
+    """The names of its tables: the printed ones', and those of what goes beyond them."""
     compare: Callable[[Path, Mapping[str, Any]], Sequence[Cell]]
-    """Published and simulated values, of those scenarios that have a result."""
+    """Published values and ours, of those scenarios that have a result."""
     claims: Callable[[Path, Mapping[str, Any]], Sequence[Comparison]]
-    """Every claim with its verdict, when every scenario has a result."""
+    """Every claim whose scenarios have results, with its verdict."""
+    charts: Callable[[Path, Mapping[str, Any]], Sequence[Chart]] = no_charts
+    """The study's own figures, of those scenarios that have a result."""
 
     @property
     def name(self) -> str:
@@ -57,3 +69,34 @@ class Study:
     def published(self) -> Path:
         """Where the printed values and ``claims.toml`` are."""
         return self.directory / "published"
+
+    @property
+    def live(self) -> LiveCells:
+        """What is run live, as ``live.toml`` says, which was written before any of it was run."""
+        path = self.directory / "live.toml"
+        told = tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        return LiveCells(repetitions=told.get("repetitions", 1), cases=tuple(told.get("cases", ())),
+                         phases=told.get("phases", {}))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LiveCells:
+    """The cells that are run live."""
+
+    repetitions: int
+    cases: Sequence[str]
+    """Names of the study's cases, in the order of their running."""
+    phases: Mapping[str, str]
+    """Lengths that replace those of the scenarios, such as ``duration``."""
+
+
+def published_rows(directory: Path, name: str) -> Iterator[tuple[str, dict[str, str]]]:
+    """Every row of a table of published values, with its source: the file's name and the row's number, from 1."""
+    with (directory / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+        for number, row in enumerate(csv.DictReader(file), start=1):
+            yield f"{name}:{number}", row
+
+
+def printed_sources(directory: Path) -> list[str]:
+    """The sources of all rows of all tables of published values."""
+    return [source for path in sorted(directory.glob("*.csv")) for source, _ in published_rows(directory, path.stem)]

@@ -1,43 +1,68 @@
-"""Published and simulated values side by side."""
+"""Published values and ours side by side."""
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from typing import Literal
+
+from mqttlab.statistics import mean_interval
 
 INFINITE = float("inf")
+NONE = float("nan")
+Judged = Literal["held", "refuted", "undecided", "not judged yet"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One printed value and the one that was simulated."""
+    """One printed value and ours."""
 
     table: str
     place: str
     metric: str
     published: float
-    simulated: float
+    """Not a number where the study prints none."""
+    ours: float
+    """Not a number where there is none; then :attr:`waits` says why."""
+    half: float | None = None
+    """Half width of the 95 % confidence interval of ours: within a run when simulated, between runs when live."""
+    never: float | None = None
+    """Beside a mean: the share of our messages that were never received, in percent."""
+    published_never: float | None = None
+    """The study's, where it is known."""
+    waits: str = ""
+    """Why there is no value of ours, and what it waits for."""
+    source: str = ""
+    """The published row: file and number of the row, from 1."""
     bound: float | None = None
     """Published values are printed only as "more than" this."""
 
     @property
     def difference(self) -> float:
-        """Simulated less published."""
-        return self.simulated - self.published
+        """Ours less published."""
+        return self.ours - self.published
 
     @property
     def ratio(self) -> float | None:
-        """Simulated over published; none where one of them has no end."""
-        if self.published in (0, INFINITE) or self.simulated == INFINITE:
+        """Ours over published; none where one of them has no end, or is not there."""
+        if self.published in (0, INFINITE) or self.ours == INFINITE or math.isnan(self.published + self.ours):
             return None
-        return self.simulated / self.published
+        return self.ours / self.published
+
+    @property
+    def deviation_percent(self) -> tuple[float, float | None] | None:
+        """Ours less published over published, and half the width of its interval, both in percent."""
+        if (ratio := self.ratio) is None:
+            return None
+        return 100 * (ratio - 1), None if self.half is None else 100 * abs(self.half / self.published)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """Whether a claim holds in the simulation, and the numbers that say so."""
+    """Whether a claim holds with our numbers, and the numbers that say so."""
 
     claim: str
     text: str
@@ -46,10 +71,17 @@ class Comparison:
     reason: str = ""
     details: list[str] = field(default_factory=list)
 
+    @property
+    def verdict(self) -> Judged:
+        """In words: without numbers a claim is not judged yet, and :attr:`reason` says what it waits for."""
+        if self.holds is not None:
+            return "held" if self.holds else "refuted"
+        return "undecided" if self.evidence else "not judged yet"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Fit:
-    """How well the simulation fits one table."""
+    """How well ours fit one table."""
 
     table: str
     cells: int
@@ -59,16 +91,38 @@ class Fit:
     """Shares of them that are within 10 and within 25 percent of the published value."""
 
 
+def pooled(repetitions: Sequence[Sequence[Cell]]) -> list[Cell]:
+    """Cells of several runs as one: the mean over the runs, and its interval between them.
+
+    Args:
+        repetitions: for each repetition its cells, all in the same order.
+    """
+    if len(repetitions) == 1:
+        return list(repetitions[0])
+    return [_pooled(cells) for cells in zip(*repetitions, strict=True)]
+
+
+def _pooled(cells: Sequence[Cell]) -> Cell:
+    values = [cell.ours for cell in cells]
+    if not all(math.isfinite(value) for value in values):
+        # One run without end, or without a value, has no mean with the others.
+        odd = [value for value in values if not math.isfinite(value)]
+        return replace(cells[0], ours=odd[0], half=None)
+    interval = mean_interval(values)
+    never = [cell.never for cell in cells if cell.never is not None]
+    return replace(cells[0], ours=interval.estimate, half=(interval.high - interval.low) / 2,
+                   never=statistics.fmean(never) if never else None)
+
+
 def fits(cells: Sequence[Cell]) -> list[Fit]:
     """One for each table that has a finite value, in the order of the cells.
 
-    Values are printed with as few digits as one ("0.02"), so that a share below one need not mean that the simulation
-    is wrong: half of the last digit printed counts as right, too.
+    Values are printed with as few digits as one ("0.02"), so that a share below one need not mean that ours is wrong:
+    half of the last digit printed counts as right, too.
     """
     found: list[Fit] = []
     for table in dict.fromkeys(cell.table for cell in cells):
-        here = [(cell, ratio) for cell in cells if cell.table == table
-                for ratio in [cell.ratio] if ratio is not None and ratio == ratio]
+        here = [(cell, ratio) for cell in cells if cell.table == table for ratio in [cell.ratio] if ratio is not None]
         if not here:
             continue
         found.append(Fit(

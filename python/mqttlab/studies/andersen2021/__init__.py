@@ -5,7 +5,7 @@ Rerun, with tables and claims beside ours.
 
 from pathlib import Path
 
-from mqttlab.studies.andersen2021 import experiment, judges
+from mqttlab.studies.andersen2021 import charts, experiment, judges
 from mqttlab.studies.study import Study
 
 STUDY = Study(
@@ -15,8 +15,10 @@ STUDY = Study(
     quick=experiment.QUICK,
     cases=experiment.cases,
     measure=experiment.measure,
+    tables=experiment.tables,
     compare=experiment.compare,
     claims=judges.evaluate,
+    charts=charts.charts,
 )
 
 __all__ = ["STUDY"]

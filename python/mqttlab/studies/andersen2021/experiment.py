@@ -33,7 +33,9 @@ from mqttlab import metrics
 from mqttlab.experiments import load
 from mqttlab.experiments.scenarios import scenarios
 from mqttlab.metrics.frames import frames, marked
+from mqttlab.networks.models import MODELS
 from mqttlab.recording import Recording
+from mqttlab.studies.study import published_rows
 from mqttlab.studies.table import Cell
 
 ETHERNET_BYTES = 14
@@ -86,6 +88,8 @@ class Application:
     delay_s_mean: float
     delay_s_max: float
     disconnects: int
+    delay_s_half: float | None = None
+    """Half width of the mean's 95 % confidence interval, by batch means."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,12 +103,18 @@ class Measured:
 
 def cases(directory: Path, tables: Sequence[str]) -> list[Case]:
     """The scenarios behind these tables; without tables, all ten."""
-    printed = pl.concat([_published(directory, name).select("table", "network", "payload")
-                         for name in (NETWORK_TABLES, APPLICATION_TABLES)])
-    wanted = printed.filter(pl.col("table").is_in(list(tables))) if tables else printed
+    printed = [row for name in (NETWORK_TABLES, APPLICATION_TABLES) for _, row in published_rows(directory, name)]
+    wanted = [row for row in printed if not tables or row["table"] in tables or {"4.1", "6.1"} & set(tables)]
     points = scenarios(load(directory.parent / "experiments" / "networks.toml"))
-    names = dict.fromkeys(case_name(row["network"], row["payload"]) for row in wanted.iter_rows(named=True))
+    names = dict.fromkeys(case_name(row["network"], row["payload"]) for row in wanted)
     return [Case(name=name, values=points[name]) for name in names]
+
+
+def tables(directory: Path) -> list[str]:
+    """The names of the tables, in the order of their numbers."""
+    printed = {row["table"] for name in (NETWORK_TABLES, APPLICATION_TABLES)
+               for _, row in published_rows(directory, name)}
+    return sorted({"4.1", *printed, "6.1"}, key=lambda table: [int(part) for part in table.split(".")])
 
 
 def case_name(network: str, payload: str) -> str:
@@ -128,6 +138,7 @@ def _application(row: Mapping[str, Any]) -> Application:
         delay_s_mean=_number(row["latency_ms_mean"]) / 1000,
         delay_s_max=_number(row["latency_ms_max"]) / 1000,
         disconnects=row["disconnects"],
+        delay_s_half=None if row["latency_ms_mean_ci95"] is None else row["latency_ms_mean_ci95"] / 1000,
     )
 
 
@@ -170,31 +181,75 @@ def published_application(directory: Path) -> dict[tuple[str, int], Application]
 
 def compare(directory: Path, results: Mapping[str, Measured]) -> list[Cell]:
     """Every table, published and simulated, in the order of their numbers."""
-    cells = _compare_network(directory, results) + _compare_application(directory, results)
+    cells = [*_table_of_models(directory, results), *_compare_network(directory, results),
+             *_compare_application(directory, results), *_recommended(directory, results)]
     return sorted(cells, key=lambda cell: [int(part) for part in cell.table.split(".")])
 
 
 def _compare_network(directory: Path, results: Mapping[str, Measured]) -> list[Cell]:
-    rows = _published(directory, NETWORK_TABLES).sort("payload", maintain_order=True)
+    # A table has GPS first, then images.
+    rows = sorted(published_rows(directory, NETWORK_TABLES), key=lambda found: found[1]["payload"])
     return [
-        Cell(table=row["table"], place=f"{row['network']}, {row['payload']}", metric=row["metric"],
-             published=float(row["value"]), simulated=results[name].network.get(row["metric"], float("nan")))
-        for row in rows.iter_rows(named=True) if (name := case_name(row["network"], row["payload"])) in results
+        Cell(table=row["table"], place=f"{row['network']}, {row['payload']}", metric=row["metric"], source=source,
+             published=float(row["value"]), ours=results[name].network.get(row["metric"], float("nan")))
+        for source, row in rows if (name := case_name(row["network"], row["payload"])) in results
     ]
 
 
 def _compare_application(directory: Path, results: Mapping[str, Measured]) -> list[Cell]:
     cells: list[Cell] = []
     printed = published_application(directory)
-    for row in _published(directory, APPLICATION_TABLES).iter_rows(named=True):
-        name, qos = case_name(row["network"], row["payload"]), row["qos"]
+    for source, row in published_rows(directory, APPLICATION_TABLES):
+        name, qos = case_name(row["network"], row["payload"]), int(row["qos"])
         if name not in results:
             continue
         place = f"{row['network']}, {row['payload']}, QoS {qos}"
-        theirs, ours = vars(printed[name, qos]), vars(results[name].by_qos[qos])
-        cells += [Cell(table=row["table"], place=place, metric=words, published=float(theirs[metric]),
-                       simulated=float(ours[metric])) for metric, words in METRICS.items()]
+        theirs, ours = printed[name, qos], results[name].by_qos[qos]
+        for metric, words in METRICS.items():
+            is_mean = metric == "delay_s_mean"
+            cells.append(Cell(
+                table=row["table"], place=place, metric=words, published=float(vars(theirs)[metric]),
+                ours=float(vars(ours)[metric]), source=source, half=ours.delay_s_half if is_mean else None,
+                never=ours.messages_lost_percent if is_mean else None,
+                published_never=theirs.messages_lost_percent if is_mean else None))
     return cells
+
+
+def _table_of_models(directory: Path, results: Mapping[str, Measured]) -> list[Cell]:
+    """Table 4.1: what the networks are set to; ours is the model of that name."""
+    run = {name.rpartition("-")[0] for name in results}
+    cells = []
+    for source, row in published_rows(directory, "table_4_1_network_models"):
+        if (name := NETWORKS[row["network"]]) in run:
+            link = MODELS[name].down
+            ours = {"data_rate_bit_s": float(link.rate or 0), "latency_ms": link.delay / 1e6,
+                    "loss_percent": 100 * link.loss[0] / link.loss[1]}
+            cells += [Cell(table="4.1", place=row["network"], metric=column, published=float(row[column]),
+                           source=source, ours=value) for column, value in ours.items()]
+    return cells
+
+
+def _recommended(directory: Path, results: Mapping[str, Measured]) -> list[Cell]:
+    """Table 6.1 as numbers: at how many QoS levels a network and payload are recommended."""
+    cells = []
+    for source, row in published_rows(directory, "table_6_1_recommendations"):
+        name = case_name(row["network"], row["payload"])
+        if name in results:
+            cells.append(Cell(
+                table="6.1", place=f"{row['network']}, {row['payload']}: QoS {row['qos'] or 'none'}", source=source,
+                metric="QoS levels recommended", published=float(len(row["qos"].split(" and ")) if row["qos"] else 0),
+                ours=float(len(recommended(results[name].by_qos)))))
+    return cells
+
+
+# Of the study's own numbers, every bound from 1.43 to 1.65 makes its table 6.1.
+DELAY_OVER_QOS0_MAX = 1.6
+
+
+def recommended(rows: Mapping[int, Application]) -> list[int]:
+    """The levels at which nothing is lost, nobody disconnects, and the delay is little longer than at QoS 0."""
+    return [qos for qos, row in rows.items() if row.messages_lost_percent == 0 and row.disconnects == 0
+            and row.delay_s_mean <= DELAY_OVER_QOS0_MAX * rows[0].delay_s_mean]
 
 
 METRICS = {

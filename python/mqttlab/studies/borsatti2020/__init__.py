@@ -1,15 +1,24 @@
 """D. Borsatti et al., From IoT to Cloud: Applications and Performance of the MQTT Protocol, 2020.
 
-Its scenarios can be rerun; tables and claims are not held against them yet.
+Rerun: its figures, its claims, and what its numbers come from.
 """
 
 from pathlib import Path
 
-from mqttlab.studies import files
+from mqttlab.studies.borsatti2020 import experiment, judges
+from mqttlab.studies.study import Study
 
-STUDY = files.study(
-    Path(__file__).parent,
-    "D. Borsatti et al., From IoT to Cloud: Applications and Performance of the MQTT Protocol, 2020",
+STUDY = Study(
+    title="D. Borsatti et al., From IoT to Cloud: Applications and Performance of the MQTT Protocol, 2020",
+    directory=Path(__file__).parent,
+    thorough=experiment.THOROUGH,
+    quick=experiment.QUICK,
+    cases=experiment.cases,
+    measure=experiment.measure,
+    tables=lambda _: list(experiment.FAMILIES),
+    compare=experiment.compare,
+    claims=judges.evaluate,
+    charts=judges.charts,
 )
 
 __all__ = ["STUDY"]

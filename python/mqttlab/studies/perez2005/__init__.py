@@ -5,7 +5,7 @@ Rerun, with tables and claims beside ours.
 
 from pathlib import Path
 
-from mqttlab.studies.perez2005 import experiment, judges
+from mqttlab.studies.perez2005 import charts, experiment, judges
 from mqttlab.studies.study import Study
 
 STUDY = Study(
@@ -15,8 +15,10 @@ STUDY = Study(
     quick=experiment.QUICK,
     cases=judges.cases,
     measure=experiment.measure,
+    tables=judges.tables,
     compare=experiment.compare,
     claims=judges.evaluate,
+    charts=charts.charts,
 )
 
 __all__ = ["STUDY"]

@@ -25,6 +25,8 @@ import polars as pl
 
 from mqttlab import metrics
 from mqttlab.recording import Recording
+from mqttlab.statistics import batch_means_ci95
+from mqttlab.studies.study import published_rows
 from mqttlab.studies.table import INFINITE, Cell
 
 ERROR_IN_BAD_STATE = 0.065
@@ -56,13 +58,16 @@ class Ethernet:
     qos: int
     mss: int = 536
     timestamps: bool = True
+    buffer_segments: int = 32
+    """Beyond 64 KiB with window scaling."""
 
     @property
     def name(self) -> str:
         """Unique among the study's scenarios."""
         stamps = "ts" if self.timestamps else "nots"
+        buffers = "" if self.buffer_segments == 32 else f"-{self.buffer_segments}-segments"
         return (f"e{self.clients}-{self.payload}B-{self.ber:g}-{self.p_bb:g}-qos{self.qos}"
-                f"-{self.mss}-{stamps}").replace(".", "_")
+                f"-{self.mss}-{stamps}{buffers}").replace(".", "_")
 
     def scenario(self, effort: Effort) -> dict[str, Any]:
         """As a scenario file's values."""
@@ -70,7 +75,7 @@ class Ethernet:
         if self.ber > 0:
             cable["bit_errors"] = {"good_to_bad": _percent(self.ber), "bad_to_bad": _percent(self.p_bb),
                                    "error_bad": _percent(ERROR_IN_BAD_STATE)}
-        tcp = _tcp(self.mss, timestamps=self.timestamps)
+        tcp = _tcp(self.mss, timestamps=self.timestamps, buffer_segments=self.buffer_segments)
         rate = "200 /s" if self.clients == 2 else "40 /s"
         return {
             "name": self.name,
@@ -97,12 +102,15 @@ class Wifi:
     rts_cts: bool
     qos: int
     mss: int = 536
+    per_s: int | None = None
+    """Messages of a publisher; the study's 25 with three stations and 1 with 21 when left out."""
 
     @property
     def name(self) -> str:
         """Unique among the study's scenarios."""
         access = "rts" if self.rts_cts else "basic"
-        return f"w{self.clients}-{self.payload}B-{self.mean_bad_ms}ms-{access}-qos{self.qos}-{self.mss}"
+        rate = "" if self.per_s is None else f"-{self.per_s}-per-s"
+        return f"w{self.clients}-{self.payload}B-{self.mean_bad_ms}ms-{access}-qos{self.qos}-{self.mss}{rate}"
 
     def scenario(self, effort: Effort) -> dict[str, Any]:
         """As a scenario file's values."""
@@ -116,10 +124,12 @@ class Wifi:
         if self.mean_bad_ms > 0:
             radio["channel"] = {"mean_bad": f"{self.mean_bad_ms} ms", "bad": "10 %", "loss_bad": "50 %"}
         tcp = _tcp(self.mss, timestamps=True)
-        rate = "25 /s" if small else "1 /s"
+        rate = f"{self.per_s or (25 if small else 1)} /s"
+        # Rates of our own are there to see a backlog grow, which needs no 50 000 messages.
+        duration_s = effort.duration_s * (1 if small else 3) if self.per_s is None else min(effort.duration_s, 120)
         return {
             "name": self.name,
-            "phases": {"duration": f"{effort.duration_s * (1 if small else 3):g} s", "warm_up": "10 s",
+            "phases": {"duration": f"{duration_s:g} s", "warm_up": "10 s",
                        "cool_down": "1 s"},
             "mqtt": {"keep_alive": "0 s", "max_inflight": 65_535},
             "broker": _broker(),
@@ -139,10 +149,11 @@ def _percent(ratio: float) -> str:
     return f"{100 * ratio:.12g} %"
 
 
-def _tcp(mss: int, *, timestamps: bool) -> dict[str, Any]:
-    buffer = f"{32 * mss} B"
+def _tcp(mss: int, *, timestamps: bool, buffer_segments: int = 32) -> dict[str, Any]:
+    buffer = f"{buffer_segments * mss} B"
+    scaled = {"window_scaling": True} if buffer_segments * mss > 65_535 else {}
     return {"profile": "netbsd-2005", "mss": f"{mss} B", "timestamps": timestamps, "delayed_ack": False,
-            "send_buffer": buffer, "receive_buffer": buffer}
+            "send_buffer": buffer, "receive_buffer": buffer, **scaled}
 
 
 def _broker() -> dict[str, Any]:
@@ -180,11 +191,19 @@ class Measured:
 
     delay_mean_ms: float
     delay_std_ms: float
+    half_ms: float | None
+    """Half width of the mean's 95 % confidence interval, by batch means."""
+    never_percent: float
+    """Of the deliveries that were expected, those that had not been made when the run ended."""
     diverges: bool
     efficiency: Mapping[str, Mapping[str, float | None]]
     by_subscriber: Mapping[str, float]
     retransmissions: float
     messages: int
+    rto_ms: float
+    """Mean retransmission timeout of the connections' ends, back-off included; not a number without samples."""
+    unsent_bytes: float
+    """Mean of what the publishers' ends had been given and had not sent; not a number without samples."""
 
     @property
     def delay_ms(self) -> float:
@@ -202,12 +221,34 @@ def measure(recording: Recording) -> Measured:
     return Measured(
         delay_mean_ms=_number(latency.mean()),
         delay_std_ms=_number(latency.std()),
+        half_ms=batch_means_ci95(latency.to_numpy()),
+        never_percent=_never_percent(recording),
         diverges=_diverges(delivered),
         efficiency={row["group"]: row for row in table.iter_rows(named=True)},
         by_subscriber=dict(by_group.iter_rows()),
         retransmissions=_retransmissions(recording),
         messages=latency.len(),
+        **_tcp_state(recording),
     )
+
+
+def _never_percent(recording: Recording) -> float:
+    whole = metrics.application(recording, ())
+    if whole.is_empty() or not whole["deliveries_expected"][0]:
+        return float("nan")
+    return float(100 * (1 - whole["messages_delivered"][0] / whole["deliveries_expected"][0]))
+
+
+def _tcp_state(recording: Recording) -> dict[str, float]:
+    """What the ends of the connections knew, sampled."""
+    state = recording.tcp_state
+    if state.is_empty():
+        return {"rto_ms": float("nan"), "unsent_bytes": float("nan")}
+    groups = [client["group"] for client in recording.layout["clients"]]
+    publishers = [number for number, group in enumerate(groups) if group.startswith("publisher")]
+    sending = state.filter(pl.col("client").is_in(publishers), pl.col("end").cast(pl.String) == "client")
+    return {"rto_ms": _number(state.filter(pl.col("srtt_ns").is_not_null())["rto_ns"].mean()) / 1e6,
+            "unsent_bytes": _number(sending["unsent_bytes"].mean())}
 
 
 def _number(value: Any) -> float:
@@ -230,37 +271,58 @@ def _retransmissions(recording: Recording) -> float:
     return float(metrics.sent_again(recording).height)
 
 
-def published(directory: Path, name: str) -> pl.DataFrame:
-    """A table of published values."""
-    return pl.read_csv(directory / f"{name}.csv", infer_schema_length=None)
+@dataclass(frozen=True, kw_only=True)
+class Printed:
+    """One printed number."""
+
+    case: Case
+    table: str
+    metric: str
+    value: float
+    """Milliseconds for delays; infinite where the study saw it grow, or prints only that it is above 1 s."""
+    source: str
+    """The row: its file and number."""
+    place: str = ""
+    """The group of subscribers that it is of; all where empty."""
 
 
-def delay_cells(directory: Path) -> list[tuple[Case, str, float]]:
-    """Scenario, table and published mean delay of tables 5.4, 5.5, 5.12, 5.17 and 5.18.
+DELAY_TABLES = {
+    "5.4": "table_5_4_mss_delay", "5.5": "table_5_5_ethernet_20_delay", "5.12": "table_5_12_wifi_small_delay",
+    "5.17": "table_5_17_wifi_20_delay", "5.18": "table_5_18_wifi_20_delay_mss_1024",
+}
+MEAN, DEVIATION = "mean delay, ms", "standard deviation, ms"
 
-    Milliseconds; infinite where the study saw it grow, or prints only that it is above 1 s.
-    """
-    cells: list[tuple[Case, str, float]] = []
-    for row in published(directory, "table_5_4_mss_delay").iter_rows(named=True):
-        case = Ethernet(clients=2, payload=row["payload_bytes"], ber=float(row["ber"]), p_bb=BURSTY, qos=row["qos"],
-                        mss=row["mss_bytes"], timestamps=False)
-        cells.append((case, "5.4", float(row["delay_mean_ms"])))
-    for row in published(directory, "table_5_5_ethernet_20_delay").iter_rows(named=True):
-        case = Ethernet(clients=20, payload=row["payload_bytes"], ber=float(row["ber"]), p_bb=row["p_bb"],
-                        qos=row["qos"])
-        cells.append((case, "5.5", float(row["delay_mean_ms"])))
-    for table, name, clients in (("5.12", "table_5_12_wifi_small_delay", 2), ("5.17", "table_5_17_wifi_20_delay", 20),
-                                 ("5.18", "table_5_18_wifi_20_delay_mss_1024", 20)):
-        for row in published(directory, name).iter_rows(named=True):
-            printed = str(row["delay_mean_ms"])
-            value = INFINITE if printed.startswith(">") else float(printed)
-            cells.append((_wifi(row, clients), table, value))
+
+def delay_cells(directory: Path) -> list[Printed]:
+    """Every printed mean delay and standard deviation, in the order of the tables."""
+    cells = []
+    for table, name in DELAY_TABLES.items():
+        for source, row in published_rows(directory, name):
+            case = _delay_case(table, row)
+            for metric, column in ((MEAN, "delay_mean_ms"), (DEVIATION, "delay_std_ms")):
+                if printed := row.get(column, ""):
+                    value = INFINITE if printed.startswith(">") else float(printed)
+                    cells.append(Printed(case=case, table=table, metric=metric, value=value, source=source))
     return cells
 
 
-def _wifi(row: Mapping[str, Any], clients: int) -> Wifi:
-    return Wifi(clients=clients, payload=row["payload_bytes"], mean_bad_ms=row["mean_bad_ms"],
-                rts_cts=row["rts_cts"] == "enabled", qos=row["qos"], mss=row.get("mss_bytes", 536))
+def _delay_case(table: str, row: Mapping[str, str]) -> Case:
+    if table == "5.4":
+        return Ethernet(clients=2, payload=int(row["payload_bytes"]), ber=float(row["ber"]), p_bb=BURSTY,
+                        qos=int(row["qos"]), mss=int(row["mss_bytes"]), timestamps=False)
+    if table == "5.5":
+        return _ethernet(row, 20)
+    return _wifi(row, 2 if table == "5.12" else 20)
+
+
+def _ethernet(row: Mapping[str, str], clients: int) -> Ethernet:
+    return Ethernet(clients=clients, payload=int(row["payload_bytes"]), ber=float(row["ber"]), p_bb=float(row["p_bb"]),
+                    qos=int(row["qos"]), timestamps=clients > 2)
+
+
+def _wifi(row: Mapping[str, str], clients: int) -> Wifi:
+    return Wifi(clients=clients, payload=int(row["payload_bytes"]), mean_bad_ms=int(row["mean_bad_ms"]),
+                rts_cts=row["rts_cts"] == "enabled", qos=int(row["qos"]), mss=int(row.get("mss_bytes", 536)))
 
 
 # What the tables call an efficiency: the group it is of, and its column.
@@ -273,29 +335,30 @@ NAMES = {
 }
 
 
-def efficiency_cells(directory: Path) -> list[tuple[Case, str, str, str, float]]:
-    """Scenario, table, place, metric and published value of the efficiency tables."""
-    cells: list[tuple[Case, str, str, str, float]] = []
-    for table, name in (("5.2", "table_5_2_ethernet_small_efficiency"),
-                        ("5.3", "table_5_3_ethernet_small_payload_efficiency")):
-        for row in published(directory, name).iter_rows(named=True):
-            case = Ethernet(clients=2, payload=row["payload_bytes"], ber=float(row["ber"]), p_bb=row["p_bb"],
-                            qos=row["qos"], timestamps=False)
-            cells.append((case, table, "", row["metric"], float(row["value"])))
-    for row in published(directory, "tables_5_6_to_5_9_ethernet_20_efficiency").iter_rows(named=True):
-        case = Ethernet(clients=20, payload=row["payload_bytes"], ber=float(row["ber"]), p_bb=row["p_bb"],
-                        qos=row["qos"])
-        cells.append((case, "5.6-5.9", "", row["metric"], float(row["value"])))
-    for row in published(directory, "tables_5_10_5_11_ethernet_20_by_topics").iter_rows(named=True):
-        case = Ethernet(clients=20, payload=row["payload_bytes"], ber=float(row["ber"]), p_bb=row["p_bb"],
-                        qos=row["qos"])
-        cells.append((case, "5.10-5.11", f"subscriber-{row['topics_subscribed']}", row["metric"],
-                      float(row["value"])))
-    for row in published(directory, "table_5_13_wifi_small_efficiency").iter_rows(named=True):
-        cells.append((_wifi(row, 2), "5.13", "", row["metric"], float(row["value"])))
-    name = "tables_5_14_to_5_16_5_19_to_5_21_wifi_20_efficiency"
-    for row in published(directory, name).iter_rows(named=True):
-        cells.append((_wifi(row, 20), str(row["table"]), "", row["metric"], float(row["value"])))
+EFFICIENCY_TABLES = {
+    "5.2": "table_5_2_ethernet_small_efficiency", "5.3": "table_5_3_ethernet_small_payload_efficiency",
+    "5.6-5.9": "tables_5_6_to_5_9_ethernet_20_efficiency", "5.10-5.11": "tables_5_10_5_11_ethernet_20_by_topics",
+    "5.13": "table_5_13_wifi_small_efficiency", "": "tables_5_14_to_5_16_5_19_to_5_21_wifi_20_efficiency",
+}
+"""Files by table; the last one's rows name theirs."""
+
+
+def efficiency_cells(directory: Path) -> list[Printed]:
+    """Every printed efficiency, in the order of the tables."""
+    cells = []
+    for table, name in EFFICIENCY_TABLES.items():
+        for source, row in published_rows(directory, name):
+            case: Case
+            if table in ("5.2", "5.3"):
+                case = _ethernet(row, 2)
+            elif table.startswith("5.13") or not table:
+                case = _wifi(row, 2 if table else 20)
+            else:
+                case = _ethernet(row, 20)
+            place = f"subscriber-{row['topics_subscribed']}" if "topics_subscribed" in row else ""
+            # A table's number is a name: 5.20 is not 5.2.
+            cells.append(Printed(case=case, table=table or row["table"], metric=row["metric"],
+                                 value=float(row["value"]), source=source, place=place))
     return cells
 
 
@@ -331,23 +394,29 @@ def words(case: Case) -> str:
 
 
 def compare_delays(directory: Path, results: Mapping[str, Measured]) -> list[Cell]:
-    """Tables 5.4 and 5.5, published and simulated."""
-    return [
-        Cell(table=table, place=words(case), metric="mean delay, ms", published=value,
-             simulated=results[case.name].delay_ms)
-        for case, table, value in delay_cells(directory) if case.name in results
-    ]
+    """The tables of delays, published and ours: means and standard deviations."""
+    return [_delay(cell, results[cell.case.name]) for cell in delay_cells(directory) if cell.case.name in results]
+
+
+def _delay(cell: Printed, ours: Measured) -> Cell:
+    is_mean = cell.metric == MEAN
+    value = ours.delay_ms if is_mean else INFINITE if ours.diverges else ours.delay_std_ms
+    return Cell(table=cell.table, place=words(cell.case), metric=cell.metric, published=cell.value, ours=value,
+                half=ours.half_ms if is_mean and not ours.diverges else None,
+                never=ours.never_percent if is_mean else None, source=cell.source)
 
 
 def compare_efficiencies(directory: Path, results: Mapping[str, Measured]) -> list[Cell]:
-    """The efficiency tables, published and simulated."""
+    """The efficiency tables, published and ours."""
     return [
-        Cell(table=table, place=f"{words(case)} {place}".strip(), metric=metric, published=value,
-             simulated=efficiency_of(results[case.name], place, metric))
-        for case, table, place, metric, value in efficiency_cells(directory) if case.name in results
+        Cell(table=cell.table, place=f"{words(cell.case)} {cell.place}".strip(), metric=cell.metric,
+             published=cell.value, ours=efficiency_of(results[cell.case.name], cell.place, cell.metric),
+             source=cell.source)
+        for cell in efficiency_cells(directory) if cell.case.name in results
     ]
 
 
 def compare(directory: Path, results: Mapping[str, Measured]) -> list[Cell]:
-    """Every table, published and simulated."""
-    return compare_delays(directory, results) + compare_efficiencies(directory, results)
+    """Every table, published and ours, in the order of their numbers."""
+    cells = compare_delays(directory, results) + compare_efficiencies(directory, results)
+    return sorted(cells, key=lambda cell: [int(part) for part in cell.table.split("-")[0].split(".")])

@@ -1,15 +1,24 @@
 """S. Schuhmacher, L. Stolz, QoS-Eigenschaften von MQTT, 2018.
 
-Its scenarios can be rerun; tables and claims are not held against them yet.
+Rerun: its tables in both readings, its claims, and its future work.
 """
 
 from pathlib import Path
 
-from mqttlab.studies import files
+from mqttlab.studies.schuhmacher2018 import experiment, judges, tables
+from mqttlab.studies.study import Study
 
-STUDY = files.study(
-    Path(__file__).parent,
-    "S. Schuhmacher, L. Stolz, QoS-Eigenschaften von MQTT, 2018",
+STUDY = Study(
+    title="S. Schuhmacher, L. Stolz, QoS-Eigenschaften von MQTT, 2018",
+    directory=Path(__file__).parent,
+    thorough=experiment.THOROUGH,
+    quick=experiment.QUICK,
+    cases=experiment.cases,
+    measure=experiment.measure,
+    tables=lambda _: list(experiment.FAMILIES),
+    compare=tables.compare,
+    claims=judges.evaluate,
+    charts=judges.charts,
 )
 
 __all__ = ["STUDY"]

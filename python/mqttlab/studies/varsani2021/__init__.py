@@ -1,15 +1,24 @@
 """B. J. Varsani, Edge Class MQTT Broker Pipeline Performance Evaluation, 2021.
 
-Its published values; it has no scenarios yet.
+Rerun: its table, its figures, its claims, and what it left open, by changing one thing alone.
 """
 
 from pathlib import Path
 
-from mqttlab.studies import files
+from mqttlab.studies.study import Study
+from mqttlab.studies.varsani2021 import experiment, judges
 
-STUDY = files.study(
-    Path(__file__).parent,
-    "B. J. Varsani, Edge Class MQTT Broker Pipeline Performance Evaluation, 2021",
+STUDY = Study(
+    title="B. J. Varsani, Edge Class MQTT Broker Pipeline Performance Evaluation, 2021",
+    directory=Path(__file__).parent,
+    thorough=experiment.THOROUGH,
+    quick=experiment.QUICK,
+    cases=experiment.cases,
+    measure=experiment.measure,
+    tables=lambda _: list(experiment.FAMILIES),
+    compare=experiment.compare,
+    claims=judges.evaluate,
+    charts=judges.charts,
 )
 
 __all__ = ["STUDY"]

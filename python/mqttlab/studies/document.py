@@ -1,0 +1,134 @@
+"""What a rerun of a study yields, as Markdown: claims, fit, every table with ours beside theirs, and the figures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mqttlab.studies.chart import Chart, svg
+from mqttlab.studies.study import Study, printed_sources
+from mqttlab.studies.table import INFINITE, Cell, Comparison, fits
+
+FIT_COLUMNS = ("table", "values", "median ratio", "within 10 %", "within 25 %")
+CELL_COLUMNS = ("scenario", "metric", "published", "ours", "± 95 %", "deviation", "never received")
+VERDICTS = {"held": "held", "refuted": "**refuted**", "undecided": "undecided", "not judged yet": "not judged yet"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rerun:
+    """A study, rerun."""
+
+    study: Study
+    how: str
+    """The command's own words for what was run, for the head of the document."""
+    cells: Sequence[Cell]
+    judged: Sequence[Comparison]
+    charts: Sequence[Chart] = field(default=())
+
+    @property
+    def rows_beside(self) -> tuple[int, int]:
+        """Of the printed rows, how many have ours beside, and how many there are."""
+        printed = set(printed_sources(self.study.published))
+        return len(printed & {cell.source for cell in self.cells if not math.isnan(cell.ours)}), len(printed)
+
+
+def markdown(rerun: Rerun) -> str:
+    """The whole document; figures are in ``figures/`` beside it."""
+    beside, printed = rerun.rows_beside
+    parts = [
+        f"# {rerun.study.name}: published and ours", "", f"{rerun.study.title}.", "",
+        f"{rerun.how}. Of {printed} printed rows {beside} have ours beside.", "",
+        *(_claims(rerun.judged) if rerun.judged else ()),
+        *_fits(rerun.cells),
+        *_figures(rerun.charts),
+        *_tables(rerun.cells),
+    ]
+    return "\n".join(parts)
+
+
+def write(rerun: Rerun, out: Path) -> None:
+    """Write the document into ``out``, and its figures into ``figures/`` beside it."""
+    charts = [chart for chart in rerun.charts if not chart.empty]
+    if charts:
+        folder = out.parent / "figures"
+        folder.mkdir(exist_ok=True)
+        for chart in charts:
+            (folder / f"{chart.name}.svg").write_text(svg(chart), encoding="utf-8")
+    out.write_text(markdown(rerun), encoding="utf-8")
+
+
+def number(value: float) -> str:
+    """A value as tables show it: four digits; a dash where there is none."""
+    return "∞" if value == INFINITE else "–" if math.isnan(value) else f"{value:.4g}"
+
+
+def fit_rows(cells: Sequence[Cell]) -> list[tuple[str, ...]]:
+    """The rows of the table of fits."""
+    return [(fit.table, str(fit.cells), f"{fit.median_ratio:.2f}", *(f"{share:.0%}" for share in fit.within))
+            for fit in fits(cells)]
+
+
+def cell_row(cell: Cell) -> tuple[str, ...]:
+    """A cell's row in its table."""
+    return (cell.place, cell.metric, number(cell.published), number(cell.ours),
+            _half(cell.half, cell.ours), cell.waits or _deviation(cell),
+            _never(cell))
+
+
+def _half(half: float | None, value: float) -> str:
+    """A half width; what is left of sums of equal numbers is none."""
+    if half is None or math.isnan(half):
+        return ""
+    return "0" if half <= 1e-9 * abs(value) else f"{half:.2g}"
+
+
+def _deviation(cell: Cell) -> str:
+    if (deviation := cell.deviation_percent) is None:
+        return ""
+    value, half = deviation
+    words = "" if half is None else _half(half, 100)
+    return f"{value:+.0f} ± {words} %" if words else f"{value:+.0f} %"
+
+
+def _never(cell: Cell) -> str:
+    if cell.never is None:
+        return ""
+    theirs = "" if cell.published_never is None else f"{cell.published_never:.3g} % / "
+    return f"{theirs}{cell.never:.3g} %"
+
+
+def _row(values: Iterable[str]) -> str:
+    return "| " + " | ".join(values) + " |"
+
+
+def _claims(judged: Sequence[Comparison]) -> list[str]:
+    lines = ["## Claims", "", "| claim | verdict | numbers | reason |", "|---|---|---|---|"]
+    lines += [_row((f"`{c.claim}` {c.text}", VERDICTS[c.verdict], c.evidence, c.reason)) for c in judged]
+    return [*lines, ""]
+
+
+def _fits(cells: Sequence[Cell]) -> list[str]:
+    rows = fit_rows(cells)
+    if not rows:
+        return []
+    return ["## Fit", "", "Ours over published; half of the last digit printed counts as equal.", "",
+            _row(FIT_COLUMNS), "|---" + "|---:" * (len(FIT_COLUMNS) - 1) + "|", *(_row(row) for row in rows), ""]
+
+
+def _figures(charts: Sequence[Chart]) -> list[str]:
+    drawn = [chart for chart in charts if not chart.empty]
+    if not drawn:
+        return []
+    return ["## Figures", "", "Hollow squares are the study's, filled circles ours.", "",
+            *(line for chart in drawn for line in (f"![{chart.title}](figures/{chart.name}.svg)", ""))]
+
+
+def _tables(cells: Sequence[Cell]) -> list[str]:
+    lines = []
+    for table in dict.fromkeys(cell.table for cell in cells):
+        lines += [f"## Table {table}", "", _row(CELL_COLUMNS), "|---|---|---:|---:|---:|---:|---:|"]
+        lines += [_row(cell_row(cell)) for cell in cells if cell.table == table]
+        lines.append("")
+    return lines

@@ -1,0 +1,350 @@
+"""S. Schuhmacher, L. Stolz, QoS-Eigenschaften von MQTT, 2018: round trips through a relay.
+
+client1 publishes, client2 publishes what it receives to a second topic, client1 receives it: both run on one host, so
+that a message crosses its interface four times. Readings chosen where the study leaves something open:
+
+- The hosts are joined at 1 Gbit/s, the Raspberry Pi's interface has 100 Mbit/s, as its model has.
+- Messages carry the study's six bytes of identity. One is due every 5.3 ms, every 51 ms (500 KB at QoS 2, 1 MB) or
+  every 513 ms (10 MB), as the study's logs show; "100 packets a second" were 97 in four runs and 10 in the others.
+- ``tc``'s ``kbps`` is kilobytes per second, on what the clients' host sends; ``iptables`` drops on both ways.
+- Nagle's algorithm is on, as in Mosquitto and Paho by default. Mosquitto of 2018 queued 100 messages for a client.
+- One number is fitted, on 1 B at QoS 0 and full rate: :data:`WAKE_UP`, a Python client's time for a message. For the
+  Raspberry Pi one more, on the same cell: :data:`PI_SERVICE`, the broker's time for a packet.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from mqttlab import metrics
+from mqttlab.recording import Recording
+from mqttlab.studies.delays import Delays, delays
+
+WAKE_UP = "386 us"
+PI_SERVICE = "74 us"
+KB = 1024
+QOS = (0, 1, 2)
+LAPTOP = (1, 10, 100, KB, 1500, 10 * KB, 100 * KB, 500 * 1024, 1024 * KB, 10 * 1024 * KB)
+PI = (1, 10, 100, KB, 1500, 10 * KB, 100 * KB, 1024 * KB)
+LIMITS = ("10kbps", "100kbps", "1mbps", "10mbps", "100mbps")
+LOSSES = (1, 5, 10, 15, 20, 25, 30)
+BURSTS = (10, 100, 1000)
+IDENTITY_BYTES = 6
+PAYLOAD_MAX = 10_000_000
+"""A scenario's largest; the study's 10 MB are 5 % more."""
+TOPIC = "mqtt-roundtrip-qos0-10Byte-10-cycles-10pbs"
+SEEDS = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effort:
+    """How long to run."""
+
+    part: float
+    """Of the study's minute, where no link is full and nothing is lost."""
+
+
+THOROUGH, QUICK = Effort(part=1.0), Effort(part=0.1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trip:
+    """Round trips at one rate over one network."""
+
+    payload: int
+    qos: int
+    interval_ms: float = 5.3
+    limit: str = ""
+    """As ``tc`` reads it; none where empty."""
+    loss_percent: int = 0
+    """Each way."""
+    nagle: bool = True
+    window: int = 20
+    """Messages in flight, at the clients and at the broker."""
+    pi_burst: int = 0
+    """So many messages without a pause, with the Raspberry Pi as broker."""
+    persistent: bool = False
+    retain: bool = False
+    keep_alive_s: int = 60
+    delay_ms: float = 0.1
+    seed: int = 1
+    seconds: float = 60.0
+
+    @property
+    def name(self) -> str:
+        """Unique among the study's scenarios."""
+        words = [f"pi-burst-{self.pi_burst}" if self.pi_burst else "trip", f"{self.payload}B", f"qos{self.qos}"]
+        words += [word for word, given in (
+            (f"{self.interval_ms:g}ms", not self.pi_burst), (self.limit, self.limit),
+            (f"loss{self.loss_percent}", self.loss_percent), ("nagle-off", not self.nagle),
+            (f"window{self.window}", self.window != 20), ("persistent", self.persistent), ("retained", self.retain),
+            (f"keep-alive-{self.keep_alive_s}s", self.keep_alive_s != 60),
+            (f"{self.delay_ms:g}ms-link", self.delay_ms != 0.1), (f"seed{self.seed}", self.loss_percent),
+        ) if given]
+        return "-".join(words)
+
+    @property
+    def messages(self) -> int:
+        """How many are sent."""
+        return self.pi_burst or round(1000 * self.seconds / self.interval_ms)
+
+    def scenario(self, effort: Effort) -> dict[str, Any]:
+        """As a scenario file's values."""
+        # Runs under loss have 60 messages each, and large ones few: they are as long as the study's.
+        part = 1.0 if self.loss_percent or self.interval_ms > 400 else effort.part
+        bytes_sent = self.messages * (self.payload + 100)
+        tcp = {"profile": "linux-2018"}
+        service = {"per_packet": PI_SERVICE, "per_copy": PI_SERVICE} if self.pi_burst else {}
+        messages = max(round(part * self.messages), 2)
+        publish: dict[str, Any] = {
+            "topic": "roundtrip", "qos": self.qos,
+            "payload": f"{min(self.payload + IDENTITY_BYTES, PAYLOAD_MAX)} B",
+            "retain": self.retain, "messages": self.pi_burst or messages,
+            "start_phase": "synchronised"}
+        if self.pi_burst:
+            duration_s = 2 + 4 * bytes_sent * 8 / 1e8
+            publish |= {"arrival": "burst", "burst": {"size": self.pi_burst, "every": f"{duration_s:g} s"}}
+        else:
+            duration_s = part * self.seconds
+            publish |= {"interval": f"{self.interval_ms:g} ms"}
+        return {
+            "name": f"schuhmacher2018-{self.name}"[:40], "seed": self.seed,
+            "phases": {"duration": f"{duration_s:g} s", "cool_down": f"{self._cool_down_s(bytes_sent):g} s"},
+            "mqtt": {"max_inflight": self.window, "keep_alive": f"{self.keep_alive_s} s",
+                     "clean_session": not self.persistent},
+            "broker": {"nagle": self.nagle, "max_inflight": self.window, "max_queued": 100, **({"service": service}
+                                                                                            if service else {})},
+            "hosts": {"laptop": {"tcp": tcp}, "broker": {"tcp": tcp}},
+            "networks": [{"between": ["laptop", "broker"], **self._links()}],
+            "groups": [
+                {"name": "client1", "host": "laptop", "nagle": self.nagle, "publish": publish,
+                 "subscribe": [{"filter": "roundtrip_2", "qos": self.qos}]},
+                {"name": "client2", "host": "laptop", "nagle": self.nagle,
+                 "subscribe": [{"filter": "roundtrip", "qos": self.qos}], "relay": {"suffix": "_2", "qos": self.qos}},
+            ],
+            "sim": {"client_wake_up": WAKE_UP}, "recording": {"packets": False},
+        }
+
+    def _cool_down_s(self, bytes_sent: float) -> float:
+        """As long as what is on its way may take; the run ends when nothing is."""
+        if self.limit:
+            return min(120.0, 4 * bytes_sent / kilobytes_per_s(self.limit) / 1000 + 5)
+        return 60.0 if self.loss_percent else 5 + 8 * bytes_sent * 8 / 1e8
+
+    def _links(self) -> dict[str, Any]:
+        rate = "100 Mbit/s" if self.pi_burst else "1 Gbit/s"
+        link: dict[str, Any] = {"rate": rate, "delay": f"{self.delay_ms:g} ms", "overhead": "38 B"}
+        if self.loss_percent:
+            link |= {"loss": f"{self.loss_percent} %", "loss_at": "entry"}
+        limited = {**link, "rate": f"{kilobytes_per_s(self.limit):g} kB/s", "overhead": "14 B"} if self.limit else link
+        return {"up": limited, "down": link}
+
+
+def kilobytes_per_s(limit: str) -> float:
+    """A rate as ``tc`` reads it: ``kbps`` are kilobytes a second, ``mbps`` megabytes."""
+    return float(limit.removesuffix("kbps")) if limit.endswith("kbps") else 1000 * float(limit.removesuffix("mbps"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overhead:
+    """Ten messages, and every byte of MQTT."""
+
+    payload: int
+    qos: int
+
+    @property
+    def name(self) -> str:
+        """Unique among the study's scenarios."""
+        return f"overhead-{self.payload}B-qos{self.qos}"
+
+    def scenario(self, effort: Effort) -> dict[str, Any]:
+        """As a scenario file's values: 10 messages, 5 ms apart, as the captures have them."""
+        return {
+            "name": f"schuhmacher2018-{self.name}"[:40], "phases": {"duration": "1 s", "cool_down": "5 s"},
+            "broker": {"max_queued": 0},
+            "hosts": {name: {"tcp": {"profile": "linux-2018"}} for name in ("laptop", "broker")},
+            "networks": [{"between": ["laptop", "broker"], **Trip(payload=1, qos=0)._links()}],
+            "groups": [
+                {"name": "client1", "host": "laptop", "mqtt": {"client_id": "Schuhmacher"}, "publish": {
+                    "topic": TOPIC, "qos": self.qos, "payload": f"{self.payload + IDENTITY_BYTES} B",
+                    "interval": "5 ms", "messages": 10, "start_phase": "synchronised"}},
+                {"name": "observer", "host": "laptop", "mqtt": {"client_id": "Schuhmache2"},
+                 "subscribe": [{"filter": TOPIC, "qos": self.qos}]},
+            ],
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Connecting:
+    """Fifty clients that connect and subscribe under loss."""
+
+    loss_percent: int
+    syn_retries: int = 6
+    seed: int = 1
+
+    @property
+    def name(self) -> str:
+        """Unique among the study's scenarios."""
+        return f"connecting-loss{self.loss_percent}-syn{self.syn_retries}"
+
+    def scenario(self, effort: Effort) -> dict[str, Any]:
+        """As a scenario file's values."""
+        lossy = {"delay": "0.1 ms", "loss": f"{self.loss_percent} %"}
+        tcp = {"profile": "linux-2018", "syn_retries": self.syn_retries}
+        return {
+            "name": f"schuhmacher2018-{self.name}"[:40], "seed": self.seed,
+            "phases": {"duration": "1 s", "cool_down": "1 s", "connect_timeout": "10 min"},
+            "hosts": {"laptop": {"tcp": tcp}, "broker": {"tcp": tcp}},
+            "networks": [{"between": ["laptop", "broker"], "up": lossy, "down": lossy}],
+            "groups": [{"name": "clients", "host": "laptop", "count": 50, "connect_over": "5 s",
+                        "subscribe": [{"filter": "nothing", "qos": 1}]}],
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rate:
+    """The relay at a rate, to find the largest that it keeps up with."""
+
+    per_s: int
+    qos: int
+    window: int = 20
+    delay_ms: float = 0.1
+
+    @property
+    def name(self) -> str:
+        """Unique among the study's scenarios."""
+        return f"rate-{self.per_s}-qos{self.qos}-window{self.window}-{self.delay_ms:g}ms"
+
+    def scenario(self, effort: Effort) -> dict[str, Any]:
+        """As a scenario file's values: 5 s of it."""
+        trip = Trip(payload=100, qos=self.qos, interval_ms=1000 / self.per_s, window=self.window, seconds=5.0,
+                    delay_ms=self.delay_ms)
+        values = trip.scenario(THOROUGH)
+        values["name"] = f"schuhmacher2018-{self.name}"[:40]
+        values["phases"] = {"duration": "5 s", "cool_down": "2 s"}
+        return values
+
+
+RATES = (25, 50, 100, 200, 400, 800, 1600, 3200, 6400, 12_800, 25_600)
+Case = Trip | Overhead | Connecting | Rate
+
+
+def laptop(payload: int, qos: int, *, nagle: bool = True) -> Trip:
+    """A cell of table 3."""
+    interval = 513 if payload > 1024 * KB else 51 if payload > 500 * KB or (payload == 500 * KB and qos == 2) else 5.3
+    return Trip(payload=payload, qos=qos, interval_ms=interval, nagle=nagle)
+
+
+def limited(limit: str, qos: int) -> list[Trip]:
+    """The three runs of a cell of table 4: nominally 1, 10 and 100 a second."""
+    fastest = 10.3 if limit == "10mbps" or (limit == "100mbps" and qos == 0) else 100
+    return [Trip(payload=10 * KB, qos=qos, limit=limit, interval_ms=interval) for interval in (1000, 100, fastest)]
+
+
+def lossy(loss: int, qos: int) -> list[Trip]:
+    """The runs of a cell of table 5, each of 60 messages like the study's one."""
+    return [Trip(payload=10 * KB, qos=qos, loss_percent=loss, interval_ms=1000, seed=seed)
+            for seed in range(1, SEEDS + 1)]
+
+
+def pi(payload: int, qos: int) -> list[Trip]:
+    """The three runs of a cell of table 2."""
+    return [Trip(payload=payload, qos=qos, pi_burst=burst) for burst in BURSTS]
+
+
+def reconnecting(*, qos: int, persistent: bool, retain: bool) -> list[Trip]:
+    """Under 25 % loss each way with a keep-alive of 5 s, so that connections break."""
+    return [Trip(payload=10 * KB, qos=qos, loss_percent=25, interval_ms=1000, keep_alive_s=5, persistent=persistent,
+                 retain=retain, seed=seed) for seed in range(1, 6)]
+
+
+OVERHEADS = [Overhead(payload=payload, qos=qos) for payload in (1, 10, 100, KB, 10 * KB, 1024 * KB) for qos in QOS]
+FAMILIES: dict[str, list[Case]] = {
+    "2": [case for payload in PI for qos in QOS for case in pi(payload, qos)],
+    "3": [laptop(payload, qos) for payload in LAPTOP for qos in QOS],
+    "3, TCP_NODELAY": [laptop(payload, qos, nagle=False) for payload in LAPTOP[:8] for qos in QOS
+                       if payload < 500 * KB],
+    "4": [case for limit in LIMITS for qos in QOS for case in limited(limit, qos)],
+    "5": [case for loss in LOSSES for qos in QOS for case in lossy(loss, qos)],
+    "6": [*OVERHEADS],
+    "connecting under loss": [Connecting(loss_percent=loss, syn_retries=retries)
+                              for loss in LOSSES for retries in (2, 6)],
+    "maximum rate": [Rate(per_s=rate, qos=qos) for rate in RATES for qos in QOS],
+    "one in flight": [Rate(per_s=rate, qos=qos, window=window, delay_ms=delay)
+                      for delay, window in ((0.1, 1), (10, 1), (10, 20)) for rate in RATES for qos in (1, 2)],
+    "reconnects": [case for qos, persistent, retain in itertools.product((1, 2), (False, True), (False, True))
+                   for case in reconnecting(qos=qos, persistent=persistent, retain=retain)],
+}
+"""What is run, by the table that shows it."""
+
+
+def cases(published: Path, tables: Sequence[str]) -> list[Case]:
+    """The scenarios behind these tables; without tables, all."""
+    wanted = [case for table, family in FAMILIES.items() if not tables or table in tables for case in family]
+    return list({case.name: case for case in wanted}.values())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """What is kept of a run."""
+
+    trips: Delays
+    trip_s: np.ndarray
+    """Every round trip that ended, in the order of sending, from the second message on (the study drops the first)."""
+    disconnects: int
+    connect_ms: tuple[float, float]
+    """Median and 99th percentile from the first attempt to CONNACK."""
+    connected: int
+    """CONNACK packets."""
+    packet_bytes: Mapping[str, float]
+    """Mean bytes of control packets, by type."""
+    overhead: Mapping[str, float]
+    """Bytes a PUBLISH to the broker, by part; ``overhead_bytes`` is their sum."""
+    publish_per_segment_max: int
+
+
+def measure(recording: Recording) -> Measured:
+    """Round trips; of runs with frames their overhead, too."""
+    setup = metrics.setup(recording).row(0, named=True)
+    application = metrics.application(recording, ())
+    sent = metrics.overhead(recording)
+    to_broker = sent.filter(pl.col("direction") == "to_broker") if not sent.is_empty() else sent
+    kinds = metrics.packet_types(recording)
+    shared = metrics.publish_per_segment(recording)
+    to_broker_shared = shared.filter(pl.col("direction") == "to_broker")["packets"]
+    return Measured(
+        trips=delays(recording, "client1"),
+        trip_s=_trips(recording),
+        disconnects=0 if application.is_empty() else int(application["disconnects"][0]),
+        connect_ms=(_number(setup["connect_ms_p50"]), _number(setup["connect_ms_p99"])),
+        connected=int(setup["connects"] or 0),
+        packet_bytes={} if kinds.is_empty() else dict(zip(kinds["kind"], kinds["packet_bytes_mean"], strict=True)),
+        overhead={} if to_broker.is_empty() else to_broker.row(0, named=True),
+        publish_per_segment_max=int(to_broker_shared.max() or 0),  # type: ignore[arg-type]
+    )
+
+
+def _trips(recording: Recording) -> np.ndarray:
+    delivered = metrics.deliveries(recording).filter(pl.col("subscriber_group") == "client1")
+    return delivered["latency_ms"].to_numpy()[1:] / 1000
+
+
+def _number(value: float | None) -> float:
+    return float("nan") if value is None else float(value)
+
+
+def as_the_study_counted(trip_s: np.ndarray) -> np.ndarray:
+    """Round trips as the study's program stored them: those of a minute and more in minutes, among the seconds."""
+    return np.where(trip_s >= 60, trip_s / 60, trip_s)
+
+
+def without_nagle(case: Trip) -> Trip:
+    """The same with TCP_NODELAY everywhere."""
+    return replace(case, nagle=False)

@@ -1,0 +1,288 @@
+"""B. J. Varsani, Edge Class MQTT Broker Pipeline Performance Evaluation, 2021: one publisher, one subscriber.
+
+Two ESP8266 on Wi-Fi and a Raspberry Pi with Mosquitto behind its router. Readings chosen where the study leaves
+something open:
+
+- The microcontrollers have lwIP as their Arduino core sets it: MSS 536, a send buffer of 2 segments, a receive window
+  of 4, Nagle's algorithm on. They acknowledge at once: with lwIP's timer of 250 ms ten messages would take 200 ms
+  where the study's table 1 has 24 (one of the things that are changed alone). The Wi-Fi carries 20 Mbit/s.
+- One number is fitted, on one cell: :data:`HOST_TIME`, what host and radio add to a frame in each direction, so that
+  one message of 1 B to one topic takes the printed 8 ms. All else is predicted.
+- "Latency of n topics" is the time from the first publish of a burst of n messages until the last has arrived.
+- Plain subscriptions are a list of filters up to 100 topics; beyond, one filter stands for them.
+- The first burst of a connection does not count, unless it is the only one: it waits behind the handshake.
+- The broker's queues are unlimited: the study's subscribers lose nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from mqttlab import metrics
+from mqttlab.recording import Recording
+from mqttlab.studies.delays import Delays, delays
+from mqttlab.studies.study import published_rows
+from mqttlab.studies.table import Cell
+
+HOST_TIME = "3.92 ms"
+"""Fitted on 1 B to one topic: 8 ms from publisher to subscriber are two of these, and what is known."""
+PAYLOADS = (1, 64, 128, 512, 1024, 2048, 4096, 10_000)
+INTERVALS_MS = (1, 100, 500, 1000, 2000, 10_000)
+TOPICS = (1, 10, 100, 1000, 10_000)
+FIRST = 50
+Form = Literal["plain", "+", "#", "+ and #"]
+FORMS: tuple[Form, ...] = ("plain", "+", "#", "+ and #")
+FILTERS: dict[Form, str] = {"plain": "t/#", "+": "t/+/v", "#": "t/#", "+ and #": "+/+/#"}
+PLAIN_MAX = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effort:
+    """How many messages and bursts to send."""
+
+    messages: int
+    bursts: int
+    burst_bytes_max: float
+    """Larger bursts are sent once."""
+
+
+THOROUGH = Effort(messages=250, bursts=5, burst_bytes_max=200_000)
+QUICK = Effort(messages=50, bursts=1, burst_bytes_max=100_000)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hosts:
+    """What both microcontrollers and the broker do: the factors that are varied one at a time."""
+
+    host_time: str = HOST_TIME
+    nagle: bool = True
+    delayed_ack: bool = True
+    """The broker's."""
+    lwip_delays: bool = False
+    """Whether the microcontrollers delay acknowledgements, by lwIP's timer of 250 ms."""
+    initial_window: int | None = None
+    stack: str = "microcontroller"
+
+    def tcp(self) -> dict[str, Any]:
+        """The microcontrollers' TCP."""
+        if self.stack != "microcontroller":
+            return {"profile": self.stack}
+        small = {"send_buffer": "2048 B", "receive_buffer": "2144 B", "delayed_ack": self.lwip_delays}
+        more = {} if self.initial_window is None else {"initial_window": self.initial_window}
+        return {"profile": "microcontroller", **small, **more}
+
+    def parts(self) -> dict[str, Any]:
+        """The parts of a scenario that all cases share."""
+        link = {"rate": "20 Mbit/s", "delay": self.host_time, "overhead": "38 B"}
+        return {
+            "hosts": {"publisher": {"tcp": self.tcp()}, "subscriber": {"tcp": self.tcp()},
+                      "broker": {"tcp": {"profile": "linux", "delayed_ack": self.delayed_ack}}},
+            "networks": [{"between": [name, "broker"], "up": link, "down": link} for name in
+                         ("publisher", "subscriber")],
+            "broker": {"nagle": self.nagle, "max_queued": 0, "max_inflight": 0},
+            "mqtt": {"keep_alive": "0 s", "max_queued": 2_000_000},
+        }
+
+    @property
+    def words(self) -> str:
+        """What differs from the study's setting; nothing where nothing does."""
+        usual = Hosts()
+        return "".join(f"-{word}" for word, differs in (
+            ("nagle-off", self.nagle != usual.nagle), ("acknowledged-at-once", self.delayed_ack != usual.delayed_ack),
+            ("lwip-delays", self.lwip_delays),
+            (f"window-{self.initial_window}", self.initial_window != usual.initial_window),
+            (self.stack, self.stack != usual.stack),
+            ("no-host-time", self.host_time != usual.host_time)) if differs)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Single:
+    """One message after the other to one topic."""
+
+    payload: int
+    interval_ms: int = 1000
+    qos: int = 0
+    retain: bool = False
+    hosts: Hosts = Hosts()
+
+    @property
+    def name(self) -> str:
+        """Unique among the study's scenarios."""
+        extra = f"-qos{self.qos}" if self.qos else ""
+        return f"single-{self.payload}B-{self.interval_ms}ms{extra}{'-retain' if self.retain else ''}{self.hosts.words}"
+
+    def scenario(self, effort: Effort) -> dict[str, Any]:
+        """As a scenario file's values."""
+        length_ms = max(self.interval_ms * effort.messages, 100)
+        return {
+            "name": f"varsani2021-{self.name}"[:40],
+            "phases": {"duration": f"{length_ms:g} ms", "cool_down": "20 s"}, **self.hosts.parts(),
+            "groups": [
+                {"name": "publisher", "host": "publisher", "nagle": self.hosts.nagle, "publish": {
+                    "topic": "t/0/v", "qos": self.qos, "retain": self.retain, "payload": f"{self.payload} B",
+                    "interval": f"{self.interval_ms} ms", "start_phase": "synchronised"}},
+                {"name": "subscriber", "host": "subscriber", "nagle": self.hosts.nagle,
+                 "subscribe": [{"filter": "t/0/v", "qos": self.qos}]},
+            ],
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Burst:
+    """A message to each of n topics at once, some times."""
+
+    topics: int
+    payload: int
+    form: Form = "plain"
+    qos: int = 0
+    hosts: Hosts = Hosts()
+
+    @property
+    def name(self) -> str:
+        """Unique among the study's scenarios."""
+        form = {"plain": "plain", "+": "plus", "#": "hash", "+ and #": "both"}[self.form]
+        extra = f"-qos{self.qos}" if self.qos else ""
+        return f"burst-{self.topics}-{self.payload}B-{form}{extra}{self.hosts.words}"
+
+    def scenario(self, effort: Effort) -> dict[str, Any]:
+        """As a scenario file's values."""
+        size_bytes = self.topics * (self.payload + 20)
+        bursts = effort.bursts if size_bytes <= effort.burst_bytes_max else 1
+        # Some 1000 bytes of a send buffer each 20 ms, at the slowest.
+        every_s = 2 + size_bytes / 1000 * 0.02 + self.topics * 0.002
+        filters = [f"t/{topic}/v" for topic in range(self.topics)]
+        listed = self.form == "plain" and self.topics <= PLAIN_MAX
+        return {
+            "name": f"varsani2021-{self.name}"[:40],
+            "phases": {"warm_up": f"{every_s:g} s" if bursts > 1 else "0 s", "duration": f"{bursts * every_s:g} s",
+                       "cool_down": f"{every_s:g} s"}, **self.hosts.parts(),
+            "groups": [
+                {"name": "publisher", "host": "publisher", "nagle": self.hosts.nagle, "publish": {
+                    "topic": "t/{topic}/v", "topics": self.topics, "qos": self.qos, "payload": f"{self.payload} B",
+                    "arrival": "burst", "burst": {"size": self.topics, "every": f"{every_s:g} s"},
+                    "start_phase": "synchronised"}},
+                {"name": "subscriber", "host": "subscriber", "nagle": self.hosts.nagle, "subscribe": [
+                    {"filter": one, "qos": self.qos} for one in (filters if listed else [FILTERS[self.form]])]},
+            ],
+            "recording": {"packets": False},
+        }
+
+
+Case = Single | Burst
+ALONE: dict[str, Hosts] = {
+    "as set": Hosts(), "TCP_NODELAY": Hosts(nagle=False), "acknowledged at once": Hosts(delayed_ack=False),
+    "lwIP delays acknowledgements": Hosts(lwip_delays=True), "initial window of 10": Hosts(initial_window=10),
+    "Linux on the clients": Hosts(stack="linux"),
+    "no host time": Hosts(host_time="0 ms"),
+}
+"""One thing changed alone, to find what a finding comes from."""
+WILD_TOPICS = (1, 100, 1000, 10_000)
+MILLION = 1_000_000
+FAMILIES: dict[str, list[Case]] = {
+    "1": [Burst(topics=topics, payload=payload) for topics in TOPICS for payload in (1, 128, 1024, 4096)],
+    "figure 9": [Single(payload=1, interval_ms=interval) for interval in INTERVALS_MS],
+    "figure 9, one thing alone": [Single(payload=1, interval_ms=interval, hosts=hosts)
+                                  for hosts in ALONE.values() for interval in INTERVALS_MS],
+    "figure 10": [Single(payload=payload, interval_ms=interval) for interval in (100, 1000) for payload in PAYLOADS],
+    "figures 11 and 12": [Single(payload=payload) for payload in PAYLOADS],
+    "figures 13 to 15, one thing alone": [Single(payload=payload, hosts=hosts) for hosts in ALONE.values()
+                                          for payload in (1, 1024, 2048, 4096, 10_000)],
+    "figures 16 to 18": [Burst(topics=2**power, payload=payload) for payload in (1, 128) for power in range(14)],
+    "figures 19 and 20": [Burst(topics=topics, payload=payload, form=form) for form in FORMS
+                          for topics in WILD_TOPICS for payload in (1, 128)],
+    "a million topics": [Burst(topics=MILLION, payload=1, form=form) for form in FORMS[1:]],
+    "QoS 1 and 2": [Single(payload=payload, qos=qos) for qos in (1, 2) for payload in PAYLOADS]
+    + [Burst(topics=topics, payload=1, qos=qos) for qos in (1, 2) for topics in (10, 100, 1000)],
+    "retained": [Single(payload=payload, retain=retain) for retain in (False, True) for payload in (1, 1024)],
+}
+"""What is run, by the table that shows it."""
+
+
+def cases(published: Path, tables: Sequence[str]) -> list[Case]:
+    """The scenarios behind these tables; without tables, all."""
+    wanted = [case for table, family in FAMILIES.items() if not tables or table in tables for case in family]
+    return list({case.name: case for case in wanted}.values())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """What is kept of a run."""
+
+    delays: Delays
+    first_ms: Sequence[float]
+    """Latencies of the first messages, by their places."""
+    completion_ms: float
+    """Mean time of a burst; not a number without bursts."""
+    spread_ms: float
+    """Mean time from a burst's first arrival to its last."""
+    subscribe_ms: float
+    """From SUBSCRIBE to SUBACK."""
+
+
+def measure(recording: Recording) -> Measured:
+    """Delays, bursts and subscriptions."""
+    burst = metrics.bursts(recording)
+    row = burst.row(0, named=True) if not burst.is_empty() else {}
+    first = metrics.deliveries(recording)["latency_ms"].head(FIRST).to_list()
+    subscribed = metrics.setup(recording)["subscribe_ms_p50"].to_list()
+    return Measured(
+        delays=delays(recording), first_ms=first, completion_ms=_number(row.get("burst_completion_ms_mean")),
+        spread_ms=_number(row.get("burst_spread_ms_mean")), subscribe_ms=_number(subscribed[0] if subscribed else None))
+
+
+def _number(value: float | None) -> float:
+    return float("nan") if value is None else float(value)
+
+
+def printed(published: Path) -> dict[str, tuple[str, float]]:
+    """Table 1: source and value by the case's name; not a number where the study prints none."""
+    return {Burst(topics=int(row["topics"]), payload=int(row["payload_bytes"])).name:
+            (source, float(row["latency_ms"]) if row["latency_ms"] else float("nan"))
+            for source, row in published_rows(published, "table_1_topics_by_payload_latency")}
+
+
+def compare(published: Path, results: Mapping[str, Measured]) -> list[Cell]:
+    """Every case's numbers; table 1 beside its printed values."""
+    theirs = printed(published)
+    cells: list[Cell] = []
+    for table, family in FAMILIES.items():
+        for case in family:
+            if case.name in results:
+                source, value = theirs.get(case.name, ("", float("nan"))) if table == "1" else ("", float("nan"))
+                cells += _of(table, case, results[case.name], source, value)
+    return cells
+
+
+def _of(table: str, case: Case, ours: Measured, source: str, value: float) -> list[Cell]:
+    found, none, place = ours.delays, float("nan"), words(case)
+    if isinstance(case, Burst):
+        cells = [Cell(table=table, place=place, metric="time of a burst, ms", published=value, source=source,
+                      ours=ours.completion_ms, never=found.never_percent)]
+        if table == "figures 19 and 20":
+            cells.append(Cell(table=table, place=place, metric="subscribing, ms", published=none,
+                              ours=ours.subscribe_ms))
+        return cells
+    return [Cell(table=table, place=place, metric="mean latency, ms", published=none, ours=found.mean_ms,
+                 half=found.half_ms, never=found.never_percent),
+            Cell(table=table, place=place, metric="mean of the first four, ms", published=none,
+                 ours=sum(ours.first_ms[:4]) / max(len(ours.first_ms[:4]), 1)),
+            Cell(table=table, place=place, metric="standard deviation, ms", published=none, ours=found.std_ms)]
+
+
+def words(case: Case) -> str:
+    """A scenario as the tables name it."""
+    alone = next((words for words, hosts in ALONE.items() if hosts == case.hosts), "")
+    setting = "" if alone in ("", "as set") else f", {alone}"
+    qos = f", QoS {case.qos}" if case.qos else ""
+    if isinstance(case, Burst):
+        return f"{case.topics} topics, {case.payload} B, {case.form}{qos}{setting}"
+    retained = ", retained" if case.retain else ""
+    return f"{case.payload} B, every {case.interval_ms} ms{qos}{retained}{setting}"
+
+
+def altered(case: Single, hosts: Hosts) -> Single:
+    """The same case on other hosts."""
+    return replace(case, hosts=hosts)

@@ -1,0 +1,74 @@
+"""One live cell of every study: real brokers and real TCP leave what its tables need, and are not run twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from live import able
+from mqttlab.studies import perform_live
+from mqttlab.studies.catalogue import known
+
+REASON = able()
+pytestmark = pytest.mark.skipif(REASON is not None, reason=REASON or "")
+STUDIES = known()
+CELLS = {"perez2005": "e2-65B-0-0_8-qos0-536-nots", "andersen2021": "tactical-broadband-gps",
+         "varsani2021": "single-1B-100ms", "schuhmacher2018": "trip-10240B-qos0-100ms-1mbps",
+         "borsatti2020": "20-20ms-normal-qos0-nagle-off"}
+PHASES = {"warm_up": "0 s", "duration": "3 s", "cool_down": "2 s"}
+
+
+def cell(name: str) -> dict[str, Any]:
+    """A study's cell as a scenario, in short."""
+    study = STUDIES[name]
+    case = next(case for case in study.cases(study.published, ()) if case.name == CELLS[name])
+    values = case.scenario(study.quick)
+    values["phases"] |= PHASES
+    if name == "andersen2021":
+        for group in values["groups"]:
+            if "publish" in group:
+                group["publish"]["interval"] = "1 s"
+    return values
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Any]]:
+    """What each study keeps of its cell, and where the recording is."""
+    def run(name: str) -> tuple[Path, Any]:
+        directory = tmp_path_factory.mktemp(name)
+        results = perform_live({CELLS[name]: cell(name)}, STUDIES[name].measure, directory=directory)
+        return directory, results[CELLS[name]][0]
+
+    return {name: run(name) for name in CELLS}
+
+
+def test_every_study_has_its_cell_listed() -> None:
+    for name, case in CELLS.items():
+        assert case in STUDIES[name].live.cases
+
+
+def test_what_the_network_imposes_is_in_the_live_numbers(measured: dict[str, tuple[Path, Any]]) -> None:
+    # Four cables of 1 ms; 100 ms of latency; two host times of 3.92 ms; two links of 20 ms.
+    assert measured["perez2005"][1].delay_mean_ms > 3.9
+    assert measured["andersen2021"][1].by_qos[0].delay_s_min > 0.09
+    assert measured["varsani2021"][1].delays.min_ms > 7.7
+    assert measured["borsatti2020"][1].delays.mean_ms > 38
+    # Twice 10 kB at 1 MB/s.
+    assert measured["schuhmacher2018"][1].trips.min_ms > 20
+
+
+def test_nothing_is_lost_where_nothing_loses(measured: dict[str, tuple[Path, Any]]) -> None:
+    assert measured["perez2005"][1].never_percent == 0
+    assert measured["borsatti2020"][1].delays.never_percent == 0
+    assert measured["schuhmacher2018"][1].trips.count > 20
+
+
+def test_a_pass_that_is_begun_again_runs_nothing_twice(measured: dict[str, tuple[Path, Any]]) -> None:
+    directory, before = measured["borsatti2020"]
+    written = {path: path.stat().st_mtime_ns for path in directory.rglob("run.json")}
+    again = perform_live({CELLS["borsatti2020"]: cell("borsatti2020")}, STUDIES["borsatti2020"].measure,
+                         directory=directory)
+    assert repr(again[CELLS["borsatti2020"]]) == repr([before])
+    assert {path: path.stat().st_mtime_ns for path in directory.rglob("run.json")} == written

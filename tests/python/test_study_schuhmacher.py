@@ -1,0 +1,84 @@
+"""The study schuhmacher2018: units, both readings, bytes, and what a limit does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mqttlab.studies import simulate
+from mqttlab.studies.schuhmacher2018 import STUDY, experiment, tables
+from mqttlab.studies.schuhmacher2018.experiment import (
+    Connecting,
+    Measured,
+    Overhead,
+    Rate,
+    Trip,
+    as_the_study_counted,
+    kilobytes_per_s,
+    laptop,
+    limited,
+)
+from mqttlab.studies.study import published_rows
+
+SHORT = experiment.Effort(part=0.05)
+LIMITED = replace(limited("100kbps", 0)[1], seconds=10.0)
+CASES = [laptop(1, 0), laptop(1, 1), laptop(1, 1, nagle=False), LIMITED, Overhead(payload=10, qos=0),
+         Overhead(payload=10, qos=1), Overhead(payload=10, qos=2), Connecting(loss_percent=20),
+         Rate(per_s=50, qos=1, window=1, delay_ms=10), Rate(per_s=200, qos=1, window=1, delay_ms=10)]
+
+
+@pytest.fixture(scope="module")
+def results() -> Mapping[str, Measured]:
+    """A cell of each kind, in short."""
+    return simulate({case.name: case.scenario(SHORT) for case in CASES}, experiment.measure)
+
+
+def test_tc_means_bytes() -> None:
+    assert [kilobytes_per_s(limit) for limit in experiment.LIMITS] == [10, 100, 1000, 10_000, 100_000]
+
+
+def test_round_trips_of_a_minute_were_stored_in_minutes() -> None:
+    assert as_the_study_counted(np.array([0.0, 59.9, 60.0, 90.0])).tolist() == [0.0, 59.9, 1.0, 1.5]
+
+
+def test_the_fitted_cell_is_met_and_nagle_is_what_takes_the_time(results: Mapping[str, Measured]) -> None:
+    assert results[laptop(1, 0).name].trips.mean_ms == pytest.approx(1.2375, rel=0.03)
+    with_nagle, without = (results[laptop(1, 1, nagle=on).name].trips.mean_ms for on in (True, False))
+    assert with_nagle > 10 * without
+
+
+def test_a_limit_below_the_load_makes_round_trips_grow(results: Mapping[str, Measured]) -> None:
+    trips = results[LIMITED.name].trip_s
+    assert trips[-1] > 3 * trips[trips.size // 4]
+    # Twice 10 kB a message at 100 kB/s: the last of a hundred waits for the others.
+    assert trips[-1] > 5
+
+
+def test_every_printed_byte_has_ours(results: Mapping[str, Measured]) -> None:
+    ours = {(10, qos): results[Overhead(payload=10, qos=qos).name] for qos in (0, 1, 2)}
+    values = {row["item"]: tables.overhead_of(row["item"], ours)
+              for _, row in published_rows(STUDY.published, "table_6_and_section_5_overhead")}
+    assert values["CONNECT"] == 25 and values["CONNACK"] == 4 and values["DISCONNECT"] == 2
+    # One byte of flags, one of length, two of the topic's length, the topic; two of identity, then the answers.
+    assert values["QoS 0 total overhead per PUBLISH"] == 1 + 1 + 2 + 42
+    assert values["QoS 1 PUBLISH overhead"] == 48 and values["QoS 1 total"] == 52 and values["QoS 2 total"] == 60
+    assert results[Overhead(payload=10, qos=0).name].publish_per_segment_max > 1
+
+
+def test_connecting_under_loss_takes_a_second_more_for_each_lost_syn(results: Mapping[str, Measured]) -> None:
+    found = results[Connecting(loss_percent=20).name]
+    assert found.connected >= 50
+    assert found.connect_ms[1] > 1000
+
+
+def test_one_in_flight_bounds_the_rate_by_the_round_trip(results: Mapping[str, Measured]) -> None:
+    # A round trip of 20 ms for each message.
+    assert not tables.keeps_up(results[Rate(per_s=200, qos=1, window=1, delay_ms=10).name])
+
+
+def test_a_limited_link_sends_at_its_rate_only_upwards() -> None:
+    links = Trip(payload=1, qos=0, limit="10kbps").scenario(SHORT)["networks"][0]
+    assert links["up"]["rate"] == "10 kB/s" and links["down"]["rate"] == "1 Gbit/s"
