@@ -101,10 +101,14 @@ def test_an_installed_package_lists_its_studies_from_anywhere(installed: Path) -
         assert study.title.split(",")[0] in ran.stdout
 
 
-def test_an_installed_package_reruns_a_study_from_anywhere(installed: Path) -> None:
-    ran = mqttlab(installed, "study", "andersen2021", "--quick", "--table", "5.4")
+@pytest.mark.parametrize(("name", "table", "runs"), [
+    ("andersen2021", "5.4", 2), ("borsatti2020", "laws", 36), ("perez2005", "5.2", 3), ("schuhmacher2018", "6", 18),
+    ("varsani2021", "retained", 4)])
+def test_an_installed_package_reruns_a_study_from_anywhere(installed: Path, name: str, table: str, runs: int) -> None:
+    ran = mqttlab(installed, "study", name, "--quick", "--table", table)
     assert ran.returncode == 0, ran.stderr
-    assert "2 simulations in" in ran.stdout
+    assert f"Table {table}" in ran.stdout
+    assert f"{runs} simulations in" in ran.stdout
 
 
 def test_a_claim_is_judged_with_its_own_cases_and_drawn(tmp_path: Path) -> None:
