@@ -58,7 +58,7 @@ def _order(_: Path, results: Results) -> Verdict:
     evidence = "ms at QoS 0 / 1 / 2: " + "; ".join(f"{payload} B {_words(row)}" for payload, row in rows.items())
     return len(ordered) == len(rows) - 1 and short, evidence, (
         f"the order holds in {len(ordered)} of {len(rows) - 1} rows. What does not are the 50 ms: at QoS 2 small "
-        f"messages take {small[2]:.3g} ms, for every one of twelve crossings waits for an acknowledgement (Nagle); "
+        f"messages take {small[2]:.3g} ms, because small packets wait for acknowledgements (Nagle); "
         f"with TCP_NODELAY alone they take {off:.3g} ms. 500 KB every 5.3 ms are 97 MB/s on each of two crossings of "
         "an interface of 125 MB/s: there the round trip grows as long as they are sent, as the study's 18.8 s do")
 
