@@ -107,14 +107,39 @@ def cases(directory: Path, tables: Sequence[str]) -> list[Case]:
     wanted = [row for row in printed if not tables or row["table"] in tables or {"4.1", "6.1"} & set(tables)]
     points = scenarios(load(directory.parent / "experiments" / "networks.toml"))
     names = dict.fromkeys(case_name(row["network"], row["payload"]) for row in wanted)
-    return [Case(name=name, values=points[name]) for name in names]
+    printed_ones = [Case(name=name, values=points[name]) for name in names]
+    return printed_ones + [larger(points, network, size) for network, size in LARGER if not tables or BEYOND in tables]
+
+
+BEYOND = "larger messages"
+SIZES = (400, 4_000, 40_000, 400_000, 1_000_000)
+LARGER = [(network, size) for network in NETWORKS.values() for size in SIZES]
+
+
+def larger(points: Mapping[str, dict[str, Any]], network: str, size: int) -> Case:
+    """The scenario of a network with messages of a size, which goes beyond the study (its section 6)."""
+    values = copy.deepcopy(points[f"{network}-gps"])
+    for group in values["groups"]:
+        if "publish" in group:
+            group["publish"]["payload"] = f"{size} B"
+    values["recording"] = {"packets": False}
+    return Case(name=larger_name(network, size), values=values)
+
+
+def larger_name(network: str, size: int) -> str:
+    """The name of that scenario."""
+    return f"{network}-{size}B"
 
 
 def tables(directory: Path) -> list[str]:
     """The names of the tables, in the order of their numbers."""
     printed = {row["table"] for name in (NETWORK_TABLES, APPLICATION_TABLES)
                for _, row in published_rows(directory, name)}
-    return sorted({"4.1", *printed, "6.1"}, key=lambda table: [int(part) for part in table.split(".")])
+    return [*sorted({"4.1", *printed, "6.1"}, key=_number_of), BEYOND]
+
+
+def _number_of(table: str) -> list[int]:
+    return [int(part) for part in table.split(".")]
 
 
 def case_name(network: str, payload: str) -> str:
@@ -183,7 +208,18 @@ def compare(directory: Path, results: Mapping[str, Measured]) -> list[Cell]:
     """Every table, published and simulated, in the order of their numbers."""
     cells = [*_table_of_models(directory, results), *_compare_network(directory, results),
              *_compare_application(directory, results), *_recommended(directory, results)]
-    return sorted(cells, key=lambda cell: [int(part) for part in cell.table.split(".")])
+    return sorted(cells, key=lambda cell: _number_of(cell.table)) + _larger_cells(results)
+
+
+def _larger_cells(results: Mapping[str, Measured]) -> list[Cell]:
+    cells = []
+    for network, size in LARGER:
+        if (name := larger_name(network, size)) in results:
+            for qos, row in results[name].by_qos.items():
+                cells.append(Cell(table=BEYOND, place=f"{network}, {size} B, QoS {qos}", metric="mean delay, s",
+                                  published=float("nan"), ours=row.delay_s_mean, half=row.delay_s_half,
+                                  never=row.messages_lost_percent))
+    return cells
 
 
 def _compare_network(directory: Path, results: Mapping[str, Measured]) -> list[Cell]:
