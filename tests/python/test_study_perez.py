@@ -27,7 +27,8 @@ def test_delays_without_errors_are_those_of_four_cables(error_free: Mapping[str,
     cells = experiment.compare_delays(PUBLISHED, error_free)
     assert len(cells) > 10
     for cell in cells:
-        assert cell.ours == pytest.approx(cell.published, rel=0.05), cell.place
+        # Printed as 0 is what the broker's and the cables' times leave of a spread.
+        assert cell.ours == pytest.approx(cell.published, rel=0.05, abs=0.01), cell.place
 
 
 def test_efficiencies_without_errors_are_the_printed_ones(error_free: Mapping[str, Measured]) -> None:

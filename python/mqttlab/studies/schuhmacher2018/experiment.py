@@ -97,8 +97,8 @@ class Trip:
 
     def scenario(self, effort: Effort) -> dict[str, Any]:
         """As a scenario file's values."""
-        # Runs under loss have 60 messages each, and large ones few: they are as long as the study's.
-        part = 1.0 if self.loss_percent or self.interval_ms > 400 else effort.part
+        # Runs under loss have 60 messages each, large ones few, and a full link's depend on their length.
+        part = 1.0 if self.loss_percent or self.limit or self.interval_ms > 400 else effort.part
         bytes_sent = self.messages * (self.payload + 100)
         tcp = {"profile": "linux-2018"}
         service = {"per_packet": PI_SERVICE, "per_copy": PI_SERVICE} if self.pi_burst else {}
