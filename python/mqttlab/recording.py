@@ -31,7 +31,8 @@ from mqttlab.plan import StoredPlan, read_plan
 SCHEMA_VERSION = 3
 """The latest version of the recording's schema that this program reads; earlier ones are read as it."""
 
-TABLES = ("messages", "packets", "control_packets", "network_metrics", "events", "resources", "clients", "tcp_state")
+TABLES = ("messages", "packets", "control_packets", "network_metrics", "events", "resources", "clients", "tcp_state",
+          "positions")
 
 # Columns and tables that came later: empty in older recordings. A test holds this list to docs/recording.md.
 ADDED: dict[str, dict[str, pl.DataType]] = {
@@ -44,9 +45,12 @@ ADDED: dict[str, dict[str, pl.DataType]] = {
                   "rto_ns": pl.Int64(), "srtt_ns": pl.Int64(), "congestion_window_bytes": pl.Int64(),
                   "slow_start_threshold_bytes": pl.Int64(), "unsent_bytes": pl.Int64(),
                   "unacknowledged_bytes": pl.Int64()},
+    "positions": {"at_ns": pl.Int64(), "client": pl.UInt32(), "host": pl.UInt16(), "source": pl.String(),
+                  "link": pl.UInt16(), "x_m": pl.Float64(), "y_m": pl.Float64(), "longitude_deg": pl.Float64(),
+                  "latitude_deg": pl.Float64(), "altitude_m": pl.Float64()},
 }
 
-NEW_TABLES = {name: ADDED[name] for name in ("tcp_state",)}
+NEW_TABLES = {name: ADDED[name] for name in ("tcp_state", "positions")}
 
 # What older recordings do not say, for they have nothing else: their control packets are MQTT's on TCP.
 IMPLIED: dict[str, dict[str, str]] = {
@@ -266,6 +270,11 @@ class Recording:
     def tcp_state(self) -> pl.DataFrame:
         """What both ends of TCP connections knew: time-out, window, threshold, bytes unsent and under way; sampled."""
         return self.table("tcp_state")
+
+    @cached_property
+    def positions(self) -> pl.DataFrame:
+        """Where clients and radio stations were: metres in a channel's plane, or degrees where payloads say them."""
+        return self.table("positions")
 
     @cached_property
     def clients(self) -> pl.DataFrame:

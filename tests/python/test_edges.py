@@ -23,7 +23,7 @@ CRATES = {
     "recording": {"units", "evidence"},
     "capture": {"units", "mqtt", "recording", "mqttsn"},
     "client": {"units", "mqtt", "plan", "evidence", "mqttsn"},
-    "run": {"units", "net", "plan"},
+    "run": {"units", "net", "plan", "evidence"},
     "gateway": {"units", "mqtt", "mqttsn", "plan"},
     "live": {"units", "mqtt", "net", "plan", "client", "run", "recording", "mqttsn"},
     "sim": {"units", "mqtt", "net", "tcp", "plan", "client", "run", "recording"},

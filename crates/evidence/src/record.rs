@@ -52,7 +52,7 @@ macro_rules! integer_fields {
         }
     )*};
 }
-integer_fields!(u8, u16, u32, u64);
+integer_fields!(u8, u16, u32, u64, i64);
 
 impl Field for bool {
     const SIZE: usize = 1;
@@ -97,6 +97,10 @@ impl Field for Duration {
 const ABSENT_NS: u64 = u64::MAX;
 /// The bytes of an absent index.
 const ABSENT_INDEX: u32 = u32::MAX;
+/// The bytes of an absent number of a host or link.
+const ABSENT_NUMBER: u16 = u16::MAX;
+/// The bytes of an absent length: nothing measured is as low.
+const ABSENT_LENGTH: i64 = i64::MIN;
 
 impl Field for Option<Instant> {
     const SIZE: usize = 8;
@@ -144,6 +148,32 @@ impl Field for Option<u32> {
     }
     fn take(bytes: &[u8]) -> Self {
         Some(u32::take(bytes)).filter(|&index| index != ABSENT_INDEX)
+    }
+    fn absent() -> Self {
+        None
+    }
+}
+
+impl Field for Option<u16> {
+    const SIZE: usize = 2;
+    fn put(&self, out: &mut Vec<u8>) {
+        self.unwrap_or(ABSENT_NUMBER).put(out);
+    }
+    fn take(bytes: &[u8]) -> Self {
+        Some(u16::take(bytes)).filter(|&number| number != ABSENT_NUMBER)
+    }
+    fn absent() -> Self {
+        None
+    }
+}
+
+impl Field for Option<i64> {
+    const SIZE: usize = 8;
+    fn put(&self, out: &mut Vec<u8>) {
+        self.unwrap_or(ABSENT_LENGTH).put(out);
+    }
+    fn take(bytes: &[u8]) -> Self {
+        Some(i64::take(bytes)).filter(|&length| length != ABSENT_LENGTH)
     }
     fn absent() -> Self {
         None

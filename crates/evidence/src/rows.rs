@@ -5,7 +5,7 @@
 //! that the simulator, the live run and an import cannot differ in it. Clients, hosts, links and topics are
 //! indices into the [`Layout`](crate::Layout).
 
-use mqttlab_units::{Duration, Instant};
+use mqttlab_units::{Duration, GeoPoint, Instant};
 
 use crate::record::{record, words};
 
@@ -437,5 +437,53 @@ record! {
         pub unsent_bytes: u64,
         /// Sent, and not acknowledged yet.
         pub unacknowledged_bytes: u64,
+    }
+}
+
+words! {
+    /// How a position is known.
+    pub enum PositionSource {
+        /// A radio station is there.
+        Station = "station",
+        /// Its client has said so, in the payload of a message.
+        Payload = "payload",
+    }
+}
+
+record! {
+    /// Where somebody was at one time.
+    pub struct PositionSample {
+        /// When.
+        pub at: Instant,
+        /// How it is known.
+        pub source: PositionSource,
+        /// Whose it is; `None` of a station whose host has no clients.
+        pub client: Option<u32>,
+        /// The station's host.
+        pub host: Option<u16>,
+        /// The station's radio channel, as links are numbered.
+        pub link: Option<u16>,
+        /// Of a station: millimetres to the east of its plane's origin. In a payload: 10⁻⁷ degrees of longitude.
+        pub east: i64,
+        /// Of a station: millimetres to the north. In a payload: 10⁻⁷ degrees of latitude.
+        pub north: i64,
+        /// Height in millimetres.
+        pub altitude_mm: Option<i64>,
+    }
+}
+
+impl PositionSample {
+    /// Where a client says that it is.
+    pub fn said(at: Instant, client: u32, place: GeoPoint) -> PositionSample {
+        PositionSample {
+            at,
+            source: PositionSource::Payload,
+            client: Some(client),
+            host: None,
+            link: None,
+            east: place.longitude_e7,
+            north: place.latitude_e7,
+            altitude_mm: place.altitude_mm,
+        }
     }
 }

@@ -26,6 +26,7 @@ use super::matcher::{Matcher, Message, Publish, Row};
 use super::options::Order;
 use super::output::{Findings, Output};
 use super::participants::{Participants, written};
+use super::place;
 use super::plan::Facts;
 use super::progress::{Observer, Watch};
 use super::source::{Frames, Meter};
@@ -261,6 +262,10 @@ impl<'a> Importer<'a> {
         );
         let message = client.and_then(|client| self.message(client, number, direction, packet, times));
         let [first_sent, complete] = times;
+        let ends = client.zip(message).map(|(client, message)| [client, message.publisher]);
+        if let Some(row) = ends.and_then(|ends| place::said(packet, direction, ends, first_sent)) {
+            self.output.recorder.position(&row)?;
+        }
         let passage = Passage {
             connection: number,
             direction,

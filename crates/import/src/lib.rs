@@ -28,6 +28,7 @@ mod matcher;
 mod options;
 mod output;
 mod participants;
+mod place;
 mod plan;
 mod programs;
 mod progress;

@@ -22,12 +22,13 @@ use mqttlab_capture::mqtt::{Kind, PAYLOAD_HEAD_MAX, Packet};
 use mqttlab_capture::{Direction, Joined, PacketReader};
 use mqttlab_mqtt::topic::matches;
 use mqttlab_recording::{
-    Event, EventKind, Identified, Layout, Received, SeenRow, Sent, Session, Topic, identity,
+    Event, EventKind, Identified, Layout, PositionSample, Received, SeenRow, Sent, Session, Topic, identity,
 };
 use mqttlab_units::{Duration, Instant};
 
 use crate::body;
 use crate::matcher::{Matcher, Publish, Row};
+use crate::place;
 
 /// Follows the clients of a live recording that are programs. Without any it finds nothing.
 #[derive(Default)]
@@ -46,6 +47,8 @@ pub struct ProgramReader {
     /// What programs have received of own clients.
     received: Vec<Received>,
     events: Vec<(Event, String)>,
+    /// Where programs have said that they are.
+    positions: Vec<PositionSample>,
 }
 
 /// A connection of a client's.
@@ -78,7 +81,9 @@ impl ProgramReader {
         let publish = publish(packet, *connection, client, topic, seen.complete);
         if *direction == Direction::ToServer {
             if is_program(client) {
-                matcher.published(&publish);
+                let publisher = matcher.published(&publish).publisher;
+                let at = packet.first.time;
+                self.positions.extend(place::said(packet, *direction, [client, publisher], at));
             }
             return;
         }
@@ -253,6 +258,7 @@ impl PacketReader for ProgramReader {
         }
         self.received.iter().for_each(|row| emit(SeenRow::Received(row)));
         self.events.iter().for_each(|(event, words)| emit(SeenRow::Event(event, words)));
+        self.positions.iter().for_each(|row| emit(SeenRow::Position(row)));
         let (topics, receivers) = matcher.subscriptions.into_layout();
         let first_set = layout.receivers.len() as u32;
         layout.topics.extend(

@@ -1,8 +1,8 @@
-//! Samples what processes use, notes the run's events, and keeps the beat of the progress lines.
+//! Samples what processes use and where radio stations are, notes the run's events, and keeps the beat of the progress lines.
 
 use mqttlab_plan::Plan;
 use mqttlab_recording::{Event, EventKind, Process, Sink};
-use mqttlab_run::ServerFigures;
+use mqttlab_run::{ServerFigures, Stations};
 use mqttlab_units::{Duration, Instant};
 
 use crate::namespaces::Namespace;
@@ -20,6 +20,7 @@ pub struct Sampler {
     /// Process 1 of each server, and what the server's processes had used when last sampled.
     servers: Vec<(libc::pid_t, ServerFigures)>,
     sockets: SocketStates,
+    stations: Stations,
     measured: [Option<(std::time::Instant, Pressure)>; 2],
     /// The machine's processor time and throttled periods at the beginning.
     before: (Option<ProcessorTime>, Option<u64>),
@@ -36,6 +37,7 @@ impl Sampler {
             next_tick: Instant::ZERO,
             servers: Vec::new(),
             sockets: SocketStates::every(plan.recording.tcp_state_interval),
+            stations: Stations::of(plan),
             measured: [None, None],
             before: (ProcessorTime::now(), usage::throttled_periods()),
             began: (std::time::Instant::now(), Pressure::now()),
@@ -81,6 +83,7 @@ impl Sampler {
     /// Samples, if it is time to.
     pub fn sample_if_due(&mut self, now: Instant, emulator: Option<libc::pid_t>) {
         self.sockets.sample_if_due(now, &mut self.sink);
+        self.stations.take(now, |row| self.sink.position(row));
         if now < self.next_sample {
             return self.sink.tick();
         }

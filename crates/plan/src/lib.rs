@@ -50,7 +50,7 @@ pub use group::{
 pub use host::Host;
 pub use mqttsn::{GatewayMode, GatewayProgram, GatewayRole, MqttSnPlan, PredefinedTopic, SleepPlan};
 pub use network::{Hop, Network, NetworkKind, PathPlan};
-pub use payload::{IdentityPlace, PayloadMaker};
+pub use payload::{IdentityPlace, PayloadMaker, SaidPlaces, find_place};
 pub use roster::{Entry, Roster};
 pub use server::{
     BrokerRole, BrokerSettings, Endpoint, EndpointTransport, ProxyRole, Readiness, Role, Server, ServerFile,

@@ -17,6 +17,7 @@
 mod base64;
 mod gps;
 mod jpeg;
+mod place;
 
 use std::io;
 use std::sync::Arc;
@@ -24,6 +25,8 @@ use std::sync::Arc;
 use mqttlab_units::{Bytes, Seed};
 
 use crate::Payload;
+
+pub use place::{SaidPlaces, find_place};
 
 /// Makes the payloads of a group's messages.
 #[derive(Clone, Debug)]

@@ -104,6 +104,11 @@ impl Group {
         self.client_id_pattern().replace("{group}", &self.name).replace("{client}", &client.to_string())
     }
 
+    /// What the payloads of its messages are derived from.
+    pub fn payload_seed(&self, run: Seed) -> Seed {
+        run.derive("payload").derive(&self.name)
+    }
+
     /// The host of the `client`-th client of the group.
     pub fn host_of(&self, client: u32) -> usize {
         self.host + client as usize * self.host_step

@@ -8,8 +8,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use mqttlab_evidence::{
-    Acknowledged, Dropped, Ending, Event, Gap, Layout, Received, Record, Resource, RunFacts, Sent, TcpSample,
-    Unsent,
+    Acknowledged, Dropped, Ending, Event, Gap, Layout, PositionSample, Received, Record, Resource, RunFacts, Sent,
+    TcpSample, Unsent,
 };
 
 use crate::claim::Claim;
@@ -109,6 +109,11 @@ impl DirectRecorder {
     /// What one end of a TCP connection knows of it.
     pub fn tcp_sample(&mut self, row: &TcpSample) -> Result<()> {
         self.push(Spool::TcpSamples, row, &[])
+    }
+
+    /// Where somebody is.
+    pub fn position(&mut self, row: &PositionSample) -> Result<()> {
+        self.push(Spool::Positions, row, &[])
     }
 
     /// What became of a frame on one link.

@@ -107,7 +107,7 @@ fn copy_and_complete(dir: &Path, out: &Path, analyser: &mut dyn FrameAnalyser) -
         fs::copy(spool.path(dir), spool.path(out)).on("copy", &spool.path(dir))?;
     }
     // Older runs have none.
-    let later = [Spool::Dropped, Spool::Gaps, Spool::TcpSamples];
+    let later = [Spool::Dropped, Spool::Gaps, Spool::TcpSamples, Spool::Positions];
     for spool in later.into_iter().filter(|spool| spool.path(dir).exists()) {
         fs::copy(spool.path(dir), spool.path(out)).on("copy", &spool.path(dir))?;
     }
@@ -166,6 +166,7 @@ fn complete(
     files.insert("events.parquet".into(), size);
     files.insert("resources.parquet".into(), samples::resources(from, to)?);
     files.insert("tcp_state.parquet".into(), samples::tcp_states(from, to)?);
+    files.insert("positions.parquet".into(), samples::positions(from, to, layout)?);
     let attendances: Vec<Attendance> = contacts.iter().map(|contact| contact.attendance).collect();
     let judge = Judge::new(layout, &attendances, gaps(from)?, said.missing, end);
     let (size, tallies, messages) = join::messages(from, to, layout, &judge, join::RANGE_ROWS)?;

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use mqttlab_evidence::{Acknowledged, Cause, Event, Frame, Layout, Received, Sent};
+use mqttlab_evidence::{Acknowledged, Cause, Event, Frame, Layout, PositionSample, Received, Sent};
 use mqttlab_units::{Duration, Instant};
 
 use crate::tables::{ControlPacketRow, NetworkMetricRow, PacketRow};
@@ -45,6 +45,8 @@ pub enum SeenRow<'a> {
     Received(&'a Received),
     /// Something happened to a client.
     Event(&'a Event, &'a str),
+    /// A client has said where it is.
+    Position(&'a PositionSample),
 }
 
 /// Judges the segments of a producer that has no bytes, in the order in which they came to their first links.

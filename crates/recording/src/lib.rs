@@ -6,7 +6,7 @@
 //!   plan.json  layout.json                     written first
 //!   messages.parquet  packets.parquet          one row per message per receiver; one row per frame per link
 //!   control_packets.parquet  network_metrics.parquet  events.parquet
-//!   resources.parquet  clients.parquet  tcp_state.parquet
+//!   resources.parquet  clients.parquet  tcp_state.parquet  positions.parquet
 //!   capture-<link>.pcapng                      optional
 //!   run.json                                   written last: its presence means complete
 //!   incomplete.json                            instead of run.json, when the run ended before its end
@@ -57,8 +57,8 @@ mod words;
 // What the interface here is made of.
 pub use mqttlab_evidence::{
     Acknowledged, Cause, Client, Direction, Dropped, End, Ending, Event, EventKind, Frame, FrameFate, Gap,
-    GivenUp, Identified, Layout, LossCause, MessageFate, Phase, Process, Received, Resource, RunFacts, Sent,
-    Session, TcpSample, Topic, Towards, Unsent, identity,
+    GivenUp, Identified, Layout, LossCause, MessageFate, Phase, PositionSample, PositionSource, Process, Received,
+    Resource, RunFacts, Sent, Session, TcpSample, Topic, Towards, Unsent, identity,
 };
 
 pub use claim::{Claim, discard};

@@ -23,7 +23,8 @@ use std::thread::JoinHandle;
 use std::time;
 
 use mqttlab_evidence::{
-    Acknowledged, Dropped, Event, Frame, Layout, Received, Record, Resource, Sent, TcpSample, Unsent,
+    Acknowledged, Dropped, Event, Frame, Layout, PositionSample, Received, Record, Resource, Sent, TcpSample,
+    Unsent,
 };
 
 use crate::claim::Claim;
@@ -221,6 +222,11 @@ impl Sink {
     /// What one end of a TCP connection knows of it.
     pub fn tcp_sample(&mut self, row: &TcpSample) {
         self.push(Spool::TcpSamples, row, &[]);
+    }
+
+    /// Where somebody is.
+    pub fn position(&mut self, row: &PositionSample) {
+        self.push(Spool::Positions, row, &[]);
     }
 
     /// What became of a frame on one link. `bytes` is the IP packet.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use mqttlab_evidence::{Resource, TcpSample};
+use mqttlab_evidence::{Layout, PositionSample, PositionSource, Resource, TcpSample};
 use mqttlab_units::Duration;
 
 use crate::error::Result;
@@ -10,7 +10,9 @@ use crate::footer::FileSize;
 use crate::gather::for_each;
 use crate::spool::Spool;
 use crate::table::TableWriter;
-use crate::tables::{ResourceColumns, ResourceRow, TcpStateColumns, TcpStateRow};
+use crate::tables::{
+    PositionColumns, PositionRow, ResourceColumns, ResourceRow, TcpStateColumns, TcpStateRow,
+};
 
 /// What processes used.
 pub(crate) fn resources(from: &Path, to: &Path) -> Result<FileSize> {
@@ -52,6 +54,35 @@ pub(crate) fn tcp_states(from: &Path, to: &Path) -> Result<FileSize> {
             slow_start_threshold_bytes: sample.slow_start_threshold_bytes,
             unsent_bytes: sample.unsent_bytes,
             unacknowledged_bytes: sample.unacknowledged_bytes,
+        };
+        table.push(|columns, place| columns.set(place, &row))
+    })?;
+    table.finish()
+}
+
+/// Where clients and stations were.
+pub(crate) fn positions(from: &Path, to: &Path, layout: &Layout) -> Result<FileSize> {
+    let mut table = TableWriter::<PositionColumns<'static>>::create(to)?;
+    for_each(from, Spool::Positions, |sample: PositionSample, _| {
+        let client = sample.client.and_then(|client| layout.clients.get(client as usize));
+        let blank = PositionRow {
+            at_ns: sample.at.as_ns(),
+            client: sample.client,
+            host: sample.host.or(client.map(|client| client.host)),
+            source: sample.source.as_str(),
+            link: sample.link,
+            x_m: None,
+            y_m: None,
+            longitude_deg: None,
+            latitude_deg: None,
+            altitude_m: sample.altitude_mm.map(|mm| mm as f64 / 1e3),
+        };
+        let (east, north) = (sample.east as f64, sample.north as f64);
+        let row = match sample.source {
+            PositionSource::Station => PositionRow { x_m: Some(east / 1e3), y_m: Some(north / 1e3), ..blank },
+            PositionSource::Payload => {
+                PositionRow { longitude_deg: Some(east / 1e7), latitude_deg: Some(north / 1e7), ..blank }
+            }
         };
         table.push(|columns, place| columns.set(place, &row))
     })?;

@@ -20,6 +20,7 @@ pub(crate) fn write(dir: &Path, layout: &mut Layout, analyser: &mut dyn FrameAna
         SeenRow::Acknowledged(row) => put(Spool::Acknowledged, row, &[], &mut found[1]),
         SeenRow::Received(row) => put(Spool::Received, row, &[], &mut found[2]),
         SeenRow::Event(row, words) => put(Spool::Events, row, words.as_bytes(), &mut found[3]),
+        SeenRow::Position(row) => put(Spool::Positions, row, &[], &mut found[4]),
     });
     for (spool, rows) in SPOOLS.iter().zip(&found).filter(|(_, rows)| !rows.is_empty()) {
         let path = spool.seen_path(dir);
@@ -29,4 +30,5 @@ pub(crate) fn write(dir: &Path, layout: &mut Layout, analyser: &mut dyn FrameAna
     Ok(found.iter().any(|rows| !rows.is_empty()))
 }
 
-const SPOOLS: [Spool; 4] = [Spool::Sent, Spool::Acknowledged, Spool::Received, Spool::Events];
+const SPOOLS: [Spool; 5] =
+    [Spool::Sent, Spool::Acknowledged, Spool::Received, Spool::Events, Spool::Positions];

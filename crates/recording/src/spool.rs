@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use mqttlab_evidence::{
-    Acknowledged, Dropped, Event, Frame, Gap, Received, Record, Resource, Sent, TcpSample, Unsent,
+    Acknowledged, Dropped, Event, Frame, Gap, PositionSample, Received, Record, Resource, Sent, TcpSample, Unsent,
 };
 
 use crate::error::{Context, Error, Result};
@@ -30,11 +30,12 @@ pub(crate) enum Spool {
     Dropped,
     Gaps,
     TcpSamples,
+    Positions,
     Frames,
 }
 
 impl Spool {
-    pub(crate) const ALL: [Spool; 10] = [
+    pub(crate) const ALL: [Spool; 11] = [
         Spool::Sent,
         Spool::Acknowledged,
         Spool::Unsent,
@@ -44,6 +45,7 @@ impl Spool {
         Spool::Dropped,
         Spool::Gaps,
         Spool::TcpSamples,
+        Spool::Positions,
         Spool::Frames,
     ];
 
@@ -58,6 +60,7 @@ impl Spool {
             Spool::Dropped => "dropped",
             Spool::Gaps => "gaps",
             Spool::TcpSamples => "tcp_samples",
+            Spool::Positions => "positions",
             Spool::Frames => "frames",
         }
     }
@@ -73,6 +76,7 @@ impl Spool {
             Spool::Dropped => Dropped::SIZE,
             Spool::Gaps => Gap::SIZE,
             Spool::TcpSamples => TcpSample::SIZE,
+            Spool::Positions => PositionSample::SIZE,
             Spool::Events | Spool::Frames => 0,
         }
     }
@@ -125,7 +129,7 @@ impl Spool {
             Spool::Events => 21,
             Spool::Frames => 55,
             // Later ones than that schema.
-            Spool::Dropped | Spool::Gaps | Spool::TcpSamples => self.least_bytes(),
+            Spool::Dropped | Spool::Gaps | Spool::TcpSamples | Spool::Positions => self.least_bytes(),
         }
     }
 }

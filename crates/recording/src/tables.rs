@@ -349,8 +349,38 @@ table! {
     }
 }
 
+table! {
+    /// One row per position that is known: of a radio station at every sample in which it had moved, sampled every
+    /// `recording.tcp_state_interval` and more rarely where there are many, the same rows in simulated and live runs; of a client
+    /// for every message that says where it is (GeoJSON, coordinates in a JSON object, NMEA 0183). Recordings made before have
+    /// none.
+    pub struct PositionRow<'a> in "positions", columns PositionColumns {
+        /// When.
+        pub at_ns: u64,
+        /// The client; empty for a station whose host has no clients, such as the broker's or an access point.
+        pub client: Option<u32>,
+        /// The client's host, or the station's: an access point counts as the host behind it. Empty in imports.
+        pub host: Option<u16>,
+        /// How it is known: `station`, from a radio station in its channel's plane, or `payload`, from what the client
+        /// published.
+        pub source: &'a str,
+        /// Of a station, its radio channel: numbered as `link` of `packets`.
+        pub link: Option<u16>,
+        /// Metres to the east of the plane's origin; empty for a payload.
+        pub x_m: Option<f64>,
+        /// Metres to the north of the plane's origin; empty for a payload.
+        pub y_m: Option<f64>,
+        /// Degrees east of Greenwich (WGS 84); empty for a station.
+        pub longitude_deg: Option<f64>,
+        /// Degrees north of the equator (WGS 84); empty for a station.
+        pub latitude_deg: Option<f64>,
+        /// Height in metres, where the payload says it.
+        pub altitude_m: Option<f64>,
+    }
+}
+
 /// Every table of a recording.
-pub static TABLES: [Description; 8] = [
+pub static TABLES: [Description; 9] = [
     MessageColumns::DESCRIPTION,
     PacketColumns::DESCRIPTION,
     ControlPacketColumns::DESCRIPTION,
@@ -359,4 +389,5 @@ pub static TABLES: [Description; 8] = [
     ResourceColumns::DESCRIPTION,
     ClientColumns::DESCRIPTION,
     TcpStateColumns::DESCRIPTION,
+    PositionColumns::DESCRIPTION,
 ];

@@ -68,6 +68,7 @@ fn recovery_into_another_directory_only_reads() {
         "network_metrics.parquet",
         "packets.parquet",
         "plan.json",
+        "positions.parquet",
         "resources.parquet",
         "tcp_state.parquet",
     ];

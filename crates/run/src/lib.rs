@@ -18,6 +18,7 @@ mod observer;
 mod outcome;
 mod progress;
 mod sketch;
+mod stations;
 mod validity;
 
 pub use announcer::{Announcer, Warnings};
@@ -30,4 +31,5 @@ pub use observer::{Observer, Pace};
 pub use outcome::{Failure, Outcome};
 pub use progress::{Phase, Progress, Verdict};
 pub use sketch::Sketch;
+pub use stations::Stations;
 pub use validity::Validity;

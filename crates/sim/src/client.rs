@@ -10,7 +10,7 @@ use mqttlab_client::{
 use mqttlab_mqtt::client::Input;
 use mqttlab_mqtt::{Kind, Qos, encode};
 use mqttlab_recording::identity;
-use mqttlab_recording::{Acknowledged, EventKind, Identified, Received, Sent, Unsent};
+use mqttlab_recording::{Acknowledged, EventKind, Identified, PositionSample, Received, Sent, Unsent};
 use mqttlab_units::{Duration, Instant};
 
 use crate::ids::{ClientId, ConnectionId};
@@ -185,7 +185,12 @@ impl mqttlab_client::Surroundings for Surroundings<'_> {
     }
 
     /// Messages say who they are, however small they are.
-    fn admitted(&mut self, _: &Sent) {}
+    fn admitted(&mut self, row: &Sent) {
+        if let Some(place) = self.groups.place_said(ClientId(row.publisher), row.sequence) {
+            let row = PositionSample::said(row.sent, row.publisher, place);
+            self.evidence.message(|recorder| recorder.position(&row));
+        }
+    }
 
     fn delivered(&mut self, delivery: &Delivery, first: bool) {
         let row = &delivery.row;

@@ -6,7 +6,8 @@ use mqttlab_client::mqtt;
 use mqttlab_client::protocol::Sessions;
 use mqttlab_client::{ClientNumber, GroupFacts, GroupNumber, Who};
 use mqttlab_mqtt::{Kind, Qos, Version, encode};
-use mqttlab_plan::{Entry, Group};
+use mqttlab_plan::{Entry, Group, SaidPlaces};
+use mqttlab_units::{GeoPoint, Seed};
 
 use crate::ids::{ClientId, GroupId, HostId, ServerId, Table};
 use crate::message;
@@ -32,17 +33,21 @@ pub(crate) struct SimulatedGroup {
     pub(crate) version: Version,
     pub(crate) sessions: Sessions,
     pub(crate) payload_bytes: u32,
+    /// Where its publishers say that they are, where they do.
+    places: Option<SaidPlaces>,
     /// The server that keeps its messages: behind proxies the one that these pass on to.
     pub(crate) serving: ServerId,
 }
 
 impl SimulatedGroup {
-    fn of(group: &Group, serving: ServerId, topics: &[Entry]) -> SimulatedGroup {
+    fn of(group: &Group, serving: ServerId, topics: &[Entry], run: Seed) -> SimulatedGroup {
+        let publish = group.publish.as_ref();
         SimulatedGroup {
             facts: Arc::new(GroupFacts::of(group)),
             version: group.version(),
             sessions: Sessions::of(group, topics),
-            payload_bytes: group.publish.as_ref().map_or(0, |publish| publish.payload.size().0 as u32),
+            payload_bytes: publish.map_or(0, |publish| publish.payload.size().0 as u32),
+            places: publish.and_then(|publish| SaidPlaces::of(&publish.payload, group.payload_seed(run))),
             serving,
         }
     }
@@ -50,7 +55,7 @@ impl SimulatedGroup {
 
 impl Groups {
     /// With the server that keeps each group's messages. `topics` are the roster's.
-    pub(crate) fn new(groups: Vec<Group>, serving: Vec<ServerId>, topics: &[Entry]) -> Groups {
+    pub(crate) fn new(groups: Vec<Group>, serving: Vec<ServerId>, topics: &[Entry], run: Seed) -> Groups {
         let count = groups.iter().map(|group| group.count as usize).sum();
         let mut members = Table::with_capacity(count);
         for (number, group) in groups.iter().enumerate() {
@@ -59,7 +64,7 @@ impl Groups {
             }
         }
         let with_facts = |(group, serving)| {
-            let facts = SimulatedGroup::of(&group, serving, topics);
+            let facts = SimulatedGroup::of(&group, serving, topics, run);
             (group, facts)
         };
         Groups { groups: groups.into_iter().zip(serving).map(with_facts).collect(), members }
@@ -134,6 +139,12 @@ impl Groups {
     /// What a client subscribes to.
     pub(crate) fn filters_of(&self, client: ClientId) -> Vec<(String, Qos)> {
         mqtt::filters(self.group_of(client), self.index_of(client))
+    }
+
+    /// Where a client says that it is in one of its messages, if it does.
+    pub(crate) fn place_said(&self, client: ClientId, sequence: u32) -> Option<GeoPoint> {
+        let places = self.facts_of(client).places.as_ref()?;
+        Some(places.at(self.index_of(client), sequence.into()))
     }
 
     /// Size of a message.

@@ -1,10 +1,11 @@
-//! What is sampled while a simulation goes on: what both ends of TCP connections know.
+//! What is sampled while a simulation goes on: what both ends of TCP connections know, and where radio stations are.
 //!
 //! Nothing of it is on the agenda, so that sampling changes nothing: a sample that is due is taken after the next event. An
 //! end of which nothing has changed since it was told last makes no row. What looking costs is bounded: the interval doubles
 //! after every so many looks, and after every so many rows.
 
 use mqttlab_recording::{End, TcpSample};
+use mqttlab_run::Stations;
 use mqttlab_tcp::TcpState;
 use mqttlab_units::{Duration, Instant};
 
@@ -19,12 +20,14 @@ pub(crate) struct Sampling {
     told: Vec<(u32, [Option<TcpState>; 2])>,
     looks_left: u64,
     rows_left: u64,
+    stations: Stations,
 }
 
 impl Sampling {
     /// A sample every so often; the first at the start.
-    pub(crate) fn new(interval: Duration) -> Sampling {
-        Sampling { interval, next: Instant::ZERO, told: Vec::new(), looks_left: LOOKS, rows_left: ROWS }
+    pub(crate) fn new(interval: Duration, stations: Stations) -> Sampling {
+        let (next, told) = (Instant::ZERO, Vec::new());
+        Sampling { interval, next, told, looks_left: LOOKS, rows_left: ROWS, stations }
     }
 
     /// Whether a sample is due.
@@ -38,6 +41,7 @@ impl Sampling {
         for connection in connections.iter() {
             self.look(now, connection, evidence);
         }
+        self.stations.take(now, |row| evidence.message(|recorder| recorder.position(row)));
         if self.looks_left == 0 || self.rows_left == 0 {
             self.interval = self.interval * 2;
             (self.looks_left, self.rows_left) = (LOOKS, ROWS);

@@ -17,7 +17,7 @@
 use mqttlab_client::Books;
 use mqttlab_plan::{Destination, Plan, Roster};
 use mqttlab_recording::{EventKind, SegmentAnalyser};
-use mqttlab_run::{Interruption, Observer, Outcome, Phase, Progress, Stage, Warnings};
+use mqttlab_run::{Interruption, Observer, Outcome, Phase, Progress, Stage, Stations, Warnings};
 use mqttlab_units::Instant;
 
 use crate::agenda::Agenda;
@@ -74,7 +74,7 @@ impl Simulation {
         let roster = Roster::of(&plan);
         let recorder = recorded::begin(&plan, destination, &roster)?;
         let evidence = Evidence::new(recorder, plan.recording.packets, analyser);
-        let tcp_state_interval = plan.recording.tcp_state_interval;
+        let sampling = Sampling::new(plan.recording.tcp_state_interval, Stations::of(&plan));
         let hosts = Hosts::new(&plan)?;
         let bare_links = [plan.direct_link(), plan.loopback_link()];
         let servers = Servers::new(&plan.servers, plan.seed)?;
@@ -82,7 +82,7 @@ impl Simulation {
         // The hosts of the plan, of which there may be thousands, are not kept.
         let Plan { seed, groups, network, phases, sim, .. } = plan;
         let description = network.description.clone();
-        let groups = Groups::new(groups, serving, roster.topics());
+        let groups = Groups::new(groups, serving, roster.topics(), seed);
         let connections = Connections::new(seed, groups.client_count(), hosts.len());
         let wire = Wire::new(network, seed, bare_links);
         let mut simulation = Simulation {
@@ -100,7 +100,7 @@ impl Simulation {
             description,
             warnings: Warnings::default(),
             scratch: Vec::new(),
-            sampling: Sampling::new(tcp_state_interval),
+            sampling,
             events: 0,
         };
         simulation.evidence.keep_from_here();

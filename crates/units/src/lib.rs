@@ -1,4 +1,5 @@
-//! Quantities: instants, durations, bytes, bit rates, ratios, sets of positions, and random streams derived by name.
+//! Quantities: instants, durations, bytes, bit rates, ratios, places, sets of positions, and random streams derived by
+//! name.
 //!
 //! Every other crate speaks in these types, so that a length of time can never be added to a size, and a
 //! probability is a fraction of integers that two languages print alike. `k` is 1000 everywhere.
@@ -7,12 +8,14 @@
 //! What it does not model: calendars, time zones, clocks. An [`Instant`] counts from the start of a run.
 
 mod dice;
+mod place;
 mod quantity;
 mod range_set;
 mod ratio;
 mod time;
 
 pub use dice::{Dice, Seed};
+pub use place::GeoPoint;
 pub use quantity::{BitRate, Bytes};
 pub use range_set::RangeSet;
 pub use ratio::{Ratio, RatioError};

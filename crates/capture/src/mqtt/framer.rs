@@ -7,7 +7,7 @@ use mqttlab_units::Instant;
 
 use super::layout::{self, Fixed, FixedRead};
 use super::resync::{self, Candidates, Clues};
-use super::{Packet, PacketDescriptor, PayloadHead};
+use super::{PAYLOAD_TEXT_MAX, Packet, PacketDescriptor, PayloadHead};
 use crate::reassembly::{Payload, Piece, Sighting};
 
 /// Packets of a simulator's that may be under way at once in one direction.
@@ -425,6 +425,8 @@ impl Partial {
             }
         }
         let head = if publish { &self.head[parts.payload] } else { &[][..] };
+        let is_whole = head.len() == parts.lengths.payload as usize && !self.damaged;
+        let is_text = is_whole && head.len() <= PAYLOAD_TEXT_MAX && head.first().is_some_and(layout::begins_text);
         let connect = match self.fixed.kind {
             super::Kind::Connect => layout::connect(&self.head).map(Box::new),
             _ => None,
@@ -445,6 +447,7 @@ impl Partial {
             topic,
             topic_alias: alias,
             payload_head: PayloadHead::new(head),
+            payload_text: is_text.then(|| head.into()),
             connect,
             body,
             damaged: self.damaged,

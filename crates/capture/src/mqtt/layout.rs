@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Connect, Kind, Lengths, PAYLOAD_HEAD_MAX};
+use super::{Connect, Kind, Lengths, PAYLOAD_HEAD_MAX, PAYLOAD_TEXT_MAX};
 
 /// Bytes of a packet after its fixed header that are worth keeping, properties of any length included up to here.
 const HEAD_MAX: usize = 128 * 1024;
@@ -78,8 +78,15 @@ impl Fixed {
         if payload_at > remaining {
             return None;
         }
-        Some(remaining.min(payload_at + PAYLOAD_HEAD_MAX).min(HEAD_MAX))
+        let is_text = remaining - payload_at <= PAYLOAD_TEXT_MAX && head.get(payload_at).is_some_and(begins_text);
+        let payload_max = if is_text { PAYLOAD_TEXT_MAX } else { PAYLOAD_HEAD_MAX };
+        Some(remaining.min(payload_at + payload_max).min(HEAD_MAX))
     }
+}
+
+/// Whether a payload that begins so may be a JSON object or an NMEA sentence.
+pub(super) fn begins_text(first: &u8) -> bool {
+    matches!(first, b'{' | b'$')
 }
 
 /// The parts of a packet and what is read from them.

@@ -4,7 +4,7 @@
 //! payload (where messages carry their identity), and it goes on where an endpoint would close the connection.
 //! After missing bytes, or in a stream whose start was not captured, it searches for the next packet.
 //!
-//! What it does not model: sessions, topic trees, payloads beyond their first [`PAYLOAD_HEAD_MAX`] bytes, MQTT
+//! What it does not model: sessions, topic trees, payloads beyond their first [`PAYLOAD_HEAD_MAX`] bytes (short texts are kept), MQTT
 //! over WebSocket or TLS.
 
 pub(crate) mod descriptor;
@@ -24,6 +24,8 @@ pub(crate) use resync::starts_as_connect;
 
 /// How many bytes of a PUBLISH payload are kept.
 pub const PAYLOAD_HEAD_MAX: usize = 80;
+/// Text in payloads is kept whole up to this length, for it may say where its publisher is.
+pub const PAYLOAD_TEXT_MAX: usize = 1024;
 
 impl PacketDescriptor {
     /// The packet, seen whole between these two.
@@ -43,6 +45,7 @@ impl PacketDescriptor {
             topic: None,
             topic_alias: None,
             payload_head: PayloadHead::new(&[]),
+            payload_text: None,
             connect: None,
             body: None,
             damaged: false,
@@ -105,6 +108,9 @@ pub struct Packet {
     pub topic_alias: Option<u16>,
     /// First bytes of a PUBLISH payload.
     pub payload_head: PayloadHead,
+    /// The payload of a PUBLISH that may be a JSON object or an NMEA sentence, where it is no longer than
+    /// [`PAYLOAD_TEXT_MAX`].
+    pub payload_text: Option<Box<[u8]>>,
     /// What a CONNECT says.
     pub connect: Option<Box<Connect>>,
     /// The first 512 bytes after the fixed header of a CONNACK, SUBSCRIBE, SUBACK, UNSUBSCRIBE or DISCONNECT.

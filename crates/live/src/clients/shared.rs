@@ -6,7 +6,8 @@ use std::sync::Arc;
 use mqttlab_client::protocol::Sessions;
 use mqttlab_client::{GroupFacts, GroupNumber};
 use mqttlab_mqtt::Version;
-use mqttlab_plan::{Entry, Group, PayloadMaker, Plan};
+use mqttlab_plan::{Entry, Group, PayloadMaker, Plan, SaidPlaces};
+use mqttlab_units::GeoPoint;
 
 use super::order::SentInOrder;
 use crate::control::{Control, SocketFactory};
@@ -33,6 +34,8 @@ pub(super) struct FleetGroup {
     pub(super) sessions: Sessions,
     pub(super) version: Version,
     pub(super) payloads: Option<PayloadMaker>,
+    /// Where its publishers say that they are, where they do.
+    places: Option<SaidPlaces>,
     /// Index of the server that keeps its messages: behind proxies the one that these pass on to.
     pub(super) serving: usize,
 }
@@ -78,6 +81,13 @@ impl Shared {
         &self.plan.groups[group.0 as usize]
     }
 
+    /// Where a client says that it is in one of its messages, if it does.
+    pub(super) fn place_said(&self, client: u32, sequence: u32) -> Option<GeoPoint> {
+        let group = self.group_of(client);
+        let places = self.groups[group].places.as_ref()?;
+        Some(places.at(client - self.starts[group], sequence.into()))
+    }
+
     pub(super) fn facts(&self, group: GroupNumber) -> &FleetGroup {
         &self.groups[group.0 as usize]
     }
@@ -85,13 +95,14 @@ impl Shared {
 
 impl FleetGroup {
     fn new(group: &Group, topics: &[Entry], plan: &Plan) -> io::Result<FleetGroup> {
-        let seed = plan.seed.derive("payload").derive(&group.name);
+        let seed = group.payload_seed(plan.seed);
         let publish = group.publish.as_ref();
         Ok(FleetGroup {
             facts: Arc::new(GroupFacts::of(group)),
             sessions: Sessions::of(group, topics),
             version: group.version(),
             payloads: publish.map(|publish| PayloadMaker::new(&publish.payload, seed)).transpose()?,
+            places: publish.and_then(|publish| SaidPlaces::of(&publish.payload, seed)),
             serving: plan.serving(group),
         })
     }

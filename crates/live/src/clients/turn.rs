@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use mqttlab_client::{Books, ClientNumber, Delivery, MessageFacts, Offered, Rows, Surroundings, Who};
 use mqttlab_recording::identity;
-use mqttlab_recording::{Acknowledged, Event, EventKind, Received, Sent, Sink, Unsent};
+use mqttlab_recording::{Acknowledged, Event, EventKind, PositionSample, Received, Sent, Sink, Unsent};
 use mqttlab_units::{Duration, Instant};
 
 use super::Client;
@@ -169,6 +169,9 @@ impl Surroundings for Turn<'_> {
         if u64::from(row.payload_bytes) < identity::BYTES_MIN as u64 {
             let (server, name) = self.shared.directory.topic(row.topic);
             self.shared.order.sent(server, name, row.sequence, row.intended);
+        }
+        if let Some(place) = self.shared.place_said(row.publisher, row.sequence) {
+            self.sink.position(&PositionSample::said(row.sent, row.publisher, place));
         }
     }
 

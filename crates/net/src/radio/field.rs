@@ -43,21 +43,15 @@ impl Field {
         levels: &Levels,
         seed: Seed,
     ) -> Self {
-        let positions = place(placement, seed.derive("placement"));
-        let (walks, refresh) = match mobility {
-            MobilitySpec::None => (Vec::new(), None),
-            MobilitySpec::RandomWaypoint { refresh, .. } => {
-                let seed = seed.derive("mobility");
-                let walks =
-                    positions.iter().zip(0..).map(|(from, i)| Walk::new(mobility, *from, seed.index(i)));
-                (walks.collect(), Some(*refresh))
-            }
-        };
+        let positions = placed(placement, seed);
         Field {
             rows: vec![Row::default(); positions.len()],
+            walks: walks(mobility, &positions, seed),
             positions,
-            walks,
-            refresh,
+            refresh: match mobility {
+                MobilitySpec::None => None,
+                MobilitySpec::RandomWaypoint { refresh, .. } => Some(*refresh),
+            },
             epoch: 1,
             reach_m2: levels.reach_m2(),
         }
@@ -123,7 +117,18 @@ fn squared_distance(a: Point, b: Point) -> f64 {
     (a[0] - b[0]).powi(2) + (a[1] - b[1]).powi(2)
 }
 
-fn place(placement: &PlacementSpec, seed: Seed) -> Vec<Point> {
+/// How stations walk from their places, by the medium's seed; nobody where they stand still.
+pub(super) fn walks(mobility: &MobilitySpec, from: &[Point], seed: Seed) -> Vec<Walk> {
+    if *mobility == MobilitySpec::None {
+        return Vec::new();
+    }
+    let seed = seed.derive("mobility");
+    from.iter().zip(0..).map(|(from, station)| Walk::new(mobility, *from, seed.index(station))).collect()
+}
+
+/// Where stations are at the start, by the medium's seed.
+pub(super) fn placed(placement: &PlacementSpec, seed: Seed) -> Vec<Point> {
+    let seed = seed.derive("placement");
     let metres = |mm: u64| mm as f64 / 1e3;
     match placement {
         PlacementSpec::Explicit { positions } => {

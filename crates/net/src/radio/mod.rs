@@ -40,6 +40,7 @@ mod spec;
 mod station;
 mod timing;
 mod walk;
+mod whereabouts;
 
 pub use counters::{AirTime, StationCounters, Tally, Traffic};
 pub use energy::EnergyProfile;
@@ -51,3 +52,4 @@ pub use spec::{
     ChannelSpec, MacSpec, MediumError, MediumSpec, MobilitySpec, Modulation, PhySpec, PlacementSpec,
     Position, RadioSpec,
 };
+pub use whereabouts::Whereabouts;

@@ -3,29 +3,56 @@
 
 use std::f64::consts::TAU;
 
-use mqttlab_units::Seed;
+use mqttlab_units::{GeoPoint, Seed};
+
+/// What a vehicle reports.
+pub(super) struct Report {
+    /// In 10⁻⁶ degrees.
+    longitude_e6: i64,
+    latitude_e6: i64,
+    altitude_dm: i64,
+    speed_cm_s: i64,
+    course_ddeg: i64,
+}
+
+impl Report {
+    /// The report number `sequence` of the vehicle that `seed` stands for.
+    pub(super) fn new(seed: Seed, sequence: u64) -> Report {
+        let mut dice = seed.dice();
+        let (latitude, longitude, phase) = (dice.uniform(), dice.uniform(), dice.uniform());
+        let angle = TAU * (phase + (sequence % LAP) as f64 / LAP as f64);
+        let (sine, cosine) = angle.sin_cos();
+        Report {
+            // An ellipse of half a degree at most, centred so that it stays between 10.1 and 10.9 and 59.1 and 59.9.
+            longitude_e6: 10_500_000 + ((longitude - 0.5) * 400_000.0 + cosine * 200_000.0) as i64,
+            latitude_e6: 59_500_000 + ((latitude - 0.5) * 400_000.0 + sine * 200_000.0) as i64,
+            altitude_dm: 1_500 + (sine * 300.0) as i64,
+            speed_cm_s: 1_500 + (cosine * 400.0) as i64,
+            course_ddeg: 1_000 + (angle / TAU * 2_599.0) as i64 % 2_600,
+        }
+    }
+
+    /// Where it was.
+    pub(super) fn place(&self) -> GeoPoint {
+        GeoPoint {
+            longitude_e7: self.longitude_e6 * 10,
+            latitude_e7: self.latitude_e6 * 10,
+            altitude_mm: Some(self.altitude_dm * 100),
+        }
+    }
+}
 
 /// Appends the report number `sequence` of the vehicle that `seed` stands for.
 pub(super) fn write(seed: Seed, sequence: u64, out: &mut Vec<u8>) {
-    let mut dice = seed.dice();
-    let (latitude, longitude, phase) = (dice.uniform(), dice.uniform(), dice.uniform());
-    let angle = TAU * (phase + (sequence % LAP) as f64 / LAP as f64);
-    let (sine, cosine) = angle.sin_cos();
+    let report = Report::new(seed, sequence);
     let start = out.len();
     out.extend_from_slice(DOCUMENT.as_bytes());
     let document = &mut out[start..];
-    // An ellipse of half a degree at most, centred so that it stays between 10.1 and 10.9 and 59.1 and 59.9.
-    put(
-        document,
-        LONGITUDE_AT,
-        9,
-        10_500_000 + ((longitude - 0.5) * 400_000.0 + cosine * 200_000.0) as i64,
-        6,
-    );
-    put(document, LATITUDE_AT, 9, 59_500_000 + ((latitude - 0.5) * 400_000.0 + sine * 200_000.0) as i64, 6);
-    put(document, ALTITUDE_AT, 5, 1_500 + (sine * 300.0) as i64, 1);
-    put(document, SPEED_AT, 5, 1_500 + (cosine * 400.0) as i64, 2);
-    put(document, COURSE_AT, 5, 1_000 + (angle / TAU * 2_599.0) as i64 % 2_600, 1);
+    put(document, LONGITUDE_AT, 9, report.longitude_e6, 6);
+    put(document, LATITUDE_AT, 9, report.latitude_e6, 6);
+    put(document, ALTITUDE_AT, 5, report.altitude_dm, 1);
+    put(document, SPEED_AT, 5, report.speed_cm_s, 2);
+    put(document, COURSE_AT, 5, report.course_ddeg, 1);
     put(document, SEQUENCE_AT, 10, (sequence % 10_000_000_000) as i64, 0);
 }
 
