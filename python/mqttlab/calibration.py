@@ -1,4 +1,4 @@
-"""What a recording says about the broker's service time, for the simulated broker to have the same.
+"""What a recording says about a broker's service time, for the simulated broker to have the same.
 
 The simulated broker takes ``per_packet`` for each control packet that arrives, then ``per_copy`` for each copy of the
 message, one after the other: copy k of a message leaves ``per_packet + k * per_copy`` after the message was complete.
@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from mqttlab.errors import MqttlabError
-from mqttlab.plan import StoredServer, broker_of, brokers
+from mqttlab.plan import StoredServer, broker_of, brokers, clients_of
 from mqttlab.recording import Recording
 
 NORMAL_QUARTILES = 1.349
@@ -60,9 +60,11 @@ class Calibration:
     copies: int
     residual_us: tuple[float, float, float, float, float]
     """Measured less modelled time to each copy: 1st, 25th, 50th, 75th and 99th percentile."""
+    server: str = "broker"
+    """Whose it is."""
 
     def toml(self) -> str:
-        """``[broker.service]`` of a scenario, with its evidence as comments."""
+        """``[broker.service]`` of a scenario, or the line for its ``[[servers]]``, with its evidence as comments."""
         low, first, median, third, high = self.residual_us
         lines = [
             f"# From {self.messages} messages and their {self.copies} copies; left out:",
@@ -73,54 +75,73 @@ class Calibration:
         ]
         if self.per_copy_us is None:
             lines.append("# No message had two copies: what a copy takes is in per_packet.")
-        lines += [
-            "[broker.service]",
+        times = [
             f'per_packet = "{self.per_packet_us:.1f} us"',
             f'per_copy = "{self.per_copy_us or 0:.1f} us"',
             f'jitter = "{min(self.jitter_percent, 100):.1f} %"',
         ]
-        return "\n".join(lines)
+        if self.server == "broker":
+            return "\n".join([*lines, "[broker.service]", *times])
+        return "\n".join([f"# For [[servers]] named {self.server!r}.", *lines, f"service = {{ {', '.join(times)} }}"])
 
 
-def calibrate(recording: Recording) -> Calibration:
-    """The service time that a recording shows.
+def calibrate(recording: Recording, server: str | None = None) -> Calibration:
+    """The service time that a recording shows of a broker.
+
+    Args:
+        recording: of an emulated network, with packets.
+        server: the broker's name; may be left out where there is one.
 
     Raises:
-        CalibrationError: too few messages were served while nothing waited.
+        CalibrationError: too few messages were served while nothing waited, or there is no such broker.
     """
-    packets, segments = recording.control_packets, recording.packets
+    broker = _the_broker(recording, server)
+    packets, segments = _its_packets(recording, broker), recording.packets
     if packets.is_empty() or segments.is_empty():
         raise CalibrationError(f"{recording.name}: no packets were recorded; calibration needs an emulated network, "
                                "such as one with a delay of 1 ms, and `recording.packets`")
     copies = _copies(packets)
     idle = _served_alone(packets, copies)
-    server = _the_broker(recording)
-    settings = (broker_of(server) or {}).get("settings")
+    settings = (broker_of(broker) or {}).get("settings")
     nagle = settings is None or not settings["tcp_nodelay"]
-    broker = recording.layout["hosts"][server["host"]]
-    held = _held(segments, broker, copies, 0 if nagle else INITIAL_WINDOW_BYTES - 1).join(idle, on=MESSAGE, how="semi")
+    host = recording.layout["hosts"][broker["host"]]
+    held = _held(segments, host, copies, 0 if nagle else INITIAL_WINDOW_BYTES - 1).join(idle, on=MESSAGE, how="semi")
     used = copies.join(idle, on=MESSAGE, how="semi").join(held, on=MESSAGE, how="anti")
     messages = used.select(MESSAGE).n_unique()
     if messages < MESSAGES_MIN:
         raise CalibrationError(
             f"{recording.name}: {messages} messages at QoS 0 or 1 were served by an idle broker, but {MESSAGES_MIN} "
             "are needed; publish more of them, more slowly")
-    return _fit(used, messages, busy=copies.select(MESSAGE).n_unique() - idle.height,
+    return _fit(used, messages, server=broker["name"], busy=copies.select(MESSAGE).n_unique() - idle.height,
                 held=held.select(MESSAGE).n_unique())
 
 
-def _the_broker(recording: Recording) -> StoredServer:
-    """The one broker of a recording: of several, each has a service time of its own.
+def _the_broker(recording: Recording, server: str | None) -> StoredServer:
+    """The broker of this name, or the one that there is: of several, each has a service time of its own.
 
     Raises:
-        CalibrationError: there are several.
+        CalibrationError: there is none, or several, or none of this name.
     """
-    found = brokers(recording.plan)
-    if len(found) != 1:
-        names = ", ".join(server["name"] for server in found) or "none"
-        raise CalibrationError(f"{recording.name}: calibration needs a run with one broker, not {len(found)}: "
-                               f"{names}; calibrate each in a run of its own")
-    return found[0]
+    found = {broker["name"]: broker for broker in brokers(recording.plan)}
+    known = ", ".join(found) or "none"
+    if server is None and len(found) == 1:
+        return next(iter(found.values()))
+    if server is None:
+        raise CalibrationError(f"{recording.name} has {len(found)} brokers, each with a service time of its own: {known}; "
+                               "say which with --server")
+    if server not in found:
+        raise CalibrationError(f"{recording.name} has no broker {server!r}; known: {known}")
+    return found[server]
+
+
+def _its_packets(recording: Recording, broker: StoredServer) -> pl.DataFrame:
+    """Control packets between a broker and its clients. With a single server they need not be known to be its."""
+    packets = recording.control_packets
+    if packets.is_empty() or len(recording.plan["servers"]) < 2:
+        return packets
+    groups = clients_of(recording.plan, broker)
+    numbers = [number for number, client in enumerate(recording.layout["clients"]) if client["group"] in groups]
+    return packets.filter(pl.col("client").is_in(numbers))
 
 
 def _copies(packets: pl.DataFrame) -> pl.DataFrame:
@@ -181,7 +202,7 @@ def _held(segments: pl.DataFrame, broker: str, copies: pl.DataFrame, allowed_byt
     return known.filter(waiting_bytes > allowed_bytes).select(MESSAGE)
 
 
-def _fit(used: pl.DataFrame, messages: int, *, busy: int, held: int) -> Calibration:
+def _fit(used: pl.DataFrame, messages: int, *, server: str, busy: int, held: int) -> Calibration:
     """The two times, and what they leave unexplained."""
     by_message = used.sort("nth").group_by(MESSAGE).agg(
         first=pl.col("took_ns").first(), last=pl.col("took_ns").last(), count=pl.len().cast(pl.Int64))
@@ -196,7 +217,7 @@ def _fit(used: pl.DataFrame, messages: int, *, busy: int, held: int) -> Calibrat
     return Calibration(
         per_packet_us=per_packet / 1000, per_copy_us=None if slope is None else per_copy / 1000,
         jitter_percent=100 * _jitter(by_message, per_packet, per_copy), messages=messages, messages_busy=busy,
-        messages_held=held, copies=used.height, residual_us=(low, first, median, third, high),
+        messages_held=held, copies=used.height, residual_us=(low, first, median, third, high), server=server,
     )
 
 

@@ -40,7 +40,7 @@ ADDED: dict[str, dict[str, pl.DataType]] = {
     "packets": {"repetition": pl.UInt32()},
     "clients": {"under_way": pl.Int64(), "unknown": pl.Int64()},
     "resources": {"run_queue_s": pl.Float64(), "faults_minor": pl.Int64(), "faults_major": pl.Int64(),
-                  "steal_s": pl.Float64()},
+                  "steal_s": pl.Float64(), "server": pl.UInt16()},
     "tcp_state": {"at_ns": pl.Int64(), "client": pl.UInt32(), "connection": pl.UInt32(), "end": pl.String(),
                   "rto_ns": pl.Int64(), "srtt_ns": pl.Int64(), "congestion_window_bytes": pl.Int64(),
                   "slow_start_threshold_bytes": pl.Int64(), "unsent_bytes": pl.Int64(),
@@ -263,8 +263,20 @@ class Recording:
 
     @cached_property
     def resources(self) -> pl.DataFrame:
-        """Processor, memory and pressure samples of broker, engine and machine."""
-        return self.table("resources")
+        """Processor, memory and pressure samples of servers, engine and machine; ``name`` is a server's, or the process.
+
+        Earlier recordings have one row for all servers together.
+        """
+        samples = self.table("resources")
+        if samples.is_empty():
+            return samples.with_columns(name=pl.lit(None, dtype=pl.String))
+        names = [server["name"] for server in self.plan["servers"]]
+        together = names[0] if len(names) == 1 else "servers"
+        process = pl.col("process").cast(pl.String).replace({"broker": "server"})
+        server = pl.col("server").cast(pl.Int64).replace_strict(
+            dict(enumerate(names)), default=together, return_dtype=pl.String)
+        return samples.with_columns(process=process).with_columns(
+            name=pl.when(pl.col("process") == "server").then(server.fill_null(together)).otherwise(pl.col("process")))
 
     @cached_property
     def tcp_state(self) -> pl.DataFrame:

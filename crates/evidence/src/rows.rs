@@ -231,14 +231,16 @@ record! {
         pub faults_major: Option<u64>,
         /// Processor time that the hypervisor gave to others; of the machine only.
         pub steal: Option<Duration>,
+        /// Which server it is, by its place in the plan; `None` of others, and in spools of before there were several.
+        pub server: Option<u16>,
     }
 }
 
 words! {
     /// Whose resources are counted.
     pub enum Process {
-        /// The broker.
-        Broker = "broker",
+        /// A server, with the processes that it has started.
+        Server = "server",
         /// The engine, with emulator and clients.
         Engine = "engine",
         /// The emulator's thread alone.

@@ -259,7 +259,7 @@ impl Prepared {
                     .add_server(&handle)
                     .map_err(|error| Interruption::fault("cannot watch a server", &error))?;
             }
-            sampler.watch_server(&server.name, &handle);
+            sampler.watch_server((index, &server.name), &handle);
             sampler.event(self.control.now(), EventKind::ServerStart, &told(server, &version(server)));
             running.servers.push(RunningServer { index, handle });
         }

@@ -1,7 +1,7 @@
 //! Samples what processes use and where radio stations are, notes the run's events, and keeps the beat of the progress lines.
 
 use mqttlab_plan::Plan;
-use mqttlab_recording::{Event, EventKind, Process, Sink};
+use mqttlab_recording::{Event, EventKind, Process, Resource, Sink};
 use mqttlab_run::{ServerFigures, Stations};
 use mqttlab_units::{Duration, Instant};
 
@@ -17,8 +17,8 @@ pub struct Sampler {
     interval: Duration,
     next_sample: Instant,
     next_tick: Instant,
-    /// Process 1 of each server, and what the server's processes had used when last sampled.
-    servers: Vec<(libc::pid_t, ServerFigures)>,
+    /// Process 1 of each server, its place in the plan, and what the server's processes had used when last sampled.
+    servers: Vec<(libc::pid_t, u16, ServerFigures)>,
     sockets: SocketStates,
     stations: Stations,
     measured: [Option<(std::time::Instant, Pressure)>; 2],
@@ -44,15 +44,15 @@ impl Sampler {
         }
     }
 
-    /// Samples a server of this name, too.
-    pub fn watch_server(&mut self, name: &str, server: &ServerHandle) {
+    /// Samples a server of this place in the plan and name, too.
+    pub fn watch_server(&mut self, (place, name): (usize, &str), server: &ServerHandle) {
         let figures = ServerFigures { server: name.to_owned(), ..ServerFigures::default() };
-        self.servers.push((server.init(), figures));
+        self.servers.push((server.init(), place as u16, figures));
     }
 
     /// What servers had used when they were last sampled.
     pub fn servers(&self) -> Vec<ServerFigures> {
-        self.servers.iter().map(|(_, figures)| figures.clone()).collect()
+        self.servers.iter().map(|(_, _, figures)| figures.clone()).collect()
     }
 
     /// Samples the TCP connections of hosts with a namespace of their own, too. The servers' come first, for a connection has
@@ -91,16 +91,13 @@ impl Sampler {
         let pressure = Pressure::now();
         let engine = Usage::of(&[std::process::id() as libc::pid_t]);
         self.sink.resource(&engine.row(now, Process::Engine, pressure));
-        if !self.servers.is_empty() {
-            let mut all = Usage::default();
-            for (init, figures) in &mut self.servers {
-                let usage = Usage::of(&usage::descendants(*init));
-                // A server that has ended has used what it had used.
-                let cpu_s = (usage.cpu_user + usage.cpu_system).as_s_f64().max(figures.cpu_s);
-                (figures.cpu_s, figures.rss_bytes) = (cpu_s, usage.rss_bytes);
-                all = all.plus(usage);
-            }
-            self.sink.resource(&all.row(now, Process::Broker, pressure));
+        for (init, server, figures) in &mut self.servers {
+            let usage = Usage::of(&usage::descendants(*init));
+            // A server that has ended has used what it had used.
+            let cpu_s = (usage.cpu_user + usage.cpu_system).as_s_f64().max(figures.cpu_s);
+            (figures.cpu_s, figures.rss_bytes) = (cpu_s, usage.rss_bytes);
+            let row = usage.row(now, Process::Server, pressure);
+            self.sink.resource(&Resource { server: Some(*server), ..row });
         }
         if let Some(thread) = emulator {
             self.sink.resource(&Usage::of_thread(thread).row(now, Process::Emulator, pressure));

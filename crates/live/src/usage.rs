@@ -118,6 +118,7 @@ impl Usage {
             faults_minor: Some(self.faults_minor),
             faults_major: Some(self.faults_major),
             steal: self.steal,
+            server: None,
         }
     }
 }

@@ -33,6 +33,7 @@ pub(crate) fn resources(from: &Path, to: &Path) -> Result<FileSize> {
             faults_minor: resource.faults_minor,
             faults_major: resource.faults_major,
             steal_s: resource.steal.map(Duration::as_s_f64),
+            server: resource.server,
         };
         table.push(|columns, place| columns.set(place, &row))
     })?;

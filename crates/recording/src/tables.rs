@@ -243,7 +243,8 @@ table! {
     pub struct ResourceRow<'a> in "resources", columns ResourceColumns {
         /// When it was read.
         pub at_ns: u64,
-        /// `broker`, `engine`, `emulator` (a thread of the engine) or `machine`.
+        /// `server` (with the processes that it has started; in earlier recordings `broker`, which stands for all servers
+        /// together), `engine`, `emulator` (a thread of the engine) or `machine`.
         pub process: &'a str,
         /// Processor time in user mode.
         pub cpu_user_s: f64,
@@ -270,6 +271,8 @@ table! {
         /// Of the machine: processor time that the hypervisor gave to other machines; empty for processes, and in
         /// recordings of schema version 1.
         pub steal_s: Option<f64>,
+        /// Which server it is, by its place in the plan's `servers`; empty for others, and in earlier recordings.
+        pub server: Option<u16>,
     }
 }
 

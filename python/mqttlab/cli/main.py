@@ -388,20 +388,22 @@ def study(study: str, quick: bool, tables: tuple[str, ...], claims: tuple[str, .
 
 @main.command()
 @RUN
-def calibrate(run: Path) -> None:
-    """Estimate the broker's service time from the recording RUN, as a scenario's [broker.service].
+@click.option("--server", metavar="NAME", help="Which broker, where the run has several.")
+def calibrate(run: Path, server: str | None) -> None:
+    """Estimate a broker's service time from the recording RUN, as a scenario's [broker.service].
 
     It takes messages at QoS 0 or 1 behind which nothing waited; several subscribers to one topic tell the time for a
     packet from that for a copy. What a direct network carries is not recorded: emulate one.
 
     \b
       mqttlab calibrate runs/fan-out-... >> scenario.toml
+      mqttlab calibrate runs/two-brokers-... --server north
     """
     from mqttlab.calibration import calibrate as estimate
     from mqttlab.recording import Recording
 
     recording = Recording.open(run)
-    click.echo(estimate(recording).toml())
+    click.echo(estimate(recording, server).toml())
     if not (recording.run.get("validity") or {}).get("valid", True):
         click.echo(f"mqttlab: {run} is not valid: its emulator or its senders were late, and that is in these times",
                    err=True)

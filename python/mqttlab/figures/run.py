@@ -131,14 +131,14 @@ def _over_slices(figure: go.Figure, slices: pl.DataFrame, value: pl.Expr) -> go.
 
 
 def resources(samples: pl.DataFrame) -> go.Figure:
-    """Processor use of broker and engine over time, in per cent of one core.
+    """Processor use of each server and of the engine over time, in per cent of one core.
 
     Args:
-        samples: ``resources.parquet``: columns ``process``, ``at_ns``, ``cpu_user_s``, ``cpu_system_s``.
+        samples: ``Recording.resources``: columns ``process``, ``name``, ``at_ns``, ``cpu_user_s``, ``cpu_system_s``.
     """
     figure = blank("Processor use", "run time (s)", "% of one core")
-    named = samples.filter(pl.col("process") != "machine").sort("process", "at_ns")
-    for index, (key, part) in enumerate(named.group_by("process", maintain_order=True)):
+    named = samples.filter(pl.col("process") != "machine").sort("name", "at_ns")
+    for index, (key, part) in enumerate(named.group_by("name", maintain_order=True)):
         used = part["cpu_user_s"] + part["cpu_system_s"]
         percent = 100e9 * used.diff() / part["at_ns"].diff()
         figure.add_trace(

@@ -4,7 +4,7 @@ Its type is declared once, in ``crates/plan``. Recordings outlive the program th
 stored plan of every schema as one of the latest.
 """
 
-from mqttlab.plan.servers import broker_of, brokers, ports, server_of
+from mqttlab.plan.servers import broker_of, brokers, clients_of, ports, server_of
 from mqttlab.plan.stored import SCHEMA, StoredGroup, StoredPlan, StoredServer, read_plan
 from mqttlab.plan.types import Plan
 
@@ -16,6 +16,7 @@ __all__ = [
     "StoredServer",
     "broker_of",
     "brokers",
+    "clients_of",
     "ports",
     "read_plan",
     "server_of",

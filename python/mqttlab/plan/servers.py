@@ -25,6 +25,11 @@ def server_of(plan: StoredPlan, group: StoredGroup) -> StoredServer | None:
     return plan["servers"][index] if index < len(plan["servers"]) else None
 
 
+def clients_of(plan: StoredPlan, server: StoredServer) -> list[str]:
+    """The names of the groups that connect to a server."""
+    return [group["name"] for group in plan["groups"] if server_of(plan, group) is server]
+
+
 def ports(plan: StoredPlan) -> list[int]:
     """The ports that servers listen on, each once, in the plan's order."""
     return list(dict.fromkeys(endpoint["port"] for server in plan["servers"] for endpoint in server["endpoints"]))
