@@ -93,11 +93,15 @@ class Recording:
 
     @cached_property
     def run(self) -> dict[str, Any]:
-        """``run.json`` of a complete run, ``incomplete.json`` of one that was cut short."""
+        """``run.json`` of a complete run, ``incomplete.json`` of one that was cut short, with its ``reason`` in words.
+
+        What the words are made of is ``ending``: a ``kind`` and its fields. Earlier recordings hold the words alone.
+        """
         for name in ("run.json", "incomplete.json"):
             path = self.directory / name
             if path.is_file():
-                return _json(path)
+                run = _json(path)
+                return {**run, "reason": _words(run.get("reason")), "ending": run.get("reason")}
         return {"status": "incomplete", "warnings": ["The run ended before it could say how."]}
 
     @property
@@ -292,6 +296,27 @@ class Recording:
     def clients(self) -> pl.DataFrame:
         """One row per client: who it is, its timings and its counts."""
         return self.table("clients")
+
+
+ENDINGS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "signal": lambda why: f"the run was stopped by {why['name']}",
+    "stopped_at": lambda why: f"it was stopped at {why['at_ns'] / 1e9:g} s of simulated time, as asked",
+    "abandoned": lambda why: "the program that started the engine has ended",
+    "server_exit": lambda why: (
+        f"the server `{why['server']}` ended during the run ({why['status']}); see {why['log']}" if why["status"] else
+        "a server ended during the run"),
+    "killed": lambda why: "the producer ended without finishing the recording",
+    "going_on": lambda why: f"the run is still in progress; this is what it had written at {why['until']}",
+    "evidence": lambda why: "; ".join(why["problems"]),
+}
+"""The words for why a recording is not complete, by kind; other kinds have a ``problem`` in words."""
+
+
+def _words(ending: dict[str, Any] | str | None) -> str | None:
+    if ending is None or isinstance(ending, str):
+        return ending
+    words = ENDINGS.get(ending["kind"])
+    return words(ending) if words else str(ending.get("problem", ending["kind"]))
 
 
 def _finished(directory: Path) -> Recording:

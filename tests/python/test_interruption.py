@@ -91,7 +91,10 @@ def test_a_simulation_that_is_stopped_keeps_what_it_recorded(number: signal.Sign
     done = json.loads(output.splitlines()[-1])
     assert (done["event"], done["verdict"]) == ("done", "incomplete")
     assert number.name in done["reason"]
-    assert Recording.open(tmp_path / "run").messages.height > 0
+    recording = Recording.open(tmp_path / "run")
+    assert recording.messages.height > 0
+    assert recording.run["ending"] == {"kind": "signal", "name": number.name}
+    assert recording.run["reason"] == done["reason"], "the engine's words and ours"
 
 
 def test_a_simulation_whose_events_take_long_ends_when_its_reader_is_gone(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use mqttlab_import::{Error, Observer, Order, Reading};
 use mqttlab_live::{Signals, Watchdog, say_at_last};
-use mqttlab_recording::{Ending, Error as Unusable};
+use mqttlab_recording::{Ending, Error as Unusable, Reason};
 use mqttlab_run::{Announcer, Interruption, Progress, Verdict};
 use serde::Serialize;
 
@@ -23,7 +23,11 @@ pub fn run(order: &Order) -> ExitCode {
     let (verdict, reason, code) = match outcome {
         Ok(Ending::Complete) => (Verdict::Complete, None, ExitCode::SUCCESS),
         Ok(Ending::Incomplete(reason)) => {
-            (Verdict::Incomplete, Some(reason), ExitCode::from(crate::INCOMPLETE))
+            let words = match reason {
+                Reason::Evidence { problems } => problems.join("; "),
+                other => format!("{other:?}"),
+            };
+            (Verdict::Incomplete, Some(words), ExitCode::from(crate::INCOMPLETE))
         }
         Err(Error::Evidence(problem)) => {
             eprintln!("mqttlab-engine: {problem}");

@@ -17,19 +17,3 @@ pub struct RunFacts {
     /// Anything else worth keeping: network models in force, TCP settings, counters of stations.
     pub details: BTreeMap<String, Value>,
 }
-
-/// How a run ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ending {
-    /// As planned.
-    Complete,
-    /// Before its end, and why.
-    Incomplete(String),
-}
-
-impl Ending {
-    /// Before its end for this reason; as planned without one.
-    pub fn of(reason: Option<String>) -> Ending {
-        reason.map_or(Ending::Complete, Ending::Incomplete)
-    }
-}

@@ -14,13 +14,15 @@
 //!
 //! What it does not model: the tables that are made of the rows afterwards.
 
+mod ending;
 mod facts;
 pub mod identity;
 mod layout;
 mod record;
 mod rows;
 
-pub use facts::{Ending, RunFacts};
+pub use ending::{Ending, Reason};
+pub use facts::RunFacts;
 pub use layout::{Client, GivenUp, Layout, Session, Topic};
 pub use record::{Field, Record, Word};
 pub use rows::{

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use mqttlab_recording::{DirectRecorder, Ending, Layout, RunFacts};
+use mqttlab_recording::{DirectRecorder, Ending, Layout, Reason, RunFacts};
 use serde_json::{Value, json};
 
 use super::clock::Clock;
@@ -75,7 +75,7 @@ impl<'a> Output<'a> {
             validity: json!({"valid": reasons.is_empty(), "reasons": reasons}),
             details,
         };
-        let ending = if faults.is_empty() { Ending::Complete } else { Ending::Incomplete(faults.join("; ")) };
+        let ending = Ending::of((!faults.is_empty()).then_some(Reason::Evidence { problems: faults }));
         self.recorder.finish(Some(layout), &said, &ending)?;
         Ok(ending)
     }

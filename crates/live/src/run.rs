@@ -72,7 +72,7 @@ pub fn run(
     let Closed { strain, claim, .. } = closed;
     let facts = facts::facts(&plan, &witnessed, announcer.warnings(), strain.stalls);
     let captures = plan.recording.pcapng;
-    let ending = Ending::of(Outcome::of(result.clone()).reason());
+    let ending = Ending::of(result.as_ref().err().map(Interruption::reason));
     match finalise(&destination.directory, Finish { facts, ending, strain, claim, analyser, captures }) {
         Ok(_) => Outcome::of(result),
         Err(error) => {
@@ -379,11 +379,8 @@ impl Prepared {
             let dropped = drops::warning(&self.logs.join(log_name(server)));
             dropped.into_iter().for_each(|text| announcer.warn(text));
             if result == Err(Interruption::ServerEnded(running.index)) {
-                let log = log_name(server);
-                result = Err(Interruption::Server(format!(
-                    "the server `{}` ended during the run ({status}); see {log}",
-                    server.name
-                )));
+                let (server, log) = (server.name.clone(), log_name(server));
+                result = Err(Interruption::ServerExit { server, status, log });
             }
         }
         result

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use mqttlab_evidence::{Ending, Event, EventKind, Gap, Layout, RunFacts};
+use mqttlab_evidence::{Ending, Event, EventKind, Gap, Layout, Reason, RunFacts};
 use mqttlab_units::Instant;
 use serde_json::Value;
 
@@ -76,7 +76,7 @@ pub fn recover(dir: &Path, out: Option<&Path>, analyser: &mut dyn FrameAnalyser)
     if to == dir {
         network.has_seen = seen::write(dir, &mut layout, analyser)?;
     }
-    let ending = Ending::Incomplete(UNFINISHED.into());
+    let ending = Ending::Incomplete(Reason::Killed);
     let (facts, strain, missing) =
         (&RunFacts::default(), Strain::default(), Missing { rows: false, end: true });
     let run = Said { facts, ending: &ending, strain, missing, running: false };
@@ -114,11 +114,7 @@ fn copy_and_complete(dir: &Path, out: &Path, analyser: &mut dyn FrameAnalyser) -
     let mut network = packets::convert(dir, out, &layout, analyser, false)?;
     network.has_seen = seen::write(out, &mut layout, analyser)?;
     let now = identifier::unix_now_ns().map_or_else(|| "an unknown time".into(), run::rfc3339);
-    let ending = Ending::Incomplete(if running {
-        format!("the run is still in progress; this is what it had written at {now}")
-    } else {
-        UNFINISHED.into()
-    });
+    let ending = Ending::Incomplete(if running { Reason::GoingOn { until: now } } else { Reason::Killed });
     // What is not there of a run that goes on is under way, as far as anybody knows.
     let missing = Missing { rows: false, end: !running };
     let (facts, strain) = (&RunFacts::default(), Strain::default());
@@ -309,5 +305,3 @@ fn remove_spools(dir: &Path) -> Result<()> {
     }
     Ok(())
 }
-
-const UNFINISHED: &str = "the producer ended without finishing the recording";

@@ -47,8 +47,8 @@ pub(crate) fn write(
     let Said { facts, ending, strain, running, .. } = *said;
     let (name, status, reason) = match ending {
         Ending::Complete => ("run.json", "complete", Value::Null),
-        Ending::Incomplete(reason) if running => ("incomplete.json", "running", Value::from(reason.as_str())),
-        Ending::Incomplete(reason) => ("incomplete.json", "incomplete", Value::from(reason.as_str())),
+        Ending::Incomplete(reason) if running => ("incomplete.json", "running", json!(reason)),
+        Ending::Incomplete(reason) => ("incomplete.json", "incomplete", json!(reason)),
     };
     let plan = dir.join("plan.json");
     let plan_sha256 = sha256(&fs::read(&plan).on("read", &plan)?);

@@ -6,7 +6,9 @@ use std::fs;
 
 use common::*;
 use expect_test::expect;
-use mqttlab_recording::{DirectRecorder, Ending, Error, HeaderAnalyser, Layout, Recorder, RunFacts, recover};
+use mqttlab_recording::{
+    DirectRecorder, Ending, Error, HeaderAnalyser, Layout, Reason, Recorder, RunFacts, recover,
+};
 
 #[test]
 fn every_message_gets_its_fate_at_every_receiver() {
@@ -166,10 +168,11 @@ fn the_same_rows_make_the_same_bytes_whoever_pushes_them() {
 fn a_run_that_ended_early_says_so() {
     let scratch = Scratch::new();
     let recorder = DirectRecorder::create(scratch.path(), "{}", &layout()).unwrap();
-    recorder.finish(None, &RunFacts::default(), &Ending::Incomplete("the broker died".into())).unwrap();
+    recorder.finish(None, &RunFacts::default(), &Ending::Incomplete(Reason::Fault { problem: "the broker died".into() })).unwrap();
     assert!(!scratch.join("run.json").exists());
     let run = json(&scratch.join("incomplete.json"));
-    assert_eq!((&run["status"], &run["reason"]), (&"incomplete".into(), &"the broker died".into()));
+    let why = serde_json::json!({"kind": "fault", "problem": "the broker died"});
+    assert_eq!((&run["status"], &run["reason"]), (&"incomplete".into(), &why));
 }
 
 #[test]

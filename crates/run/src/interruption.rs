@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 
+use mqttlab_evidence::Reason;
 use mqttlab_units::Instant;
 
 /// Why a run ended before its time.
@@ -16,6 +17,15 @@ pub enum Interruption {
     Abandoned,
     /// A server (index into the plan's) ended; how is known when it has been reaped.
     ServerEnded(usize),
+    /// The same of a server that has been reaped.
+    ServerExit {
+        /// Its name.
+        server: String,
+        /// How it ended.
+        status: String,
+        /// The file that holds what it wrote.
+        log: String,
+    },
     /// A server did not start, or ended so.
     Server(String),
     /// A program that performs a client cannot be started.
@@ -31,6 +41,24 @@ impl Interruption {
     pub fn fault(what: &str, error: &io::Error) -> Interruption {
         Interruption::Fault(format!("{what}: {error}"))
     }
+
+    /// As it is recorded.
+    pub fn reason(&self) -> Reason {
+        match self.clone() {
+            Interruption::Signal(name) => Reason::Signal { name: name.to_owned() },
+            Interruption::StoppedAt(at) => Reason::StoppedAt { at_ns: at.as_ns() },
+            Interruption::Abandoned => Reason::Abandoned,
+            Interruption::ServerEnded(server) => {
+                let server = server.to_string();
+                Reason::ServerExit { server, status: String::new(), log: String::new() }
+            }
+            Interruption::ServerExit { server, status, log } => Reason::ServerExit { server, status, log },
+            Interruption::Server(problem) => Reason::Server { problem },
+            Interruption::Program(problem) => Reason::Program { problem },
+            Interruption::Disk(problem) => Reason::Disk { problem },
+            Interruption::Fault(problem) => Reason::Fault { problem },
+        }
+    }
 }
 
 impl fmt::Display for Interruption {
@@ -40,6 +68,9 @@ impl fmt::Display for Interruption {
             Interruption::StoppedAt(at) => write!(f, "it was stopped at {at} of simulated time, as asked"),
             Interruption::Abandoned => write!(f, "the program that started the engine has ended"),
             Interruption::ServerEnded(_) => write!(f, "a server ended during the run"),
+            Interruption::ServerExit { server, status, log } => {
+                write!(f, "the server `{server}` ended during the run ({status}); see {log}")
+            }
             Interruption::Server(what)
             | Interruption::Program(what)
             | Interruption::Disk(what)

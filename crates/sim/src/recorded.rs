@@ -60,7 +60,7 @@ pub(crate) fn finish(
         validity: json!(Validity::of(Vec::new())),
         details: details.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
     };
-    let ending = Ending::of(Outcome::of(result.clone()).reason());
+    let ending = Ending::of(result.as_ref().err().map(Interruption::reason));
     match layout.and_then(|layout| recorder.finish(Some(layout), &facts, &ending)) {
         Ok(_) => Outcome::of(result),
         Err(error) => Outcome::unfinished(result, error.to_string()),
