@@ -107,6 +107,32 @@ def test_qos_2_shows_no_service_time_and_that_is_said(tmp_path: Path) -> None:
         of(tmp_path, qos=2)
 
 
+def test_each_of_several_brokers_has_its_own(tmp_path: Path) -> None:
+    values = tomllib.loads(FAN_OUT)
+    del values["broker"]
+    values |= {"backend": "sim", "servers": [
+        {"name": name, "nagle": False, "service": {"per_packet": packet, "per_copy": "15 us"}}
+        for name, packet in (("north", "80 us"), ("south", "200 us"))]}
+    line = values.pop("networks")[0]
+    values["networks"] = [{**line, "between": ["field", name]} for name in ("north", "south")]
+    values["groups"] = [{**group, "name": f"{group['name']}-{name}", "connects_to": name}
+                        for name in ("north", "south") for group in values["groups"]]
+    outcome = perform(Job(compile_plan(parse_values(values, "two")), tmp_path / "run"), lambda event: None)
+    recording = Recording.open(outcome.directory)
+    found = {name: calibrate(recording, name) for name in ("north", "south")}
+    assert [round(one.per_packet_us, -1) for one in found.values()] == [80, 200]
+    assert all(one.messages > 60 and one.per_copy_us == pytest.approx(15, rel=0.05) for one in found.values())
+    with pytest.raises(CalibrationError, match=r"2 brokers.*north, south; say which with --server"):
+        calibrate(recording)
+    with pytest.raises(CalibrationError, match="no broker 'east'; known: north, south"):
+        calibrate(recording, "east")
+    printed = CliRunner().invoke(main, ["calibrate", str(outcome.directory), "--server", "south"])
+    assert printed.exit_code == 0, printed.output
+    values["servers"][1] |= tomllib.loads(printed.output)
+    service = parse_values(values, "calibrated").servers[1].service
+    assert service.per_packet == pytest.approx(200_000, rel=0.05)
+
+
 def test_the_command_prints_what_a_scenario_accepts(tmp_path: Path) -> None:
     run = simulated(tmp_path)
     printed = command(run)

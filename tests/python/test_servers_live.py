@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from live import able
+from mqttlab import figures
 from mqttlab.metrics import deliveries
 from mqttlab.recording import Recording
 from mqttlab.runs import Job, perform
@@ -63,6 +64,11 @@ def test_each_broker_serves_its_own_clients_and_has_a_log(tmp_path: Path) -> Non
     started = recording.events.filter(kind="server_start")["detail"].to_list()
     assert [words.split(":")[0] for words in started] == ["east", "west"]
     assert set(recording.run["versions"]) >= {"east", "west"}
+    used = recording.resources.filter(process="server")
+    assert used["name"].unique().sort().to_list() == ["east", "west"]
+    assert used.group_by("name").agg(pl.col("rss_bytes").max())["rss_bytes"].min() > 1_000_000  # type: ignore[operator]
+    named = {trace.name for trace in figures.resources(recording.resources).data}
+    assert named == {"east", "west", "engine", "emulator"}
 
 
 def test_several_brokers_are_simulated_as_they_are_run(tmp_path: Path) -> None:

@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""This checkout beside another commit of it: load, simulator and ns-3 benches, round by round in turn.
+
+    benches/against/run.py COMMIT [--rounds 3] [--part simulator] [--keep DIRECTORY] [--out FILE]
+
+The commit is checked out and built beside this one, and each of its benches is the one that it came with: a plan of then is
+nothing for the engine of now. Rounds alternate between the two, so that a machine that grows slower is unfair to both. Of
+each cell of the benches' tables that is a number the medians over the rounds are printed beside each other. Both are built by
+`cargo build --release`, as they are set up here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import venv
+from collections import defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PARTS = {
+    "simulator": ["benches/simulator/run.py", "--clients", "20", "200", "2000", "--seconds", "5"],
+    "load": ["benches/load/run.py", "--rounds", "1"],
+    "ns3": ["benches/ns3/run.py", "--rounds", "1", "--shorten", "10"],
+}
+# How many of a row's first cells say which case it is.
+KEYS = {"simulator": 1, "load": 3, "ns3": 1}
+NUMBER = re.compile(r"-?\d+(\.\d+)?")
+Figures = dict[tuple[str, str, str], list[float]]
+
+
+def check_out(commit: str, directory: Path) -> Path:
+    """The commit in a working tree of its own, built; the Python beside its engine."""
+    tree = directory / "tree"
+    if not tree.is_dir():
+        subprocess.run(["git", "worktree", "add", "--detach", tree, commit], cwd=ROOT, check=True)
+    python = tree / ".venv" / "bin" / "python"
+    if not python.is_file():
+        venv.create(tree / ".venv")
+        version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+        # Its own package before the libraries that are installed here.
+        paths = tree / ".venv" / "lib" / version / "site-packages" / "beside.pth"
+        paths.write_text(f"{tree / 'python'}\n{sysconfig.get_path('purelib')}\n", encoding="utf-8")
+    build(tree, python.parent)
+    return python
+
+
+def build(tree: Path, programs: Path) -> None:
+    """The engine, beside the Python that runs it, and the program of the load bench."""
+    cargo = ["cargo", "build", "--release", "--locked", "--quiet"]
+    subprocess.run([*cargo, "--package", "mqttlab-engine"], cwd=tree, check=True)
+    subprocess.run([*cargo, "--package", "mqttlab-live", "--example", "load"], cwd=tree, check=True)
+    target = Path(subprocess.run(
+        ["cargo", "metadata", "--format-version", "1", "--no-deps"], cwd=tree, check=True, capture_output=True, text=True,
+    ).stdout.split('"target_directory":"')[1].split('"')[0])  # fmt: skip
+    shutil.copy2(target / "release" / "mqttlab-engine", programs / "mqttlab-engine")
+
+
+def measure(part: str, python: Path, tree: Path, figures: Figures) -> None:
+    """One round of a bench: the numbers of its tables, by case and column."""
+    done = subprocess.run([python, *PARTS[part]], cwd=tree, capture_output=True, text=True)
+    if done.returncode != 0:
+        print(f"{part} of {tree} ended with {done.returncode}: {done.stderr[-800:]}", file=sys.stderr)
+    header: list[str] = []
+    for line in done.stdout.splitlines():
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")] if line.startswith("|") else []
+        if not cells:
+            header = []
+        elif not header:
+            header = cells
+        elif not set("".join(cells)) <= set("-: "):
+            case = ", ".join(cells[: KEYS[part]])
+            for name, cell in list(zip(header, cells, strict=False))[KEYS[part] :]:
+                if found := NUMBER.match(cell):
+                    figures[part, case, name].append(float(found.group()))
+
+
+def table(before: Figures, after: Figures) -> str:
+    """Medians beside each other, as Markdown."""
+    lines = ["| bench | case | figure | before | after | after / before |", "|---|---|---|---:|---:|---:|"]
+    for key in after:
+        if key in before:
+            old, new = statistics.median(before[key]), statistics.median(after[key])
+            ratio = f"{new / old:.2f}" if old else ""
+            lines.append(f"| {' | '.join(key)} | {old:g} | {new:g} | {ratio} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Build both, measure in turn, print."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("commit")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--part", choices=list(PARTS), action="append", help="only this bench; repeatable")
+    parser.add_argument("--keep", type=Path, metavar="DIRECTORY", help="where the other checkout is, and stays")
+    parser.add_argument("--build-only", action="store_true", help="build both, and measure another time")
+    parser.add_argument("--out", type=Path, help="write the table here, too")
+    options = parser.parse_args()
+    directory = options.keep or Path(tempfile.mkdtemp(prefix="mqttlab-against-"))
+    directory.mkdir(parents=True, exist_ok=True)
+    try:
+        other = check_out(options.commit, directory)
+        build(ROOT, Path(sys.executable).parent)
+        before, after = defaultdict[tuple[str, str, str], list[float]](list), defaultdict(list)
+        for part in () if options.build_only else options.part or PARTS:
+            for round_ in range(options.rounds):
+                measure(part, other, directory / "tree", before)
+                measure(part, Path(sys.executable), ROOT, after)
+                print(f"{part}: round {round_ + 1} of {options.rounds}", file=sys.stderr)
+    finally:
+        if options.keep is None:
+            subprocess.run(["git", "worktree", "remove", "--force", directory / "tree"], cwd=ROOT, check=False)
+            shutil.rmtree(directory, ignore_errors=True)
+    text = table(before, after)
+    print(text)
+    if options.out is not None and not options.build_only:
+        options.out.write_text(text + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
