@@ -21,8 +21,8 @@ from short_scenarios import scenario
 REASON = able()
 LIVE = pytest.mark.skipif(REASON is not None, reason=REASON or "")
 PHASES = {"warm_up": "0 s", "duration": "3 s", "cool_down": "5 s"}
-WALK = {"standard": "b-11", "area": ["80 m", "60 m"], "mobility": {"speed": ["4 m/s", "9 m/s"]}}
-PLACES = [["1 m", "2 m"], ["-10.5 m", "0 m"], ["0 m", "10 m"]]
+WALK = {"standard": "b-11", "area": "80 m x 60 m", "mobility": {"speed": ["4 m/s", "9 m/s"]}}
+PLACES = [["1 m", "2 m"], ["10.5 m", "0 m"], ["0 m", "10 m"]]
 SCENARIOS: dict[str, dict[str, Any]] = {
     "moving": scenario(0, count=2, radio=WALK, hosts=("field", "far"), phases=PHASES,
                        recording={"tcp_state_interval": "250 ms"}),
@@ -75,7 +75,7 @@ def test_a_station_that_stands_still_is_told_once(pairs: dict[str, dict[str, Rec
         assert table["at_ns"].to_list() == [0, 0, 0]
         hosts = [recording.layout["hosts"][host] for host in table["host"]]
         places = dict(zip(hosts, table.select("x_m", "y_m").rows(), strict=True))
-        assert sorted(places.values()) == sorted([(1, 2), (-10.5, 0), (0, 10)])
+        assert sorted(places.values()) == sorted([(1, 2), (10.5, 0), (0, 10)])
         assert places["broker"] == (1, 2)
         assert table["link"].n_unique() == 1
 

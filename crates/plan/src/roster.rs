@@ -8,6 +8,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use mqttlab_units::Seed;
+
 use crate::{Group, NetworkKind, Plan, Server, Subscriptions};
 
 /// Numbers behind names.

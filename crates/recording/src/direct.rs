@@ -8,8 +8,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use mqttlab_evidence::{
-    Acknowledged, Dropped, Ending, Event, Gap, Layout, PositionSample, Received, Record, Resource, RunFacts, Sent,
-    TcpSample, Unsent,
+    Acknowledged, Dropped, Ending, Event, Gap, Layout, PositionSample, Received, Record, Resource, RunFacts,
+    Sent, TcpSample, Unsent,
 };
 
 use crate::claim::Claim;

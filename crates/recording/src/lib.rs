@@ -57,8 +57,8 @@ mod words;
 // What the interface here is made of.
 pub use mqttlab_evidence::{
     Acknowledged, Cause, Client, Direction, Dropped, End, Ending, Event, EventKind, Frame, FrameFate, Gap,
-    GivenUp, Identified, Layout, LossCause, MessageFate, Phase, PositionSample, PositionSource, Process, Reason,
-    Received, Resource, RunFacts, Sent, Session, TcpSample, Topic, Towards, Unsent, identity,
+    GivenUp, Identified, Layout, LossCause, MessageFate, Phase, PositionSample, PositionSource, Process,
+    Reason, Received, Resource, RunFacts, Sent, Session, TcpSample, Topic, Towards, Unsent, identity,
 };
 
 pub use claim::{Claim, discard};

@@ -12,7 +12,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use mqttlab_evidence::{
-    Acknowledged, Dropped, Event, Frame, Gap, PositionSample, Received, Record, Resource, Sent, TcpSample, Unsent,
+    Acknowledged, Dropped, Event, Frame, Gap, PositionSample, Received, Record, Resource, Sent, TcpSample,
+    Unsent,
 };
 
 use crate::error::{Context, Error, Result};

@@ -168,7 +168,13 @@ fn the_same_rows_make_the_same_bytes_whoever_pushes_them() {
 fn a_run_that_ended_early_says_so() {
     let scratch = Scratch::new();
     let recorder = DirectRecorder::create(scratch.path(), "{}", &layout()).unwrap();
-    recorder.finish(None, &RunFacts::default(), &Ending::Incomplete(Reason::Fault { problem: "the broker died".into() })).unwrap();
+    recorder
+        .finish(
+            None,
+            &RunFacts::default(),
+            &Ending::Incomplete(Reason::Fault { problem: "the broker died".into() }),
+        )
+        .unwrap();
     assert!(!scratch.join("run.json").exists());
     let run = json(&scratch.join("incomplete.json"));
     let why = serde_json::json!({"kind": "fault", "problem": "the broker died"});

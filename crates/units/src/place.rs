@@ -18,7 +18,9 @@ impl GeoPoint {
         is_a_place.then(|| GeoPoint {
             longitude_e7: (longitude * 1e7).round() as i64,
             latitude_e7: (latitude * 1e7).round() as i64,
-            altitude_mm: altitude_m.filter(|metres| metres.abs() < 1e9).map(|metres| (metres * 1e3).round() as i64),
+            altitude_mm: altitude_m
+                .filter(|metres| metres.abs() < 1e9)
+                .map(|metres| (metres * 1e3).round() as i64),
         })
     }
 }

@@ -426,7 +426,8 @@ impl Partial {
         }
         let head = if publish { &self.head[parts.payload] } else { &[][..] };
         let is_whole = head.len() == parts.lengths.payload as usize && !self.damaged;
-        let is_text = is_whole && head.len() <= PAYLOAD_TEXT_MAX && head.first().is_some_and(layout::begins_text);
+        let is_text =
+            is_whole && head.len() <= PAYLOAD_TEXT_MAX && head.first().is_some_and(layout::begins_text);
         let connect = match self.fixed.kind {
             super::Kind::Connect => layout::connect(&self.head).map(Box::new),
             _ => None,

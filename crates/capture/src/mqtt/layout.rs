@@ -78,7 +78,8 @@ impl Fixed {
         if payload_at > remaining {
             return None;
         }
-        let is_text = remaining - payload_at <= PAYLOAD_TEXT_MAX && head.get(payload_at).is_some_and(begins_text);
+        let is_text =
+            remaining - payload_at <= PAYLOAD_TEXT_MAX && head.get(payload_at).is_some_and(begins_text);
         let payload_max = if is_text { PAYLOAD_TEXT_MAX } else { PAYLOAD_HEAD_MAX };
         Some(remaining.min(payload_at + payload_max).min(HEAD_MAX))
     }

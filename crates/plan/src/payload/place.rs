@@ -136,7 +136,14 @@ mod tests {
     #[test]
     fn what_says_no_place_has_none() {
         for payload in [
-            "", "{", "{}", "$", "null", "$GPGGA", "$GPGGA,,,,,,0,,,,,,,,", "$GPGSV,1,1,0",
+            "",
+            "{",
+            "{}",
+            "$",
+            "null",
+            "$GPGGA",
+            "$GPGGA,,,,,,0,,,,,,,,",
+            "$GPGSV,1,1,0",
             r#"{"type":"Point","coordinates":[181,0]}"#,
             r#"{"type":"Point","coordinates":["1","2"]}"#,
             r#"{"type":"LineString","coordinates":[[1,2],[3,4]]}"#,
