@@ -15,29 +15,29 @@ use mqttlab_recording::{
 };
 use mqttlab_units::Instant;
 
-use super::clock::Clock;
+use super::clock::CaptureClock;
 use super::conversation::{Conversations, SILENCE};
 use super::dedup::Dedup;
 use super::error::Result;
 use super::evidence::{self, Evidence};
 use super::gaps::Gaps;
-use super::headers::{self, Ip};
+use super::headers::{self, IpHeader};
 use super::matcher::{Matcher, Message, Publish, Row};
 use super::options::Order;
-use super::output::{Findings, Output};
+use super::output::{Findings, ImportOutput};
 use super::participants::{Participants, written};
 use super::place;
 use super::plan::Facts;
-use super::progress::{Observer, Watch};
+use super::progress::{Observer, ProgressWatch};
 use super::source::{Frames, Meter};
-use super::streams::Streams;
+use super::streams::CapturedStreams;
 
 /// Imports captures.
 pub fn import(order: &Order, observer: &mut dyn Observer) -> Result<Ending> {
     let meter = Meter::of(&order.files);
     let mut frames = Frames::open(&order.files, &meter)?;
-    let mut importer = Importer::new(order, Clock::starting(frames.start()))?;
-    let mut watch = Watch::new(meter, observer);
+    let mut importer = Importer::new(order, CaptureClock::starting(frames.start()))?;
+    let mut watch = ProgressWatch::new(meter, observer);
     while let Some((link, frame)) = frames.next() {
         importer.frame(link, &frame)?;
         importer.dropped(frames.dropped_before());
@@ -48,11 +48,11 @@ pub fn import(order: &Order, observer: &mut dyn Observer) -> Result<Ending> {
 
 struct Importer<'a> {
     order: &'a Order,
-    output: Output<'a>,
-    clock: Clock,
+    output: ImportOutput<'a>,
+    clock: CaptureClock,
     analyser: Analyser,
     participants: Participants,
-    streams: Streams,
+    streams: CapturedStreams,
     dedup: Dedup,
     conversations: Conversations,
     matcher: Matcher,
@@ -65,14 +65,14 @@ struct Importer<'a> {
     /// When the last frame was captured, and the one before it.
     latest: [Instant; 2],
     packets: Vec<Completed>,
-    words: Words,
+    words: RowWords,
     /// Stands for topics that are not in their packets.
     no_topic: Arc<str>,
 }
 
 /// Texts of a row, kept for their memory.
 #[derive(Default)]
-struct Words {
+struct RowWords {
     sack: String,
     mqtt: String,
     marks: String,
@@ -80,22 +80,22 @@ struct Words {
 
 /// Where a frame was seen.
 #[derive(Clone, Copy)]
-struct Place {
+struct FramePlace {
     link: u16,
     frame: u64,
     hop: u8,
 }
 
 impl<'a> Importer<'a> {
-    fn new(order: &'a Order, clock: Clock) -> Result<Importer<'a>> {
+    fn new(order: &'a Order, clock: CaptureClock) -> Result<Importer<'a>> {
         let settings = Settings { broker_ports: order.broker_ports.clone(), ..Settings::default() };
         Ok(Importer {
             order,
-            output: Output::open(order, clock)?,
+            output: ImportOutput::open(order, clock)?,
             clock,
             analyser: Analyser::new(settings),
             participants: Participants::default(),
-            streams: Streams::default(),
+            streams: CapturedStreams::default(),
             dedup: Dedup::default(),
             conversations: Conversations::default(),
             matcher: Matcher::new(order.deliver_on_release),
@@ -105,7 +105,7 @@ impl<'a> Importer<'a> {
             subscriptions_unknown_from: None,
             latest: [Instant::ZERO; 2],
             packets: Vec::new(),
-            words: Words::default(),
+            words: RowWords::default(),
             no_topic: "".into(),
         })
     }
@@ -115,10 +115,10 @@ impl<'a> Importer<'a> {
         self.latest = [self.clock.at(frame.time), self.latest[0]];
         if let Some((number, hop)) = self.dedup.earlier(link, frame, self.seen.frames + 1) {
             self.seen.passed_again += 1;
-            return self.passing(Place { link, frame: number, hop }, frame);
+            return self.passing(FramePlace { link, frame: number, hop }, frame);
         }
         self.seen.frames += 1;
-        let place = Place { link, frame: self.seen.frames, hop: 0 };
+        let place = FramePlace { link, frame: self.seen.frames, hop: 0 };
         match dissect(frame) {
             Transport::Tcp(segment, payload) => self.segment(place, frame, &segment, payload),
             transport => {
@@ -129,7 +129,13 @@ impl<'a> Importer<'a> {
         }
     }
 
-    fn segment(&mut self, place: Place, frame: &Frame<'_>, segment: &Segment, payload: &[u8]) -> Result<()> {
+    fn segment(
+        &mut self,
+        place: FramePlace,
+        frame: &Frame<'_>,
+        segment: &Segment,
+        payload: &[u8],
+    ) -> Result<()> {
         let annotations = self.analyser.segment(segment, Payload::Bytes(payload));
         let (connection, direction) = (annotations.connection, annotations.direction);
         let mut verdict = annotations.verdict;
@@ -156,7 +162,7 @@ impl<'a> Importer<'a> {
         let hosts = ends.map(|end| self.participants.host(end.address));
         let way = if direction == Direction::ToServer { Way::Up } else { Way::Down };
         let row = self.row(place, frame, way, hosts);
-        let Words { sack, mqtt, marks } = &mut self.words;
+        let RowWords { sack, mqtt, marks } = &mut self.words;
         let headers = Headers {
             connection: Some(connection as u32),
             stream_offset: offset,
@@ -169,7 +175,7 @@ impl<'a> Importer<'a> {
     }
 
     /// A frame that another link has carried before: its headers, and nothing that was counted there.
-    fn passing(&mut self, place: Place, frame: &Frame<'_>) -> Result<()> {
+    fn passing(&mut self, place: FramePlace, frame: &Frame<'_>) -> Result<()> {
         let Some(ip) = headers::ip(frame) else { return self.unaddressed(place, frame) };
         let transport = dissect(frame);
         let Transport::Tcp(segment, _) = transport else { return self.other(place, frame, &ip, &transport) };
@@ -180,7 +186,13 @@ impl<'a> Importer<'a> {
         Ok(self.output.recorder.packet(&PacketRow::new(&row, &headers))?)
     }
 
-    fn other(&mut self, place: Place, frame: &Frame<'_>, ip: &Ip, transport: &Transport<'_>) -> Result<()> {
+    fn other(
+        &mut self,
+        place: FramePlace,
+        frame: &Frame<'_>,
+        ip: &IpHeader,
+        transport: &Transport<'_>,
+    ) -> Result<()> {
         let hosts = [ip.source, ip.destination].map(|address| self.participants.host(address));
         let row = self.row(place, frame, Way::Up, hosts);
         let headers = match transport {
@@ -191,7 +203,7 @@ impl<'a> Importer<'a> {
     }
 
     /// A frame without IP: between hosts that have no name here.
-    fn unaddressed(&mut self, place: Place, frame: &Frame<'_>) -> Result<()> {
+    fn unaddressed(&mut self, place: FramePlace, frame: &Frame<'_>) -> Result<()> {
         let nowhere = self.participants.nowhere();
         let row = self.row(place, frame, Way::Up, [nowhere; 2]);
         Ok(self.output.recorder.packet(&PacketRow::new(&row, &Headers::default()))?)
@@ -200,7 +212,7 @@ impl<'a> Importer<'a> {
     /// Everything happens to a captured frame when it is captured, and when its first bit went out nobody knows.
     fn row(
         &self,
-        place: Place,
+        place: FramePlace,
         frame: &Frame<'_>,
         direction: Way,
         [from_host, to_host]: [u16; 2],
@@ -514,7 +526,7 @@ impl<'a> Importer<'a> {
     }
 }
 
-impl Words {
+impl RowWords {
     fn clear(&mut self) {
         self.mqtt.clear();
         self.marks.clear();

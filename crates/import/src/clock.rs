@@ -4,14 +4,14 @@ use mqttlab_units::Instant;
 
 /// Turns points in time since 1970 into points in time since the start of the recording.
 #[derive(Clone, Copy, Debug)]
-pub struct Clock {
+pub struct CaptureClock {
     start: Instant,
 }
 
-impl Clock {
+impl CaptureClock {
     /// A clock whose zero is `start`, counted from 1970.
-    pub fn starting(start: Instant) -> Clock {
-        Clock { start }
+    pub fn starting(start: Instant) -> CaptureClock {
+        CaptureClock { start }
     }
 
     /// Zero, counted from 1970.

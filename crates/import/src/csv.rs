@@ -16,15 +16,15 @@ use mqttlab_units::Instant;
 
 use super::error::{Error, Result};
 use super::options::Order;
-use super::progress::{Observer, Watch};
+use super::progress::{Observer, ProgressWatch};
 use super::source::{Meter, open};
-use super::timeline::{Offer, Receipt, Timeline};
-use super::times::{self, Unit};
+use super::timeline::{LoggedReceipt, Offer, Timeline};
+use super::times::{self, TimeUnit};
 
 /// Imports tables.
 pub fn import(order: &Order, observer: &mut dyn Observer) -> Result<Ending> {
     let meter = Meter::of(&order.files);
-    let mut watch = Watch::new(meter.clone(), observer);
+    let mut watch = ProgressWatch::new(meter.clone(), observer);
     let mut timeline = Timeline::default();
     for file in &order.files {
         let text = open(file, &meter)?;
@@ -54,7 +54,7 @@ pub const COLUMNS: [(&str, &str); 9] = [
 
 /// The columns of a table: where each stands, and in which unit times are.
 #[derive(Default)]
-struct Columns {
+struct CsvColumns {
     /// How many there are.
     count: usize,
     message: Option<usize>,
@@ -63,13 +63,13 @@ struct Columns {
     topic: Option<usize>,
     qos: Option<usize>,
     payload_bytes: Option<usize>,
-    intended: Option<(usize, Unit)>,
-    sent: Option<(usize, Unit)>,
-    received: Option<(usize, Unit)>,
+    intended: Option<(usize, TimeUnit)>,
+    sent: Option<(usize, TimeUnit)>,
+    received: Option<(usize, TimeUnit)>,
 }
 
 /// A line, read.
-struct Line {
+struct CsvLine {
     message: Option<String>,
     publisher: String,
     subscriber: Option<String>,
@@ -91,9 +91,9 @@ struct Table<'a> {
 }
 
 impl Table<'_> {
-    fn read(&mut self, text: impl Read, utc_offset_s: i64, watch: &mut Watch<'_>) -> Result<()> {
+    fn read(&mut self, text: impl Read, utc_offset_s: i64, watch: &mut ProgressWatch<'_>) -> Result<()> {
         let mut text = BufReader::new(text);
-        let mut columns: Option<Columns> = None;
+        let mut columns: Option<CsvColumns> = None;
         let (mut bytes, mut number, mut shortest) = (Vec::new(), 0, None);
         loop {
             number += 1;
@@ -110,7 +110,7 @@ impl Table<'_> {
             }
             let fields = split_quoted(line);
             let Some(columns) = &columns else {
-                columns = Some(Columns::read(&fields).map_err(wrong)?);
+                columns = Some(CsvColumns::read(&fields).map_err(wrong)?);
                 continue;
             };
             // Without its end nobody knows whether a field is whole, nor whether more were to come.
@@ -129,7 +129,7 @@ impl Table<'_> {
     }
 
     /// Adds a line to the timeline.
-    fn tell(&mut self, line: Line) -> std::result::Result<(), String> {
+    fn tell(&mut self, line: CsvLine) -> std::result::Result<(), String> {
         let participants = &mut self.timeline.participants;
         let publisher = participants.logged(&line.publisher, "");
         let subscriber = line.subscriber.as_deref().map(|name| participants.logged(name, ""));
@@ -141,7 +141,7 @@ impl Table<'_> {
         }
         if let Some(received) = line.received {
             let (qos, payload_bytes) = (line.qos, line.payload_bytes);
-            self.timeline.receipts.push(Receipt {
+            self.timeline.receipts.push(LoggedReceipt {
                 offer: Some(offer),
                 subscriber,
                 qos,
@@ -153,7 +153,7 @@ impl Table<'_> {
     }
 
     /// The offer of a line: that of an earlier one with the same message, or a new one.
-    fn offer(&mut self, publisher: u32, line: &Line) -> std::result::Result<usize, String> {
+    fn offer(&mut self, publisher: u32, line: &CsvLine) -> std::result::Result<usize, String> {
         let next = self.timeline.offers.len();
         if let Some(message) = &line.message {
             match self.known.entry((publisher, message.clone())) {
@@ -177,12 +177,12 @@ impl Table<'_> {
     }
 }
 
-impl Columns {
-    fn read(header: &[String]) -> std::result::Result<Columns, String> {
+impl CsvColumns {
+    fn read(header: &[String]) -> std::result::Result<CsvColumns, String> {
         if header.len() == 1 && header[0].contains(';') {
             return Err("columns are separated by semicolons, but must be separated by commas".into());
         }
-        let mut columns = Columns { count: header.len(), ..Columns::default() };
+        let mut columns = CsvColumns { count: header.len(), ..CsvColumns::default() };
         for (place, written) in header.iter().enumerate() {
             let name = written.trim().to_lowercase();
             let (stem, unit) = times::unit_of(&name);
@@ -221,7 +221,7 @@ impl Columns {
             || self.line(fields, utc_offset_s).is_err()
     }
 
-    fn line(&self, fields: &[String], utc_offset_s: i64) -> std::result::Result<Line, String> {
+    fn line(&self, fields: &[String], utc_offset_s: i64) -> std::result::Result<CsvLine, String> {
         let text = |place: Option<usize>| {
             let field = place.and_then(|place| fields.get(place)).map(|field| field.trim());
             field.filter(|field| !field.is_empty())
@@ -234,7 +234,7 @@ impl Columns {
                 text(place).unwrap_or("")
             )),
         };
-        let time = |name: &str, column: Option<(usize, Unit)>| {
+        let time = |name: &str, column: Option<(usize, TimeUnit)>| {
             let Some((place, unit)) = column else { return Ok(None) };
             let Some(text) = text(Some(place)) else { return Ok(None) };
             times::read(text, unit, utc_offset_s).map(Some).map_err(|problem| format!("{name} {problem}"))
@@ -242,7 +242,7 @@ impl Columns {
         let intended = time("intended", self.intended)?;
         let sent = time("sent", self.sent)?;
         let received = time("received", self.received)?;
-        Ok(Line {
+        Ok(CsvLine {
             message: text(self.message).map(str::to_owned),
             publisher: text(self.publisher).unwrap_or("publisher").to_owned(),
             subscriber: match (self.subscriber, text(self.subscriber)) {
@@ -305,7 +305,7 @@ mod tests {
             known: HashMap::new(),
             topics: HashMap::new(),
         };
-        let read = table.read(text.as_bytes(), 0, &mut Watch::new(Meter::of(&[]), &mut Nobody));
+        let read = table.read(text.as_bytes(), 0, &mut ProgressWatch::new(Meter::of(&[]), &mut Nobody));
         read.map(|()| timeline).map_err(|error| match error {
             Error::Evidence(problem) => problem,
             Error::Recording(error) => error.to_string(),

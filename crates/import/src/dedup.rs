@@ -20,13 +20,13 @@ pub struct Dedup {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Original {
     frame: u64,
-    places: Vec<Place>,
+    places: Vec<FramePlace>,
     last: Instant,
 }
 
 /// Where a frame was seen: link, interface of the host, whether it came or went, and how many hops it had left. The
 /// last three are those of captures that hold a frame several times.
-type Place = (u16, u32, u8, u8);
+type FramePlace = (u16, u32, u8, u8);
 
 impl Dedup {
     /// The frame's number and how often it was seen before, when it was elsewhere. Otherwise it gets the number `next`,

@@ -6,7 +6,7 @@ use mqttlab_capture::{Analysis, Closed, Connection, Direction, Frame, Protocol};
 use mqttlab_units::Instant;
 use serde_json::{Value, json};
 
-use super::clock::Clock;
+use super::clock::CaptureClock;
 use super::matcher::Matcher;
 
 /// What the evidence is like.
@@ -39,7 +39,7 @@ pub struct Evidence {
 
 impl Evidence {
     /// Takes a frame into account.
-    pub fn look(&mut self, frame: &Frame<'_>, clock: Clock) {
+    pub fn look(&mut self, frame: &Frame<'_>, clock: CaptureClock) {
         let carried = frame.carried();
         self.fragments += u64::from(carried.is_fragment);
         if let Some(closed) = carried.closed {

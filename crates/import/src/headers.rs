@@ -7,7 +7,7 @@ use mqttlab_capture::{Carried, Datagram, Frame, Network, Segment};
 use mqttlab_recording::Headers;
 
 /// An IP packet's header, as far as frames without TCP and UDP need it.
-pub struct Ip {
+pub struct IpHeader {
     /// Sender.
     pub source: IpAddr,
     /// Receiver.
@@ -19,7 +19,7 @@ pub struct Ip {
 }
 
 /// The IP header of a frame; `None` when it carries none, or a cut one.
-pub fn ip(frame: &Frame<'_>) -> Option<Ip> {
+pub fn ip(frame: &Frame<'_>) -> Option<IpHeader> {
     let Carried { network, offset, .. } = frame.carried();
     let packet = frame.data.get(offset..)?;
     let on_link = frame.original_len.saturating_sub(offset as u32);
@@ -31,7 +31,7 @@ pub fn ip(frame: &Frame<'_>) -> Option<Ip> {
             packet.get(..20)?;
             // Segmentation offload leaves the length at zero; the frame's own length stands in.
             let bytes = if length(2) == 0 { on_link } else { length(2) };
-            Some(Ip {
+            Some(IpHeader {
                 source: address(12).into(),
                 destination: address(16).into(),
                 protocol: packet[9],
@@ -42,7 +42,7 @@ pub fn ip(frame: &Frame<'_>) -> Option<Ip> {
             let address = |at: usize| <[u8; 16]>::try_from(&packet[at..at + 16]).ok().map(Ipv6Addr::from);
             packet.get(..40)?;
             let bytes = if length(4) == 0 { on_link } else { 40 + length(4) };
-            Some(Ip {
+            Some(IpHeader {
                 source: address(8)?.into(),
                 destination: address(24)?.into(),
                 protocol: packet[6],
@@ -80,7 +80,7 @@ pub fn of_segment<'a>(segment: &Segment, sack: &'a mut String) -> Headers<'a> {
 }
 
 /// A datagram's columns.
-pub fn of_datagram(datagram: &Datagram, ip: &Ip) -> Headers<'static> {
+pub fn of_datagram(datagram: &Datagram, ip: &IpHeader) -> Headers<'static> {
     Headers {
         ip_bytes: ip.bytes,
         protocol: ip.protocol,

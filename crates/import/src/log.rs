@@ -18,14 +18,14 @@ use mqttlab_units::Instant;
 
 use super::error::{Error, Result};
 use super::options::Order;
-use super::progress::{Observer, Watch};
+use super::progress::{Observer, ProgressWatch};
 use super::source::{Meter, labels, open};
-use super::timeline::{Offer, Receipt, Timeline};
+use super::timeline::{LoggedReceipt, Offer, Timeline};
 
 /// Imports logs.
 pub fn import(order: &Order, observer: &mut dyn Observer) -> Result<Ending> {
     let meter = Meter::of(&order.files);
-    let mut watch = Watch::new(meter.clone(), observer);
+    let mut watch = ProgressWatch::new(meter.clone(), observer);
     let mut timeline = Timeline::default();
     let mut logs = Vec::new();
     for (file, label) in order.files.iter().zip(labels(&order.files)) {
@@ -168,7 +168,7 @@ impl Timeline {
     }
 
     fn receive(&mut self, client: u32, event: &Event, offer: Option<usize>) {
-        self.receipts.push(Receipt {
+        self.receipts.push(LoggedReceipt {
             offer,
             subscriber: client,
             qos: event.qos,

@@ -9,7 +9,7 @@
 //!
 //! A PUBLISH to the broker is a message, unless it repeats one: by DUP and packet identifier, or because it carries
 //! the identity of a message that was published before (a relay's copy). A PUBLISH from the broker is a delivery of
-//! the message with the same identity, else of the one with the same content ([`Waiting`]), else foreign. Behind a hole
+//! the message with the same identity, else of the one with the same content ([`WaitingMessages`]), else foreign. Behind a hole
 //! in its publisher's stream a message is known only later than its delivery, which waits for it ([`Untraced`]).
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -20,7 +20,7 @@ use mqttlab_units::Instant;
 
 use super::identities::{Identities, Origin};
 use super::subscriptions::Subscriptions;
-use super::waiting::{self, Waiting};
+use super::waiting::{self, WaitingMessages};
 
 /// A message, as this recording counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +87,7 @@ pub struct Matcher {
     /// Who subscribes to what.
     pub subscriptions: Subscriptions,
     identities: Identities,
-    waiting: Waiting,
+    waiting: WaitingMessages,
     counts: HashMap<u32, u32>,
     /// Not acknowledged, by publisher and packet identifier.
     outgoing: HashMap<(u32, u16), Outgoing>,
@@ -152,7 +152,7 @@ impl Matcher {
         Matcher {
             subscriptions: Subscriptions::default(),
             identities: Identities::default(),
-            waiting: Waiting::default(),
+            waiting: WaitingMessages::default(),
             counts: HashMap::new(),
             outgoing: HashMap::new(),
             incoming: HashMap::new(),

@@ -6,7 +6,7 @@ use std::fs;
 use mqttlab_recording::{DirectRecorder, Ending, Layout, Reason, RunFacts};
 use serde_json::{Value, json};
 
-use super::clock::Clock;
+use super::clock::CaptureClock;
 use super::error::Result;
 use super::options::Order;
 use super::plan::{self, Facts};
@@ -24,19 +24,19 @@ pub struct Findings {
 }
 
 /// A recording being written.
-pub struct Output<'a> {
+pub struct ImportOutput<'a> {
     order: &'a Order,
-    clock: Clock,
+    clock: CaptureClock,
     /// Takes the rows.
     pub recorder: DirectRecorder,
 }
 
-impl<'a> Output<'a> {
+impl<'a> ImportOutput<'a> {
     /// Starts a recording whose time is counted on `clock`.
     ///
     /// # Errors
     /// [`Error::Recording`](super::error::Error::Recording) when the directory cannot be written, or holds one already.
-    pub fn open(order: &'a Order, clock: Clock) -> Result<Output<'a>> {
+    pub fn open(order: &'a Order, clock: CaptureClock) -> Result<ImportOutput<'a>> {
         let layout = stamped(Layout::default(), clock);
         let facts = Facts {
             length_ns: 0,
@@ -49,7 +49,7 @@ impl<'a> Output<'a> {
         let mut recorder = DirectRecorder::create(&order.output, &plan, &layout)?;
         // The evidence is still there, so that half a recording is of no use.
         recorder.provisional();
-        Ok(Output { order, clock, recorder })
+        Ok(ImportOutput { order, clock, recorder })
     }
 
     /// Ends the recording: who is who is known now.
@@ -82,7 +82,7 @@ impl<'a> Output<'a> {
 }
 
 /// What every import's layout says: nothing is warm-up, and the machine is unknown.
-fn stamped(layout: Layout, clock: Clock) -> Layout {
+fn stamped(layout: Layout, clock: CaptureClock) -> Layout {
     Layout {
         producer: "import".into(),
         machine: json!({}),

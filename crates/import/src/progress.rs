@@ -24,17 +24,17 @@ pub struct Reading {
 }
 
 /// Says every now and then how far the reading is.
-pub struct Watch<'a> {
+pub struct ProgressWatch<'a> {
     meter: Meter,
     observer: &'a mut dyn Observer,
     said: Instant,
     calls: u32,
 }
 
-impl<'a> Watch<'a> {
+impl<'a> ProgressWatch<'a> {
     /// Watches the files' meter.
-    pub fn new(meter: Meter, observer: &'a mut dyn Observer) -> Watch<'a> {
-        Watch { meter, observer, said: Instant::now(), calls: 0 }
+    pub fn new(meter: Meter, observer: &'a mut dyn Observer) -> ProgressWatch<'a> {
+        ProgressWatch { meter, observer, said: Instant::now(), calls: 0 }
     }
 
     /// Another row has been read.

@@ -9,7 +9,7 @@ use mqttlab_capture::{Bits, Direction, Segment};
 
 /// Both directions of every connection.
 #[derive(Default)]
-pub struct Streams {
+pub struct CapturedStreams {
     ways: HashMap<(u64, Direction), Way>,
 }
 
@@ -24,7 +24,7 @@ struct Way {
     segments: VecDeque<Range<u64>>,
 }
 
-impl Streams {
+impl CapturedStreams {
     /// Where the payload of a segment begins. `None` without payload, or before the start of the stream.
     pub fn place(
         &mut self,
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn offsets_count_from_the_syn_and_go_on_where_sequence_numbers_wrap() {
-        let mut streams = Streams::default();
+        let mut streams = CapturedStreams::default();
         let mut place =
             |sequence, bits, len| streams.place(0, UP, &segment(sequence, bits, len), len as usize);
         assert_eq!(place(u32::MAX - 1, Bits::SYN, 0), None);
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn a_capture_that_begins_in_mid_stream_counts_from_its_first_byte() {
-        let mut streams = Streams::default();
+        let mut streams = CapturedStreams::default();
         assert_eq!(streams.place(0, UP, &segment(500, Bits::ACK, 0), 0), None);
         assert_eq!(streams.place(0, UP, &segment(700, Bits::ACK, 5), 5), Some(0));
         assert_eq!(streams.place(0, UP, &segment(600, Bits::ACK, 5), 5), None, "before the start");
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn every_copy_of_a_segment_counts_until_the_packet_is_complete() {
-        let mut streams = Streams::default();
+        let mut streams = CapturedStreams::default();
         for (sequence, len) in [(1, 10), (11, 10), (1, 10)] {
             streams.place(0, UP, &segment(sequence, Bits::ACK, len), len as usize);
         }

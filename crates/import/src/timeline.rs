@@ -7,10 +7,10 @@ use mqttlab_recording::{Ending, Identified, Layout, Received, Sent, Unsent};
 use mqttlab_units::Instant;
 use serde_json::json;
 
-use super::clock::Clock;
+use super::clock::CaptureClock;
 use super::error::Result;
 use super::options::Order;
-use super::output::{Findings, Output};
+use super::output::{Findings, ImportOutput};
 use super::participants::Participants;
 use super::plan::Facts;
 use super::progress::Observer;
@@ -24,7 +24,7 @@ pub struct Timeline {
     /// Messages, in any order.
     pub offers: Vec<Offer>,
     /// Deliveries, in any order.
-    pub receipts: Vec<Receipt>,
+    pub receipts: Vec<LoggedReceipt>,
     /// What is said about the evidence.
     pub findings: Findings,
 }
@@ -48,7 +48,7 @@ pub struct Offer {
 }
 
 /// A delivery.
-pub struct Receipt {
+pub struct LoggedReceipt {
     /// Which of the offers; `None` when that is not known.
     pub offer: Option<usize>,
     /// The receiving client.
@@ -66,8 +66,8 @@ impl Timeline {
     pub fn write(mut self, order: &Order, observer: &mut dyn Observer) -> Result<Ending> {
         let (start, end) = self.span();
         self.warn_of_clocks();
-        let clock = Clock::starting(start);
-        let mut output = Output::open(order, clock)?;
+        let clock = CaptureClock::starting(start);
+        let mut output = ImportOutput::open(order, clock)?;
         let sequences = self.sequences();
         let mut subscriptions = Subscriptions::default();
         for (offer, &sequence) in self.offers.iter_mut().zip(&sequences) {
@@ -107,7 +107,7 @@ impl Timeline {
 
     /// No message arrives before it is sent, unless two clocks say so.
     fn warn_of_clocks(&mut self) {
-        let early = |receipt: &&Receipt| {
+        let early = |receipt: &&LoggedReceipt| {
             receipt.offer.is_some_and(|offer| receipt.received < self.offers[offer].intended)
         };
         let count = self.receipts.iter().filter(early).count();
@@ -142,11 +142,11 @@ impl Timeline {
 }
 
 fn write_offer(
-    output: &mut Output<'_>,
+    output: &mut ImportOutput<'_>,
     offer: &Offer,
     sequence: u32,
     topic: u32,
-    clock: Clock,
+    clock: CaptureClock,
 ) -> Result<()> {
     let Offer { publisher, qos, payload_bytes, .. } = *offer;
     let intended = clock.at(offer.intended);

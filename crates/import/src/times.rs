@@ -6,24 +6,24 @@ use super::options::offset_s;
 
 /// What a number in a column of times counts, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unit(u64);
+pub struct TimeUnit(u64);
 
 /// A column's name without the unit that it ends with, and the unit; seconds when it names none.
-pub fn unit_of(column: &str) -> (&str, Unit) {
+pub fn unit_of(column: &str) -> (&str, TimeUnit) {
     let units = [("_ns", 1), ("_us", 1_000), ("_ms", 1_000_000), ("_s", NS_PER_S)];
     for (suffix, ns) in units {
         if let Some(stem) = column.strip_suffix(suffix) {
-            return (stem, Unit(ns));
+            return (stem, TimeUnit(ns));
         }
     }
-    (column, Unit(NS_PER_S))
+    (column, TimeUnit(NS_PER_S))
 }
 
 /// Reads a point in time. A date without a zone is `utc_offset_s` ahead of UTC.
 ///
 /// # Errors
 /// The end of a sentence that begins with the column's name.
-pub fn read(text: &str, unit: Unit, utc_offset_s: i64) -> Result<Instant, String> {
+pub fn read(text: &str, unit: TimeUnit, utc_offset_s: i64) -> Result<Instant, String> {
     let ns = if text.contains('-') { date(text, utc_offset_s) } else { number(text, unit) };
     ns.map(Instant::from_ns).ok_or_else(|| {
         format!(
@@ -34,7 +34,7 @@ pub fn read(text: &str, unit: Unit, utc_offset_s: i64) -> Result<Instant, String
 }
 
 /// A decimal number, without a detour through floating point: nanoseconds since 1970 have 19 digits.
-fn number(text: &str, unit: Unit) -> Option<u64> {
+fn number(text: &str, unit: TimeUnit) -> Option<u64> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     if whole.is_empty() || !digits(whole) || !digits(fraction) {
@@ -61,7 +61,7 @@ fn date(text: &str, utc_offset_s: i64) -> Option<u64> {
     let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
     let mut parts = clock.splitn(3, ':');
     let (hour, minute) = (parts.next()?.parse::<i64>().ok()?, parts.next()?.parse::<i64>().ok()?);
-    let second_ns = number(&parts.next()?.replace(',', "."), Unit(NS_PER_S))?;
+    let second_ns = number(&parts.next()?.replace(',', "."), TimeUnit(NS_PER_S))?;
     let plausible = (1970..2500).contains(&year)
         && (1..=12).contains(&month)
         && (1..=31).contains(&day)

@@ -14,8 +14,8 @@ use super::matcher::{Message, Publish};
 
 /// Messages that may still be delivered.
 #[derive(Default)]
-pub struct Waiting {
-    queues: HashMap<u64, Queue>,
+pub struct WaitingMessages {
+    queues: HashMap<u64, WaitingQueue>,
     /// The queues of the messages, oldest first.
     order: VecDeque<u64>,
     /// Clients of which packets were not captured.
@@ -23,7 +23,7 @@ pub struct Waiting {
 }
 
 #[derive(Default)]
-struct Queue {
+struct WaitingQueue {
     /// How many messages have left at the front.
     gone: u64,
     messages: VecDeque<(Message, Instant)>,
@@ -31,7 +31,7 @@ struct Queue {
     next: HashMap<u32, u64>,
 }
 
-impl Waiting {
+impl WaitingMessages {
     /// A message reaches the broker.
     pub fn put(&mut self, publish: &Publish<'_>, message: Message) {
         let key = key(publish);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     fn taken(
-        waiting: &mut Waiting,
+        waiting: &mut WaitingMessages,
         client: u32,
         head: &'static [u8],
         since_ns: u64,
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn different_contents_are_found_in_any_order_and_a_second_copy_is_the_same_message() {
-        let mut waiting = Waiting::default();
+        let mut waiting = WaitingMessages::default();
         waiting.put(&copy(0, b"a", 1), message(0));
         waiting.put(&copy(0, b"b", 2), message(1));
         assert_eq!(taken(&mut waiting, 5, b"b", 0), Some((1, Identified::Payload)));
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn equal_contents_are_told_apart_by_their_order_since_the_receiver_subscribed() {
-        let mut waiting = Waiting::default();
+        let mut waiting = WaitingMessages::default();
         for sequence in 0..4 {
             waiting.put(&copy(0, b"x", u64::from(sequence)), message(sequence));
         }
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn what_was_cut_tells_nothing_by_its_content_and_is_not_counted_where_more_may_be_missing() {
-        let mut waiting = Waiting::default();
+        let mut waiting = WaitingMessages::default();
         let cut = |client| Publish { is_whole: false, ..copy(client, b"", 1) };
         waiting.put(&cut(0), message(0));
         waiting.distrust(5);
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_retained_message_is_the_last_one() {
-        let mut waiting = Waiting::default();
+        let mut waiting = WaitingMessages::default();
         waiting.put(&copy(0, b"x", 1), message(0));
         waiting.put(&copy(0, b"x", 2), message(1));
         let retained = Publish { retain: true, ..copy(5, b"x", 9) };

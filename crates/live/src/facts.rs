@@ -24,7 +24,7 @@ use crate::priority::Priority;
 use crate::sampler::Sampler;
 use crate::testbed::Testbed;
 use crate::usage::Usage;
-use crate::validity::{self, Evidence};
+use crate::validity::{self, LatenessEvidence};
 
 /// What was seen of a run while it was prepared and performed.
 pub struct Witnessed {
@@ -115,7 +115,7 @@ impl Witnessed {
 /// The facts of `run.json`.
 pub fn facts(plan: &Plan, witnessed: &Witnessed, warnings: &[String], recorder_stalls: u64) -> RunFacts {
     let counters = witnessed.emulator.as_deref();
-    let evidence = Evidence {
+    let evidence = LatenessEvidence {
         emulator: counters.map(|counters| counters.lateness.snapshot()),
         senders: witnessed.senders.clone(),
         ring_drops: witnessed.ring_drops,

@@ -64,7 +64,7 @@ pub fn link_index(name: &str) -> io::Result<u32> {
 pub fn set_link_up(link: u32, settings: LinkSettings) -> io::Result<()> {
     let no_arp = if settings.no_arp { libc::IFF_NOARP as u32 } else { 0 };
     let flags = libc::IFF_UP as u32 | no_arp;
-    let mut request = Request::new(libc::RTM_NEWLINK, 0);
+    let mut request = NetlinkRequest::new(libc::RTM_NEWLINK, 0);
     request.interface_header(link, flags, flags);
     if let Some(mtu) = settings.mtu {
         request.attribute(libc::IFLA_MTU, &mtu.to_ne_bytes());
@@ -80,7 +80,7 @@ pub fn set_link_up(link: u32, settings: LinkSettings) -> io::Result<()> {
 /// # Errors
 /// What the kernel said; `EOPNOTSUPP` where it has no veth.
 pub fn add_veth(name: &str, peer: &str, peer_namespace: BorrowedFd<'_>) -> io::Result<()> {
-    let mut request = Request::new(libc::RTM_NEWLINK, libc::NLM_F_CREATE | libc::NLM_F_EXCL);
+    let mut request = NetlinkRequest::new(libc::RTM_NEWLINK, libc::NLM_F_CREATE | libc::NLM_F_EXCL);
     request.interface_header(0, 0, 0);
     request.text(libc::IFLA_IFNAME, name);
     request.nested(libc::IFLA_LINKINFO, |request| {
@@ -101,7 +101,7 @@ pub fn add_veth(name: &str, peer: &str, peer_namespace: BorrowedFd<'_>) -> io::R
 /// # Errors
 /// What the kernel said.
 pub fn add_address(link: u32, address: Ipv4Addr) -> io::Result<()> {
-    let mut request = Request::new(libc::RTM_NEWADDR, libc::NLM_F_CREATE | libc::NLM_F_REPLACE);
+    let mut request = NetlinkRequest::new(libc::RTM_NEWADDR, libc::NLM_F_CREATE | libc::NLM_F_REPLACE);
     let header = [libc::AF_INET as u8, 32, 0, libc::RT_SCOPE_UNIVERSE];
     request.bytes.extend_from_slice(&header);
     request.bytes.extend_from_slice(&link.to_ne_bytes());
@@ -125,7 +125,7 @@ pub fn add_route(
         RouteKind::Unicast => (libc::RT_TABLE_MAIN, libc::RT_SCOPE_LINK, libc::RTN_UNICAST),
         RouteKind::Local => (libc::RT_TABLE_LOCAL, libc::RT_SCOPE_HOST, libc::RTN_LOCAL),
     };
-    let mut request = Request::new(libc::RTM_NEWROUTE, libc::NLM_F_CREATE | libc::NLM_F_REPLACE);
+    let mut request = NetlinkRequest::new(libc::RTM_NEWROUTE, libc::NLM_F_CREATE | libc::NLM_F_REPLACE);
     let prefix = if destination.is_some() { 32 } else { 0 };
     let protocol = if kind == RouteKind::Local { libc::RTPROT_KERNEL } else { libc::RTPROT_STATIC };
     let header = [libc::AF_INET as u8, prefix, 0, 0, table, protocol, scope, route_type];
@@ -141,18 +141,18 @@ pub fn add_route(
 }
 
 /// A request under construction.
-struct Request {
+struct NetlinkRequest {
     bytes: Vec<u8>,
 }
 
-impl Request {
+impl NetlinkRequest {
     fn new(kind: u16, flags: libc::c_int) -> Self {
         let flags = (flags | libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16;
         let mut bytes = vec![0; 4];
         bytes.extend_from_slice(&kind.to_ne_bytes());
         bytes.extend_from_slice(&flags.to_ne_bytes());
         bytes.extend_from_slice(&[0; 8]);
-        Request { bytes }
+        NetlinkRequest { bytes }
     }
 
     /// `struct ifinfomsg`.
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn attributes_are_padded_and_nests_know_their_length() {
-        let mut request = Request::new(libc::RTM_NEWLINK, 0);
+        let mut request = NetlinkRequest::new(libc::RTM_NEWLINK, 0);
         request.nested(5, |request| request.text(1, "veth"));
         let nest = &request.bytes[MESSAGE_HEADER..];
         assert_eq!(nest.len(), 4 + 4 + 8);

@@ -16,7 +16,7 @@ use crate::lateness::{Contention, Late};
 
 /// What was observed of the run itself.
 #[derive(Clone, Debug, Default)]
-pub struct Evidence {
+pub struct LatenessEvidence {
     /// How late frames were handed over; `None` when nothing was emulated.
     pub emulator: Option<Snapshot>,
     /// How late messages were handed to their sessions.
@@ -60,7 +60,7 @@ pub fn delay_of_share(late: Duration) -> Duration {
 }
 
 /// The verdict as `run.json` holds it.
-pub fn verdict(evidence: &Evidence, limit: Duration) -> Value {
+pub fn verdict(evidence: &LatenessEvidence, limit: Duration) -> Value {
     let reasons = reasons(evidence, limit);
     let seen = json!({
         "senders": summary(&evidence.senders),
@@ -85,7 +85,7 @@ pub fn verdict(evidence: &Evidence, limit: Duration) -> Value {
     verdict
 }
 
-fn reasons(evidence: &Evidence, limit: Duration) -> Vec<String> {
+fn reasons(evidence: &LatenessEvidence, limit: Duration) -> Vec<String> {
     let mut reasons = unmet(evidence);
     let p99 = |snapshot: &Snapshot| snapshot.percentile(99.0).unwrap_or(Duration::ZERO);
     // Without an emulator nothing asks for real-time priority, and it would not help.
@@ -115,8 +115,8 @@ fn reasons(evidence: &Evidence, limit: Duration) -> Vec<String> {
 }
 
 /// What was asked for and could not be had.
-fn unmet(evidence: &Evidence) -> Vec<String> {
-    let Evidence { turned_away, no_descriptor, behind, .. } = *evidence;
+fn unmet(evidence: &LatenessEvidence) -> Vec<String> {
+    let LatenessEvidence { turned_away, no_descriptor, behind, .. } = *evidence;
     let reasons = [
         (
             no_descriptor,
@@ -166,7 +166,8 @@ mod tests {
 
     #[test]
     fn a_late_emulator_marks_the_run_and_says_what_to_do() {
-        let evidence = Evidence { emulator: Some(late(Duration::from_ms(3))), ..Evidence::default() };
+        let evidence =
+            LatenessEvidence { emulator: Some(late(Duration::from_ms(3))), ..LatenessEvidence::default() };
         let verdict = verdict(&evidence, Duration::from_us(100));
         assert_eq!(verdict["valid"], false);
         assert!(verdict["reasons"][0].as_str().unwrap().contains("ulimit -r"));
@@ -177,7 +178,8 @@ mod tests {
     fn what_was_asked_for_and_could_not_be_had_marks_the_run_and_stands_first() {
         let (turned_away, no_descriptor, behind) = (2, 22, 1);
         let emulator = Some(late(Duration::from_ms(3)));
-        let evidence = Evidence { emulator, turned_away, no_descriptor, behind, ..Evidence::default() };
+        let evidence =
+            LatenessEvidence { emulator, turned_away, no_descriptor, behind, ..LatenessEvidence::default() };
         let verdict = verdict(&evidence, Duration::from_us(100));
         let reasons = verdict["reasons"].as_array().unwrap();
         assert_eq!((verdict["valid"].as_bool(), reasons.len()), (Some(false), 4));
@@ -197,7 +199,8 @@ mod tests {
 
     #[test]
     fn an_emulator_in_time_leaves_the_run_unmarked() {
-        let evidence = Evidence { emulator: Some(late(Duration::from_us(90))), ..Evidence::default() };
+        let evidence =
+            LatenessEvidence { emulator: Some(late(Duration::from_us(90))), ..LatenessEvidence::default() };
         assert_eq!(verdict(&evidence, Duration::from_us(100))["valid"], true);
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use fleet_support::{
-    Evidence, Mosquitto, Performance, fake_broker, perform, plan, publisher, subscriber, until,
+    LatenessEvidence, Mosquitto, Performance, fake_broker, perform, plan, publisher, subscriber, until,
 };
 use mqttlab_units::Duration;
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ fn persistent(mut group: Value) -> Value {
 }
 
 /// Publishes for a second and a half, in the middle of which the broker is ended and started again.
-fn interrupted(broker: &mut Mosquitto, signal: libc::c_int, version: &str) -> Evidence {
+fn interrupted(broker: &mut Mosquitto, signal: libc::c_int, version: &str) -> LatenessEvidence {
     let mut groups = Vec::new();
     for qos in 0..3 {
         groups.push(persistent(publisher(&format!("p{qos}"), 2, "t/{group}/{client}", qos, 5_000)));
@@ -49,7 +49,7 @@ fn interrupted(broker: &mut Mosquitto, signal: libc::c_int, version: &str) -> Ev
     performance.end()
 }
 
-fn count(evidence: &Evidence, qos: u8, fate: &str) -> usize {
+fn count(evidence: &LatenessEvidence, qos: u8, fate: &str) -> usize {
     let is =
         |row: &&std::collections::BTreeMap<String, Value>| row["qos"] == json!(qos) && row["fate"] == fate;
     evidence.messages.iter().filter(is).count()

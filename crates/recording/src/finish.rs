@@ -15,7 +15,7 @@ use crate::footer::FileSize;
 use crate::frames::FrameAnalyser;
 use crate::gather::for_each;
 use crate::identifier;
-use crate::join::{self, Tally};
+use crate::join::{self, ClientTally};
 use crate::layout;
 use crate::packets::{self, Network};
 use crate::recorder::Strain;
@@ -246,7 +246,7 @@ fn gaps(from: &Path) -> Result<Vec<Gap>> {
     Ok(gaps)
 }
 
-fn clients(to: &Path, layout: &Layout, contacts: &[Contact], tallies: &[Tally]) -> Result<FileSize> {
+fn clients(to: &Path, layout: &Layout, contacts: &[Contact], tallies: &[ClientTally]) -> Result<FileSize> {
     let mut table = TableWriter::<ClientColumns<'static>>::create(to)?;
     for (number, client) in layout.clients.iter().enumerate() {
         let (contact, tally) = (&contacts[number], &tallies[number]);

@@ -66,7 +66,7 @@ pub(crate) struct Survey {
 }
 
 /// The rows that the first pass has met, until they are too many to be kept.
-struct Kept {
+struct KeptRow {
     rows: Option<Rows>,
     room: u64,
 }
@@ -75,7 +75,7 @@ impl Survey {
     /// Counts the rows, and hands out all of them when there are no more than `rows_max`.
     pub(crate) fn of(dir: &Path, rows_max: u64) -> Result<(Survey, Option<Rows>)> {
         let mut survey = Survey::default();
-        let mut kept = Kept { rows: Some(Rows::with_room(dir, rows_max)), room: rows_max };
+        let mut kept = KeptRow { rows: Some(Rows::with_room(dir, rows_max)), room: rows_max };
         for_each(dir, Spool::Sent, |row: Sent, _| {
             survey.count(row.publisher, row.sequence);
             kept.keep(|rows| rows.sent.push(row))
@@ -126,7 +126,7 @@ impl Survey {
     }
 }
 
-impl Kept {
+impl KeptRow {
     fn keep(&mut self, keep: impl FnOnce(&mut Rows)) -> Result<()> {
         if self.room == 0 {
             self.rows = None;

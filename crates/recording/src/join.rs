@@ -21,7 +21,7 @@ use crate::tables::{MessageColumns, MessageRow};
 
 /// What the messages say about a client.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct ClientTally {
     pub sent: u64,
     pub unsent: u64,
     pub acknowledged: u64,
@@ -43,16 +43,16 @@ pub(crate) fn messages(
     layout: &Layout,
     judge: &Judge<'_>,
     range_rows: u64,
-) -> Result<(FileSize, Vec<Tally>, Fates)> {
+) -> Result<(FileSize, Vec<ClientTally>, Fates)> {
     let (survey, rows) = Survey::of(from, range_rows)?;
-    let mut out = Out {
+    let mut out = TableOut {
         layout,
         judge,
         dropped: dropped(from)?,
         untraced: if survey.foreign { untraced(from)? } else { UntracedRows::new() },
         latest: None,
         table: TableWriter::create(to)?,
-        tallies: vec![Tally::default(); layout.clients.len()],
+        tallies: vec![ClientTally::default(); layout.clients.len()],
         fates: [0; MessageFate::ALL.len()],
     };
     if let Some(rows) = rows {
@@ -108,7 +108,7 @@ fn untraced(from: &Path) -> Result<UntracedRows> {
     Ok(untraced)
 }
 
-struct Out<'a> {
+struct TableOut<'a> {
     layout: &'a Layout,
     judge: &'a Judge<'a>,
     dropped: DroppedRows,
@@ -116,12 +116,12 @@ struct Out<'a> {
     /// `None` as long as every message has arrived.
     latest: Option<Latest>,
     table: TableWriter<MessageColumns<'static>>,
-    tallies: Vec<Tally>,
+    tallies: Vec<ClientTally>,
     /// Rows by the number of their fate.
     fates: [u64; MessageFate::ALL.len()],
 }
 
-impl<'a> Out<'a> {
+impl<'a> TableOut<'a> {
     fn message(&mut self, message: &Message<'_>) -> Result<()> {
         let mut row = self.blank(message);
         if let Some(sent) = message.sent {
@@ -290,7 +290,7 @@ impl<'a> Out<'a> {
     }
 
     /// Counts for a client, if the layout knows it: a spool that was damaged may name any number.
-    fn count(&mut self, client: u32, count: impl FnOnce(&mut Tally)) {
+    fn count(&mut self, client: u32, count: impl FnOnce(&mut ClientTally)) {
         if let Some(tally) = self.tallies.get_mut(client as usize) {
             count(tally);
         }
@@ -331,7 +331,7 @@ fn delivery_of<'a>(row: &MessageRow<'a>, received: &Received) -> MessageRow<'a> 
 }
 
 /// Deliveries that no publisher is known for, as they came.
-fn write_foreign(from: &Path, out: &mut Out<'_>) -> Result<()> {
+fn write_foreign(from: &Path, out: &mut TableOut<'_>) -> Result<()> {
     for_each(
         from,
         Spool::Received,

@@ -29,12 +29,12 @@ pub(crate) struct PacketTables {
     control_packets: TableWriter<ControlPacketColumns<'static>>,
     network_metrics: TableWriter<NetworkMetricColumns<'static>>,
     /// What came to each link in each direction.
-    counts: Vec<Counts>,
+    counts: Vec<LinkCounts>,
 }
 
 /// A [`LinkTally`] in the making: there are many links, and on most of them nothing happens but delivery.
 #[derive(Default)]
-struct Counts {
+struct LinkCounts {
     frames: u64,
     bytes: u64,
     otherwise: Option<Box<Otherwise>>,
@@ -99,7 +99,7 @@ impl PacketTables {
     fn tally(&mut self, row: &PacketRow<'_>) {
         let place = usize::from(row.link) * 2 + row.direction as usize;
         if place >= self.counts.len() {
-            self.counts.resize_with(place + 1, Counts::default);
+            self.counts.resize_with(place + 1, LinkCounts::default);
         }
         let counts = &mut self.counts[place];
         if row.fate == FrameFate::Delivered {
@@ -127,7 +127,7 @@ impl PacketTables {
     }
 }
 
-impl Counts {
+impl LinkCounts {
     #[cold]
     fn otherwise(&mut self, row: &PacketRow<'_>) {
         let otherwise = self.otherwise.get_or_insert_default();
@@ -268,19 +268,19 @@ fn write_captures(from: &Path, to: &Path, layout: &Layout) -> Result<BTreeMap<St
     let path = Spool::Frames.path(from);
     let file = File::open(&path).on("open", &path)?;
     let mut bytes = Vec::new();
-    let mut captures: BTreeMap<u16, Capture> = BTreeMap::new();
+    let mut captures: BTreeMap<u16, CaptureFile> = BTreeMap::new();
     for range in ranges(&blocks, BLOCK_BITS, RANGE_FRAMES) {
         for (frame, place, size) in frames_of(from, &range)? {
             bytes.resize(size, 0);
             file.read_exact_at(&mut bytes, place).on("read", &path)?;
             let capture = match captures.entry(frame.link) {
                 Entry::Occupied(entry) => entry.into_mut(),
-                Entry::Vacant(entry) => entry.insert(Capture::create(to, layout, frame.link)?),
+                Entry::Vacant(entry) => entry.insert(CaptureFile::create(to, layout, frame.link)?),
             };
             capture.frame(layout.started_unix_ns, &frame, &bytes)?;
         }
     }
-    captures.into_values().map(Capture::finish).collect()
+    captures.into_values().map(CaptureFile::finish).collect()
 }
 
 /// The frames that came to their link within a range of time, in that order, with the place and the size of their
@@ -300,14 +300,14 @@ fn frames_of(from: &Path, range: &Range<u64>) -> Result<Vec<(Frame, u64, usize)>
     Ok(frames)
 }
 
-struct Capture {
+struct CaptureFile {
     path: PathBuf,
     file: PcapngWriter<BufWriter<File>>,
     frames: u64,
 }
 
-impl Capture {
-    fn create(dir: &Path, layout: &Layout, link: u16) -> Result<Capture> {
+impl CaptureFile {
+    fn create(dir: &Path, layout: &Layout, link: u16) -> Result<CaptureFile> {
         let name = layout.links.get(usize::from(link)).cloned().unwrap_or_else(|| format!("{link}"));
         let path = dir.join(format!("capture-{}.pcapng", plain(&name)));
         let file = BufWriter::new(File::create(&path).on("create", &path)?);
@@ -321,7 +321,7 @@ impl Capture {
             file.interface(&format!("{name} down"), "from the broker, before the link's queue")?;
             Ok(file)
         })();
-        Ok(Capture { file: file.on("write", &path)?, path, frames: 0 })
+        Ok(CaptureFile { file: file.on("write", &path)?, path, frames: 0 })
     }
 
     fn frame(&mut self, started_unix_ns: u64, frame: &Frame, bytes: &[u8]) -> Result<()> {

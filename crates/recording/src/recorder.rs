@@ -33,9 +33,9 @@ use crate::spool::{self, Spool};
 
 /// A recording being written.
 pub struct Recorder {
-    shared: Arc<Shared>,
+    shared: Arc<RecorderState>,
     /// Gone at the end, so that the writer knows when all producers are.
-    queue: Option<SyncSender<Batch>>,
+    queue: Option<SyncSender<SpoolBatch>>,
     writer: Option<JoinHandle<()>>,
     /// `None` once it was handed over.
     claim: Option<Claim>,
@@ -54,14 +54,14 @@ pub struct Closed {
 
 /// One producer's end of a [`Recorder`]. A clone is another producer's, with its own batches.
 pub struct Sink {
-    shared: Arc<Shared>,
-    queue: SyncSender<Batch>,
+    shared: Arc<RecorderState>,
+    queue: SyncSender<SpoolBatch>,
     batches: [Vec<u8>; SPOOLS],
     /// How many rows are in each batch.
     rows: [u64; SPOOLS],
     spare: [Vec<Vec<u8>>; SPOOLS],
-    emptied: Receiver<Batch>,
-    home: SyncSender<Batch>,
+    emptied: Receiver<SpoolBatch>,
+    home: SyncSender<SpoolBatch>,
     turn: u64,
     /// How long it waited for the writer.
     waited: time::Duration,
@@ -80,7 +80,7 @@ pub struct Strain {
     pub rows_lost: u64,
 }
 
-struct Shared {
+struct RecorderState {
     dir: PathBuf,
     stop: AtomicBool,
     /// Counts the writer's flush periods: a sink that sees a new one hands its batches over.
@@ -92,11 +92,11 @@ struct Shared {
     rows_lost: AtomicU64,
 }
 
-struct Batch {
+struct SpoolBatch {
     spool: Spool,
     bytes: Vec<u8>,
     rows: u64,
-    home: SyncSender<Batch>,
+    home: SyncSender<SpoolBatch>,
 }
 
 impl Recorder {
@@ -116,7 +116,7 @@ impl Recorder {
 
     /// Starts the writer on these files, one for each spool.
     fn start(dir: &Path, files: Vec<Box<dyn Write + Send>>) -> Result<Recorder> {
-        let shared = Arc::new(Shared::new(dir));
+        let shared = Arc::new(RecorderState::new(dir));
         let (queue, batches) = sync_channel(QUEUE_BATCHES);
         let writer = Writer { shared: Arc::clone(&shared), files, batches };
         let writer = std::thread::Builder::new()
@@ -177,7 +177,7 @@ impl Drop for Recorder {
 }
 
 impl Sink {
-    fn new(shared: Arc<Shared>, queue: SyncSender<Batch>) -> Sink {
+    fn new(shared: Arc<RecorderState>, queue: SyncSender<SpoolBatch>) -> Sink {
         let (home, emptied) = sync_channel(QUEUE_BATCHES);
         let turn = shared.turn.load(Ordering::Relaxed);
         let (batches, rows, spare, waited) = Default::default();
@@ -307,13 +307,13 @@ impl Sink {
         }
     }
 
-    fn take(&mut self, spool: Spool) -> Batch {
+    fn take(&mut self, spool: Spool) -> SpoolBatch {
         let bytes = std::mem::take(&mut self.batches[spool as usize]);
         let rows = std::mem::take(&mut self.rows[spool as usize]);
-        Batch { spool, bytes, rows, home: self.home.clone() }
+        SpoolBatch { spool, bytes, rows, home: self.home.clone() }
     }
 
-    fn wait_for_writer(&mut self, batch: Batch) {
+    fn wait_for_writer(&mut self, batch: SpoolBatch) {
         let began = time::Instant::now();
         if let Err(refused) = self.queue.send(batch) {
             self.lose(refused.0);
@@ -325,7 +325,7 @@ impl Sink {
     }
 
     /// The recorder is closed: nobody writes any more.
-    fn lose(&mut self, mut batch: Batch) {
+    fn lose(&mut self, mut batch: SpoolBatch) {
         self.shared.rows_lost.fetch_add(batch.rows, Ordering::Relaxed);
         batch.bytes.clear();
         self.batches[batch.spool as usize] = batch.bytes;
@@ -355,9 +355,9 @@ impl Drop for Sink {
     }
 }
 
-impl Shared {
-    fn new(dir: &Path) -> Shared {
-        Shared {
+impl RecorderState {
+    fn new(dir: &Path) -> RecorderState {
+        RecorderState {
             dir: dir.to_owned(),
             stop: AtomicBool::new(false),
             turn: AtomicU64::new(0),
@@ -380,9 +380,9 @@ impl Shared {
 }
 
 struct Writer {
-    shared: Arc<Shared>,
+    shared: Arc<RecorderState>,
     files: Vec<Box<dyn Write + Send>>,
-    batches: Receiver<Batch>,
+    batches: Receiver<SpoolBatch>,
 }
 
 impl Writer {
@@ -425,7 +425,7 @@ impl Writer {
         }
     }
 
-    fn write(&mut self, mut batch: Batch) {
+    fn write(&mut self, mut batch: SpoolBatch) {
         let mut written = 0;
         if self.shared.failure.get().is_none() {
             let outcome = write_counted(&mut *self.files[batch.spool as usize], &batch.bytes);

@@ -28,7 +28,7 @@ pub(crate) struct Said<'a> {
 
 /// `run.json`: how far to believe it first.
 #[derive(Serialize)]
-struct Told<'a> {
+struct ToldRun<'a> {
     status: &'a str,
     reason: Value,
     validity: &'a Value,
@@ -68,7 +68,7 @@ pub(crate) fn write(
         "links": summary.links,
         "files": summary.files,
     });
-    let told = Told { status, reason, validity: &facts.validity, rest };
+    let told = ToldRun { status, reason, validity: &facts.validity, rest };
     let text = serde_json::to_string_pretty(&told).expect("a JSON value can be written") + "\n";
     write_whole(dir, name, text.as_bytes())
 }

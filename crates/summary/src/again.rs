@@ -16,7 +16,7 @@ use std::collections::HashMap;
 
 use mqttlab_recording::reading::ABSENT;
 
-use crate::rows::{ACK, FIN, Fate, Row, SYN, wrapped};
+use crate::rows::{ACK, FIN, Row, SYN, StoredFate, wrapped};
 
 /// Why a segment was sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,7 +44,7 @@ const NEVER: i64 = i64::MAX;
 
 /// The frames of a connection, or of none, whose segments were sent again.
 pub(crate) fn sent_again(rows: &[Row], early_ns: i64) -> HashMap<u64, Again> {
-    let is_again = |row: &&Row| row.is_first() && row.fate != Fate::Duplicated && row.repetition > 0;
+    let is_again = |row: &&Row| row.is_first() && row.fate != StoredFate::Duplicated && row.repetition > 0;
     let mut found: HashMap<u64, Again> =
         rows.iter().filter(is_again).map(|row| (row.frame, Again::Unknown)).collect();
     let placed = |row: &&Row| row.connection != ABSENT && row.seq != ABSENT;
@@ -124,7 +124,7 @@ impl Way {
             }
             let flags = i64::from(row.has_flag(SYN)) + i64::from(row.has_flag(FIN));
             let end = start + i64::from(row.payload_bytes) + flags;
-            if row.is_first() && row.fate != Fate::Duplicated {
+            if row.is_first() && row.fate != StoredFate::Duplicated {
                 let (frame, repetition, entered) = (row.frame, row.repetition, row.entered);
                 way.sent.push(Sent { frame, repetition, entered, start, end });
             }

@@ -8,11 +8,11 @@
 use mqttlab_recording::reading::{ABSENT, Vocabulary};
 use mqttlab_recording::{AttributionRow, LegRow};
 
-use crate::control::{ControlPackets, Packet};
-use crate::legs::{Leg, SLACK_NS, Side};
+use crate::control::{ControlPackets, NamedPacket};
+use crate::legs::{Leg, LegSide, SLACK_NS};
 use crate::moment::{Kept, Moment, known};
-use crate::settings::Settings;
-use crate::ways::{Carried, Flight};
+use crate::settings::RunSettings;
+use crate::ways::{CarriedPacket, SegmentFlight};
 
 /// The parts, in the order in which they pass.
 const PARTS: usize = 17;
@@ -52,13 +52,13 @@ pub(crate) struct Chains<'a> {
     pub(crate) legs: &'a [Leg],
     pub(crate) control: &'a ControlPackets,
     /// The ways of PUBLISH packets, in the order of their numbers.
-    pub(crate) flights: &'a [(u32, Flight)],
-    pub(crate) settings: &'a Settings,
+    pub(crate) flights: &'a [(u32, SegmentFlight)],
+    pub(crate) settings: &'a RunSettings,
 }
 
 /// A side's instants.
 struct Instants {
-    flight: Flight,
+    flight: SegmentFlight,
     first_sent: Moment,
     complete: Moment,
     started: Moment,
@@ -81,14 +81,14 @@ pub(crate) fn wanted(legs: &[Leg]) -> Vec<(u32, u32)> {
 }
 
 /// What is to be known of a packet whose way is looked for.
-pub(crate) fn carried(packet: &Packet, leg: &Leg, settings: &Settings) -> Carried {
+pub(crate) fn carried(packet: &NamedPacket, leg: &Leg, settings: &RunSettings) -> CarriedPacket {
     let of = |client: i64| usize::try_from(client).ok().and_then(|client| settings.clients.get(client));
     let (side, nagle) = if packet.to_broker {
         (&leg.up, of(leg.up_client).map(|sender| sender.nagle))
     } else {
         (&leg.down, of(leg.delivery.subscriber).map(|receiver| receiver.broker_nagle))
     };
-    Carried {
+    CarriedPacket {
         stream_start: packet.stream_start,
         stream_end: packet.stream_end,
         first_sent: known(packet.first_sent_ns),
@@ -100,11 +100,11 @@ pub(crate) fn carried(packet: &Packet, leg: &Leg, settings: &Settings) -> Carrie
 }
 
 impl Chains<'_> {
-    fn packet(&self, side: &Side) -> Option<&Packet> {
+    fn packet(&self, side: &LegSide) -> Option<&NamedPacket> {
         side.packet.map(|number| &self.control.packets[number as usize])
     }
 
-    fn instants(&self, side: &Side) -> Instants {
+    fn instants(&self, side: &LegSide) -> Instants {
         let place = |number: u32| self.flights.binary_search_by_key(&number, |&(packet, _)| packet).ok();
         let flight = side.packet.and_then(place).map(|place| self.flights[place].1).unwrap_or_default();
         let packet = self.packet(side);
@@ -318,11 +318,11 @@ fn number_of(packet: Option<u32>) -> Option<u64> {
     packet.map(u64::from)
 }
 
-fn connection(packet: Option<&Packet>) -> Option<u32> {
+fn connection(packet: Option<&NamedPacket>) -> Option<u32> {
     packet.map(|packet| packet.connection).filter(|&connection| connection != u32::MAX)
 }
 
-fn identifier(packet: Option<&Packet>) -> Option<u16> {
+fn identifier(packet: Option<&NamedPacket>) -> Option<u16> {
     packet.and_then(|packet| u16::try_from(packet.packet_id).ok())
 }
 

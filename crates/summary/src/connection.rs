@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use mqttlab_recording::reading::ABSENT;
 
 use crate::again::Again;
-use crate::rows::{ACK, Fate, Row, SYN, is_counted};
-use crate::settings::Settings;
+use crate::rows::{ACK, Row, SYN, StoredFate, is_counted};
+use crate::settings::RunSettings;
 
 const NS_PER_MS: f64 = 1e6;
 
 /// A round trip as the sender of data saw it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct RoundTrip {
+pub(crate) struct RoundTrips {
     /// The place of the acknowledgement in the table.
     pub(crate) place: u64,
     pub(crate) connection: u32,
@@ -24,7 +24,7 @@ pub(crate) struct RoundTrip {
     pub(crate) rto_ms: f64,
 }
 
-impl RoundTrip {
+impl RoundTrips {
     pub(crate) fn rtt_ms(&self) -> f64 {
         self.rtt as f64 / NS_PER_MS
     }
@@ -32,7 +32,7 @@ impl RoundTrip {
 
 /// The port of the client's end: who sent the SYN; where no SYN was captured, the end with the higher port.
 pub(crate) fn client_port(rows: &[Row]) -> Option<i32> {
-    let copies_left_out = || rows.iter().filter(|row| row.fate != Fate::Duplicated);
+    let copies_left_out = || rows.iter().filter(|row| row.fate != StoredFate::Duplicated);
     let opening = copies_left_out().find(|row| row.flags >= 0 && row.flags & (SYN | ACK) == SYN);
     let port = match opening {
         Some(row) if row.source_port >= 0 => row.source_port,
@@ -48,11 +48,11 @@ pub(crate) fn towards(row: &Row, client_port: Option<i32>) -> Option<bool> {
 
 /// From a data segment's coming to its first link until its exact acknowledgement has arrived; none for a segment that was
 /// sent more than once (Karn), nor where the acknowledgement was lost.
-pub(crate) fn round_trips(rows: &[Row], client_port: Option<i32>, settings: &Settings) -> Vec<RoundTrip> {
+pub(crate) fn round_trips(rows: &[Row], client_port: Option<i32>, settings: &RunSettings) -> Vec<RoundTrips> {
     let counted = || rows.iter().filter(|row| is_counted(row, settings));
     let mut arrivals = HashMap::new();
     for row in counted() {
-        if row.hop + 1 == row.hops && row.fate == Fate::Delivered && row.delivered != ABSENT {
+        if row.hop + 1 == row.hops && row.fate == StoredFate::Delivered && row.delivered != ABSENT {
             // A frame that a link has doubled arrives twice.
             let first = arrivals.entry(row.frame).or_insert(row.delivered);
             *first = row.delivered.min(*first);
@@ -69,7 +69,7 @@ pub(crate) fn round_trips(rows: &[Row], client_port: Option<i32>, settings: &Set
         let least_ms = settings.rto_min_ms(row.to_host.into());
         let rto_ms = timers[usize::from(to_broker)].rto_ms(rtt as f64 / NS_PER_MS, least_ms);
         let connection = row.connection as u32;
-        found.push(RoundTrip { place: row.place, connection, to_broker, at, rtt, rto_ms });
+        found.push(RoundTrips { place: row.place, connection, to_broker, at, rtt, rto_ms });
     }
     found
 }
@@ -107,7 +107,7 @@ impl FirstLink {
         rows: &[Row],
         again: HashMap<u64, Again>,
         known: &HashMap<u64, u8>,
-        settings: &Settings,
+        settings: &RunSettings,
     ) -> FirstLink {
         let mut marks = HashMap::new();
         let known = |row: &Row| known.get(&row.frame).copied().unwrap_or(row.marks);

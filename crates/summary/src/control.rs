@@ -8,7 +8,7 @@ use mqttlab_recording::{PacketSumRow, PacketSumWriter, Result, TopicSumRow, Topi
 
 /// Kinds that matter to who follows a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum PacketKind {
     Publish,
     Release,
     /// PUBACK and PUBCOMP: the exchange is over.
@@ -22,8 +22,8 @@ pub(crate) enum Kind {
 
 /// A control packet. Numbers that are not known are [`ABSENT`].
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Packet {
-    pub(crate) kind: Kind,
+pub(crate) struct NamedPacket {
+    pub(crate) kind: PacketKind,
     pub(crate) to_broker: bool,
     pub(crate) dup: bool,
     pub(crate) qos: i8,
@@ -52,7 +52,7 @@ fn wide(number: u32) -> i64 {
     if number == NONE { ABSENT } else { number.into() }
 }
 
-impl Packet {
+impl NamedPacket {
     /// The client at the connection's end.
     pub(crate) fn client(&self) -> i64 {
         wide(self.client)
@@ -82,7 +82,7 @@ impl Packet {
 /// All of them, in the order of the table, with what sums to over them.
 #[derive(Default)]
 pub(crate) struct ControlPackets {
-    pub(crate) packets: Vec<Packet>,
+    pub(crate) packets: Vec<NamedPacket>,
     /// By direction, kind, QoS and segments.
     sums: BTreeMap<(bool, i64, i8, u32), Sums>,
     topics: BTreeMap<i64, TopicSums>,
@@ -138,7 +138,7 @@ impl ControlPackets {
         table.for_each_batch(&wanted, words, |columns, rows, _| {
             for row in 0..rows {
                 let at = |column: usize| columns[column].integers[row];
-                let packet = Packet {
+                let packet = NamedPacket {
                     kind: kinds.of(at(1), at(5)),
                     to_broker: at(0) == to_broker,
                     dup: at(3) == 1,
@@ -165,13 +165,13 @@ impl ControlPackets {
         Ok(found)
     }
 
-    fn count(&mut self, packet: &Packet, kind: i64, sizes: [u64; 6]) {
+    fn count(&mut self, packet: &NamedPacket, kind: i64, sizes: [u64; 6]) {
         let sums = self.sums.entry((packet.to_broker, kind, packet.qos, packet.segments)).or_default();
         sums.packets += 1;
         for (sum, size) in sums.bytes.iter_mut().zip(sizes) {
             *sum += size;
         }
-        if packet.kind == Kind::Publish {
+        if packet.kind == PacketKind::Publish {
             let topic = self.topics.entry(packet.topic()).or_default();
             *(if packet.to_broker { &mut topic.to_broker } else { &mut topic.to_client }) += 1;
             topic.payload_bytes += u64::from(packet.payload_bytes);
@@ -179,8 +179,8 @@ impl ControlPackets {
     }
 
     /// The PUBLISH packets, by number.
-    pub(crate) fn publishes(&self) -> impl Iterator<Item = (u32, &Packet)> {
-        (0..).zip(&self.packets).filter(|(_, packet)| packet.kind == Kind::Publish)
+    pub(crate) fn publishes(&self) -> impl Iterator<Item = (u32, &NamedPacket)> {
+        (0..).zip(&self.packets).filter(|(_, packet)| packet.kind == PacketKind::Publish)
     }
 
     /// Writes the sums.
@@ -244,14 +244,14 @@ impl Kinds {
         }
     }
 
-    fn of(&self, kind: i64, reason: i64) -> Kind {
+    fn of(&self, kind: i64, reason: i64) -> PacketKind {
         match kind {
-            _ if kind == self.publish => Kind::Publish,
-            _ if kind == self.release => Kind::Release,
+            _ if kind == self.publish => PacketKind::Publish,
+            _ if kind == self.release => PacketKind::Release,
             // MQTT 5 §3.5.2.1: reason codes from 0x80 on are errors.
-            _ if kind == self.received => Kind::Received { refuses: reason >= 0x80 },
-            _ if self.over.contains(&kind) => Kind::Over,
-            _ => Kind::Other,
+            _ if kind == self.received => PacketKind::Received { refuses: reason >= 0x80 },
+            _ if self.over.contains(&kind) => PacketKind::Over,
+            _ => PacketKind::Other,
         }
     }
 }

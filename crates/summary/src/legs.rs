@@ -13,10 +13,10 @@ use std::collections::HashMap;
 
 use mqttlab_recording::reading::ABSENT;
 
-use crate::control::{ControlPackets, Kind, Packet};
-use crate::messages::Delivery;
+use crate::control::{ControlPackets, NamedPacket, PacketKind};
+use crate::messages::StoredDelivery;
 use crate::moment::{Kept, Moment, known, least, most};
-use crate::settings::Settings;
+use crate::settings::RunSettings;
 
 /// The two ends of a link are stamped by one clock but not by one hand: the stack is woken up to this much before or
 /// after the frame's own time of arrival.
@@ -24,7 +24,7 @@ pub(crate) const SLACK_NS: i64 = 200_000;
 
 /// A PUBLISH on one side of the broker, and what let it go.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Side {
+pub(crate) struct LegSide {
     pub(crate) packet: Option<u32>,
     /// When the first byte of the first copy was sent, complete or not.
     pub(crate) tried: Kept,
@@ -41,7 +41,7 @@ pub(crate) struct Side {
 /// A message's way from one client over the broker to another; a relayed message has several.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Leg {
-    pub(crate) delivery: Delivery,
+    pub(crate) delivery: StoredDelivery,
     pub(crate) up_client: i64,
     /// The topic that it was delivered on.
     pub(crate) topic: i64,
@@ -54,14 +54,14 @@ pub(crate) struct Leg {
     pub(crate) handed: Kept,
     /// When the broker could hand it on.
     pub(crate) ingress: Kept,
-    pub(crate) up: Side,
-    pub(crate) down: Side,
+    pub(crate) up: LegSide,
+    pub(crate) down: LegSide,
 }
 
 /// What legs are looked up in: numbers of packets, sorted by what they are looked up by. Those with equal keys are in the
 /// order of their completion, those that never were complete last; ties stay in the order of the table.
 struct Index<'a> {
-    packets: &'a [Packet],
+    packets: &'a [NamedPacket],
     /// PUBLISH packets from the broker by receiver and message, and to it by message and topic.
     downwards: Vec<u32>,
     upwards: Vec<u32>,
@@ -76,29 +76,29 @@ struct Index<'a> {
 /// Who received a message, or on which topic it was published, and which it is.
 type Key = (i64, i64, i64);
 
-fn downwards_key(packet: &Packet) -> Key {
+fn downwards_key(packet: &NamedPacket) -> Key {
     let (publisher, sequence) = packet.message();
     (packet.client(), publisher, sequence)
 }
 
-fn upwards_key(packet: &Packet) -> Key {
+fn upwards_key(packet: &NamedPacket) -> Key {
     let (publisher, sequence) = packet.message();
     (publisher, sequence, packet.topic())
 }
 
-fn release_key(packet: &Packet) -> (bool, i64, i32) {
+fn release_key(packet: &NamedPacket) -> (bool, i64, i32) {
     (packet.to_broker, packet.client(), packet.packet_id)
 }
 
-fn connection_key(packet: &Packet) -> (bool, u32) {
+fn connection_key(packet: &NamedPacket) -> (bool, u32) {
     (packet.to_broker, packet.connection)
 }
 
 /// The numbers of the packets that are wanted, sorted by a key and their completion.
 fn sorted<K: Ord>(
-    packets: &[Packet],
-    wanted: impl Fn(&Packet) -> bool,
-    key: impl Fn(&Packet) -> K,
+    packets: &[NamedPacket],
+    wanted: impl Fn(&NamedPacket) -> bool,
+    key: impl Fn(&NamedPacket) -> K,
 ) -> Vec<u32> {
     let numbers = (0..).zip(packets).filter(|(_, packet)| wanted(packet)).map(|(number, _)| number);
     let mut numbers: Vec<u32> = numbers.collect();
@@ -110,7 +110,11 @@ fn sorted<K: Ord>(
 }
 
 /// The legs of every delivery, in its order.
-pub(crate) fn legs(deliveries: &[Delivery], control: &ControlPackets, settings: &Settings) -> Vec<Leg> {
+pub(crate) fn legs(
+    deliveries: &[StoredDelivery],
+    control: &ControlPackets,
+    settings: &RunSettings,
+) -> Vec<Leg> {
     let index = Index::of(&control.packets);
     let mut legs: Vec<Leg> = deliveries.iter().map(|delivery| index.matched(delivery)).collect();
     join_relays(&mut legs);
@@ -128,7 +132,7 @@ fn join_relays(legs: &mut [Leg]) {
     }
     let mut received = HashMap::new();
     for (number, leg) in (0..).zip(legs.iter()) {
-        let Delivery { publisher, sequence, subscriber, received_ns, .. } = leg.delivery;
+        let StoredDelivery { publisher, sequence, subscriber, received_ns, .. } = leg.delivery;
         received.entry((publisher, sequence, subscriber)).or_insert((number, received_ns));
     }
     for leg in legs.iter_mut().filter(|leg| is_relayed(leg)) {
@@ -140,13 +144,14 @@ fn join_relays(legs: &mut [Leg]) {
 }
 
 impl<'a> Index<'a> {
-    fn of(packets: &'a [Packet]) -> Index<'a> {
-        let is_publish = |packet: &Packet| packet.kind == Kind::Publish && packet.is_named();
-        let is_over = |packet: &Packet| {
-            let counts = matches!(packet.kind, Kind::Over | Kind::Received { refuses: true });
+    fn of(packets: &'a [NamedPacket]) -> Index<'a> {
+        let is_publish = |packet: &NamedPacket| packet.kind == PacketKind::Publish && packet.is_named();
+        let is_over = |packet: &NamedPacket| {
+            let counts = matches!(packet.kind, PacketKind::Over | PacketKind::Received { refuses: true });
             counts && packet.complete_ns != ABSENT
         };
-        let is_release = |packet: &Packet| packet.kind == Kind::Release && packet.complete_ns != ABSENT;
+        let is_release =
+            |packet: &NamedPacket| packet.kind == PacketKind::Release && packet.complete_ns != ABSENT;
         Index {
             packets,
             downwards: sorted(packets, |packet| is_publish(packet) && !packet.to_broker, downwards_key),
@@ -158,17 +163,22 @@ impl<'a> Index<'a> {
     }
 
     /// The numbers with a key.
-    fn range<'b, K: Ord>(&self, numbers: &'b [u32], wanted: &K, key: impl Fn(&Packet) -> K) -> &'b [u32] {
+    fn range<'b, K: Ord>(
+        &self,
+        numbers: &'b [u32],
+        wanted: &K,
+        key: impl Fn(&NamedPacket) -> K,
+    ) -> &'b [u32] {
         let from = numbers.partition_point(|&number| key(self.packet(number)) < *wanted);
         let count = numbers[from..].partition_point(|&number| key(self.packet(number)) == *wanted);
         &numbers[from..from + count]
     }
 
-    fn packet(&self, number: u32) -> &'a Packet {
+    fn packet(&self, number: u32) -> &'a NamedPacket {
         &self.packets[number as usize]
     }
 
-    fn matched(&self, delivery: &Delivery) -> Leg {
+    fn matched(&self, delivery: &StoredDelivery) -> Leg {
         let mut leg = Leg {
             delivery: *delivery,
             up_client: ABSENT,
@@ -179,10 +189,10 @@ impl<'a> Index<'a> {
             begins: Kept::default(),
             handed: Kept::default(),
             ingress: Kept::default(),
-            up: Side::default(),
-            down: Side::default(),
+            up: LegSide::default(),
+            down: LegSide::default(),
         };
-        let Delivery { publisher, sequence, subscriber, received_ns, .. } = *delivery;
+        let StoredDelivery { publisher, sequence, subscriber, received_ns, .. } = *delivery;
         let copies = self.range(&self.downwards, &(subscriber, publisher, sequence), downwards_key);
         let until = received_ns + SLACK_NS;
         let last = copies.iter().rev().find(|&&number| {
@@ -205,13 +215,13 @@ impl<'a> Index<'a> {
     }
 
     /// When the first byte of the first of the copies was sent.
-    fn tried(&self, copies: &[u32], is_one: impl Fn(&Packet) -> bool) -> Moment {
+    fn tried(&self, copies: &[u32], is_one: impl Fn(&NamedPacket) -> bool) -> Moment {
         let packets = copies.iter().map(|&number| self.packet(number)).filter(|packet| is_one(packet));
         packets.filter_map(|packet| known(packet.first_sent_ns)).min()
     }
 
     /// What depends on the legs before, and on windows: when each side could send.
-    fn fill(&self, leg: &mut Leg, settings: &Settings) {
+    fn fill(&self, leg: &mut Leg, settings: &RunSettings) {
         let relayed = leg.relayed == Some(true);
         let delivery = leg.delivery;
         let of = |client: i64| usize::try_from(client).ok().and_then(|client| settings.clients.get(client));
@@ -243,7 +253,7 @@ impl<'a> Index<'a> {
     }
 
     /// The PUBREL that lets the receiver of a QoS 2 PUBLISH hand it on: the next one with its identifier.
-    fn released(&self, side: &mut Side, client: i64, to_broker: bool) {
+    fn released(&self, side: &mut LegSide, client: i64, to_broker: bool) {
         let Some(publish) = side.packet.map(|number| self.packet(number)) else { return };
         if publish.qos != 2 || publish.complete_ns == ABSENT {
             return;
@@ -258,7 +268,7 @@ impl<'a> Index<'a> {
     ///
     /// With n packets of QoS 1 and 2 before it on its connection and a window of w, that was when the acknowledgement
     /// number n - w + 1 had come. A packet that was sent earlier was held by no window.
-    fn through(&self, side: &mut Side, window: Option<i64>) {
+    fn through(&self, side: &mut LegSide, window: Option<i64>) {
         let (Some(number), Some(window)) = (side.packet, window) else { return };
         let publish = self.packet(number);
         let before = i64::from(self.before[number as usize]);
@@ -277,8 +287,8 @@ impl<'a> Index<'a> {
 }
 
 /// How many QoS 1 and 2 PUBLISHes were before each one of its direction on its connection; 0 for other packets.
-fn before(packets: &[Packet]) -> Vec<u32> {
-    let counts = |packet: &Packet| packet.kind == Kind::Publish && packet.qos > 0;
+fn before(packets: &[NamedPacket]) -> Vec<u32> {
+    let counts = |packet: &NamedPacket| packet.kind == PacketKind::Publish && packet.qos > 0;
     let mut order: Vec<u32> =
         (0..).zip(packets).filter(|(_, packet)| counts(packet)).map(|(number, _)| number).collect();
     let at = |number: u32| &packets[number as usize];

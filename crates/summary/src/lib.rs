@@ -43,11 +43,11 @@ use chain::Chains;
 use control::ControlPackets;
 use legs::Leg;
 use links::Links;
-use messages::Messages;
-use network::Network;
+use messages::StoredMessages;
+use network::NetworkSums;
 use rows::Heaps;
-use settings::Settings;
-use ways::Flight;
+use settings::RunSettings;
+use ways::SegmentFlight;
 
 /// The file that says that a recording's derived tables are there.
 pub const DONE: &str = "summary.json";
@@ -83,7 +83,7 @@ pub fn summarise(dir: &Path, out: &Path) -> Result<Summarised> {
     if done.exists() {
         fs::remove_file(&done).map_err(|source| disk("remove", &done, source))?;
     }
-    let settings = Settings::read(dir)?;
+    let settings = RunSettings::read(dir)?;
     let mut words = Vocabulary::default();
     let mut control = ControlPackets::read(dir, &mut words)?;
     control.write(out, &words)?;
@@ -118,13 +118,13 @@ fn followed(
     dir: &Path,
     out: &Path,
     control: &mut ControlPackets,
-    settings: &Settings,
+    settings: &RunSettings,
     words: &mut Vocabulary,
 ) -> Result<Vec<Leg>> {
     if control.packets.is_empty() {
         return Ok(Vec::new());
     }
-    let messages = Messages::read(dir, words, naming::is_needed(control))?;
+    let messages = StoredMessages::read(dir, words, naming::is_needed(control))?;
     naming::name(control, &messages, settings, words, out)?;
     Ok(legs::legs(&messages.deliveries, control, settings))
 }
@@ -135,9 +135,9 @@ fn frames_read(
     out: &Path,
     legs: &[Leg],
     control: &ControlPackets,
-    settings: &Settings,
+    settings: &RunSettings,
     words: &mut Vocabulary,
-) -> Result<Vec<(u32, Flight)>> {
+) -> Result<Vec<(u32, SegmentFlight)>> {
     let wanted = chain::wanted(legs);
     let mut heaps = Heaps::new(rows::count(dir)?, out)?;
     let mut links = Links::default();
@@ -148,7 +148,7 @@ fn frames_read(
         heaps.push(row)
     })?;
     links.write(out, words)?;
-    let mut network = Network::new(dir, control, settings, extent)?;
+    let mut network = NetworkSums::new(dir, control, settings, extent)?;
     let mut flights = Vec::with_capacity(wanted.len());
     heaps.for_each(|rows| {
         network.count(rows);

@@ -6,7 +6,7 @@ use std::path::Path;
 use mqttlab_recording::reading::{ABSENT, Vocabulary};
 use mqttlab_recording::{LinkSumRow, LinkSumWriter, Result, SliceRow, SliceWriter};
 
-use crate::rows::{Fate, Row};
+use crate::rows::{Row, StoredFate};
 
 /// Slices that cover a run, at most; at least 48 do.
 const SLICES_MAX: i64 = 120;
@@ -61,11 +61,11 @@ impl Links {
     pub(crate) fn count(&mut self, row: &Row, cause: i64) {
         let sums = self.0.entry(row.link).or_default();
         let size = u64::from(row.frame_bytes);
-        let is_original = row.fate != Fate::Duplicated;
+        let is_original = row.fate != StoredFate::Duplicated;
         sums.rows += 1;
         sums.rows_bytes += size;
         sums.delivered += u64::from(row.delivered != ABSENT);
-        sums.dropped += u64::from(row.fate == Fate::Dropped);
+        sums.dropped += u64::from(row.fate == StoredFate::Dropped);
         sums.first = sums.first.min(row.entered);
         sums.last = sums.last.max(row.entered).max(row.sent);
         if is_original {
@@ -158,7 +158,7 @@ impl Slices {
     /// Counts a frame where its last bit went out, and the time for which it kept the transmitter busy. `counted`: whether
     /// it is of a broker's connection.
     pub(crate) fn count(&mut self, row: &Row, counted: bool) {
-        if row.sent == ABSENT || row.fate == Fate::Duplicated {
+        if row.sent == ABSENT || row.fate == StoredFate::Duplicated {
             return;
         }
         let sums = self.of(row);

@@ -10,7 +10,7 @@ const IDENTITY_BYTES: i64 = 9;
 
 /// The first delivery of a message whose publisher is known. Instants that are not known are [`ABSENT`].
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Delivery {
+pub(crate) struct StoredDelivery {
     pub(crate) row: u64,
     pub(crate) publisher: i64,
     pub(crate) sequence: i64,
@@ -36,10 +36,10 @@ pub(crate) struct Ordered {
 
 /// What is read of the messages.
 #[derive(Default)]
-pub(crate) struct Messages {
+pub(crate) struct StoredMessages {
     pub(crate) rows: u64,
     /// In the order of the table.
-    pub(crate) deliveries: Vec<Delivery>,
+    pub(crate) deliveries: Vec<StoredDelivery>,
     /// Messages whose payloads have no room for an identity, in the order of their sending; only where wanted.
     pub(crate) sent: Vec<Ordered>,
     /// Deliveries that their order identified, in the order of receiving; only where wanted.
@@ -64,10 +64,10 @@ const COLUMNS: [(&str, Wanted); 13] = [
     ("identified", Wanted::Words),
 ];
 
-impl Messages {
+impl StoredMessages {
     /// Reads the deliveries; what tells messages by their order, too, where `ordered`.
-    pub(crate) fn read(dir: &Path, words: &mut Vocabulary, ordered: bool) -> Result<Messages> {
-        let mut found = Messages::default();
+    pub(crate) fn read(dir: &Path, words: &mut Vocabulary, ordered: bool) -> Result<StoredMessages> {
+        let mut found = StoredMessages::default();
         let Some(table) = TableReader::open(dir, "messages")? else { return Ok(found) };
         found.rows = table.rows();
         let (delivered, order) = (i64::from(words.code(b"delivered")), i64::from(words.code(b"order")));
@@ -79,7 +79,7 @@ impl Messages {
                 let [publisher, sequence, subscriber] = [at(0), at(1), at(2)];
                 let [intended_ns, sent_ns, written_ns, received_ns] = [at(6), at(7), at(8), at(9)];
                 if at(3) == delivered && intended_ns != ABSENT && received_ns != ABSENT {
-                    found.deliveries.push(Delivery {
+                    found.deliveries.push(StoredDelivery {
                         row: number,
                         publisher,
                         sequence,

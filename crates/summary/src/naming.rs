@@ -11,9 +11,9 @@ use std::path::Path;
 use mqttlab_recording::reading::{ABSENT, Vocabulary};
 use mqttlab_recording::{NamedPacketRow, NamedPacketWriter, Result};
 
-use crate::control::{ControlPackets, Kind, Packet};
-use crate::messages::Messages;
-use crate::settings::Settings;
+use crate::control::{ControlPackets, NamedPacket, PacketKind};
+use crate::messages::StoredMessages;
+use crate::settings::RunSettings;
 
 /// A message: its publisher and its number there.
 type Message = (i64, i64);
@@ -26,8 +26,8 @@ pub(crate) fn is_needed(control: &ControlPackets) -> bool {
 /// Names them in place, and writes down which message each of them is found to be.
 pub(crate) fn name(
     control: &mut ControlPackets,
-    messages: &Messages,
-    settings: &Settings,
+    messages: &StoredMessages,
+    settings: &RunSettings,
     words: &mut Vocabulary,
     out: &Path,
 ) -> Result<()> {
@@ -50,23 +50,25 @@ pub(crate) fn name(
 /// The message of each of them, by the packet's number.
 fn found(
     control: &ControlPackets,
-    messages: &Messages,
-    settings: &Settings,
+    messages: &StoredMessages,
+    settings: &RunSettings,
     words: &mut Vocabulary,
 ) -> BTreeMap<u32, Message> {
-    let orphans: Vec<(u32, &Packet)> = control.publishes().filter(|(_, packet)| !packet.is_named()).collect();
+    let orphans: Vec<(u32, &NamedPacket)> =
+        control.publishes().filter(|(_, packet)| !packet.is_named()).collect();
     let mut named = BTreeMap::new();
     if orphans.is_empty() {
         return named;
     }
     let origins = Origins::of(&orphans, messages, settings, words);
-    let is_copy = |packet: &Packet| packet.to_broker && origins.of_topic(packet.topic()) != packet.topic();
-    let of_clients = |&(_, packet): &(u32, &Packet)| packet.to_broker && !is_copy(packet);
+    let is_copy =
+        |packet: &NamedPacket| packet.to_broker && origins.of_topic(packet.topic()) != packet.topic();
+    let of_clients = |&(_, packet): &(u32, &NamedPacket)| packet.to_broker && !is_copy(packet);
     by_order_sent(control, orphans.iter().copied().filter(of_clients).collect(), messages, &mut named);
-    let down = |&(_, packet): &(u32, &Packet)| !packet.to_broker && packet.complete_ns != ABSENT;
+    let down = |&(_, packet): &(u32, &NamedPacket)| !packet.to_broker && packet.complete_ns != ABSENT;
     by_order_received(orphans.iter().copied().filter(down).collect(), messages, &origins, &mut named);
     // What a relay sends on it has received before, in the same order.
-    let relayed = |&(_, packet): &(u32, &Packet)| is_copy(packet) && !packet.dup;
+    let relayed = |&(_, packet): &(u32, &NamedPacket)| is_copy(packet) && !packet.dup;
     by_order_received(orphans.iter().copied().filter(relayed).collect(), messages, &origins, &mut named);
     named
 }
@@ -76,9 +78,9 @@ struct Origins(HashMap<i64, i64>);
 
 impl Origins {
     fn of(
-        orphans: &[(u32, &Packet)],
-        messages: &Messages,
-        settings: &Settings,
+        orphans: &[(u32, &NamedPacket)],
+        messages: &StoredMessages,
+        settings: &RunSettings,
         words: &mut Vocabulary,
     ) -> Origins {
         let mut known = HashMap::new();
@@ -110,8 +112,8 @@ impl Origins {
 /// The n-th message that a client began to send on a topic is its n-th message there.
 fn by_order_sent(
     control: &ControlPackets,
-    mut publishes: Vec<(u32, &Packet)>,
-    messages: &Messages,
+    mut publishes: Vec<(u32, &NamedPacket)>,
+    messages: &StoredMessages,
     named: &mut BTreeMap<u32, Message>,
 ) {
     let mut nth = HashMap::new();
@@ -122,7 +124,7 @@ fn by_order_sent(
         *count += 1;
     }
     publishes.sort_by_key(|(_, packet)| (packet.first_sent_ns, packet.connection, packet.stream_start));
-    let exchanges = Exchanges::of(control, &publishes);
+    let exchanges = PacketExchanges::of(control, &publishes);
     let mut copies = Vec::new();
     nth.clear();
     for (number, packet) in publishes {
@@ -144,13 +146,13 @@ fn by_order_sent(
 }
 
 /// When clients began exchanges, and when they were over, by client and packet identifier.
-struct Exchanges {
+struct PacketExchanges {
     begun: HashMap<(i64, i32), Vec<(i64, u32)>>,
     over: HashMap<(i64, i32), Vec<i64>>,
 }
 
-impl Exchanges {
-    fn of(control: &ControlPackets, publishes: &[(u32, &Packet)]) -> Exchanges {
+impl PacketExchanges {
+    fn of(control: &ControlPackets, publishes: &[(u32, &NamedPacket)]) -> PacketExchanges {
         let (mut begun, mut over) = (HashMap::<_, Vec<_>>::new(), HashMap::<_, Vec<_>>::new());
         for &(number, packet) in publishes.iter().filter(|(_, packet)| !packet.dup) {
             begun
@@ -159,18 +161,18 @@ impl Exchanges {
                 .push((packet.first_sent_ns, number));
         }
         for packet in &control.packets {
-            if packet.kind == Kind::Over && !packet.to_broker && packet.complete_ns != ABSENT {
+            if packet.kind == PacketKind::Over && !packet.to_broker && packet.complete_ns != ABSENT {
                 over.entry((packet.client(), packet.packet_id)).or_default().push(packet.complete_ns);
             }
         }
         begun.values_mut().for_each(|times| times.sort_by_key(|&(at, _)| at));
         over.values_mut().for_each(|times| times.sort_unstable());
-        Exchanges { begun, over }
+        PacketExchanges { begun, over }
     }
 
     /// The packet that one with DUP repeats: the last one with its identifier, unless that had been acknowledged. One that
     /// had never left its socket repeats nothing seen.
-    fn repeated_by(&self, packet: &Packet) -> Option<u32> {
+    fn repeated_by(&self, packet: &NamedPacket) -> Option<u32> {
         if !packet.dup {
             return None;
         }
@@ -186,8 +188,8 @@ impl Exchanges {
 
 /// The n-th of a client's PUBLISHes on a topic is the n-th message of that origin that it received.
 fn by_order_received(
-    mut publishes: Vec<(u32, &Packet)>,
-    messages: &Messages,
+    mut publishes: Vec<(u32, &NamedPacket)>,
+    messages: &StoredMessages,
     origins: &Origins,
     named: &mut BTreeMap<u32, Message>,
 ) {
@@ -198,7 +200,7 @@ fn by_order_received(
         received.insert((one.client, one.topic, *count), (one.publisher, one.sequence));
         *count += 1;
     }
-    let at = |packet: &Packet| {
+    let at = |packet: &NamedPacket| {
         if packet.complete_ns == ABSENT { packet.first_sent_ns } else { packet.complete_ns }
     };
     publishes.sort_by_key(|(_, packet)| (at(packet), packet.connection, packet.stream_start));

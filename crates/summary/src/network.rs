@@ -10,12 +10,12 @@ use mqttlab_recording::{
 };
 
 use crate::again::{Again, sent_again};
-use crate::connection::{FirstLink, RoundTrip, client_port, round_trips, towards};
+use crate::connection::{FirstLink, RoundTrips, client_port, round_trips, towards};
 use crate::control::ControlPackets;
 use crate::links::Slices;
-use crate::rows::{Fate, Row, is_counted};
-use crate::settings::Settings;
-use crate::tally::{Tally, Trips};
+use crate::rows::{Row, StoredFate, is_counted};
+use crate::settings::RunSettings;
+use crate::tally::{FrameTally, Trips};
 
 /// What must be known of all frames before the first connection is looked at.
 #[derive(Clone, Debug)]
@@ -35,7 +35,7 @@ impl Default for Extent {
 }
 
 impl Extent {
-    pub(crate) fn note(&mut self, row: &Row, settings: &Settings) {
+    pub(crate) fn note(&mut self, row: &Row, settings: &RunSettings) {
         self.counts_again |= row.repetition != ABSENT;
         if settings.is_import && row.is_first() && row.marks > 0 && is_counted(row, settings) {
             self.marks.entry(row.frame).or_insert(row.marks);
@@ -55,12 +55,12 @@ fn direction(to_broker: bool) -> &'static str {
 /// Sums, and what they are sums of beside.
 #[derive(Default)]
 struct Scope {
-    tally: Tally,
+    tally: FrameTally,
     trips: Trips,
 }
 
 impl Scope {
-    fn add(&mut self, tally: &Tally, trips: &[RoundTrip]) {
+    fn add(&mut self, tally: &FrameTally, trips: &[RoundTrips]) {
         self.tally.merge(tally);
         trips.iter().for_each(|trip| self.trips.add(trip.rtt_ms(), trip.rto_ms));
     }
@@ -84,8 +84,8 @@ struct AtEnds {
 }
 
 /// The sums so far.
-pub(crate) struct Network<'a> {
-    settings: &'a Settings,
+pub(crate) struct NetworkSums<'a> {
+    settings: &'a RunSettings,
     marks: HashMap<u64, u8>,
     counts_again: bool,
     control: &'a ControlPackets,
@@ -99,25 +99,25 @@ pub(crate) struct Network<'a> {
     links: BTreeMap<(u16, bool), Scope>,
     groups: BTreeMap<(usize, bool), Scope>,
     connections: Vec<OfConnection>,
-    round_trips: Vec<RoundTrip>,
+    round_trips: Vec<RoundTrips>,
     again: Vec<(u64, Again)>,
     carriers: BTreeMap<(Option<bool>, u16), (u64, u64)>,
     at_ends: BTreeMap<usize, AtEnds>,
     slices: Slices,
 }
 
-impl<'a> Network<'a> {
+impl<'a> NetworkSums<'a> {
     pub(crate) fn new(
         dir: &Path,
         control: &'a ControlPackets,
-        settings: &'a Settings,
+        settings: &'a RunSettings,
         extent: Extent,
-    ) -> Result<Network<'a>> {
+    ) -> Result<NetworkSums<'a>> {
         let mut publishes = HashMap::<u32, Vec<u32>>::new();
         for (number, packet) in control.publishes() {
             publishes.entry(packet.connection).or_default().push(number);
         }
-        Ok(Network {
+        Ok(NetworkSums {
             settings,
             marks: extent.marks,
             counts_again: extent.counts_again,
@@ -190,11 +190,11 @@ impl<'a> Network<'a> {
         rows: &[Row],
         port: Option<i32>,
         client: Option<u32>,
-        trips: &[RoundTrip],
+        trips: &[RoundTrips],
         first_link: &FirstLink,
     ) {
-        let mut ways = [Tally::default(), Tally::default()];
-        let mut rest = Tally::default();
+        let mut ways = [FrameTally::default(), FrameTally::default()];
+        let mut rest = FrameTally::default();
         for row in rows.iter().filter(|row| row.is_first() && is_counted(row, self.settings)) {
             let (marks, again) = first_link.of_frame(row);
             let tally = towards(row, port).map_or(&mut rest, |to_broker| &mut ways[usize::from(to_broker)]);
@@ -209,7 +209,7 @@ impl<'a> Network<'a> {
         let group = client.and_then(|client| self.settings.group_of.get(client as usize)).copied();
         for (mut tally, to_broker) in ways.into_iter().zip([false, true]) {
             self.run.tally.merge(&tally);
-            let trips: Vec<RoundTrip> =
+            let trips: Vec<RoundTrips> =
                 trips.iter().filter(|trip| trip.to_broker == to_broker).copied().collect();
             tally.connections = u64::from(!tally.is_empty());
             self.directions[usize::from(to_broker)].add(&tally, &trips);
@@ -235,7 +235,7 @@ impl<'a> Network<'a> {
             None => self.alone.get(&host.into()).copied(),
         };
         for row in rows {
-            let is_original = row.is_first() && row.fate != Fate::Duplicated;
+            let is_original = row.is_first() && row.fate != StoredFate::Duplicated;
             let size = u64::from(row.frame_bytes);
             if is_original
                 && self.settings.is_measured(row.entered)
@@ -400,7 +400,7 @@ fn clients(dir: &Path, control: &ControlPackets) -> Result<HashMap<i64, u32>> {
 }
 
 /// The group of each host whose clients are all of one.
-fn alone(settings: &Settings) -> HashMap<i64, usize> {
+fn alone(settings: &RunSettings) -> HashMap<i64, usize> {
     let mut groups = HashMap::<i64, Option<usize>>::new();
     for (&host, &group) in settings.host_of.iter().zip(&settings.group_of) {
         let of_host = groups.entry(host).or_insert(Some(group));

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use mqttlab_recording::reading::{ABSENT, TableReader, Values, Vocabulary, Wanted};
 use mqttlab_recording::{Error, Result};
 
-use crate::settings::Settings;
+use crate::settings::RunSettings;
 
 /// Rows of one heap, about; and rows up to which all heaps stay in memory.
 const HEAP_ROWS: u64 = 200_000;
@@ -20,7 +20,7 @@ const MEMORY_ROWS: u64 = 500_000;
 
 /// What became of a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum StoredFate {
     #[default]
     Other,
     Delivered,
@@ -61,7 +61,7 @@ pub(crate) struct Row {
     pub(crate) hop: u8,
     pub(crate) hops: u8,
     pub(crate) flags: i16,
-    pub(crate) fate: Fate,
+    pub(crate) fate: StoredFate,
     /// Whether it goes down its link.
     pub(crate) down: bool,
 }
@@ -74,7 +74,7 @@ impl Row {
 
     /// Whether it, or the copy that a link made of it, reached the end of its last link.
     pub(crate) fn has_arrived(&self) -> bool {
-        self.hop + 1 == self.hops && matches!(self.fate, Fate::Delivered | Fate::Duplicated)
+        self.hop + 1 == self.hops && matches!(self.fate, StoredFate::Delivered | StoredFate::Duplicated)
     }
 
     /// Whether it carries bytes of a stream.
@@ -204,10 +204,10 @@ fn read(columns: &[Values], row: usize, names: &[i64; 4]) -> Row {
         hops: size(23) as u8,
         flags: narrow(24) as i16,
         fate: match at(25) {
-            fate if fate == delivered => Fate::Delivered,
-            fate if fate == duplicated => Fate::Duplicated,
-            fate if fate == dropped => Fate::Dropped,
-            _ => Fate::Other,
+            fate if fate == delivered => StoredFate::Delivered,
+            fate if fate == duplicated => StoredFate::Duplicated,
+            fate if fate == dropped => StoredFate::Dropped,
+            _ => StoredFate::Other,
         },
         down: at(26) == down,
     }
@@ -369,10 +369,10 @@ fn fields(row: &Row) -> [i64; FIELDS] {
     };
     let or_minus_1 = |value: i64| if value == ABSENT { -1 } else { value };
     let fate = match row.fate {
-        Fate::Other => 0,
-        Fate::Delivered => 1,
-        Fate::Duplicated => 2,
-        Fate::Dropped => 3,
+        StoredFate::Other => 0,
+        StoredFate::Delivered => 1,
+        StoredFate::Duplicated => 2,
+        StoredFate::Dropped => 3,
     };
     let small = i64::from(row.hop) | i64::from(row.hops) << 8 | fate << 16 | i64::from(row.down) << 20;
     [
@@ -441,10 +441,10 @@ fn row_of(fields: &[i64; FIELDS]) -> Row {
         hops: (small >> 8) as u8,
         flags: rest[17] as i16,
         fate: match small >> 16 & 3 {
-            1 => Fate::Delivered,
-            2 => Fate::Duplicated,
-            3 => Fate::Dropped,
-            _ => Fate::Other,
+            1 => StoredFate::Delivered,
+            2 => StoredFate::Duplicated,
+            3 => StoredFate::Dropped,
+            _ => StoredFate::Other,
         },
         down: small >> 20 & 1 == 1,
     }
@@ -455,8 +455,9 @@ fn disk(action: &'static str, path: &Path, source: std::io::Error) -> Error {
 }
 
 /// Whether a frame is one that the tables of the network layer count: of a broker's connection, and no link's copy.
-pub(crate) fn is_counted(row: &Row, settings: &Settings) -> bool {
-    row.fate != Fate::Duplicated && settings.is_server_s(row.source_port.into(), row.destination_port.into())
+pub(crate) fn is_counted(row: &Row, settings: &RunSettings) -> bool {
+    row.fate != StoredFate::Duplicated
+        && settings.is_server_s(row.source_port.into(), row.destination_port.into())
 }
 
 #[cfg(test)]
@@ -490,7 +491,7 @@ mod tests {
             hop: 1,
             hops: 2,
             flags: -1,
-            fate: Fate::Duplicated,
+            fate: StoredFate::Duplicated,
             down: true,
             ..Row::default()
         }

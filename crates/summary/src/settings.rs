@@ -38,7 +38,7 @@ pub(crate) struct ClientSettings {
 
 /// Who is who, and how they are set.
 #[derive(Debug, Default)]
-pub(crate) struct Settings {
+pub(crate) struct RunSettings {
     /// By client.
     pub(crate) clients: Vec<ClientSettings>,
     /// The group of each client, as an index into `groups`, and its host.
@@ -64,8 +64,8 @@ pub(crate) struct Settings {
     pub(crate) early_ns: i64,
 }
 
-impl Settings {
-    pub(crate) fn read(dir: &Path) -> Result<Settings> {
+impl RunSettings {
+    pub(crate) fn read(dir: &Path) -> Result<RunSettings> {
         let text = match fs::read_to_string(dir.join("plan.json")) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(Error::NotARecording(dir.to_owned()));
@@ -81,7 +81,7 @@ impl Settings {
         let words = fs::read_to_string(&path);
         let words = words.map_err(|source| Error::Disk { action: "read", path, source })?;
         let layout = json(dir, "layout.json", &words)?;
-        let mut settings = Settings {
+        let mut settings = RunSettings {
             ports: stored_server_ports(&text).into_iter().map(i64::from).collect(),
             is_import: plan.get("sources").is_some(),
             measured: (
@@ -90,7 +90,7 @@ impl Settings {
                 layout["measurement_end_ns"].as_i64().unwrap_or(i64::MAX),
             ),
             early_ns: early(dir),
-            ..Settings::default()
+            ..RunSettings::default()
         };
         settings.read_layout(&layout);
         settings.read_plan(&plan, &names(&layout["hosts"]));

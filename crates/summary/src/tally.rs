@@ -8,7 +8,7 @@ use crate::rows::{MARKS, RST, Row};
 
 /// What frames sum to.
 #[derive(Clone, Debug)]
-pub(crate) struct Tally {
+pub(crate) struct FrameTally {
     frames: u64,
     bytes: u64,
     ip_bytes: u64,
@@ -50,9 +50,9 @@ impl Extent {
     }
 }
 
-impl Default for Tally {
-    fn default() -> Tally {
-        Tally {
+impl Default for FrameTally {
+    fn default() -> FrameTally {
+        FrameTally {
             frames: 0,
             bytes: 0,
             ip_bytes: 0,
@@ -76,7 +76,7 @@ impl Default for Tally {
     }
 }
 
-impl Tally {
+impl FrameTally {
     /// Counts a frame. Its marks are those of its first link, and `again` says why it was sent again, if it was.
     pub(crate) fn count(&mut self, row: &Row, marks: u8, again: Option<Again>) {
         let size = u64::from(row.frame_bytes);
@@ -114,7 +114,7 @@ impl Tally {
     }
 
     /// Adds another sum to this one.
-    pub(crate) fn merge(&mut self, other: &Tally) {
+    pub(crate) fn merge(&mut self, other: &FrameTally) {
         self.frames += other.frames;
         self.bytes += other.bytes;
         self.ip_bytes += other.ip_bytes;

@@ -13,8 +13,8 @@ use mqttlab_recording::reading::ABSENT;
 
 use crate::legs::SLACK_NS;
 use crate::moment::{Kept, Moment, known, least, most};
-use crate::rows::{Fate, Row};
-use crate::settings::Settings;
+use crate::rows::{Row, StoredFate};
+use crate::settings::RunSettings;
 
 /// Data that an acknowledgement released sets out at once; this much later, something else has released them.
 const RELEASE_NS: i64 = 2_000_000;
@@ -49,7 +49,7 @@ struct Arrived {
 
 /// An acknowledgement where it arrived.
 #[derive(Clone, Copy, Debug)]
-struct Acknowledgement {
+struct SeenAck {
     delivered: i64,
     frame: u64,
     /// Position up to which all is acknowledged.
@@ -68,13 +68,13 @@ pub(crate) struct Way {
     arrived: Vec<Arrived>,
     first_arrival: HashMap<u64, u32>,
     /// In the order of arriving, and places of those that acknowledge something new.
-    acknowledgements: Vec<Acknowledgement>,
+    acknowledgements: Vec<SeenAck>,
     advances: Vec<u32>,
 }
 
 /// A PUBLISH whose way is looked for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Carried {
+pub(crate) struct CarriedPacket {
     pub(crate) stream_start: i64,
     pub(crate) stream_end: i64,
     pub(crate) first_sent: Moment,
@@ -88,7 +88,7 @@ pub(crate) struct Carried {
 
 /// The way of a packet from its first byte's sending until it was complete.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Flight {
+pub(crate) struct SegmentFlight {
     /// The frame that brought its last missing byte, and when that came to its first link.
     pub(crate) frame: Kept,
     pub(crate) went: Kept,
@@ -114,7 +114,7 @@ pub(crate) struct Release {
 }
 
 /// Bytes that wait.
-struct Waiting {
+struct WaitingBytes {
     ready: Moment,
     sent: Moment,
     nagle: Option<bool>,
@@ -123,7 +123,7 @@ struct Waiting {
 }
 
 /// The two ways of a connection: from the broker, and to it.
-pub(crate) fn ways(rows: &[Row], settings: &Settings) -> [Way; 2] {
+pub(crate) fn ways(rows: &[Row], settings: &RunSettings) -> [Way; 2] {
     let is_up = |row: &Row| settings.ports.contains(&row.destination_port.into());
     let arrived = |row: &&Row| row.has_arrived() && row.delivered != ABSENT;
     let journeys = Journeys::of(rows);
@@ -145,7 +145,7 @@ struct Journeys(HashMap<u64, (i64, i64)>);
 
 impl Journeys {
     fn of(rows: &[Row]) -> Journeys {
-        let carries = |row: &&Row| row.fate != Fate::Dropped && row.has_data();
+        let carries = |row: &&Row| row.fate != StoredFate::Dropped && row.has_data();
         let mut hops: Vec<&Row> = rows.iter().filter(carries).collect();
         hops.sort_by_key(|row| (row.hop, row.place));
         let mut found = HashMap::<u64, (i64, i64)>::new();
@@ -164,7 +164,7 @@ impl Journeys {
 
 impl Way {
     /// Takes what was sent on the first link. Returns the sequence number of the stream's first byte.
-    fn send<'a>(&mut self, rows: impl Iterator<Item = &'a Row>, settings: &Settings) -> Option<i64> {
+    fn send<'a>(&mut self, rows: impl Iterator<Item = &'a Row>, settings: &RunSettings) -> Option<i64> {
         let mut first: Vec<&Row> = rows.filter(|row| row.is_first() && row.has_data()).collect();
         first.sort_by_key(|row| row.entered);
         let (mut sent_end, mut small_end, mut small_sent) = (-1, 0, None);
@@ -221,7 +221,7 @@ impl Way {
             }
             acked = acked.max(position);
             let (delivered, frame) = (row.delivered, row.frame);
-            self.acknowledgements.push(Acknowledgement { delivered, frame, acked });
+            self.acknowledgements.push(SeenAck { delivered, frame, acked });
         }
     }
 
@@ -239,14 +239,14 @@ impl Way {
     }
 
     /// The last acknowledgement that had come by then.
-    fn latest_acknowledgement(&self, at: Moment) -> Option<&Acknowledgement> {
+    fn latest_acknowledgement(&self, at: Moment) -> Option<&SeenAck> {
         let at = at?;
         let place = self.acknowledgements.partition_point(|one| one.delivered <= at).checked_sub(1)?;
         Some(&self.acknowledgements[place])
     }
 
     /// The first acknowledgement of all up to a position.
-    fn acknowledged(&self, position: Option<i64>) -> Option<&Acknowledgement> {
+    fn acknowledged(&self, position: Option<i64>) -> Option<&SeenAck> {
         let position = position?;
         let acked = |place: u32| self.acknowledgements[place as usize].acked;
         let place = self.advances.partition_point(|&place| acked(place) < position);
@@ -254,7 +254,7 @@ impl Way {
     }
 
     /// The frame whose arrival made a packet complete. Of frames that arrived together, the one sent last.
-    fn bringing(&self, carried: &Carried) -> Option<&Arrived> {
+    fn bringing(&self, carried: &CarriedPacket) -> Option<&Arrived> {
         let complete = carried.complete?;
         let from = self.arrived.partition_point(|one| one.delivered < complete);
         let together = self.arrived[from..].iter().take_while(|one| one.delivered == complete);
@@ -262,7 +262,7 @@ impl Way {
     }
 
     /// What became of a packet on this way.
-    pub(crate) fn flight(&self, carried: &Carried) -> Flight {
+    pub(crate) fn flight(&self, carried: &CarriedPacket) -> SegmentFlight {
         let first = self.original(carried.stream_start + 1);
         let own = self.original(carried.stream_end).and_then(|own| self.first_arrival.get(&own.frame));
         let own = own.map(|&place| &self.arrived[place as usize]);
@@ -288,7 +288,7 @@ impl Way {
         let resumed = if again == Some(true) || late { went } else { held.or(carried.first_sent) };
         let mss = first.and_then(|first| first.mss);
         let nagle = carried.nagle;
-        let waiting = Waiting {
+        let waiting = WaitingBytes {
             ready: carried.ready,
             sent: carried.first_sent,
             nagle,
@@ -296,9 +296,9 @@ impl Way {
             mss,
         };
         let rest = bringing.map(|one| one.end - one.offset);
-        let tail = Waiting { ready: resumed, sent: went, nagle, segment_bytes: rest, mss };
+        let tail = WaitingBytes { ready: resumed, sent: went, nagle, segment_bytes: rest, mss };
         let follows = went.zip(resumed).is_some_and(|(went, resumed)| went > resumed);
-        Flight {
+        SegmentFlight {
             frame: bringing.map(|one| one.frame as i64).into(),
             went: went.into(),
             queue: queue.into(),
@@ -311,8 +311,8 @@ impl Way {
 
     /// Which wait it was: the data of a segment below the MSS waits, under Nagle's algorithm in the form that Linux uses,
     /// while another segment below the MSS is not acknowledged (RFC 896; Minshall's variant).
-    fn release(&self, waiting: &Waiting) -> Release {
-        let &Waiting { ready, sent, nagle, segment_bytes, mss } = waiting;
+    fn release(&self, waiting: &WaitingBytes) -> Release {
+        let &WaitingBytes { ready, sent, nagle, segment_bytes, mss } = waiting;
         let before = self.latest_sent(sent.map(|at| at - 1));
         let ready_end = self.latest_sent(ready).map(|one| one.small_end);
         let acked = self.latest_acknowledgement(ready).map_or(0, |one| one.acked);
@@ -320,7 +320,7 @@ impl Way {
         let ready_nagle_end = self.acknowledged(ready_end).map(|one| one.delivered);
         let latest = self.latest_acknowledgement(sent.map(|at| at + SLACK_NS));
         let waited = ready.zip(sent).is_some_and(|(ready, sent)| sent > ready);
-        let released_at = |one: Option<&Acknowledgement>| {
+        let released_at = |one: Option<&SeenAck>| {
             one.zip(ready).zip(sent).is_some_and(|((one, ready), sent)| {
                 let at = one.delivered;
                 waited && at > ready && at <= sent + SLACK_NS && at >= sent - RELEASE_NS

@@ -35,7 +35,7 @@ pub struct Range {
 
 /// What follows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Conclusion {
+pub struct MeasureConclusion {
     /// By frames per second; longer delays at more frames. Empty where nothing can be measured.
     pub ranges: Vec<Range>,
     /// The same and the reasons, a sentence each.
@@ -43,7 +43,7 @@ pub struct Conclusion {
 }
 
 /// Concludes from steps of growing rate.
-pub fn conclude(steps: &[Step]) -> Conclusion {
+pub fn conclude(steps: &[Step]) -> MeasureConclusion {
     let mut found: Vec<(Range, Step)> = Vec::new();
     let mut limit = None;
     for step in steps {
@@ -70,7 +70,7 @@ pub fn conclude(steps: &[Step]) -> Conclusion {
             if found.is_empty() { "Nothing can be measured over emulated networks" } else { "Not more" };
         words.push(format!("{head}: {obstacle}."));
     }
-    Conclusion { ranges: found.into_iter().map(|(range, _)| range).collect(), words }
+    MeasureConclusion { ranges: found.into_iter().map(|(range, _)| range).collect(), words }
 }
 
 /// Why so many frames cannot be had.

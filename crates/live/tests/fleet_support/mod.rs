@@ -227,7 +227,7 @@ impl Performance {
     }
 
     /// Says goodbye and reads the recording.
-    pub fn end(self) -> Evidence {
+    pub fn end(self) -> LatenessEvidence {
         self.control.stop();
         self.fleet.join().unwrap();
         assert!(self.recorder.close().failure.is_none());
@@ -240,7 +240,7 @@ impl Performance {
             captures: false,
         };
         finalise(&self.scratch.0, finish).unwrap();
-        Evidence {
+        LatenessEvidence {
             messages: rows(&self.scratch.0.join("messages.parquet")),
             events: rows(&self.scratch.0.join("events.parquet")),
             clients: rows(&self.scratch.0.join("clients.parquet")),
@@ -250,7 +250,7 @@ impl Performance {
 }
 
 /// Connects, publishes, settles and ends: for plans in which nothing goes wrong.
-pub fn perform(plan: Plan) -> Evidence {
+pub fn perform(plan: Plan) -> LatenessEvidence {
     let performance = Performance::start(plan);
     performance.wait_until_ready();
     let schedule = performance.begin();
@@ -259,14 +259,14 @@ pub fn perform(plan: Plan) -> Evidence {
 }
 
 /// What a run has left.
-pub struct Evidence {
+pub struct LatenessEvidence {
     pub messages: Vec<BTreeMap<String, Value>>,
     pub events: Vec<BTreeMap<String, Value>>,
     pub clients: Vec<BTreeMap<String, Value>>,
     pub control: Arc<Control>,
 }
 
-impl Evidence {
+impl LatenessEvidence {
     /// Rows of messages by fate.
     pub fn fates(&self) -> BTreeMap<&str, usize> {
         count(self.messages.iter().map(|row| row["fate"].as_str().unwrap()))
