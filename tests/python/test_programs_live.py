@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(REASON is not None, reason=REASON or "")
 
 # Publishes and subscribes as a user of the library would.
 PAHO = '''
-import sys, time
+import socket, sys, time
 import paho.mqtt.client as mqtt
 
 address, port, client_id, does, topic, qos, rate = sys.argv[1:8]
@@ -35,6 +35,8 @@ qos, rate = int(qos), float(rate)
 client = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2, client_id=client_id)
 client.on_subscribe = lambda *_: print("subscribed", flush=True)
 client.connect(address, int(port))
+if sys.argv[9] == "nodelay":
+    client.socket().setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 if does == "subscribe":
     client.on_connect = lambda *_: client.subscribe(topic, qos)
     client.loop_forever()
@@ -54,9 +56,12 @@ client.loop_stop()
 '''
 
 
-def paho(does: str, topic: str, *, qos: int = 1, rate: float = 20, count: int = 60) -> dict[str, Any]:
+def paho(
+    does: str, topic: str, *, qos: int = 1, rate: float = 20, count: int = 60, nagle: bool = True,
+) -> dict[str, Any]:
     """A group's program."""
-    words = ["{address}", "{port}", "{client_id}", does, topic, str(qos), str(rate), str(count)]
+    words = ["{address}", "{port}", "{client_id}", does, topic, str(qos), str(rate), str(count),
+             "nagle" if nagle else "nodelay"]
     line = "subscribed" if does == "subscribe" else "connected"
     return {"command": [sys.executable, "{directory}/paho_client.py", *words], "files": {"paho_client.py": PAHO},
             "ready_line": line}
@@ -84,13 +89,18 @@ def run(values: dict[str, Any], directory: Path) -> Outcome:
 
 @pytest.mark.parametrize("qos", [0, 1, 2])
 def test_paho_clients_are_measured_like_our_own(qos: int, tmp_path: Path) -> None:
+    # At QoS 2 Nagle's algorithm makes the difference, not what is measured: Paho writes each packet by itself, so that a PUBREC
+    # waits for the acknowledgement of the PUBCOMP before it (42 ms here), and ours, which writes both at once, does not; and a
+    # publisher that waits for each PUBCOMP, as this one does, has nothing unacknowledged when its PUBREL follows (2 x 42 ms
+    # less). Leg by leg the rest is alike (docs/live.md). Without Nagle all of it must be.
+    nagle = qos < 2
     publish = {"topic": "ours/{client}", "qos": qos, "payload": "200 B", "rate": "20 /s", "messages": 60}
     values = scenario([
-        {"name": "pub", "count": 2, "publish": publish},
-        {"name": "sub", "subscribe": [{"filter": "ours/#", "qos": qos}]},
-        {"name": "paho-pub", "count": 2, "client": paho("publish", "paho/{client}", qos=qos)},
-        {"name": "paho-sub", "client": paho("subscribe", "paho/#", qos=qos)},
-    ])  # fmt: skip
+        {"name": "pub", "count": 2, "publish": publish, "nagle": nagle},
+        {"name": "sub", "subscribe": [{"filter": "ours/#", "qos": qos}], "nagle": nagle},
+        {"name": "paho-pub", "count": 2, "client": paho("publish", "paho/{client}", qos=qos, nagle=nagle)},
+        {"name": "paho-sub", "client": paho("subscribe", "paho/#", qos=qos, nagle=nagle)},
+    ], broker={"nagle": nagle})  # fmt: skip
     outcome = run(values, tmp_path / "run")
     assert outcome.verdict == "complete", outcome.reason
     recording = Recording.open(tmp_path / "run")
@@ -98,10 +108,8 @@ def test_paho_clients_are_measured_like_our_own(qos: int, tmp_path: Path) -> Non
     ours = found.filter(publisher_group="pub", subscriber_group="sub")["latency_ms"]
     theirs = found.filter(publisher_group="paho-pub", subscriber_group="paho-sub")["latency_ms"]
     assert (len(ours), len(theirs), len(found)) == (120, 120, 240), "each to its own subscriber, and all of them"
-    # At QoS 2 the program, which waits for each PUBCOMP, and ours, which do not, are not under the same load: Nagle's
-    # algorithm holds our PUBRELs behind the next message.
     # A run that was late says so, and then nothing of its latencies.
-    for quantile in (0.1, 0.5) if qos < 2 and valid(recording) else ():
+    for quantile in (0.1, 0.5) if valid(recording) else ():
         one, other = ours.quantile(quantile), theirs.quantile(quantile)
         assert one is not None and other is not None
         # Two links with jitter: 120 messages a side tell a quantile to a few per cent; the tail is the machine's.
