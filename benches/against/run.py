@@ -3,15 +3,16 @@
 
     benches/against/run.py COMMIT [--rounds 3] [--part simulator] [--keep DIRECTORY] [--out FILE]
 
-The commit is checked out and built beside this one, and each of its benches is the one that it came with: a plan of then is
-nothing for the engine of now. Rounds alternate between the two, so that a machine that grows slower is unfair to both. Of
-each cell of the benches' tables that is a number the medians over the rounds are printed beside each other. Both are built by
-`cargo build --release`, as they are set up here.
+The commit is checked out and built beside this one, and each of its benches is the one that it came with: a plan of
+then is nothing for the engine of now. Rounds alternate between the two, so that a machine that grows slower is unfair
+to both. Of each cell of the benches' tables that is a number the medians over the rounds are printed beside each other.
+Both are built by `cargo build --release`, as they are set up here.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import shutil
 import statistics
@@ -56,9 +57,9 @@ def build(tree: Path, programs: Path) -> None:
     cargo = ["cargo", "build", "--release", "--locked", "--quiet"]
     subprocess.run([*cargo, "--package", "mqttlab-engine"], cwd=tree, check=True)
     subprocess.run([*cargo, "--package", "mqttlab-live", "--example", "load"], cwd=tree, check=True)
-    target = Path(subprocess.run(
-        ["cargo", "metadata", "--format-version", "1", "--no-deps"], cwd=tree, check=True, capture_output=True, text=True,
-    ).stdout.split('"target_directory":"')[1].split('"')[0])  # fmt: skip
+    asked = ["cargo", "metadata", "--format-version", "1", "--no-deps"]
+    answer = subprocess.run(asked, cwd=tree, check=True, capture_output=True, text=True).stdout
+    target = Path(json.loads(answer)["target_directory"])
     shutil.copy2(target / "release" / "mqttlab-engine", programs / "mqttlab-engine")
 
 

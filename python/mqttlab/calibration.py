@@ -127,8 +127,8 @@ def _the_broker(recording: Recording, server: str | None) -> StoredServer:
     if server is None and len(found) == 1:
         return next(iter(found.values()))
     if server is None:
-        raise CalibrationError(f"{recording.name} has {len(found)} brokers, each with a service time of its own: {known}; "
-                               "say which with --server")
+        raise CalibrationError(f"{recording.name} has {len(found)} brokers, each with a service time of its own: "
+                               f"{known}; say which with --server")
     if server not in found:
         raise CalibrationError(f"{recording.name} has no broker {server!r}; known: {known}")
     return found[server]

@@ -267,7 +267,7 @@ class Recording:
 
     @cached_property
     def resources(self) -> pl.DataFrame:
-        """Processor, memory and pressure samples of servers, engine and machine; ``name`` is a server's, or the process.
+        """Processor, memory and pressure samples of servers, engine and machine; ``name`` is a server's or the process.
 
         Earlier recordings have one row for all servers together.
         """
