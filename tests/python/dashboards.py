@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import shutil
+import signal
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 
@@ -23,6 +29,7 @@ from playwright.sync_api import Page, Request, sync_playwright
 
 from mqttlab.dashboard.address import Listen
 from mqttlab.dashboard.server import Dashboard
+from mqttlab.queue import Queue
 
 SECRET = "a-secret-of-the-tests"
 HOSTILE = "<img src=x onerror=document.title='broken-into'>"
@@ -39,9 +46,27 @@ def simulate(directory: Path, name: str, **changes: Any) -> Path:
 
 
 @contextmanager
+def queue_below(directory: Path) -> Iterator[Queue]:
+    """A queue of its own, whose process is gone afterwards."""
+    queue = Queue(directory / "queue")
+    try:
+        yield queue
+    finally:
+        queue.cancel()
+        deadline = time.monotonic() + 60
+        while queue.rows_open() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        for place in Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                words = place.read_bytes().decode(errors="replace").split("\0")
+                if words[1:4] == ["-m", "mqttlab.queue", str(queue.directory)]:
+                    os.kill(int(place.parent.name), signal.SIGTERM)
+
+
+@contextmanager
 def dashboard(runs: Path) -> Iterator[Dashboard]:
-    """A dashboard that serves in a thread."""
-    served = Dashboard(runs, Listen.read("127.0.0.1:0"), SECRET)
+    """A dashboard that serves in a thread, with a queue of its own beside the runs."""
+    served = Dashboard(runs, Listen.read("127.0.0.1:0"), SECRET, runs.parent / "queue")
     thread = threading.Thread(target=served.serve, daemon=True)
     thread.start()
     try:
@@ -50,10 +75,41 @@ def dashboard(runs: Path) -> Iterator[Dashboard]:
         served.end()
 
 
+class Served(Protocol):
+    """A dashboard that serves, in a thread or as a program."""
+
+    @property
+    def url(self) -> str: ...
+
+
+class Program:
+    """A dashboard as people start it: a program of its own, which can be killed and started again."""
+
+    def __init__(self, runs: Path, queue: Path, home: Path) -> None:
+        self._command = [sys.executable, "-m", "mqttlab", "dashboard", "--runs", str(runs), "--queue", str(queue)]
+        self._environment = {**os.environ, "HOME": str(home)}
+        self._listen = "127.0.0.1:0"
+        self.start()
+
+    def start(self) -> None:
+        """Start it; again under the same address."""
+        self.process = subprocess.Popen([*self._command, "--listen", self._listen], stdout=subprocess.PIPE, text=True,
+                                        env=self._environment)
+        assert self.process.stdout is not None
+        words = self.process.stdout.readline()
+        self.url = words.rsplit(maxsplit=1)[-1]
+        self._listen = self.url.removeprefix("http://").partition("/")[0]
+
+    def kill(self) -> None:
+        """Kill it."""
+        self.process.kill()
+        self.process.wait()
+
+
 class Visitor:
     """Somebody at a browser, who sees labels and text."""
 
-    def __init__(self, page: Page, served: Dashboard) -> None:
+    def __init__(self, page: Page, served: Served) -> None:
         self.page = page
         self.base = served.url.partition("/?")[0]
         self.asked: list[str] = []
@@ -91,7 +147,7 @@ def chromium() -> str:
 
 
 @contextmanager
-def visitor(served: Dashboard, **context: Any) -> Iterator[Visitor]:
+def visitor(served: Served, **context: Any) -> Iterator[Visitor]:
     """Somebody who has opened the printed address."""
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])

@@ -29,7 +29,7 @@ def served(tmp_path: Path) -> Dashboard:
     outside = tmp_path / "outside"
     write(outside, [Message(sequence=1)])
     (tmp_path / "runs" / "link").symlink_to(outside)
-    made = Dashboard(tmp_path / "runs", Listen.read("127.0.0.1:0"), SECRET)
+    made = Dashboard(tmp_path / "runs", Listen.read("127.0.0.1:0"), SECRET, tmp_path / "queue")
     made.end()
     return made
 
@@ -160,9 +160,9 @@ def test_beyond_loopback_only_names_that_were_given_are_known() -> None:
 
 
 def test_a_port_that_is_taken_is_named(served: Dashboard, tmp_path: Path) -> None:
-    first = Dashboard(tmp_path / "runs", Listen.read("127.0.0.1:0"), SECRET)
+    first = Dashboard(tmp_path / "runs", Listen.read("127.0.0.1:0"), SECRET, tmp_path / "queue")
     with pytest.raises(AddressError, match=f"127.0.0.1:{first.listen.port}"):
-        Dashboard(tmp_path / "runs", Listen.read(f"127.0.0.1:{first.listen.port}"), SECRET)
+        Dashboard(tmp_path / "runs", Listen.read(f"127.0.0.1:{first.listen.port}"), SECRET, tmp_path / "queue")
     first.end()
 
 

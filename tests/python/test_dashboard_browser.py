@@ -12,8 +12,8 @@ from dashboards import HOSTILE, Visitor, dashboard, simulate, visitor
 
 PARTS = ("Messages", "Over time", "Where the time went", "Network", "Message by message", "Files and provenance")
 # In widgets whose markup is not ours.
-WIDGETS = (".ag-root-wrapper", ".js-plotly-plot", ".dash-input-container", ".dash-dropdown-wrapper", ".dash-dropdown",
-           ".dash-options-list")
+WIDGETS = (".ag-root-wrapper", ".leaflet-container", ".js-plotly-plot", ".dash-input-container",
+           ".dash-dropdown-wrapper", ".dash-dropdown", ".dash-options-list")
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +130,7 @@ def test_all_of_it_by_keyboard(somebody: Visitor) -> None:
     page.keyboard.press("Tab")
     assert page.evaluate("() => document.activeElement.textContent") == "Skip to the page"
     reached = set()
-    for _ in range(60):
+    for _ in range(90):
         page.keyboard.press("Tab")
         reached.add(page.evaluate("() => (document.activeElement.getAttribute('aria-label') || "
                                   "document.activeElement.textContent || '').trim()"))
@@ -143,9 +143,11 @@ def test_no_page_is_wider_than_the_screen_and_none_breaks_a_rule_of_accessibilit
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="make setup-test").Axe()
     page = somebody.page
     page.set_viewport_size({"width": width, "height": 800})
-    paths = ["/", "/configure", "/live", "/doctor", "/compare?first=plain&second=hostile"]
+    paths = ["/", "/?group=name", "/configure", "/live", "/doctor", "/compare?first=plain&second=hostile"]
+    paths += ["/map?run=plain", "/studies", "/study/perez2005", "/captures", "/run/plain?part=instant"]
     paths += ["/run/plain", "/run/plain?part=recent", "/run/plain?part=files", "/run/none"]
-    paths += ["/run/plain?part=time", "/run/plain?part=network"] if width == 1280 else []
+    paths += ["/run/plain?part=time", "/run/plain?part=network", "/run/plain?part=connections&connection=0"] if (
+        width == 1280) else []
     for path in paths:
         somebody.go(path)
         assert page.evaluate("() => document.documentElement.scrollWidth") <= width, path
@@ -177,3 +179,71 @@ def test_a_scenario_is_configured_refused_started_and_watched_to_its_end(runs: P
     page.get_by_role("heading", name="from-the-dashboard", level=1).wait_for()
     somebody.ready()
     assert page.get_by_text("Valid", exact=True).is_visible()
+
+
+def test_a_run_is_tagged_grouped_found_again_and_run_again(somebody: Visitor) -> None:
+    page = somebody.page
+    somebody.go("/run/plain")
+    page.get_by_label("Tag", exact=True).fill("kept=yes")
+    page.get_by_role("button", name="Add the tag").click()
+    page.get_by_role("button", name="Take the tag kept away").wait_for()
+    page.get_by_label("Note").fill(HOSTILE)
+    page.get_by_role("button", name="Add the note").click()
+    page.get_by_text(HOSTILE).first.wait_for()
+    assert "broken-into" not in page.title()
+    somebody.go("/")
+    page.get_by_label("Search").fill("tag.kept=yes")
+    page.get_by_text("1 shown").wait_for()
+    page.get_by_role("link", name="plain").wait_for()
+    page.get_by_label("Name", exact=True).fill("mine")
+    page.get_by_role("button", name="Save this view").click()
+    page.get_by_role("link", name="mine", exact=True).wait_for()
+    somebody.go("/?group=backend,qos")
+    groups = page.get_by_role("region", name="Groups of runs, table")
+    assert groups.get_by_role("row").count() >= 2
+    assert groups.get_by_role("columnheader", name="n", exact=True).is_visible()
+    page.get_by_role("link", name="mine", exact=True).click()
+    page.get_by_text("1 shown").wait_for()
+    # What is selected drives the figures: all deliveries of one run are drawn, too.
+    page.locator(".ag-row[row-index='0']").first.click(position={"x": 300, "y": 12})
+    page.get_by_text("1 selected.").wait_for()
+    page.get_by_role("heading", name="Latency, tail").wait_for()
+
+
+def test_a_capture_is_dropped_and_read(somebody: Visitor, tmp_path: Path) -> None:
+    page = somebody.page
+    file = tmp_path / "messages.csv"
+    file.write_text("message,publisher,subscriber,topic,qos,payload_bytes,sent_ms,received_ms\n"
+                    "1,a,b,t,1,100,0,10\n2,a,b,t,1,100,100,125\n", encoding="utf-8")
+    other = tmp_path / "picture.png"
+    other.write_bytes(b"\x89PNG....")
+    somebody.go("/captures")
+    page.get_by_label("Drop files here, or choose them").set_input_files([file, other])
+    page.get_by_text("neither a capture").wait_for()
+    page.get_by_role("link", name=re.compile("^messages-")).click()
+    page.get_by_role("heading", name="messages", level=1).wait_for()
+    somebody.ready()
+    assert page.get_by_role("region", name="Messages by QoS, table").get_by_role("cell", name="2").first.is_visible()
+    somebody.problems.clear()
+
+
+def test_a_field_of_the_form_and_the_text_follow_each_other(somebody: Visitor) -> None:
+    page = somebody.page
+    somebody.go("/configure")
+    section = page.locator(".form-section[data-place=phases]")
+    section.get_by_label("cool down").fill("4 parsecs")
+    section.get_by_label("cool down").press("Tab")
+    section.get_by_role("alert").filter(has_text="parsecs").wait_for()
+    assert page.get_by_role("button", name="Start", exact=True).is_disabled()
+    section.get_by_label("cool down").fill("4 s")
+    section.get_by_label("cool down").press("Tab")
+    page.get_by_text("This can be run.").wait_for()
+    text = page.get_by_label("Scenario (TOML)")
+    assert 'cool_down = "4 s"' in text.input_value()
+    text.fill(text.input_value().replace('cool_down = "4 s"', 'cool_down = "6 s"'))
+    page.wait_for_function("() => document.getElementById('field-phases.cool_down').value === '6 s'")
+    assert page.get_by_alt_text("Drawing: ").is_visible()
+    page.get_by_text("As an experiment").click()
+    page.get_by_role("button", name="Check the experiment").click()
+    page.get_by_text("This experiment can be run.").wait_for()
+    assert page.get_by_role("region", name="Design, table").get_by_role("row").count() == 5

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import json
 import time
 import tomllib
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 pytest.importorskip("dash", reason="the dashboard's packages are missing: make setup-dashboard")
 
+from dashboards import queue_below
+from mqttlab.catalog import Catalog, url_for
 from mqttlab.dashboard import drafts, live_figures
+from mqttlab.dashboard.actions import Actions
 from mqttlab.dashboard.drafts import Draft
 from mqttlab.dashboard.forms import FIELDS, followed
-from mqttlab.dashboard.jobs import ENDED, Jobs, JobState
+from mqttlab.dashboard.jobs import Jobs
 from mqttlab.dashboard.pages import configure, live
+from mqttlab.dashboard.store import Store
+from mqttlab.dashboard.watch import TICKS_KEPT, Followed, Watch, shown
 from mqttlab.networks import MODELS
+from mqttlab.queue import QueuedJob
 from mqttlab.recording import Recording
 from mqttlab.scenario import ScenarioError
 from test_dashboard_pages import text_of
@@ -67,7 +77,7 @@ def test_what_would_start_a_program_or_read_a_file_is_refused(added: str, place:
     with pytest.raises(ScenarioError) as refused:
         drafts.check(text)
     assert any(problem.startswith(f"scenario: {place} cannot be set") for problem in refused.value.problems)
-    assert "cannot be set from the browser" in text_of(configure.preview(text))
+    assert "cannot be set from the browser" in text_of(configure.preview(text, Jobs(tmp_path)))
 
 
 def test_a_host_may_have_any_name() -> None:
@@ -76,70 +86,137 @@ def test_a_host_may_have_any_name() -> None:
     assert "from the browser" not in str(told.value)
 
 
-def test_a_wrong_field_is_named_at_its_line_and_a_scenario_of_any_size_is_not_read() -> None:
-    shown = text_of(configure.preview(drafts.written(replace(Draft(), duration="9 parsecs"))))
+def test_a_wrong_field_is_named_at_its_line_and_a_scenario_of_any_size_is_not_read(tmp_path: Path) -> None:
+    shown = text_of(configure.preview(drafts.written(replace(Draft(), duration="9 parsecs")), Jobs(tmp_path)))
     assert "line 6: " in shown and "parsecs" in shown and "This cannot be run" in shown
     with pytest.raises(ScenarioError, match="at most"):
         drafts.check("#" * 300_000)
 
 
-def ended(jobs: Jobs, identifier: str) -> JobState:
-    until = time.monotonic() + WITHIN_S
-    while time.monotonic() < until:
-        state = jobs.state(identifier)
-        if state is not None and state.state == ENDED:
-            return state
-        time.sleep(0.1)
-    raise AssertionError(f"{jobs.state(identifier)} after {WITHIN_S} s")
+@pytest.fixture
+def jobs(tmp_path: Path) -> Iterator[Jobs]:
+    with queue_below(tmp_path) as queue:
+        (tmp_path / "runs").mkdir()
+        yield Jobs(tmp_path / "runs", queue.directory)
 
 
-def test_a_run_from_the_browser_leaves_a_recording_that_the_catalog_knows(tmp_path: Path) -> None:
-    jobs = Jobs(tmp_path)
-    identifier = jobs.start(drafts.written(SHORT))
-    state = ended(jobs, identifier)
-    assert (state.verdict, state.reason) == ("complete", None)
-    recording = Recording.open(tmp_path / str(state.run))
+def wait_for(condition: Callable[[], Any]) -> None:
+    deadline = time.monotonic() + WITHIN_S
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.05)
+
+
+def ended(jobs: Jobs, identifier: str) -> QueuedJob:
+    def found() -> list[QueuedJob]:
+        return [job for job in jobs.ended(100) if job.identifier == identifier]
+
+    wait_for(found)
+    return found()[0]
+
+
+def test_a_run_from_the_browser_leaves_a_recording_that_the_catalog_knows(jobs: Jobs) -> None:
+    [identifier] = jobs.start(drafts.written(SHORT))
+    job = ended(jobs, identifier)
+    assert (job.verdict, job.reason, job.label) == ("complete", None, "from-the-dashboard")
+    run = jobs.run_of(job)
+    recording = Recording.open(jobs.runs / str(run))
     assert recording.complete and recording.run_id == identifier
-    assert (tmp_path / "catalog.db").is_file()
-    # Another dashboard on the same runs tells the same.
-    assert Jobs(tmp_path).all() == [state]
-    assert f"/run/{state.run}" in text_of(live.page(Jobs(tmp_path)))
-    table = live_figures.ticks(jobs.progress(identifier))
-    assert set(live_figures.FIGURES) == set(live.FIGURES)
-    assert table.height == 0 or table["delivered"].is_sorted()
+    with Catalog.open(url_for(jobs.runs), read_only=True) as catalog:
+        assert catalog.runs(columns=["run"])["run"].to_list() == [identifier]
+    # Another dashboard on the same runs and queue tells the same.
+    again = Jobs(jobs.runs, jobs.queue.directory)
+    assert f"/run/{run}" in text_of(live.page(Store(jobs.runs), again, Watch(again)))
+    assert again.going_on() == []
 
 
-def test_a_run_can_be_stopped_and_keeps_what_it_has(tmp_path: Path) -> None:
-    jobs = Jobs(tmp_path)
-    identifier = jobs.start(drafts.written(replace(SHORT, duration="10 h", delay="1 ms")))
-    until = time.monotonic() + WITHIN_S
-    while not any(line.get("event") == "tick" for line in jobs.progress(identifier)) and time.monotonic() < until:
-        time.sleep(0.1)
-    assert "Stop" in text_of(live.now(jobs))
-    assert jobs.stop(identifier)
-    assert ended(jobs, identifier).verdict == "incomplete"
-    assert not jobs.stop(identifier)
+def test_a_run_can_be_ended_early_and_keeps_what_it_has(jobs: Jobs) -> None:
+    [identifier] = jobs.start(drafts.written(replace(SHORT, duration="3 h", delay="5 ms")))
+    watch, actions = Watch(jobs), Actions(jobs)
+    wait_for(lambda: watch.of(identifier).last)
+    told = live.told(jobs, watch)
+    tiles = dict(told["jobs"][identifier]["tiles"])
+    assert tiles["connected"] == "4" and told["jobs"][identifier]["tables"]["links"]["rows"]
+    assert "End early" in text_of(live.frame(Store(jobs.runs), jobs, watch))
+    assert actions.perform({"name": "cancel", "value": identifier}) == "It ends."
+    job = ended(jobs, identifier)
+    assert (job.state, job.verdict) == ("cancelled", "incomplete")
+    assert not Recording.open(jobs.runs / str(jobs.run_of(job))).complete
+    assert actions.perform({"name": "cancel", "value": identifier}) == "It has ended already."
 
 
-def test_only_jobs_can_be_looked_at_or_stopped(tmp_path: Path) -> None:
-    jobs = Jobs(tmp_path)
-    for name in ("..", "../x", "", "none", "a/b"):
-        assert jobs.state(name) is None and not jobs.stop(name) and jobs.progress("none") == []
+def test_what_is_held_waits_and_a_paused_queue_begins_nothing(jobs: Jobs) -> None:
+    actions = Actions(jobs)
+    [identifier] = jobs.start(drafts.written(SHORT), held=True)
+    assert [job.state for job in jobs.going_on()] == ["held"]
+    assert "Let it begin" in json.dumps(live.told(jobs, Watch(jobs))["queue"])
+    actions.perform({"name": "pause-queue"})
+    actions.perform({"name": "resume", "value": identifier})
+    assert jobs.paused and [job.state for job in jobs.going_on()] == ["held"]
+    assert "paused" in live.told(jobs, Watch(jobs))["words"]
+    actions.perform({"name": "resume-queue"})
+    assert ended(jobs, identifier).verdict == "complete"
 
 
-def test_a_job_whose_process_is_gone_is_no_longer_told_to_run(tmp_path: Path) -> None:
-    place = tmp_path / ".dashboard" / "01GONE"
-    place.mkdir(parents=True)
-    (place / "job.json").write_text('{"state": "running", "started": 1, "process": 1, "name": "x"}', encoding="utf-8")
-    state = Jobs(tmp_path).state("01GONE")
-    assert state is not None and state.state == ENDED and "gone" in str(state.reason)
-    assert not Jobs(tmp_path).stop("01GONE")
+def test_how_long_the_queue_takes_is_known_for_live_runs_and_for_names_that_ran_before(jobs: Jobs) -> None:
+    jobs.start(drafts.written(replace(SHORT, backend="live", duration="5 min")), held=True)
+    jobs.start(drafts.written(SHORT), held=True)
+    first, second = jobs.going_on()
+    left = jobs.left_s(jobs.going_on())
+    # 2 s of warm-up, 10 s of cool-down, and what is around.
+    assert left[first.identifier] == pytest.approx(300 + 12, abs=10) and left[second.identifier] is None
+    words = live.told(jobs, Watch(jobs))["words"]
+    assert "2 waiting" in words and "5 min left" in words and "1 of which nobody knows" in words
 
 
-def test_figures_of_ticks_are_thinned_and_bear_gaps() -> None:
-    lines = [{"event": "tick", "at_ns": n * 250_000_000, "offered": n, "sent": n, "delivered": n, "connected": 1,
-              "disconnects": 0, "latency_p50_ns": None if n % 2 else 5_000_000} for n in range(5000)]
-    assert live_figures.ticks(lines).height <= live_figures.TICKS_DRAWN
+def test_actions_take_nothing_that_is_none(jobs: Jobs) -> None:
+    actions = Actions(jobs)
+    for asked in (None, [], {}, {"name": "../x"}, {"name": "cancel", "value": 3}, {"name": ["cancel"]},
+                  {"name": "cancel", "value": "x" * 9999}):
+        assert actions.perform(asked) in ("There is no such action.", "That is no value."), asked
+    for name in ("..", "", "none", "a/b"):
+        assert actions.perform({"name": "cancel", "value": name}) == "It has ended already."
+        assert Watch(jobs).of(name).ticks == []
+
+
+def test_a_scenario_that_cannot_be_performed_here_is_refused_and_leaves_nothing(jobs: Jobs) -> None:
+    text = drafts.written(replace(SHORT, duration="1000 h", delay="1 ms", nodes=999))
+    with pytest.raises(ScenarioError, match="MB free"):
+        jobs.start(text)
+    assert list(jobs.runs.iterdir()) == [] and jobs.going_on() == []
+
+
+def tick(n: int) -> dict[str, Any]:
+    return {"event": "tick", "at_ns": n * 250_000_000, "offered": n, "sent": n, "delivered": n, "connected": 1,
+            "disconnects": 0, "latency_p50_ns": None if n % 2 else 5_000_000,
+            "links": [{"link": "up", "rate_bit_s": 8 * n, "queue_bytes": 1, "queue_frames": 1, "frames": n,
+                       "bytes": n, "drops": {"queue_full": 2}}],
+            "servers": [{"server": "broker", "cpu_s": n / 40, "rss_bytes": 4_000_000}]}
+
+
+def test_a_long_run_is_kept_as_an_even_selection_and_its_last_second_whole() -> None:
+    run = Followed()
+    for n in range(20_000):
+        run.hear(tick(n))
+    assert len(run.ticks) < TICKS_KEPT and run.last["sent"] == 19_999
+    steps = {later["at_ns"] - earlier["at_ns"] for earlier, later in pairwise(run.ticks)}
+    assert len(steps) == 1
     for name in live.FIGURES:
-        assert live_figures.drawn(name, lines) is not None
-    assert live_figures.drawn("latency", lines[:1]) is None and live_figures.drawn("none", lines) is None
+        figure = live_figures.drawn(name, run.ticks)
+        if name == "lateness":
+            assert figure is None, "a simulation's clients are never late"
+        else:
+            assert figure is not None and max(len(trace.x) for trace in figure.data) <= live_figures.TICKS_DRAWN
+    assert live_figures.drawn("latency", run.ticks[:1]) is None and live_figures.drawn("none", run.ticks) is None
+    tables = shown(run)["tables"]
+    # A tenth of a second of processor time in a second.
+    assert tables["servers"]["rows"] == [["broker", "10", "4"]]
+    assert tables["links"]["rows"][0][-1] == "2 queue full"
+
+
+def test_lines_of_an_older_engine_are_shown_as_far_as_they_go() -> None:
+    run = Followed()
+    run.hear({"event": "tick", "at_ns": 1, "connected": 2, "offered": 3, "sent": 3, "delivered": 1, "disconnects": 0})
+    found = shown(run)
+    assert ("connected", "2") in found["tiles"] and found["tables"]["links"]["rows"] == []
+    assert shown(Followed()) == {"tiles": [], "tables": {}, "done": 0.0}

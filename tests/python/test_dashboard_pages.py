@@ -15,11 +15,12 @@ pytest.importorskip("dash", reason="the dashboard's packages are missing: make s
 from mqttlab import metrics
 from mqttlab.catalog import Catalog, url_for
 from mqttlab.dashboard import run_figures, run_tables
-from mqttlab.dashboard.pages import compare, messages, run, runs
+from mqttlab.dashboard.pages import compare, instant, messages, run, runs
 from mqttlab.dashboard.panels import answer, themed, twin
 from mqttlab.dashboard.store import SCHEMA, Store, UnknownRun
 from mqttlab.recording import Recording
 from mqttlab.runs import Job, perform
+from mqttlab.runs.instant import state_at
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
 from recordings import Message, write
@@ -57,6 +58,22 @@ def test_every_figure_of_the_report_is_drawn_and_its_csv_is_what_it_shows(store:
     shown = twin(drawn["latency-over-time"])
     samples = metrics.deliveries(recording)
     assert sorted(shown["latency (ms)"].to_list()) == pytest.approx(sorted(samples["latency_ms"].to_list()))
+
+
+def test_a_simulated_run_is_stopped_and_looked_into_and_stepped(store: Store) -> None:
+    recording = store.recording("seed-1")
+    first = state_at(recording.plan, 0.5)
+    assert first["at_ns"] == 500_000_000 and first["next_event_at_ns"] > first["at_ns"]
+    shown = text_of(instant.part(recording, "seed-1", {"at": "0.5"}))
+    assert "0.500000000 s" in shown and "TCP sockets" in shown and "Sessions at servers" in shown
+    assert f"at={first['next_event_at_ns'] / 1e9:.9f}" in shown
+    after = state_at(recording.plan, first["next_event_at_ns"] / 1e9)
+    assert after["events"] > first["events"] and after["at_ns"] == first["next_event_at_ns"]
+    for asked in ("", "x", "-1", "nan", "1e99"):
+        assert "run time" in text_of(instant.part(recording, "seed-1", {"at": asked})), asked
+    # Beyond the end everything is over.
+    over = state_at(recording.plan, 1e6)
+    assert over["phase"] == "over" and over["counts"]["delivered"] == recording.clients["delivered"].sum()
 
 
 def test_figures_over_time_have_the_runs_time(store: Store) -> None:

@@ -62,7 +62,7 @@ PYTHON = {
     "studies": {"experiments", "networks", "scenario", "engine", "runs", "recording", "metrics", "statistics", "plan"},
     "experiments": {"quantity", "networks", "plan", "scenario", "engine", "runs", "recording", "metrics", "statistics"},
     "dashboard": {"recording", "runs", "metrics", "figures", "report", "explanation", "catalog", "engine", "scenario",
-                  "networks", "brokers", "comparison", "experiments"},
+                  "networks", "brokers", "comparison", "experiments", "queue", "studies", "statistics"},
     "reference": {"networks", "scenario", "metrics", "experiments"},
     "cli": {"quantity", "networks", "brokers", "engine", "plan", "scenario", "runs", "imports", "recording", "metrics",
             "comparison", "analysis", "report", "explanation", "export", "calibration", "catalog", "queue", "studies",

@@ -21,7 +21,6 @@ from rich.table import Table
 
 from mqttlab.cli.catalogs import catalog_for
 from mqttlab.cli.progress import PHASES
-from mqttlab.cli.run import need_servers
 from mqttlab.cli.space import size
 from mqttlab.cli.status import FAILED, INCOMPLETE, NOT_VALID, worst
 from mqttlab.cli.thresholds import baseline_directories, need_baselines, say_judged, statuses
@@ -37,6 +36,7 @@ from mqttlab.experiments.thresholds import Earlier, Judgement, Watch, judge, tit
 from mqttlab.queue import Queue, QueueExecutor
 from mqttlab.runs import Job, LocalPool
 from mqttlab.scenario.estimate import estimate
+from mqttlab.scenario.needs import need_servers
 from mqttlab.statistics import mean_interval, smallest_difference
 
 if TYPE_CHECKING:

@@ -33,9 +33,9 @@ def hand_over(
         UsageError: the disk has no room for what it would record, or nothing can be written to ``runs``.
     """
     from mqttlab.cli.check import warn
-    from mqttlab.cli.run import need_servers
     from mqttlab.cli.space import need_room
     from mqttlab.scenario import compile_plan, load
+    from mqttlab.scenario.needs import need_servers
 
     loaded = load(scenario, overrides)
     writable_directory(runs, "--runs")

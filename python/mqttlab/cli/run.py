@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from mqttlab.brokers import ADAPTERS
 from mqttlab.cli.catalogs import remember
 from mqttlab.cli.check import warn
 from mqttlab.cli.problems import writable_directory
@@ -20,7 +19,8 @@ from mqttlab.cli.space import need_room
 from mqttlab.cli.sql import followed, need_database
 from mqttlab.cli.status import DONE, status_of, worst
 from mqttlab.runs import Job, LocalPool, Outcome, take_directory
-from mqttlab.scenario import Scenario, ScenarioError, compile_plan, load
+from mqttlab.scenario import Scenario, compile_plan, load
+from mqttlab.scenario.needs import need_servers
 
 if TYPE_CHECKING:
     from mqttlab.cli.thresholds import Repetitions
@@ -220,23 +220,3 @@ def _page(recording: Recording, outcome: Outcome) -> Path | None:
 
 def _relative(path: Path) -> Path:
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
-
-
-def need_servers(loaded: Scenario) -> None:
-    """Refuse a live run whose servers are not installed.
-
-    Raises:
-        ScenarioError: one is not.
-    """
-    problems = []
-    for where, server in loaded.all_servers:
-        if loaded.backend == "sim" or server.kind == "external" or ADAPTERS[server.kind].found(server) is not None:
-            continue
-        words = where[0] if len(where) == 1 else f"{where[0]}[{where[1]}]"
-        if server.program is not None:
-            problems.append(f"`{words}.program.command` is {server.program.command[0]!r}, which is not installed")
-        else:
-            problems.append(f"`{words}.kind` is {server.kind!r}, but {server.kind} is not installed; run `make setup`, "
-                            f"or install it (Debian: apt-get install {server.kind})")
-    if problems:
-        raise ScenarioError(problems)

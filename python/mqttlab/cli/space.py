@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 from mqttlab.errors import UsageError
 from mqttlab.scenario import Scenario
 from mqttlab.scenario.estimate import estimate
+from mqttlab.scenario.needs import room
 
 MEGABYTE = 1e6
 
@@ -19,10 +19,7 @@ def need_room(scenario: Scenario, runs: Path) -> None:
         UsageError: there is not enough room.
     """
     load = estimate(scenario)
-    wanted = load.recording_bytes * scenario.repetitions
-    # The directory is made later, on the disk of the nearest one that is there.
-    there = next(place for place in (runs.absolute(), *runs.absolute().parents) if place.exists())
-    free = shutil.disk_usage(there).free
+    wanted, free = room(scenario, runs)
     if wanted > free:
         runs_words = "" if scenario.repetitions == 1 else f" in {scenario.repetitions} repetitions"
         raise UsageError(

@@ -2,52 +2,61 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from urllib.parse import quote
 
 import flask
 import polars as pl
 from plotly.offline import get_plotlyjs
 
-from mqttlab.dashboard import live_figures, run_figures, run_tables
+from mqttlab.dashboard import live_figures, maps, run_figures, run_sets, run_tables, verdicts
 from mqttlab.dashboard.jobs import Jobs
+from mqttlab.dashboard.pages import live, runs
 from mqttlab.dashboard.panels import answer, twin
 from mqttlab.dashboard.store import Store
+from mqttlab.dashboard.uploads import UploadError, Uploads
+from mqttlab.dashboard.watch import Watch
 from mqttlab.errors import MqttlabError
 from mqttlab.report.html import page
 
 # Names of what the engine writes: a recording's directory has nothing else that is of use.
 SUFFIXES = (".parquet", ".json", ".pcapng", ".log", ".html", ".svg", ".csv", ".toml", ".conf", ".xlsx", ".spool")
+HERE = Path(__file__).parent
+# What others have written and pages ask for when they need it.
+VENDOR = {"leaflet.js": ("leaflet/leaflet.js", "text/javascript"), "leaflet.css": ("leaflet/leaflet.css", "text/css"),
+          "outlines.json": ("outlines.geojson", "application/json")}
 
 
-def routes(server: flask.Flask, store: Store, jobs: Jobs) -> None:
+def routes(server: flask.Flask, store: Store, jobs: Jobs, watch: Watch, uploads: Uploads) -> None:
     """Add the addresses of all downloads."""
+    _of_a_run(server, store)
+    _of_many_runs(server, store)
+    _going_on(server, jobs, watch)
+    _of_others(server)
+    _sent(server, uploads)
 
+    @server.errorhandler(MqttlabError)
+    def refused(error: MqttlabError) -> flask.Response:
+        return flask.Response("\n".join(error.problems) + "\n", 404, content_type="text/plain; charset=utf-8")
+
+
+def _of_a_run(server: flask.Flask, store: Store) -> None:
+    """Figures, tables, the map, the report and files of a recording."""
     @server.get("/data/run/<path:run>/figure/<name>.json")
     def figure_json(run: str, name: str) -> flask.Response:
         figure, shown = run_figures.named(name), _range()
         if figure is None:
             return _missing("figure", name)
         drawn = figure.draw(store.recording(run), shown)
+        theme = flask.request.args.get("theme", "light")
         made = '{"figure": null}' if drawn is None else answer(
-            drawn, flask.request.args.get("theme", "light"), over_time=figure.over_time, shown=shown)
+            verdicts.mark(drawn, name, verdicts.thresholds(store, run)), theme, over_time=figure.over_time, shown=shown)
         return flask.Response(made, content_type="application/json")
 
-    @server.get("/data/job/<job>/figure/<name>.json")
-    def job_figure_json(job: str, name: str) -> flask.Response:
-        drawn = live_figures.drawn(name, jobs.progress(job)) if jobs.state(job) else None
-        made = '{"figure": null}' if drawn is None else answer(drawn, flask.request.args.get("theme", "light"))
-        return flask.Response(made, content_type="application/json")
-
-    @server.get("/data/job/<job>/figure/<name>.csv")
-    def job_figure_csv(job: str, name: str) -> flask.Response:
-        drawn = live_figures.drawn(name, jobs.progress(job)) if jobs.state(job) else None
-        return _missing("figure", name) if drawn is None else _csv(twin(drawn), f"{name}.csv")
-
-    @server.get("/plotly.js")
-    def plotly() -> flask.Response:
-        sent = flask.Response(get_plotlyjs(), content_type="text/javascript; charset=utf-8")
-        sent.headers["Cache-Control"] = "private, max-age=31536000, immutable"
-        return sent
+    @server.get("/data/run/<path:run>/map.json")
+    def map_json(run: str) -> flask.Response:
+        return flask.Response(json.dumps(maps.told(store.recording(run))), content_type="application/json")
 
     @server.get("/data/run/<path:run>/figure/<name>.csv")
     def figure_csv(run: str, name: str) -> flask.Response:
@@ -75,9 +84,81 @@ def routes(server: flask.Flask, store: Store, jobs: Jobs) -> None:
             return _missing("file", name)
         return flask.send_file(path, as_attachment=True, download_name=name, mimetype="application/octet-stream")
 
-    @server.errorhandler(MqttlabError)
-    def refused(error: MqttlabError) -> flask.Response:
-        return flask.Response("\n".join(error.problems) + "\n", 404, content_type="text/plain; charset=utf-8")
+
+def _of_many_runs(server: flask.Flask, store: Store) -> None:
+    """Figures of the table of runs."""
+    @server.get("/data/runs/figure/<name>.json")
+    def runs_figure_json(name: str) -> flask.Response:
+        query = flask.request.args.to_dict()
+        drawn = run_sets.drawn(store, name, runs.selected(store.runs(), query), query)
+        made = '{"figure": null}' if drawn is None else answer(drawn, query.get("theme", "light"))
+        return flask.Response(made, content_type="application/json")
+
+    @server.get("/data/runs/figure/<name>.csv")
+    def runs_figure_csv(name: str) -> flask.Response:
+        query = flask.request.args.to_dict()
+        drawn = run_sets.drawn(store, name, runs.selected(store.runs(), query), query)
+        return _missing("figure", name) if drawn is None else _csv(twin(drawn), f"runs-{name}.csv")
+
+
+def _going_on(server: flask.Flask, jobs: Jobs, watch: Watch) -> None:
+    """What the page Live asks for, again and again."""
+    @server.get("/data/live.json")
+    def live_json() -> flask.Response:
+        return flask.Response(json.dumps(live.told(jobs, watch)), content_type="application/json")
+
+    @server.get("/data/job/<job>/figure/<name>.json")
+    def job_figure_json(job: str, name: str) -> flask.Response:
+        drawn = live_figures.drawn(name, watch.of(job).ticks)
+        made = '{"figure": null}' if drawn is None else answer(drawn, flask.request.args.get("theme", "light"))
+        return flask.Response(made, content_type="application/json")
+
+    @server.get("/data/job/<job>/figure/<name>.csv")
+    def job_figure_csv(job: str, name: str) -> flask.Response:
+        drawn = live_figures.drawn(name, watch.of(job).ticks)
+        return _missing("figure", name) if drawn is None else _csv(twin(drawn), f"{name}.csv")
+
+
+def _of_others(server: flask.Flask) -> None:
+    """Libraries and outlines, which come with the first figure and the first map."""
+    @server.get("/plotly.js")
+    def plotly() -> flask.Response:
+        sent = flask.Response(get_plotlyjs(), content_type="text/javascript; charset=utf-8")
+        sent.headers["Cache-Control"] = "private, max-age=31536000, immutable"
+        return sent
+
+    @server.get("/vendor/<name>")
+    def vendor(name: str) -> flask.Response:
+        if name not in VENDOR:
+            return _missing("file", name)
+        sent = flask.send_file(HERE / "vendor" / VENDOR[name][0], mimetype=VENDOR[name][1])
+        sent.headers["Cache-Control"] = "private, max-age=86400"
+        return sent
+
+
+def _sent(server: flask.Flask, uploads: Uploads) -> None:
+    """Files that are sent here, in parts."""
+    @server.post("/upload")
+    def begin_upload() -> flask.Response:
+        told = flask.request.get_json(silent=True)
+        if not isinstance(told, dict) or not isinstance(told.get("name"), str) or type(told.get("size")) is not int:
+            return _refused("A file's name and size are needed.")
+        return _plain(uploads.begin(told["name"], told["size"]))
+
+    @server.post("/upload/<identifier>")
+    def add_part(identifier: str) -> flask.Response:
+        offset = flask.request.args.get("offset", "")
+        if not offset.isdecimal() or len(offset) > 15:
+            return _refused("The part's offset is needed.")
+        return _plain(str(uploads.add(identifier, int(offset), flask.request.get_data())))
+
+    @server.post("/upload/<identifier>/finish")
+    def finish_upload(identifier: str) -> flask.Response:
+        return _plain(uploads.finish(identifier))
+
+    @server.errorhandler(UploadError)
+    def not_taken(error: UploadError) -> flask.Response:
+        return _refused("\n".join(error.problems))
 
 
 def _range() -> run_figures.Range:
@@ -85,6 +166,14 @@ def _range() -> run_figures.Range:
         return float(flask.request.args["from"]), float(flask.request.args["to"])
     except (KeyError, ValueError):
         return None
+
+
+def _plain(text: str) -> flask.Response:
+    return flask.Response(text + "\n", content_type="text/plain; charset=utf-8")
+
+
+def _refused(words: str) -> flask.Response:
+    return flask.Response(words + "\n", 400, content_type="text/plain; charset=utf-8")
 
 
 def _missing(what: str, name: str) -> flask.Response:

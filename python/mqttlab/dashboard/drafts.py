@@ -82,12 +82,21 @@ def check(toml: str) -> Scenario:
     if len(toml) > TOML_LETTERS_MAX:
         raise ScenarioError(f"scenario: has {len(toml)} characters; from the browser at most {TOML_LETTERS_MAX}")
     try:
-        found = sorted(_refused(tomllib.loads(toml), ""))
+        values = tomllib.loads(toml)
     except (ValueError, RecursionError):
-        found = []
-    if found:
-        raise ScenarioError([f"scenario: {place} cannot be set from the browser; use mqttlab run" for place in found])
+        values = {}
+    check_values(values)
     return parse(toml)
+
+
+def check_values(values: dict[str, Any]) -> None:
+    """Refuse values of a scenario that a browser may not ask for.
+
+    Raises:
+        ScenarioError: one line for each place.
+    """
+    if found := sorted(_refused(values, "")):
+        raise ScenarioError([f"scenario: {place} cannot be set from the browser; use mqttlab run" for place in found])
 
 
 def _refused(value: Any, place: str) -> list[str]:

@@ -1,68 +1,113 @@
-"""What changes something: the fields of Configure, start and stop, and what is renewed while a run goes on."""
+"""What changes something: the fields of Configure, its start, buttons, and the frame of Live."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import dash
-from dash import ALL, Input, Output, State
+from dash import Input, Output, State
 
-from mqttlab.dashboard import drafts
+from mqttlab.dashboard import definition, drafts, experiment_drafts
+from mqttlab.dashboard.actions import Actions
 from mqttlab.dashboard.drafts import Draft
 from mqttlab.dashboard.jobs import Jobs
 from mqttlab.dashboard.pages import configure, live
 from mqttlab.dashboard.panels import link, notice
+from mqttlab.dashboard.store import Store
+from mqttlab.dashboard.watch import Watch
+from mqttlab.errors import MqttlabError
 from mqttlab.scenario import ScenarioError
 
 FIELDS = configure.FIELDS
 
 
-def forms(app: dash.Dash, jobs: Jobs) -> None:
-    """Add the callbacks of Configure and Live."""
+def forms(app: dash.Dash, store: Store, jobs: Jobs, watch: Watch, actions: Actions) -> None:
+    """Add the callbacks of Configure, Live and of all buttons."""
 
     @app.callback(
         Output("toml", "value"), *(Output(f"draft-{name}", "value") for name in FIELDS), Output("preview", "children"),
-        Output("start", "disabled"), Input("toml", "value"), *(Input(f"draft-{name}", "value") for name in FIELDS),
-        prevent_initial_call=True)
-    def follow(toml: str, *fields: Any) -> Any:
-        text, draft = followed(dash.ctx.triggered_id, toml or "", fields)
-        shown = configure.preview(text)
+        Output("start", "disabled"), Output("start-held", "disabled"), Output("form", "data-form"),
+        Input("toml", "value"), Input("form-change", "data"),
+        *(Input(f"draft-{name}", "value") for name in FIELDS), prevent_initial_call=True)
+    def follow(toml: str, change: Any, *fields: Any) -> Any:
+        text, draft = followed(dash.ctx.triggered_id, toml or "", fields, change)
         told = [getattr(draft, name) for name in FIELDS]
         same = [dash.no_update if new == old else new for new, old in zip(told, fields, strict=True)]
-        return dash.no_update if text == toml else text, *same, shown, not runnable(text)
+        refused = not runnable(text)
+        return (dash.no_update if text == toml else text, *same, configure.preview(text, jobs), refused, refused,
+                configure.form(text))
 
-    @app.callback(Output("started", "children"), Input("start", "n_clicks"), State("toml", "value"),
-                  prevent_initial_call=True)
-    def start(clicks: int | None, toml: str) -> Any:
-        if not clicks:
+    @app.callback(Output("started", "children"), Input("start", "n_clicks"), Input("start-held", "n_clicks"),
+                  State("toml", "value"), prevent_initial_call=True)
+    def start(clicks: int | None, held: int | None, toml: str) -> Any:
+        if not clicks and not held:
             return dash.no_update
         try:
-            drafts.check(toml or "")
-            jobs.start(toml)
-        except ScenarioError as error:
+            begun = jobs.start(toml or "", held=dash.ctx.triggered_id == "start-held")
+        except MqttlabError as error:
             return notice("problem", "This was not started.", drafts.problems(error))
         except OSError as error:
             return notice("problem", "This was not started.", [error.strerror or str(error)])
-        return ["Started. ", link("Watch it live", "/live")]
+        many = f"{len(begun)} runs are" if len(begun) > 1 else "It is"
+        return [f"{many} in the queue. ", link("Watch it live", "/live")]
 
-    @app.callback(Output("live-now", "children"), Input("live-tick", "n_intervals"),
-                  Input({"kind": "stop", "job": ALL}, "n_clicks"), prevent_initial_call=True)
-    def renew(beat: int | None, clicks: list[int | None]) -> Any:
-        asked = dash.ctx.triggered_id
-        if isinstance(asked, dict) and any(clicks):
-            jobs.stop(str(asked["job"]))
-        return live.now(jobs, beat or 0)
+    @app.callback(Output("experiment-preview", "children"), Input("experiment-check", "n_clicks"),
+                  State("experiment-toml", "value"), State("toml", "value"), prevent_initial_call=True)
+    def check_experiment(clicks: int | None, text: str, toml: str) -> Any:
+        return configure.design(text or "", toml or "") if clicks else dash.no_update
+
+    @app.callback(Output("experiment-started", "children"), Input("experiment-start", "n_clicks"),
+                  State("experiment-toml", "value"), State("toml", "value"), prevent_initial_call=True)
+    def start_experiment(clicks: int | None, text: str, toml: str) -> Any:
+        if not clicks:
+            return dash.no_update
+        try:
+            name = experiment_drafts.start(text or "", toml or "", jobs)
+        except MqttlabError as error:
+            return notice("problem", "This was not started.", drafts.problems(error))
+        except OSError as error:
+            return notice("problem", "This was not started.", [error.strerror or str(error)])
+        return [f"{name} is in the queue. ", link("Watch it live", "/live")]
+
+    @app.callback(Output("live-now", "children"), Input("live-frame", "data"), prevent_initial_call=True)
+    def renew(_frame: Any) -> Any:
+        return live.frame(store, jobs, watch)
+
+    @app.callback(Output("status", "children"), Output("done", "data"), Input("asked", "data"),
+                  prevent_initial_call=True)
+    def act(asked: Any) -> Any:
+        return actions.perform(asked), asked
 
 
-def followed(changed: Any, toml: str, fields: tuple[Any, ...]) -> tuple[str, Draft]:
-    """The text and the fields after one of them has changed: a field writes the text anew, the text sets the fields."""
+def followed(changed: Any, toml: str, fields: tuple[Any, ...], change: Any = None) -> tuple[str, Draft]:
+    """The text and the fields after one of them has changed: a field changes its places in the text, or writes it anew
+    where it has none; the text sets the fields.
+
+    Args:
+        changed: the identifier of what has changed.
+        toml: the text.
+        fields: the values of the six fields and the backend.
+        change: ``place`` and ``value`` of what has changed in the form of all fields.
+    """
     told = dict(zip(FIELDS, fields, strict=True))
     texts = {name: str(value or "") for name, value in told.items() if name != "nodes"}
     draft = Draft(nodes=whole(told["nodes"]), **texts)
     name = str(changed).removeprefix("draft-")
     if name in FIELDS:
-        return drafts.written(draft), draft
+        return definition.changed(toml, name, draft), draft
+    if changed == "form-change":
+        toml = _put(toml, change)
     return toml, drafts.read(toml, draft)
+
+
+def _put(toml: str, change: Any) -> str:
+    """The text with a field of the form set; as it is where the form has no such field, or the text is no TOML."""
+    if not isinstance(change, dict) or not all(isinstance(change.get(key), str) for key in ("place", "value")):
+        return toml
+    try:
+        return definition.put(toml, change["place"], change["value"].strip())
+    except ValueError:
+        return toml
 
 
 def whole(value: Any) -> int:

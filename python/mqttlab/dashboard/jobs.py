@@ -1,204 +1,164 @@
-"""Runs that were started from the browser: a process of its own performs each, so that they outlive the dashboard.
+"""What is started from the browser goes to the queue, and what the page knows of it comes from there.
 
 ```text
-  dashboard ──► python -m mqttlab.dashboard.jobs JOB ──► engine ──► recording below the runs
-                     │ job.json, progress.jsonl (below RUNS/.dashboard)
-  dashboard ◄────────┘ read again and again, by whichever dashboard is there
+  dashboard ──► queue.db ──► queue process ──► engine ──► recording below the runs
+      ▲             │  jobs, their states, the engines' progress lines
+      └─────────────┘
 ```
 
-A job's directory has ``scenario.toml``, ``job.json`` (what it is and how it stands, replaced as a whole) and
-``progress.jsonl``, the engine's progress lines as they came. Whether a job still runs is told by a lock on its
-directory, which ends with its process, whatever ends that.
+The dashboard has no process of its own and keeps nothing: it may be closed, killed and started again, and several may
+look at the same queue.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import json
-import os
-import signal
-import subprocess
-import sys
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from mqttlab.engine import Interruption
-from mqttlab.errors import MqttlabError
-from mqttlab.runs import Job, perform, take_directory
-from mqttlab.runs.job import ulid
-from mqttlab.runs.machine import live_alone
-from mqttlab.scenario import compile_plan, load
+from mqttlab.catalog import url_for
+from mqttlab.dashboard import drafts
+from mqttlab.queue import Queue, QueuedJob
+from mqttlab.queue.store import EVERYTHING
+from mqttlab.runs import Job, take_directory
+from mqttlab.scenario import Scenario, ScenarioError, compile_plan
+from mqttlab.scenario.needs import need_servers, room
 
-PLACE = ".dashboard"
-BEGINS_WITHIN_S = 20.0
-# Of a long run: as much as its last minutes take.
-TAIL_BYTES = 4_000_000
-WAITING, RUNNING, ENDED = "waiting", "running", "ended"
-
-
-@dataclass(frozen=True, kw_only=True)
-class JobState:
-    """How a job stands."""
-
-    identifier: str
-    name: str
-    state: str
-    """``waiting`` for the machine, ``running`` or ``ended``."""
-    run: str | None
-    """Its recording's name below the runs, once it has one."""
-    verdict: str | None
-    reason: str | None
-    started: float
-    process: int | None
+TENDED_EVERY_S = 2.0
+OPEN = ("pending", "held", "running")
+# From the engine's start to publishing, and from the end of publishing to the finished recording.
+AROUND_S = 3.0
 
 
 class Jobs:
-    """The jobs of one directory of runs."""
+    """Runs in the queue, as seen from one directory of recordings."""
 
-    def __init__(self, runs: Path) -> None:
-        self._runs = runs
-        self._place = runs / PLACE
+    def __init__(self, runs: Path, queue: Path | None = None) -> None:
+        """Make it; the queue is opened when it is first needed.
 
-    def start(self, toml: str) -> str:
-        """Begin a run of a scenario that was checked, and return the job's identifier.
+        Args:
+            runs: where recordings go.
+            queue: the queue's directory; the user's own when left out.
+        """
+        self.runs = runs
+        self._where = queue
+        self._tended = 0.0
+        # Plans do not change, and are long to read.
+        self._lengths: dict[str, float] = {}
+        self._took: tuple[float, dict[tuple[str, str], float]] = (-TENDED_EVERY_S, {})
+
+    @cached_property
+    def queue(self) -> Queue:
+        """The queue.
 
         Raises:
-            OSError: nothing can be written below the runs, or no process can be started.
+            QueueError: it cannot be written to.
         """
-        identifier = ulid()
-        place = self._place / identifier
-        place.mkdir(parents=True)
-        (place / "scenario.toml").write_text(toml, encoding="utf-8")
-        _write(place, {"state": WAITING, "started": time.time()})
-        with (place / "log.txt").open("wb") as log:
-            subprocess.Popen([sys.executable, "-m", "mqttlab.dashboard.jobs", str(place), str(self._runs)],
-                             stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
-        return identifier
+        return Queue(self._where)
 
-    def all(self) -> list[JobState]:
-        """Every job, the latest first."""
-        places = sorted(self._place.glob("*/job.json"), reverse=True)
-        return [state for place in places if (state := self.state(place.parent.name)) is not None]
+    def start(self, toml: str, *, held: bool = False) -> list[str]:
+        """Hand all repetitions of a scenario over, and return their identifiers.
 
-    def state(self, identifier: str) -> JobState | None:
-        """How a job stands; nothing where there is none of this name."""
-        place = self._place / identifier
-        if not identifier.isalnum():
+        Args:
+            toml: the scenario.
+            held: they wait until they are resumed.
+
+        Raises:
+            ScenarioError: it cannot be run, or not from a browser.
+            QueueError: the queue does not take it.
+            OSError: nothing can be written below the runs.
+        """
+        return self.start_scenario(drafts.check(toml), {"scenario": {"toml": toml, "settings": {}}}, held=held)
+
+    def start_scenario(self, scenario: Scenario, origin: dict[str, Any] | None = None, *, held: bool = False,
+                       ) -> list[str]:
+        """:meth:`start`, of a scenario that may be run: the dashboard's own, or one that was checked."""
+        need_servers(scenario)
+        wanted, free = room(scenario, self.runs)
+        if wanted > free:
+            raise ScenarioError(f"scenario: its recording would take about {wanted / 1e6:,.0f} MB, and the disk has "
+                                f"{free / 1e6:,.0f} MB free; shorten `phases.duration`, or set `recording.packets = "
+                                "false`")
+        begun = []
+        for repetition in range(scenario.repetitions):
+            directory = take_directory(scenario.name, repetition, scenario.repetitions, self.runs).absolute()
+            job = Job(compile_plan(scenario, repetition), directory, origin=origin)
+            try:
+                self.queue.submit(job, label=scenario.name, catalog=url_for(self.runs), held=held)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    directory.rmdir()
+                raise
+            begun.append(job.identifier)
+        return begun
+
+    def going_on(self) -> list[QueuedJob]:
+        """What waits and what runs, in the queue's order."""
+        self._tend()
+        return self.queue.jobs()
+
+    def ended(self, limit: int) -> list[QueuedJob]:
+        """What has ended last, the latest first."""
+        jobs = [job for job in self.queue.jobs(all_=True) if job.state not in OPEN]
+        return sorted(jobs, key=lambda job: job.ended_at or "", reverse=True)[:limit]
+
+    def run_of(self, job: QueuedJob) -> str | None:
+        """The name of a job's recording below these runs; nothing where it has none, or is elsewhere."""
+        if not job.directory.is_relative_to(self.runs) or not (job.directory / "plan.json").is_file():
             return None
-        try:
-            told = json.loads((place / "job.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return None
-        state, reason = str(told["state"]), told.get("reason")
-        if state != ENDED and time.time() - told["started"] > BEGINS_WITHIN_S and not _held(place):
-            state, reason = ENDED, "the process that performed it is gone"
-        return JobState(identifier=identifier, name=str(told.get("name", "")), state=state, run=told.get("run"),
-                        verdict=told.get("verdict"), reason=reason, started=float(told["started"]),
-                        process=told.get("process"))
+        return str(job.directory.relative_to(self.runs))
 
-    def progress(self, identifier: str) -> list[dict[str, Any]]:
-        """The engine's progress lines so far, of a long run the last of them."""
-        lines = []
-        with contextlib.suppress(OSError), (self._place / identifier / "progress.jsonl").open("rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))
-            for line in file:
-                with contextlib.suppress(ValueError):
-                    # The first may have lost its beginning, the last its end.
-                    lines.append(json.loads(line))
-        return [line for line in lines if isinstance(line, dict)]
+    @property
+    def paused(self) -> bool:
+        """Whether nothing begins."""
+        return EVERYTHING in self.queue.held()
 
-    def stop(self, identifier: str) -> bool:
-        """Ask a job to end; what it has recorded is kept. False where none of this name runs."""
-        state = self.state(identifier)
-        if state is None or state.state == ENDED or state.process is None or not _held(self._place / identifier):
-            return False
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(state.process, signal.SIGTERM)
-        return True
+    def cancel(self, identifier: str) -> bool:
+        """End a job: what runs keeps what it has recorded, what waits is not begun. False where it has ended."""
+        return self.queue.end([identifier]) > 0
 
+    def resume(self, name: str = "") -> list[str]:
+        """Let a job begin that is held, or everything; returns what was held."""
+        return self.queue.resume([name] if name else [])
 
-def _held(place: Path) -> bool:
-    """Whether the job's process is there."""
-    try:
-        descriptor = os.open(place, os.O_RDONLY)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
+    def left_s(self, going_on: Sequence[QueuedJob]) -> dict[str, float | None]:
+        """How long each of these jobs still takes, in seconds of real time; nothing where nobody knows.
+
+        A live run takes as long as its phases; a simulation as long as complete ones of its name took, or, once it
+        runs, as its speed says.
+        """
+        if any(job.identifier not in self._lengths for job in going_on):
+            self._lengths = self.queue.lengths_s()
+        if time.monotonic() - self._took[0] > TENDED_EVERY_S:
+            self._took = (time.monotonic(), self.queue.took_s())
+        found: dict[str, float | None] = {}
+        for job in going_on:
+            length = self._lengths.get(job.identifier, 0.0)
+            known = length + AROUND_S if job.backend == "live" else self._took[1].get((job.name, job.backend))
+            found[job.identifier] = _left(job, length, known)
+        return found
+
+    def _tend(self) -> None:
+        """Begin the queue's process where it was killed, and something waits for it."""
+        if time.monotonic() - self._tended < TENDED_EVERY_S:
+            return
+        self._tended = time.monotonic()
+        waiting = not self.paused and (any(job.state != "held" for job in self.queue.jobs()) or self.queue.drivers())
+        if waiting and not self.queue.is_running:
+            self.queue.start()
 
 
-def _write(place: Path, told: dict[str, Any]) -> None:
-    """Replace what a job says of itself: nobody reads half of it."""
-    made = place / "job.json.new"
-    made.write_text(json.dumps(told), encoding="utf-8")
-    made.replace(place / "job.json")
-
-
-def main(place: Path, runs: Path) -> None:
-    """Perform a job, in a process of its own."""
-    held = os.open(place, os.O_RDONLY)
-    fcntl.flock(held, fcntl.LOCK_EX)
-    told = {**json.loads((place / "job.json").read_text(encoding="utf-8")), "process": os.getpid()}
-    _write(place, told)
-    try:
-        told |= _perform(place, runs, told)
-    except MqttlabError as error:
-        told |= {"verdict": "failed", "reason": " ".join(error.problems)}
-    except Exception as error:
-        told |= {"verdict": "failed", "reason": f"{type(error).__name__}: {error}"}
-        raise
-    finally:
-        _write(place, {**told, "state": ENDED})
-
-
-def _perform(place: Path, runs: Path, told: dict[str, Any]) -> dict[str, Any]:
-    file = place / "scenario.toml"
-    scenario = load(file)
-    told["name"] = scenario.name
-    _write(place, told)
-    interruption = Interruption()
-    with contextlib.ExitStack() as held, (place / "progress.jsonl").open("a", encoding="utf-8") as progress:
-        held.enter_context(interruption.heard())
-        lock = held.enter_context(live_alone(lambda: interruption.asked is not None)) if (
-            scenario.backend == "live") else None
-        directory = take_directory(scenario.name, 0, 1, runs).absolute()
-        told |= {"state": RUNNING, "run": directory.name}
-        _write(place, told)
-
-        def observe(line: dict[str, Any]) -> None:
-            progress.write(json.dumps(line) + "\n")
-            progress.flush()
-
-        try:
-            job = Job(compile_plan(scenario), directory, identifier=place.name,
-                      origin={"scenario": {"toml": file.read_text(encoding="utf-8"), "settings": {}}})
-            outcome = perform(job, observe, interruption, () if lock is None else (lock,))
-        finally:
-            # A run that failed before it started leaves nothing.
-            with contextlib.suppress(OSError):
-                directory.rmdir()
-    _remember(directory, runs)
-    return {"verdict": outcome.verdict, "reason": outcome.reason}
-
-
-def _remember(directory: Path, runs: Path) -> None:
-    """Take the recording into the runs' catalog; the recording is what matters."""
-    from mqttlab.catalog import Catalog, url_for
-
-    try:
-        with Catalog.open(url_for(runs)) as catalog:
-            catalog.add(directory)
-    except (MqttlabError, OSError) as error:
-        sys.stderr.write(f"not in the catalog: {error}\n")
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+def _left(job: QueuedJob, length_s: float, known_s: float | None) -> float | None:
+    """Of a job that takes so long in all, as far as that is known."""
+    if job.state != "running":
+        return known_s
+    at, speed = job.progress.get("at_ns"), job.progress.get("speed")
+    if not isinstance(at, int):
+        return known_s
+    rest = max(0.0, length_s - at / 1e9)
+    if job.backend == "live":
+        return rest
+    return rest / speed if isinstance(speed, (int, float)) and speed > 0 else None

@@ -1,4 +1,4 @@
-"""The figures of a run that goes on, by name."""
+"""The figures of a run that goes on, by name: from what its engine has said so far."""
 
 from __future__ import annotations
 
@@ -15,20 +15,45 @@ SCHEMA: dict[str, Any] = {
     "disconnects": pl.Int64, "latency_p50_ns": pl.Int64, "latency_p99_ns": pl.Int64,
     "sender_lateness_p99_ns": pl.Int64, "emulator_lateness_p99_ns": pl.Int64, "events_per_s": pl.Int64,
 }
-FIGURES: dict[str, Callable[[pl.DataFrame], go.Figure]] = {
-    "messages": figures.message_rates, "latency": figures.live_latency, "lateness": figures.live_lateness}
+LINKS = {"link": pl.String, "at_s": pl.Float64, "rate_bit_s": pl.Float64, "queue_bytes": pl.Float64}
+SERVERS = {"server": pl.String, "at_s": pl.Float64, "percent": pl.Float64}
+Ticks = list[dict[str, Any]]
 # What a screen shows; of a longer run every second tick, every third, ...
-TICKS_DRAWN = 1200
+TICKS_DRAWN = 600
 
 
-def ticks(lines: list[dict[str, Any]]) -> pl.DataFrame:
-    """The engine's ticks as a table, thinned for a figure."""
-    found = [{**line, "at_s": line["at_ns"] / 1e9} for line in lines if line.get("event") == "tick"]
-    table = pl.DataFrame([{name: line.get(name) for name in SCHEMA} for line in found], schema=SCHEMA)
-    return table.gather_every(-(-max(table.height, 1) // TICKS_DRAWN))
+def ticks(kept: Ticks) -> pl.DataFrame:
+    """Ticks as a table."""
+    return pl.DataFrame([{**{name: line.get(name) for name in SCHEMA}, "at_s": line["at_ns"] / 1e9} for line in kept],
+                        schema=SCHEMA)
 
 
-def drawn(name: str, lines: list[dict[str, Any]]) -> go.Figure | None:
+def links(kept: Ticks) -> pl.DataFrame:
+    """What the busiest links of each tick did."""
+    return pl.DataFrame([(name, line["at_ns"] / 1e9, rate, queue) for line in kept
+                         for name, (rate, queue) in line["links"].items()], schema=LINKS, orient="row")
+
+
+def servers(kept: Ticks) -> pl.DataFrame:
+    """What servers used."""
+    return pl.DataFrame([(name, line["at_ns"] / 1e9, percent) for line in kept
+                         for name, percent in line["servers"].items()], schema=SERVERS, orient="row")
+
+
+FIGURES: dict[str, Callable[[Ticks], go.Figure]] = {
+    "messages": lambda kept: figures.message_rates(ticks(kept)),
+    "latency": lambda kept: figures.live_latency(ticks(kept)),
+    "lateness": lambda kept: figures.live_lateness(ticks(kept)),
+    "links": lambda kept: figures.live_links(links(kept)),
+    "queues": lambda kept: figures.live_queues(links(kept)),
+    "servers": lambda kept: figures.live_servers(servers(kept)),
+}
+
+
+def drawn(name: str, kept: Ticks) -> go.Figure | None:
     """A figure; nothing where there is no such figure, or too little to draw."""
-    table = ticks(lines)
-    return FIGURES[name](table) if name in FIGURES and table.height > 1 else None
+    thinned = kept[::-(-max(len(kept), 1) // TICKS_DRAWN)]
+    if name not in FIGURES or len(thinned) < 2:
+        return None
+    figure = FIGURES[name](thinned)
+    return figure if any(len(trace.x) for trace in figure.data) else None

@@ -84,18 +84,58 @@ class Link:
     to: str
     label: str = ""
     """What is read aloud, where the title alone does not say where it leads."""
+    state: str = ""
+    """What colours it: ``done``, ``running`` or ``failed``."""
 
 
-def written_table(caption: str, heads: Sequence[Head], rows: Sequence[Sequence[Any]]) -> html.Div:
-    """A table of any cells: numbers, texts, :class:`Link`.
+@dataclass(frozen=True)
+class Coloured:
+    """A cell whose words have a colour, too."""
+
+    words: str
+    state: str
+
+
+@dataclass(frozen=True)
+class Act:
+    """A cell that is a button; what it does is asked of :mod:`mqttlab.dashboard.actions`."""
+
+    title: str
+    act: str
+    value: str
+    label: str = ""
+
+
+def written_table(caption: str, heads: Sequence[Head], rows: Sequence[Sequence[Any]], name: str = "",
+                  wraps: bool = False) -> html.Div:
+    """A table of any cells: numbers, texts, :class:`Link`, :class:`Act`.
 
     The browser builds it from data (``assets/a-tables.js``): thousands of cells as components of their own would take
     Dash a minute.
+
+    Args:
+        caption: what is read aloud.
+        heads: a heading for each column.
+        rows: the cells.
+        name: under which a page that goes on finds it again, to give it other rows.
+        wraps: whether its texts are sentences.
     """
-    told = {"caption": caption, "heads": [asdict(head) for head in heads],
-            "rows": [[asdict(value) if isinstance(value, Link) else number(value) for value in row] for row in rows]}
-    return html.Div(className="scroll rows", tabIndex=0, role="region",
-                    **{"aria-label": f"{caption}, table", "data-rows": json.dumps(told)})
+    told = told_table(caption, heads, rows)
+    return html.Div(className="scroll rows wraps" if wraps else "scroll rows", tabIndex=0, role="region",
+                    **{"aria-label": f"{caption}, table", "data-rows": json.dumps(told), "data-table": name})
+
+
+def told_table(caption: str, heads: Sequence[Head], rows: Sequence[Sequence[Any]]) -> dict[str, Any]:
+    """What the browser builds a table from."""
+    return {"caption": caption, "heads": [asdict(head) for head in heads],
+            "rows": [[asdict(value) if isinstance(value, (Link, Act, Coloured)) else number(value) for value in row]
+                     for row in rows]}
+
+
+def act(title: str, name: str, value: str = "", *, label: str = "", main: bool = False) -> html.Button:
+    """A button that asks :mod:`mqttlab.dashboard.actions` for something."""
+    return html.Button(title, type="button", className="act main" if main else "act", **{
+        "data-act": name, "data-value": value, **({"aria-label": label} if label else {})})
 
 
 def figure(name: str, source: str, *, over_time: bool = False, version: str = "") -> html.Section:

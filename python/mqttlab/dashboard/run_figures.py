@@ -13,6 +13,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from mqttlab import figures, metrics
+from mqttlab.dashboard import connection_figures
 from mqttlab.recording import Recording
 from mqttlab.report import attribution, network
 
@@ -46,6 +47,9 @@ def of_page(recording: Recording, page: str) -> list[RunFigure]:
 
 def named(name: str) -> RunFigure | None:
     """The figure of this name."""
+    if name.startswith(connection_figures.PREFIX):
+        return RunFigure(name=name, page="time", draw=lambda recording, shown: connection_figures.drawn(
+            recording, name, shown))
     kind, _, place = name.rpartition("-")
     if kind == "throughput" and place.isdigit():
         return _throughput(int(place))

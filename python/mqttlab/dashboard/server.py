@@ -13,15 +13,19 @@ import flask
 import waitress
 from dash import ClientsideFunction, Input, Output, State, html
 
-from mqttlab.dashboard import panels
+from mqttlab.dashboard import panels, remarks
 from mqttlab.dashboard.access import BODY_BYTES_MAX, Access
+from mqttlab.dashboard.actions import Actions
 from mqttlab.dashboard.address import AddressError, Listen
 from mqttlab.dashboard.downloads import routes
 from mqttlab.dashboard.forms import forms
 from mqttlab.dashboard.jobs import Jobs
-from mqttlab.dashboard.pages import compare, configure, doctor, experiments, live, run, runs
+from mqttlab.dashboard.pages import captures, compare, configure, doctor, experiments, live, run, runs, studies
+from mqttlab.dashboard.pages import map as map_page
 from mqttlab.dashboard.pages.shell import shell
 from mqttlab.dashboard.store import Store
+from mqttlab.dashboard.uploads import Uploads
+from mqttlab.dashboard.watch import Watch
 from mqttlab.errors import MqttlabError
 
 ASSETS = Path(__file__).parent / "assets"
@@ -30,15 +34,22 @@ INDEX = """<!DOCTYPE html>
 <html lang="en"><head>{%metas%}<title>{%title%}</title>{%favicon%}{%css%}</head>
 <body>{%app_entry%}<footer>{%config%}{%scripts%}{%renderer%}</footer></body></html>"""
 PAGES = (("/", "Runs"), ("/experiments", "Experiments"), ("/compare", "Compare"), ("/configure", "Configure"),
-         ("/live", "Live"), ("/doctor", "Doctor"))
+         ("/live", "Live"), ("/map", "Map"), ("/studies", "Studies"), ("/captures", "Captures"), ("/doctor", "Doctor"))
+KEPT = ("/configure", "/live", "/doctor", "/captures")
 log = logging.getLogger(__name__)
 
 
 class Dashboard:
     """A dashboard of the runs below a directory, ready to serve."""
 
-    def __init__(self, runs_directory: Path, listen: Listen, secret: str) -> None:
+    def __init__(self, runs_directory: Path, listen: Listen, secret: str, queue: Path | None = None) -> None:
         """Make it; nothing listens yet.
+
+        Args:
+            runs_directory: whose recordings it shows, and where runs that are started in it go.
+            listen: where it listens.
+            secret: what lets a browser in.
+            queue: the directory of the queue that performs runs; the user's own when left out.
 
         Raises:
             AddressError: nothing can listen there.
@@ -56,8 +67,11 @@ class Dashboard:
         self.listen = Listen(host=listen.host, port=int(self._server.effective_port), names=listen.names)
         self.access = Access(self.listen, secret)
         self.access.guard(self.flask)
-        self.jobs = Jobs(self.store.directory)
-        routes(self.flask, self.store, self.jobs)
+        self.jobs = Jobs(self.store.directory, queue)
+        self.watch = Watch(self.jobs)
+        self.actions = Actions(self.jobs, self.store)
+        self.uploads = Uploads(self.jobs)
+        routes(self.flask, self.store, self.jobs, self.watch, self.uploads)
         self.dash = self._pages()
         self.access.script_hashes = self.dash.csp_hashes()
         self._secret = secret
@@ -84,12 +98,18 @@ class Dashboard:
         app.layout = shell(PAGES)
         _browser_callbacks(app)
         self._page_callbacks(app)
-        forms(app, self.jobs)
+        forms(app, self.store, self.jobs, self.watch, self.actions)
+        self._lists(app)
+        self._selections(app)
         return app
 
     def _page_callbacks(self, app: dash.Dash) -> None:
-        @app.callback(Output("page", "children"), Input("location", "pathname"), Input("location", "search"))
-        def show_page(path: str | None, search: str | None) -> Any:
+        @app.callback(Output("page", "children"), Input("location", "pathname"), Input("location", "search"),
+                      Input("done", "data"))
+        def show_page(path: str | None, search: str | None, _done: Any) -> Any:
+            # What a button has done shows, but nobody's text is taken away for that, and Live looks by itself.
+            if dash.ctx.triggered_id == "done" and (path or "/").startswith(KEPT):
+                return dash.no_update
             return self.page(path or "/", dict(parse_qsl((search or "").removeprefix("?"))))
 
         @app.callback(Output("runs-grid", "getRowsResponse"), Output("runs-count", "children"),
@@ -101,6 +121,26 @@ class Dashboard:
             found = runs.rows(shown, request)
             return found, f"{found['rowCount']} shown"
 
+    def _selections(self, app: dash.Dash) -> None:
+        @app.callback(Output("runs-figures", "children"), Output("runs-selected", "children"),
+                      Input("runs-grid", "selectedRows"), Input("runs-x", "value"), Input("runs-y", "value"),
+                      Input("runs-colour", "value"), State("location", "search"), prevent_initial_call=True)
+        def draw_selected(rows: Any, x: str | None, y: str | None, colour: str | None, search: str | None) -> Any:
+            names = [row["run"] for row in rows or () if isinstance(row, dict) and "run" in row]
+            words = f"{len(names)} selected." if names else "No run is selected."
+            axes = {"x": x or "", "y": y or "", "colour": colour or ""}
+            return runs.figures_of(names, dict(parse_qsl((search or "").removeprefix("?"))), axes), words
+
+    def _scenario(self, query: dict[str, str]) -> str | None:
+        """The scenario to begin with: that of a run, where the address names one."""
+        return remarks.scenario_of(self.store, query["run"])[0] if "run" in query else None
+
+    def _lists(self, app: dash.Dash) -> None:
+        @app.callback(Output("captures-list", "children"), Input("captures-tick", "n_intervals"),
+                      prevent_initial_call=True)
+        def list_captures(_beat: int | None) -> Any:
+            return captures.listed(self.uploads)
+
     def page(self, path: str, query: dict[str, str]) -> Any:
         """What stands on the page of an address; a page that says so where there is none, or it cannot be shown."""
         try:
@@ -108,12 +148,20 @@ class Dashboard:
                 return runs.page(self.store, query)
             if path == "/compare":
                 return compare.page(self.store, query)
-            simple = {"/configure": configure.page, "/experiments": lambda: experiments.page(self.store),
-                      "/live": lambda: live.page(self.jobs), "/doctor": doctor.page}
+            if path == "/map":
+                return map_page.page(self.store, query)
+            simple = {
+                "/configure": lambda: configure.page(self.jobs, self._scenario(query)),
+                "/experiments": lambda: experiments.page(self.store), "/studies": studies.page,
+                "/captures": lambda: captures.page(self.uploads),
+                "/live": lambda: live.page(self.store, self.jobs, self.watch), "/doctor": doctor.page,
+            }
             if path in simple:
                 return simple[path]()
             if path.startswith("/experiment/"):
                 return experiments.one(self.store, path.removeprefix("/experiment/"))
+            if path.startswith("/study/"):
+                return studies.one(self.store, path.removeprefix("/study/"))
             if path.startswith("/run/"):
                 return run.page(self.store, path.removeprefix("/run/"), query)
         except MqttlabError as error:
@@ -138,6 +186,14 @@ def _browser_callbacks(app: dash.Dash) -> None:
     app.clientside_callback(
         here("chooseSides"), Output("location", "search", allow_duplicate=True), Input("compare-first", "value"),
         Input("compare-second", "value"), State("location", "search"), prevent_initial_call=True)
+    app.clientside_callback(
+        here("groupRuns"), Output("location", "search", allow_duplicate=True), Input("runs-group", "value"),
+        Input("runs-pin", "value"), State("location", "search"), prevent_initial_call=True)
+    app.clientside_callback(here("keepSelection"), Output("done", "modified_timestamp"),
+                            Input("runs-grid", "selectedRows"), prevent_initial_call=True)
+    app.clientside_callback(
+        here("chooseRun"), Output("location", "search", allow_duplicate=True), Input("map-run", "value"),
+        State("location", "search"), prevent_initial_call=True)
     app.clientside_callback(
         here("searchMessages"), Output("location", "search", allow_duplicate=True), Input("message-topic", "value"),
         Input("message-client", "value"), State("location", "search"),

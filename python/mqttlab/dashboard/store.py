@@ -95,6 +95,11 @@ class Store:
                 self._listed = (time.monotonic(), table)
         return table
 
+    def forget(self) -> None:
+        """Read the list again: something is said of a run."""
+        with self._lock:
+            self._listed = (-LISTED_FOR_S, self._listed[1])
+
     def _with_catalog(self, table: pl.DataFrame) -> pl.DataFrame:
         """The same with what the catalog has of these runs besides, if there is one: metrics, factors, tags, and runs
         deeper below, such as those of experiments."""

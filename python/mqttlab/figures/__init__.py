@@ -3,7 +3,14 @@
 None of them reads a file, computes a metric or knows where its frame came from; they draw.
 """
 
-from mqttlab.figures.live import live_latency, live_lateness, message_rates
+from mqttlab.figures.live import (
+    live_latency,
+    live_lateness,
+    live_links,
+    live_queues,
+    live_servers,
+    message_rates,
+)
 from mqttlab.figures.run import (
     DIRECTIONS,
     attribution_stack,
@@ -38,6 +45,9 @@ __all__ = [
     "link_utilisation",
     "live_latency",
     "live_lateness",
+    "live_links",
+    "live_queues",
+    "live_servers",
     "message_rates",
     "outstanding_bytes",
     "overhead",

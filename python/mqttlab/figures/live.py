@@ -48,6 +48,41 @@ def live_lateness(ticks: pl.DataFrame) -> go.Figure:
     return figure
 
 
+def live_links(samples: pl.DataFrame) -> go.Figure:
+    """What each link carries.
+
+    Args:
+        samples: columns ``link``, ``at_s``, ``rate_bit_s``.
+    """
+    return _each(blank("Links: data rate", "run time (s)", "kbit/s"), samples, "link", pl.col("rate_bit_s") / 1000)
+
+
+def live_queues(samples: pl.DataFrame) -> go.Figure:
+    """What waits in front of each link.
+
+    Args:
+        samples: columns ``link``, ``at_s``, ``queue_bytes``.
+    """
+    return _each(blank("Links: bytes that wait", "run time (s)", "B"), samples, "link", pl.col("queue_bytes"))
+
+
+def live_servers(samples: pl.DataFrame) -> go.Figure:
+    """What servers use of a processor.
+
+    Args:
+        samples: columns ``server``, ``at_s``, ``percent``.
+    """
+    return _each(blank("Servers: processor", "run time (s)", "% of one core"), samples, "server", pl.col("percent"))
+
+
+def _each(figure: go.Figure, samples: pl.DataFrame, by: str, value: pl.Expr) -> go.Figure:
+    """A line for each link or server, in the order of their names."""
+    for index, name in enumerate(samples[by].unique().sort()):
+        part = samples.filter(pl.col(by) == name).select("at_s", value=value)
+        _line(figure, part["at_s"].to_list(), part["value"].to_list(), str(name), index % len(SERIES_COLOURS))
+    return figure
+
+
 def _line(figure: go.Figure, x: list[float], y: list[float], name: str, index: int) -> None:
     figure.add_trace(go.Scatter(x=x, y=y, mode="lines", name=name, line={"color": SERIES_COLOURS[index], "width": 2}))
     figure.update_yaxes(rangemode="tozero")

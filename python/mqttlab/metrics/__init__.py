@@ -40,6 +40,7 @@ from mqttlab.metrics.catalogue import (
     counted,
     family,
 )
+from mqttlab.metrics.connection import DIRECTIONS, connection_flight, connection_segments
 from mqttlab.metrics.efficiency import efficiency
 from mqttlab.metrics.energy import energy
 from mqttlab.metrics.link import links
@@ -57,6 +58,7 @@ __all__ = [
     "APPLICATION",
     "ATTRIBUTION",
     "BURSTS",
+    "DIRECTIONS",
     "EFFICIENCY",
     "ENERGY",
     "ENGINE",
@@ -79,6 +81,8 @@ __all__ = [
     "attribution_gap",
     "bursts",
     "clients",
+    "connection_flight",
+    "connection_segments",
     "connections",
     "counted",
     "deliveries",

@@ -126,7 +126,7 @@ class Queue:
     # Handing in.
 
     def submit(self, job: Job, *, label: str = "", catalog: str | None = None, keep: Callable[..., Any] | None = None,
-               owner: str | None = None) -> None:
+               owner: str | None = None, held: bool = False) -> None:
         """Hand a run in and see that the queue's process is there.
 
         A job whose identifier is in the queue already is not handed in again.
@@ -139,6 +139,7 @@ class Queue:
             module,
                 or a :class:`functools.partial` of one.
             owner: with what it ends (:meth:`owned`); it stays when left out.
+            held: it does not begin before it is resumed.
         """
         plan = job.plan
         values = {
@@ -148,8 +149,11 @@ class Queue:
             "keep": None if keep is None else pickle.dumps(keep), "owner": owner, "submitted_at": now(),
         }
         names = ", ".join(values)
-        self.store.change(f"INSERT OR IGNORE INTO job ({names}) VALUES ({', '.join('?' * len(values))})",
-                          [*values.values()])
+        with self.store.writing() as connection:
+            if held:
+                connection.execute("INSERT OR IGNORE INTO held (name) VALUES (?)", (job.identifier,))
+            connection.execute(f"INSERT OR IGNORE INTO job ({names}) VALUES ({', '.join('?' * len(values))})",
+                               [*values.values()])
         self.start()
 
     def add_driver(self, arguments: Sequence[str], *, label: str, directory: Path) -> str:
@@ -215,6 +219,22 @@ class Queue:
         rows = self.store.rows(f"SELECT seq, job, line FROM event WHERE seq > ? {mine} ORDER BY seq LIMIT {limit}",
                                values)
         return [(row["seq"], row["job"], json.loads(row["line"])) for row in rows]
+
+    def lengths_s(self) -> dict[str, float]:
+        """How long the runs that wait or run take at most from the beginning of publishing, by identifier: seconds of
+        run time."""
+        phases = " + ".join(f"json_extract(plan, '$.phases.{name}_ns')" for name in ("warm_up", "duration",
+                                                                                     "cool_down"))
+        rows = self.store.rows(f"SELECT id, {phases} AS length FROM job WHERE state IN ('pending', 'running')")
+        return {row["id"]: (row["length"] or 0) / 1e9 for row in rows}
+
+    def took_s(self) -> dict[tuple[str, str], float]:
+        """How long complete runs took from their beginning to their end, on the average, by name and backend: seconds
+        of real time."""
+        rows = self.store.rows(
+            "SELECT name, backend, AVG(julianday(ended_at) - julianday(started_at)) * 86400 AS took FROM job "
+            "WHERE state = 'done' AND verdict = 'complete' GROUP BY name, backend")
+        return {(row["name"], row["backend"]): row["took"] for row in rows if row["took"] is not None}
 
     # Changing one's mind. Names are identifiers, their ends of at least six letters, or labels.
 

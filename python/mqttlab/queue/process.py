@@ -90,6 +90,7 @@ class Process:
         self._running: dict[str, Run] = {}
         self._orphans: dict[str, Waiting] = {}
         self._drivers: dict[str, subprocess.Popen[bytes]] = {}
+        self._importing: set[str] = set()
         self._ending: signal.Signals | None = None
         self._catalogs = threading.Lock()
 
@@ -192,7 +193,9 @@ class Process:
         gone = {owner for owner in {row["owner"] for row in rows} if owner and _is_gone(self._owner(owner))}
         waiting = [Waiting(row["id"], row["backend"] == "live") for row in rows
                    if row["owner"] not in gone and not held & {EVERYTHING, row["id"], row["label"]}]
-        going = [run.waiting for run in self._running.values()] + [*self._orphans.values()]
+        # An import works as a simulation does; a live run waits for it.
+        going = [run.waiting for run in self._running.values()] + [*self._orphans.values()] + [
+            Waiting(identifier, False) for identifier in self._importing & self._drivers.keys()]
         owners = {row["id"]: row["owner"] for row in rows}
         for one in choose(waiting, going, self._processors):
             # It may have been cancelled meanwhile.
@@ -326,9 +329,15 @@ class Process:
             if row["id"] in self._drivers or row["cancel"] or _is_driver(row["pid"]):
                 # One that a queue before this one began is told to end by the kernel, and may take a moment.
                 continue
+            command = json.loads(row["command"])
+            if command[0] == "import":
+                # It uses a processor by itself, and would be measured along with a live run.
+                if any(run.waiting.live for run in list(self._running.values())):
+                    continue
+                self._importing.add(row["id"])
             with (self._directory / "logs" / f"{row['id']}.log").open("ab") as out:
                 driver = subprocess.Popen(
-                    [sys.executable, "-m", "mqttlab", *json.loads(row["command"])], cwd=row["directory"],
+                    [sys.executable, "-m", "mqttlab", *command], cwd=row["directory"],
                     stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True,
                     preexec_fn=_end_with_parent)
             self._drivers[row["id"]] = driver

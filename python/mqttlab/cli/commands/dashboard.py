@@ -16,9 +16,13 @@ from mqttlab.errors import UsageError
               help="Where to listen. Beyond 127.0.0.1 others reach it, who need the token; port 0 takes a free one.")
 @click.option("--host-name", "names", multiple=True, metavar="NAME",
               help="A name under which browsers may call it, where it listens beyond 127.0.0.1.")
+@click.option("--queue", type=click.Path(path_type=Path), envvar="MQTTLAB_QUEUE", show_envvar=True, metavar="DIR",
+              help="Another queue than the user's own for what is started in it.")
 @click.option("--password-file", type=click.Path(path_type=Path, dir_okay=False),
               help="File whose first line opens the dashboard, in place of the token that is made and kept.")
-def dashboard(runs: Path, listen: str, names: tuple[str, ...], password_file: Path | None) -> None:
+def dashboard(
+    runs: Path, listen: str, names: tuple[str, ...], queue: Path | None, password_file: Path | None,
+) -> None:
     """Look into recordings with a browser.
 
     Prints an address with a token; open it in a browser of this machine. The browser is remembered, so that later
@@ -36,7 +40,7 @@ def dashboard(runs: Path, listen: str, names: tuple[str, ...], password_file: Pa
                          "pip install 'mqttlab[dashboard]'") from error
     where = Listen.read(listen, names)
     kept = Path.home() / ".local" / "state" / "mqttlab" / "dashboard-token"
-    served = Dashboard(runs, where, read_secret(password_file, kept))
+    served = Dashboard(runs, where, read_secret(password_file, kept), queue)
     if not where.loopback:
         click.echo(f"Whoever reaches {where.host} and has the token can read every recording in {runs} and start runs. "
                    "The connection is not encrypted: beyond a network that you trust, put it behind SSH or a proxy "

@@ -46,7 +46,8 @@
       query.set("from", range[0]);
       query.set("to", range[1]);
     }
-    const asked = place.dataset.source + "?" + query;
+    const source = place.dataset.source + (place.dataset.source.includes("?") ? "&" : "?");
+    const asked = source + query;
     latest.set(place, asked);
     const [answer] = await Promise.all([window.fetch(asked).then((sent) => sent.json()), library()]);
     // Meanwhile another range may have been asked for, or the page may be gone.
@@ -62,11 +63,12 @@
     place.setAttribute("aria-label", answer.title);
     twin(panel.querySelector(".twin"), answer.title, answer.twin);
     const csv = panel.querySelector("a.csv");
-    csv.href = place.dataset.source.replace(".json", ".csv") + "?" + query;
+    csv.href = source.replace(".json", ".csv") + query;
     await window.Plotly.react(place, answer.figure.data, answer.figure.layout, CONFIG);
     if (!followed.has(place)) {
       followed.add(place);
       follow(place);
+      lead(place);
     }
     name(place);
   }
@@ -76,6 +78,16 @@
     for (const button of place.querySelectorAll(".modebar-btn[data-title]:not([aria-label])")) {
       button.setAttribute("aria-label", button.dataset.title);
     }
+  }
+
+  // A point that is a run leads to it.
+  function lead(place) {
+    place.on("plotly_click", (event) => {
+      const run = event.points[0] && event.points[0].customdata;
+      if (typeof run === "string" && place.dataset.source.startsWith("/data/runs/")) {
+        window.mqttlab.go("/run/" + run.split("/").map(encodeURIComponent).join("/"));
+      }
+    });
   }
 
   // Figures over run time share one range: whoever is zoomed tells the others, and the server draws what lies within.

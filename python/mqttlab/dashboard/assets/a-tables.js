@@ -15,6 +15,19 @@
       made.textContent = value;
       return made;
     }
+    if (value.words !== undefined) {
+      made.textContent = value.words;
+      return made;
+    }
+    if (value.act !== undefined) {
+      const button = element("button", value.title, "act");
+      button.type = "button";
+      button.dataset.act = value.act;
+      button.dataset.value = value.value;
+      if (value.label) button.setAttribute("aria-label", value.label);
+      made.appendChild(button);
+      return made;
+    }
     const link = element("a", value.title, value.to.startsWith("/data/") ? "" : "page-link");
     link.href = value.to;
     if (value.to.startsWith("/data/")) link.download = "";
@@ -40,6 +53,7 @@
       row.forEach((value, place) => {
         const made = cell(value);
         if (data.heads[place].text) made.className = "text";
+        if (value !== null && value.state) made.classList.add("state-" + value.state);
         line.appendChild(made);
       });
     }

@@ -12,6 +12,8 @@
     },
   }));
   const ask = window.fetch.bind(window);
+  // For what is asked again and again, and is nothing to wait for.
+  window.mqttlab.quietly = ask;
   window.fetch = (...what) => {
     waiting.count += 1;
     return ask(...what).finally(() => { waiting.count -= 1; waiting.since = performance.now(); });
@@ -23,6 +25,7 @@
     window.dispatchEvent(new CustomEvent("_dashprivate_pushstate"));
     window.scrollTo(0, 0);
   }
+  window.mqttlab.go = go;
   document.addEventListener("click", (event) => {
     const link = event.target.closest && event.target.closest("a.page-link");
     if (link && event.button === 0 && !(event.ctrlKey || event.metaKey || event.shiftKey || event.altKey)) {
@@ -31,11 +34,13 @@
       markPlace();
     }
   });
+  // Pages of one of many stand under the list of them.
+  const HEADS = { "/experiments": "/experiment", "/studies": "/stud" };
   function markPlace() {
     for (const link of document.querySelectorAll(".bar nav a")) {
       const here = new URL(link.href).pathname;
       const at = window.location.pathname;
-      const current = here === "/" ? at === "/" || at.startsWith("/run/") : at.startsWith(here === "/experiments" ? "/experiment" : here);
+      const current = here === "/" ? at === "/" || at.startsWith("/run/") : at.startsWith(HEADS[here] || here);
       if (current) link.setAttribute("aria-current", "page"); else link.removeAttribute("aria-current");
     }
     const heading = document.querySelector("#page h1");
@@ -62,6 +67,10 @@
     markPlace();
     window.mqttlab.fillTables(document);
     window.mqttlab.fillFigures(document);
+    window.mqttlab.fillMaps(document);
+    window.mqttlab.fillDrops(document);
+    window.mqttlab.fillForms(document);
+    window.mqttlab.fillInstants(document);
   }
 
   // What is on the screen, as one file: figures as drawings, styles within, nothing that runs.
@@ -101,6 +110,35 @@
     if (event.target.id === "export") exportScreen();
   });
 
+  let chosen = [];
+  // What a button says besides its own value: a field's text, the selection of the table, the address.
+  function asks(button) {
+    const { value, from, with: more } = button.dataset;
+    if (!from && !more) return value;
+    const told = value ? JSON.parse(value) : {};
+    if (from) told.text = document.getElementById(from).value;
+    if (more === "selection") told.runs = chosen;
+    if (more === "address") told.state = window.location.search;
+    return JSON.stringify(told);
+  }
+  document.addEventListener("click", (event) => {
+    if (event.target.id === "runs-compare" && chosen.length >= 2) {
+      go("/compare?" + new URLSearchParams({ first: chosen[0], second: chosen[1] }));
+    }
+  });
+  // Buttons: what they ask for goes through one store to one callback.
+  let asked = 0;
+  let said = 0;
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest && event.target.closest("button.act");
+    if (!button) return;
+    asked += 1;
+    const value = asks(button);
+    window.dash_clientside.set_props("asked", { data: { name: button.dataset.act, value: value || "", number: asked } });
+    clearTimeout(said);
+    said = setTimeout(() => window.dash_clientside.set_props("status", { children: "" }), 8000);
+  });
+
   function search(before, values) {
     const query = new URLSearchParams(before || "");
     for (const [name, value] of Object.entries(values)) {
@@ -129,6 +167,12 @@
         ? search(before, { search: text }) : window.dash_clientside.no_update,
       chooseSides: (first, second, before) => first || second
         ? search(before, { first, second }) : window.dash_clientside.no_update,
+      groupRuns: (group, pin, before) => search(before, { group: (group || []).join(","), pin: (pin || []).join(",") }),
+      keepSelection: (rows) => {
+        chosen = (rows || []).map((row) => row.run);
+        return window.dash_clientside.no_update;
+      },
+      chooseRun: (run, before) => run ? search(before, { run }) : window.dash_clientside.no_update,
       searchMessages: (topic, client, before) => typed()
         ? search(before, { topic, client }) : window.dash_clientside.no_update,
     },
@@ -137,7 +181,7 @@
   document.addEventListener("DOMContentLoaded", () => {
     wear(preferred());
     new MutationObserver(watch).observe(document.body, {
-      childList: true, subtree: true, attributes: true, attributeFilter: ["data-rows", "data-source", "data-version"],
+      childList: true, subtree: true, attributes: true, attributeFilter: ["data-rows", "data-source", "data-version", "data-form", "data-at"],
     });
     watch();
     // For who drives a browser: whether all that was asked for is there.

@@ -1,26 +1,33 @@
-"""Configure: a scenario from six fields or as TOML, what it would run, and its start."""
+"""Configure: a scenario from six fields, a form of all fields or as TOML; what it would run, and its start."""
 
 from __future__ import annotations
 
+import base64
+import json
+import tomllib
 from typing import Any
 
 from dash import dcc, html
 
-from mqttlab.dashboard import drafts
+from mqttlab.dashboard import definition, drafts, drawing, experiment_drafts
 from mqttlab.dashboard.drafts import PAYLOADS, Draft
-from mqttlab.dashboard.panels import Content, facts, notice
-from mqttlab.networks import MODELS
-from mqttlab.scenario import ScenarioError, compile_plan
+from mqttlab.dashboard.jobs import Jobs
+from mqttlab.dashboard.panels import Content, Head, facts, notice, written_table
+from mqttlab.errors import MqttlabError
+from mqttlab.networks import MODELS, PLACEMENTS, implied, place
+from mqttlab.scenario import Scenario, ScenarioError, compile_plan
 from mqttlab.scenario.estimate import estimate
+from mqttlab.scenario.needs import room
 
 FIELDS = ("qos", "network", "data", "duration", "delay", "nodes", "backend")
 LABELS = {"qos": "Protocol", "network": "Network model", "data": "Data type", "duration": "Duration",
           "delay": "Publish delay", "nodes": "Nodes at each level", "backend": "Backend"}
 QOS = {"each": "MQTT, each QoS level", "0": "MQTT, QoS 0", "1": "MQTT, QoS 1", "2": "MQTT, QoS 2"}
 BACKENDS = {"live": "live: real broker and TCP", "sim": "simulated"}
+LINKS_SHOWN = 12
 
 
-def page(toml: str | None = None) -> html.Div:
+def page(jobs: Jobs, toml: str | None = None) -> html.Div:
     """The page, with a scenario to begin with."""
     draft = Draft() if toml is None else drafts.read(toml, Draft())
     text = drafts.written(draft) if toml is None else toml
@@ -29,19 +36,75 @@ def page(toml: str | None = None) -> html.Div:
         html.P("The fields write the scenario; what is written in the scenario changes the fields. All that a scenario "
                "can say may be written there, but for what would start programs.", className="lead"),
         html.Div([
-            html.Section([html.H2("Fields"), *(_field(name, getattr(draft, name)) for name in FIELDS)],
+            html.Section([html.H2("Fields"), *(_field(name, getattr(draft, name)) for name in FIELDS),
+                          html.Details([html.Summary("Network models and the delays that they imply"), networks()])],
                          className="panel"),
             html.Section([
                 html.H2(html.Label("Scenario (TOML)", htmlFor="toml")),
                 dcc.Textarea(id="toml", value=text, spellCheck=False, className="toml"),
             ], className="panel"),
             html.Section([
-                html.H2("What it would run"), html.Div(preview(text), id="preview", role="status"),
-                html.Button("Start", id="start", type="button", className="main"),
+                html.H2("What it would run"), html.Div(preview(text, jobs), id="preview", role="status"),
+                html.Div([html.Button("Start", id="start", type="button", className="main"),
+                          html.Button("Queue, and hold", id="start-held", type="button",
+                                      title="It begins when it is let begin on the page Live")], className="form-row"),
+                html.P("It begins when the queue has room: a live run has the machine to itself.", className="lead"),
                 html.Div(id="started", role="status"),
             ], className="panel"),
         ], className="configure"),
+        _experiment(),
+        html.Section([
+            html.H2("All fields"),
+            html.P("Every field of a scenario, from its definition. A field that is empty has its default.",
+                   className="lead"),
+            dcc.Store(id="form-change"),
+            html.Div(id="form", className="form-place", **{"data-form": form(text)}),
+        ], className="panel"),
     ])
+
+
+def _experiment() -> html.Section:
+    """The experiment that varies this scenario."""
+    return html.Section([html.Details([
+        html.Summary(html.H2("As an experiment")),
+        html.P("The scenario above, varied on purpose: factors and their levels, a design, repetitions in random "
+               "blocks. Its name is that of its directory; the same name goes on with it.", className="lead"),
+        html.Div([
+            html.Div([html.Label("Experiment (TOML)", htmlFor="experiment-toml"), dcc.Textarea(
+                id="experiment-toml", value=experiment_drafts.TEMPLATE, spellCheck=False, className="toml")]),
+            html.Div([html.Div(id="experiment-preview", role="status"), html.Div([
+                html.Button("Check the experiment", id="experiment-check", type="button"),
+                html.Button("Start the experiment", id="experiment-start", type="button", className="main")],
+                className="form-row"), html.Div(id="experiment-started", role="status")]),
+        ], className="configure-experiment"),
+    ])], className="panel")
+
+
+def design(text: str, toml: str) -> Content:
+    """What an experiment would run, and its design as a matrix; or its problems."""
+    try:
+        experiment = experiment_drafts.check(text, toml)
+    except MqttlabError as error:
+        return [notice("problem", "This experiment cannot be run.", drafts.problems(error))]
+    factors = [factor.name for factor in experiment.design.factors]
+    rows = [[point.number + 1, *(point.levels[name].text if name in point.levels else "" for name in factors)]
+            for point in experiment.design.points]
+    return [notice("valid", "This experiment can be run."), facts(experiment_drafts.facts_of(experiment)),
+            written_table("Design", [Head("point"), *(Head(name, text=True) for name in factors)], rows)]
+
+
+def form(toml: str) -> str:
+    """The form of a text, as the browser builds it; that of nothing where the text is no TOML."""
+    try:
+        values = tomllib.loads(toml)
+    except (ValueError, RecursionError):
+        values = {}
+    try:
+        drafts.check(toml)
+        problems: list[str] = []
+    except ScenarioError as error:
+        problems = drafts.problems(error)
+    return json.dumps(definition.form(values, problems))
 
 
 def _field(name: str, value: Any) -> html.Div:
@@ -61,29 +124,59 @@ def _field(name: str, value: Any) -> html.Div:
     return html.Div([label, field], className="field-below")
 
 
-def preview(toml: str) -> Content:
+def networks() -> html.Div:
+    """The network models, and which delays each implies where it is placed."""
+    heads = [Head("model", text=True), Head("rate up", unit="kbit/s"), Head("rate down", unit="kbit/s"),
+             Head("placed", text=True), Head("up", unit="ms"), Head("down", unit="ms"), Head("round trip", unit="ms")]
+    rows = []
+    for model in MODELS.values():
+        for placement in PLACEMENTS:
+            delays = implied(place(model, placement))
+            rows.append([model.title, _kbit(model.up.rate), _kbit(model.down.rate),
+                         placement + (" (default)" if placement == model.placement else ""),
+                         float(delays.up_ms), float(delays.down_ms), float(delays.round_trip_ms)])
+    return written_table("Network models and the delays that they imply", heads, rows)
+
+
+def _kbit(rate: int | None) -> str:
+    return "no limit" if rate is None else f"{rate / 1000:g}"
+
+
+def preview(toml: str, jobs: Jobs) -> Content:
     """What a TOML would run, or its problems, each at its place."""
     try:
         scenario = drafts.check(toml)
         plan = compile_plan(scenario)
     except ScenarioError as error:
         return [notice("problem", "This cannot be run.", drafts.problems(error))]
-    load = estimate(scenario)
-    phases = scenario.phases
+    links = [f"{link['name']}: {_rate(link.get('rate_bit_s'))}, {_delay(link.get('delay'))}"
+             for link in plan["network"]["links"][:LINKS_SHOWN]]
+    svg, words = drawing.drawn(plan)
+    picture = base64.b64encode(svg.encode()).decode()
+    drawn = [html.Img(src=f"data:image/svg+xml;base64,{picture}", alt=f"Drawing: {words}", className="drawing")] if (
+        svg) else [html.P(words)]
+    return [notice("valid", "This can be run."), facts(_facts(scenario, plan, jobs)), *drawn,
+            html.Ul([html.Li(words) for words in links], className="links-of-plan")]
+
+
+def _facts(scenario: Scenario, plan: Any, jobs: Jobs) -> list[tuple[str, str]]:
+    load, phases = estimate(scenario), scenario.phases
     longest = (phases.warm_up + phases.duration + phases.cool_down) / 1e9
+    wanted, free = room(scenario, jobs.runs)
+    took = jobs.queue.took_s().get((scenario.name, scenario.backend))
     rows = [
         ("name", scenario.name), ("backend", scenario.backend),
         ("clients", str(sum(group.count for group in scenario.groups))),
-        ("offered", f"{load.offered_per_s:g} messages a second"),
-        ("would make", load.words()),
+        ("offered", f"{load.offered_per_s:g} messages a second"), ("would make", load.words()),
         ("publishing", f"{(phases.warm_up + phases.duration) / 1e9:g} s"), ("at most", f"{longest:g} s"),
-        ("recording", f"about {load.recording_bytes / 1e6:.3g} MB"),
+        ("recording", f"about {wanted / 1e6:.3g} MB; the disk has {free / 1e9:.3g} GB free"),
         ("network", str(plan["network"]["description"])),
     ]
-    links = [f"{link['name']}: {_rate(link.get('rate_bit_s'))}, {_delay(link.get('delay'))}"
-             for link in plan["network"]["links"][:12]]
-    return [notice("valid", "This can be run."), facts(rows),
-            html.Ul([html.Li(words) for words in links], className="links-of-plan")]
+    if scenario.repetitions > 1:
+        rows.insert(2, ("repetitions", str(scenario.repetitions)))
+    if took is not None:
+        rows.append(("took, the last times", f"{took:.0f} s"))
+    return rows
 
 
 def _rate(rate: Any) -> str:

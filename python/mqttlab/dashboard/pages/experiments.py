@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dash import html
 
-from mqttlab.dashboard.panels import Head, Link, address, facts, link, notice, written_table
+from mqttlab.dashboard.panels import Coloured, Content, Head, Link, address, facts, link, notice, written_table
 from mqttlab.dashboard.store import Store, UnknownRun
+from mqttlab.errors import MqttlabError
 from mqttlab.experiments import ExperimentDirectory, find_experiments
 from mqttlab.experiments.journal import RunRecord
 from mqttlab.report.text import heading, number
@@ -53,6 +54,15 @@ def one(store: Store, name: str) -> html.Div:
     ])
 
 
+def matrix_of(store: Store, name: str) -> Content:
+    """The matrix of an experiment that goes on; a word where it has not begun."""
+    try:
+        directory = ExperimentDirectory.open(store.directory / name)
+    except MqttlabError:
+        return [html.P("It is getting ready.")]
+    return [_matrix(directory, directory.runs(), name)]
+
+
 def _matrix(directory: ExperimentDirectory, runs: list[RunRecord], name: str) -> html.Div:
     """A row for each point, a column for each block; of several attempts the last."""
     factors = [factor.name for factor in directory.design.factors]
@@ -66,14 +76,15 @@ def _matrix(directory: ExperimentDirectory, runs: list[RunRecord], name: str) ->
     return written_table("Design: points and blocks", heads, rows)
 
 
-def _state(run: RunRecord | None, name: str) -> str | Link:
+def _state(run: RunRecord | None, name: str) -> str | Link | Coloured:
     if run is None:
         return "○ to be done"
     sign = SIGNS.get(run.state, run.state)
     if run.state == "running" or "://" in run.directory or run.verdict == "failed":
-        return sign
+        return Coloured(sign, "running" if run.state == "running" else "failed")
     words = ", ".join(f"{factor} {level}" for factor, level in run.levels.items())
-    return Link(sign, address(f"/run/{name}/{run.directory}"), f"{sign}: {words}, block {run.block + 1}")
+    return Link(sign, address(f"/run/{name}/{run.directory}"), f"{sign}: {words}, block {run.block + 1}",
+                "done" if run.state == "done" else "failed")
 
 
 def _values(directory: ExperimentDirectory, name: str) -> html.Div | html.P:

@@ -1,78 +1,185 @@
-"""Live: what runs now, from the engine's progress lines, and what has just ended."""
+"""Live: what runs now, from the engines' progress lines, what waits in the queue, and what has just ended.
+
+The page's frame is made when it opens and when a run begins or ends. Between, the browser asks for the numbers alone
+twice a second (``assets/c-live.js``), so that looking costs next to nothing.
+"""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dash import dcc, html
 
-from mqttlab.dashboard.jobs import ENDED, RUNNING, WAITING, Jobs, JobState
-from mqttlab.dashboard.panels import Content, address, facts, figure, link, notice
-from mqttlab.report.text import duration, number
+from mqttlab.dashboard.jobs import Jobs
+from mqttlab.dashboard.pages import experiments
+from mqttlab.dashboard.panels import (
+    Act,
+    Content,
+    Head,
+    act,
+    address,
+    facts,
+    figure,
+    link,
+    told_table,
+    written_table,
+)
+from mqttlab.dashboard.store import Store
+from mqttlab.dashboard.watch import Watch, shown
+from mqttlab.queue import QueuedJob
+from mqttlab.queue.client import Driver
+from mqttlab.report.text import number
 
-EVERY_MS = 500
-ENDED_SHOWN = 5
-FIGURES = ("messages", "latency", "lateness")
+ENDED_SHOWN = 8
+WAITING_SHOWN = 50
+FIGURES = ("messages", "latency", "links", "queues", "servers", "lateness")
 PHASES = {"setup": "setting up", "connect": "connecting", "warm_up": "warming up", "measurement": "measuring",
           "cool_down": "cooling down", "finalise": "writing the recording"}
-WORDS = {WAITING: "waiting for the machine", RUNNING: "running", ENDED: "ended"}
+TABLES = ("links", "servers", "groups", "tail")
+QUEUE_HEADS = (Head("run", text=True), Head("of", text=True), Head("backend", text=True), Head("state", text=True),
+               Head("takes", text=True), Head("", text=True), Head("", text=True))
 
 
-def page(jobs: Jobs) -> html.Div:
-    """The page; what stands on it is renewed twice a second."""
+def page(store: Store, jobs: Jobs, watch: Watch) -> html.Div:
+    """The page; its numbers come after it."""
     return html.Div([
         html.H1("Live"),
-        dcc.Interval(id="live-tick", interval=EVERY_MS),
-        html.Div(now(jobs), id="live-now"),
+        dcc.Store(id="live-frame"),
+        html.Div(frame(store, jobs, watch), id="live-now"),
     ])
 
 
-def now(jobs: Jobs, beat: int = 0) -> Content:
-    """What runs now, what waits, and what has ended last."""
-    every = jobs.all()
-    going_on = [job for job in every if job.state != ENDED]
-    if not every:
-        return [notice("note", "Nothing runs that was started here.", ["Configure has a scenario to begin with."])]
-    shown = [_going_on(jobs, job, beat) for job in going_on]
-    shown += [] if going_on else [html.P("Nothing runs now.", className="lead")]
-    ended = [job for job in every if job.state == ENDED][:ENDED_SHOWN]
-    return [*shown, html.Section([html.H2("Ended"), html.Ul([_ended(job) for job in ended])], className="panel",
-                                 hidden=not ended)]
+def frame(store: Store, jobs: Jobs, watch: Watch) -> Content:
+    """What runs, waits and has ended last, with places for the numbers."""
+    going_on = jobs.going_on()
+    running = [job for job in going_on if job.state == "running"]
+    drivers = jobs.queue.drivers()
+    found = [_running(jobs, job, watch) for job in running]
+    found += [_experiment(store, driver) for driver in drivers if driver.command[:1] == ["experiment"]]
+    if not found:
+        found = [html.P("Nothing runs now. Configure has a scenario to begin with.", className="lead")]
+    ended, left = jobs.ended(ENDED_SHOWN), jobs.left_s(going_on)
+    queue = html.Section([
+        html.H2("Queue"),
+        html.P(_words(jobs, going_on, left), id="queue-words", role="status"),
+        html.Div([act("Resume the queue", "resume-queue") if jobs.paused else act("Pause the queue", "pause-queue")],
+                 className="form-row"),
+        written_table("Queue", QUEUE_HEADS, _waiting(jobs, going_on, left), name="queue"),
+    ], className="panel")
+    return [html.Div(id="live-signature", **{"data-signature": signature(jobs, going_on, drivers)}), *found, queue,
+            html.Section([html.H2("Ended"), html.Ul([_ended(jobs, job) for job in ended])], className="panel",
+                         hidden=not ended)]
 
 
-def _going_on(jobs: Jobs, job: JobState, beat: int) -> html.Section:
-    lines = jobs.progress(job.identifier)
-    last: dict[str, Any] = next((line for line in reversed(lines) if line.get("event") == "tick"), {})
-    phase: dict[str, Any] = next((line for line in reversed(lines) if line.get("event") == "phase"), {})
-    warnings = [str(line.get("text")) for line in lines if line.get("event") == "warning"]
-    drawn = [figure(name, f"/data/job/{job.identifier}/figure/{name}.json", version=str(len(lines)))
-             for name in FIGURES] if job.state == RUNNING else []
+def signature(jobs: Jobs, going_on: Sequence[QueuedJob], drivers: Sequence[Driver]) -> str:
+    """What of the page is in its frame, as a text that changes with it."""
+    parts = [f"{job.identifier} {job.state}" for job in going_on if job.state == "running"]
+    parts += [f"{driver.identifier} {_stamp(jobs, driver)}" for driver in drivers]
+    return "; ".join([*parts, str(jobs.paused), str(len(going_on) == 0)])
+
+
+def told(jobs: Jobs, watch: Watch) -> dict[str, Any]:
+    """The page's numbers, as the browser asks for them: ``signature``, ``jobs`` by identifier, ``queue``."""
+    going_on, drivers = jobs.going_on(), jobs.queue.drivers()
+    found = {}
+    for job in going_on:
+        if job.state == "running":
+            followed = watch.of(job.identifier)
+            found[job.identifier] = {**shown(followed), "phase": _phase(followed.phase),
+                                     "warnings": followed.warnings}
+    left = jobs.left_s(going_on)
+    return {"signature": signature(jobs, going_on, drivers), "jobs": found, "words": _words(jobs, going_on, left),
+            "queue": told_table("Queue", QUEUE_HEADS, _waiting(jobs, going_on, left))}
+
+
+def _running(jobs: Jobs, job: QueuedJob, watch: Watch) -> html.Section:
+    run = jobs.run_of(job)
+    now = shown(watch.of(job.identifier))
+    titles = {"links": "Links", "servers": "Servers", "groups": "Groups", "tail": "Messages that have just arrived"}
+    tables = [html.Section([
+        html.H3(titles[name]),
+        html.P("A sample, at most 20 a second, taken by the engine.") if name == "tail" else None,
+        html.Div(className="scroll rows", tabIndex=0, role="region", **{
+            "aria-label": f"{titles[name]}, table", "data-table": name,
+            "data-rows": json.dumps(now["tables"].get(name) or told_table(titles[name], (), []))}),
+    ], className="panel") for name in TABLES]
+    name = job.name or "scenario"
     return html.Section([
-        html.H2(f"{job.name or 'scenario'}: {WORDS[job.state]}"),
-        html.P(PHASES.get(str(phase.get("phase")), ""), className="phase"),
-        facts(_numbers(last)),
-        *([notice("note", "Warnings", warnings)] if warnings else []),
-        html.Button("Stop", id={"kind": "stop", "job": job.identifier}, type="button",
-                    **{"aria-label": f"Stop {job.name}"}),
-        html.Div(drawn, className="figures"),
-    ], className="panel", id=f"job-{job.identifier}")
+        html.H2([f"{name}: running ", html.Span(job.backend, className="badge")]),
+        html.P(_phase(watch.of(job.identifier).phase), className="phase", **{"data-live": "phase"}),
+        html.Div(html.Div(className="bar-done"), className="bar-all", role="progressbar", **{
+            "aria-label": f"{name}, this phase", "aria-valuemin": 0, "aria-valuemax": 100, "aria-valuenow": 0}),
+        html.Div(facts(now["tiles"]), **{"data-live": "tiles"}),
+        html.Div(**{"data-live": "warnings"}),
+        html.Div([act("End early", "cancel", job.identifier, label=f"End {name} early, keep what it has recorded"),
+                  link("Open what is recorded so far", address(f"/run/{run}")) if run else None],
+                 className="form-row"),
+        html.Div([figure(one, f"/data/job/{job.identifier}/figure/{one}.json") for one in FIGURES],
+                 className="figures"),
+        html.Div(tables, className="tables"),
+    ], className="live-job", **{"data-job": job.identifier})
 
 
-def _numbers(tick: dict[str, Any]) -> list[tuple[str, str]]:
-    if not tick:
-        return []
-    rows = [("run time", duration(tick["at_ns"]))]
-    rows += [(name, number(tick[name])) for name in ("connected", "offered", "sent", "delivered", "disconnects")
-             if tick.get(name) is not None]
-    rows += [(words, duration(tick[name])) for name, words in (
-        ("latency_p50_ns", "latency, median"), ("latency_p99_ns", "latency, p99"),
-        ("sender_lateness_p99_ns", "senders late, p99"), ("emulator_lateness_p99_ns", "emulator late, p99"))
-        if tick.get(name) is not None]
-    if tick.get("events_per_s"):
-        rows.append(("simulated events per second", number(tick["events_per_s"])))
+def _experiment(store: Store, driver: Driver) -> html.Section:
+    """An experiment that the queue performs: its matrix by state."""
+    return html.Section([
+        html.H2(f"{driver.label}: experiment, {driver.state}"),
+        html.Div([act("End early", "cancel", driver.identifier, label=f"End {driver.label} early"),
+                  link("All of it", address(f"/experiment/{driver.label}"))], className="form-row"),
+        *experiments.matrix_of(store, driver.label),
+    ], className="panel")
+
+
+def _stamp(jobs: Jobs, driver: Driver) -> str:
+    """Changes, at most once a second, when an experiment's journal does."""
+    try:
+        return str(int((jobs.runs / driver.label / "journal.jsonl").stat().st_mtime))
+    except OSError:
+        return driver.state
+
+
+def _phase(line: dict[str, Any]) -> str:
+    return PHASES.get(str(line.get("phase")), "starting")
+
+
+def _words(jobs: Jobs, going_on: Sequence[QueuedJob], left: Mapping[str, float | None]) -> str:
+    """How many wait, and how long all of it takes, as far as that is known."""
+    running = sum(job.state == "running" for job in going_on)
+    known = [seconds for seconds in left.values() if seconds is not None]
+    words = f"{number(running)} running, {number(len(going_on) - running)} waiting"
+    if known and going_on:
+        more = f", and {len(left) - len(known)} of which nobody knows" if len(known) < len(left) else ""
+        words += f"; about {span(sum(known))} left, one after the other{more}"
+    return f"{words}. The queue is paused: nothing begins." if jobs.paused else f"{words}."
+
+
+def span(seconds: float) -> str:
+    """A length of time to wait for, roughly."""
+    for size, unit in ((86_400, "days"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def _waiting(jobs: Jobs, going_on: Sequence[QueuedJob], left: Mapping[str, float | None]) -> list[list[Any]]:
+    rows: list[list[Any]] = []
+    for job in going_on[:WAITING_SHOWN]:
+        seconds = left.get(job.identifier)
+        takes = "not known" if seconds is None else f"{span(seconds)}{' left' if job.state == 'running' else ''}"
+        resume = Act("Let it begin", "resume", job.identifier, f"Let {job.name} begin") if (
+            job.state == "held" and not jobs.paused) else ""
+        end = "End early" if job.state == "running" else "Cancel"
+        rows.append([job.name, job.label, job.backend, job.state, takes, resume,
+                     Act(end, "cancel", job.identifier, f"{end}: {job.name}, {job.run[-6:]}")])
+    if len(going_on) > WAITING_SHOWN:
+        rows.append([f"and {number(len(going_on) - WAITING_SHOWN)} more", "", "", "", "", "", ""])
     return rows
 
 
-def _ended(job: JobState) -> html.Li:
-    how = f"{job.name or 'a scenario'}: {job.verdict or 'ended'}" + (f" ({job.reason})" if job.reason else "")
-    return html.Li([link(how, address(f"/run/{job.run}"))] if job.run and job.verdict != "failed" else how)
+def _ended(jobs: Jobs, job: QueuedJob) -> html.Li:
+    how = f"{job.name or 'a scenario'}: {job.verdict or job.state}" + (f" ({job.reason})" if job.reason else "")
+    run = jobs.run_of(job)
+    return html.Li([link(how, address(f"/run/{run}"))] if run else how)
+

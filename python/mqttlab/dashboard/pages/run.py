@@ -5,18 +5,35 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from dash import html
+from dash import dcc, html
 
-from mqttlab.dashboard import run_figures, run_tables
-from mqttlab.dashboard.pages import message, messages
-from mqttlab.dashboard.panels import Content, Head, Link, address, facts, figure, link, notice, table, written_table
+from mqttlab.catalog.place import CatalogError
+from mqttlab.catalog.remarks import Annotations
+from mqttlab.dashboard import run_figures, run_tables, verdicts
+from mqttlab.dashboard.pages import connection, instant, message, messages
+from mqttlab.dashboard.pages import map as map_page
+from mqttlab.dashboard.panels import (
+    Content,
+    Head,
+    Link,
+    act,
+    address,
+    facts,
+    figure,
+    link,
+    notice,
+    table,
+    written_table,
+)
 from mqttlab.dashboard.store import Store
+from mqttlab.experiments.thresholds import Judgement
 from mqttlab.recording import Recording
 from mqttlab.report.facts import of_run
-from mqttlab.report.text import duration, lateness, verdict
+from mqttlab.report.text import duration, lateness, moment, verdict
 
 PARTS = {"messages": "Messages", "time": "Over time", "parts": "Where the time went", "network": "Network",
-         "recent": "Message by message", "files": "Files and provenance"}
+         "recent": "Message by message", "connections": "Connections", "instant": "At an instant", "map": "Map",
+         "files": "Files and provenance"}
 WORDS = {"valid": "Valid", "not valid": "Not valid: read why before you use a number", "incomplete":
          "Incomplete: this is what was recorded"}
 
@@ -35,25 +52,64 @@ def page(store: Store, name: str, query: dict[str, str]) -> html.Div:
         html.P([link("Runs", "/"), " › ", name], className="crumbs"),
         html.H1(recording.name),
         html.P(str(recording.plan.get("description", "")), className="lead"),
-        _verdict(recording),
+        _verdict(store, name, recording),
+        _remarks(store, name, recording),
         html.Nav([link(title, address(f"/run/{name}", part=key), **({"aria-current": "page"} if key == part else {}))
                   for key, title in PARTS.items()], className="parts", **{"aria-label": "Parts of the run"}),
         html.Div(_body(recording, name, part, query), id="part"),
     ])
 
 
-def _verdict(recording: Recording) -> html.Div:
+def _verdict(store: Store, name: str, recording: Recording) -> html.Div:
     word, reasons = verdict(recording)
     said = notice(word.replace(" ", "-"), WORDS.get(word, word), reasons)
     rows = [*of_run(recording), *lateness(recording)]
-    return html.Div([said, html.Details([html.Summary("What was run, and how exactly"), facts(rows)])],
+    return html.Div([said, *_thresholds(verdicts.judged(store, name, recording)),
+                     html.Details([html.Summary("What was run, and how exactly"), facts(rows)])],
                     className="verdict")
+
+
+def _thresholds(judged: list[Judgement]) -> Content:
+    """Each threshold with what this run says of it."""
+    kinds = {"held": "valid", "broken": "problem-of-run", "undecided": "incomplete"}
+    return [notice(kinds[one.verdict], f"Threshold {one.verdict}: {one.name}", [one.words]) for one in judged]
+
+
+def _remarks(store: Store, name: str, recording: Recording) -> html.Section:
+    """Tags, notes, and what can be done with the run."""
+    try:
+        said = Annotations.read(store.place(name))
+    except CatalogError:
+        said = Annotations()
+    one = json.dumps({"runs": [name]})
+    tags: Content = []
+    for tag, value in said.tags.items():
+        words = f"{tag}={value}" if value else tag
+        tags.append(html.Span([words, act("×", "untag", json.dumps({"runs": [name], "tag": tag}),
+                                          label=f"Take the tag {tag} away")], className="view badge"))
+    notes = [html.Li([note.text, html.Small(f" {note.author}, {moment(note.at)}")]) for note in said.notes]
+    return html.Section([
+        html.Div([
+            html.Span("Tags"), *tags, html.Label("Tag", htmlFor="run-tag"),
+            dcc.Input(id="run-tag", placeholder="name or name=value"),
+            html.Button("Add the tag", type="button", className="act", **{
+                "data-act": "tag", "data-from": "run-tag", "data-value": one}),
+            html.Label("Note", htmlFor="run-note"), dcc.Input(id="run-note", className="wide"),
+            html.Button("Add the note", type="button", className="act", **{
+                "data-act": "note", "data-from": "run-note", "data-value": one}),
+            act("Run again", "again", name), link("Change it and run", address("/configure", run=name)),
+        ], className="form-row"),
+        html.Ul(notes, className="notes"),
+    ], className="panel remarks")
 
 
 def _body(recording: Recording, name: str, part: str, query: dict[str, str]) -> Content:
     special: dict[str, Callable[[], Content]] = {
         "recent": lambda: messages.part(recording, name, query),
         "message": lambda: message.part(recording, name, query),
+        "connections": lambda: connection.part(recording, name, query),
+        "instant": lambda: instant.part(recording, name, query),
+        "map": lambda: map_page.part(recording, name),
         "files": lambda: _files(recording, name),
     }
     if part in special:

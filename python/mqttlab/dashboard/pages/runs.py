@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -9,45 +10,154 @@ import dash_ag_grid as dag
 import polars as pl
 from dash import dcc, html
 
-from mqttlab.dashboard.panels import address, link, notice
+from mqttlab.dashboard import run_sets
+from mqttlab.dashboard.panels import Content, Head, act, address, figure, link, notice, written_table
+from mqttlab.dashboard.remarks import views
 from mqttlab.dashboard.store import Store
-from mqttlab.report.text import heading, meaning, number
+from mqttlab.report.text import heading, meaning, number, unit
 
 TITLES = {"run": "run", "planned_s": "measured (s)", "payload_bytes": "payload", "qos": "QoS", "clients": "clients"}
 ALWAYS = ("run", "started", "verdict")
 BLOCK = 100
+GROUPS_SHOWN = 500
+RUNS_IN_ADDRESS = 200
+STATE = ("search", "columns", "group", "pin", "all")
 
 
 def page(store: Store, query: dict[str, str]) -> html.Div:
-    """The page: a search, a switch, a table."""
+    """The page: a search, what is shown how, a table of runs or of their groups, and figures of what is selected."""
     runs = store.runs()
     if runs.is_empty():
         return html.Div([html.H1("Runs"), notice("note", f"There are no recordings in {store.directory} yet.", [
             "mqttlab run scenarios/demo.toml makes one."])])
-    differing = query.get("columns") == "different"
+    shown = selected(runs, query)
+    by = [name for name in query.get("group", "").split(",") if name in shown.columns]
     return html.Div([
         html.H1("Runs"),
         html.P(f"Recordings in {store.directory}: {number(runs.height)}. Those that are not valid are struck out.",
                className="lead"),
-        html.Div([
-            html.Label("Search", htmlFor="runs-search"),
-            dcc.Input(id="runs-search", type="search", value=query.get("search", ""), debounce=0.25,
-                      placeholder="demo live qos=1"),
-            link("All columns" if differing else "Only what differs",
-                 address("/", **{**query, "columns": "" if differing else "different"})),
-            html.Span(id="runs-count", role="status"),
-        ], className="form-row"),
-        dag.AgGrid(
-            id="runs-grid", rowModelType="infinite", columnDefs=columns(selected(runs, query), differing),
-            defaultColDef={"sortable": True, "resizable": True, "minWidth": 90, "filter": "agTextColumnFilter",
-                           "filterParams": {"maxNumConditions": 1, "buttons": ["reset"]}},
-            columnSize="autoSize", getRowId="params.data.run",
-            dashGridOptions={"cacheBlockSize": BLOCK, "maxBlocksInCache": 20, "rowHeight": 34, "headerHeight": 38,
-                             "suppressColumnVirtualisation": True},
-            rowClassRules={"not-valid": "params.data && params.data.verdict !== 'valid'"},
-            className="runs-grid", style={"height": "calc(100vh - 220px)", "minHeight": "320px"},
-        ),
+        _searched(query),
+        _shown_as(shown, by, query),
+        _groups(shown, by, query) if by else None,
+        _grid(shown, query),
+        _said(),
+        _views(store),
+        _figures(shown, query),
     ])
+
+
+def _searched(query: dict[str, str]) -> html.Div:
+    differing = query.get("columns") == "different"
+    return html.Div([
+        html.Label("Search", htmlFor="runs-search"),
+        dcc.Input(id="runs-search", type="search", value=query.get("search", ""), debounce=0.25,
+                  placeholder="demo live qos=1"),
+        link("All columns" if differing else "Only what differs",
+             address("/", **{**query, "columns": "" if differing else "different"})),
+        html.Span(id="runs-count", role="status"),
+    ], className="form-row")
+
+
+def _shown_as(shown: pl.DataFrame, by: list[str], query: dict[str, str]) -> html.Div:
+    """By what runs are grouped, and which columns stay in sight."""
+    names = run_sets.settings(shown)
+    others = [name for name in run_sets.varied(shown) if name != "name"]
+    everything = query.get("all") == "1"
+    return html.Div([
+        html.Label("Group by", htmlFor="runs-group"), _several("runs-group", names, by, "nothing"),
+        link("all but the seed", address("/", **{**query, "group": ",".join(others)})) if others else None,
+        html.Label("Pinned", htmlFor="runs-pin"),
+        _several("runs-pin", [*shown.columns], query.get("pin", "").split(","), "the run alone"),
+        link("Leave out runs that are not valid" if everything else "Count runs that are not valid, too",
+             address("/", **{**query, "all": "" if everything else "1"})),
+    ], className="form-row")
+
+
+def _several(identifier: str, names: list[str], value: list[str], words: str) -> dcc.Dropdown:
+    return dcc.Dropdown(id=identifier, multi=True, placeholder=words, className="several", value=[
+        name for name in value if name in names], options=[{"label": TITLES.get(name, heading(name)), "value": name}
+                                                           for name in names])
+
+
+def _grid(shown: pl.DataFrame, query: dict[str, str]) -> dag.AgGrid:
+    pinned = query.get("pin", "").split(",")
+    defined = columns(shown, query.get("columns") == "different")
+    return dag.AgGrid(
+        id="runs-grid", rowModelType="infinite",
+        columnDefs=[{**column, **({"pinned": "left"} if column["field"] in pinned else {})} for column in defined],
+        defaultColDef={"sortable": True, "resizable": True, "minWidth": 90, "filter": "agTextColumnFilter",
+                       "filterParams": {"maxNumConditions": 1, "buttons": ["reset"]}},
+        columnSize="autoSize", getRowId="params.data.run",
+        dashGridOptions={"cacheBlockSize": BLOCK, "maxBlocksInCache": 20, "rowHeight": 34, "headerHeight": 38,
+                         "suppressColumnVirtualisation": True,
+                         "rowSelection": {"mode": "multiRow", "enableClickSelection": True, "headerCheckbox": False}},
+        rowClassRules={"not-valid": "params.data && params.data.verdict !== 'valid'"},
+        className="runs-grid", style={"height": "calc(100vh - 300px)", "minHeight": "320px"},
+    )
+
+
+def _said() -> html.Div:
+    """What can be said of the runs that are selected."""
+    return html.Div([
+        html.Span("No run is selected.", id="runs-selected", role="status"),
+        html.Label("Tag", htmlFor="runs-tag"), dcc.Input(id="runs-tag", placeholder="name or name=value"),
+        html.Button("Tag the selected", type="button", className="act", **{
+            "data-act": "tag", "data-from": "runs-tag", "data-with": "selection"}),
+        html.Button("Compare two", type="button", id="runs-compare"),
+    ], className="form-row")
+
+
+def _groups(shown: pl.DataFrame, by: list[str], query: dict[str, str]) -> html.Section:
+    kept = run_sets.counted(shown, query.get("all") == "1")
+    names, rows = run_sets.grouped(kept, by)
+    heads = [Head(TITLES.get(name, heading(name)), text=name in by, unit="" if name in by else unit(name),
+                  meaning=meaning(name)) for name in names]
+    left_out = shown.height - kept.height
+    words = [f"{number(len(rows))} groups of {number(kept.height)} runs: mean ± half of the 95 % interval (least – "
+             "greatest), over runs."]
+    words += [f"{number(left_out)} that are not valid are left out."] if left_out else []
+    words += [f"The first {GROUPS_SHOWN} are shown."] if len(rows) > GROUPS_SHOWN else []
+    return html.Section([html.P(" ".join(words), role="status"),
+                         written_table("Groups of runs", heads, rows[:GROUPS_SHOWN])], className="panel")
+
+
+def _views(store: Store) -> html.Div:
+    """Saved views, and a name to save this one under."""
+    found: Content = []
+    for name, state in views(store).items():
+        found += [html.Span([link(name, f"/{state}"), act("×", "drop-view", json.dumps({"view": name}),
+                                                        label=f"Remove the view {name}")], className="view")]
+    return html.Div([
+        html.Span("Views"), *found, html.Label("Name", htmlFor="view-name"), dcc.Input(id="view-name"),
+        html.Button("Save this view", type="button", className="act", **{
+            "data-act": "save-view", "data-from": "view-name", "data-with": "address"}),
+    ], className="form-row", role="group", **{"aria-label": "Saved views"})
+
+
+def _figures(shown: pl.DataFrame, query: dict[str, str]) -> html.Section:
+    """Figures of the runs that are selected, or of all that are shown."""
+    names, measured = run_sets.settings(shown), run_sets.responses(shown)
+    words = ("Of all runs that are shown while none is selected; of up to eight selected ones all deliveries, too. A "
+             "click on a point opens its run.") if measured else (
+        "The catalog has no metrics of these runs: mqttlab catalog scan takes them in.")
+    titles = run_sets.titles(shown)
+    chosen = [("x", [*names, *measured]), ("y", measured), ("colour", names)]
+    return html.Section([
+        html.H2("Figures of what is selected"),
+        html.P(words, className="lead"),
+        html.Div([part for name, options in chosen for part in (
+            html.Label(name, htmlFor=f"runs-{name}"), dcc.Dropdown(
+                id=f"runs-{name}", value=query.get(name) or None, className="axis-choice", placeholder="chosen for you",
+                options=[{"label": titles[option], "value": option} for option in options]))], className="form-row"),
+        html.Div(figures_of([], query, {}) if measured else [], id="runs-figures", className="figures"),
+    ], className="panel")
+
+
+def figures_of(names: list[str], query: dict[str, str], axes: dict[str, str]) -> Content:
+    """The figures of these runs; of all that an address shows where none is named."""
+    asked = {**{key: query.get(key, "") for key in STATE}, **axes, "runs": ",".join(names[:RUNS_IN_ADDRESS])}
+    return [figure(name, run_sets.source(name, asked)) for name in run_sets.FIGURES
+            if names or name not in ("cdf", "tail")]
 
 
 def columns(runs: pl.DataFrame, differing: bool) -> list[dict[str, Any]]:

@@ -22,6 +22,8 @@ def shell(pages: Sequence[tuple[str, str]], page: Any = None) -> html.Div:
             html.A("Skip to the page", href="#page", className="skip"),
             dcc.Location(id="location", refresh=False),
             dcc.Store(id="theme", storage_type="local"),
+            # What a button has asked for last, and what of it is done.
+            dcc.Store(id="asked"), dcc.Store(id="done"),
             html.Header(
                 [
                     link("mqttlab", "/", className="page-link brand"),
@@ -35,6 +37,6 @@ def shell(pages: Sequence[tuple[str, str]], page: Any = None) -> html.Div:
                 className="bar",
             ),
             html.Main(page, id="page", tabIndex=-1),
-            html.Div(id="status", role="status", className="unseen", **{"aria-live": "polite"}),
+            html.Div(id="status", role="status", className="status", **{"aria-live": "polite"}),
         ]
     )

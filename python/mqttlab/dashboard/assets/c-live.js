@@ -1,0 +1,92 @@
+// Live: the numbers of what runs, asked for twice a second while the page is there and seen; figures every two seconds.
+(function () {
+  "use strict";
+
+  const EVERY_MS = 500;
+  const FIGURES_EVERY = 4;
+  let beat = 0;
+  let under_way = false;
+
+  function put(place, words) {
+    if (place && place.textContent !== words) place.textContent = words;
+  }
+
+  // The same list is kept while only its values change, so that readers and selections are not disturbed.
+  function tiles(place, rows) {
+    let list = place.querySelector("dl");
+    if (!list || list.children.length !== rows.length) {
+      list = document.createElement("dl");
+      list.className = "facts";
+      for (const [label] of rows) {
+        const box = document.createElement("div");
+        box.appendChild(document.createElement("dt")).textContent = label;
+        box.appendChild(document.createElement("dd"));
+        list.appendChild(box);
+      }
+      place.replaceChildren(list);
+    }
+    rows.forEach(([label, value], at) => {
+      put(list.children[at].firstChild, label);
+      put(list.children[at].lastChild, value);
+    });
+  }
+
+  function table(place, told) {
+    if (!place || !told) return;
+    const text = JSON.stringify(told);
+    // A button that has the focus keeps it: its table waits for a moment.
+    if (place.dataset.rows !== text && !place.contains(document.activeElement)) place.dataset.rows = text;
+  }
+
+  function warnings(place, texts) {
+    if (place.childElementCount === texts.length) return;
+    place.replaceChildren(...texts.map((text) => {
+      const line = document.createElement("p");
+      line.className = "notice note";
+      line.textContent = text;
+      return line;
+    }));
+  }
+
+  function show(section, job) {
+    put(section.querySelector("[data-live=phase]"), job.phase);
+    tiles(section.querySelector("[data-live=tiles]"), job.tiles);
+    warnings(section.querySelector("[data-live=warnings]"), job.warnings);
+    const bar = section.querySelector("[role=progressbar]");
+    const done = Math.round(100 * job.done);
+    bar.setAttribute("aria-valuenow", done);
+    bar.firstElementChild.style.width = done + "%";
+    for (const [name, told] of Object.entries(job.tables)) table(section.querySelector("[data-table=" + name + "]"), told);
+    if (beat % FIGURES_EVERY === 1) {
+      for (const plot of section.querySelectorAll(".plot")) plot.dataset.version = beat;
+    }
+  }
+
+  async function look() {
+    const frame = document.getElementById("live-signature");
+    if (!frame || under_way || document.hidden) return;
+    under_way = true;
+    try {
+      const answer = await window.mqttlab.quietly("/data/live.json");
+      if (!answer.ok) return;
+      const told = await answer.json();
+      beat += 1;
+      for (const [name, job] of Object.entries(told.jobs)) {
+        const section = document.querySelector('.live-job[data-job="' + name + '"]');
+        if (section) show(section, job);
+      }
+      put(document.getElementById("queue-words"), told.words);
+      table(document.querySelector("[data-table=queue]"), told.queue);
+      document.body.dataset.looked = beat;
+      if (told.signature !== frame.dataset.signature) {
+        window.dash_clientside.set_props("live-frame", { data: told.signature + beat });
+      }
+    } catch (_) {
+      // The dashboard is gone for a moment; the next look finds it again.
+    } finally {
+      under_way = false;
+    }
+  }
+
+  setInterval(look, EVERY_MS);
+})();

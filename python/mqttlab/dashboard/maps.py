@@ -1,0 +1,167 @@
+"""A run as a map: nodes at their places while time passes, links by their use and loss, messages as they go.
+
+Where the recording has no places the topology is drawn. What stands here is counted from the recording's tables, cut to
+what a screen can show; how much of it is left out is said.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from mqttlab import metrics
+from mqttlab.dashboard.topology import Topology, topology
+from mqttlab.recording import Recording
+
+NODES_MAX = 2000
+PLACES_OF_A_NODE = 400
+SLICES = 300
+MESSAGES_SHOWN = 2000
+DIGITS = {"geographic": 6, "plane": 2, "topology": 4}
+
+
+def told(recording: Recording) -> dict[str, Any]:
+    """What the browser draws: ``kind`` (``geographic``, ``plane`` in metres, ``topology``), ``nodes``, ``links``,
+    ``messages``, ``span`` in seconds of run time, ``words``."""
+    if "map" not in recording.remembered:
+        recording.remembered["map"] = _told(recording)
+    made: dict[str, Any] = recording.remembered["map"]
+    return made
+
+
+def _told(recording: Recording) -> dict[str, Any]:
+    joined = topology(recording.plan)
+    kind, known = _places(recording)
+    nodes, of_client = _nodes(recording, joined, kind, known)
+    edges = [{"from": edge.first, "to": edge.second, "link": edge.link} for edge in joined.edges]
+    messages, left_out = _messages(recording, of_client)
+    words = [{"geographic": "Places as clients have published or scenarios have given them.",
+              "plane": "Places in metres, as the radio channel's model has them.",
+              "topology": "The recording has no places: this is the topology, from hosts to servers."}[kind]]
+    words += [f"Of {left_out + len(messages)} deliveries {len(messages)} are drawn, evenly chosen."] if left_out else []
+    return {"kind": kind, "nodes": nodes, "edges": edges, "links": _links(recording), "messages": messages,
+            "span": _span(recording), "words": " ".join(words)}
+
+
+def _places(recording: Recording) -> tuple[str, pl.DataFrame]:
+    """Which kind of places there are, and rows of ``host``, ``client``, ``at_ns``, ``x``, ``y`` (east, north)."""
+    table = recording.table("positions")
+    if not table.is_empty():
+        for kind, x, y in (("geographic", "longitude_deg", "latitude_deg"), ("plane", "x_m", "y_m")):
+            found = table.filter(pl.col(x).is_not_null(), pl.col(y).is_not_null())
+            if not found.is_empty():
+                return kind, found.select("host", "client", "at_ns", x=x, y=y).sort("at_ns")
+    return "topology", pl.DataFrame(schema={"host": pl.UInt16, "client": pl.UInt32, "at_ns": pl.Int64,
+                                            "x": pl.Float64, "y": pl.Float64})
+
+
+def _nodes(recording: Recording, joined: Topology, kind: str, known: pl.DataFrame,
+           ) -> tuple[list[dict[str, Any]], dict[int, int]]:
+    """The nodes: hosts and junctions of the topology, then clients that have places of their own; and each client's."""
+    clients, hosts = recording.layout.get("clients") or [], recording.layout.get("hosts") or []
+    servers = {int(server["host"]): str(server["name"]) for server in recording.plan.get("servers") or ()}
+    tracks = _tracks(known, kind)
+    nodes: list[dict[str, Any]] = []
+    free = joined.places(servers)
+    for number, name in enumerate(joined.names):
+        on_it = [client["name"] for client in clients if client.get("host") == number and number < joined.hosts]
+        role = "server" if number in servers else "clients" if on_it else "junction"
+        path = tracks.get(("host", number)) or ([] if kind != "topology" else [[0.0, *_rounded(free[number], kind)]])
+        nodes.append({"name": name, "role": role, "path": path, "words": _words(servers.get(number), on_it)})
+    of_client = {number: client["host"] for number, client in enumerate(clients)
+                 if isinstance(client.get("host"), int) and client["host"] < len(hosts)}
+    for number, client in enumerate(clients[:NODES_MAX]):
+        path = tracks.get(("client", number), [])
+        # A client that moves with its host is its host; one that alone knows its place is a node.
+        if path and not (of_client.get(number) is not None and nodes[of_client[number]]["path"]):
+            of_client[number] = len(nodes)
+            nodes.append({"name": client["name"], "role": "client", "path": path,
+                          "words": f"client of {client['group']}"})
+    return nodes, of_client
+
+
+def _tracks(known: pl.DataFrame, kind: str) -> dict[tuple[str, int], list[list[float]]]:
+    """Where each host and client was, and since when, in seconds; a long way as an even selection."""
+    tracks: dict[tuple[str, int], list[list[float]]] = {}
+    for what in ("host", "client"):
+        parts = known.filter(pl.col(what).is_not_null()).partition_by(what, as_dict=True)
+        for (number,), part in parts.items():
+            every = -(-part.height // PLACES_OF_A_NODE)
+            kept = part.gather_every(every) if every > 1 else part
+            tracks[what, int(number)] = [[at / 1e9, *_rounded((x, y), kind)] for at, x, y in kept.select(
+                "at_ns", "x", "y").iter_rows()]
+    return tracks
+
+
+def _rounded(place: tuple[float, float], kind: str) -> list[float]:
+    return [round(part, DIGITS[kind]) for part in place]
+
+
+def _words(server: str | None, clients: list[str]) -> str:
+    """What runs on a host."""
+    named = ", ".join(clients[:6]) + (f" and {len(clients) - 6} more" if len(clients) > 6 else "")
+    parts = [f"server {server}" if server else "", f"{len(clients)} clients: {named}" if clients else ""]
+    return "; ".join(filter(None, parts))
+
+
+def _span(recording: Recording) -> list[float]:
+    messages = recording.messages
+    if messages.is_empty():
+        return [0.0, 1.0]
+    first = messages["intended_ns"].min()
+    last = max(int(messages[name].max() or 0) for name in ("intended_ns", "received_ns"))  # type: ignore[arg-type]
+    return [round(int(first or 0) / 1e9, 3), round(max(last, int(first or 0) + 10**6) / 1e9, 3)]  # type: ignore[arg-type]
+
+
+def _links(recording: Recording) -> dict[str, dict[str, Any]]:
+    """Of each link, slice by slice: when it began (s), the share of it that was busy, kbit/s, frames lost, frames."""
+    slices = recording.derived("slices of figures", metrics.slices)
+    if slices.is_empty():
+        return {}
+    first, last = int(slices["at_ns"].min()), int(slices["at_ns"].max())  # type: ignore[arg-type]
+    width = max(int(slices["length_ns"][0]), -(-(last - first + 1) // SLICES))
+    at = (pl.col("at_ns") - first) // width
+    sums = slices.group_by("link", at=at).agg(pl.col("busy_ns").sum(), pl.col("link_bytes").sum())
+    lost = _lost(recording, first, width)
+    rows = sums.join(lost, on=["link", "at"], how="full", coalesce=True).sort("link", "at")
+    made: dict[str, dict[str, Any]] = {}
+    for (name,), part in rows.partition_by("link", as_dict=True, maintain_order=True).items():
+        made[str(name)] = {"slices": [
+            [round((first + slot * width) / 1e9, 3), round(min(1.0, (busy or 0) / width), 3),
+             round((carried or 0) * 8e6 / width, 2), int(gone or 0), int(frames or 0)]
+            for slot, busy, carried, gone, frames in part.select(
+                "at", "busy_ns", "link_bytes", "lost", "frames").iter_rows()], "width": width / 1e9}
+    return made
+
+
+def _lost(recording: Recording, first: int, width: int) -> pl.DataFrame:
+    """Frames of each link and slice, and how many of them were dropped."""
+    names = recording.layout["links"]
+    packets = recording.scan("packets")
+    if "entered_ns" not in packets.collect_schema():
+        return pl.DataFrame(schema={"link": pl.String, "at": pl.Int64, "frames": pl.UInt32, "lost": pl.UInt32})
+    counted = recording.collect(packets.select("link", "entered_ns", "fate").group_by(
+        "link", at=(pl.col("entered_ns") - first) // width).agg(
+        frames=pl.len(), lost=(pl.col("fate").cast(pl.String) == "dropped").sum()))
+    return counted.with_columns(pl.col("link").replace_strict(
+        range(len(names)), names, default=None, return_dtype=pl.String), pl.col("at").cast(pl.Int64))
+
+
+def _messages(recording: Recording, of_client: dict[int, int]) -> tuple[list[list[Any]], int]:
+    """Messages and receivers: sent (s), received (s, none where it was not), from and to by node, topic, fate, how late
+    (ms)."""
+    table = recording.messages
+    if table.is_empty():
+        return [], 0
+    sent = table.filter(pl.col("sent_ns").is_not_null(), pl.col("publisher").is_not_null(),
+                        pl.col("subscriber").is_not_null()).sort("sent_ns")
+    every = -(-max(sent.height, 1) // MESSAGES_SHOWN)
+    shown = sent.gather_every(every)
+    rows = [[round(at / 1e9, 4), None if received is None else round(received / 1e9, 4), of_client[publisher],
+             of_client[subscriber], str(topic), str(fate), None if late is None else round(late / 1e6, 3)]
+            for at, received, publisher, subscriber, topic, fate, late in shown.select(
+                "sent_ns", "received_ns", "publisher", "subscriber", pl.col("topic").cast(pl.String),
+                pl.col("fate").cast(pl.String), "latency_ns").iter_rows()
+            if publisher in of_client and subscriber in of_client]
+    return rows, sent.height - len(rows)

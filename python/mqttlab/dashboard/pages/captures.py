@@ -1,0 +1,57 @@
+"""Captures: drop what somebody else has captured or logged, and see it as a recording."""
+
+from __future__ import annotations
+
+from dash import dcc, html
+
+from mqttlab.dashboard.panels import Act, Content, Head, Link, address, written_table
+from mqttlab.dashboard.uploads import Uploads
+from mqttlab.queue.client import Driver
+
+EVERY_MS = 1000
+LOG_LETTERS = 300
+WORDS = {0: "done", 3: "incomplete: the file ends early or is damaged", 6: "not valid: the evidence is not whole"}
+HEADS = (Head("file", text=True), Head("state", text=True), Head("recording", text=True),
+         Head("what it said", text=True), Head("", text=True))
+
+
+def page(uploads: Uploads) -> html.Div:
+    """The page; the list is renewed while it is open."""
+    return html.Div([
+        html.H1("Captures"),
+        html.P("A capture (pcapng, pcap) or a log (.log, .csv), packed or not, of up to "
+               f"{uploads.bytes_max / 1e9:g} GB. The queue imports it, not beside a live run; it stays here.",
+               className="lead"),
+        html.Section([
+            # The browser makes the field (assets/a-captures.js) and sends the file in parts.
+            html.Div(className="drop-place", **{"data-bytes": str(uploads.bytes_max)}),
+            html.Div(className="drop-words", role="status"),
+        ], className="panel"),
+        dcc.Interval(id="captures-tick", interval=EVERY_MS),
+        html.Section([html.H2("Imports"), html.Div(listed(uploads), id="captures-list")], className="panel"),
+    ])
+
+
+def listed(uploads: Uploads) -> Content:
+    """The imports, the latest first."""
+    rows = [_row(uploads, driver) for driver in uploads.imports()]
+    return [written_table("Imports", HEADS, rows)] if rows else [html.P("Nothing has been imported here yet.")]
+
+
+def _row(uploads: Uploads, driver: Driver) -> list[object]:
+    run = uploads.run_of(driver)
+    name = driver.command[2].rsplit("/", 1)[-1]
+    ended = driver.state not in ("pending", "running")
+    state = WORDS.get(driver.status if driver.status is not None else -1, "failed") if driver.state == "done" else (
+        "waiting" if driver.state == "pending" else driver.state)
+    said = _said(driver) if state == "failed" else ""
+    return [name, state, Link(run, address(f"/run/{run}")) if run and ended else "", said,
+            "" if ended else Act("Cancel", "cancel", driver.identifier, f"Cancel the import of {name}")]
+
+
+def _said(driver: Driver) -> str:
+    """The end of what a command has printed."""
+    try:
+        return driver.log.read_text(encoding="utf-8", errors="replace").strip()[-LOG_LETTERS:]
+    except OSError:
+        return ""

@@ -1,0 +1,61 @@
+"""One TCP connection of a run: time and sequence, round trips, windows, what is in flight; and which there are."""
+
+from __future__ import annotations
+
+import polars as pl
+from dash import html
+
+from mqttlab import metrics
+from mqttlab.dashboard import connection_figures
+from mqttlab.dashboard.panels import Content, Head, Link, address, figure, link, notice, written_table
+from mqttlab.recording import Recording
+
+SHOWN = 300
+HEADS = (Head("connection"), Head("client", text=True), Head("segments to the broker"), Head("to the client"),
+         Head("sent again"), Head("look into it", text=True))
+
+
+def part(recording: Recording, run: str, query: dict[str, str]) -> Content:
+    """The connection that the address names, or all of them."""
+    named = query.get("connection", "")
+    if named.isdecimal() and len(named) < 10:
+        drawn = [figure(name, address(f"/data/run/{run}/figure/{name}.json"), over_time=True)
+                 for name in connection_figures.names(int(named))]
+        return [html.P([link("All connections", address(f"/run/{run}", part="connections")), f" › connection {named}"],
+                       className="crumbs"),
+                html.P("Segments where they came to their first link; all have one time axis. For Wireshark `mqttlab "
+                       "export --pcapng` makes a capture of them.", className="lead"),
+                html.Div(drawn, className="figures")]
+    rows = _rows(recording, run)
+    if not rows:
+        return [notice("note", "No frames were recorded, so that there are no connections to look into.")]
+    cut = [html.P(f"The first {SHOWN}.")] if len(rows) > SHOWN else []
+    return [html.Section([html.H2("TCP connections"), *cut, written_table("TCP connections", HEADS, rows[:SHOWN])],
+                         className="panel")]
+
+
+def _rows(recording: Recording, run: str) -> list[list[object]]:
+    table = metrics.connections(recording)
+    if table.is_empty():
+        return []
+    again = "retransmissions" if "retransmissions" in table.columns else None
+    rows: list[list[object]] = []
+    for (number,), part in table.partition_by("connection", as_dict=True, maintain_order=True).items():
+        if number is None:
+            continue
+        ways = {str(row["direction"]): row for row in part.iter_rows(named=True)}
+        client = next((str(row["name"]) for row in ways.values() if row["name"] is not None), "–")
+        counts = [int(ways[way]["segments_with_payload"] or 0) if way in ways else 0 for way in metrics.DIRECTIONS]
+        repeated = sum(int(row[again] or 0) for row in ways.values()) if again else None
+        to = address(f"/run/{run}", part="connections", connection=number)
+        rows.append([number, client, *counts, repeated, Link("figures", to, f"figures of connection {number}")])
+    return rows
+
+
+def of_client(recording: Recording, client: int) -> int | None:
+    """A connection of a client, if its frames are there: the first."""
+    packets = recording.control_packets
+    if packets.is_empty():
+        return None
+    found = packets.filter(pl.col("client") == client)["connection"]
+    return int(found[0]) if found.len() else None

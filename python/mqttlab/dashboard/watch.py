@@ -1,0 +1,182 @@
+"""What engines have said so far, read from the queue line by line and kept for the figures of runs that go on."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict, deque
+from dataclasses import dataclass, field
+from typing import Any
+
+from mqttlab.dashboard.jobs import Jobs
+from mqttlab.dashboard.panels import Head, told_table
+from mqttlab.report.text import duration, number
+
+FOLLOWED_AT_ONCE = 8
+LINES_AT_ONCE = 1000
+# Of a long run every second tick is kept, every fourth, ...: twice what a figure draws.
+TICKS_KEPT = 2400
+LINKS_DRAWN = 8
+TAIL = 20
+RECENT = 5
+NUMBERS = ("at_ns", "connected", "offered", "sent", "delivered", "disconnects", "latency_p50_ns", "latency_p99_ns",
+           "sender_lateness_p99_ns", "emulator_lateness_p99_ns", "events_per_s", "speed")
+
+
+@dataclass
+class Followed:
+    """What the engine of one run has said."""
+
+    heard: int = 0
+    """The queue's number of the last line that was read."""
+    ticks: list[dict[str, Any]] = field(default_factory=list)
+    """Of each tick what figures draw; of a long run an even selection."""
+    recent: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=RECENT))
+    """The last ticks, a second of real time: rates are of it, for servers are sampled more rarely than ticks come."""
+    phase: dict[str, Any] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    tail: list[dict[str, Any]] = field(default_factory=list)
+    """The last messages that ticks have told of, the latest first."""
+    every: int = 1
+    seen: int = 0
+
+    @property
+    def last(self) -> dict[str, Any]:
+        """The last tick; empty before the first."""
+        return self.recent[-1] if self.recent else {}
+
+    @property
+    def before(self) -> dict[str, Any]:
+        """The tick of a second ago."""
+        return self.recent[0] if self.recent else {}
+
+    def hear(self, line: dict[str, Any]) -> None:
+        """Take a progress line."""
+        event = line.get("event")
+        if event == "phase":
+            self.phase = line
+        elif event == "warning":
+            self.warnings.append(str(line.get("text")))
+        elif event == "tick":
+            self.recent.append(line)
+            self.tail = [*reversed(line.get("messages") or ()), *self.tail][:TAIL]
+            if self.seen % self.every == 0:
+                self.ticks.append(_kept(line, self.before))
+            self.seen += 1
+            if len(self.ticks) >= TICKS_KEPT:
+                self.ticks, self.every = self.ticks[::2], 2 * self.every
+
+
+def _kept(line: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
+    busiest = sorted(line.get("links") or (), key=lambda link: -link["rate_bit_s"])[:LINKS_DRAWN]
+    used = {server["server"]: server for server in _servers(line, before)}
+    return {**{name: line.get(name) for name in NUMBERS},
+            "links": {link["link"]: (link["rate_bit_s"], link["queue_bytes"]) for link in busiest},
+            "servers": {name: server["percent"] for name, server in used.items()}}
+
+
+class Watch:
+    """The lines of the runs that somebody looks at. Its methods may be called from several threads."""
+
+    def __init__(self, jobs: Jobs) -> None:
+        self._jobs = jobs
+        self._followed: OrderedDict[str, Followed] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(self, job: str) -> Followed:
+        """What a run's engine has said up to now; empty where there is no such run."""
+        with self._lock:
+            found = self._followed.setdefault(job, Followed())
+            self._followed.move_to_end(job)
+            while True:
+                lines = self._jobs.queue.events(found.heard, job, LINES_AT_ONCE)
+                for heard, _, line in lines:
+                    found.heard = heard
+                    found.hear(line)
+                if len(lines) < LINES_AT_ONCE:
+                    break
+            while len(self._followed) > FOLLOWED_AT_ONCE:
+                self._followed.popitem(last=False)
+        return found
+
+
+def shown(run: Followed) -> dict[str, Any]:
+    """A run's present numbers as the page writes them: ``tiles``, and tables by name."""
+    tick, before = run.last, run.before
+    if not tick:
+        return {"tiles": [], "tables": {}, "done": 0.0}
+    return {"tiles": _tiles(tick, before), "done": _done(run), "tables": {
+        "links": told_table("Links", LINK_HEADS, [_link(link) for link in tick.get("links") or ()]),
+        "servers": told_table("Servers", SERVER_HEADS, [
+            [server["server"], server["percent"], server["rss_bytes"] / 1e6] for server in _servers(tick, before)]),
+        "groups": told_table("Groups", GROUP_HEADS, [
+            _group(group, tick, before) for group in tick.get("groups") or ()]),
+        "tail": told_table("Messages that have just arrived", TAIL_HEADS, [_message(one) for one in run.tail]),
+    }}
+
+
+LINK_HEADS = (Head("link", text=True), Head("rate", unit="kbit/s"), Head("waiting", unit="frames"),
+              Head("waiting", unit="B"), Head("frames"), Head("dropped", text=True))
+SERVER_HEADS = (Head("server", text=True), Head("processor", unit="%"), Head("memory", unit="MB"))
+GROUP_HEADS = (Head("group", text=True), Head("offered"), Head("sent"), Head("delivered"), Head("sent", unit="1/s"),
+               Head("delivered", unit="1/s"))
+TAIL_HEADS = (Head("received", unit="s"), Head("topic", text=True), Head("from", text=True), Head("to", text=True),
+              Head("QoS"), Head("size", unit="B"), Head("latency", unit="ms"))
+
+
+def _tiles(tick: dict[str, Any], before: dict[str, Any]) -> list[tuple[str, str]]:
+    rows = [("run time", duration(tick["at_ns"]))]
+    rows += [(name, number(tick[name])) for name in ("connected", "offered", "sent", "delivered", "disconnects")
+             if tick.get(name) is not None]
+    lost = max(0, int(tick.get("expected") or 0) - int(tick.get("delivered") or 0))
+    rows.append(("not delivered yet or lost", number(lost)))
+    passed_s = _passed_s(tick, before)
+    rows += [(f"{name} per second", number((tick[name] - before[name]) / passed_s, 3)) for name in ("sent", "delivered")
+             if passed_s > 0]
+    recent = tick.get("latency") or {}
+    rows += [(f"latency of the last seconds, {words}", duration(recent[name])) for name, words in (
+        ("p50_ns", "median"), ("p99_ns", "p99")) if recent.get("count")]
+    rows += [(words, duration(tick[name])) for name, words in (
+        ("sender_lateness_p99_ns", "senders late, p99"), ("emulator_lateness_p99_ns", "emulator late, p99"))
+        if tick.get(name) is not None]
+    if tick.get("events_per_s"):
+        rows.append(("simulated events per second", number(tick["events_per_s"])))
+    if tick.get("speed"):
+        rows.append(("speed", f"{tick['speed']:.3g} × real time"))
+    return rows
+
+
+def _done(run: Followed) -> float:
+    """How much of its phase is over, from 0 to 1."""
+    length = run.phase.get("length_ns") or 0
+    passed = run.last.get("at_ns", 0) - run.phase.get("at_ns", 0)
+    return min(1.0, max(0.0, passed / length)) if length else 0.0
+
+
+def _passed_s(tick: dict[str, Any], before: dict[str, Any]) -> float:
+    return float(tick["at_ns"] - before.get("at_ns", tick["at_ns"])) / 1e9
+
+
+def _link(link: dict[str, Any]) -> list[Any]:
+    drops = ", ".join(f"{number(count)} {cause.replace('_', ' ')}" for cause, count in link["drops"].items())
+    return [link["link"], link["rate_bit_s"] / 1000, link["queue_frames"], link["queue_bytes"], link["frames"], drops]
+
+
+def _group(group: dict[str, Any], tick: dict[str, Any], before: dict[str, Any]) -> list[Any]:
+    passed_s = _passed_s(tick, before)
+    known = next((one for one in before.get("groups") or () if one["group"] == group["group"]), group)
+    rates = [(group[name] - known[name]) / passed_s if passed_s > 0 else None for name in ("sent", "delivered")]
+    return [group["group"], group["offered"], group["sent"], group["delivered"], *rates]
+
+
+def _servers(tick: dict[str, Any], before: dict[str, Any]) -> list[dict[str, Any]]:
+    """The servers with their share of a processor since the line before."""
+    passed_s = _passed_s(tick, before)
+    known = {server["server"]: server["cpu_s"] for server in before.get("servers") or ()}
+    return [{**server, "percent": 100 * (server["cpu_s"] - known.get(server["server"], server["cpu_s"])) / passed_s
+             if passed_s > 0 else None} for server in tick.get("servers") or ()]
+
+
+def _message(message: dict[str, Any]) -> list[Any]:
+    return [f"{message['at_ns'] / 1e9:.3f}", message["topic"], message["publisher"], message["subscriber"],
+            message["qos"], message["payload_bytes"],
+            None if message.get("latency_ns") is None else f"{message['latency_ns'] / 1e6:.3f}"]

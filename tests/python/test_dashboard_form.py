@@ -1,0 +1,119 @@
+"""The form of all fields: made from the scenario's definition, in step with the TOML."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("dash", reason="the dashboard's packages are missing: make setup-dashboard")
+pytest.importorskip("tomlkit", reason="the dashboard's packages are missing: make setup-dashboard")
+
+from mqttlab.dashboard import definition, drafts, drawing
+from mqttlab.dashboard.drafts import REFUSED, Draft
+from mqttlab.dashboard.forms import FIELDS, followed
+from mqttlab.dashboard.jobs import Jobs
+from mqttlab.dashboard.pages import configure
+from mqttlab.dashboard.topology import topology
+from mqttlab.scenario import compile_plan
+from mqttlab.scenario.load import parse_values
+from short_scenarios import scenario
+from test_dashboard_pages import text_of
+
+TEXT = drafts.written(Draft())
+COMMENTED = TEXT.replace("[phases]", "# Why it is so long.\n[phases]")
+
+
+def fields(text: str) -> dict[str, dict[str, str]]:
+    return {field["place"]: field for section in json.loads(configure.form(text)) for field in section["fields"]}
+
+
+def test_every_field_has_its_value_its_words_and_its_default() -> None:
+    found = fields(TEXT)
+    assert found["phases.duration"]["value"] == "20 s" and found["phases.duration"]["required"]
+    assert found["phases.cool_down"]["help"].startswith("Waiting for messages under way")
+    assert found["seed"]["kind"] == "whole" and found["seed"]["default"] == "1" and found["seed"]["value"] == ""
+    assert found["groups[0].publish.qos"]["kind"] == "choice" and found["groups[0].publish.qos"]["value"] == "0"
+    assert found["groups[0].publish.payload"]["value"] == "gps"
+    assert found["recording.packets"]["options"] == ["true", "false"]
+    assert "networks[0].up.delay" in found and "mqtt.keep_alive" in found
+
+
+def test_the_form_has_no_field_that_a_browser_may_not_set() -> None:
+    named = {part for place in fields(TEXT) for part in place.replace("[", ".").split(".")}
+    assert named & set(REFUSED) == set()
+    for place in ("broker.program.command", "broker.address", "groups[0].publish.payload.path", "no.such", "seed.x",
+                  "groups[9].count", "../x", "", "groups[0]", "phases", "groups[-1].count", "__class__"):
+        with pytest.raises(ValueError):
+            definition.put(TEXT, place, "x")
+
+
+@pytest.mark.parametrize(("place", "written", "expected"), [
+    ("phases.duration", "7 s", "7 s"), ("seed", "9", 9), ("recording.packets", "false", False),
+    ("groups[1].count", "4", 4), ("groups[0].publish.qos", "2", 2), ("mqtt.version", "5", "5"),
+    ("sim.stop.messages_per_subscriber", "10", 10), ("description", 'says "this"\n[broker]', 'says "this"\n[broker]'),
+])
+def test_a_field_changes_its_place_and_nothing_else(place: str, written: str, expected: object) -> None:
+    text = definition.put(COMMENTED, place, written)
+    here: object = tomllib.loads(text)
+    for word in place.split("."):
+        name, _, number = word.partition("[")
+        here = here[name]  # type: ignore[index]
+        here = here[int(number[:-1])] if number else here  # type: ignore[index]
+    assert here == expected and "# Why it is so long." in text
+    assert fields(text)[place]["value"] == (str(expected).lower() if isinstance(expected, bool) else str(expected))
+    back = definition.put(text, place, "")
+    assert fields(back)[place]["value"] == ""
+
+
+def test_a_problem_stands_at_its_field() -> None:
+    text = definition.put(TEXT, "phases.duration", "9 parsecs")
+    found = fields(text)
+    assert "parsecs" in found["phases.duration"]["problem"]
+    assert [place for place, field in found.items() if field["problem"]] == ["phases.duration"]
+    assert fields("not [ toml")["phases.duration"]["value"] == ""
+
+
+def test_the_six_fields_leave_the_rest_of_the_text_alone() -> None:
+    values = tuple(getattr(Draft(), name) for name in FIELDS)
+    text = definition.put(COMMENTED, "mqtt.keep_alive", "7 s")
+    for name, value in (("duration", "3 s"), ("delay", "1 s"), ("nodes", 2), ("data", "image"), ("network", "dsl"),
+                        ("backend", "sim")):
+        asked = tuple(value if name == field else old for field, old in zip(FIELDS, values, strict=True))
+        text, draft = followed(f"draft-{name}", text, asked)
+        assert getattr(draft, name) == value and drafts.read(text, Draft()) == draft, name
+        values = tuple(getattr(draft, field) for field in FIELDS)
+    assert "# Why it is so long." in text and tomllib.loads(text)["mqtt"]["keep_alive"] == "7 s"
+    changed, _ = followed("form-change", text, values, {"place": "seed", "value": " 5 "})
+    assert tomllib.loads(changed)["seed"] == 5
+    for change in (None, {}, {"place": "x"}, {"place": "broker.address", "value": "1"}, {"place": 3, "value": "1"}):
+        assert followed("form-change", text, values, change)[0] == text
+
+
+def test_the_plan_is_drawn_and_said_and_names_stay_text(tmp_path: Path) -> None:
+    shown = text_of(configure.page(Jobs(tmp_path, tmp_path / "queue")))
+    assert "data:image/svg+xml" in shown and "round trip" in shown
+    values = scenario(1)
+    values["groups"][0]["name"] = "a-b"
+    plan = {**compile_plan(parse_values(values))}
+    plan["hosts"] = [{**host, "name": f"<{host['name']}>"} for host in plan["hosts"]]
+    svg, words = drawing.drawn(plan)
+    assert "<field>" not in svg and "&lt;field&gt;" in svg and "a-b × 1" in svg and "<field>: " in words
+
+
+def test_routers_and_shared_links_are_junctions() -> None:
+    link = {"rate": "1 Mbit/s", "delay": "1 ms"}
+    values = scenario(1, hosts=("field", "far"), networks=[
+        {"between": ["field", "router"], "up": link, "down": link}, {"between": ["far", "router"], "up": link,
+                                                                     "down": link},
+        {"between": ["router", "broker"], "up": link, "down": link}])
+    values["hosts"] = {"router": {"forwards": True}}
+    found = topology(compile_plan(parse_values(values)))
+    joints = [*range(found.hosts, len(found.names))]
+    assert len(found.edges) == 6 and len(joints) == 1
+    ends = [{found.names[edge.first], found.names[edge.second]} - {found.names[joints[0]]} for edge in found.edges]
+    assert sorted(name for end in ends for name in end) == ["broker", "broker", "far", "far", "field", "field"]
+    assert len(set(found.places([0]))) == len(found.names)
+    assert topology({}).places([]) == [] and topology({"hosts": [{"name": "a"}]}).places([]) == [(0.0, 0.0)]

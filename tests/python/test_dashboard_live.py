@@ -1,0 +1,76 @@
+"""Live in a browser: a real broker's run is started by the form, watched, and goes on while the dashboard is killed."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from dashboards import Program, queue_below, visitor
+from live import able
+from mqttlab.dashboard.jobs import Jobs
+from mqttlab.recording import Recording
+
+pytestmark = pytest.mark.skipif(able() is not None, reason=able() or "")
+
+
+def engine_of(identifier: str) -> int:
+    """The process that makes a recording."""
+    for place in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = place.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if identifier.encode() in words and words[0].endswith(b"mqttlab-engine"):
+            return int(place.parent.name)
+    raise AssertionError("no engine")
+
+
+def test_a_live_run_is_watched_through_the_death_of_the_dashboard(tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    runs.mkdir()
+    with queue_below(tmp_path) as queue:
+        served = Program(runs, queue.directory, tmp_path)
+        try:
+            with visitor(served) as somebody:
+                page = somebody.page
+                somebody.go("/configure")
+                page.get_by_label("Duration").fill("10 s")
+                page.get_by_label("Publish delay").fill("100 ms")
+                page.get_by_label("Nodes at each level").fill("2")
+                page.get_by_text("This can be run.").wait_for()
+                page.get_by_role("button", name="Start", exact=True).click()
+                page.get_by_role("link", name="Watch it live").click()
+                page.get_by_role("heading", name=re.compile("from-the-dashboard: running")).wait_for()
+                page.get_by_text("measuring").wait_for()
+                # Numbers, links, the broker's own use, and messages as they come, all from the engine.
+                page.get_by_role("region", name="Messages that have just arrived, table").get_by_role(
+                    "cell", name="publishers-qos1-0").first.wait_for()
+                page.get_by_role("region", name="Links, table").get_by_role("row").nth(1).wait_for()
+                page.get_by_role("region", name="Servers, table").get_by_role("cell", name="broker").wait_for()
+                jobs = Jobs(runs, queue.directory)
+                [job] = jobs.going_on()
+                engine = engine_of(job.run)
+                served.kill()
+                served.start()
+                page.reload()
+                page.get_by_role("heading", name=re.compile("from-the-dashboard: running")).wait_for()
+                assert engine_of(job.run) == engine
+                os.kill(engine, 0)
+                finished = page.get_by_role("link", name="from-the-dashboard: complete")
+                finished.wait_for()
+                finished.click()
+                page.get_by_role("heading", name="from-the-dashboard", level=1).wait_for()
+                recording = Recording.open(job.directory)
+                told = next(line for _, _, line in reversed(queue.events(0, job.identifier))
+                            if line["event"] == "tick")
+                # The last line is of a moment before the end.
+                assert recording.complete and 300 < told["delivered"] <= recording.clients["delivered"].sum()
+                assert somebody.elsewhere == set()
+                shown = page.get_by_role("region", name="Messages by QoS, table").get_by_role("row").nth(1)
+                assert str(recording.messages.filter(qos=0, phase="measurement", fate="delivered").height) in (
+                    shown.inner_text().split())
+        finally:
+            served.kill()

@@ -1,0 +1,94 @@
+"""The map of a run: places from the recording, the topology where there are none; links and messages by time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+pytest.importorskip("dash", reason="the dashboard's packages are missing: make setup-dashboard")
+
+from dashboards import Visitor, dashboard, simulate, visitor
+from mqttlab.dashboard import maps
+from mqttlab.recording import Recording
+
+SCHEMA = {"at_ns": pl.Int64, "host": pl.UInt16, "client": pl.UInt32, "source": pl.String, "link": pl.UInt16,
+          "x_m": pl.Float64, "y_m": pl.Float64, "longitude_deg": pl.Float64, "latitude_deg": pl.Float64,
+          "altitude_m": pl.Float64}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("runs")
+    for name in ("plain", "abroad", "hall"):
+        simulate(directory, name, qos=1, rate="20 /s", link={"loss": "5 %"})
+    # A publisher sails from Oslo to Horten while the run goes on; in the hall it crosses the floor.
+    track = [(at * 100_000_000, 10.7 - at * 0.01, 59.9 - at * 0.02) for at in range(20)]
+    pl.DataFrame([{"at_ns": at, "client": 0, "source": "payload", "longitude_deg": x, "latitude_deg": y}
+                  for at, x, y in track], schema=SCHEMA).write_parquet(directory / "abroad" / "positions.parquet")
+    pl.DataFrame([{"at_ns": 0, "host": 0, "source": "station", "x_m": 0.0, "y_m": 0.0},
+                  *({"at_ns": at, "host": 1, "source": "station", "x_m": at / 1e8, "y_m": 3.0} for at, _, _ in track)],
+                 schema=SCHEMA).write_parquet(directory / "hall" / "positions.parquet")
+    return directory
+
+
+def test_places_are_the_recordings_and_links_carry_what_was_sent(runs: Path) -> None:
+    told = {name: maps.told(Recording.open(runs / name)) for name in ("plain", "abroad", "hall")}
+    assert {name: one["kind"] for name, one in told.items()} == {
+        "plain": "topology", "abroad": "geographic", "hall": "plane"}
+    [sailing] = [node for node in told["abroad"]["nodes"] if node["role"] == "client"]
+    assert sailing["name"] == "publishers-0" and sailing["path"][0] == [0.0, 10.7, 59.9] and len(sailing["path"]) == 20
+    assert told["hall"]["nodes"][1]["path"][-1] == [1.9, 19.0, 3.0]
+    recording = Recording.open(runs / "plain")
+    links = told["plain"]["links"]
+    for name, part in recording.packets.partition_by("link", as_dict=True).items():
+        slices = links[str(name[0])]["slices"]
+        assert sum(row[4] for row in slices) == part.height
+        assert sum(row[3] for row in slices) == part.filter(pl.col("fate").cast(pl.String) == "dropped").height > 0
+    sent = recording.messages.filter(pl.col("sent_ns").is_not_null())
+    assert len(told["plain"]["messages"]) == sent.height and told["plain"]["messages"][0][2:4] == [1, 1]
+
+
+def test_many_messages_are_thinned_and_it_is_said(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(maps, "MESSAGES_SHOWN", 5)
+    told = maps.told(Recording.open(runs / "plain"))
+    assert 0 < len(told["messages"]) <= 5 and "are drawn, evenly chosen" in told["words"]
+
+
+@pytest.fixture(scope="module")
+def somebody(runs: Path) -> Iterator[Visitor]:
+    with dashboard(runs) as served, visitor(served) as found:
+        yield found
+
+
+@pytest.mark.parametrize(("run", "kind", "words"), [
+    ("plain", "topology", "this is the topology"), ("abroad", "geographic", "as clients have published"),
+    ("hall", "plane", "in metres")])
+def test_the_map_moves(somebody: Visitor, run: str, kind: str, words: str) -> None:
+    page = somebody.page
+    somebody.go(f"/map?run={run}")
+    page.locator(f".map-place[data-drawn={kind}]").wait_for()
+    assert page.get_by_text(re.compile(words)).is_visible()
+    # The first of the map's marks that has a place; every one in the hall, the ship abroad.
+    marks = page.locator(".map-place path.leaflet-interactive")
+    before = marks.evaluate_all("paths => paths.map(path => path.getAttribute('d'))")
+    page.get_by_label("Speed").select_option(label="10 times slower")
+    page.get_by_role("button", name="Play").click()
+    page.get_by_role("button", name="Pause").wait_for()
+    page.wait_for_function("() => Number(document.querySelector('.map-now').textContent.split(' ')[0]) > "
+                           "Number(document.getElementById('map-time').min) + 0.05")
+    page.get_by_role("button", name="Pause").click()
+    slider = page.get_by_label("Time", exact=True)
+    slider.focus()
+    at = page.locator(".map-now").inner_text()
+    for _ in range(40):
+        page.keyboard.press("ArrowRight")
+    assert page.locator(".map-now").inner_text() != at
+    after = marks.evaluate_all("paths => paths.map(path => path.getAttribute('d'))")
+    assert (before[:len(after)] != after) and len(after) >= 4
+    page.get_by_label("Messages", exact=True).fill("no such topic")
+    page.get_by_text("0 messages under way.").wait_for()
+    assert somebody.elsewhere == set() and somebody.problems == []

@@ -1,0 +1,169 @@
+"""The table of runs: groups with statistics, figures of a selection, tags, notes, views, and running again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+pytest.importorskip("dash", reason="the dashboard's packages are missing: make setup-dashboard")
+
+from dashboards import queue_below
+from mqttlab.catalog import Catalog, url_for
+from mqttlab.dashboard import run_sets
+from mqttlab.dashboard.actions import Actions
+from mqttlab.dashboard.jobs import Jobs
+from mqttlab.dashboard.pages import runs
+from mqttlab.dashboard.remarks import views
+from mqttlab.dashboard.store import Store
+from mqttlab.runs import Job, perform
+from mqttlab.scenario import compile_plan
+from mqttlab.scenario.load import parse_values
+from mqttlab.statistics import mean_interval
+from short_scenarios import scenario
+from test_dashboard_jobs import ended
+from test_dashboard_pages import text_of
+
+TOML = """
+name = "again"
+backend = "sim"
+network = "direct"
+[phases]
+duration = "1 s"
+[[groups]]
+name = "p"
+host = "a"
+publish = { topic = "t", payload = "20 B", rate = "10 /s" }
+[[groups]]
+name = "s"
+host = "b"
+subscribe = ["t"]
+"""
+
+
+def table() -> pl.DataFrame:
+    """Twelve runs: two networks, two levels of QoS, three seeds; one is not valid."""
+    rows = [{"run": f"r{n}", "started": str(n), "verdict": "not valid" if n == 11 else "valid", "name": "x",
+             "network": ("a", "b")[n % 2], "qos": str(n // 2 % 2), "seed": n // 4, "latency_ms_p99": 10.0 * n}
+            for n in range(12)]
+    return pl.DataFrame(rows)
+
+
+def test_groups_have_their_number_of_runs_and_the_mean_with_its_interval() -> None:
+    names, rows = run_sets.grouped(run_sets.counted(table(), False), ["network", "qos"])
+    assert names == ["network", "qos", "n", "latency_ms_p99"]
+    assert sorted((row[0], row[1], row[2]) for row in rows) == [
+        ("a", "0", 3), ("a", "1", 3), ("b", "0", 3), ("b", "1", 2)]
+    cell = next(row[3] for row in rows if row[:2] == ["a", "0"])
+    found = mean_interval([0.0, 40.0, 80.0])
+    assert cell.startswith("40 ± ") and "(0 – 80)" in cell and f"{found.high - 40:.2g}"[:2] in cell
+    assert sum(row[1] for row in run_sets.grouped(run_sets.counted(table(), True), ["network"])[1]) == 12
+    assert run_sets.varied(table()) == ["network", "qos"]
+
+
+@pytest.mark.parametrize("by", [["no such"], [], ["network"]])
+def test_a_page_groups_by_what_there_is(by: list[str], tmp_path: Path) -> None:
+    plan = compile_plan(parse_values(scenario(1)))
+    assert perform(Job(plan, tmp_path / "one"), lambda line: None).verdict == "complete"
+    with Catalog.open(url_for(tmp_path)) as catalog:
+        catalog.scan([tmp_path])
+    shown = text_of(runs.page(Store(tmp_path), {"group": ",".join(by)}))
+    assert ("Groups of runs" in shown) == (by == ["network"]) and "runs-figures" in shown
+    assert "Save this view" in shown and "Only what differs" in shown
+
+
+@pytest.mark.parametrize("name", run_sets.FIGURES)
+@pytest.mark.parametrize("query", [{}, {"x": "qos", "y": "latency_ms_p99", "colour": "network"},
+                                   {"x": "no such", "y": "none", "colour": "<img>"}, {"runs": "r1,r2"}])
+def test_figures_draw_what_is_selected(name: str, query: dict[str, str], tmp_path: Path) -> None:
+    if name in ("cdf", "tail"):
+        assert query.get("runs") or run_sets.drawn(Store(tmp_path), name, table(), query) is None
+        return
+    figure = run_sets.drawn(Store(tmp_path), name, table(), query)
+    assert figure is not None
+    if name == "scatter":
+        drawn = {run for trace in figure.data for run in trace.customdata}
+        # The one that is not valid is drawn only when it is selected or asked for.
+        assert drawn == (set(query["runs"].split(",")) if "runs" in query else {f"r{n}" for n in range(11)})
+    assert run_sets.drawn(Store(tmp_path), name, table().head(0), query) is None
+    assert run_sets.drawn(Store(tmp_path), name, table().drop("latency_ms_p99"), query) is None
+
+
+def test_distributions_are_of_all_deliveries_of_the_selected(tmp_path: Path) -> None:
+    for seed in (1, 2):
+        plan = compile_plan(parse_values({**scenario(1), "seed": seed}))
+        assert perform(Job(plan, tmp_path / f"r{seed}"), lambda line: None).verdict == "complete"
+    for name in ("cdf", "tail"):
+        figure = run_sets.drawn(Store(tmp_path), name, table(), {"runs": "r1,r2"})
+        assert figure is not None and [trace.name for trace in figure.data] == ["r1", "r2"]
+    assert run_sets.drawn(Store(tmp_path), "cdf", table(), {"runs": ",".join(f"r{n}" for n in range(9))}) is None
+
+
+@pytest.fixture
+def runs_of(tmp_path: Path) -> Iterator[tuple[Store, Jobs, Actions]]:
+    with queue_below(tmp_path) as queue:
+        directory = tmp_path / "runs"
+        plan = compile_plan(parse_values({**scenario(1), "name": "one"}))
+        assert perform(Job(plan, directory / "one"), lambda line: None).verdict == "complete"
+        store, jobs = Store(directory), Jobs(directory, queue.directory)
+        yield store, jobs, Actions(jobs, store)
+
+
+def say(actions: Actions, name: str, **told: object) -> str:
+    return actions.perform({"name": name, "value": json.dumps(told)})
+
+
+def test_runs_are_tagged_and_found_again_and_notes_are_kept(runs_of: tuple[Store, Jobs, Actions]) -> None:
+    store, _, actions = runs_of
+    assert say(actions, "tag", text="kept=<b>yes</b>", runs=["one"]) == "kept: 1 tagged."
+    assert store.runs()["tag.kept"].to_list() == ["<b>yes</b>"]
+    assert runs.selected(store.runs(), {"search": "tag.kept=<b>yes</b>"})["run"].to_list() == ["one"]
+    assert say(actions, "note", text="why it was run", runs=["one"]) == "The note is kept."
+    with Catalog.open(url_for(store.directory), read_only=True) as catalog:
+        assert catalog.notes()["text"].to_list() == ["why it was run"]
+    say(actions, "untag", tag="kept", runs=["one"])
+    assert "tag.kept" not in store.runs().columns
+
+
+@pytest.mark.parametrize("told", [
+    {"text": "x", "runs": ["../one"]}, {"text": "x", "runs": ["none"]}, {"text": "", "runs": ["one"]},
+    {"text": "x" * 99, "runs": ["one"]}, {"text": "x", "runs": []}, {"text": "x", "runs": "one"}, {"text": 3}, {}])
+def test_what_cannot_be_said_is_refused_in_words(runs_of: tuple[Store, Jobs, Actions], told: dict[str, object]) -> None:
+    store, _, actions = runs_of
+    words = say(actions, "tag", **told)
+    assert "tagged" not in words and words
+    assert actions.perform({"name": "tag", "value": "not json"}) == "that is no value"
+    assert not (store.directory / "one" / "annotations.json").exists()
+
+
+def test_a_view_is_an_address_that_is_kept_under_a_name(runs_of: tuple[Store, Jobs, Actions]) -> None:
+    store, _, actions = runs_of
+    state = "?search=one&group=qos&pin=seed"
+    say(actions, "save-view", text="mine", state=state)
+    assert (views(store) == {"mine": state} and state.replace("&", "\\u0026")) or state in text_of(runs.page(store, {}))
+    assert say(actions, "save-view", text="bad", state="javascript:alert(1)") == "that is no view"
+    say(actions, "drop-view", view="mine")
+    assert views(store) == {}
+
+
+def test_a_run_is_run_again_with_what_was_replaced(runs_of: tuple[Store, Jobs, Actions]) -> None:
+    store, jobs, actions = runs_of
+    assert "does not have the scenario" in actions.perform({"name": "again", "value": "one"})
+    [identifier] = jobs.start(TOML)
+    first = ended(jobs, identifier)
+    origin = first.directory / "origin.json"
+    told = json.loads(origin.read_text(encoding="utf-8"))
+    told["scenario"]["settings"] = {"seed": 7}
+    origin.write_text(json.dumps(told), encoding="utf-8")
+    run = str(jobs.run_of(first))
+    assert "in the queue" in actions.perform({"name": "again", "value": run})
+    [again] = [job for job in jobs.queue.jobs(all_=True) if job.identifier != identifier]
+    ended(jobs, again.identifier)
+    store.forget()
+    assert sorted(store.runs().filter(name="again")["seed"]) == [1, 7]
+    told["scenario"]["settings"] = {"servers[0].program.command": ["id"]}
+    origin.write_text(json.dumps(told), encoding="utf-8")
+    assert "cannot be set from the browser" in actions.perform({"name": "again", "value": run})
