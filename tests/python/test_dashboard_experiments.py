@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -14,8 +15,10 @@ from dashboards import queue_below
 from mqttlab.dashboard import drafts, experiment_drafts
 from mqttlab.dashboard.drafts import Draft
 from mqttlab.dashboard.experiment_drafts import TEMPLATE
+from mqttlab.dashboard.experiment_figures import Analyses
 from mqttlab.dashboard.jobs import Jobs
 from mqttlab.dashboard.pages import configure, experiments, live
+from mqttlab.dashboard.panels import answer, twin
 from mqttlab.dashboard.store import Store, UnknownRun
 from mqttlab.dashboard.watch import Watch
 from mqttlab.errors import MqttlabError
@@ -65,7 +68,14 @@ def test_an_experiment_from_the_browser_fills_its_matrix(tmp_path: Path) -> None
         [driver] = jobs.queue.drivers(all_=True)
         assert driver.status == 0, driver.log.read_text(encoding="utf-8")
         shown = text_of(experiments.one(store, "from-the-dashboard"))
-        assert shown.count("done: ") == 8 and "to be done" in shown
+        assert shown.count("done: ") == 8 and "to be done" in shown and "Recommendation" in shown
+        analyses = Analyses(store)
+        _, drawn = analyses.of("from-the-dashboard")
+        assert "variation" in drawn and len([name for name in drawn if name.startswith("response-0-")]) >= 3
+        for name, figure in drawn.items():
+            assert f"/figure/{name}.json" in shown and twin(figure).height > 0, name
+            json.loads(answer(figure, "dark"))
+        assert analyses.of("from-the-dashboard")[1] is drawn
         # The experiment's own files stand beside the others of the dashboard, not among the runs.
         assert {path.name for path in jobs.runs.iterdir()} <= {"from-the-dashboard", ".dashboard", "catalog.db"}
 

@@ -11,6 +11,7 @@ import polars as pl
 from plotly.offline import get_plotlyjs
 
 from mqttlab.dashboard import live_figures, maps, run_figures, run_sets, run_tables, verdicts
+from mqttlab.dashboard.experiment_figures import Analyses
 from mqttlab.dashboard.jobs import Jobs
 from mqttlab.dashboard.pages import live, runs
 from mqttlab.dashboard.panels import answer, twin
@@ -28,10 +29,12 @@ VENDOR = {"leaflet.js": ("leaflet/leaflet.js", "text/javascript"), "leaflet.css"
           "outlines.json": ("outlines.geojson", "application/json")}
 
 
-def routes(server: flask.Flask, store: Store, jobs: Jobs, watch: Watch, uploads: Uploads) -> None:
+def routes(server: flask.Flask, store: Store, jobs: Jobs, watch: Watch, uploads: Uploads,
+           analyses: Analyses) -> None:
     """Add the addresses of all downloads."""
     _of_a_run(server, store)
     _of_many_runs(server, store)
+    _of_experiments(server, analyses)
     _going_on(server, jobs, watch)
     _of_others(server)
     _sent(server, uploads)
@@ -99,6 +102,20 @@ def _of_many_runs(server: flask.Flask, store: Store) -> None:
         query = flask.request.args.to_dict()
         drawn = run_sets.drawn(store, name, runs.selected(store.runs(), query), query)
         return _missing("figure", name) if drawn is None else _csv(twin(drawn), f"runs-{name}.csv")
+
+
+def _of_experiments(server: flask.Flask, analyses: Analyses) -> None:
+    """Figures of experiments."""
+    @server.get("/data/experiment/<name>/figure/<figure>.json")
+    def experiment_figure_json(name: str, figure: str) -> flask.Response:
+        drawn = analyses.of(name)[1].get(figure)
+        made = '{"figure": null}' if drawn is None else answer(drawn, flask.request.args.get("theme", "light"))
+        return flask.Response(made, content_type="application/json")
+
+    @server.get("/data/experiment/<name>/figure/<figure>.csv")
+    def experiment_figure_csv(name: str, figure: str) -> flask.Response:
+        drawn = analyses.of(name)[1].get(figure)
+        return _missing("figure", figure) if drawn is None else _csv(twin(drawn), f"{name}-{figure}.csv")
 
 
 def _going_on(server: flask.Flask, jobs: Jobs, watch: Watch) -> None:

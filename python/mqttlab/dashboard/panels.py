@@ -221,7 +221,12 @@ def twin(drawn: go.Figure) -> pl.DataFrame:
     parts = []
     for trace in drawn.to_plotly_json()["data"]:
         series = str(trace.get("name") or "")
-        if trace["type"] == "box":
+        if trace["type"] == "heatmap":
+            cells = [(series, str(column), str(row), value) for row, values in zip(trace["y"], trace["z"], strict=True)
+                     for column, value in zip(trace["x"], values, strict=True)]
+            parts.append(pl.DataFrame(cells, schema=["series", x, y, "value"], orient="row"))
+            continue
+        if trace["type"] == "box" and "q1" in trace:
             keys = ("lowerfence", "q1", "median", "mean", "q3", "upperfence")
             parts.append(pl.DataFrame({"series": [series], **{key: [float(trace[key][0])] for key in keys}}))
             continue

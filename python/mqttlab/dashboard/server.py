@@ -18,6 +18,7 @@ from mqttlab.dashboard.access import BODY_BYTES_MAX, Access
 from mqttlab.dashboard.actions import Actions
 from mqttlab.dashboard.address import AddressError, Listen
 from mqttlab.dashboard.downloads import routes
+from mqttlab.dashboard.experiment_figures import Analyses
 from mqttlab.dashboard.forms import forms
 from mqttlab.dashboard.jobs import Jobs
 from mqttlab.dashboard.pages import captures, compare, configure, doctor, experiments, live, run, runs, studies
@@ -71,7 +72,8 @@ class Dashboard:
         self.watch = Watch(self.jobs)
         self.actions = Actions(self.jobs, self.store)
         self.uploads = Uploads(self.jobs)
-        routes(self.flask, self.store, self.jobs, self.watch, self.uploads)
+        self.analyses = Analyses(self.store)
+        routes(self.flask, self.store, self.jobs, self.watch, self.uploads, self.analyses)
         self.dash = self._pages()
         self.access.script_hashes = self.dash.csp_hashes()
         self._secret = secret
@@ -159,7 +161,7 @@ class Dashboard:
             if path in simple:
                 return simple[path]()
             if path.startswith("/experiment/"):
-                return experiments.one(self.store, path.removeprefix("/experiment/"))
+                return experiments.one(self.store, path.removeprefix("/experiment/"), self.analyses)
             if path.startswith("/study/"):
                 return studies.one(self.store, path.removeprefix("/study/"))
             if path.startswith("/run/"):

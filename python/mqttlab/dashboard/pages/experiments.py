@@ -4,11 +4,24 @@ from __future__ import annotations
 
 from dash import html
 
-from mqttlab.dashboard.panels import Coloured, Content, Head, Link, address, facts, link, notice, written_table
+from mqttlab.dashboard.experiment_figures import Analyses
+from mqttlab.dashboard.panels import (
+    Coloured,
+    Content,
+    Head,
+    Link,
+    address,
+    facts,
+    figure,
+    link,
+    notice,
+    written_table,
+)
 from mqttlab.dashboard.store import Store, UnknownRun
 from mqttlab.errors import MqttlabError
-from mqttlab.experiments import ExperimentDirectory, find_experiments
+from mqttlab.experiments import ExperimentDirectory, ExperimentError, find_experiments
 from mqttlab.experiments.journal import RunRecord
+from mqttlab.report.experiment import tables
 from mqttlab.report.text import heading, number
 
 SIGNS = {"done": "✓ done", "running": "● running", "invalid": "✕ not valid", "incomplete": "… incomplete",
@@ -28,7 +41,7 @@ def page(store: Store) -> html.Div:
         written_table("Experiments", [Head("experiment", text=True)], rows)], className="panel")])
 
 
-def one(store: Store, name: str) -> html.Div:
+def one(store: Store, name: str, analyses: Analyses | None = None) -> html.Div:
     """One experiment: its question, its matrix, its values run by run.
 
     Raises:
@@ -48,10 +61,48 @@ def one(store: Store, name: str) -> html.Div:
         html.P([link("Experiments", "/experiments"), " › ", name], className="crumbs"),
         html.H1(name), html.P(file.question, className="lead"), facts(known),
         html.Section([html.H2("Design"), _matrix(directory, runs, name)], className="panel"),
+        *_said(analyses or Analyses(store), name),
         html.Section([html.H2("Values, run by run"), _values(directory, name)], className="panel"),
-        html.Section([html.H2("Effects, trends, recommendation"), html.P("The report of the experiment has them:"),
-                      html.Pre(f"mqttlab report {place}", tabIndex=0)], className="panel"),
+        html.Section([html.H2("The same as one file"), html.Pre(f"mqttlab report {place}", tabIndex=0)],
+                     className="panel"),
     ])
+
+
+def _said(analyses: Analyses, name: str) -> Content:
+    """What it says so far: verdict, recommendation, and of each response points, effects, trends and figures."""
+    try:
+        analysis, drawn = analyses.of(name)
+    except ExperimentError as error:
+        return [notice("note", "It says nothing yet.", error.problems)]
+    found: Content = [notice("note", tables.headline(analysis), tables.facts(analysis))]
+    if analysis.recommendations is not None:
+        found.append(_panel("Recommendation", tables.recommendations(analysis), 2, analysis.recommendations.rule))
+    if "variation" in drawn:
+        found.append(html.Div([_figure(name, "variation")], className="figures"))
+    for place, each in enumerate(analysis.responses):
+        found.append(html.H2(each.label))
+        if not each.varies:
+            found.append(html.P(tables.constant(each)))
+            continue
+        found.append(_panel(f"{each.label}: points", tables.points(analysis, each), 1))
+        if each.model is not None:
+            found += [_panel(f"{each.label}: what the variation comes from", tables.variation(each), 1),
+                      _panel(f"{each.label}: effects", tables.effects(each), 2)]
+        if each.lines:
+            found.append(_panel(f"{each.label}: trends", tables.trends(each), 5))
+        found.append(html.Div([_figure(name, of) for of in drawn if of.startswith(f"response-{place}-")],
+                              className="figures"))
+    return found
+
+
+def _figure(name: str, of: str) -> html.Section:
+    return figure(of, address(f"/data/experiment/{name}/figure/{of}.json"))
+
+
+def _panel(title: str, table: tables.Table, left: int, words: str = "") -> html.Section:
+    heads, rows = table
+    return html.Section([html.H3(title), html.P(words) if words else None, written_table(
+        title, [Head(head, text=place < left) for place, head in enumerate(heads)], rows)], className="panel")
 
 
 def matrix_of(store: Store, name: str) -> Content:

@@ -37,6 +37,15 @@ def write_experiment(analysis: Analysis, table: pl.DataFrame, out: Path) -> Path
     return out
 
 
+def drawn(analysis: Analysis, each: Response) -> list[go.Figure]:
+    """The figures of a response: by factor, interactions, residuals, trends."""
+    if not each.varies:
+        return []
+    modelled = [] if each.model is None else [
+        *_interactions(analysis, each), figures.residuals(frames.residuals(each), each.name)]
+    return [*_points(analysis, each), *modelled, *_trends(analysis, each)]
+
+
 def _verdict(analysis: Analysis) -> str:
     words = analysis.words()
     kind = "worse" if "worse" in words else "undecided" if "undecided" in words else "valid"

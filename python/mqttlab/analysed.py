@@ -1,0 +1,50 @@
+"""An experiment's directory, analysed: from what its file asks and its journal tells to what it says."""
+
+from __future__ import annotations
+
+import platform
+
+from mqttlab import __version__
+from mqttlab.analysis import Analysis, Asked, Factor, analyse
+from mqttlab.experiments import ExperimentDirectory, ExperimentError
+from mqttlab.experiments.model import Repetitions
+
+
+def asked(directory: ExperimentDirectory) -> Asked:
+    """The experiment's question, as an analysis needs it."""
+    experiment, design = directory.experiment, directory.design
+    file = experiment.file
+    counted = file.analysis
+    rule = ""
+    if isinstance(file.repetitions, Repetitions):
+        until = file.repetitions.until
+        rule = (f"at least {file.repetitions.min} and at most {file.repetitions.max} runs of a point, until the half "
+                f"width of {until.metric} was {100 * until.half_width[0] / until.half_width[1]:g} % of its mean")
+    backends = sorted({record.backend for record in directory.runs()})
+    return Asked(
+        name=experiment.name, question=file.question, kind=design.kind, order=file.order,
+        common_seeds=file.seeds == "common", resolution=design.resolution, aliases=design.aliases,
+        reference=design.reference.key if design.reference else None, stopping=rule,
+        family=counted.family[0] / counted.family[1], margin=counted.margin[0] / counted.margin[1],
+        confidence=counted.confidence[0] / counted.confidence[1],
+        lost_most_percent=100 * counted.lost_most[0] / counted.lost_most[1],
+        factors=tuple(Factor(
+            name=factor.name, unit=factor.unit, kind=factor.kind, scale=factor.scale,
+            levels=tuple(level.text for level in factor.levels), values=tuple(level.value for level in factor.levels),
+            places=factor.places or tuple(place for level in factor.levels for place, _ in level.settings))
+            for factor in design.factors),
+        responses=tuple((each.metric, each.scope, each.scope_name) for each in experiment.responses),
+        names={"Runs were made by mqttlab": f"version {__version__}, backend {' and '.join(backends) or 'none'}",
+               "The report was made with": f"Python {platform.python_version()}"})
+
+
+def analysed(directory: ExperimentDirectory) -> Analysis:
+    """What an experiment says, of the runs that count so far.
+
+    Raises:
+        ExperimentError: none does.
+    """
+    analysis = analyse(asked(directory), directory.table())
+    if not analysis.responses:
+        raise ExperimentError(f"{directory.path}: no run of it counts yet; mqttlab experiment goes on with it")
+    return analysis
