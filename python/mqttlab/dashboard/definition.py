@@ -21,7 +21,9 @@ from mqttlab.scenario.schema import scenario_schema
 
 # What is in tables of its own, in the order of the page; of the others the top level's fields come first.
 SECTIONS = ("phases", "networks", "groups", "mqtt", "broker", "radio", "trunk", "recording", "live", "sim")
-OPEN = ("", "phases", "networks", "groups")
+OPEN = ("", "phases", "networks[0]", "groups[0]")
+# Tables of programs, which a browser may not start.
+HIDDEN = (*REFUSED, "client")
 DEPTH_MAX = 4
 PLACE = re.compile(r"[a-z_0-9]+(\[\d{1,4}\])?(\.[a-z_0-9]+(\[\d{1,4}\])?)*")
 
@@ -100,9 +102,8 @@ def _named(item: dict[str, Any]) -> str:
 
 
 def _section(place: str, title: str, node: dict[str, Any], given: dict[str, Any]) -> Section:
-    head = place.partition("[")[0].partition(".")[0]
     made = Section(place=place, title=title, help=str(node.get("description", "")) if place else "",
-                   open=head in OPEN and "." not in place)
+                   open=place in OPEN)
     for name, inner in node.get("properties", {}).items():
         kind, options = _kind(inner, given.get(name))
         if kind is None or name in REFUSED:
@@ -119,7 +120,7 @@ def _nested(place: str, node: dict[str, Any], given: dict[str, Any], depth: int)
     made = []
     for name, inner in node.get("properties", {}).items():
         table = _resolved(_table_of(inner)) if depth < DEPTH_MAX else {}
-        if name in REFUSED or "properties" not in table or _kind(inner, given.get(name))[0] is not None:
+        if name in HIDDEN or "properties" not in table or _kind(inner, given.get(name))[0] is not None:
             continue
         below = given.get(name) if isinstance(given.get(name), dict) else {}
         assert isinstance(below, dict)

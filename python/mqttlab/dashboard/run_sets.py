@@ -23,7 +23,9 @@ from mqttlab.statistics import mean_interval
 NEVER = ("run", "started", "verdict", "href")
 RUNS_DRAWN = 1000
 DISTRIBUTIONS_MAX = 8
-AXES_MAX = 9
+AXES_MAX = 7
+# What a figure shows of each run where nobody has chosen.
+PREFERRED = ("latency_ms_p99", "latency_ms_mean")
 FIGURES = ("scatter", "box", "parallel", "cdf", "tail")
 
 
@@ -102,14 +104,15 @@ def drawn(store: Store, name: str, runs: pl.DataFrame, query: Mapping[str, str])
     colour = query.get("colour", "")
     texts = pl.col(colour).cast(pl.String).fill_null("–") if colour in found.columns else pl.lit("")
     table, called = found.with_columns(by=texts), titles(found)
-    y = query.get("y", "") if query.get("y") in measured else measured[0]
+    y = query.get("y", "") if query.get("y") in measured else _first(
+        [name for name in PREFERRED if name in measured], measured[0])
     if name == "scatter":
         x = query.get("x", "") if query.get("x") in found.columns else _first(varied(found), measured[-1])
         return run_scatter(table.filter(pl.col(y).is_not_null()), x, y, called)
     if name == "box":
         return run_boxes(table, y, called, colour)
     if name == "parallel":
-        axes = [*varied(found)[:AXES_MAX - 3], *measured][:AXES_MAX]
+        axes = [*varied(found)[:AXES_MAX - 3], *reversed(measured)][:AXES_MAX]
         return run_lines(table, axes, called)
     return None
 

@@ -65,7 +65,8 @@ def connection_flight(recording: Recording, connection: int, towards: str) -> pl
         window=pl.col("window").cast(pl.Int64))
     # An answer to the SYN acknowledges the byte before the first, which is far away on a circle.
     answers = answers.with_columns(acknowledged=pl.when(pl.col("acknowledged") > WRAP // 2).then(0).otherwise(
-        pl.col("acknowledged")))
+        # A FIN counts as a byte behind the last.
+        pl.min_horizontal("acknowledged", pl.lit(sent["sent"].max()))))
     both = pl.concat([sent, answers]).sort("entered_ns", maintain_order=True).with_columns(
         pl.col("sent").cum_max().forward_fill().fill_null(0),
         pl.col("acknowledged").cum_max().forward_fill().fill_null(0))
