@@ -37,7 +37,7 @@ def test_a_live_run_is_watched_through_the_death_of_the_dashboard(tmp_path: Path
             with visitor(served) as somebody:
                 page = somebody.page
                 somebody.go("/configure")
-                page.get_by_label("Duration").fill("10 s")
+                page.get_by_label("Duration", exact=True).fill("10 s")
                 page.get_by_label("Publish delay").fill("100 ms")
                 page.get_by_label("Nodes at each level").fill("2")
                 page.get_by_text("This can be run.").wait_for()
