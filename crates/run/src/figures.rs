@@ -53,27 +53,6 @@ pub struct Figures {
     pub links_left_out: u64,
     /// The servers whose processes the run has started; live only.
     pub servers: Vec<ServerFigures>,
-    /// A sample of what was delivered since the last line: its first messages, at most [`MESSAGES_MAX`].
-    pub messages: Vec<MessageFigures>,
-}
-
-/// A message that was delivered.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MessageFigures {
-    /// When its receiver had it.
-    pub at_ns: u64,
-    /// The topic that it was published to.
-    pub topic: String,
-    /// Who published it.
-    pub publisher: String,
-    /// Who received it.
-    pub subscriber: String,
-    /// Quality of service of the delivery.
-    pub qos: u8,
-    /// Its size.
-    pub payload_bytes: u32,
-    /// From when it was due; `null` where that is not known.
-    pub latency_ns: Option<u64>,
 }
 
 /// The latencies of the last lines' deliveries.
@@ -265,8 +244,6 @@ fn is_zero(count: &u64) -> bool {
 const LINES: usize = 20;
 /// Links in a line at most.
 pub const LINKS_MAX: usize = 64;
-/// Messages in a line at most: with four lines a second, 20 a second.
-pub const MESSAGES_MAX: usize = 5;
 
 #[cfg(test)]
 mod tests {

@@ -11,7 +11,6 @@ use mqttlab_mqtt::client::Input;
 use mqttlab_mqtt::{Kind, Qos, encode};
 use mqttlab_recording::identity;
 use mqttlab_recording::{Acknowledged, EventKind, Identified, PositionSample, Received, Sent, Unsent};
-use mqttlab_run::MessageFigures;
 use mqttlab_units::{Duration, Instant};
 
 use crate::ids::{ClientId, ConnectionId};
@@ -200,21 +199,6 @@ impl mqttlab_client::Surroundings for Surroundings<'_> {
             let message = (ClientId(publisher), row.sequence);
             let latency = self.conductor.delivered(row.received, ClientId(row.subscriber), message);
             latency.into_iter().for_each(|latency| self.figures.latency(latency));
-            let (groups, roster, topics) = (self.groups, self.roster, &*self.topics);
-            self.figures.message(|| {
-                let published = roster.published(publisher);
-                let name =
-                    |client| groups.group_of(ClientId(client)).client_id(groups.index_of(ClientId(client)));
-                MessageFigures {
-                    at_ns: row.received.as_ns(),
-                    topic: topics.name(published[row.sequence as usize % published.len()]).to_owned(),
-                    publisher: name(publisher),
-                    subscriber: name(row.subscriber),
-                    qos: row.qos,
-                    payload_bytes: row.payload_bytes,
-                    latency_ns: latency.map(Duration::as_ns),
-                }
-            });
         }
     }
 }
