@@ -379,6 +379,8 @@ words! {
         NotSubscribed = "not_subscribed",
         /// A connection broke, and nobody repeats what it carried.
         ConnectionLost = "connection_lost",
+        /// A gateway did not know what its topic was called, or the receiver did not want to.
+        UnknownTopic = "unknown_topic",
         /// A later message of the same publisher, topic and QoS reached the receiver.
         Overtaken = "overtaken",
     }

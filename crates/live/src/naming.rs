@@ -3,7 +3,8 @@
 
 use std::collections::HashMap;
 
-use mqttlab_net::{FrameName, Named, TcpFacts, TcpNames};
+use mqttlab_mqttsn::packet::decode;
+use mqttlab_net::{DatagramFacts, DatagramNames, FrameName, Named, TcpFacts, TcpNames};
 
 /// The connections that have been seen.
 #[derive(Debug, Default)]
@@ -11,6 +12,9 @@ pub(crate) struct Naming {
     connections: HashMap<[Endpoint; 2], Connection>,
     /// How many connections each host has opened.
     opened: HashMap<u32, u32>,
+    conversations: HashMap<[Endpoint; 2], Conversation>,
+    /// How many conversations each host has begun.
+    begun: HashMap<u32, u32>,
 }
 
 /// Address and port.
@@ -22,11 +26,34 @@ struct Connection {
     names: TcpNames,
 }
 
+/// Datagrams of MQTT-SN between two sockets.
+#[derive(Debug)]
+struct Conversation {
+    opener: Endpoint,
+    names: DatagramNames,
+}
+
 impl Naming {
-    /// The name of a frame that `host` has sent: of a segment that of its place in its connection, of anything else
-    /// its number.
+    /// The name of a frame that `host` has sent: of a segment that of its place in its connection, of a datagram of MQTT-SN
+    /// that of its packet, of anything else its number.
     pub(crate) fn name(&mut self, host: u32, packet: &[u8], number: u64) -> Named {
-        self.segment(host, packet).unwrap_or(FrameName::nth(number).into())
+        let named = self.segment(host, packet).or_else(|| self.datagram(host, packet));
+        named.unwrap_or(FrameName::nth(number).into())
+    }
+
+    fn datagram(&mut self, host: u32, packet: &[u8]) -> Option<Named> {
+        let ip = InternetHeader::read(packet).filter(|ip| ip.protocol == UDP)?;
+        let [source, destination] = ip.endpoints(packet)?;
+        let said = decode(packet.get(ip.length + UDP_HEADER_BYTES..)?).ok()?.packet;
+        let key = [source.min(destination), source.max(destination)];
+        let conversation = self.conversations.entry(key).or_insert_with(|| {
+            let ordinal = self.begun.entry(host).or_default();
+            let names = DatagramNames::new(host, *ordinal);
+            *ordinal += 1;
+            Conversation { opener: source, names }
+        });
+        let facts = DatagramFacts { kind: said.kind() as u8, id: said.id().unwrap_or(0) };
+        Some(conversation.names.name(usize::from(source != conversation.opener), facts))
     }
 
     fn segment(&mut self, host: u32, packet: &[u8]) -> Option<Named> {
@@ -56,28 +83,57 @@ struct Headers {
 impl Headers {
     /// Of an IPv4 packet with a TCP segment that is not a later fragment (RFC 791 §3.1, RFC 9293 §3.1).
     fn read(packet: &[u8]) -> Option<Headers> {
-        let word = |at: usize| Some(u32::from_be_bytes(packet.get(at..at + 4)?.try_into().ok()?));
-        let half = |at: usize| Some(u16::from_be_bytes(packet.get(at..at + 2)?.try_into().ok()?));
-        let later_fragment = half(6)? & 0x1fff != 0;
-        if packet.first()? >> 4 != 4 || packet.get(9) != Some(&TCP) || later_fragment {
-            return None;
-        }
-        let tcp = usize::from(packet[0] & 15) * 4;
+        let ip = InternetHeader::read(packet).filter(|ip| ip.protocol == TCP)?;
+        let [source, destination] = ip.endpoints(packet)?;
+        let tcp = ip.length;
         let header = usize::from(packet.get(tcp + 12)? >> 4) * 4;
         let flags = packet.get(tcp + 13)?;
-        let length = usize::from(half(2)?).checked_sub(tcp + header)? as u32;
+        let length = usize::from(half(packet, 2)?).checked_sub(tcp + header)? as u32;
         let (fin, syn, ack) = (flags & 1 != 0, flags & 2 != 0, flags & 16 != 0);
         Some(Headers {
-            source: (word(12)?, half(tcp)?),
-            destination: (word(16)?, half(tcp + 2)?),
-            facts: TcpFacts { seq: word(tcp + 4)?, ack: word(tcp + 8)?, length, syn, fin },
+            source,
+            destination,
+            facts: TcpFacts { seq: word(packet, tcp + 4)?, ack: word(packet, tcp + 8)?, length, syn, fin },
             opens: syn && !ack,
         })
     }
 }
 
-/// The IP protocol number.
+/// What of an IPv4 header matters here.
+struct InternetHeader {
+    protocol: u8,
+    length: usize,
+}
+
+impl InternetHeader {
+    /// Of a packet that is not a later fragment, which has no ports.
+    fn read(packet: &[u8]) -> Option<InternetHeader> {
+        let later_fragment = half(packet, 6)? & 0x1fff != 0;
+        if packet.first()? >> 4 != 4 || later_fragment {
+            return None;
+        }
+        Some(InternetHeader { protocol: *packet.get(9)?, length: usize::from(packet[0] & 15) * 4 })
+    }
+
+    /// Addresses and ports of sender and receiver, which TCP and UDP have at the same place.
+    fn endpoints(&self, packet: &[u8]) -> Option<[Endpoint; 2]> {
+        let ports = self.length;
+        Some([(word(packet, 12)?, half(packet, ports)?), (word(packet, 16)?, half(packet, ports + 2)?)])
+    }
+}
+
+fn word(packet: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_be_bytes(packet.get(at..at + 4)?.try_into().ok()?))
+}
+
+fn half(packet: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_be_bytes(packet.get(at..at + 2)?.try_into().ok()?))
+}
+
+/// IP protocol numbers.
 const TCP: u8 = 6;
+const UDP: u8 = 17;
+const UDP_HEADER_BYTES: usize = 8;
 
 #[cfg(test)]
 mod tests {

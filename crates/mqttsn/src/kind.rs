@@ -4,6 +4,8 @@ use std::fmt;
 
 use mqttlab_mqtt::Qos;
 
+use crate::numbered::numbered;
+
 /// Protocol version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Version {
@@ -14,39 +16,9 @@ pub enum Version {
     V20,
 }
 
-macro_rules! kinds {
-    ($($name:ident = $number:literal, $text:literal;)*) => {
-        /// Packet types of MQTT-SN 1.2 (§5.2.2).
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        #[repr(u8)]
-        #[allow(missing_docs)]
-        pub enum Kind {
-            $($name = $number,)*
-        }
-
-        impl Kind {
-            /// Every type.
-            pub const ALL: &[Kind] = &[$(Kind::$name,)*];
-
-            /// The type of this number; `None` where it is reserved.
-            pub const fn from_number(number: u8) -> Option<Kind> {
-                Some(match number {
-                    $($number => Kind::$name,)*
-                    _ => return None,
-                })
-            }
-
-            /// The name as the specification writes it.
-            pub const fn name(self) -> &'static str {
-                match self {
-                    $(Kind::$name => $text,)*
-                }
-            }
-        }
-    };
-}
-
-kinds! {
+numbered! {
+    /// Packet types of MQTT-SN 1.2 (§5.2.2).
+    Kind:
     Advertise = 0x00, "ADVERTISE";
     Searchgw = 0x01, "SEARCHGW";
     Gwinfo = 0x02, "GWINFO";

@@ -14,6 +14,7 @@
 //! | [`packet`] | packets of 1.2, and their decoding: strict, borrowed |
 //! | [`encode`] | encoding into the caller's buffer, and lengths |
 //! | [`v2`] | packets of 2.0, decoded |
+//! | [`account`] | what a recording says of a packet |
 //! | [`client`] | the client's machine |
 //! | [`gateway`] | the gateway's machine, transparent or aggregating |
 //!
@@ -22,10 +23,12 @@
 //!
 //! What it does not model: fragmentation (there is none: one packet is one datagram), DTLS, the sessions of 2.0.
 
+pub mod account;
 pub mod client;
 pub mod encode;
 pub mod gateway;
 pub mod kind;
+mod numbered;
 pub mod packet;
 pub mod v2;
 

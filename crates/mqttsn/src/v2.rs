@@ -7,40 +7,11 @@
 use mqttlab_mqtt::Qos;
 
 use crate::kind::Malformed;
+use crate::numbered::numbered;
 
-macro_rules! kinds {
-    ($($name:ident = $number:literal, $text:literal;)*) => {
-        /// Packet types of MQTT-SN 2.0.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        #[repr(u8)]
-        #[allow(missing_docs)]
-        pub enum Kind {
-            $($name = $number,)*
-        }
-
-        impl Kind {
-            /// Every type.
-            pub const ALL: &[Kind] = &[$(Kind::$name,)*];
-
-            /// The type of this number; `None` where it is reserved.
-            pub const fn from_number(number: u8) -> Option<Kind> {
-                Some(match number {
-                    $($number => Kind::$name,)*
-                    _ => return None,
-                })
-            }
-
-            /// The name as the specification writes it.
-            pub const fn name(self) -> &'static str {
-                match self {
-                    $(Kind::$name => $text,)*
-                }
-            }
-        }
-    };
-}
-
-kinds! {
+numbered! {
+    /// Packet types of MQTT-SN 2.0.
+    Kind:
     Connect = 0x01, "CONNECT";
     Connack = 0x02, "CONNACK";
     Publish = 0x03, "PUBLISH";

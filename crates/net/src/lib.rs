@@ -15,7 +15,7 @@ mod traffic;
 
 pub use fate::{Cause, Delivery, Fate};
 pub use link::{Link, LinkCounters};
-pub use name::{FrameName, Named, TcpFacts, TcpNames};
+pub use name::{DatagramFacts, DatagramNames, FrameName, Named, TcpFacts, TcpNames};
 pub use network::{Network, Output, STAGES_MAX, Stage, copy_made_at};
 pub use spec::{DelayLaw, DelaySpec, LinkSpec, LossPlace, LossSpec, QueueSpec, ReorderSpec};
 pub use traffic::{Drops, LinkTraffic};

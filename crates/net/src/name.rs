@@ -7,6 +7,8 @@
 //!
 //! Names of different frames differ (but for collisions of a 64-bit hash), so that draws stay independent.
 
+use std::collections::BTreeMap;
+
 use mqttlab_units::Seed;
 
 /// What a frame is called.
@@ -18,8 +20,8 @@ pub struct FrameName(pub(crate) u64);
 pub struct Named {
     /// The name.
     pub name: FrameName,
-    /// For a segment with data, SYN or FIN: 0 when it is sent for the first time, else which repetition it is among all
-    /// of its end's of the connection. `None` for everything else.
+    /// For a segment with data, SYN or FIN, and for a datagram whose packet has an identifier: 0 when it is sent for the first
+    /// time, else which repetition it is among all of its end's of the connection. `None` for everything else.
     pub repetition: Option<u32>,
 }
 
@@ -59,6 +61,42 @@ struct End {
     acknowledged: u32,
     /// How often that was acknowledged before, in succession.
     times_acknowledged: u32,
+}
+
+/// Names the datagrams between one client's socket and a server's, each of which is one packet.
+///
+/// A datagram is named by its packet's type and identifier, and by how many of the same were sent before, so that one more
+/// retry of one packet does not change what befalls the others.
+#[derive(Clone, Debug)]
+pub struct DatagramNames {
+    connection: Seed,
+    ends: [DatagramEnd; 2],
+}
+
+/// What of a datagram's packet its name depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DatagramFacts {
+    /// The packet's type, as its protocol numbers it.
+    pub kind: u8,
+    /// Its identifier; 0 for none.
+    pub id: u16,
+}
+
+/// What one end has sent so far.
+#[derive(Clone, Debug, Default)]
+struct DatagramEnd {
+    sent: BTreeMap<(u8, u16), Sendings>,
+    /// Datagrams so far.
+    count: u32,
+    repetitions: u32,
+}
+
+/// What was sent of one type and identifier.
+#[derive(Clone, Copy, Debug)]
+struct Sendings {
+    times: u32,
+    /// Which of all datagrams the last one was.
+    last: u32,
 }
 
 impl FrameName {
@@ -106,6 +144,42 @@ impl TcpNames {
     }
 }
 
+impl DatagramNames {
+    /// For the conversation that is the `ordinal`-th, from 0, which `host` has begun.
+    pub fn new(host: u32, ordinal: u32) -> DatagramNames {
+        let connection = CONVERSATIONS.index(u64::from(host) << 32 | u64::from(ordinal));
+        DatagramNames { connection, ends: Default::default() }
+    }
+
+    /// The name of the next datagram, sent by the end that began (0) or by the other (1).
+    pub fn name(&mut self, from: usize, facts: DatagramFacts) -> Named {
+        let (times, repetition) = self.ends[from].count(facts);
+        let place = (from as u64) << 63 | u64::from(facts.kind) << 48 | u64::from(facts.id) << 32;
+        let name = FrameName(self.connection.index(place | u64::from(times)).0);
+        Named { name, repetition }
+    }
+}
+
+impl DatagramEnd {
+    /// How often the same was sent before, and whether that makes it a repetition.
+    fn count(&mut self, DatagramFacts { kind, id }: DatagramFacts) -> (u32, Option<u32>) {
+        self.count = self.count.wrapping_add(1);
+        let now = self.count;
+        let before = self.sent.get(&(kind, id)).copied();
+        let times = before.map_or(0, |before| before.times.wrapping_add(1));
+        self.sent.insert((kind, id), Sendings { times, last: now });
+        if id == 0 {
+            return (times, None);
+        }
+        // Identifiers come round again: what was sent long ago is another packet.
+        if before.is_none_or(|before| now.wrapping_sub(before.last) > IDENTIFIERS_APART) {
+            return (times, Some(0));
+        }
+        self.repetitions = self.repetitions.wrapping_add(1) & REPETITIONS_MAX;
+        (times, Some(self.repetitions))
+    }
+}
+
 impl From<FrameName> for Named {
     /// Of a frame that is no TCP segment.
     fn from(name: FrameName) -> Named {
@@ -145,7 +219,10 @@ enum Kind {
 
 const NUMBERED: Seed = Seed(0x6e75_6d62_6572_6564);
 const CONNECTIONS: Seed = Seed(0x636f_6e6e_6563_7473);
+const CONVERSATIONS: Seed = Seed(0x636f_6e76_6572_7365);
 const COPY: u64 = 1;
+/// After so many datagrams the same identifier is another packet's: half of all identifiers.
+const IDENTIFIERS_APART: u32 = 1 << 15;
 /// What a name has room for.
 const REPETITIONS_MAX: u32 = (1 << 30) - 1;
 
@@ -201,6 +278,30 @@ mod tests {
         let counted = sent.map(|segment| names.name(0, &segment).repetition);
         assert_eq!(counted, [Some(0), Some(1), Some(0), None, Some(0), Some(2), None, Some(3)]);
         assert_eq!([fin, fin].map(|segment| names.name(0, &segment).repetition), [Some(0), Some(4)]);
+    }
+
+    #[test]
+    fn one_more_retry_of_a_datagram_does_not_rename_the_others() {
+        let publish = |id| DatagramFacts { kind: 0x0c, id };
+        let (mut one, mut other) = (DatagramNames::new(1, 0), DatagramNames::new(1, 0));
+        assert_eq!(one.name(0, publish(1)), other.name(0, publish(1)));
+        let again = one.name(0, publish(1));
+        assert_eq!(again.repetition, Some(1));
+        assert_ne!(again.name, other.name(1, publish(1)).name, "the other end's");
+        assert_eq!(one.name(0, publish(2)), other.name(0, publish(2)));
+        let ping = DatagramFacts { kind: 0x16, id: 0 };
+        let pings = [(); 3].map(|()| one.name(0, ping));
+        assert_eq!(pings.map(|ping| ping.repetition), [None; 3], "nobody can tell whether it is the same one");
+        assert_eq!(pings.iter().map(|ping| ping.name).collect::<BTreeSet<_>>().len(), 3);
+    }
+
+    #[test]
+    fn an_identifier_that_comes_round_again_is_another_packet() {
+        let mut names = DatagramNames::new(1, 0);
+        let repeated = (1..=u16::MAX).chain(1..=10).map(|id| names.name(0, DatagramFacts { kind: 0x0c, id }));
+        assert!(repeated.map(|named| named.repetition).all(|repetition| repetition == Some(0)));
+        let first = DatagramNames::new(1, 0).name(0, DatagramFacts { kind: 0x0c, id: 1 });
+        assert_ne!(names.name(0, DatagramFacts { kind: 0x0c, id: 1 }).name, first.name);
     }
 
     #[test]

@@ -87,9 +87,6 @@ fn check_role(plan: &Plan, server: &Server, place: &str) -> Result<(), PlanError
     if plan.backend == Backend::Live {
         return Ok(());
     }
-    require(server.gateway().is_none(), place, || {
-        "is a gateway, of which the simulator has no model; use `backend = \"live\"`".into()
-    })?;
     let leads_nowhere = matches!(server.role, Role::Proxy(_)) && server.passes_to().is_none();
     require(!leads_nowhere, &format!("{place}.proxy.to"), || {
         "is null, but a simulated proxy must know which server it passes packets on to".into()

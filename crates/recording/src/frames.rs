@@ -65,8 +65,8 @@ pub struct SeenSegment<'a> {
     pub at: Instant,
     /// The connection's number.
     pub connection: u32,
-    /// The client at its end.
-    pub client: u32,
+    /// The client whose packets it carries, where it is one's alone.
+    pub client: Option<u32>,
     pub to_broker: bool,
     /// Sender and receiver.
     pub hosts: [u16; 2],

@@ -1,19 +1,26 @@
-//! Clients in virtual time: `crates/client` over simulated TCP. Packets are lengths, and reading the clock takes no time.
+//! Clients in virtual time: `crates/client` over simulated TCP, or over datagrams. Packets are lengths, and reading the clock
+//! takes no time.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
 
 use mqttlab_client::Surroundings as _;
-use mqttlab_client::mqtt;
 use mqttlab_client::protocol::{AnySession, Envelope, Packet as Said, Received as Heard};
+use mqttlab_client::{mqtt, mqttsn};
 use mqttlab_client::{
     Arriving, Body, Books, ClientNumber, Connection, Delivery, Loss, MessageFacts, Offered, PacketId, Rows,
     Transport, Who,
 };
 use mqttlab_mqtt::client::Input;
 use mqttlab_mqtt::{Kind, Qos, encode};
+use mqttlab_mqttsn::{Packet as SnSaid, Topic};
 use mqttlab_recording::identity;
 use mqttlab_recording::{Acknowledged, EventKind, Identified, PositionSample, Received, Sent, Unsent};
 use mqttlab_units::{Duration, Instant};
 
-use crate::ids::{ClientId, ConnectionId};
+use crate::datagrams::{Content, Datagram, SnPacket};
+use crate::ids::{ClientId, ConnectionId, ConversationId};
 use crate::message;
 use crate::stream::Packet;
 use crate::surroundings::Surroundings;
@@ -22,12 +29,56 @@ use crate::surroundings::Surroundings;
 pub(crate) type Client = mqttlab_client::Client<AnySession, ClientSocket>;
 
 /// A client's end of its connection, and its timer.
-#[derive(Default)]
 pub(crate) struct ClientSocket {
     /// From the beginning of opening to the end.
     pub(crate) id: Option<ConnectionId>,
     /// For when its client's timer is on the agenda.
     pub(crate) alarm: Option<Instant>,
+    /// Instead of a connection.
+    pub(crate) datagrams: Option<Box<DatagramSocket>>,
+}
+
+/// A client's socket for datagrams.
+#[derive(Default)]
+pub(crate) struct DatagramSocket {
+    /// While it is open.
+    pub(crate) conversation: Option<ConversationId>,
+    /// What was put and not sent, with the positions where it ends.
+    waiting: VecDeque<(SnPacket, u64)>,
+    end: u64,
+    sent: u64,
+    /// What has come and was not read.
+    pub(crate) come: VecDeque<Rc<Datagram>>,
+}
+
+impl ClientSocket {
+    pub(crate) fn new(over_datagrams: bool) -> ClientSocket {
+        ClientSocket { id: None, alarm: None, datagrams: over_datagrams.then(Box::default) }
+    }
+
+    /// Whether it needs no opening and has no end.
+    pub(crate) fn is_datagrams(&self) -> bool {
+        self.datagrams.is_some()
+    }
+}
+
+impl DatagramSocket {
+    /// Puts a packet behind what is to be sent, and says where it ends.
+    fn put(&mut self, packet: SnPacket) -> u64 {
+        let length = mqttlab_mqttsn::encode::len(
+            &packet,
+            |text| text.len(),
+            |content| content.bytes as usize,
+        );
+        self.end += length as u64;
+        self.waiting.push_back((packet, self.end));
+        self.end
+    }
+
+    /// As a new one, but for what was read of the old one.
+    fn close(&mut self) {
+        *self = DatagramSocket::default();
+    }
 }
 
 /// A message that is repeated, and the topic that it came or is repeated under.
@@ -45,6 +96,11 @@ impl Transport<AnySession, ClientSocket> for Surroundings<'_> {
     const NOT_OPENED: &'static str = "no TCP connection in time";
 
     fn open(&mut self, client: Who, socket: &mut ClientSocket) -> Result<(), Loss> {
+        if let Some(datagrams) = &mut socket.datagrams {
+            datagrams.conversation = self.open_conversation(client.into());
+            let opened = datagrams.conversation.map(|_| ());
+            return opened.ok_or_else(|| Loss::broken("no path leads to the gateway"));
+        }
         socket.id = self.connect(client.into());
         match socket.id {
             Some(_) => Ok(()),
@@ -53,9 +109,18 @@ impl Transport<AnySession, ClientSocket> for Surroundings<'_> {
     }
 
     fn put(&mut self, client: Who, socket: &mut ClientSocket, packet: Said) {
-        let Some(connection) = socket.id else { return };
-        let Said::Mqtt(packet) = packet else { unreachable!("plans with MQTT-SN are not simulated") };
         let group = self.groups.group_of(client.into());
+        let packet = match packet {
+            Said::Mqtt(packet) => packet,
+            Said::MqttSn(packet) => {
+                let name = |topic| self.topics.name(topic).to_owned();
+                let message = message::will(client.into());
+                let content = |bytes: Vec<u8>| Content { message, bytes: bytes.len() as u32 };
+                let packet = mqttsn::packet(group, client.index, packet, name).map(Arc::from, content);
+                return socket.datagrams.iter_mut().for_each(|datagrams| drop(datagrams.put(packet.clone())));
+            }
+        };
+        let Some(connection) = socket.id else { return };
         self.scratch.clear();
         let (packet, length) = match packet {
             mqtt::Packet::Connect => {
@@ -79,10 +144,11 @@ impl Transport<AnySession, ClientSocket> for Surroundings<'_> {
         envelope: Envelope,
         body: Body<'_, RelayedMessage>,
     ) -> u64 {
-        let Some(connection) = socket.id else { return 0 };
-        let Envelope::Mqtt(mqtt::Envelope { id, qos, dup }) = envelope else {
-            unreachable!("plans with MQTT-SN are not simulated")
+        let mqtt::Envelope { id, qos, dup } = match envelope {
+            Envelope::Mqtt(envelope) => envelope,
+            Envelope::MqttSn(envelope) => return put_datagram(client, socket, envelope, body),
         };
+        let Some(connection) = socket.id else { return 0 };
         let (message, topic, retain) = match body {
             Body::Own(row) => (message::token(client.into(), row.sequence), row.topic, row.retain),
             Body::Relayed(relayed) => (relayed.message, relayed.topic, false),
@@ -93,14 +159,28 @@ impl Transport<AnySession, ClientSocket> for Surroundings<'_> {
     }
 
     fn end(&self, socket: &ClientSocket) -> u64 {
-        socket.id.map_or(0, |connection| self.accepted(connection) + self.waiting(connection))
+        match &socket.datagrams {
+            Some(datagrams) => datagrams.end,
+            None => socket.id.map_or(0, |connection| self.accepted(connection) + self.waiting(connection)),
+        }
     }
 
     fn written(&self, socket: &ClientSocket) -> u64 {
-        socket.id.map_or(0, |connection| self.accepted(connection))
+        match &socket.datagrams {
+            Some(datagrams) => datagrams.sent,
+            None => socket.id.map_or(0, |connection| self.accepted(connection)),
+        }
     }
 
     fn write(&mut self, socket: &mut ClientSocket) -> Result<(), Loss> {
+        if let Some(datagrams) = &mut socket.datagrams
+            && let Some(conversation) = datagrams.conversation
+        {
+            while let Some((packet, end)) = datagrams.waiting.pop_front() {
+                self.send_datagram(conversation, packet);
+                datagrams.sent = end;
+            }
+        }
         if let Some(connection) = socket.id
             && Surroundings::write(self, connection)
         {
@@ -110,6 +190,9 @@ impl Transport<AnySession, ClientSocket> for Surroundings<'_> {
     }
 
     fn close(&mut self, _: Who, socket: &mut ClientSocket) {
+        if let Some(datagrams) = &mut socket.datagrams {
+            datagrams.close();
+        }
         if let Some(connection) = socket.id.take() {
             Surroundings::close(self, connection);
         }
@@ -213,31 +296,97 @@ impl<'a> Arriving<ClientSocket, Surroundings<'a>> for Packet {
     }
 
     fn identify(&self, client: Who, _: &mut ClientSocket, around: &mut Surroundings<'a>) -> Delivery {
-        let origin = message::origin(self.message);
-        let identified = match origin {
-            None => Identified::Unknown,
-            // What a live client could read off the payload, or only tell by the order.
-            Some(_) if self.payload_bytes < identity::BYTES_MIN as u32 => Identified::Order,
-            Some(_) => Identified::Payload,
-        };
-        let row = Received {
-            subscriber: client.number.0,
-            publisher: origin.map(|(publisher, _)| publisher.0),
-            sequence: origin.map_or(0, |(_, sequence)| sequence),
-            qos: self.qos.level(),
-            dup: self.dup,
-            retained: self.retain,
-            payload_bytes: self.payload_bytes,
-            received: around.now(),
-            identified,
-        };
-        // Their times are remembered by their publishers; see `DueTimes`.
-        Delivery { row, intended: None, is_a_clients: false }
+        let content = Content { message: self.message, bytes: self.payload_bytes };
+        identified(client, (content, self.qos), (self.dup, self.retain), around.now())
     }
 
     fn copy_to(&self, relayed: &mut RelayedMessage) {
         *relayed = RelayedMessage { message: self.message, topic: self.topic };
     }
+}
+
+/// Puts a message into a datagram of its own.
+fn put_datagram(
+    client: Who,
+    socket: &mut ClientSocket,
+    envelope: mqttsn::Envelope,
+    body: Body<'_, RelayedMessage>,
+) -> u64 {
+    let (Some(datagrams), Body::Own(row)) = (&mut socket.datagrams, body) else {
+        unreachable!("the plan was checked: nothing is relayed over datagrams")
+    };
+    let mqttsn::Envelope { topic, id, qos, dup } = envelope;
+    let message = Content { message: message::token(client.into(), row.sequence), bytes: row.payload_bytes };
+    datagrams.put(SnSaid::Publish { dup, qos, retain: row.retain, topic, id, message })
+}
+
+/// A client's program reads a datagram.
+///
+/// # Errors
+/// The connection must end.
+pub(crate) fn take_datagram(
+    client: &mut Client,
+    around: &mut Surroundings<'_>,
+    datagram: &Datagram,
+) -> Result<(), Loss> {
+    match &datagram.packet {
+        SnSaid::Publish { .. } => client.message(around, datagram),
+        other => client.packet(around, Heard::MqttSn(other.clone().map(|text| Box::from(&*text), |_| ()))),
+    }
+}
+
+impl<'a> Arriving<ClientSocket, Surroundings<'a>> for Datagram {
+    fn qos(&self) -> Qos {
+        match &self.packet {
+            SnSaid::Publish { qos, .. } => qos.level(),
+            _ => Qos::AtMostOnce,
+        }
+    }
+
+    fn id(&self) -> PacketId {
+        PacketId(self.packet.id().unwrap_or(0))
+    }
+
+    fn alias(&self) -> Option<Topic> {
+        match &self.packet {
+            SnSaid::Publish { topic, .. } => Some(*topic),
+            _ => None,
+        }
+    }
+
+    fn identify(&self, client: Who, _: &mut ClientSocket, around: &mut Surroundings<'a>) -> Delivery {
+        let SnSaid::Publish { dup, retain, message, .. } = &self.packet else {
+            unreachable!("a message is a PUBLISH")
+        };
+        identified(client, (*message, Arriving::qos(self)), (*dup, *retain), around.now())
+    }
+
+    /// Nobody relays over datagrams; the plan was checked.
+    fn copy_to(&self, _: &mut RelayedMessage) {}
+}
+
+/// A delivery of a message: what a live client could read off the payload.
+fn identified(client: Who, (content, qos): (Content, Qos), (dup, retained): (bool, bool), now: Instant) -> Delivery {
+    let origin = message::origin(content.message);
+    let identified = match origin {
+        None => Identified::Unknown,
+        // What it could only tell by the order.
+        Some(_) if content.bytes < identity::BYTES_MIN as u32 => Identified::Order,
+        Some(_) => Identified::Payload,
+    };
+    let row = Received {
+        subscriber: client.number.0,
+        publisher: origin.map(|(publisher, _)| publisher.0),
+        sequence: origin.map_or(0, |(_, sequence)| sequence),
+        qos: qos.level(),
+        dup,
+        retained,
+        payload_bytes: content.bytes,
+        received: now,
+        identified,
+    };
+    // Their times are remembered by their publishers; see `DueTimes`.
+    Delivery { row, intended: None, is_a_clients: false }
 }
 
 /// What a packet tells a client's session, but for PUBLISH. `None`: nothing.

@@ -1,5 +1,6 @@
 //! The clients, and their programs' sockets: when a program wakes up and reads, and which client TCP speaks to.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use mqttlab_client::{Loss, Surroundings as _};
@@ -9,6 +10,7 @@ use mqttlab_tcp::Event as TcpEvent;
 use mqttlab_units::{Duration, Instant, Seed};
 
 use crate::client::{self, Client, ClientSocket};
+use crate::datagrams::Datagram;
 use crate::event::Event;
 use crate::groups::Groups;
 use crate::ids::{ClientId, ConnectionId, Side, Table};
@@ -27,7 +29,9 @@ impl Clients {
     pub(crate) fn new(groups: &Groups, wake_up: Duration, seed: Seed) -> Clients {
         let client = |id| {
             let group = groups.facts_of(id);
-            let (session, socket) = (group.sessions.session(groups.who(id), seed), ClientSocket::default());
+            let over_datagrams = groups.group_of(id).transport == mqttlab_plan::Transport::Udp;
+            let socket = ClientSocket::new(over_datagrams);
+            let session = group.sessions.session(groups.who(id), seed);
             Client::new(groups.who(id), Arc::clone(&group.facts), session, socket, seed, Instant::ZERO)
         };
         Clients { table: groups.clients().map(client).collect(), wake_up, seed }
@@ -64,6 +68,10 @@ impl Clients {
     pub(crate) fn leave(&mut self, around: &mut Surroundings<'_>) {
         self.each(|client| {
             client.leave(around);
+            // Nobody closes what is no connection.
+            if client.connection().is_datagrams() {
+                client.lose(around, &Loss::Farewell);
+            }
             set_alarm(client, around);
         });
     }
@@ -80,13 +88,54 @@ impl Clients {
         if client.connection().alarm == Some(around.now()) {
             client.connection_mut().alarm = None;
             client.wake(around);
+            // Datagrams need no opening.
+            if client.is_opening() && client.connection().is_datagrams() {
+                client.opened(around);
+                client.flush(around);
+            }
             set_alarm(client, around);
         }
     }
 
+    /// A datagram has come to a client's host, whose program needs a moment to wake up. Where its socket is closed, nobody
+    /// hears it.
+    pub(crate) fn on_datagram(&mut self, around: &mut Surroundings<'_>, datagram: Rc<Datagram>) {
+        let id = around.transport.conversation(datagram.conversation).client;
+        let Some(socket) = &mut self.table[id].connection_mut().datagrams else { return };
+        if socket.conversation != Some(datagram.conversation) {
+            return;
+        }
+        let asleep = socket.come.is_empty();
+        socket.come.push_back(datagram);
+        if self.wake_up.is_zero() {
+            self.read_datagrams(around, id);
+        } else if asleep {
+            around.agenda.add(around.now() + self.wake_up, Event::ReadDatagrams(id));
+        }
+    }
+
+    /// A client's program reads whatever has come.
+    pub(crate) fn read_datagrams(&mut self, around: &mut Surroundings<'_>, id: ClientId) {
+        let client = &mut self.table[id];
+        let next = |client: &mut Client| client.connection_mut().datagrams.as_mut()?.come.pop_front();
+        while let Some(datagram) = next(client) {
+            if !client.is_listening(around) {
+                continue;
+            }
+            if let Err(loss) = client::take_datagram(client, around, &datagram) {
+                client.lose(around, &loss);
+            }
+        }
+        if client.facts().is_back_to_back() {
+            client.publish_due(around);
+        }
+        client.flush(around);
+        set_alarm(client, around);
+    }
+
     /// TCP has something to tell the program at the client's end.
     pub(crate) fn on_tcp(&mut self, around: &mut Surroundings<'_>, id: ConnectionId, event: TcpEvent) {
-        let client = &mut self.table[around.transport.connection(id).client];
+        let client = self.client_of(around, id);
         if client.connection().id != Some(id) {
             return self.on_tcp_of_old(around, id, event);
         }
@@ -148,7 +197,7 @@ impl Clients {
             } else {
                 // Its program has left.
                 let (now, client) = (around.now(), client.who().into());
-                around.evidence.dropped_with_connection(now, client, Side::Server, &packet);
+                around.evidence.dropped_with_connection(now, Some(client), Side::Server, &packet);
             }
         }
         if client.connection().id == Some(id) {
@@ -161,7 +210,8 @@ impl Clients {
     }
 
     fn client_of(&mut self, around: &Surroundings<'_>, id: ConnectionId) -> &mut Client {
-        &mut self.table[around.transport.connection(id).client]
+        let client = around.transport.connection(id).client;
+        &mut self.table[client.expect("a client has opened it")]
     }
 
     fn each(&mut self, mut act: impl FnMut(&mut Client)) {

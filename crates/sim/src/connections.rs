@@ -7,6 +7,7 @@ use mqttlab_tcp::{Endpoint, Flags, Profile, Role, Segment, Seq, State};
 use mqttlab_units::{Instant, Seed};
 
 use crate::ids::{ClientId, ConnectionId, HostId, ServerId, Side};
+use crate::said::Waiting;
 use crate::stream::Stream;
 
 /// A connection.
@@ -14,9 +15,10 @@ pub(crate) struct Connection {
     pub(crate) id: ConnectionId,
     /// As the recording numbers it: from 0 in the order of opening.
     pub(crate) number: u32,
-    pub(crate) client: ClientId,
+    /// The client whose packets it carries; `None` where it carries those of many.
+    pub(crate) client: Option<ClientId>,
     pub(crate) server: ServerId,
-    /// The server that has opened it on the client's behalf; `None`: the client itself.
+    /// The server that has opened it on clients' behalf; `None`: the client itself.
     pub(crate) opened_by: Option<ServerId>,
     /// Ports, by [`Side`].
     pub(crate) ports: [u16; 2],
@@ -26,6 +28,8 @@ pub(crate) struct Connection {
     pub(crate) alarms: [Option<Instant>; 2],
     /// What each end sends, by [`Side`].
     pub(crate) streams: [Stream; 2],
+    /// Where no client's plan says what its packets say, what does.
+    pub(crate) said: Option<Box<Waiting>>,
     /// Hosts, by [`Side`].
     pub(crate) hosts: [HostId; 2],
     /// Paths from each end, by [`Side`].
@@ -80,7 +84,7 @@ impl Connection {
 
 /// What a connection is made from.
 pub(crate) struct Opening {
-    pub(crate) client: ClientId,
+    pub(crate) client: Option<ClientId>,
     pub(crate) server: ServerId,
     /// By [`Side`], as all that follows.
     pub(crate) profiles: [Arc<Profile>; 2],
@@ -128,6 +132,7 @@ impl Connections {
             ends,
             alarms: [None; 2],
             streams,
+            said: None,
             hosts: opening.hosts,
             paths: opening.paths,
             names,

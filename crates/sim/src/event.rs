@@ -13,6 +13,8 @@ pub(crate) enum Event {
     Timer { connection: ConnectionId, side: Side },
     /// A program reads from its connection.
     Read { connection: ConnectionId, side: Side },
+    /// A client's program reads the datagrams that have come.
+    ReadDatagrams(ClientId),
     /// A server has done with a request, or has something to send.
     Server(ServerId),
     /// The present stage is over.

@@ -10,14 +10,16 @@ use mqttlab_recording::{
     Cause, ControlPacketRow, DirectRecorder, Direction, Dropped, Error, Event, EventKind, FrameFate, Layout,
     LossCause, PacketRow, SeenPacket, SeenSegment, SegmentAnalyser, Towards,
 };
+use mqttlab_mqttsn::{Packet as SnPacket, PublishQos};
 use mqttlab_tcp::{Flags, Segment};
 use mqttlab_units::{Duration, Instant};
 
 use crate::connections::Connection;
-use crate::ids::{ClientId, Side};
+use crate::datagrams::{Conversation, Datagram};
+use crate::ids::{ClientId, HostId, Side};
 use crate::message;
 use crate::stream::Packet;
-use crate::wire::{self, Frame};
+use crate::wire::{CarriedSegment, Frame};
 
 /// The recording, being written.
 pub(crate) struct Evidence {
@@ -38,6 +40,8 @@ pub(crate) struct Evidence {
 pub(crate) struct Crossing {
     pub(crate) link: usize,
     pub(crate) hop: usize,
+    /// Which copy of the frame; 0 for the frame itself.
+    pub(crate) copy: u16,
     pub(crate) frame_bytes: u32,
     pub(crate) entered: Instant,
     pub(crate) fate: Fate,
@@ -113,7 +117,7 @@ impl Evidence {
     pub(crate) fn dropped_with_connection(
         &mut self,
         at: Instant,
-        client: ClientId,
+        client: Option<ClientId>,
         from: Side,
         packet: &Packet,
     ) {
@@ -121,9 +125,11 @@ impl Evidence {
             return;
         }
         match from {
-            Side::Server => self.dropped(at, packet.message, Some(client), LossCause::ConnectionLost),
+            // What comes for many clients is nobody's alone.
+            Side::Server if client.is_none() => {}
+            Side::Server => self.dropped(at, packet.message, client, LossCause::ConnectionLost),
             // A copy that a relay makes is not for those who get the message itself.
-            Side::Client if message::owner(packet.message) == client => {
+            Side::Client if client.is_none_or(|client| message::owner(packet.message) == client) => {
                 self.dropped(at, packet.message, None, LossCause::ConnectionLost);
             }
             Side::Client => {}
@@ -159,39 +165,75 @@ impl Evidence {
         self.packets
     }
 
-    /// A frame met a link.
-    pub(crate) fn crossed(&mut self, connection: &mut Connection, frame: &Frame, crossing: &Crossing) {
+    /// A frame with a segment met a link.
+    pub(crate) fn crossed(
+        &mut self,
+        connection: &mut Connection,
+        frame: &Frame,
+        carried: &CarriedSegment,
+        crossing: &Crossing,
+    ) {
         self.mqtt.clear();
         self.marks.clear();
         let mut ack_rtt_ns = None;
         if crossing.hop == 0 {
-            ack_rtt_ns = self.analyse(connection, frame, crossing);
+            ack_rtt_ns = self.analyse(connection, frame, carried, crossing);
         }
-        describe_sack(&frame.segment, &mut self.sack);
+        let segment = &carried.segment;
+        describe_sack(segment, &mut self.sack);
         let words =
             [&self.sack, &self.mqtt, &self.marks].map(|text| Some(&**text).filter(|text| !text.is_empty()));
-        let mut row = row(connection, frame, crossing, words);
-        row.ack_rtt_ns = ack_rtt_ns;
-        match crossing.fate {
-            Fate::Delivered(delivery) => {
-                row.start_ns = Some(delivery.start.as_ns());
-                row.sent_ns = Some(delivery.sent.as_ns());
-                row.delivered_ns = Some(delivery.at.as_ns());
-                if delivery.corrupted_bit.is_some() {
-                    (row.fate, row.cause) = (FrameFate::Corrupted, Some(Cause::BitError));
-                }
-            }
-            Fate::Dropped { cause, air } => {
-                row.start_ns = air.map(|air| air.0.as_ns());
-                row.sent_ns = air.map(|air| air.1.as_ns());
-                (row.fate, row.cause) = (FrameFate::Dropped, Some(cause.into()));
-            }
+        let [sack, mqtt, marks] = words;
+        let row = PacketRow {
+            protocol: TCP,
+            connection: Some(connection.number),
+            seq: Some(segment.seq.0),
+            ack: segment.flags.has(Flags::ACK).then_some(segment.ack.0),
+            flags: Some(segment.flags.bits()),
+            window: Some(segment.window),
+            payload_bytes: u32::from(segment.length),
+            tsval: segment.timestamps.map(|stamps| stamps.value),
+            tsecr: segment.timestamps.map(|stamps| stamps.echo),
+            sack,
+            stream_offset: carried.offset,
+            mqtt,
+            marks,
+            ack_rtt_ns,
+            ..row(frame, crossing, connection.hosts, connection.ports)
+        };
+        let outcome = write_row(&mut self.recorder, &row, crossing);
+        self.keep(outcome);
+    }
+
+    /// A frame with a datagram met a link.
+    pub(crate) fn datagram_crossed(
+        &mut self,
+        conversation: &Conversation,
+        frame: &Frame,
+        datagram: &Datagram,
+        crossing: &Crossing,
+    ) {
+        self.mqtt.clear();
+        if crossing.hop == 0 {
+            write!(self.mqtt, "{}", datagram.packet.label()).expect("a string takes all");
         }
-        let mut outcome = self.recorder.packet(&row);
-        if let Fate::Delivered(net::Delivery { duplicate_at: Some(copy_at), .. }) = crossing.fate {
-            let delivered_ns = Some(copy_at.as_ns());
-            let copy = PacketRow { delivered_ns, fate: FrameFate::Duplicated, cause: None, ..row };
-            outcome = outcome.and_then(|()| self.recorder.packet(&copy));
+        let row = PacketRow {
+            protocol: UDP,
+            connection: Some(conversation.number),
+            payload_bytes: datagram.bytes,
+            mqtt: Some(&*self.mqtt).filter(|text| !text.is_empty()),
+            ..row(frame, crossing, conversation.hosts, conversation.ports)
+        };
+        let mut outcome = write_row(&mut self.recorder, &row, crossing);
+        let complete = match crossing.fate {
+            Fate::Delivered(delivery) if delivery.corrupted_bit.is_none() => Some(delivery.at),
+            _ => None,
+        };
+        // A copy says nothing that the datagram itself has not said.
+        let is_over = complete.is_none() || crossing.hop + 1 >= usize::from(frame.hops);
+        if crossing.copy == 0 && is_over {
+            let row = datagram_row(conversation, datagram, complete);
+            outcome = outcome.and_then(|()| self.recorder.control_packet(&row));
         }
         self.keep(outcome);
     }
@@ -214,7 +256,7 @@ impl Evidence {
             transport: "tcp",
             protocol: "mqtt",
             direction: if from == Side::Client { Towards::Broker } else { Towards::Client },
-            client: Some(connection.client.0),
+            client: connection.client.map(|client| client.0),
             kind: packet.kind.name(),
             qos: publish.then(|| packet.qos.level()),
             dup: packet.dup,
@@ -239,12 +281,18 @@ impl Evidence {
     }
 
     /// Notes which packets a segment carries, and asks what the segment is. Returns the round trip it shows.
-    fn analyse(&mut self, connection: &mut Connection, frame: &Frame, crossing: &Crossing) -> Option<u64> {
-        let segment = &frame.segment;
+    fn analyse(
+        &mut self,
+        connection: &mut Connection,
+        frame: &Frame,
+        carried: &CarriedSegment,
+        crossing: &Crossing,
+    ) -> Option<u64> {
+        let segment = &carried.segment;
         let stream = &mut connection.streams[frame.from as usize];
         let (mqtt, packets) = (&mut self.mqtt, &mut self.carried);
         packets.clear();
-        if let Some(start) = frame.offset {
+        if let Some(start) = carried.offset {
             let end = start + u64::from(segment.length);
             stream.sent(crossing.entered, start, end, |packet, ends| {
                 if ends {
@@ -263,10 +311,10 @@ impl Evidence {
         let judgement = self.analyser.segment(&SeenSegment {
             at: crossing.entered,
             connection: connection.number,
-            client: connection.client.0,
+            client: connection.client.map(|client| client.0),
             to_broker: to_server,
             hosts: if to_server { [client, server] } else { [server, client] },
-            ports: ports(connection, frame.from),
+            ports: ports(connection.ports, frame.from),
             seq: segment.seq.0,
             ack: segment.ack.0,
             flags: segment.flags.bits(),
@@ -291,24 +339,49 @@ impl Evidence {
     }
 }
 
-/// A frame on a link, whatever becomes of it.
-fn row<'a>(
-    connection: &Connection,
-    frame: &Frame,
+/// Writes a frame's row down with what became of it on the link, and that of the copy which the link made.
+fn write_row(
+    recorder: &mut DirectRecorder,
+    row: &PacketRow<'_>,
     crossing: &Crossing,
-    [sack, mqtt, marks]: [Option<&'a str>; 3],
-) -> PacketRow<'a> {
-    let segment = &frame.segment;
+) -> Result<(), Error> {
+    let mut row = PacketRow { ..*row };
+    match crossing.fate {
+        Fate::Delivered(delivery) => {
+            row.start_ns = Some(delivery.start.as_ns());
+            row.sent_ns = Some(delivery.sent.as_ns());
+            row.delivered_ns = Some(delivery.at.as_ns());
+            if delivery.corrupted_bit.is_some() {
+                (row.fate, row.cause) = (FrameFate::Corrupted, Some(Cause::BitError));
+            }
+        }
+        Fate::Dropped { cause, air } => {
+            row.start_ns = air.map(|air| air.0.as_ns());
+            row.sent_ns = air.map(|air| air.1.as_ns());
+            (row.fate, row.cause) = (FrameFate::Dropped, Some(cause.into()));
+        }
+    }
+    recorder.packet(&row)?;
+    if let Fate::Delivered(net::Delivery { duplicate_at: Some(copy_at), .. }) = crossing.fate {
+        let delivered_ns = Some(copy_at.as_ns());
+        let copy = PacketRow { delivered_ns, fate: FrameFate::Duplicated, cause: None, ..row };
+        recorder.packet(&copy)?;
+    }
+    Ok(())
+}
+
+/// A frame on a link, whatever it carries and whatever becomes of it.
+fn row<'a>(frame: &Frame, crossing: &Crossing, hosts: [HostId; 2], by_side: [u16; 2]) -> PacketRow<'a> {
     let (from, to) = (frame.from as usize, frame.from.other() as usize);
-    let [source, destination] = ports(connection, frame.from);
+    let [source, destination] = ports(by_side, frame.from);
     PacketRow {
         link: crossing.link as u16,
         direction: if frame.from == Side::Client { Direction::Up } else { Direction::Down },
         hop: crossing.hop as u8,
         hops: frame.hops,
         frame: frame.number,
-        from_host: connection.hosts[from].0 as u16,
-        to_host: connection.hosts[to].0 as u16,
+        from_host: hosts[from].0 as u16,
+        to_host: hosts[to].0 as u16,
         entered_ns: crossing.entered.as_ns(),
         start_ns: None,
         sent_ns: None,
@@ -316,30 +389,77 @@ fn row<'a>(
         fate: FrameFate::Delivered,
         cause: None,
         frame_bytes: crossing.frame_bytes,
-        ip_bytes: wire::ip_bytes(segment),
-        protocol: TCP,
+        ip_bytes: frame.cargo.ip_bytes(),
+        protocol: 0,
         source_port: Some(source),
         destination_port: Some(destination),
-        connection: Some(connection.number),
-        seq: Some(segment.seq.0),
-        ack: segment.flags.has(Flags::ACK).then_some(segment.ack.0),
-        flags: Some(segment.flags.bits()),
-        window: Some(segment.window),
-        payload_bytes: u32::from(segment.length),
-        tsval: segment.timestamps.map(|stamps| stamps.value),
-        tsecr: segment.timestamps.map(|stamps| stamps.echo),
-        sack,
-        stream_offset: frame.offset,
-        mqtt,
-        marks,
+        connection: None,
+        seq: None,
+        ack: None,
+        flags: None,
+        window: None,
+        payload_bytes: 0,
+        tsval: None,
+        tsecr: None,
+        sack: None,
+        stream_offset: None,
+        mqtt: None,
+        marks: None,
         ack_rtt_ns: None,
         repetition: frame.repetition,
     }
 }
 
-/// The sender's port and the receiver's.
-fn ports(connection: &Connection, from: Side) -> [u16; 2] {
-    [from, from.other()].map(|side| connection.ports[side as usize])
+/// A packet in a datagram that has arrived, or will not.
+fn datagram_row<'a>(
+    conversation: &Conversation,
+    datagram: &'a Datagram,
+    complete: Option<Instant>,
+) -> ControlPacketRow<'a> {
+    let packet = &datagram.packet;
+    let parts = packet.parts(datagram.bytes, |content| content.bytes as usize);
+    let (qos, dup, retain, topic, origin) = match packet {
+        SnPacket::Publish { dup, qos, retain, topic, message, .. } => {
+            (Some(*qos), *dup, *retain, topic.short_name(), message::origin(message.message))
+        }
+        _ => (None, false, false, None, None),
+    };
+    let publisher = origin.map(|(publisher, _)| publisher.0);
+    ControlPacketRow {
+        connection: conversation.number,
+        transport: "udp",
+        protocol: "mqtt-sn",
+        direction: if datagram.from == Side::Client { Towards::Broker } else { Towards::Client },
+        // QoS -1 has no connection that could have said whose it is, but the message does.
+        client: match qos {
+            Some(PublishQos::WithoutConnection) => publisher,
+            _ => Some(conversation.client.0),
+        },
+        kind: packet.kind().name(),
+        qos: qos.map(|qos| qos.level().level()),
+        dup,
+        retain,
+        packet_id: packet.id().filter(|&id| id != 0),
+        reason: packet.code().map(|code| code.number()),
+        topic,
+        publisher,
+        sequence: origin.map(|(_, sequence)| sequence),
+        stream_start: datagram.start,
+        stream_end: datagram.start + u64::from(datagram.bytes),
+        fixed_header_bytes: parts.fixed_header,
+        topic_bytes: parts.topic,
+        packet_id_bytes: parts.id,
+        property_bytes: 0,
+        payload_bytes: parts.payload,
+        first_sent_ns: datagram.sent.as_ns(),
+        complete_ns: complete.map(Instant::as_ns),
+        segments: 1,
+    }
+}
+
+/// The sender's port and the receiver's, of those by side.
+fn ports(by_side: [u16; 2], from: Side) -> [u16; 2] {
+    [from, from.other()].map(|side| by_side[side as usize])
 }
 
 fn describe_sack(segment: &Segment, text: &mut String) {
@@ -411,3 +531,4 @@ impl Parts {
 
 /// The IP protocol number.
 const TCP: u8 = 6;
+const UDP: u8 = 17;

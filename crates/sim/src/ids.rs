@@ -38,6 +38,8 @@ id! {
     HostId
     /// A server of the plan.
     ServerId
+    /// Two sockets that exchange datagrams.
+    ConversationId
 }
 
 /// A connection. Slots are used again once nothing can arrive for their connections; the generation tells them apart.

@@ -68,7 +68,7 @@ impl Sampling {
             self.rows_left = self.rows_left.saturating_sub(1);
             let row = TcpSample {
                 at,
-                client: Some(connection.client.0),
+                client: connection.client.map(|client| client.0),
                 connection: Some(connection.number),
                 end: [End::Client, End::Server][side],
                 rto: state.rto,

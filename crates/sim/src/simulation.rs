@@ -35,7 +35,7 @@ use crate::sampling::Sampling;
 use crate::servers::{ServerSurroundings, Servers};
 use crate::surroundings::Surroundings;
 use crate::topics::Topics;
-use crate::transport::Transport;
+use crate::transport::{Arrival, Transport};
 use crate::wire::Wire;
 
 /// A plan in virtual time, which can be run through or stepped.
@@ -104,6 +104,8 @@ impl Simulation {
             events: 0,
         };
         simulation.evidence.keep_from_here();
+        let (servers, mut around) = simulation.servers();
+        servers.start(&mut around);
         let (clients, mut around) = simulation.clients();
         clients.start(&mut around);
         simulation.enter(observer);
@@ -188,9 +190,8 @@ impl Simulation {
     /// As [`Simulation::run`].
     pub fn step(&mut self, observer: &mut dyn Observer) -> Result<(), Interruption> {
         let now = self.agenda.now();
-        if let Some((connection, side)) = self.transport.arrive(now) {
-            self.settle(connection, side);
-            self.retire(connection);
+        if let Some(arrival) = self.transport.arrive(now) {
+            self.attend_arrival(arrival);
         } else {
             match (self.transport.next_deadline(), self.agenda.next_deadline()) {
                 (Some(at), due) if due.is_none_or(|due| at <= due) => {
@@ -215,6 +216,23 @@ impl Simulation {
         if self.events.is_multiple_of(EVENTS_A_LOOK) { self.look_up(observer) } else { Ok(()) }
     }
 
+    fn attend_arrival(&mut self, arrival: Arrival) {
+        match arrival {
+            Arrival::Segment(connection, side) => {
+                self.settle(connection, side);
+                self.retire(connection);
+            }
+            Arrival::Datagram(datagram) if datagram.from == Side::Server => {
+                let (clients, mut around) = self.clients();
+                clients.on_datagram(&mut around, datagram);
+            }
+            Arrival::Datagram(datagram) => {
+                let (servers, mut around) = self.servers();
+                servers.on_datagram(&mut around, datagram);
+            }
+        }
+    }
+
     /// What is first on the agenda happens.
     fn dispatch(&mut self, observer: &mut dyn Observer) {
         let Some(event) = self.agenda.take() else { return };
@@ -235,6 +253,10 @@ impl Simulation {
                 self.retire(connection);
             }
             Event::Read { .. } => {}
+            Event::ReadDatagrams(id) => {
+                let (clients, mut around) = self.clients();
+                clients.read_datagrams(&mut around, id);
+            }
             Event::Server(id) => {
                 let (servers, mut around) = self.servers();
                 servers.on_timer(&mut around, id);

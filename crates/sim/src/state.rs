@@ -167,7 +167,8 @@ impl Simulation {
         for connection in self.transport.connections().iter() {
             for side in Side::BOTH {
                 let HostId(host) = connection.hosts[side as usize];
-                let client = self.groups.name_of(connection.client);
+                // A connection that carries many clients' packets is no single one's.
+                let client = connection.client.map_or(String::new(), |client| self.groups.name_of(client));
                 hosts[host as usize].sockets.push(socket_state(client, connection, side));
             }
         }

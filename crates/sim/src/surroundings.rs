@@ -13,7 +13,8 @@ use crate::event::Event;
 use crate::evidence::Evidence;
 use crate::figures::{GroupCounts, LiveFigures};
 use crate::groups::Groups;
-use crate::ids::{ClientId, ConnectionId, Side};
+use crate::datagrams::SnPacket;
+use crate::ids::{ClientId, ConnectionId, ConversationId, Side};
 use crate::stream::Packet;
 use crate::topics::Topics;
 use crate::transport::Transport;
@@ -47,8 +48,20 @@ impl Surroundings<'_> {
     /// Begins to connect to the client's server; `None` where no path leads there.
     pub(crate) fn connect(&mut self, client: ClientId) -> Option<ConnectionId> {
         let nodelay = self.groups.group_of(client).nodelay();
-        let end = (client, self.groups.host_of(client), nodelay);
+        let end = (Some(client), self.groups.host_of(client), nodelay);
         self.transport.open(self.agenda, self.evidence, end, self.groups.server_of(client))
+    }
+
+    /// Opens a socket for datagrams to the client's server; `None` where no path leads there.
+    pub(crate) fn open_conversation(&mut self, client: ClientId) -> Option<ConversationId> {
+        let end = (client, self.groups.host_of(client));
+        self.transport.open_conversation(end, self.groups.server_of(client))
+    }
+
+    /// Sends a packet as a datagram.
+    pub(crate) fn send_datagram(&mut self, conversation: ConversationId, packet: SnPacket) {
+        let from = (conversation, Side::Client);
+        self.transport.send_datagram(self.agenda.now(), self.evidence, from, packet);
     }
 
     /// Puts a packet into the client's stream, and says where it ends there.

@@ -4,11 +4,15 @@
 //!   append ──► stream ──► write ──► TCP endpoint ──► wire ──► TCP endpoint ──► next_event ──► read, take_packet
 //! ```
 //!
+//! Datagrams go over the same wire: [`Transport::send_datagram`], and [`Arrival::Datagram`] where they come out.
+//!
 //! Contract: a verb (`open`, `write`, `read`, `close`) lets TCP send at once, so that an acknowledgement leaves before
 //! the program that has read can answer, and does nothing else: it never calls a program. What TCP has to tell a program
 //! comes out of [`Transport::next_event`], which whoever drives the simulation drains after every frame, timer and read.
 //!
-//! What it does not model: the time that a host takes to handle a segment; UDP.
+//! What it does not model: the time that a host takes to handle a segment or a datagram.
+
+use std::rc::Rc;
 
 use mqttlab_net::{Delivery, Fate};
 use mqttlab_tcp::{Event as TcpEvent, Output, Segment};
@@ -16,24 +20,35 @@ use mqttlab_units::Instant;
 
 use crate::agenda::Agenda;
 use crate::connections::{Connection, Connections, Opening};
+use crate::datagrams::{Conversation, Conversations, Datagram, SnPacket};
 use crate::event::Event;
 use crate::evidence::{Crossing, Evidence};
 use crate::hosts::Hosts;
-use crate::ids::{ClientId, ConnectionId, HostId, ServerId, Side};
+use crate::ids::{ClientId, ConnectionId, ConversationId, HostId, ServerId, Side};
 use crate::stream::Packet;
 use crate::topics::Topics;
-use crate::wire::{self, FrameEvent, Wire};
+use crate::wire::{Cargo, CarriedSegment, FrameEvent, Wire};
 
 /// Hosts, connections, and what is between them.
 pub(crate) struct Transport {
     hosts: Hosts,
     connections: Connections,
+    conversations: Conversations,
     wire: Wire,
+}
+
+/// What has come to a host.
+pub(crate) enum Arrival {
+    /// TCP has it, and may have something to tell the program on this side.
+    Segment(ConnectionId, Side),
+    /// It is for the program on the other side than its sender's.
+    Datagram(Rc<Datagram>),
 }
 
 impl Transport {
     pub(crate) fn new(hosts: Hosts, connections: Connections, wire: Wire) -> Transport {
-        Transport { hosts, connections, wire }
+        let conversations = Conversations::new(hosts.len());
+        Transport { hosts, connections, conversations, wire }
     }
 
     pub(crate) fn hosts(&self) -> &Hosts {
@@ -56,12 +71,43 @@ impl Transport {
         self.connections.get_mut(id)
     }
 
+    pub(crate) fn conversation(&self, id: ConversationId) -> &Conversation {
+        self.conversations.get(id)
+    }
+
+    /// A client opens a socket for datagrams to a server; `None` where no path leads there.
+    pub(crate) fn open_conversation(
+        &mut self,
+        (client, host): (ClientId, HostId),
+        server: ServerId,
+    ) -> Option<ConversationId> {
+        let listener = self.hosts.listener(server);
+        let paths = [self.wire.path(host, listener.host)?, self.wire.path(listener.host, host)?];
+        let hosts = [host, listener.host];
+        Some(self.conversations.add((client, server), hosts, paths, listener.port))
+    }
+
+    /// A socket sends a packet as a datagram.
+    pub(crate) fn send_datagram(
+        &mut self,
+        now: Instant,
+        evidence: &mut Evidence,
+        (id, from): (ConversationId, Side),
+        packet: SnPacket,
+    ) {
+        let conversation = self.conversations.get_mut(id);
+        let (datagram, named) = conversation.datagram(now, (id, from), packet);
+        let path = conversation.paths[from as usize];
+        self.wire.send(now, path, named, from, Cargo::Datagram(Rc::new(datagram)));
+        self.poll_network(evidence);
+    }
+
     /// A client begins to connect to a server; `None` where no path leads there.
     pub(crate) fn open(
         &mut self,
         agenda: &mut Agenda<Event>,
         evidence: &mut Evidence,
-        (client, host, nodelay): (ClientId, HostId, bool),
+        (client, host, nodelay): (Option<ClientId>, HostId, bool),
         server: ServerId,
     ) -> Option<ConnectionId> {
         let listener = self.hosts.listener(server);
@@ -206,7 +252,8 @@ impl Transport {
         connection.under_way += 1;
         let path = connection.paths[side as usize];
         let named = connection.name(side, segment);
-        self.wire.send(now, path, named, (id, side), segment, offset);
+        let carried = CarriedSegment { connection: id, segment: *segment, offset };
+        self.wire.send(now, path, named, side, Cargo::Segment(carried));
         self.poll_network(evidence);
     }
 
@@ -221,16 +268,22 @@ impl Transport {
         true
     }
 
-    /// Hands the next frame that is at the end of its path to TCP, and says whose it was.
-    pub(crate) fn arrive(&mut self, now: Instant) -> Option<(ConnectionId, Side)> {
+    /// Takes the next frame that is at the end of its path: hands a segment to TCP.
+    pub(crate) fn arrive(&mut self, now: Instant) -> Option<Arrival> {
         let slot = self.wire.arrival()?;
         let frame = self.wire.frame(slot);
-        let (id, side) = (frame.connection, frame.from.other());
-        let connection = self.connections.get_mut(id);
-        connection.under_way -= 1;
-        connection.ends[side as usize].receive(now, &frame.segment);
+        let side = frame.from.other();
+        let arrival = match &frame.cargo {
+            Cargo::Segment(carried) => {
+                let connection = self.connections.get_mut(carried.connection);
+                connection.under_way -= 1;
+                connection.ends[side as usize].receive(now, &carried.segment);
+                Arrival::Segment(carried.connection, side)
+            }
+            Cargo::Datagram(datagram) => Arrival::Datagram(Rc::clone(datagram)),
+        };
         self.wire.release(slot);
-        Some((id, side))
+        Some(arrival)
     }
 
     /// When something happens on the network next.
@@ -248,37 +301,44 @@ impl Transport {
     fn poll_network(&mut self, evidence: &mut Evidence) {
         while let Some(event) = self.wire.poll() {
             match event {
-                FrameEvent::Crossed { frame: slot, link, hop, entered, fate } => {
-                    self.record_crossing(evidence, slot, (link, hop), entered, fate);
-                    let under_way = &mut self.connection_of(slot).under_way;
-                    match fate {
-                        Fate::Dropped { .. } => *under_way -= 1,
-                        Fate::Delivered(Delivery { duplicate_at: Some(_), .. }) => *under_way += 1,
-                        Fate::Delivered(_) => {}
+                FrameEvent::Crossed { frame: slot, copy, link, hop, entered, fate } => {
+                    self.record_crossing(evidence, (slot, copy), (link, hop), entered, fate);
+                    match (fate, self.connection_of(slot)) {
+                        (Fate::Dropped { .. }, Some(connection)) => connection.under_way -= 1,
+                        (Fate::Delivered(Delivery { duplicate_at: Some(_), .. }), Some(connection)) => {
+                            connection.under_way += 1;
+                        }
+                        _ => {}
                     }
                     self.wire.settle(slot, &fate);
                 }
                 FrameEvent::Bare { frame: slot, link, at } => {
                     let delivery =
                         Delivery { start: at, sent: at, at, corrupted_bit: None, duplicate_at: None };
-                    self.record_crossing(evidence, slot, (link, 0), at, Fate::Delivered(delivery));
+                    self.record_crossing(evidence, (slot, 0), (link, 0), at, Fate::Delivered(delivery));
                 }
                 FrameEvent::Corrupted { frame: slot } => {
-                    self.connection_of(slot).under_way -= 1;
+                    if let Some(connection) = self.connection_of(slot) {
+                        connection.under_way -= 1;
+                    }
                     self.wire.release(slot);
                 }
             }
         }
     }
 
-    fn connection_of(&mut self, slot: u32) -> &mut Connection {
-        self.connections.get_mut(self.wire.frame(slot).connection)
+    /// The connection whose segment a frame carries.
+    fn connection_of(&mut self, slot: u32) -> Option<&mut Connection> {
+        match &self.wire.frame(slot).cargo {
+            Cargo::Segment(carried) => Some(self.connections.get_mut(carried.connection)),
+            Cargo::Datagram(_) => None,
+        }
     }
 
     fn record_crossing(
         &mut self,
         evidence: &mut Evidence,
-        slot: u32,
+        (slot, copy): (u32, u16),
         (link, hop): (usize, usize),
         entered: Instant,
         fate: Fate,
@@ -287,9 +347,18 @@ impl Transport {
             return;
         }
         let frame = self.wire.frame(slot);
-        let frame_bytes = self.wire.frame_bytes(link, wire::ip_bytes(&frame.segment));
-        let crossing = Crossing { link, hop, frame_bytes, entered, fate };
-        evidence.crossed(self.connections.get_mut(frame.connection), frame, &crossing);
+        let frame_bytes = self.wire.frame_bytes(link, frame.cargo.ip_bytes());
+        let crossing = Crossing { link, hop, copy, frame_bytes, entered, fate };
+        match &frame.cargo {
+            Cargo::Segment(carried) => {
+                let connection = self.connections.get_mut(carried.connection);
+                evidence.crossed(connection, frame, carried, &crossing);
+            }
+            Cargo::Datagram(datagram) => {
+                let conversation = self.conversations.get(datagram.conversation);
+                evidence.datagram_crossed(conversation, frame, datagram, &crossing);
+            }
+        }
     }
 
     /// Gives a connection's slot back if nothing can happen to it any more. What it still held is lost.
@@ -379,7 +448,7 @@ mod tests {
         }
 
         fn open(&mut self) -> ConnectionId {
-            let end = (ClientId(0), HostId(1), true);
+            let end = (Some(ClientId(0)), HostId(1), true);
             self.transport.open(&mut self.agenda, &mut self.evidence, end, ServerId(0)).unwrap()
         }
 
@@ -397,8 +466,11 @@ mod tests {
         fn run(&mut self) -> Vec<(Side, TcpEvent)> {
             let mut told = Vec::new();
             loop {
-                let due = if let Some(end) = self.transport.arrive(self.agenda.now()) {
-                    Some(end)
+                let due = if let Some(arrival) = self.transport.arrive(self.agenda.now()) {
+                    match arrival {
+                        Arrival::Segment(id, side) => Some((id, side)),
+                        Arrival::Datagram(_) => None,
+                    }
                 } else if let Some(at) = self.transport.next_deadline()
                     && self.agenda.next_deadline().is_none_or(|due| at <= due)
                 {

@@ -1,6 +1,7 @@
 //! Frames on the network: the same links that the live emulator drives, in virtual time.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::rc::Rc;
 
 use mqttlab_net::radio::{Medium, StationReport};
 use mqttlab_net::{self as net, Fate, Link, LinkTraffic, Named, Network, Output, Stage};
@@ -10,6 +11,7 @@ use mqttlab_units::{Bytes, Instant, Seed};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::datagrams::Datagram;
 use crate::ids::{ConnectionId, HostId, Side};
 
 /// The network, and what is on it.
@@ -58,12 +60,9 @@ struct PathFacts {
 #[derive(Debug)]
 pub(crate) struct Frame {
     pub(crate) number: u64,
-    pub(crate) connection: ConnectionId,
     /// Who sent it.
     pub(crate) from: Side,
-    pub(crate) segment: Segment,
-    /// Position of its payload in the stream; `None` without payload.
-    pub(crate) offset: Option<u64>,
+    pub(crate) cargo: Cargo,
     /// As the recording counts it.
     pub(crate) repetition: Option<u32>,
     pub(crate) hops: u8,
@@ -73,10 +72,36 @@ pub(crate) struct Frame {
     outstanding: u8,
 }
 
+/// What a frame carries.
+#[derive(Debug)]
+pub(crate) enum Cargo {
+    Segment(CarriedSegment),
+    Datagram(Rc<Datagram>),
+}
+
+/// A segment of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CarriedSegment {
+    pub(crate) connection: ConnectionId,
+    pub(crate) segment: Segment,
+    /// Position of its payload in the stream; `None` without payload.
+    pub(crate) offset: Option<u64>,
+}
+
+impl Cargo {
+    /// Size of the IP packet.
+    pub(crate) fn ip_bytes(&self) -> u32 {
+        match self {
+            Cargo::Segment(carried) => ip_bytes(&carried.segment),
+            Cargo::Datagram(datagram) => datagram.ip_bytes(),
+        }
+    }
+}
+
 /// Something became of a frame, which is named by its slot.
 pub(crate) enum FrameEvent {
-    /// On a link. To be [settled](Wire::settle) once it has been looked at.
-    Crossed { frame: u32, link: usize, hop: usize, entered: Instant, fate: Fate },
+    /// On a link. To be [settled](Wire::settle) once it has been looked at. `copy` is 0 for the frame itself.
+    Crossed { frame: u32, copy: u16, link: usize, hop: usize, entered: Instant, fate: Fate },
     /// Nothing was in its way; `link` stands for that.
     Bare { frame: u32, link: usize, at: Instant },
     /// It arrived damaged, and its receiver does not take it. To be [released](Wire::release).
@@ -178,22 +203,13 @@ impl Wire {
         json!(StationReport::all(self.network.media(), &self.stations))
     }
 
-    /// A segment sets out on a path.
-    pub(crate) fn send(
-        &mut self,
-        now: Instant,
-        path: usize,
-        named: Named,
-        (connection, from): (ConnectionId, Side),
-        segment: &Segment,
-        offset: Option<u64>,
-    ) {
+    /// A frame sets out on a path.
+    pub(crate) fn send(&mut self, now: Instant, path: usize, named: Named, from: Side, cargo: Cargo) {
+        let size = Bytes(cargo.ip_bytes().into());
         let frame = Frame {
             number: self.counts.sent,
-            connection,
             from,
-            segment: *segment,
-            offset,
+            cargo,
             repetition: named.repetition,
             hops: self.paths[path].hops,
             bare: self.paths[path].bare,
@@ -210,7 +226,7 @@ impl Wire {
                 self.frames.len() as u32 - 1
             }
         };
-        self.network.handle(now, slot.into(), named.name, path, Bytes(ip_bytes(segment).into()));
+        self.network.handle(now, slot.into(), named.name, path, size);
     }
 
     /// Time has passed.
@@ -237,9 +253,9 @@ impl Wire {
     pub(crate) fn poll(&mut self) -> Option<FrameEvent> {
         loop {
             match self.network.poll()? {
-                Output::Crossed { frame, link, hop, entered, fate, .. } => {
+                Output::Crossed { frame, copy, link, hop, entered, fate } => {
                     let (frame, hop) = (frame as u32, hop.into());
-                    return Some(FrameEvent::Crossed { frame, link, hop, entered, fate });
+                    return Some(FrameEvent::Crossed { frame, copy, link, hop, entered, fate });
                 }
                 Output::Arrived { frame, at, corrupted_bit, .. } => {
                     let frame = frame as u32;

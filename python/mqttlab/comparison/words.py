@@ -12,7 +12,8 @@ FATES = {"under_way": "still under way", "no_receiver": "without a receiver", "u
 CAUSES = {
     "queue_full": "the broker's queue was full", "socket_full": "the broker's socket had no room",
     "session_ended": "the receiver's session had ended", "not_subscribed": "the receiver had not subscribed yet",
-    "connection_lost": "a connection broke", "overtaken": "a later message arrived before it",
+    "connection_lost": "a connection broke", "unknown_topic": "a gateway did not know its topic",
+    "overtaken": "a later message arrived before it",
 }
 DROPS = {"random_loss": "random loss", "burst_loss": "burst loss", "queue_full": "its queue was full",
          "bit_error": "bit error", "retry_limit": "the last retry failed", "unreachable": "out of reach"}

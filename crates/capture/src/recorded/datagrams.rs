@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt::Write;
 
-use mqttlab_mqttsn::encode;
+use mqttlab_mqttsn::account::Parts;
 use mqttlab_mqttsn::packet::{self, Packet};
 use mqttlab_mqttsn::{PublishQos, ReturnCode};
 use mqttlab_recording::{ControlPacketRow, Frame, FrameFate, Towards, identity};
@@ -51,8 +51,7 @@ pub(super) struct Seen {
     identity: Option<(u32, u32)>,
     start: u64,
     bytes: u32,
-    topic_bytes: u32,
-    payload_bytes: u32,
+    parts: Parts,
     sent: Instant,
     complete: Option<Instant>,
 }
@@ -66,8 +65,9 @@ impl Datagrams {
         self.clients = clients;
     }
 
-    /// A datagram on its first link: what it carries, as the `mqtt` column names it; `None` for what is no MQTT-SN.
-    pub(super) fn sent(&mut self, frame: &Frame, datagram: &Datagram, payload: &[u8]) -> Option<&str> {
+    /// A datagram on its first link: its connection, and what it carries, as the `mqtt` column names it; `None` for what
+    /// is no MQTT-SN.
+    pub(super) fn sent(&mut self, frame: &Frame, datagram: &Datagram, payload: &[u8]) -> Option<(u32, &str)> {
         let towards =
             match [datagram.destination.port, datagram.source.port].map(|port| self.ports.contains(&port)) {
                 [true, _] => Towards::Broker,
@@ -77,9 +77,10 @@ impl Datagrams {
         let packet = packet::decode(payload).ok()?.packet;
         let seen = self.seen(frame, datagram, (towards, payload.len() as u32), &packet);
         self.name.clear();
-        name(&seen, &mut self.name);
+        write!(self.name, "{}", packet.label()).expect("a string takes all");
+        let connection = seen.connection;
         self.pass(frame, seen);
-        Some(&self.name)
+        Some((connection, &self.name))
     }
 
     /// A frame on a later link, or a copy.
@@ -138,14 +139,13 @@ impl Datagrams {
             qos: None,
             dup: false,
             retain: false,
-            id: id_of(packet),
-            reason: reason_of(packet).map(ReturnCode::number),
+            id: packet.id(),
+            reason: packet.code().map(ReturnCode::number),
             topic: None,
             identity: None,
             start,
             bytes,
-            topic_bytes: 0,
-            payload_bytes: 0,
+            parts: packet.parts(bytes, |message| message.len()),
             sent: frame.entered,
             complete: None,
         };
@@ -154,7 +154,6 @@ impl Datagrams {
             (seen.dup, seen.retain) = (*dup, *retain);
             seen.topic = topic.short_name().map(str::to_owned);
             seen.identity = identity::find(message).map(|identity| (identity.publisher, identity.sequence));
-            (seen.topic_bytes, seen.payload_bytes) = (2, message.len() as u32);
             // QoS −1 has no connection that could have said whose it is, but the message does.
             if *qos == PublishQos::WithoutConnection {
                 seen.client = seen.identity.map(|(publisher, _)| publisher);
@@ -167,10 +166,6 @@ impl Datagrams {
 impl Seen {
     /// As the recording has it.
     pub(super) fn row(&self) -> ControlPacketRow<'_> {
-        let header = if self.bytes > encode::SHORT_MAX as u32 { 4 } else { 2 };
-        let id_bytes = if self.id.is_some() { 2 } else { 0 };
-        let rest = self.bytes - header - id_bytes - self.topic_bytes;
-        let is_message = self.qos.is_some();
         ControlPacketRow {
             connection: self.connection,
             transport: "udp",
@@ -188,57 +183,16 @@ impl Seen {
             sequence: self.identity.map(|(_, sequence)| sequence),
             stream_start: self.start,
             stream_end: self.start + u64::from(self.bytes),
-            // The flags of a PUBLISH are part of its header; of other packets everything else is content.
-            fixed_header_bytes: if is_message { header + rest - self.payload_bytes } else { header },
-            topic_bytes: self.topic_bytes,
-            packet_id_bytes: id_bytes,
+            fixed_header_bytes: self.parts.fixed_header,
+            topic_bytes: self.parts.topic,
+            packet_id_bytes: self.parts.id,
             property_bytes: 0,
-            payload_bytes: if is_message { self.payload_bytes } else { rest },
+            payload_bytes: self.parts.payload,
             first_sent_ns: self.sent.as_ns(),
             complete_ns: self.complete.map(Instant::as_ns),
             segments: 1,
         }
     }
-}
-
-/// Every packet with an identifier; a PUBLISH has the field at every QoS.
-fn id_of<S, M>(packet: &Packet<S, M>) -> Option<u16> {
-    match packet {
-        Packet::Register { id, .. }
-        | Packet::Regack { id, .. }
-        | Packet::Publish { id, .. }
-        | Packet::Puback { id, .. }
-        | Packet::Pubcomp { id }
-        | Packet::Pubrec { id }
-        | Packet::Pubrel { id }
-        | Packet::Subscribe { id, .. }
-        | Packet::Suback { id, .. }
-        | Packet::Unsubscribe { id, .. }
-        | Packet::Unsuback { id } => Some(*id),
-        _ => None,
-    }
-}
-
-fn reason_of<S, M>(packet: &Packet<S, M>) -> Option<ReturnCode> {
-    match packet {
-        Packet::Connack { code }
-        | Packet::Regack { code, .. }
-        | Packet::Puback { code, .. }
-        | Packet::Suback { code, .. }
-        | Packet::Willtopicresp { code }
-        | Packet::Willmsgresp { code } => Some(*code),
-        _ => None,
-    }
-}
-
-fn name(seen: &Seen, text: &mut String) {
-    let written = match (seen.qos, seen.id.filter(|id| *id != 0)) {
-        (Some(qos), Some(id)) => write!(text, "{}({qos},{id})", seen.kind),
-        (Some(qos), None) => write!(text, "{}({qos})", seen.kind),
-        (None, Some(id)) => write!(text, "{}({id})", seen.kind),
-        (None, None) => write!(text, "{}", seen.kind),
-    };
-    written.expect("a string takes all");
 }
 
 /// TCP's connections are counted from 0.

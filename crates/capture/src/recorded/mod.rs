@@ -59,6 +59,8 @@ pub struct FrameWitness {
     packets: Vec<Completed>,
     mqtt: String,
     marks: String,
+    /// The connection that the datagram before belongs to, if that was one.
+    conversation: Option<u32>,
     /// What the frame before this one carried.
     latest: Option<Carried>,
     analysis: Option<Analysis>,
@@ -96,6 +98,7 @@ impl FrameWitness {
             packets: Vec::new(),
             mqtt: String::new(),
             marks: String::new(),
+            conversation: None,
             latest: None,
             analysis: None,
             reader: None,
@@ -123,9 +126,11 @@ impl FrameWitness {
             Transport::Tcp(segment, payload) => (segment, payload),
             other => {
                 self.mqtt.clear();
+                self.conversation = None;
                 if let Transport::Udp(datagram, payload) = other
-                    && let Some(name) = self.datagrams.sent(frame, &datagram, payload)
+                    && let Some((connection, name)) = self.datagrams.sent(frame, &datagram, payload)
                 {
+                    self.conversation = Some(connection);
                     self.mqtt.push_str(name);
                 }
                 analyser.other_frame(frame.entered, frame.frame_bytes);
@@ -259,7 +264,7 @@ impl FrameAnalyser for FrameWitness {
         self.latest = None;
         let Some(seen) = self.sent(frame, bytes) else {
             let headers = self.headers.frame(frame, bytes);
-            return Headers { mqtt: word(&self.mqtt), ..headers };
+            return Headers { connection: self.conversation, mqtt: word(&self.mqtt), ..headers };
         };
         self.expect_packets(Some(frame.from_host));
         let headers = self.headers.frame(frame, bytes);

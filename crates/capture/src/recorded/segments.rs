@@ -15,7 +15,7 @@ use crate::segment::{Bits, Endpoint, Options, Segment};
 pub struct SegmentWitness {
     analyser: Analyser,
     /// The simulator's number and the client of each connection, by the analyser's number.
-    known: HashMap<u32, (u32, u32)>,
+    known: HashMap<u32, (u32, Option<u32>)>,
     packets: Vec<PacketDescriptor>,
     marks: String,
 }
@@ -54,7 +54,7 @@ impl SegmentAnalyser for SegmentWitness {
     fn network_metrics(&mut self, emit: &mut dyn FnMut(&NetworkMetricRow<'_>)) {
         let analyser = std::mem::replace(&mut self.analyser, Analyser::new(Settings::default()));
         let who = |number| match self.known.get(&number) {
-            Some(&(connection, client)) => (connection, Some(client)),
+            Some(&(connection, client)) => (connection, client),
             None => (number, None),
         };
         metrics::rows(&analyser.finish(), who, emit);

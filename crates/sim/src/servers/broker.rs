@@ -24,6 +24,7 @@ use crate::agenda::Agenda;
 use crate::event::Event;
 use crate::ids::{ClientId, ConnectionId, ServerId, Side};
 use crate::message;
+use crate::said::Content;
 use crate::stream::Packet;
 use crate::topics::Topics;
 
@@ -34,8 +35,8 @@ pub(crate) struct BrokerModel {
     inbox: VecDeque<Request>,
     outbox: VecDeque<(Instant, Response)>,
     service: ServiceTimes,
-    /// The client of each session that there is or was, by the session's number.
-    session_clients: Vec<ClientId>,
+    /// The client of each session that there is or was, by the session's number; none of one that many share.
+    session_clients: Vec<Option<ClientId>>,
     /// What the broker knows each topic of the simulation by; of other servers' topics nothing.
     topic_ids: Vec<Option<TopicId>>,
     /// The topic of the simulation, by the broker's number.
@@ -179,8 +180,12 @@ impl BrokerModel {
         let (now, socket) = (around.agenda.now(), broker::ConnectionId(id.slot));
         let input = match packet.kind {
             Kind::Connect => return self.attend_connect(around, id),
+            Kind::Subscribe | Kind::Unsubscribe if around.transport.connection(id).said.is_some() => {
+                return self.attend_said(around, id, packet.id);
+            }
             Kind::Subscribe => {
-                let filters = around.groups.filters_of(around.client_at(id));
+                let Some(client) = around.client_at(id) else { return };
+                let filters = around.groups.filters_of(client);
                 let filters: Vec<(&str, Qos)> = filters.iter().map(|(name, qos)| (&**name, *qos)).collect();
                 let input = Input::Subscribe { id: packet.id, filters: &filters };
                 return self.broker.handle(now, socket, input);
@@ -205,8 +210,47 @@ impl BrokerModel {
         self.broker.handle(now, socket, input);
     }
 
+    /// A gateway's packet, whose content waits at its connection.
+    fn attend_said(&mut self, around: &mut ServerSurroundings<'_>, id: ConnectionId, packet: u16) {
+        let (now, socket) = (around.agenda.now(), broker::ConnectionId(id.slot));
+        let said = around.transport.connection_mut(id).said.as_mut().and_then(|waiting| waiting.pop_front());
+        match said {
+            Some(Content::Subscribe { filter, qos }) => {
+                let filters = [(&*filter, qos)];
+                self.broker.handle(now, socket, Input::Subscribe { id: packet, filters: &filters });
+            }
+            Some(Content::Unsubscribe { filter }) => {
+                self.broker.handle(now, socket, Input::Unsubscribe { id: packet, filters: &[&*filter] });
+            }
+            Some(Content::Connect { client_id, clean, keep_alive, will }) => {
+                self.introduce_topics(around.topics);
+                let will = will.map(|will| Will {
+                    topic: self.topic_id(will.topic),
+                    message: will.message,
+                    qos: will.qos,
+                    retain: will.retain,
+                });
+                let input = Input::Connect {
+                    client: &client_id,
+                    version: Version::V311,
+                    clean,
+                    keep_alive,
+                    session_expiry: clean.then_some(Duration::ZERO),
+                    receive_maximum: u16::MAX,
+                    will,
+                };
+                self.broker.handle(now, socket, input);
+                self.note_session(socket, around.client_at(id));
+            }
+            None => {}
+        }
+    }
+
     fn attend_connect(&mut self, around: &mut ServerSurroundings<'_>, id: ConnectionId) {
-        let client = around.client_at(id);
+        if around.transport.connection(id).said.is_some() {
+            return self.attend_said(around, id, 0);
+        }
+        let Some(client) = around.client_at(id) else { return };
         let Some(mqtt) = around.groups.group_of(client).mqtt() else { return };
         let will_topic = mqtt.will.as_ref().map(|will| around.topics.number(self.id, &will.topic));
         self.introduce_topics(around.topics);
@@ -227,7 +271,7 @@ impl BrokerModel {
         };
         let socket = broker::ConnectionId(id.slot);
         self.broker.handle(around.agenda.now(), socket, input);
-        self.note_session(socket, client);
+        self.note_session(socket, Some(client));
     }
 
     /// Tells the broker those of its topics that it does not know, in the order in which they came up.
@@ -252,7 +296,7 @@ impl BrokerModel {
     }
 
     /// Remembers whose session it is: numbers are used again.
-    fn note_session(&mut self, socket: broker::ConnectionId, client: ClientId) {
+    fn note_session(&mut self, socket: broker::ConnectionId, client: Option<ClientId>) {
         let Some(session) = self.broker.session_of(socket) else { return };
         let clients = &mut self.session_clients;
         if clients.len() <= session.0 as usize {
@@ -288,7 +332,9 @@ impl BrokerModel {
             Output::Suback { connection, id, ref granted } => {
                 let single = encode::suback_len(version(around, connection));
                 let length = single + granted.len().saturating_sub(1);
-                (connection, Some((Packet::bare(Kind::Suback, id), length)))
+                // A gateway asks for one at a time, and passes on what it got.
+                let qos = granted.first().copied().unwrap_or(Qos::AtMostOnce);
+                (connection, Some((Packet { qos, ..Packet::bare(Kind::Suback, id) }, length)))
             }
             Output::Unsuback { connection, id } => {
                 (connection, Some((Packet::bare(Kind::Unsuback, id), encode::ACKNOWLEDGEMENT_LEN)))
@@ -337,8 +383,10 @@ impl BrokerModel {
             broker::Cause::SessionEnded => LossCause::SessionEnded,
         };
         self.dropped += u64::from(matches!(cause, LossCause::QueueFull | LossCause::SocketFull));
-        let client = self.session_clients[session.0 as usize];
-        around.evidence.dropped(around.agenda.now(), message, Some(client), cause);
+        // Which of those who share a session would have got it, the broker does not know.
+        if let Some(client) = self.session_clients[session.0 as usize] {
+            around.evidence.dropped(around.agenda.now(), message, Some(client), cause);
+        }
     }
 
     fn respond(&mut self, around: &mut ServerSurroundings<'_>, response: &Response) {

@@ -1,7 +1,7 @@
 //! Servers: what runs inside hosts beside the clients, a model for each role.
 //!
 //! ```text
-//!   simulation ──► Servers ──► ServerModel: BrokerModel · ProxyModel
+//!   simulation ──► Servers ──► ServerModel: BrokerModel · GatewayModel · ProxyModel
 //!                                 └── ServerSurroundings: agenda, transport, evidence, topics, groups
 //! ```
 //!
@@ -12,8 +12,11 @@
 //! A role is added as a file here that implements [`ServerModel`], and a line in [`model`].
 
 mod broker;
+mod gateway;
 mod proxy;
 mod service;
+
+use std::rc::Rc;
 
 use mqttlab_mqtt::Version;
 use mqttlab_mqtt::broker::SessionInfo;
@@ -25,10 +28,12 @@ use crate::agenda::Agenda;
 use crate::event::Event;
 use crate::evidence::Evidence;
 use crate::groups::Groups;
-use crate::ids::{ClientId, ConnectionId, Id, ServerId, Side, Table};
+use crate::datagrams::{Datagram, SnPacket};
+use crate::ids::{ClientId, ConnectionId, ConversationId, Id, ServerId, Side, Table};
 use crate::topics::Topics;
 use crate::transport::Transport;
 use broker::BrokerModel;
+use gateway::GatewayModel;
 use proxy::ProxyModel;
 
 /// One end of a connection.
@@ -36,6 +41,12 @@ pub(crate) type End = (ConnectionId, Side);
 
 /// What a server does, by its role.
 pub(crate) trait ServerModel {
+    /// The simulation begins.
+    fn start(&mut self, _: &mut ServerSurroundings<'_>) {}
+
+    /// A datagram has come. Who listens for none does not hear it.
+    fn on_datagram(&mut self, _: &mut ServerSurroundings<'_>, _: Rc<Datagram>) {}
+
     /// TCP has something to tell the program at this end.
     fn on_tcp(&mut self, around: &mut ServerSurroundings<'_>, end: End, event: TcpEvent);
 
@@ -80,24 +91,36 @@ impl ServerSurroundings<'_> {
         self.agenda.now()
     }
 
-    /// The client whose packets a connection carries.
-    pub(crate) fn client_at(&self, id: ConnectionId) -> ClientId {
+    /// The client whose packets a connection carries; `None` where it carries those of many.
+    pub(crate) fn client_at(&self, id: ConnectionId) -> Option<ClientId> {
         self.transport.connection(id).client
     }
 
     /// The protocol version that is spoken on a connection.
     pub(crate) fn version_at(&self, id: ConnectionId) -> Version {
-        self.groups.facts_of(self.client_at(id)).version
+        // Gateways speak for many, and all speak this one.
+        self.client_at(id).map_or(Version::V311, |client| self.groups.facts_of(client).version)
     }
 
-    /// A server begins to connect to another one, to carry a client's packets; `None` where no path leads there. What TCP
-    /// has to tell it of this connection comes to its model, at [`Side::Client`].
-    pub(crate) fn connect(&mut self, from: ServerId, client: ClientId, to: ServerId) -> Option<ConnectionId> {
+    /// A server begins to connect to another one, to carry a client's packets, or those of many; `None` where no path leads
+    /// there. What TCP has to tell it of this connection comes to its model, at [`Side::Client`].
+    pub(crate) fn connect(
+        &mut self,
+        from: ServerId,
+        client: Option<ClientId>,
+        to: ServerId,
+    ) -> Option<ConnectionId> {
         let listener = self.transport.hosts().listener(from);
         let end = (client, listener.host, listener.nodelay);
         let id = self.transport.open(self.agenda, self.evidence, end, to)?;
         self.transport.connection_mut(id).opened_by = Some(from);
         Some(id)
+    }
+
+    /// A server sends a packet to a client as a datagram.
+    pub(crate) fn answer(&mut self, conversation: ConversationId, packet: SnPacket) {
+        let from = (conversation, Side::Server);
+        self.transport.send_datagram(self.agenda.now(), self.evidence, from, packet);
     }
 
     /// The program at this end wants no more of its connection.
@@ -128,6 +151,19 @@ impl Servers {
         self.iter().map(|(_, model)| model.dropped()).sum()
     }
 
+    /// The simulation begins.
+    pub(crate) fn start(&mut self, around: &mut ServerSurroundings<'_>) {
+        for id in self.table.ids() {
+            self.table[id].start(around);
+        }
+    }
+
+    /// A datagram of a client has come to its server's host.
+    pub(crate) fn on_datagram(&mut self, around: &mut ServerSurroundings<'_>, datagram: Rc<Datagram>) {
+        let server = around.transport.conversation(datagram.conversation).server;
+        self.table[server].on_datagram(around, datagram);
+    }
+
     /// A server's time may have come.
     pub(crate) fn on_timer(&mut self, around: &mut ServerSurroundings<'_>, id: ServerId) {
         self.table[id].on_timer(around);
@@ -154,8 +190,6 @@ fn model(id: ServerId, plan: &mqttlab_plan::Server, seed: Seed) -> Result<Box<dy
     match &plan.role {
         Role::Broker(role) => Ok(Box::new(BrokerModel::new(id, &plan.name, role, seed))),
         Role::Proxy(role) => Ok(Box::new(ProxyModel::new(id, &plan.name, role, seed)?)),
-        Role::Gateway(_) => {
-            Err(format!("the server `{}` is a gateway, of which there is no model", plan.name))
-        }
+        Role::Gateway(role) => Ok(Box::new(GatewayModel::new(id, &plan.name, role, seed))),
     }
 }

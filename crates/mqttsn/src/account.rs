@@ -1,0 +1,126 @@
+//! What a recording says of a packet: its identifier, its return code, a short name, and what its bytes are.
+
+use std::fmt;
+
+use crate::encode;
+use crate::kind::ReturnCode;
+use crate::packet::Packet;
+
+/// What a packet's bytes are. Their sum is its length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parts {
+    /// Length and type; of a PUBLISH the flags, too.
+    pub fixed_header: u32,
+    /// Of a PUBLISH: what it calls its topic.
+    pub topic: u32,
+    /// The identifier. A PUBLISH has the field at every QoS.
+    pub id: u32,
+    /// Of a PUBLISH the message, of other packets everything else.
+    pub payload: u32,
+}
+
+impl<S, M> Packet<S, M> {
+    /// Its identifier, which is 0 in a PUBLISH of QoS 0 and −1; `None` where its type has none.
+    pub const fn id(&self) -> Option<u16> {
+        match self {
+            Packet::Register { id, .. }
+            | Packet::Regack { id, .. }
+            | Packet::Publish { id, .. }
+            | Packet::Puback { id, .. }
+            | Packet::Pubcomp { id }
+            | Packet::Pubrec { id }
+            | Packet::Pubrel { id }
+            | Packet::Subscribe { id, .. }
+            | Packet::Suback { id, .. }
+            | Packet::Unsubscribe { id, .. }
+            | Packet::Unsuback { id } => Some(*id),
+            _ => None,
+        }
+    }
+
+    /// What it says of what it answers; `None` where its type says nothing.
+    pub const fn code(&self) -> Option<ReturnCode> {
+        match self {
+            Packet::Connack { code }
+            | Packet::Regack { code, .. }
+            | Packet::Puback { code, .. }
+            | Packet::Suback { code, .. }
+            | Packet::Willtopicresp { code }
+            | Packet::Willmsgresp { code } => Some(*code),
+            _ => None,
+        }
+    }
+
+    /// What the bytes of this packet are, of which there are so many; `message` is the length of a message.
+    pub fn parts(&self, bytes: u32, message: impl Fn(&M) -> usize) -> Parts {
+        let header = if bytes > encode::SHORT_MAX as u32 { 4 } else { 2 };
+        let id = if self.id().is_some() { 2 } else { 0 };
+        match self {
+            Packet::Publish { message: content, .. } => {
+                let (topic, payload) = (2, message(content) as u32);
+                Parts { fixed_header: bytes - topic - id - payload, topic, id, payload }
+            }
+            _ => Parts { fixed_header: header, topic: 0, id, payload: bytes - header - id },
+        }
+    }
+
+    /// As a column of a recording names it: `PUBLISH(1,7)`, `PUBACK(7)`, `PINGREQ`.
+    pub const fn label(&self) -> Label<'_, S, M> {
+        Label(self)
+    }
+}
+
+/// A packet's short name.
+pub struct Label<'a, S, M>(&'a Packet<S, M>);
+
+impl<S, M> fmt::Display for Label<'_, S, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = self.0.kind().name();
+        let id = self.0.id().filter(|id| *id != 0);
+        let qos = match self.0 {
+            Packet::Publish { qos, .. } => Some(qos.level().level()),
+            _ => None,
+        };
+        match (qos, id) {
+            (Some(qos), Some(id)) => write!(f, "{kind}({qos},{id})"),
+            (Some(qos), None) => write!(f, "{kind}({qos})"),
+            (None, Some(id)) => write!(f, "{kind}({id})"),
+            (None, None) => f.write_str(kind),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mqttlab_mqtt::Qos;
+
+    use super::*;
+    use crate::kind::PublishQos;
+    use crate::packet::Topic;
+
+    #[test]
+    fn a_packets_parts_are_its_length_and_its_name_says_what_tells_it_from_others() {
+        let publish = |qos, id, message: &'static [u8]| Packet::<&str, &[u8]>::Publish {
+            dup: false,
+            qos: PublishQos::Level(qos),
+            retain: false,
+            topic: Topic::Registered(3),
+            id,
+            message,
+        };
+        let all: [(Packet<&str, &[u8]>, &str); 5] = [
+            (publish(Qos::AtMostOnce, 0, b"x"), "PUBLISH(0)"),
+            (publish(Qos::AtLeastOnce, 7, &[0; 300]), "PUBLISH(1,7)"),
+            (Packet::Register { topic_id: 0, id: 8, name: "a/b" }, "REGISTER(8)"),
+            (Packet::Pingreq { client_id: Some("c") }, "PINGREQ"),
+            (Packet::Connack { code: ReturnCode::Congestion }, "CONNACK"),
+        ];
+        for (packet, name) in all {
+            let mut bytes = Vec::new();
+            let length = encode::encode(&packet, &mut bytes).expect("it is short") as u32;
+            let Parts { fixed_header, topic, id, payload } = packet.parts(length, |message| message.len());
+            assert_eq!(fixed_header + topic + id + payload, length, "{name}");
+            assert_eq!(packet.label().to_string(), name);
+        }
+    }
+}

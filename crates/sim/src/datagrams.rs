@@ -1,0 +1,130 @@
+//! Datagrams: conversations between clients' sockets and servers', each datagram one packet of MQTT-SN. There are no bytes.
+//!
+//! A socket takes a datagram whole, and nobody tells its sender what became of it. One whose receiver has closed its socket
+//! vanishes, as under a kernel whose ICMP error nobody hears.
+//!
+//! What it does not model: fragments (the plan refuses what does not fit), ICMP, a receive buffer that is full.
+
+use std::sync::Arc;
+
+use mqttlab_mqttsn::{Packet, encode};
+use mqttlab_net::{DatagramFacts, DatagramNames, Named};
+use mqttlab_units::Instant;
+
+use crate::connections::{FIRST_PORT, PORTS};
+use crate::ids::{ClientId, ConversationId, HostId, Id, ServerId, Side, Table};
+
+/// A packet with texts, whose messages are numbers and lengths.
+pub(crate) type SnPacket = Packet<Arc<str>, Content>;
+
+/// A message, or a will: which, and how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Content {
+    pub(crate) message: u64,
+    pub(crate) bytes: u32,
+}
+
+/// A datagram on its way.
+#[derive(Debug)]
+pub(crate) struct Datagram {
+    pub(crate) conversation: ConversationId,
+    pub(crate) from: Side,
+    pub(crate) packet: SnPacket,
+    /// Of the packet.
+    pub(crate) bytes: u32,
+    /// How many bytes this side had sent before.
+    pub(crate) start: u64,
+    pub(crate) sent: Instant,
+}
+
+impl Datagram {
+    /// Size of the IP packet that carries it: IPv4 without options.
+    pub(crate) fn ip_bytes(&self) -> u32 {
+        IP_AND_UDP_BYTES + self.bytes
+    }
+}
+
+/// Two sockets that speak to each other.
+pub(crate) struct Conversation {
+    /// As the recording numbers it, apart from TCP's connections.
+    pub(crate) number: u32,
+    pub(crate) client: ClientId,
+    pub(crate) server: ServerId,
+    /// By [`Side`], as all that follows.
+    pub(crate) hosts: [HostId; 2],
+    pub(crate) paths: [usize; 2],
+    pub(crate) ports: [u16; 2],
+    names: DatagramNames,
+    sent_bytes: [u64; 2],
+}
+
+impl Conversation {
+    /// Makes the next datagram of one side, and its name.
+    pub(crate) fn datagram(
+        &mut self,
+        sent: Instant,
+        (id, from): (ConversationId, Side),
+        packet: SnPacket,
+    ) -> (Datagram, Named) {
+        let bytes = encode::len(&packet, |text| text.len(), |content| content.bytes as usize) as u32;
+        let facts = DatagramFacts { kind: packet.kind() as u8, id: packet.id().unwrap_or(0) };
+        let named = self.names.name(from as usize, facts);
+        let start = self.sent_bytes[from as usize];
+        self.sent_bytes[from as usize] += u64::from(bytes);
+        (Datagram { conversation: id, from, packet, bytes, start, sent }, named)
+    }
+}
+
+/// All conversations: one for each time that a client has opened its socket.
+pub(crate) struct Conversations {
+    table: Table<ConversationId, Conversation>,
+    /// How many each host has begun.
+    begun_by: Vec<u32>,
+}
+
+impl Conversations {
+    /// Between so many hosts.
+    pub(crate) fn new(hosts: usize) -> Conversations {
+        Conversations { table: Table::with_capacity(0), begun_by: vec![0; hosts] }
+    }
+
+    /// A client's socket is open.
+    pub(crate) fn add(
+        &mut self,
+        (client, server): (ClientId, ServerId),
+        hosts: [HostId; 2],
+        paths: [usize; 2],
+        server_port: u16,
+    ) -> ConversationId {
+        let begun = self.table.len() as u32;
+        let host = hosts[Side::Client as usize];
+        let ordinal = &mut self.begun_by[host.0 as usize];
+        let names = DatagramNames::new(host.0, *ordinal);
+        *ordinal += 1;
+        let port = FIRST_PORT + (begun % PORTS) as u16;
+        self.table.push(Conversation {
+            number: FIRST + begun,
+            client,
+            server,
+            hosts,
+            paths,
+            ports: [port, server_port],
+            names,
+            sent_bytes: [0; 2],
+        });
+        ConversationId::from_index(begun as usize)
+    }
+
+    pub(crate) fn get(&self, id: ConversationId) -> &Conversation {
+        &self.table[id]
+    }
+
+    pub(crate) fn get_mut(&mut self, id: ConversationId) -> &mut Conversation {
+        &mut self.table[id]
+    }
+}
+
+/// Headers without options.
+const IP_AND_UDP_BYTES: u32 = 28;
+/// TCP's connections are counted from 0.
+const FIRST: u32 = 1 << 31;
