@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+import mqtt_sn_kinds
+
 Values = dict[str, Any]
 NEAR, FAR = "20 ms", "27.3 ms"
 
@@ -606,7 +608,11 @@ def kinds() -> list[Kind]:
         *_stacks(),
         *_traffic(),
     ]
-    return [*exact, *_jittered(exact)]
+    behind_gateways = [
+        Kind(name=name, values=values, loss=loss, seconds=seconds)
+        for name, values, loss, seconds in mqtt_sn_kinds.described()
+    ]
+    return [*exact, *_jittered(exact), *behind_gateways]
 
 
 CYCLES = (

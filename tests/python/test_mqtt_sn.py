@@ -66,6 +66,7 @@ def test_a_gateway_is_our_own_unless_the_scenario_says_otherwise_and_knows_its_b
     ({"mqtt_sn": {"without_connection": True}}, "is 1, but must be 0 with `without_connection`"),
     ({"mqtt_sn": {"client_id": "one"}}, "add {client}"),
     ({"publish": {"topic": "s/0", "payload": "1466 B", "interval": "1 s"}}, "has room for 1463 B, and MQTT-SN does"),
+    ({"publish": {"topic": "s/" + 1500 * "x", "payload": "1 B", "interval": "1 s"}}, "has room for a topic of 1463 B"),
 ])
 def test_what_does_not_fit_is_refused_with_its_place_and_a_remedy(change: dict[str, Any], said: str) -> None:
     values = scenario()
@@ -82,8 +83,11 @@ def test_a_payload_that_just_fits_into_a_datagram_is_taken() -> None:
     parse_values(values)
 
 
-def test_a_gateway_needs_a_broker_and_is_not_simulated_yet() -> None:
+def test_a_gateway_needs_a_broker() -> None:
     values = scenario()
     values["servers"][0]["gateway"]["broker"] = "brokr"
     assert "is the unknown broker 'brokr'" in problems(values).replace('"', "'")
-    assert "which only live runs have" in problems({**scenario(), "backend": "sim"})
+
+
+def test_a_gateway_can_be_simulated() -> None:
+    assert compile_plan(parse_values({**scenario(), "backend": "sim"}))["servers"][1]["process"] is None

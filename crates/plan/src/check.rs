@@ -252,7 +252,18 @@ fn check_protocol(plan: &Plan, group: &Group, place: &str) -> Result<(), PlanErr
         format!(
             "has {payload} B, but a datagram of this MTU has room for {room} B, and MQTT-SN does not fragment"
         )
-    })
+    })?;
+    let last = group.count.saturating_sub(1);
+    let publish = group.publish.iter().map(|publish| ("publish.topic", &publish.topic, publish.topics));
+    let filters = group.subscriptions.iter().map(|subscription| ("subscriptions", &subscription.filter, 1));
+    for (field, name, topics) in publish.chain(filters) {
+        // REGISTER and SUBSCRIBE have no more room for a name than PUBLISH for a message.
+        let bytes = name.fill(&group.name, last, topics.saturating_sub(1)).len();
+        require(bytes <= room, &format!("{place}.{field}"), || {
+            format!("has {bytes} B, but a datagram of this MTU has room for a name of {room} B")
+        })?;
+    }
+    Ok(())
 }
 
 /// On an emulated network every client host needs a way to its server and back.

@@ -126,8 +126,6 @@ def _server(scenario: Scenario, place: Location, server: Server) -> Iterator[Pro
 
 def _passes_to(scenario: Scenario, place: Location, server: Server) -> Iterator[Problem]:
     """A proxy passes on to another server, and a simulated one says to which."""
-    if server.role == "gateway" and scenario.backend == "sim":
-        yield (*place, "role"), "is \"gateway\", which only live runs have; use `backend = \"live\"`"
     if server.passes_to is None:
         if server.role == "proxy" and scenario.backend == "sim":
             yield (*place, "passes_to"), "is missing; a simulated proxy must know the server behind it"
@@ -209,6 +207,15 @@ def _sn_session(scenario: Scenario, group: Group) -> Iterator[tuple[Location, st
     if size is not None and size > room:
         yield ("publish", "payload"), (f"has {size} B, but a datagram of {scenario.mtu} B (`mtu`) has room for "
                                        f"{room} B, and MQTT-SN does not fragment; use a smaller payload, or MQTT")
+    names: list[tuple[Location, str]] = [
+        (("subscribe", number, "filter"), subscription.filter) for number, subscription in enumerate(group.subscribe)]
+    if publish is not None:
+        names.append((("publish", "topic"), publish.topic))
+    for place, name in names:
+        # Placeholders become numbers of a few digits; who is that close is told by the engine.
+        if len(name.encode()) > room:
+            yield place, (f"has {len(name.encode())} B, but a datagram of {scenario.mtu} B (`mtu`) has room for a topic "
+                          f"of {room} B, and MQTT-SN does not fragment; use a shorter one, or `predefined_topics`")
 
 
 def _hosts(scenario: Scenario) -> Iterator[Problem]:
