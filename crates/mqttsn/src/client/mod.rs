@@ -10,6 +10,9 @@
 //!                                                      └──────────┘
 //! ```
 //!
+//! Parts own their state: `Topics` what identifiers mean, `Outgoing` what waits to be sent, `Incoming` what is not settled,
+//! `Alive` signs of life; the one exchange under way and its repetitions are this machine's.
+//!
 //! The shell owns the socket and the bytes: it tells the machine what came, and sends what [`Client::poll`] says. Messages
 //! are tokens and topics numbers; texts and payloads stay with the shell.
 //!
@@ -23,21 +26,27 @@
 //!
 //! What it does not model: UNSUBSCRIBE and changes of the will, choosing between gateways.
 
+mod alive;
 mod exchange;
+mod incoming;
 mod interface;
+mod outgoing;
 mod topics;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
 use mqttlab_mqtt::Qos;
-use mqttlab_units::Instant;
+use mqttlab_units::{Duration, Instant};
 
 use crate::kind::{PublishQos, ReturnCode};
 use crate::packet::Topic;
+use alive::{Alive, Sign};
 use exchange::{Awaited, Queued, What};
+use incoming::Incoming;
 pub use interface::{
     Admission, ClientOptions, Input, Meaning, Output, Reason, Receipt, Search, Send, Sleep, Subject,
 };
+use outgoing::Outgoing;
 use topics::Topics;
 
 /// A client's session.
@@ -47,18 +56,13 @@ pub struct Client {
     state: State,
     topics: Topics,
     exchange: Option<Awaited<What>>,
-    ping: Option<Awaited<()>>,
-    queue: VecDeque<Queued>,
-    /// Identifiers of QoS 2 messages whose PUBREL has not come.
-    held: BTreeSet<u16>,
+    alive: Alive,
+    outgoing: Outgoing,
+    incoming: Incoming,
     /// The next subscription to be made, while there is one.
     subscribing: Option<u32>,
     /// After "rejected: congestion" nothing is sent before this.
     congested_until: Option<Instant>,
-    last_sent: Instant,
-    /// The last packet of an exchange, or of a message.
-    last_busy: Instant,
-    last_id: u16,
     ready: VecDeque<Output>,
 }
 
@@ -89,14 +93,11 @@ impl Client {
             state: State::Offline,
             topics: Topics::default(),
             exchange: None,
-            ping: None,
-            queue: VecDeque::new(),
-            held: BTreeSet::new(),
+            alive: Alive::new(),
+            outgoing: Outgoing::default(),
+            incoming: Incoming::default(),
             subscribing: None,
             congested_until: None,
-            last_sent: Instant::ZERO,
-            last_busy: Instant::ZERO,
-            last_id: 0,
             ready: VecDeque::new(),
         }
     }
@@ -114,7 +115,7 @@ impl Client {
 
     /// Whether the next message of this quality of service would go out at once.
     pub fn has_room(&self, qos: Qos) -> bool {
-        let free = self.queue.is_empty() && self.state == State::Active && self.congested_until.is_none();
+        let free = self.outgoing.is_empty() && self.state == State::Active && self.congested_until.is_none();
         free && (qos == Qos::AtMostOnce || self.exchange.is_none())
     }
 
@@ -123,8 +124,7 @@ impl Client {
         let sent = self
             .exchange
             .is_some_and(|exchange| matches!(exchange.what, What::Publish { .. } | What::Release { .. }));
-        let waiting = self.queue.iter().filter(|message| message.qos != Qos::AtMostOnce).count();
-        waiting + usize::from(sent)
+        self.outgoing.unacknowledged() + usize::from(sent)
     }
 
     /// What a topic identifier stands for.
@@ -141,7 +141,7 @@ impl Client {
     pub fn next_deadline(&self) -> Option<Instant> {
         let retry = self.options.retry;
         let exchange = self.exchange.map(|exchange| exchange.overdue_at(retry));
-        let ping = self.ping.map(|ping| ping.overdue_at(retry)).or(self.ping_at());
+        let ping = self.alive.next_deadline(self.keep_alive(), retry);
         let state = match self.state {
             State::Searching(at) if self.exchange.is_none() => Some(at),
             State::Asleep { wake_at } => Some(wake_at),
@@ -165,7 +165,10 @@ impl Client {
                 self.pump(now);
             }
             _ if self.state == State::Offline => {}
-            Input::Advertise | Input::Gwinfo => self.found(now),
+            Input::Advertise | Input::Gwinfo if matches!(self.state, State::Searching(_)) => {
+                self.connect(now, false);
+            }
+            Input::Advertise | Input::Gwinfo => {}
             Input::Connack { code } => self.connack(now, code),
             Input::Willtopicreq => self.will(now, What::Willtopic, Send::Willtopic),
             Input::Willmsgreq => self.will(now, What::Willmsg, Send::Willmsg),
@@ -182,19 +185,18 @@ impl Client {
             return self.publish_without_connection(now, token, subject);
         }
         let online = self.is_online();
-        let full = self.queue.len() >= self.options.max_queued as usize;
+        let full = self.outgoing.len() >= self.options.max_queued as usize;
         if qos == Qos::AtMostOnce && !online || full {
             return Admission::Refused;
         }
-        self.queue.push_back(Queued { token, subject, qos, sent_as: None, unknown: 0 });
+        self.outgoing.push(Queued { token, subject, qos, sent_as: None, unknown: 0 });
         if let (State::Asleep { wake_at }, Some(sleep)) = (&mut self.state, self.options.sleep)
             && !sleep.publish_when_awake
         {
             *wake_at = now;
         }
         self.pump(now);
-        let waits = self.queue.iter().any(|message| message.token == token);
-        if waits { Admission::Waiting } else { Admission::Sent }
+        if self.outgoing.waits(token) { Admission::Waiting } else { Admission::Sent }
     }
 
     /// A PUBLISH came. `None` where it has no place: nobody is there, or its topic is not known.
@@ -202,38 +204,31 @@ impl Client {
         if !self.is_online() || self.is_asleep() {
             return None;
         }
-        self.heard(now);
-        self.last_busy = now;
+        if let State::Awake { .. } = self.state {
+            self.alive.heard_awake(now);
+        }
+        self.alive.last_busy = now;
         if !self.topics.is_known(topic) {
             let code = ReturnCode::InvalidTopic;
             self.send(now, Send::Puback { topic_id: topic.number(), id, code });
             return None;
         }
-        let first = match qos.level() {
-            Qos::AtMostOnce => true,
+        match qos.level() {
+            Qos::AtMostOnce => {}
             Qos::AtLeastOnce => {
                 let code = ReturnCode::Accepted;
                 self.send(now, Send::Puback { topic_id: topic.number(), id, code });
-                true
             }
-            Qos::ExactlyOnce => {
-                self.send(now, Send::Pubrec { id });
-                self.held.insert(id)
-            }
-        };
-        let held = qos.level() == Qos::ExactlyOnce && self.options.deliver_on_release;
-        Some(match (first, held) {
-            (true, false) => Receipt::Deliver,
-            (true, true) => Receipt::Hold,
-            (false, _) => Receipt::Duplicate,
-        })
+            Qos::ExactlyOnce => self.send(now, Send::Pubrec { id }),
+        }
+        Some(self.incoming.arrived(qos.level(), id, self.options.deliver_on_release))
     }
 
     fn publish_without_connection(&mut self, now: Instant, token: u32, subject: Subject) -> Admission {
         match (self.topics.named(subject), self.state) {
             (Some(topic), State::Active) => {
                 let qos = PublishQos::WithoutConnection;
-                self.last_sent = now;
+                self.alive.sent(now);
                 self.ready.push_back(Output::Publish { token, qos, dup: false, topic, id: 0 });
                 Admission::Sent
             }
@@ -242,7 +237,7 @@ impl Client {
     }
 
     fn open(&mut self, now: Instant) {
-        self.ping = None;
+        self.alive.settle();
         self.exchange = None;
         if self.options.without_connection {
             self.state = State::Active;
@@ -250,12 +245,6 @@ impl Client {
         } else if let Some(search) = self.options.search {
             self.state = State::Searching(now + search.delay);
         } else {
-            self.connect(now, false);
-        }
-    }
-
-    fn found(&mut self, now: Instant) {
-        if let State::Searching(_) = self.state {
             self.connect(now, false);
         }
     }
@@ -286,11 +275,11 @@ impl Client {
             return self.close_for(Reason::Refused(code));
         }
         self.state = State::Active;
-        self.last_busy = now;
+        self.alive.last_busy = now;
         if !again {
             if self.options.clean {
                 self.topics.clear();
-                self.held.clear();
+                self.incoming.clear();
             }
             self.ready.push_back(Output::Connected);
         }
@@ -299,12 +288,12 @@ impl Client {
 
     fn close(&mut self) {
         self.state = State::Offline;
-        self.ping = None;
+        self.alive.settle();
         self.subscribing = None;
         self.congested_until = None;
         match self.exchange.take().map(|exchange| exchange.what) {
             Some(What::Publish { message, id, .. }) => {
-                self.queue.push_front(Queued { sent_as: Some(id), ..message });
+                self.outgoing.put_back(Queued { sent_as: Some(id), ..message });
             }
             // The gateway has the message; the application need not wait for what will not come.
             Some(What::Release { message, .. }) => {
@@ -339,17 +328,17 @@ impl Client {
 
     fn fall_asleep(&mut self, now: Instant) {
         let Some(sleep) = self.options.sleep else { return };
-        self.ping = None;
-        let waits = !self.queue.is_empty() && !sleep.publish_when_awake;
+        self.alive.settle();
+        let waits = !self.outgoing.is_empty() && !sleep.publish_when_awake;
         self.state = State::Asleep { wake_at: if waits { now } else { now + sleep.every } };
         self.ready.push_back(Output::Asleep(true));
     }
 
     fn wake_up(&mut self, now: Instant) {
         self.ready.push_back(Output::Asleep(false));
-        if self.queue.is_empty() {
+        if self.outgoing.is_empty() {
             self.state = State::Awake { since: now };
-            self.ping = Some(Awaited::new((), now));
+            self.alive.ping(now);
             self.send(now, Send::Pingreq { awake: true });
         } else {
             self.connect(now, true);
@@ -357,7 +346,7 @@ impl Client {
     }
 
     fn pingresp(&mut self, now: Instant) {
-        self.ping = None;
+        self.alive.settle();
         if let State::Awake { since } = self.state {
             self.fall_asleep(now);
             // Awakenings are evenly spaced, however long each of them takes.
@@ -371,7 +360,9 @@ impl Client {
         if !self.is_online() {
             return;
         }
-        self.heard(now);
+        if let State::Awake { .. } = self.state {
+            self.alive.heard_awake(now);
+        }
         let what = self.exchange.map(|exchange| exchange.what);
         match (input, what) {
             (Input::Register { topic_id, id, name }, _) => {
@@ -411,14 +402,14 @@ impl Client {
                 self.ready.push_back(Output::Acknowledged { token: message.token });
             }
             (Input::Pubrel { id }, _) => {
-                if self.held.remove(&id) && self.options.deliver_on_release {
+                if self.incoming.release(id) && self.options.deliver_on_release {
                     self.ready.push_back(Output::Release { id });
                 }
                 self.send(now, Send::Pubcomp { id });
             }
             _ => return,
         }
-        self.last_busy = now;
+        self.alive.last_busy = now;
         self.pump(now);
     }
 
@@ -428,9 +419,7 @@ impl Client {
             ReturnCode::Congestion => self.congested_until = Some(now + self.options.wait),
             // The gateway has no identifier for it: whatever waits for one goes.
             _ => {
-                let (refused, kept) =
-                    self.queue.drain(..).partition(|message| message.subject == Subject::Named(topic));
-                self.queue = kept;
+                let refused = self.outgoing.take_of(topic);
                 self.refuse(refused);
             }
         }
@@ -461,13 +450,13 @@ impl Client {
             ReturnCode::Accepted => self.ready.push_back(Output::Acknowledged { token: message.token }),
             ReturnCode::Congestion => {
                 self.congested_until = Some(now + self.options.wait);
-                self.queue.push_front(Queued { sent_as: Some(id), ..message });
+                self.outgoing.put_back(Queued { sent_as: Some(id), ..message });
             }
             ReturnCode::InvalidTopic
                 if message.unknown == 0 && matches!(message.subject, Subject::Named(_)) =>
             {
                 self.topics.forget(topic_id);
-                self.queue.push_front(Queued { unknown: message.unknown + 1, ..message });
+                self.outgoing.put_back(Queued { unknown: message.unknown + 1, ..message });
             }
             _ => self.refuse(VecDeque::from([message])),
         }
@@ -480,14 +469,14 @@ impl Client {
                 self.subscribe(now, subscription);
                 continue;
             }
-            let Some(message) = self.queue.front().copied() else { return };
+            let Some(message) = self.outgoing.next() else { return };
             match (self.topics.named(message.subject), message.subject) {
                 (Some(topic), _) => {
-                    self.queue.pop_front();
+                    self.outgoing.take();
                     self.send_message(now, message, topic);
                 }
                 (None, Subject::Named(topic)) => {
-                    let id = self.next_id();
+                    let id = self.outgoing.next_id();
                     self.await_answer(now, What::Register { topic, id });
                     self.send(now, Send::Register { topic, id });
                 }
@@ -502,7 +491,7 @@ impl Client {
             self.ready.push_back(Output::Subscribed);
             return;
         }
-        let id = self.next_id();
+        let id = self.outgoing.next_id();
         self.await_answer(now, What::Subscribe { subscription, id });
         self.send(now, Send::Subscribe { subscription, id, dup: false });
     }
@@ -512,7 +501,7 @@ impl Client {
         let id = match (message.qos, message.sent_as) {
             (Qos::AtMostOnce, _) => 0,
             (_, Some(id)) => id,
-            (_, None) => self.next_id(),
+            (_, None) => self.outgoing.next_id(),
         };
         if message.qos != Qos::AtMostOnce {
             self.await_answer(now, What::Publish { message, topic, id });
@@ -521,7 +510,8 @@ impl Client {
     }
 
     fn put_message(&mut self, now: Instant, message: Queued, topic: Topic, id: u16, dup: bool) {
-        (self.last_sent, self.last_busy) = (now, now);
+        self.alive.sent(now);
+        self.alive.last_busy = now;
         let qos = PublishQos::Level(message.qos);
         self.ready.push_back(Output::Publish { token: message.token, qos, dup, topic, id });
     }
@@ -587,58 +577,37 @@ impl Client {
     }
 
     fn ping(&mut self, now: Instant) {
-        let awake = matches!(self.state, State::Awake { .. });
-        match self.ping {
-            Some(mut ping) if ping.overdue_at(self.options.retry) <= now => {
-                if !ping.repeat(now, self.options.retries) {
-                    let why = "no PINGRESP after N_retry repetitions of PINGREQ";
-                    return self.close_for(Reason::Unanswered(why));
-                }
-                self.ping = Some(ping);
-                self.send(now, Send::Pingreq { awake });
+        let (keep_alive, patience) = (self.keep_alive(), (self.options.retry, self.options.retries));
+        match self.alive.tick(now, keep_alive, patience) {
+            Sign::None => {}
+            Sign::Ping => self.send(now, Send::Pingreq { awake: matches!(self.state, State::Awake { .. }) }),
+            Sign::Unanswered => {
+                let why = "no PINGRESP after N_retry repetitions of PINGREQ";
+                self.close_for(Reason::Unanswered(why));
             }
-            None if self.ping_at().is_some_and(|at| at <= now) => {
-                self.ping = Some(Awaited::new((), now));
-                self.send(now, Send::Pingreq { awake: false });
-            }
-            _ => {}
         }
     }
 
-    /// When to give a sign of life.
-    fn ping_at(&self) -> Option<Instant> {
-        let alive = self.state == State::Active && self.ping.is_none();
-        let needed = alive && !self.options.keep_alive.is_zero() && !self.options.without_connection;
-        needed.then(|| self.last_sent + self.options.keep_alive)
+    /// How long it may be silent, where the gateway waits for signs of life.
+    fn keep_alive(&self) -> Option<Duration> {
+        let active = self.state == State::Active && !self.options.without_connection;
+        Some(self.options.keep_alive).filter(|keep_alive| active && !keep_alive.is_zero())
     }
 
     /// When to sleep, if nothing happens.
     fn sleep_at(&self) -> Option<Instant> {
-        let idle = self.exchange.is_none() && self.queue.is_empty() && self.subscribing.is_none();
+        let idle = self.exchange.is_none() && self.outgoing.is_empty() && self.subscribing.is_none();
         let sleep = self.options.sleep.filter(|_| idle && self.state == State::Active)?;
-        Some(self.last_busy + sleep.linger)
-    }
-
-    /// While messages come to a client that has just woken up, its PINGREQ is not lost.
-    fn heard(&mut self, now: Instant) {
-        if let (State::Awake { .. }, Some(ping)) = (self.state, &mut self.ping) {
-            *ping = Awaited::new((), now);
-        }
+        Some(self.alive.last_busy + sleep.linger)
     }
 
     fn await_answer(&mut self, now: Instant, what: What) {
-        self.last_busy = now;
+        self.alive.last_busy = now;
         self.exchange = Some(Awaited::new(what, now));
     }
 
-    fn next_id(&mut self) -> u16 {
-        // Zero is not an identifier (§5.3.9).
-        self.last_id = self.last_id.wrapping_add(1).max(1);
-        self.last_id
-    }
-
     fn send(&mut self, now: Instant, packet: Send) {
-        self.last_sent = now;
+        self.alive.sent(now);
         self.ready.push_back(Output::Send(packet));
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use mqttlab_mqtt::{Kind, Qos};
+use mqttlab_mqtt::{Kind, Qos, topic};
 use mqttlab_units::{Duration, Instant};
 
 use super::interface::{Address, BrokerPacket, Cause, Counters, GatewayOptions, Link, Mode, Output, Will};
@@ -92,6 +92,17 @@ pub(super) struct Up {
     pub(super) qos: Qos,
     /// Whether PUBACK or PUBREC was sent.
     pub(super) answered: bool,
+}
+
+impl Up {
+    /// PUBACK or PUBREC.
+    pub(super) fn answer<M>(&self) -> Packet<Arc<str>, M> {
+        let Up { id, topic_id, qos, .. } = *self;
+        match qos {
+            Qos::ExactlyOnce => Packet::Pubrec { id },
+            _ => Packet::Puback { topic_id, id, code: ReturnCode::Accepted },
+        }
+    }
 }
 
 /// A client.
@@ -239,6 +250,103 @@ impl<M: Clone> Client<M> {
             around.send(&self.address, packet);
         }
         true
+    }
+
+    /// WILLTOPIC, WILLMSG, or one of their updates; `true` when the client may connect now.
+    pub(super) fn take_will(&mut self, around: &mut Around<'_, M>, packet: Packet<Arc<str>, M>) -> bool {
+        match (packet, self.state) {
+            (
+                Packet::Willtopic { will: Some(topic) },
+                State::Connecting(Stage::WillTopic | Stage::WillMessage),
+            ) => {
+                self.will_topic = Some(topic);
+                self.state = State::Connecting(Stage::WillMessage);
+                around.send(&self.address, Packet::Willmsgreq);
+            }
+            // Without a topic there is no will (§5.4.7).
+            (Packet::Willtopic { will: None }, State::Connecting(Stage::WillTopic)) => {
+                (self.will_topic, self.will) = (None, None);
+                return true;
+            }
+            (Packet::Willmsg { message }, State::Connecting(Stage::WillMessage)) => {
+                let topic = self.will_topic.clone();
+                self.will =
+                    topic.map(|will| Will { topic: will.topic, qos: will.qos, retain: will.retain, message });
+                return true;
+            }
+            (Packet::Willtopicupd { will }, State::Active) => {
+                self.will = self.will.take().zip(will).map(|(old, new)| Will {
+                    topic: new.topic,
+                    qos: new.qos,
+                    retain: new.retain,
+                    message: old.message,
+                });
+                around.send(&self.address, Packet::Willtopicresp { code: ReturnCode::Accepted });
+            }
+            (Packet::Willmsgupd { message }, State::Active) => {
+                if let Some(will) = &mut self.will {
+                    will.message = message;
+                }
+                around.send(&self.address, Packet::Willmsgresp { code: ReturnCode::Accepted });
+            }
+            _ => {}
+        }
+        false
+    }
+
+    /// Whether a CONNECT from here is the last one, sent again; then it is answered again.
+    pub(super) fn hears_again(&mut self, around: &mut Around<'_, M>, from: &Address) -> bool {
+        if self.address != *from {
+            return false;
+        }
+        let answer = match self.state {
+            State::Connecting(Stage::Broker) => None,
+            State::Connecting(Stage::WillTopic) => Some(Packet::Willtopicreq),
+            State::Connecting(Stage::WillMessage) => Some(Packet::Willmsgreq),
+            State::Active if self.fresh => Some(Packet::Connack { code: ReturnCode::Accepted }),
+            _ => return false,
+        };
+        self.heard = around.now;
+        if let Some(packet) = answer {
+            around.send(&self.address, packet);
+        }
+        true
+    }
+
+    /// DISCONNECT with a duration.
+    pub(super) fn sleep_for(&mut self, around: &mut Around<'_, M>, seconds: u16) {
+        self.duration = Duration::from_s(seconds.into());
+        self.sleep(around);
+        around.send(&self.address, Packet::Disconnect { duration_s: None });
+    }
+
+    /// REGISTER: the client names a topic.
+    pub(super) fn name_topic(&mut self, around: &mut Around<'_, M>, id: u16, name: &Arc<str>) {
+        let assigned = match topic::is_name(name) {
+            true => self.topics.assign(name).ok_or(ReturnCode::Congestion),
+            false => Err(ReturnCode::NotSupported),
+        };
+        if let Ok(topic_id) = assigned {
+            self.topics.confirm(topic_id);
+        }
+        let code = assigned.err().unwrap_or(ReturnCode::Accepted);
+        around.send(&self.address, Packet::Regack { topic_id: assigned.unwrap_or(0), id, code });
+    }
+
+    /// PINGREQ: a sleeper is awake, or a sign of life.
+    pub(super) fn pingreq(&mut self, around: &mut Around<'_, M>, named: bool) {
+        match self.state {
+            State::Asleep | State::Awake if named => {
+                self.state = State::Awake;
+                self.pump(around);
+            }
+            // A sign of life passes through a transparent gateway (§6.11).
+            State::Active if self.link.is_some() => {
+                self.pings += 1;
+                self.tell(around, BrokerPacket::Pingreq);
+            }
+            _ => around.send(&self.address, Packet::Pingresp),
+        }
     }
 
     /// Takes a message for the client.

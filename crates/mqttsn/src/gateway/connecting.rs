@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use mqttlab_units::{Duration, Instant};
 
-use super::client::{Client, Stage, State};
-use super::interface::{Address, BrokerPacket, Link, Mode, Output, Will};
+use super::client::{Stage, State};
+use super::interface::{Address, BrokerPacket, Link, Mode, Output};
 use super::{Gateway, Packet};
 use crate::kind::ReturnCode;
 
@@ -18,24 +18,24 @@ impl<M: Clone> Gateway<M> {
         (will, clean, duration_s): (bool, bool, u16),
         client_id: Arc<str>,
     ) {
-        let known = self.client_ids.get(&client_id).copied();
+        let known = self.members.named(&client_id);
         // Another client at this address has taken the place of the one that was there.
-        if let Some(other) = self.addresses.get(&from).copied().filter(|other| Some(*other) != known) {
+        if let Some(other) = self.members.at(&from).filter(|other| Some(*other) != known) {
             self.lose(now, other);
         }
         let number = match known {
             Some(number) => {
-                if self.repeats(now, number, &from) {
+                if self.with(now, number, |client, around| client.hears_again(around, &from)) == Some(true) {
                     return;
                 }
-                self.move_to(number, &from);
+                self.members.move_to(number, &from);
                 number
             }
-            None if self.clients.len() >= self.options.clients_max as usize => {
+            None if self.members.len() >= self.options.clients_max as usize => {
                 let packet = Packet::Connack { code: ReturnCode::Congestion };
                 return self.out.push_back(Output::Send { to: from, packet });
             }
-            None => self.add(now, from, client_id),
+            None => self.members.add(now, from, client_id),
         };
         let resumes = known.is_some() && !clean && !will && self.has_session(number);
         if clean && known.is_some() {
@@ -59,96 +59,24 @@ impl<M: Clone> Gateway<M> {
         }
     }
 
-    /// Whether a CONNECT is the last one, sent again; then it is answered again.
-    fn repeats(&mut self, now: Instant, number: u32, from: &Address) -> bool {
-        let Some(client) = self.clients.get_mut(&number).filter(|client| client.address == *from) else {
-            return false;
-        };
-        let answer = match client.state {
-            State::Connecting(Stage::Broker) => None,
-            State::Connecting(Stage::WillTopic) => Some(Packet::Willtopicreq),
-            State::Connecting(Stage::WillMessage) => Some(Packet::Willmsgreq),
-            State::Active if client.fresh => Some(Packet::Connack { code: ReturnCode::Accepted }),
-            _ => return false,
-        };
-        client.heard = now;
-        if let Some(packet) = answer {
-            self.answer(number, packet);
-        }
-        true
-    }
-
     /// Whether the client's way to the broker is still there.
     fn has_session(&self, number: u32) -> bool {
         match self.options.mode {
             Mode::Aggregating => self.own.is_online(),
-            Mode::Transparent => self.clients.get(&number).is_some_and(|client| client.link.is_some()),
+            Mode::Transparent => self.members.get(number).is_some_and(|client| client.link.is_some()),
         }
     }
 
-    fn add(&mut self, now: Instant, from: Address, client_id: Arc<str>) -> u32 {
-        self.last_client += 1;
-        let number = self.last_client;
-        self.addresses.insert(from.clone(), number);
-        self.client_ids.insert(Arc::clone(&client_id), number);
-        self.clients.insert(number, Client::new(from, client_id, now));
-        number
-    }
-
-    fn move_to(&mut self, number: u32, from: &Address) {
-        let Some(client) = self.clients.get_mut(&number).filter(|client| client.address != *from) else {
-            return;
-        };
-        let old = std::mem::replace(&mut client.address, from.clone());
-        self.addresses.remove(&old);
-        self.addresses.insert(from.clone(), number);
-    }
-
-    /// WILLTOPIC and WILLMSG came; the will is whole, or there is none.
+    /// WILLTOPIC and WILLMSG came; when the will is whole, or there is none, the client goes on.
     pub(super) fn will(&mut self, now: Instant, number: u32, packet: Packet<Arc<str>, M>) {
-        let Some(client) = self.clients.get_mut(&number) else { return };
-        match (packet, client.state) {
-            (
-                Packet::Willtopic { will: Some(topic) },
-                State::Connecting(Stage::WillTopic | Stage::WillMessage),
-            ) => {
-                client.will_topic = Some(topic);
-                client.state = State::Connecting(Stage::WillMessage);
-                self.answer(number, Packet::Willmsgreq);
-            }
-            // Without a topic there is no will (§5.4.7).
-            (Packet::Willtopic { will: None }, State::Connecting(Stage::WillTopic)) => {
-                (client.will_topic, client.will) = (None, None);
-                self.open(now, number);
-            }
-            (Packet::Willmsg { message }, State::Connecting(Stage::WillMessage)) => {
-                let topic = client.will_topic.clone();
-                client.will =
-                    topic.map(|will| Will { topic: will.topic, qos: will.qos, retain: will.retain, message });
-                self.open(now, number);
-            }
-            (Packet::Willtopicupd { will }, State::Active) => {
-                client.will = client.will.take().zip(will).map(|(old, new)| Will {
-                    topic: new.topic,
-                    qos: new.qos,
-                    retain: new.retain,
-                    message: old.message,
-                });
-                self.answer(number, Packet::Willtopicresp { code: ReturnCode::Accepted });
-            }
-            (Packet::Willmsgupd { message }, State::Active) => {
-                if let Some(will) = &mut client.will {
-                    will.message = message;
-                }
-                self.answer(number, Packet::Willmsgresp { code: ReturnCode::Accepted });
-            }
-            _ => {}
+        if self.with(now, number, |client, around| client.take_will(around, packet)) == Some(true) {
+            self.open(now, number);
         }
     }
 
     /// Lets the client have its way to the broker.
     fn open(&mut self, now: Instant, number: u32) {
-        let Some(client) = self.clients.get_mut(&number) else { return };
+        let Some(client) = self.members.get_mut(number) else { return };
         client.state = State::Connecting(Stage::Broker);
         match (self.options.mode, client.link) {
             (Mode::Aggregating, _) if self.own.is_online() => self.accept(now, number, ReturnCode::Accepted),
@@ -200,7 +128,7 @@ impl<M: Clone> Gateway<M> {
             self.own.closed(now);
             return;
         }
-        let Some(client) = self.clients.get_mut(&link.0).filter(|client| client.link == Some(link)) else {
+        let Some(client) = self.members.get_mut(link.0).filter(|client| client.link == Some(link)) else {
             return;
         };
         client.link = None;
@@ -218,7 +146,7 @@ impl<M: Clone> Gateway<M> {
     /// The client does not answer any more: its will is published.
     pub(super) fn lose(&mut self, now: Instant, number: u32) {
         self.close_link(number, false);
-        let will = self.clients.get_mut(&number).and_then(|client| client.will.take());
+        let will = self.members.get_mut(number).and_then(|client| client.will.take());
         if let (Mode::Aggregating, Some(will)) = (self.options.mode, will) {
             let followed = self.with_own(now, |own, around| {
                 own.publish(around, will, None);
@@ -243,15 +171,12 @@ impl<M: Clone> Gateway<M> {
 
     fn remove(&mut self, number: u32) {
         self.own.forget(number);
-        let Some(client) = self.clients.remove(&number) else { return };
-        client.due.map(|at| self.due.remove(&(at, number)));
-        self.addresses.remove(&client.address);
-        self.client_ids.remove(&client.client_id);
+        self.members.remove(number);
     }
 
     /// Closes a client's connection to the broker, with DISCONNECT or without.
     fn close_link(&mut self, number: u32, gracefully: bool) {
-        let Some(link) = self.clients.get_mut(&number).and_then(|client| client.link.take()) else { return };
+        let Some(link) = self.members.get_mut(number).and_then(|client| client.link.take()) else { return };
         if gracefully {
             self.out.push_back(Output::Broker(link, BrokerPacket::Disconnect));
         }

@@ -18,7 +18,7 @@ impl<M: Clone> Gateway<M> {
             return self.hear_for_all(now, packet);
         }
         let number = link.0;
-        let Some(client) = self.clients.get_mut(&number).filter(|client| client.link == Some(link)) else {
+        let Some(client) = self.members.get_mut(number).filter(|client| client.link == Some(link)) else {
             return;
         };
         match packet {
@@ -86,12 +86,8 @@ impl<M: Clone> Gateway<M> {
             return;
         }
         let waiting = |state| state == State::Connecting(Stage::Broker);
-        let numbers: Vec<u32> = self
-            .clients
-            .iter()
-            .filter(|(_, client)| waiting(client.state))
-            .map(|(number, _)| *number)
-            .collect();
+        let waiting = self.members.iter().filter(|(_, client)| waiting(client.state));
+        let numbers: Vec<u32> = waiting.map(|(number, _)| number).collect();
         for number in numbers {
             self.accept(now, number, ReturnCode::Accepted);
         }

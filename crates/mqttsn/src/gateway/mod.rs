@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   datagrams             ┌───────── gateway ─────────┐            MQTT 3.1.1 over TCP
-//!   client ─────────────► │ Client (state, topics,    │ ─ Link 1 ─► broker     transparent: a link for each client
-//!   client ── forwarder ► │         queue, repetition)│ ─ Link 2 ─►
+//!   client ─────────────► │ Members: Client (state,   │ ─ Link 1 ─► broker     transparent: a link for each client
+//!   client ── forwarder ► │  topics, queue, retries)  │ ─ Link 2 ─►
 //!   QoS −1 ─────────────► │ OwnLink (shared session)  │ ─ Link 0 ─►            aggregating: this one for all
 //!                         └───────────────────────────┘
 //! ```
@@ -31,11 +31,12 @@ mod client;
 mod connecting;
 mod downstream;
 mod interface;
+mod members;
 mod own_link;
 mod registry;
 mod upstream;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use mqttlab_units::Instant;
@@ -46,18 +47,14 @@ use client::{Around, Client, State};
 pub use interface::{
     Address, BrokerPacket, Cause, Counters, GatewayOptions, Input, Link, Mode, Output, Will,
 };
+use members::Members;
 use own_link::OwnLink;
 
 /// A gateway.
 pub struct Gateway<M> {
     options: GatewayOptions,
-    clients: BTreeMap<u32, Client<M>>,
-    last_client: u32,
-    addresses: BTreeMap<Address, u32>,
-    client_ids: BTreeMap<Arc<str>, u32>,
+    members: Members<M>,
     own: OwnLink<M>,
-    /// When something is to be done about whom.
-    due: BTreeSet<(Instant, u32)>,
     advertise_at: Option<Instant>,
     counters: Counters,
     out: VecDeque<Output<M>>,
@@ -81,11 +78,7 @@ impl<M: Clone> Gateway<M> {
     pub fn new(options: GatewayOptions, now: Instant) -> Gateway<M> {
         let mut gateway = Gateway {
             own: OwnLink::new(&options),
-            clients: BTreeMap::new(),
-            last_client: 0,
-            addresses: BTreeMap::new(),
-            client_ids: BTreeMap::new(),
-            due: BTreeSet::new(),
+            members: Members::new(),
             advertise_at: options.advertise.map(|_| now),
             counters: Counters::default(),
             out: VecDeque::new(),
@@ -104,9 +97,9 @@ impl<M: Clone> Gateway<M> {
 
     /// What it looks like now.
     pub fn snapshot(&self) -> Snapshot {
-        let clients = || self.clients.values();
+        let clients = || self.members.iter().map(|(_, client)| client);
         Snapshot {
-            clients: self.clients.len(),
+            clients: self.members.len(),
             asleep: clients().filter(|client| client.state == State::Asleep).count(),
             to_clients: clients().map(Client::waiting).sum(),
             to_broker: self.own.waiting(),
@@ -115,7 +108,7 @@ impl<M: Clone> Gateway<M> {
 
     /// The client whose connection to the broker this is.
     pub fn client_of(&self, link: Link) -> Option<&Arc<str>> {
-        self.clients.get(&link.0).map(|client| &client.client_id)
+        self.members.get(link.0).map(|client| &client.client_id)
     }
 
     /// The next thing to do.
@@ -125,7 +118,7 @@ impl<M: Clone> Gateway<M> {
 
     /// When to call [`Gateway::handle`] with [`Input::Tick`] at the latest.
     pub fn next_deadline(&self) -> Option<Instant> {
-        let client = self.due.first().map(|(at, _)| *at);
+        let client = self.members.next_deadline();
         let own = self.own.next_deadline(self.options.retry);
         [client, own, self.advertise_at].into_iter().flatten().min()
     }
@@ -150,7 +143,7 @@ impl<M: Clone> Gateway<M> {
             let packet = Packet::Advertise { gateway: self.options.id, duration_s };
             self.out.push_back(Output::Broadcast(packet));
         }
-        while let Some((_, number)) = self.due.first().copied().filter(|(at, _)| *at <= now) {
+        while let Some(number) = self.members.next_due(now) {
             let alive = self.with(now, number, |client, around| client.tick(around));
             if alive == Some(false) {
                 self.counters.lost += 1;
@@ -180,7 +173,7 @@ impl<M: Clone> Gateway<M> {
             Packet::Advertise { .. } | Packet::Gwinfo { .. } => return,
             _ => {}
         }
-        match self.addresses.get(&from).copied() {
+        match self.members.at(&from) {
             Some(number) => self.hear_client(now, number, packet),
             // A client of another life says goodbye: it is gone already.
             None if matches!(packet, Packet::Disconnect { duration_s: None }) => {}
@@ -194,10 +187,10 @@ impl<M: Clone> Gateway<M> {
     /// The name of a topic that a client has called something.
     fn name(&mut self, number: u32, topic: Topic) -> Option<Arc<str>> {
         match topic {
-            Topic::Registered(id) => self.clients.get(&number)?.topics.name(id).cloned(),
+            Topic::Registered(id) => self.members.get(number)?.topics.name(id).cloned(),
             Topic::Predefined(id) => {
                 let name = predefined(&self.options, id)?;
-                self.clients.get_mut(&number)?.topics.note_predefined(id);
+                self.members.get_mut(number)?.topics.note_predefined(id);
                 Some(name)
             }
             Topic::Short(_) => topic.short_name().map(Arc::from),
@@ -219,15 +212,10 @@ impl<M: Clone> Gateway<M> {
         number: u32,
         act: impl FnOnce(&mut Client<M>, &mut Around<'_, M>) -> R,
     ) -> Option<R> {
-        let client = self.clients.get_mut(&number)?;
+        let client = self.members.get_mut(number)?;
         let (options, counters, out) = (&self.options, &mut self.counters, &mut self.out);
         let result = act(client, &mut Around { now, options, counters, out });
-        let next = client.next_deadline(&self.options);
-        if client.due != next {
-            client.due.map(|at| self.due.remove(&(at, number)));
-            client.due = next;
-            next.map(|at| self.due.insert((at, number)));
-        }
+        self.members.reschedule(number, &self.options);
         Some(result)
     }
 
@@ -237,7 +225,7 @@ impl<M: Clone> Gateway<M> {
     }
 
     fn answer(&mut self, number: u32, packet: Packet<Arc<str>, M>) {
-        if let Some(client) = self.clients.get(&number) {
+        if let Some(client) = self.members.get(number) {
             self.out.push_back(Output::Send { to: client.address.clone(), packet });
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mqttlab_mqtt::{Kind, Qos, topic};
-use mqttlab_units::{Duration, Instant};
+use mqttlab_units::Instant;
 
 use super::client::{State, Up};
 use super::interface::{BrokerPacket, Cause, Mode, Will};
@@ -25,7 +25,7 @@ struct Publication<M> {
 impl<M: Clone> Gateway<M> {
     /// A packet of a client that is known.
     pub(super) fn hear_client(&mut self, now: Instant, number: u32, packet: Packet<Arc<str>, M>) {
-        let Some(client) = self.clients.get_mut(&number) else { return };
+        let Some(client) = self.members.get_mut(number) else { return };
         (client.heard, client.fresh) = (now, false);
         let connecting = matches!(client.state, State::Connecting(_));
         match packet {
@@ -35,8 +35,12 @@ impl<M: Clone> Gateway<M> {
             | Packet::Willmsgupd { .. } => self.will(now, number, packet),
             Packet::Disconnect { duration_s: None } => self.leave(now, number),
             _ if connecting => {}
-            Packet::Disconnect { duration_s: Some(seconds) } => self.sleep(now, number, seconds),
-            Packet::Register { id, name, .. } => self.register(number, id, &name),
+            Packet::Disconnect { duration_s: Some(seconds) } => {
+                self.with(now, number, |client, around| client.sleep_for(around, seconds));
+            }
+            Packet::Register { id, name, .. } => {
+                self.with(now, number, |client, around| client.name_topic(around, id, &name));
+            }
             Packet::Publish { dup, qos, retain, topic, id, message } => {
                 let qos = qos.level();
                 self.publish(now, number, Publication { dup, qos, retain, topic, id, message });
@@ -44,7 +48,9 @@ impl<M: Clone> Gateway<M> {
             Packet::Pubrel { id } => self.pubrel(now, number, id),
             Packet::Subscribe { qos, id, filter, .. } => self.subscribe(now, number, (qos, id), filter),
             Packet::Unsubscribe { id, filter } => self.unsubscribe(now, number, id, filter),
-            Packet::Pingreq { client_id } => self.pingreq(now, number, client_id.is_some()),
+            Packet::Pingreq { client_id } => {
+                self.with(now, number, |client, around| client.pingreq(around, client_id.is_some()));
+            }
             Packet::Regack { id, code, .. } => {
                 self.with(now, number, |client, around| client.regack(around, id, code));
             }
@@ -61,45 +67,6 @@ impl<M: Clone> Gateway<M> {
             _ => {}
         }
         self.with(now, number, |_, _| ());
-    }
-
-    fn sleep(&mut self, now: Instant, number: u32, seconds: u16) {
-        self.with(now, number, |client, around| {
-            client.duration = Duration::from_s(seconds.into());
-            client.sleep(around);
-        });
-        self.answer(number, Packet::Disconnect { duration_s: None });
-    }
-
-    fn pingreq(&mut self, now: Instant, number: u32, named: bool) {
-        self.with(now, number, |client, around| match client.state {
-            State::Asleep | State::Awake if named => {
-                client.state = State::Awake;
-                client.pump(around);
-            }
-            // A sign of life passes through a transparent gateway (§6.11).
-            State::Active if client.link.is_some() => {
-                client.pings += 1;
-                client.tell(around, BrokerPacket::Pingreq);
-            }
-            _ => {
-                let to = client.address.clone();
-                around.send(&to, Packet::Pingresp);
-            }
-        });
-    }
-
-    fn register(&mut self, number: u32, id: u16, name: &Arc<str>) {
-        let Some(client) = self.clients.get_mut(&number) else { return };
-        let assigned = match topic::is_name(name) {
-            true => client.topics.assign(name).ok_or(ReturnCode::Congestion),
-            false => Err(ReturnCode::NotSupported),
-        };
-        if let Ok(topic_id) = assigned {
-            client.topics.confirm(topic_id);
-        }
-        let code = assigned.err().unwrap_or(ReturnCode::Accepted);
-        self.answer(number, Packet::Regack { topic_id: assigned.unwrap_or(0), id, code });
     }
 
     /// QoS −1: there is no client, and no answer.
@@ -140,7 +107,7 @@ impl<M: Clone> Gateway<M> {
             return;
         }
         if qos != Qos::AtMostOnce
-            && let Some(client) = self.clients.get_mut(&number)
+            && let Some(client) = self.members.get_mut(number)
         {
             client.up = Some(Up { id, topic_id: topic.number(), qos, answered: false });
         }
@@ -159,22 +126,16 @@ impl<M: Clone> Gateway<M> {
                 if !taken && qos != Qos::AtMostOnce {
                     let code = ReturnCode::Congestion;
                     self.answer(number, Packet::Puback { topic_id: topic.number(), id, code });
-                    self.forget_up(number);
+                    self.with(now, number, |client, _| client.up = None);
                 }
                 self.follow(now, followed);
             }
         }
     }
 
-    fn forget_up(&mut self, number: u32) {
-        if let Some(client) = self.clients.get_mut(&number) {
-            client.up = None;
-        }
-    }
-
     /// Whether a PUBLISH repeats one that was passed on. If that was answered, it is answered again.
     fn is_duplicate(&mut self, number: u32, dup: bool, qos: Qos, id: u16) -> bool {
-        let up = self.clients.get(&number).and_then(|client| client.up);
+        let up = self.members.get(number).and_then(|client| client.up);
         let Some(up) = up.filter(|up| dup && up.id == id && up.qos == qos && qos != Qos::AtMostOnce) else {
             return false;
         };
@@ -182,29 +143,18 @@ impl<M: Clone> Gateway<M> {
             return false;
         }
         if up.answered {
-            self.answer_up(number, up);
+            self.answer(number, up.answer());
         }
         true
     }
 
-    fn answer_up(&mut self, number: u32, up: Up) {
-        let Up { id, topic_id, qos, .. } = up;
-        self.answer(
-            number,
-            match qos {
-                Qos::ExactlyOnce => Packet::Pubrec { id },
-                _ => Packet::Puback { topic_id, id, code: ReturnCode::Accepted },
-            },
-        );
-    }
-
     /// The broker has the message.
     pub(super) fn acknowledge_up(&mut self, number: u32, id: u16) {
-        let Some(client) = self.clients.get_mut(&number) else { return };
-        let Some(up) = client.up.as_mut().filter(|up| up.id == id) else { return };
+        let up = self.members.get_mut(number).and_then(|client| client.up.as_mut());
+        let Some(up) = up.filter(|up| up.id == id) else { return };
         up.answered = true;
-        let up = *up;
-        self.answer_up(number, up);
+        let answer = up.answer();
+        self.answer(number, answer);
     }
 
     fn pubrel(&mut self, now: Instant, number: u32, id: u16) {
@@ -227,7 +177,7 @@ impl<M: Clone> Gateway<M> {
             let code = if predefined.is_some() { ReturnCode::InvalidTopic } else { ReturnCode::NotSupported };
             return self.answer(number, Packet::Suback { qos, topic_id: 0, id, code });
         };
-        let Some(client) = self.clients.get_mut(&number) else { return };
+        let Some(client) = self.members.get_mut(number) else { return };
         // With wild cards, and for short topics, the identifier has no meaning (§5.4.16).
         let named = !short && predefined.is_none() && topic::is_name(&filter);
         let assigned = if named { client.topics.assign(&filter) } else { predefined };
@@ -249,7 +199,7 @@ impl<M: Clone> Gateway<M> {
 
     /// A SUBSCRIBE is answered; `None` refuses it.
     pub(super) fn suback(&mut self, number: u32, id: u16, granted: Option<Qos>) {
-        let Some(client) = self.clients.get_mut(&number) else { return };
+        let Some(client) = self.members.get_mut(number) else { return };
         let Some(topic_id) = client.subscribing.remove(&id) else { return };
         if granted.is_some() {
             client.topics.confirm(topic_id);
