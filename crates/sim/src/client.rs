@@ -117,7 +117,10 @@ impl Transport<AnySession, ClientSocket> for Surroundings<'_> {
                 let message = message::will(client.into());
                 let content = |bytes: Vec<u8>| Content { message, bytes: bytes.len() as u32 };
                 let packet = mqttsn::packet(group, client.index, packet, name).map(Arc::from, content);
-                return socket.datagrams.iter_mut().for_each(|datagrams| drop(datagrams.put(packet.clone())));
+                if let Some(datagrams) = &mut socket.datagrams {
+                    datagrams.put(packet);
+                }
+                return;
             }
         };
         let Some(connection) = socket.id else { return };

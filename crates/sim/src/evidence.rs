@@ -220,6 +220,7 @@ impl Evidence {
         let row = PacketRow {
             protocol: UDP,
             connection: Some(conversation.number),
+            stream_offset: Some(datagram.start),
             payload_bytes: datagram.bytes,
             mqtt: Some(&*self.mqtt).filter(|text| !text.is_empty()),
             ..row(frame, crossing, conversation.hosts, conversation.ports)

@@ -554,7 +554,7 @@ mod tests {
     #[test]
     fn nowhere_is_a_path_that_the_plan_does_not_have() {
         let mut bench = Bench::new("nowhere", "hosts.json");
-        let end = (ClientId(0), HostId(99), true);
+        let end = (Some(ClientId(0)), HostId(99), true);
         assert!(bench.transport.open(&mut bench.agenda, &mut bench.evidence, end, ServerId(0)).is_none());
     }
 }

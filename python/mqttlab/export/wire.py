@@ -25,6 +25,13 @@ FIRST_ADDRESS = (10 << 24) + (77 << 16) + 1
 TYPES = {name: number for number, name in enumerate(
     ("CONNECT", "CONNACK", "PUBLISH", "PUBACK", "PUBREC", "PUBREL", "PUBCOMP", "SUBSCRIBE", "SUBACK", "UNSUBSCRIBE",
      "UNSUBACK", "PINGREQ", "PINGRESP", "DISCONNECT", "AUTH"), start=1)}
+# MQTT-SN 1.2, §5.2.2.
+SN_TYPES = {
+    "ADVERTISE": 0x00, "SEARCHGW": 0x01, "GWINFO": 0x02, "CONNECT": 0x04, "CONNACK": 0x05, "WILLTOPICREQ": 0x06,
+    "WILLTOPIC": 0x07, "WILLMSGREQ": 0x08, "WILLMSG": 0x09, "REGISTER": 0x0A, "REGACK": 0x0B, "PUBLISH": 0x0C,
+    "PUBACK": 0x0D, "PUBCOMP": 0x0E, "PUBREC": 0x0F, "PUBREL": 0x10, "SUBSCRIBE": 0x12, "SUBACK": 0x13,
+    "UNSUBSCRIBE": 0x14, "UNSUBACK": 0x15, "PINGREQ": 0x16, "PINGRESP": 0x17, "DISCONNECT": 0x18,
+}
 # Bits that these types must have (MQTT 5 §2.1.3).
 FLAGS = {"PUBREL": 2, "SUBSCRIBE": 2, "UNSUBSCRIBE": 2}
 LEVELS = {"3.1": 3, "3.1.1": 4, "5": 5}
@@ -99,6 +106,8 @@ class Wire:
         """The bytes of a row of ``control_packets``; zeros where it is no MQTT that is known."""
         length = packet["stream_end"] - packet["stream_start"]
         kind = str(packet["kind"])
+        if packet["protocol"] == "mqtt-sn":
+            return self._mqtt_sn(kind, packet, length)
         if packet["protocol"] != "mqtt" or kind not in TYPES:
             return bytes(length)
         flags = FLAGS.get(kind, 0)
@@ -109,6 +118,29 @@ class Wire:
         client = packet["client"]
         level = self._levels[client] if client is not None and client < len(self._levels) else 4
         return (head + self._body(kind, packet, rest, level)).ljust(length, b"\0")[:length]
+
+    def _mqtt_sn(self, kind: str, packet: Mapping[str, Any], length: int) -> bytes:
+        """A datagram's packet (MQTT-SN 1.2, §5.4): topic identifiers, which no recording has, are zeros."""
+        if kind not in SN_TYPES:
+            return bytes(length)
+        head = struct.pack("!BH", 1, length) if length > 255 else bytes((length,))
+        head += bytes((SN_TYPES[kind],))
+        identifier, code = struct.pack("!H", packet["packet_id"] or 0), bytes((packet["reason"] or 0,))
+        name = self._names[packet["client"]].encode() if packet["client"] is not None else b""
+        topic = (packet["topic"] or "\0\0").encode()[:2]
+        flags = packet["dup"] << 7 | (packet["qos"] or 0) << 5 | packet["retain"] << 4 | (2 if packet["topic"] else 0)
+        body = {
+            "PUBLISH": bytes((flags,)) + topic + identifier,
+            "CONNECT": struct.pack("!2BH", 4, 1, 60) + name,
+            "CONNACK": code,
+            "REGISTER": bytes(2) + identifier,
+            "REGACK": bytes(2) + identifier + code,
+            "PUBACK": bytes(2) + identifier + code,
+            "SUBSCRIBE": bytes((flags,)) + identifier,
+            "SUBACK": bytes((flags,)) + bytes(2) + identifier + code,
+            "UNSUBSCRIBE": bytes(1) + identifier,
+        }.get(kind, identifier if packet["packet_id_bytes"] else b"")
+        return (head + body).ljust(length, b"\0")[:length]
 
     def _body(self, kind: str, packet: Mapping[str, Any], rest: int, level: int) -> bytes:
         identifier = struct.pack("!H", packet["packet_id"] or 0)

@@ -35,6 +35,13 @@ struct Conversation {
     positions: [u64; 2],
 }
 
+/// Where a datagram belongs: its connection, and how many bytes its sender had sent there before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) connection: u32,
+    pub(super) start: u64,
+}
+
 /// A packet that was sent.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
@@ -65,9 +72,9 @@ impl Datagrams {
         self.clients = clients;
     }
 
-    /// A datagram on its first link: its connection, and what it carries, as the `mqtt` column names it; `None` for what
-    /// is no MQTT-SN.
-    pub(super) fn sent(&mut self, frame: &Frame, datagram: &Datagram, payload: &[u8]) -> Option<(u32, &str)> {
+    /// A datagram on its first link: its place, and what it carries, as the `mqtt` column names it; `None` for what is no
+    /// MQTT-SN.
+    pub(super) fn sent(&mut self, frame: &Frame, datagram: &Datagram, payload: &[u8]) -> Option<(Place, &str)> {
         let towards =
             match [datagram.destination.port, datagram.source.port].map(|port| self.ports.contains(&port)) {
                 [true, _] => Towards::Broker,
@@ -78,16 +85,17 @@ impl Datagrams {
         let seen = self.seen(frame, datagram, (towards, payload.len() as u32), &packet);
         self.name.clear();
         write!(self.name, "{}", packet.label()).expect("a string takes all");
-        let connection = seen.connection;
+        let place = seen.place();
         self.pass(frame, seen);
-        Some((connection, &self.name))
+        Some((place, &self.name))
     }
 
-    /// A frame on a later link, or a copy.
-    pub(super) fn passed_on(&mut self, frame: &Frame) {
-        if let Some(seen) = self.under_way.remove(&frame.frame) {
-            self.pass(frame, seen);
-        }
+    /// A frame on a later link, or a copy: the place of the datagram in it.
+    pub(super) fn passed_on(&mut self, frame: &Frame) -> Option<Place> {
+        let seen = self.under_way.remove(&frame.frame)?;
+        let place = seen.place();
+        self.pass(frame, seen);
+        Some(place)
     }
 
     /// The recording ends: what is under way has not arrived.
@@ -164,6 +172,10 @@ impl Datagrams {
 }
 
 impl Seen {
+    fn place(&self) -> Place {
+        Place { connection: self.connection, start: self.start }
+    }
+
     /// As the recording has it.
     pub(super) fn row(&self) -> ControlPacketRow<'_> {
         ControlPacketRow {

@@ -32,7 +32,7 @@ use crate::mqtt::{Kind, Packet};
 use crate::reader;
 use crate::reassembly::Payload;
 use crate::segment::{Transport, dissect};
-use datagrams::Datagrams;
+use datagrams::{Datagrams, Place};
 
 pub use segments::SegmentWitness;
 pub use stream::{Joined, StreamJoin};
@@ -59,8 +59,8 @@ pub struct FrameWitness {
     packets: Vec<Completed>,
     mqtt: String,
     marks: String,
-    /// The connection that the datagram before belongs to, if that was one.
-    conversation: Option<u32>,
+    /// The place of the datagram before, if that was one.
+    datagram: Option<Place>,
     /// What the frame before this one carried.
     latest: Option<Carried>,
     analysis: Option<Analysis>,
@@ -98,7 +98,7 @@ impl FrameWitness {
             packets: Vec::new(),
             mqtt: String::new(),
             marks: String::new(),
-            conversation: None,
+            datagram: None,
             latest: None,
             analysis: None,
             reader: None,
@@ -126,11 +126,11 @@ impl FrameWitness {
             Transport::Tcp(segment, payload) => (segment, payload),
             other => {
                 self.mqtt.clear();
-                self.conversation = None;
+                self.datagram = None;
                 if let Transport::Udp(datagram, payload) = other
-                    && let Some((connection, name)) = self.datagrams.sent(frame, &datagram, payload)
+                    && let Some((place, name)) = self.datagrams.sent(frame, &datagram, payload)
                 {
-                    self.conversation = Some(connection);
+                    self.datagram = Some(place);
                     self.mqtt.push_str(name);
                 }
                 analyser.other_frame(frame.entered, frame.frame_bytes);
@@ -153,7 +153,11 @@ impl FrameWitness {
     /// A frame that its sender did not send here: it comes from an earlier link, or is a copy that this link made.
     fn passed_on(&mut self, frame: &Frame, bytes: &[u8]) -> Headers<'_> {
         let copy = frame.fate == FrameFate::Duplicated;
-        self.datagrams.passed_on(frame);
+        if let Some(place) = self.datagrams.passed_on(frame) {
+            let headers = self.headers.passed_on(bytes);
+            let (connection, stream_offset) = (Some(place.connection), Some(place.start));
+            return Headers { connection, stream_offset, ..headers };
+        }
         // A copy is told right after what it copies, and has a number of its own from there on.
         let carried = if copy { self.latest } else { self.streams.under_way.get(&frame.frame).copied() };
         if let Some(carried) = carried {
@@ -264,7 +268,12 @@ impl FrameAnalyser for FrameWitness {
         self.latest = None;
         let Some(seen) = self.sent(frame, bytes) else {
             let headers = self.headers.frame(frame, bytes);
-            return Headers { connection: self.conversation, mqtt: word(&self.mqtt), ..headers };
+            return Headers {
+                connection: self.datagram.map(|place| place.connection),
+                stream_offset: self.datagram.map(|place| place.start),
+                mqtt: word(&self.mqtt),
+                ..headers
+            };
         };
         self.expect_packets(Some(frame.from_host));
         let headers = self.headers.frame(frame, bytes);

@@ -71,8 +71,10 @@ impl Alive {
             return Sign::None;
         }
         match &mut self.ping {
-            Some(ping) if !ping.repeat(now, retries) => Sign::Unanswered,
-            Some(_) => Sign::Ping,
+            Some(ping) => match ping.repeat(now, retries) {
+                true => Sign::Ping,
+                false => Sign::Unanswered,
+            },
             None => {
                 self.ping(now);
                 Sign::Ping

@@ -1,0 +1,140 @@
+"""MQTT-SN in virtual time: datagrams on the links, gateways as models, and what is recorded of both."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from mqttlab.metrics import deliveries
+from mqttlab.recording import Recording
+from mqttlab.runs import Job, perform
+from mqttlab.scenario import compile_plan
+from mqttlab.scenario.load import parse_values
+from test_mqtt_sn import scenario
+
+MODES = ("transparent", "aggregating")
+
+
+def simulated(values: dict[str, Any], directory: Path) -> Recording:
+    outcome = perform(Job(compile_plan(parse_values({**values, "backend": "sim"})), directory), lambda line: None)
+    assert outcome.verdict == "complete", outcome.reason
+    return Recording.open(directory)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("qos", [0, 1, 2])
+def test_messages_pass_both_ways_through_a_simulated_gateway(mode: str, qos: int, tmp_path: Path) -> None:
+    recording = simulated(scenario(mode=mode, qos=qos), tmp_path / "run")
+    found = deliveries(recording)
+    by_group = found.group_by(pl.col("subscriber_group").cast(pl.String)).agg(
+        pl.len(), pl.col("latency_ms").min()).sort("subscriber_group")
+    assert by_group.select("subscriber_group", "len").rows() == [("back", 60), ("office", 60)]
+    back, office = by_group["latency_ms"]
+    # 5 ms on each link: three of them, or three and back again; twice more where QoS 2 waits for its PUBREL.
+    assert 15 <= office < 15 + (21 if qos == 2 else 1)
+    assert 20 <= back < 20 + (41 if qos == 2 else 1)
+    refused = recording.events.filter(pl.col("kind").is_in(["refused", "disconnect"]))
+    assert refused.is_empty(), refused
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_datagrams_and_what_is_in_them_are_recorded(mode: str, tmp_path: Path) -> None:
+    recording = simulated(scenario(mode=mode, qos=1), tmp_path / "run")
+    packets = recording.control_packets.with_columns(pl.col("kind", "protocol", "transport").cast(pl.String))
+    sn = packets.filter(pl.col("protocol") == "mqtt-sn")
+    assert sn["transport"].unique().to_list() == ["udp"]
+    counts = dict(sn.group_by("kind").len().rows())
+    # Three sensors register a topic each, and publish 20 messages; `back` hears of three topics.
+    assert counts["REGISTER"] == counts["REGACK"] == 3 + 3
+    assert counts["PUBLISH"] == counts["PUBACK"] == 120
+    assert counts["CONNECT"] == counts["CONNACK"] == 4
+    assert sn["complete_ns"].is_not_null().all()
+    # 40 B of payload and flags and topic and identifiers: 7 B of header, 50 B of message (MQTT-SN 1.2, 5.4.12).
+    publish = sn.filter(pl.col("kind") == "PUBLISH")
+    assert (publish["stream_end"] - publish["stream_start"]).unique().to_list() == [57]
+    links = {"mqtt": pl.col("protocol") == "mqtt"}
+    connects = packets.filter(links["mqtt"] & (pl.col("kind") == "CONNECT")).height
+    assert connects == 1 + (1 if mode == "aggregating" else 4), "a connection for each, or one for all"
+    frames = recording.packets.filter(pl.col("protocol") == 17)
+    assert frames.height == sn.height and set(frames["connection"]) == set(sn["connection"])
+    assert (frames["ip_bytes"] - frames["payload_bytes"]).unique().to_list() == [28]
+
+
+def test_what_the_air_loses_is_sent_again_after_t_retry(tmp_path: Path) -> None:
+    values = scenario(mode="transparent", qos=1)
+    values["networks"][0]["up"]["loss"] = "20 %"
+    recording = simulated(values, tmp_path / "run")
+    office = deliveries(recording).filter(pl.col("subscriber_group") == "office")
+    assert office.height == 60
+    assert office["latency_ms"].max() > 300  # type: ignore[operator]
+    frames = recording.packets.filter((pl.col("protocol") == 17) & (pl.col("direction") == "up"))
+    again = frames.filter(pl.col("repetition").fill_null(0) > 0)
+    dropped = frames.filter(pl.col("fate").cast(pl.String) == "dropped")
+    assert again.height > 0 and dropped.height > 0
+    assert abs(dropped.height / frames.height - 0.2) < 0.1
+
+
+def test_one_more_retry_does_not_change_the_fates_of_others(tmp_path: Path) -> None:
+    def lost(retry: str) -> set[str]:
+        values = scenario(mode="transparent", qos=1)
+        values["networks"][0]["up"]["loss"] = "20 %"
+        values["groups"][0]["mqtt_sn"]["retry"] = retry
+        del values["groups"][2]
+        recording = simulated(values, tmp_path / retry.replace(" ", ""))
+        first = recording.packets.filter(
+            (pl.col("protocol") == 17) & (pl.col("direction") == "up") & (pl.col("repetition") == 0)
+            & (pl.col("fate").cast(pl.String) == "dropped"))
+        return set((first["connection"].cast(pl.String) + first["mqtt"].cast(pl.String)).to_list())
+
+    assert lost("300 ms") == lost("450 ms")
+
+
+def test_a_sleeper_gets_what_was_kept_and_a_client_without_a_connection_is_heard(tmp_path: Path) -> None:
+    values = scenario(mode="transparent", qos=1)
+    values["groups"][2]["mqtt_sn"] |= {"sleep": {"duration": "5 s", "wake_every": "500 ms", "linger": "20 ms"}}
+    values["groups"].append({
+        "name": "mute", "host": "field", "connects_to": "gateway", "protocol": "mqtt-sn",
+        "mqtt_sn": {"without_connection": True, "predefined_topics": {"mute/0": 7}},
+        "publish": {"topic": "mute/0", "payload": "20 B", "interval": "100 ms"},
+    })
+    values["servers"][0]["gateway"]["predefined_topics"] = {"mute/0": 7}
+    values["groups"][1]["subscribe"].append("mute/#")
+    found = deliveries(simulated(values, tmp_path / "run"))
+    slept = found.filter(pl.col("subscriber_group") == "back")
+    assert slept.height == 60
+    assert 200 < slept["latency_ms"].max() < 1000, "who sleeps for 500 ms has waited"  # type: ignore[operator]
+    assert found.filter(pl.col("publisher_group") == "mute").height == 20
+
+
+def test_a_gateway_that_is_full_says_so_and_nobody_waits_for_ever(tmp_path: Path) -> None:
+    values = scenario(mode="transparent", qos=1)
+    values["servers"][0]["gateway"]["clients_max"] = 2
+    for group in (values["groups"][0], values["groups"][2]):
+        group["reconnect"] = {"enabled": False}
+    outcome = perform(
+        Job(compile_plan(parse_values({**values, "backend": "sim"})), tmp_path / "run"), lambda line: None)
+    recording = Recording.open(tmp_path / "run")
+    assert outcome.verdict in ("complete", "incomplete")
+    told = recording.events.filter(pl.col("detail").cast(pl.String).str.contains("congestion"))
+    assert told.height == 2, recording.events
+
+
+def test_an_802_11_channel_carries_datagrams(tmp_path: Path) -> None:
+    values = scenario(mode="aggregating", qos=1)
+    del values["networks"]
+    values["radio"] = {"stations": {"field": [0, 0], "gateway": [20, 0], "broker": [40, 0], "desk": [20, 20]}}
+    recording = simulated(values, tmp_path / "run")
+    assert deliveries(recording).height == 120
+    frames = recording.packets.filter(pl.col("protocol") == 17)
+    assert frames.height > 200 and frames["start_ns"].is_not_null().all()
+
+
+def test_a_simulation_of_gateways_is_the_same_every_time(tmp_path: Path) -> None:
+    values = scenario(mode="aggregating", qos=2)
+    values["networks"][0]["up"]["loss"] = "10 %"
+    one, other = (simulated(values, tmp_path / name) for name in ("one", "other"))
+    for table in ("messages", "packets", "control_packets", "events"):
+        assert getattr(one, table).equals(getattr(other, table)), table
