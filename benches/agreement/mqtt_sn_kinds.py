@@ -1,7 +1,7 @@
 """The kinds of scenario with MQTT-SN clients behind a gateway; see ``kinds.py``, which has the others.
 
-Sensors reach the gateway over a network that each kind turns; the gateway reaches the broker over a fast one, and an MQTT
-subscriber stands behind a third. Kinds named ``down`` have subscribers behind the gateway, too.
+Sensors reach the gateway over a network that each kind turns; the gateway reaches the broker over a fast one, and an
+MQTT subscriber stands behind a third. Kinds named ``down`` have subscribers behind the gateway, too.
 """
 
 from __future__ import annotations

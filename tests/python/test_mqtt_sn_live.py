@@ -72,6 +72,33 @@ def test_what_the_air_loses_is_sent_again(tmp_path: Path) -> None:
     assert found["latency_ms"].max() > 300  # type: ignore[operator]
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_a_simulation_loses_the_datagrams_that_a_live_run_loses(mode: str, tmp_path: Path) -> None:
+    def performed(backend: str) -> Recording:
+        values = scenario(mode=mode, qos=1)
+        values["networks"][0]["up"]["loss"] = values["networks"][0]["down"]["loss"] = "15 %"
+        values["networks"][0] |= {way: values["networks"][0][way] | {"delay": "20 ms"} for way in ("up", "down")}
+        del values["groups"][2]
+        outcome = perform(Job(compile_plan(parse_values({**values, "backend": backend})), tmp_path / backend),
+                          lambda line: None)
+        assert outcome.verdict == "complete", outcome.reason
+        return Recording.open(tmp_path / backend)
+
+    def sent(recording: Recording) -> list[tuple[Any, ...]]:
+        found = recording.control_packets.filter(pl.col("protocol").cast(pl.String) == "mqtt-sn").select(
+            pl.col("client"), pl.col("direction", "kind").cast(pl.String), pl.col("packet_id").fill_null(0),
+            pl.col("complete_ns").is_null())
+        return sorted(found.rows())
+
+    live, simulated = performed("live"), performed("sim")
+    assert sum(lost for *_, lost in sent(live)) > 5, "the air loses datagrams"
+    assert sent(live) == sent(simulated)
+    latency = [deliveries(recording)["latency_ms"] for recording in (live, simulated)]
+    assert [len(values) for values in latency] == [60, 60]
+    # What waits for a repetition or two decides the mean: 300 ms each.
+    assert latency[1].mean() == pytest.approx(latency[0].mean(), rel=0.1)
+
+
 def test_a_sleeper_gets_what_was_kept_and_a_client_without_a_connection_is_heard(tmp_path: Path) -> None:
     values = scenario(mode="transparent", qos=1)
     values["groups"][2]["mqtt_sn"] |= {"sleep": {"duration": "5 s", "wake_every": "500 ms", "linger": "20 ms"}}

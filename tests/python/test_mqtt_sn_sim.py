@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from mqttlab import metrics
 from mqttlab.metrics import deliveries
 from mqttlab.recording import Recording
 from mqttlab.runs import Job, perform
@@ -125,7 +126,7 @@ def test_a_gateway_that_is_full_says_so_and_nobody_waits_for_ever(tmp_path: Path
 def test_an_802_11_channel_carries_datagrams(tmp_path: Path) -> None:
     values = scenario(mode="aggregating", qos=1)
     del values["networks"]
-    values["radio"] = {"stations": {"field": [0, 0], "gateway": [20, 0], "broker": [40, 0], "desk": [20, 20]}}
+    values["radio"] = {"standard": "b-11"}
     recording = simulated(values, tmp_path / "run")
     assert deliveries(recording).height == 120
     frames = recording.packets.filter(pl.col("protocol") == 17)
@@ -138,3 +139,34 @@ def test_a_simulation_of_gateways_is_the_same_every_time(tmp_path: Path) -> None
     one, other = (simulated(values, tmp_path / name) for name in ("one", "other"))
     for table in ("messages", "packets", "control_packets", "events"):
         assert getattr(one, table).equals(getattr(other, table)), table
+
+
+def test_what_a_delivered_message_costs_is_counted(tmp_path: Path) -> None:
+    values = scenario(mode="transparent", qos=1)
+    values["groups"][2]["mqtt_sn"] |= {"sleep": {"duration": "5 s", "wake_every": "500 ms", "linger": "20 ms"}}
+    values["networks"][0]["up"]["loss"] = "10 %"
+    recording = simulated(values, tmp_path / "run")
+    table = metrics.mqtt_sn(recording)
+    whole, sensors, back = (table.filter(pl.col("scope") == scope, pl.col("name").eq_missing(pl.lit(name))).row(
+        0, named=True) for scope, name in (("run", None), ("group", "sensors"), ("group", "back")))
+    frames = recording.packets.filter((pl.col("protocol") == 17) & (pl.col("hop") == 0))
+    assert whole["datagrams"] == sensors["datagrams"] + back["datagrams"] == frames.height
+    assert whole["datagram_bytes"] == frames["frame_bytes"].sum()
+    assert whole["datagrams_lost"] == frames.filter(pl.col("fate").cast(pl.String) == "dropped").height > 0
+    assert whole["datagrams_sent_again"] == frames.filter(pl.col("repetition").fill_null(0) > 0).height > 0
+    assert whole["datagram_bytes_per_delivery"] == pytest.approx(whole["datagram_bytes"] / 120)
+    # Sensors' messages have 60 receivers at the office and 60 behind the gateway.
+    assert sensors["datagram_bytes_per_delivery"] == pytest.approx(sensors["datagram_bytes"] / 120)
+    assert sensors["registrations"] >= 3 and sensors["gateway_wait_ms_mean"] is None
+    assert 50 < back["gateway_wait_ms_mean"] < 500, "it sleeps for 500 ms"
+    kinds = table.filter(pl.col("scope") == "packet_type")
+    assert kinds["datagrams"].sum() == whole["datagrams"]
+    long = metrics.summary(recording, tables=["mqtt_sn"])
+    assert long.filter(metric="datagrams", scope="run")["value"].to_list() == [whole["datagrams"]]
+
+
+def test_recordings_without_mqtt_sn_have_no_such_table(tmp_path: Path) -> None:
+    values = scenario()
+    del values["groups"][0], values["groups"][1], values["servers"], values["networks"][:2]
+    values["groups"][0]["publish"] = {"topic": "s/0", "payload": "10 B", "interval": "100 ms"}
+    assert metrics.mqtt_sn(simulated(values, tmp_path / "run")).is_empty()

@@ -29,6 +29,7 @@ from mqttlab.metrics.catalogue import (
     FAMILIES,
     LINK,
     MQTT,
+    MQTT_SN,
     NETWORK,
     OVERHEAD,
     PARTS,
@@ -45,6 +46,7 @@ from mqttlab.metrics.efficiency import efficiency
 from mqttlab.metrics.energy import energy
 from mqttlab.metrics.link import links
 from mqttlab.metrics.mqtt import mqtt_connections, other_traffic, packet_types, topics
+from mqttlab.metrics.mqtt_sn import mqtt_sn
 from mqttlab.metrics.network import connections, network, round_trips
 from mqttlab.metrics.overhead import overhead
 from mqttlab.metrics.segments import publish_per_segment, segments_per_publish
@@ -65,6 +67,7 @@ __all__ = [
     "FAMILIES",
     "LINK",
     "MQTT",
+    "MQTT_SN",
     "NETWORK",
     "OVERHEAD",
     "PARTS",
@@ -94,6 +97,7 @@ __all__ = [
     "has_deliveries",
     "links",
     "mqtt_connections",
+    "mqtt_sn",
     "network",
     "other_traffic",
     "overhead",

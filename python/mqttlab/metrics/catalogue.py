@@ -403,6 +403,29 @@ MQTT: tuple[Metric, ...] = (
     Metric(name="ended_s", unit="s", title="ended at", meaning="When the connection ended, since the same start."),
 )
 
+MQTT_SN: tuple[Metric, ...] = (
+    Metric(name="datagrams", unit="datagrams", title="datagrams", shown="narrow",
+           meaning="Datagrams with an MQTT-SN packet that clients and gateways sent, repetitions included."),
+    Metric(name="datagram_bytes", unit="B", title="bytes", shown="narrow", better="lower",
+           meaning="Bytes of their frames on the first link."),
+    Metric(name="datagrams_sent_again", unit="datagrams", title="sent again", shown="narrow", better="lower",
+           source="MQTT-SN 1.2, 6.13", meaning="Of these, those that repeat a packet with the same identifier."),
+    Metric(name="datagrams_lost", unit="datagrams", title="lost", shown="narrow", better="lower",
+           meaning="Of these, those that did not arrive."),
+    Metric(name="registrations", unit="packets", title="REGISTER", shown="wide", better="lower",
+           source="MQTT-SN 1.2, 5.4.10", meaning="REGISTER packets, of clients and gateways, repetitions included."),
+    Metric(name="datagram_bytes_per_delivery", unit="B", title="bytes per delivery", shown="wide", better="lower",
+           meaning="Bytes of their frames divided by the first deliveries, of the whole run, of which the row's "
+                   "clients were publisher or receiver."),
+    Metric(name="register_bytes_per_delivery", unit="B", title="REGISTER bytes per delivery", better="lower",
+           meaning="The part of this that REGISTER and REGACK have."),
+    Metric(name="gateway_wait_ms_mean", unit="ms", title="in the gateway", shown="wide", better="lower",
+           meaning="Mean time from the arrival of a message at the gateway, from the broker, until it is first sent to "
+                   "its client: the gateway's queue, the registration of its topic, and the client's sleep."),
+    Metric(name="gateway_wait_ms_p95", unit="ms", title="p95", better="lower", meaning="95th percentile of that time."),
+    Metric(name="gateway_wait_ms_max", unit="ms", title="max", better="lower", meaning="Longest of these times."),
+)
+
 ENERGY: tuple[Metric, ...] = (
     Metric(name="stations", unit="stations", title="stations", meaning="Stations of the radio channel in the row."),
     Metric(name="energy_j", unit="J", title="energy", better="lower", source="Perez 2005, 5.1.5",
@@ -433,6 +456,8 @@ FAMILIES: tuple[Family, ...] = (
            implementation=f"{_METRICS}.throughput, publish_per_segment, segments_per_publish", metrics=TRAFFIC),
     Family(table="mqtt", title="MQTT", scopes=("packet_type", "topic", "connection"),
            implementation=f"{_METRICS}.packet_types, topics, mqtt_connections", metrics=MQTT),
+    Family(table="mqtt_sn", title="MQTT-SN", scopes=("run", "group", "packet_type"),
+           implementation=f"{_METRICS}.mqtt_sn", metrics=MQTT_SN),
     Family(table="overhead", title="Overhead", scopes=("direction",), implementation=f"{_METRICS}.overhead",
            metrics=OVERHEAD),
     Family(table="efficiency", title="Efficiency", scopes=("group",), implementation=f"{_METRICS}.efficiency",

@@ -18,6 +18,7 @@ from mqttlab.metrics.catalogue import ALL, ENGINE
 from mqttlab.metrics.efficiency import efficiency
 from mqttlab.metrics.energy import energy
 from mqttlab.metrics.link import links
+from mqttlab.metrics.mqtt_sn import mqtt_sn
 from mqttlab.metrics.network import SCOPES, network
 from mqttlab.metrics.overhead import overhead
 from mqttlab.recording import Recording
@@ -145,6 +146,7 @@ PARTS: tuple[_Part, ...] = (
     _Part("setup", ("run",), lambda recording: _named(setup(recording), "run", pl.lit(None))),
     _Part("links", ("link",), lambda recording: _named(links(recording), "link", pl.col("link"))),
     _Part("network", SCOPES, _network),
+    _Part("mqtt_sn", ("run", "group", "packet_type"), mqtt_sn),
     _Part("overhead", ("direction",), _overhead),
     _Part("efficiency", ("group",), _efficiency),
     _Part("energy", ("run", "group", "station"), energy),

@@ -36,6 +36,12 @@ def efficiency(table: pl.DataFrame) -> str:
     return f"Covers {sent} messages sent and {received} received."
 
 
+def mqtt_sn(table: pl.DataFrame) -> str:
+    """Of :func:`mqttlab.metrics.mqtt_sn`."""
+    whole = table.filter(pl.col("scope") == "run")
+    return f"Covers the whole run: {number(int(whole['datagrams'].sum()))} datagrams between clients and gateways."
+
+
 def energy(recording: Recording) -> str:
     """Of :func:`mqttlab.metrics.energy`."""
     messages = recording.scan("messages")

@@ -155,6 +155,11 @@ def _network_section(recording: Recording) -> str:
     words = f"{network.EFFICIENCY_WORDS} {coverage.efficiency(efficiency)}"
     parts += ["<h2>Efficiency</h2>", f"<p>{escape(words)}</p>",
               html_table(efficiency, network.columns(efficiency, network.EFFICIENCY_COLUMNS))]
+    mqtt_sn = network.mqtt_sn(recording)
+    if not mqtt_sn.is_empty():
+        columns = network.columns(mqtt_sn, metrics.family("mqtt_sn").columns("page"))
+        parts += ["<h2>MQTT-SN</h2>", f"<p>{escape(coverage.mqtt_sn(mqtt_sn))}</p>",
+                  html_table(mqtt_sn, ("of", *columns))]
     energy = network.energy(recording)
     if not energy.is_empty():
         columns = network.columns(energy, metrics.family("energy").columns("page"))

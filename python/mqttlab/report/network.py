@@ -95,6 +95,16 @@ def overhead(recording: Recording) -> pl.DataFrame:
     return table.with_columns(of=pl.format("QoS {} {}", "qos", pl.col("direction").replace(figures.DIRECTIONS)))
 
 
+def mqtt_sn(recording: Recording) -> pl.DataFrame:
+    """MQTT-SN with a column ``of`` that says whose, or of which packets."""
+    table = metrics.mqtt_sn(recording)
+    if table.is_empty():
+        return table
+    return table.with_columns(
+        of=pl.when(pl.col("scope") == "run").then(pl.lit("all datagrams"))
+        .when(pl.col("scope") == "group").then(pl.format("group {}", "name")).otherwise(pl.col("name")))
+
+
 def energy(recording: Recording) -> pl.DataFrame:
     """Energy with a column ``of`` that says whose; without single stations where these are many."""
     table = metrics.energy(recording)

@@ -214,8 +214,8 @@ def _sn_session(scenario: Scenario, group: Group) -> Iterator[tuple[Location, st
     for place, name in names:
         # Placeholders become numbers of a few digits; who is that close is told by the engine.
         if len(name.encode()) > room:
-            yield place, (f"has {len(name.encode())} B, but a datagram of {scenario.mtu} B (`mtu`) has room for a topic "
-                          f"of {room} B, and MQTT-SN does not fragment; use a shorter one, or `predefined_topics`")
+            yield place, (f"has {len(name.encode())} B, but a datagram of {scenario.mtu} B (`mtu`) has room for a "
+                          f"topic of {room} B, and MQTT-SN does not fragment; use a shorter one")
 
 
 def _hosts(scenario: Scenario) -> Iterator[Problem]:

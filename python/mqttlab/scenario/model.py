@@ -224,8 +224,8 @@ class Server(Broker):
     name: Name = Field(description="Unique among the servers; groups connect to it by this name.")
     role: Literal["broker", "gateway", "proxy"] = Field(
         "broker", description="What it is for. A gateway is one of MQTT-SN, by default our own (`kind = \"mqttlab\"`, "
-        "port 1884). A proxy is a program. The simulator has a model of both, which takes `service.per_packet` for each "
-        "packet.")
+        "port 1884). A proxy is a program. The simulator has a model of both, which takes `service.per_packet` for "
+        "each packet.")
     passes_to: Name | None = Field(
         None, description="For a proxy: the server that it passes packets on to, by name. Simulations need it; in a "
         "live run its clients' messages are then known to be those of that server's other clients, too.")

@@ -1,0 +1,120 @@
+"""MQTT-SN: datagrams by what they carry, what a delivered message costs, and how long a gateway keeps messages.
+
+Counted over the whole run, from ``control_packets`` and the frames of datagrams on their first link. Empty where no
+MQTT-SN was spoken, or packets were not recorded. A message's time in a gateway is known where the packet that brought
+it and the one that passed it on both say which message they carry: in simulations, and live with payloads of 9 B and
+more.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from mqttlab.metrics.application import has_messages
+from mqttlab.recording import Recording
+
+UDP = 17
+MS_PER_NS = 1e-6
+MESSAGE = ("publisher", "sequence")
+
+
+def mqtt_sn(recording: Recording) -> pl.DataFrame:
+    """One row for the run, one for each group that speaks it, and one for each packet type and direction.
+
+    Columns: ``scope`` (``run``, ``group`` or ``packet_type``), ``name``, and the metrics of ``MQTT_SN``.
+    """
+    if not recording.scan("control_packets").collect_schema():
+        return pl.DataFrame()
+    columns = ("connection", "protocol", "direction", "client", "kind", "packet_id", *MESSAGE, "stream_start",
+               "first_sent_ns", "complete_ns")
+    packets = recording.collect(recording.scan("control_packets").select(columns).with_columns(
+        pl.col("protocol", "direction", "kind").cast(pl.String)))
+    spoken = packets.filter(pl.col("protocol") == "mqtt-sn")
+    if spoken.is_empty():
+        return pl.DataFrame()
+    datagrams = _on_the_air(recording, spoken)
+    delivered = _deliveries(recording)
+    groups = [str(client["group"]) for client in recording.layout["clients"]]
+    datagrams = datagrams.with_columns(
+        group=pl.col("client").replace_strict(dict(enumerate(groups)), default=None, return_dtype=pl.String))
+    kept = _kept(spoken, packets.filter(pl.col("protocol") == "mqtt"), groups)
+    rows = [_row("run", None, datagrams, delivered, kept)]
+    for group in dict.fromkeys(datagrams["group"].drop_nulls().sort()):
+        of = pl.Series([number for number, name in enumerate(groups) if name == group], dtype=pl.Int64).implode()
+        taking_part = delivered.filter(pl.col("publisher").is_in(of) | pl.col("subscriber").is_in(of))
+        theirs = kept.filter(pl.col("client").is_in(of))
+        rows.append(_row("group", group, datagrams.filter(pl.col("group") == group), taking_part, theirs))
+    for (kind, direction), theirs in datagrams.group_by("kind", "direction", maintain_order=True):
+        name = f"{kind} {str(direction).replace('_', ' ')}"
+        rows.append(_counts(theirs).with_columns(scope=pl.lit("packet_type"), name=pl.lit(name)))
+    return pl.concat(rows, how="diagonal").select("scope", "name", pl.exclude("scope", "name"))
+
+
+def _on_the_air(recording: Recording, spoken: pl.DataFrame) -> pl.DataFrame:
+    """Each datagram with the bytes of its frame on its first link, and whether it was sent again."""
+    frames = recording.collect(
+        recording.scan("packets").filter(
+            pl.col("protocol") == UDP, pl.col("hop") == 0, pl.col("connection").is_not_null(),
+            pl.col("fate").cast(pl.String) != "duplicated",
+        ).select("connection", "stream_offset", "frame_bytes", "repetition",
+                 up=pl.col("direction").cast(pl.String) == "up"))
+    side = {"up": pl.col("direction") == "to_broker"}
+    return spoken.with_columns(**side).join(
+        frames.rename({"stream_offset": "stream_start"}), on=["connection", "up", "stream_start"], how="left",
+    ).with_columns(pl.col("client").cast(pl.Int64), pl.col("repetition").fill_null(0))
+
+
+def _deliveries(recording: Recording) -> pl.DataFrame:
+    """First deliveries, by publisher and receiver."""
+    if not has_messages(recording):
+        return pl.DataFrame(schema={"publisher": pl.Int64, "subscriber": pl.Int64})
+    found = recording.scan("messages").filter(pl.col("fate").cast(pl.String) == "delivered")
+    return recording.collect(found.select(pl.col("publisher", "subscriber").cast(pl.Int64)))
+
+
+def _kept(spoken: pl.DataFrame, passed_on: pl.DataFrame, groups: list[str]) -> pl.DataFrame:
+    """How long messages were in a gateway on their way down: ``client``, ``kept_ns``.
+
+    From the arrival of the broker's PUBLISH to the first datagram of it to the client: its queue, its registration, and
+    the sleep of the client.
+    """
+    is_publish = (pl.col("kind") == "PUBLISH") & (pl.col("direction") == "to_client")
+    known = pl.all_horizontal(pl.col(MESSAGE).is_not_null())
+    down = spoken.filter(is_publish, known).group_by("client", *MESSAGE).agg(pl.col("first_sent_ns").min())
+    speakers = spoken["client"].drop_nulls().unique().implode()
+    # What comes to a client over MQTT is its own; what comes to nobody's connection is everybody's behind the gateway.
+    came = passed_on.filter(is_publish, known, pl.col("complete_ns").is_not_null())
+    own = came.filter(pl.col("client").is_in(speakers)).group_by("client", *MESSAGE).agg(pl.col("complete_ns").min())
+    shared = came.filter(pl.col("client").is_null()).group_by(MESSAGE).agg(shared_ns=pl.col("complete_ns").min())
+    both = down.join(own, on=["client", *MESSAGE], how="left").join(shared, on=MESSAGE, how="left")
+    return both.select(
+        pl.col("client").cast(pl.Int64),
+        kept_ns=(pl.col("first_sent_ns").cast(pl.Int64)
+                 - pl.coalesce("complete_ns", "shared_ns").cast(pl.Int64)),
+    ).filter(pl.col("kept_ns") >= 0)
+
+
+def _counts(datagrams: pl.DataFrame) -> pl.DataFrame:
+    lost = pl.col("complete_ns").is_null()
+    return datagrams.select(
+        datagrams=pl.len(), datagram_bytes=pl.col("frame_bytes").sum(), datagrams_lost=lost.sum(),
+        datagrams_sent_again=(pl.col("repetition") > 0).sum())
+
+
+def _row(
+    scope: str, name: str | None, datagrams: pl.DataFrame, delivered: pl.DataFrame, kept: pl.DataFrame,
+) -> pl.DataFrame:
+    counts = _counts(datagrams)
+    registering = datagrams.filter(pl.col("kind").is_in(["REGISTER", "REGACK"]))
+    per = delivered.height or None
+    waits = kept["kept_ns"] * MS_PER_NS
+    return counts.with_columns(
+        scope=pl.lit(scope), name=pl.lit(name, dtype=pl.String),
+        registrations=pl.lit(registering.filter(pl.col("kind") == "REGISTER").height),
+        datagram_bytes_per_delivery=pl.col("datagram_bytes") / per if per else pl.lit(None, dtype=pl.Float64),
+        register_bytes_per_delivery=(
+            pl.lit(float(registering["frame_bytes"].sum()) / per) if per else pl.lit(None, dtype=pl.Float64)),
+        gateway_wait_ms_mean=pl.lit(waits.mean(), dtype=pl.Float64),
+        gateway_wait_ms_p95=pl.lit(waits.quantile(0.95, "linear"), dtype=pl.Float64),
+        gateway_wait_ms_max=pl.lit(waits.max(), dtype=pl.Float64),
+    )
