@@ -104,6 +104,11 @@ impl Chains<'_> {
         side.packet.map(|number| &self.control.packets[number as usize])
     }
 
+    fn is_behind_gateway(&self, client: i64) -> bool {
+        let client = usize::try_from(client).ok().and_then(|client| self.settings.clients.get(client));
+        client.is_some_and(|client| client.is_behind_gateway)
+    }
+
     fn instants(&self, side: &LegSide) -> Instants {
         let place = |number: u32| self.flights.binary_search_by_key(&number, |&(packet, _)| packet).ok();
         let flight = side.packet.and_then(place).map(|place| self.flights[place].1).unwrap_or_default();
@@ -172,6 +177,9 @@ impl Chains<'_> {
 
     /// The parts of one leg, and what was adjusted; else what it lacks: the first thing, looked at from the receiver.
     fn parts(&self, leg: &Leg) -> Result<([i64; PARTS], i64), &'static str> {
+        if self.is_behind_gateway(leg.delivery.publisher) || self.is_behind_gateway(leg.delivery.subscriber) {
+            return Err("they went through an MQTT-SN gateway, whose time is not told apart");
+        }
         let (up, down) = (self.instants(&leg.up), self.instants(&leg.down));
         if leg.down.packet.is_none() {
             return Err("their PUBLISH to the subscriber was not recorded");

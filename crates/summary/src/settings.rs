@@ -34,6 +34,8 @@ pub(crate) struct ClientSettings {
     pub(crate) on_release: bool,
     /// Whether its broker's socket uses Nagle's algorithm.
     pub(crate) broker_nagle: bool,
+    /// Whether it speaks MQTT-SN, and a gateway stands between it and its broker.
+    pub(crate) is_behind_gateway: bool,
 }
 
 /// Who is who, and how they are set.
@@ -180,6 +182,7 @@ fn client(plan: &Value, group: &Value) -> ClientSettings {
         window_to_it: window(&session["receive_maximum"]).min(window(&settings["max_inflight"])),
         on_release: session["deliver_on_release"].as_bool().unwrap_or(true),
         broker_nagle: !settings["tcp_nodelay"].as_bool().unwrap_or(false),
+        is_behind_gateway: !group["protocol"]["mqtt_sn"].is_null(),
     }
 }
 
