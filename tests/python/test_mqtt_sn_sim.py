@@ -37,7 +37,7 @@ def test_messages_pass_both_ways_through_a_simulated_gateway(mode: str, qos: int
     # 5 ms on each link: three of them, or two and back again. At QoS 2 PUBREC and PUBREL cross each leg, too.
     to_broker = 10 + (20 if qos == 2 and mode == "transparent" else 0)
     assert to_broker + 5 + (10 if qos == 2 else 0) <= office < (60 if qos == 2 else 16)
-    assert to_broker + 10 + (10 if qos == 2 else 0) <= back < (80 if qos == 2 else 21)
+    assert to_broker + 10 + (10 if qos == 2 else 0) <= back < (100 if qos == 2 else 21)
     refused = recording.events.filter(pl.col("kind").is_in(["refused", "disconnect"]))
     assert refused.is_empty(), refused
 
@@ -160,7 +160,7 @@ def test_what_a_delivered_message_costs_is_counted(tmp_path: Path) -> None:
     # Sensors' messages have 60 receivers at the office and 60 behind the gateway.
     assert sensors["datagram_bytes_per_delivery"] == pytest.approx(sensors["datagram_bytes"] / 120)
     assert sensors["registrations"] >= 3 and sensors["gateway_wait_ms_mean"] is None
-    assert 50 < back["gateway_wait_ms_mean"] < 500, "it sleeps for 500 ms"
+    assert back["gateway_wait_ms_mean"] > 100, "it sleeps for 500 ms, and some of its questions are lost"
     kinds = table.filter(pl.col("scope") == "packet_type")
     assert kinds["datagrams"].sum() == whole["datagrams"]
     long = metrics.summary(recording, tables=["mqtt_sn"])
