@@ -291,7 +291,11 @@ mod tests {
         assert_eq!(one.name(0, publish(2)), other.name(0, publish(2)));
         let ping = DatagramFacts { kind: 0x16, id: 0 };
         let pings = [(); 3].map(|()| one.name(0, ping));
-        assert_eq!(pings.map(|ping| ping.repetition), [None; 3], "nobody can tell whether it is the same one");
+        assert_eq!(
+            pings.map(|ping| ping.repetition),
+            [None; 3],
+            "nobody can tell whether it is the same one"
+        );
         assert_eq!(pings.iter().map(|ping| ping.name).collect::<BTreeSet<_>>().len(), 3);
     }
 

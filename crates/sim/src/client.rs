@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use mqttlab_client::Surroundings as _;
 use mqttlab_client::protocol::{AnySession, Envelope, Packet as Said, Received as Heard};
-use mqttlab_client::{mqtt, mqttsn};
 use mqttlab_client::{
     Arriving, Body, Books, ClientNumber, Connection, Delivery, Loss, MessageFacts, Offered, PacketId, Rows,
     Transport, Who,
 };
+use mqttlab_client::{mqtt, mqttsn};
 use mqttlab_mqtt::client::Input;
 use mqttlab_mqtt::{Kind, Qos, encode};
 use mqttlab_mqttsn::{Packet as SnSaid, Topic};
@@ -65,11 +65,8 @@ impl ClientSocket {
 impl DatagramSocket {
     /// Puts a packet behind what is to be sent, and says where it ends.
     fn put(&mut self, packet: SnPacket) -> u64 {
-        let length = mqttlab_mqttsn::encode::len(
-            &packet,
-            |text| text.len(),
-            |content| content.bytes as usize,
-        );
+        let length =
+            mqttlab_mqttsn::encode::len(&packet, |text| text.len(), |content| content.bytes as usize);
         self.end += length as u64;
         self.waiting.push_back((packet, self.end));
         self.end
@@ -369,7 +366,12 @@ impl<'a> Arriving<ClientSocket, Surroundings<'a>> for Datagram {
 }
 
 /// A delivery of a message: what a live client could read off the payload.
-fn identified(client: Who, (content, qos): (Content, Qos), (dup, retained): (bool, bool), now: Instant) -> Delivery {
+fn identified(
+    client: Who,
+    (content, qos): (Content, Qos),
+    (dup, retained): (bool, bool),
+    now: Instant,
+) -> Delivery {
     let origin = message::origin(content.message);
     let identified = match origin {
         None => Identified::Unknown,

@@ -5,12 +5,12 @@
 use std::fmt::Write;
 
 use mqttlab_mqtt::{Kind, Qos};
+use mqttlab_mqttsn::{Packet as SnPacket, PublishQos};
 use mqttlab_net::{self as net, Fate};
 use mqttlab_recording::{
     Cause, ControlPacketRow, DirectRecorder, Direction, Dropped, Error, Event, EventKind, FrameFate, Layout,
     LossCause, PacketRow, SeenPacket, SeenSegment, SegmentAnalyser, Towards,
 };
-use mqttlab_mqttsn::{Packet as SnPacket, PublishQos};
 use mqttlab_tcp::{Flags, Segment};
 use mqttlab_units::{Duration, Instant};
 
@@ -341,11 +341,7 @@ impl Evidence {
 }
 
 /// Writes a frame's row down with what became of it on the link, and that of the copy which the link made.
-fn write_row(
-    recorder: &mut DirectRecorder,
-    row: &PacketRow<'_>,
-    crossing: &Crossing,
-) -> Result<(), Error> {
+fn write_row(recorder: &mut DirectRecorder, row: &PacketRow<'_>, crossing: &Crossing) -> Result<(), Error> {
     let mut row = PacketRow { ..*row };
     match crossing.fate {
         Fate::Delivered(delivery) => {

@@ -9,11 +9,11 @@ use mqttlab_units::Instant;
 
 use crate::agenda::Agenda;
 use crate::conductor::Conductor;
+use crate::datagrams::SnPacket;
 use crate::event::Event;
 use crate::evidence::Evidence;
 use crate::figures::{GroupCounts, LiveFigures};
 use crate::groups::Groups;
-use crate::datagrams::SnPacket;
 use crate::ids::{ClientId, ConnectionId, ConversationId, Side};
 use crate::stream::Packet;
 use crate::topics::Topics;

@@ -74,7 +74,12 @@ impl Datagrams {
 
     /// A datagram on its first link: its place, and what it carries, as the `mqtt` column names it; `None` for what is no
     /// MQTT-SN.
-    pub(super) fn sent(&mut self, frame: &Frame, datagram: &Datagram, payload: &[u8]) -> Option<(Place, &str)> {
+    pub(super) fn sent(
+        &mut self,
+        frame: &Frame,
+        datagram: &Datagram,
+        payload: &[u8],
+    ) -> Option<(Place, &str)> {
         let towards =
             match [datagram.destination.port, datagram.source.port].map(|port| self.ports.contains(&port)) {
                 [true, _] => Towards::Broker,

@@ -256,7 +256,9 @@ impl GatewayModel {
                 (Packet::bare(Kind::Unsubscribe, id), said::Content::Unsubscribe { filter })
             }
             // What only brokers say.
-            BrokerPacket::Connack { .. } | BrokerPacket::Suback { .. } | BrokerPacket::Pingresp => return None,
+            BrokerPacket::Connack { .. } | BrokerPacket::Suback { .. } | BrokerPacket::Pingresp => {
+                return None;
+            }
         };
         let waiting = around.transport.connection_mut(connection).said.as_mut();
         waiting.expect("the gateway has opened it").push_back(says);

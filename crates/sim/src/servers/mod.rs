@@ -25,10 +25,10 @@ use mqttlab_tcp::Event as TcpEvent;
 use mqttlab_units::{Instant, Seed};
 
 use crate::agenda::Agenda;
+use crate::datagrams::{Datagram, SnPacket};
 use crate::event::Event;
 use crate::evidence::Evidence;
 use crate::groups::Groups;
-use crate::datagrams::{Datagram, SnPacket};
 use crate::ids::{ClientId, ConnectionId, ConversationId, Id, ServerId, Side, Table};
 use crate::topics::Topics;
 use crate::transport::Transport;
