@@ -26,7 +26,7 @@ CRATES = {
     "run": {"units", "net", "plan", "evidence"},
     "gateway": {"units", "mqtt", "mqttsn", "plan"},
     "live": {"units", "mqtt", "net", "plan", "client", "run", "recording", "mqttsn"},
-    "sim": {"units", "mqtt", "net", "tcp", "plan", "client", "run", "recording"},
+    "sim": {"units", "mqtt", "mqttsn", "net", "tcp", "plan", "client", "run", "recording"},
     "import": {"units", "mqtt", "plan", "capture", "recording"},
     "summary": {"plan", "recording"},
     "engine": {"units", "plan", "run", "live", "sim", "capture", "import", "recording", "summary", "gateway"},
