@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use mqttlab_units::{Duration, Instant};
 
-use super::client::{Stage, State};
 use super::interface::{Address, BrokerPacket, Link, Mode, Output};
+use super::member::{Stage, State};
 use super::{Gateway, Packet};
 use crate::kind::ReturnCode;
 

@@ -6,8 +6,8 @@ use mqttlab_mqtt::{Kind, Qos};
 use mqttlab_units::Instant;
 
 use super::Gateway;
-use super::client::{Down, Stage, State};
 use super::interface::{BrokerPacket, Link, Mode};
+use super::member::{Down, Stage, State};
 use crate::kind::ReturnCode;
 use crate::packet::Packet;
 

@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use mqttlab_units::Instant;
 
-use super::client::Client;
 use super::interface::{Address, GatewayOptions};
+use super::member::Member;
 
 /// The clients of a gateway.
 pub(super) struct Members<M> {
-    clients: BTreeMap<u32, Client<M>>,
+    clients: BTreeMap<u32, Member<M>>,
     last: u32,
     addresses: BTreeMap<Address, u32>,
     client_ids: BTreeMap<Arc<str>, u32>,
@@ -36,15 +36,15 @@ impl<M: Clone> Members<M> {
         self.clients.len()
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &Client<M>)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &Member<M>)> {
         self.clients.iter().map(|(number, client)| (*number, client))
     }
 
-    pub(super) fn get(&self, number: u32) -> Option<&Client<M>> {
+    pub(super) fn get(&self, number: u32) -> Option<&Member<M>> {
         self.clients.get(&number)
     }
 
-    pub(super) fn get_mut(&mut self, number: u32) -> Option<&mut Client<M>> {
+    pub(super) fn get_mut(&mut self, number: u32) -> Option<&mut Member<M>> {
         self.clients.get_mut(&number)
     }
 
@@ -63,7 +63,7 @@ impl<M: Clone> Members<M> {
         let number = self.last;
         self.addresses.insert(from.clone(), number);
         self.client_ids.insert(Arc::clone(&client_id), number);
-        self.clients.insert(number, Client::new(from, client_id, now));
+        self.clients.insert(number, Member::new(from, client_id, now));
         number
     }
 

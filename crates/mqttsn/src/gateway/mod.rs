@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   datagrams             ┌───────── gateway ─────────┐            MQTT 3.1.1 over TCP
-//!   client ─────────────► │ Members: Client (state,   │ ─ Link 1 ─► broker     transparent: a link for each client
+//!   client ─────────────► │ Members: Member (state,   │ ─ Link 1 ─► broker     transparent: a link for each client
 //!   client ── forwarder ► │  topics, queue, retries)  │ ─ Link 2 ─►
 //!   QoS −1 ─────────────► │ OwnLink (shared session)  │ ─ Link 0 ─►            aggregating: this one for all
 //!                         └───────────────────────────┘
@@ -27,10 +27,10 @@
 //! messages through it; it keeps no sessions over a restart; WILLTOPICUPD and WILLMSGUPD change the will that it knows, which
 //! of a transparent gateway the broker has already.
 
-mod client;
 mod connecting;
 mod downstream;
 mod interface;
+mod member;
 mod members;
 mod own_link;
 mod registry;
@@ -43,10 +43,10 @@ use mqttlab_units::Instant;
 
 use crate::kind::{PublishQos, ReturnCode};
 use crate::packet::{Filter, Packet, Topic};
-use client::{Around, Client, State};
 pub use interface::{
     Address, BrokerPacket, Cause, Counters, GatewayOptions, Input, Link, Mode, Output, Will,
 };
+use member::{Around, Member, State};
 use members::Members;
 use own_link::OwnLink;
 
@@ -101,7 +101,7 @@ impl<M: Clone> Gateway<M> {
         Snapshot {
             clients: self.members.len(),
             asleep: clients().filter(|client| client.state == State::Asleep).count(),
-            to_clients: clients().map(Client::waiting).sum(),
+            to_clients: clients().map(Member::waiting).sum(),
             to_broker: self.own.waiting(),
         }
     }
@@ -210,7 +210,7 @@ impl<M: Clone> Gateway<M> {
         &mut self,
         now: Instant,
         number: u32,
-        act: impl FnOnce(&mut Client<M>, &mut Around<'_, M>) -> R,
+        act: impl FnOnce(&mut Member<M>, &mut Around<'_, M>) -> R,
     ) -> Option<R> {
         let client = self.members.get_mut(number)?;
         let (options, counters, out) = (&self.options, &mut self.counters, &mut self.out);

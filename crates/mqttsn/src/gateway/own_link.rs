@@ -10,8 +10,8 @@ use mqttlab_mqtt::client::{self as mqtt, Admission, ClientOptions};
 use mqttlab_mqtt::{Kind, Qos, TopicTree};
 use mqttlab_units::{Duration, Instant};
 
-use super::client::Around;
 use super::interface::{BrokerPacket, Cause, GatewayOptions, Link, Output, Will};
+use super::member::Around;
 
 /// Who waits for a message's acknowledgement: a client, and what it calls the message. `None` for wills and QoS −1.
 pub(super) type Waiter = Option<(u32, u16)>;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use mqttlab_mqtt::{Kind, Qos, topic};
 use mqttlab_units::Instant;
 
-use super::client::{State, Up};
 use super::interface::{BrokerPacket, Cause, Mode, Will};
+use super::member::{State, Up};
 use super::own_link::Followed;
 use super::{Gateway, invalid_topic, predefined};
 use crate::kind::ReturnCode;

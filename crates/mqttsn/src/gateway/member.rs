@@ -107,7 +107,7 @@ impl Up {
 
 /// A client.
 #[derive(Debug)]
-pub(super) struct Client<M> {
+pub(super) struct Member<M> {
     pub(super) address: Address,
     pub(super) client_id: Arc<str>,
     pub(super) state: State,
@@ -139,9 +139,9 @@ pub(super) struct Client<M> {
     pub(super) due: Option<Instant>,
 }
 
-impl<M: Clone> Client<M> {
-    pub(super) fn new(address: Address, client_id: Arc<str>, now: Instant) -> Client<M> {
-        Client {
+impl<M: Clone> Member<M> {
+    pub(super) fn new(address: Address, client_id: Arc<str>, now: Instant) -> Member<M> {
+        Member {
             address,
             client_id,
             state: State::Connecting(Stage::Broker),
