@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
+from mqttlab.experiments import load
 from mqttlab.scenario import ScenarioError, compile_plan
 from mqttlab.scenario.load import parse_values
 
@@ -91,3 +94,14 @@ def test_a_gateway_needs_a_broker() -> None:
 
 def test_a_gateway_can_be_simulated() -> None:
     assert compile_plan(parse_values({**scenario(), "backend": "sim"}))["servers"][1]["process"] is None
+
+
+@pytest.mark.parametrize("name", ["retry", "gateways", "register", "without-connection", "sleep"])
+def test_the_experiments_with_mqtt_sn_are_whole_and_their_results_are_theirs(name: str) -> None:
+    directory = Path(__file__).resolve().parents[2] / "experiments" / "mqtt-sn"
+    experiment = load(directory / f"{name}.toml")
+    journal = (directory / "results" / f"{name}.journal.jsonl").read_text(encoding="utf-8").splitlines()
+    created, *events = [json.loads(line) for line in journal]
+    assert created["name"] == f"mqtt-sn-{name}" == experiment.name
+    ended = [event for event in events if event["event"] == "ended"]
+    assert len(ended) >= 20 and all(event["verdict"] == "complete" for event in ended)
