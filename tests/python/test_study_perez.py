@@ -28,7 +28,7 @@ def test_delays_without_errors_are_those_of_four_cables(error_free: Mapping[str,
     assert len(cells) > 10
     for cell in cells:
         # Printed as 0 is what the broker's and the cables' times leave of a spread.
-        assert cell.ours == pytest.approx(cell.published, rel=0.05, abs=0.01), cell.place
+        assert cell.ours == pytest.approx(cell.published, rel=0.05, abs=0.1), cell.place
 
 
 def test_efficiencies_without_errors_are_the_printed_ones(error_free: Mapping[str, Measured]) -> None:

@@ -14,8 +14,8 @@ from html import escape
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"
 # Font and palette of the figures elsewhere, whose module needs Plotly: `mqttlab study list` should not wait for it.
 SERIES_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
-WIDTH, HEIGHT = 720, 400
-LEFT, RIGHT, TOP, BOTTOM = 70, 200, 44, 56
+WIDTH, HEIGHT = 800, 420
+LEFT, RIGHT, TOP, BOTTOM = 90, 260, 44, 76
 Point = tuple[float, float]
 Axis = Callable[[float], float]
 
@@ -117,17 +117,28 @@ def _grid(chart: Chart, across: Axis, up: Axis, x_ticks: Sequence[float], y_tick
     for tick in y_ticks:
         y = up(tick)
         yield f'<path d="M{LEFT} {y:.1f}H{right}" stroke="#e6e8eb"/>'
-        yield f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{tick:.4g}</text>'
+        yield f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{_label(tick)}</text>'
     for number, tick in enumerate(x_ticks):
         x = across(tick)
-        words = chart.ticks[number] if chart.ticks else f"{tick:.4g}"
+        words = chart.ticks[number] if chart.ticks else _label(tick)
         yield f'<path d="M{x:.1f} {bottom}v5" stroke="#8a8f98"/>'
-        yield f'<text x="{x:.1f}" y="{bottom + 20}" text-anchor="middle">{escape(words)}</text>'
+        # Many words stand aslant, so that they do not overlap.
+        aslant = len(chart.ticks) > WORDS_SIDE_BY_SIDE
+        how = f'text-anchor="end" transform="rotate(-45 {x:.1f} {bottom + 16})"' if aslant else 'text-anchor="middle"'
+        yield f'<text x="{x:.1f}" y="{bottom + 18}" {how}>{escape(words)}</text>'
     yield f'<path d="M{LEFT} {TOP}V{bottom}H{right}" fill="none" stroke="#8a8f98"/>'
     yield f'<text x="{(LEFT + right) / 2:.0f}" y="{HEIGHT - 14}" text-anchor="middle">{escape(chart.x)}</text>'
     middle = (TOP + bottom) / 2
     yield (f'<text x="16" y="{middle:.0f}" text-anchor="middle" transform="rotate(-90 16 {middle:.0f})">'
            f'{escape(chart.y)}</text>')
+
+
+WORDS_SIDE_BY_SIDE = 8
+
+
+def _label(tick: float) -> str:
+    """A number on an axis: thousands apart, without an exponent."""
+    return f"{tick:,.0f}".replace(",", "\u202f") if abs(tick) >= 1000 else f"{tick:.4g}"
 
 
 def _series(chart: Chart, series: Series, across: Axis, up: Axis) -> Iterable[str]:
