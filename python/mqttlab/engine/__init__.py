@@ -9,6 +9,7 @@ Exceptions:
 """
 
 from mqttlab.engine.interruption import Interrupted, Interruption
+from mqttlab.engine.locks import is_locked
 from mqttlab.engine.program import (
     EngineError,
     MachineError,
@@ -30,6 +31,7 @@ __all__ = [
     "doctor",
     "engine_path",
     "is_being_written",
+    "is_locked",
     "measure",
     "probe",
     "recover",

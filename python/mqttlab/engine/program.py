@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import shutil
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from mqttlab.engine.interruption import Interrupted, Interruption
+from mqttlab.engine.locks import is_locked
 from mqttlab.errors import MqttlabError
 from mqttlab.plan import Plan
 
@@ -167,19 +167,10 @@ def summarise(directory: Path, out: Path) -> None:
 def is_being_written(directory: Path) -> bool:
     """Whether an engine is writing the recording: it holds a lock on the directory until it ends, however it ends."""
     try:
-        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        return is_locked(directory)
     except OSError:
+        # It is not there, or on a file system without locks.
         return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        # A file system without locks.
-        return False
-    finally:
-        os.close(descriptor)
-    return False
 
 
 def _call(*arguments: str) -> str:

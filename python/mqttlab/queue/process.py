@@ -25,7 +25,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from mqttlab.engine import Interruption, is_being_written
+from mqttlab.engine import Interruption, is_being_written, is_locked
 from mqttlab.errors import MqttlabError
 from mqttlab.queue.store import EVERYTHING, Store, now
 from mqttlab.runs import Job, Outcome, live_alone, perform
@@ -405,16 +405,12 @@ def _has_engine(run: str) -> bool:
 
 
 def _is_gone(path: Path) -> bool:
+    """Whether the command that held an owner's file has ended; its file goes then, too."""
     try:
-        descriptor = os.open(path, os.O_RDWR)
+        if is_locked(path):
+            return False
     except FileNotFoundError:
         return True
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    finally:
-        os.close(descriptor)
     path.unlink(missing_ok=True)
     return True
 

@@ -15,6 +15,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from mqttlab.engine import is_locked
+
 LOOK_S = 0.1
 # A path.
 WHAT_BYTES = 4096
@@ -73,13 +75,6 @@ def _holder(descriptor: int) -> str:
 def is_held() -> bool:
     """Whether a live run that was started so is going on."""
     try:
-        descriptor = os.open(lock_path(), os.O_RDWR | os.O_CLOEXEC)
+        return is_locked(lock_path())
     except FileNotFoundError:
         return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
