@@ -32,6 +32,7 @@ from sqlalchemy.exc import (
 
 from mqttlab.catalog.place import CatalogError, CatalogUnavailable, file_of, refuse_network, url_of
 from mqttlab.catalog.tables import METADATA
+from mqttlab.files import from_here
 
 T = TypeVar("T")
 HEAD = "0002"
@@ -71,7 +72,7 @@ class Database:
     @property
     def name(self) -> str:
         """What messages call it: without a password."""
-        return self.engine.url.render_as_string() if self.file is None else str(_from_here(self.file))
+        return self.engine.url.render_as_string() if self.file is None else str(from_here(self.file))
 
     def close(self) -> None:
         """Close all connections."""
@@ -107,7 +108,7 @@ class Database:
             raise CatalogError(f"the catalog {self.name}: {_words(error)}") from error
 
     def _check_file(self, file: Path) -> None:
-        place = _from_here(file)
+        place = from_here(file)
         if file.is_dir():
             raise CatalogError(f"--catalog {place}: this is a directory; name a file in it")
         if self.read_only and not file.exists():
@@ -304,10 +305,6 @@ def stamp(connection: sa.Connection) -> None:
     make_version_table(connection)
     connection.execute(sa.text("DELETE FROM alembic_version"))
     connection.execute(sa.text("INSERT INTO alembic_version (version_num) VALUES (:head)"), {"head": HEAD})
-
-
-def _from_here(path: Path) -> Path:
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def _words(error: DatabaseError | InterfaceError) -> str:

@@ -12,6 +12,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from mqttlab.files import json_lines, json_object
+
 JOURNAL = "journal.jsonl"
 FILE = "origin.json"
 
@@ -76,30 +78,14 @@ def experiment_in(directory: Path) -> Experiment:
 # Of thousands of runs each asks for its experiment; the key changes when the journal does.
 @lru_cache(maxsize=8)
 def _experiment(directory: Path, _mtime_ns: int, _size: int) -> Experiment:
-    lines = []
-    for text in (directory / JOURNAL).read_text(encoding="utf-8", errors="replace").splitlines():
-        try:
-            line = json.loads(text)
-        except ValueError:
-            # The last line may be torn.
-            continue
-        if isinstance(line, dict):
-            lines.append(line)
+    lines = json_lines(directory / JOURNAL)
     created = next((line for line in lines if line.get("event") == "created"), {})
-    design = _json(directory / "design.json")
+    design = json_object(directory / "design.json")
     return Experiment(
         directory=directory, name=str(created.get("name") or design.get("name") or directory.name),
         kind=str(design.get("kind") or "unknown"), toml=_text(directory / "experiment.toml"),
         scenario=_text(directory / "scenario.toml"), design=design, created_at=created.get("at"),
         began={str(line["run"]): line for line in lines if line.get("event") == "began" and "run" in line})
-
-
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _text(path: Path) -> str:

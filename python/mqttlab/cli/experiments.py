@@ -33,6 +33,7 @@ from mqttlab.experiments.model import Repetitions
 from mqttlab.experiments.responses import Response, chosen, unit_of
 from mqttlab.experiments.schedule import Records, Task, found_by, most
 from mqttlab.experiments.thresholds import Earlier, Judgement, Watch, judge, title
+from mqttlab.files import from_here
 from mqttlab.queue import Queue, QueueExecutor
 from mqttlab.runs import Job, LocalPool
 from mqttlab.scenario.estimate import estimate
@@ -73,7 +74,7 @@ def perform(
     _say(out, directory, finish)
     judged = _judged(directory, finish, catalog, runs)
     say_judged(out, judged)
-    place = _relative(directory.path)
+    place = from_here(directory.path)
     out.print(f"experiment {place}", highlight=False, soft_wrap=True, markup=False)
     out.print(f"analysis   mqttlab report {place}", highlight=False, soft_wrap=True, markup=False)
     if junit is not None:
@@ -489,7 +490,3 @@ def duration(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-def _relative(path: Path) -> Path:
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path

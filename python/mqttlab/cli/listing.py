@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import click
 
 from mqttlab.catalog.glance import Glimpse, glance
+from mqttlab.files import from_here
 from mqttlab.runs.directory import list_runs
 
 # Too many to read on a terminal.
@@ -26,7 +26,8 @@ def show_list(runs: Path) -> None:
     if not known and not others:
         click.echo(f"no runs in {runs}; make one with: mqttlab run scenarios/demo.toml")
         return
-    rows = [(glimpse.started, glimpse.backend, _status(glimpse, glimpse.directory in there), _shown(glimpse.directory))
+    rows = [(glimpse.started, glimpse.backend, _status(glimpse, glimpse.directory in there),
+             str(from_here(glimpse.directory)))
             for glimpse in known]
     rows += [(summary.started, summary.backend, summary.status, str(summary.directory)) for summary in others]
     rows = sorted((started[:16].replace("T", " "), *rest) for started, *rest in rows)  # type: ignore[misc]
@@ -46,7 +47,7 @@ def show_found(
     names = tuple(dict.fromkeys(("started", "backend", "state", *columns, "directory")))
     found = find(url or url_for(runs), where, columns=names, sort=sort, limit=limit)
     place = names.index("directory")
-    rows = [(*row[:place], _shown(Path(row[place])), *row[place + 1:]) for row in found.rows]
+    rows = [(*row[:place], str(from_here(Path(row[place]))), *row[place + 1:]) for row in found.rows]
     cells = [tuple(_cell(value) for value in row) for row in rows[:ROWS_MAX]]
     widths = [max(map(len, column)) for column in zip(names, *cells, strict=True)]
     right = [kind == "number" for kind in found.kinds]
@@ -67,11 +68,6 @@ def _status(glimpse: Glimpse, there: bool) -> str:
     if not there:
         return "gone"
     return "not valid" if glimpse.valid is False and glimpse.state == "complete" else glimpse.state
-
-
-def _shown(directory: Path) -> str:
-    here = Path.cwd()
-    return os.fspath(directory.relative_to(here) if directory.is_relative_to(here) else directory)
 
 
 def _cell(value: Any) -> str:

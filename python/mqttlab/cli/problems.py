@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 import click
 
 from mqttlab.errors import MqttlabError, UsageError
+from mqttlab.files import from_here
 
 FAILED = 1
 WRONG = 2
@@ -99,15 +100,11 @@ def writable_directory(path: Path, option: str) -> Path:
     while not os.path.lexists(there):
         there = there.parent
     if not there.is_dir():
-        what = "this" if there == path.absolute() else _from_here(there)
+        what = "this" if there == path.absolute() else from_here(there)
         raise UsageError(f"{option} {path}: {what} is not a directory; name a directory")
     if not os.access(there, os.W_OK | os.X_OK) or there.is_relative_to("/proc"):
         raise UsageError(f"{option} {path}: nothing can be written to {there}; name another directory")
     return path
-
-
-def _from_here(path: Path) -> Path:
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def existing_directory(path: Path, option: str) -> Path:

@@ -11,9 +11,9 @@ from typing import Any
 import click
 
 from mqttlab.cli.catalogs import catalog_for
-from mqttlab.cli.problems import writable_directory
 from mqttlab.cli.status import DONE, FAILED, INCOMPLETE, NOT_VALID, worst
 from mqttlab.errors import UsageError
+from mqttlab.files import from_here
 from mqttlab.queue import Queue, QueuedJob
 from mqttlab.queue.client import OPEN, Driver
 from mqttlab.runs import Job, Outcome, take_directory
@@ -32,26 +32,17 @@ def hand_over(
         ScenarioError: the scenario cannot be run.
         UsageError: the disk has no room for what it would record, or nothing can be written to ``runs``.
     """
-    from mqttlab.cli.check import warn
-    from mqttlab.cli.space import need_room
-    from mqttlab.scenario import compile_plan, load
-    from mqttlab.scenario.needs import need_servers
+    from mqttlab.cli.run import prepared
+    from mqttlab.scenario import compile_plan
 
-    loaded = load(scenario, overrides)
-    writable_directory(runs, "--runs")
-    need_servers(loaded)
-    if not ignore_disk:
-        need_room(loaded, runs)
-    warn(loaded, scenario, overrides)
-    origin = {"scenario": {"toml": scenario.read_text(encoding="utf-8"), "settings": overrides}}
+    loaded, origin = prepared(scenario, overrides, runs, ignore_disk=ignore_disk)
     where = catalog_for(catalog, runs)
     waiting = Queue(queue)
     for repetition in range(loaded.repetitions):
         directory = take_directory(loaded.name, repetition, loaded.repetitions, runs).absolute()
         job = Job(compile_plan(loaded, repetition), directory, origin=origin)
         waiting.submit(job, label=loaded.name, catalog=where, keep=functools.partial(keep_page, html))
-        click.echo(f"{job.identifier}  "
-                   f"{directory.relative_to(Path.cwd()) if directory.is_relative_to(Path.cwd()) else directory}")
+        click.echo(f"{job.identifier}  {from_here(directory)}")
     click.echo("mqttlab: in the queue; mqttlab queue list shows it", err=True)
 
 
@@ -144,7 +135,7 @@ def _row(job: QueuedJob) -> tuple[str, ...]:
     if job.state == "running" and (done := _done(job)):
         state = f"running {done}"
     since = job.ended_at or job.started_at or job.submitted_at
-    return job.run[-8:], job.label, job.backend, state, since[:19].replace("T", " "), _shown(job.directory)
+    return job.run[-8:], job.label, job.backend, state, since[:19].replace("T", " "), str(from_here(job.directory))
 
 
 def _done(job: QueuedJob) -> str:
@@ -159,7 +150,3 @@ def _done(job: QueuedJob) -> str:
 def _driver(driver: Driver) -> tuple[str, ...]:
     state = driver.state if driver.status is None else f"done ({driver.status})"
     return driver.identifier[-8:], driver.label, driver.command[0], state, "", str(driver.log)
-
-
-def _shown(directory: Path) -> str:
-    return str(directory.relative_to(Path.cwd()) if directory.is_relative_to(Path.cwd()) else directory)

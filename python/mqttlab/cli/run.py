@@ -18,6 +18,7 @@ from mqttlab.cli.progress import RunProgress
 from mqttlab.cli.space import need_room
 from mqttlab.cli.sql import followed, need_database
 from mqttlab.cli.status import DONE, status_of, worst
+from mqttlab.files import from_here
 from mqttlab.runs import Job, LocalPool, Outcome, take_directory
 from mqttlab.scenario import Scenario, compile_plan, load
 from mqttlab.scenario.needs import need_servers
@@ -40,15 +41,8 @@ def run_scenario(
         ScenarioError: the scenario cannot be run.
         UsageError: the disk has no room for what it would record, or nothing can be written to ``runs``.
     """
-    loaded = load(scenario, overrides)
-    writable_directory(runs, "--runs")
-    need_database(sql)
-    need_servers(loaded)
-    if not ignore_disk:
-        need_room(loaded, runs)
-    warn(loaded, scenario, overrides)
+    loaded, origin = prepared(scenario, overrides, runs, ignore_disk=ignore_disk, sql=sql)
     repetitions = thresholds_of(loaded, scenario, overrides, catalog, runs)
-    origin = {"scenario": {"toml": scenario.read_text(encoding="utf-8"), "settings": overrides}}
     statuses, documents = [], []
     for repetition in range(loaded.repetitions):
         directory = take_directory(loaded.name, repetition, loaded.repetitions, runs).absolute()
@@ -74,6 +68,26 @@ def run_scenario(
         if outcome.verdict != "complete":
             break
     return _concluded(repetitions, statuses, documents if as_json else None, junit)
+
+
+def prepared(
+    scenario: Path, overrides: dict[str, Any], runs: Path, *, ignore_disk: bool, sql: str | None = None,
+) -> tuple[Scenario, dict[str, Any]]:
+    """A scenario that can be run here, after its warnings were printed, and what its runs keep of where they come from.
+
+    Raises:
+        ScenarioError: the scenario cannot be run.
+        UsageError: the disk has no room for what it would record, nothing can be written to ``runs``, or ``sql`` is no
+            database.
+    """
+    loaded = load(scenario, overrides)
+    writable_directory(runs, "--runs")
+    need_database(sql)
+    need_servers(loaded)
+    if not ignore_disk:
+        need_room(loaded, runs)
+    warn(loaded, scenario, overrides)
+    return loaded, {"scenario": {"toml": scenario.read_text(encoding="utf-8"), "settings": overrides}}
 
 
 def thresholds_of(
@@ -160,19 +174,19 @@ def report_run(outcome: Outcome, html: bool) -> Recording | None:
         click.echo(f"mqttlab: the run failed: {outcome.reason}", err=True)
         return None
     if not _has_tables(outcome):
-        place = _relative(outcome.directory)
+        place = from_here(outcome.directory)
         console.print(f"ended early: {outcome.reason}", highlight=False, soft_wrap=True, markup=False)
         console.print(f"recording  {place} (incomplete; `mqttlab report {place}` makes its tables)", highlight=False,
                       soft_wrap=True)
         return None
     recording = Recording.open(outcome.directory)
     terminal(recording, console)
-    console.print(f"recording  {_relative(outcome.directory)}", highlight=False, soft_wrap=True, markup=False)
+    console.print(f"recording  {from_here(outcome.directory)}", highlight=False, soft_wrap=True, markup=False)
     if outcome.reason:
         console.print(f"ended early: {outcome.reason}", highlight=False, soft_wrap=True, markup=False)
     page = _page(recording, outcome) if html else None
     if page is not None:
-        console.print(f"report     {_relative(page)}", highlight=False, soft_wrap=True, markup=False)
+        console.print(f"report     {from_here(page)}", highlight=False, soft_wrap=True, markup=False)
     return recording
 
 
@@ -216,7 +230,3 @@ def _page(recording: Recording, outcome: Outcome) -> Path | None:
         click.echo(f"mqttlab: {out} cannot be written: {error.strerror}; write the report elsewhere with "
                    f"mqttlab report {outcome.directory} --html FILE", err=True)
         return None
-
-
-def _relative(path: Path) -> Path:
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path

@@ -6,7 +6,6 @@ leads out. Recordings stay open for a while, because a page asks for many figure
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections import OrderedDict
@@ -17,6 +16,7 @@ import polars as pl
 
 from mqttlab.catalog import Catalog, url_for
 from mqttlab.errors import MqttlabError
+from mqttlab.files import json_object
 from mqttlab.recording import Recording
 from mqttlab.runs import RunSummary, list_runs
 
@@ -148,7 +148,7 @@ def _stamp(place: Path) -> tuple[Any, ...]:
 
 
 def _facts(place: Path, summary: RunSummary) -> dict[str, Any]:
-    plan = _json(place / "plan.json")
+    plan = json_object(place / "plan.json")
     groups = [group for group in plan.get("groups") or [] if isinstance(group, dict)]
     publishing = [group["publish"] for group in groups if isinstance(group.get("publish"), dict)]
     servers = plan.get("servers") or [plan.get("broker") or {}]
@@ -169,7 +169,7 @@ def _facts(place: Path, summary: RunSummary) -> dict[str, Any]:
 def _verdict(place: Path, status: str) -> str:
     if status != "complete":
         return status
-    validity = _json(place / "run.json").get("validity") or {}
+    validity = json_object(place / "run.json").get("validity") or {}
     return "valid" if validity.get("valid", True) else "not valid"
 
 
@@ -193,11 +193,3 @@ def _bytes(payload: Any) -> str | None:
         kind = payload.get("kind") or next(iter(payload), None)
         return str(kind) if kind else None
     return str(payload) if payload else None
-
-
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}

@@ -31,6 +31,7 @@ from mqttlab.experiments.keep import Kept, adopted
 from mqttlab.experiments.load import Experiment, ExperimentError, digest_of, load
 from mqttlab.experiments.points import Design, Point
 from mqttlab.experiments.schedule import Records, Task, wanted
+from mqttlab.files import json_object
 from mqttlab.plan import SCHEMA
 from mqttlab.runs.storage import fetch, is_complete, is_url, store
 from mqttlab.scenario import ScenarioError
@@ -83,7 +84,7 @@ class ExperimentDirectory:
         """
         if not (path / journal.NAME).is_file():
             raise ExperimentError(f"{path} is not an experiment's directory: it has no {journal.NAME}")
-        derived = _json(path / "design.json")
+        derived = json_object(path / "design.json")
         experiment = load(path / "experiment.toml", derived.get("replaced") or {}, path / "scenario.toml")
         return cls(path, experiment)
 
@@ -105,7 +106,7 @@ class ExperimentDirectory:
             directory._write()
             directory.journal.append("created", name=experiment.name, digest=_digest(experiment), version=__version__)
             return directory
-        if _json(directory.path / "design.json").get("digest") == _digest(experiment):
+        if json_object(directory.path / "design.json").get("digest") == _digest(experiment):
             return directory
         change = directory.changed()
         if change.stale and not redo:
@@ -272,11 +273,3 @@ def _derived(experiment: Experiment) -> dict[str, Any]:
         "responses": [{"metric": each.metric, "scope": each.scope, "scope_name": each.scope_name}
                       for each in experiment.responses],
     }
-
-
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from mqttlab.experiments.responses import Value
+from mqttlab.files import json_lines
 
 NAME = "journal.jsonl"
 
@@ -121,15 +122,7 @@ def read(path: Path) -> list[dict[str, Any]]:
     """The events of a journal; lines that were torn are passed over."""
     if not path.is_file():
         return []
-    events = []
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-        try:
-            event = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(event, dict) and "event" in event:
-            events.append(event)
-    return events
+    return [event for event in json_lines(path) if "event" in event]
 
 
 def runs(events: Iterable[dict[str, Any]]) -> dict[str, RunRecord]:
