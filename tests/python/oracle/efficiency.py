@@ -13,8 +13,8 @@ from typing import Any
 
 import polars as pl
 
+from mqttlab.metrics.frames import TOWARDS, connection_ends
 from mqttlab.recording import Recording
-from oracle.frames import TOWARDS, connection_ends
 
 COUNTS = ("messages_sent", "application_sent_bytes", "messages_received", "application_received_bytes",
           "frames_sent", "frames_sent_bytes", "frames_received", "frames_received_bytes", "frames_overheard",

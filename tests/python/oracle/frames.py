@@ -4,19 +4,10 @@ from __future__ import annotations
 
 import polars as pl
 
+from mqttlab.metrics.frames import NOT_KEPT, TOWARDS, connection_ends
 from mqttlab.plan import ports
 from mqttlab.recording import Recording
 from oracle.sent_again import sent_again
-
-FIN_SYN_RST = {"fin": 1, "syn": 2, "rst": 4}
-ACK = 16
-# Many bytes for what no table needs.
-NOT_KEPT = ("cause", "protocol", "window", "tsval", "tsecr", "sack", "marks")
-# Of frames joined with their connections' ends.
-TOWARDS = (
-    pl.when(pl.col("source_port") == pl.col("client_port")).then(pl.lit("to_broker"))
-    .when(pl.col("client_port").is_not_null()).then(pl.lit("to_client"))
-)
 
 
 def frames(recording: Recording) -> pl.DataFrame:
@@ -57,36 +48,3 @@ def _broker_s(recording: Recording, packets: pl.DataFrame) -> pl.DataFrame:
     if not listening:
         return packets
     return packets.filter(pl.col("source_port").is_in(listening) | pl.col("destination_port").is_in(listening))
-
-
-def marked(name: str) -> pl.Expr:
-    """Whether a frame of :func:`frames` carries a mark."""
-    return pl.col("marks").list.contains(name).fill_null(False)
-
-
-def connection_ends(recording: Recording, packets: pl.DataFrame) -> pl.DataFrame:
-    """Each connection's ``client``, its ``group``, and the ``client_port``.
-
-    The client is who sent the SYN; where no SYN was captured, the end with the higher port.
-    """
-    segments = packets.filter(pl.col("connection").is_not_null())
-    opening = (pl.col("flags") & (FIN_SYN_RST["syn"] | ACK)) == FIN_SYN_RST["syn"]
-    ports = segments.group_by("connection").agg(
-        client_port=pl.coalesce(
-            pl.col("source_port").filter(opening).first(),
-            pl.max_horizontal("source_port", "destination_port").first(),
-        )
-    )
-    groups = [client["group"] for client in recording.layout["clients"]]
-    named = pl.DataFrame(
-        {"client": range(len(groups)), "group": groups}, schema={"client": pl.UInt32, "group": pl.String})
-    return ports.join(_clients(recording), on="connection", how="left").join(named, on="client", how="left")
-
-
-def _clients(recording: Recording) -> pl.DataFrame:
-    nothing = pl.DataFrame(schema={"connection": pl.UInt32, "client": pl.UInt32})
-    known = [
-        table.select("connection", "client").drop_nulls()
-        for table in (recording.network_metrics, recording.control_packets) if not table.is_empty()
-    ]
-    return pl.concat([nothing, *known]).unique("connection", keep="first")

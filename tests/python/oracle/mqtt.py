@@ -1,22 +1,15 @@
-"""MQTT as it crossed the links: packets by type, topics, who connected how; and what else an imported capture holds.
+"""MQTT as it crossed the links: packets by type and topics, worked out from the wide table.
 
-A recording without control packets has none of these; connections and other traffic are known of imported captures.
+A recording without control packets has neither.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import polars as pl
 
 from mqttlab.recording import Recording
 
 PARTS = ("fixed_header_bytes", "topic_bytes", "packet_id_bytes", "property_bytes", "payload_bytes")
-CONNECTIONS = {
-    "client": pl.String, "from": pl.String, "to": pl.String, "mqtt_version": pl.String, "keep_alive_s": pl.Int64,
-    "clean_start": pl.Boolean, "connected_ns": pl.Int64, "ended_ns": pl.Int64, "ended_how": pl.String,
-}
-OTHERS = {"port": pl.Int64, "protocol": pl.String, "connections": pl.Int64, "frames": pl.Int64, "bytes": pl.Int64}
 
 
 def packet_types(recording: Recording) -> pl.DataFrame:
@@ -52,37 +45,3 @@ def topics(recording: Recording) -> pl.DataFrame:
         )
         .sort("publish_to_broker", "publish_to_client", "topic", descending=[True, True, False])
     )
-
-
-def mqtt_connections(recording: Recording) -> pl.DataFrame:
-    """One row for each MQTT connection of an imported capture, in the order of their first segments.
-
-    Columns: ``client``, ``from``, ``to``, ``mqtt_version``, ``keep_alive_s``, ``clean_start``, ``connected_s``,
-    ``ended_s`` (since the start of the recording), ``ended_how``. Empty where nothing of it was captured.
-    """
-    rows = _details(recording).get("connections") or []
-    table = pl.DataFrame([{name: row.get(name) for name in CONNECTIONS} for row in rows], schema=CONNECTIONS)
-    return table.with_columns(
-        connected_s=pl.col("connected_ns") / 1e9, ended_s=pl.col("ended_ns") / 1e9,
-        clean_start=pl.when("clean_start").then(pl.lit("yes")).when(pl.col("clean_start").not_()).then(pl.lit("no")),
-    ).select("client", "from", "to", "mqtt_version", "keep_alive_s", "clean_start", "connected_s", "ended_s",
-             "ended_how")
-
-
-def other_traffic(recording: Recording) -> pl.DataFrame:
-    """What an imported capture holds beside the broker's connections, by the server's port, the largest first.
-
-    Columns: ``protocol``, ``port``, ``connections``, ``frames``, ``bytes``. Frames without TCP have no port.
-    """
-    told = _details(recording).get("import") or {}
-    rows = list(told.get("other_connections") or [])
-    without = told.get("frames_without_tcp") or {}
-    if without.get("frames"):
-        rows.append({"protocol": "not TCP", "frames": without["frames"], "bytes": without["bytes"]})
-    table = pl.DataFrame([{name: row.get(name) for name in OTHERS} for row in rows], schema=OTHERS)
-    return table.select("protocol", "port", "connections", "frames", "bytes").sort(
-        "bytes", "protocol", "port", descending=[True, False, False])
-
-
-def _details(recording: Recording) -> dict[str, Any]:
-    return recording.run.get("details") or {}

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from mqttlab.metrics.frames import FIN_SYN_RST, marked
 from mqttlab.recording import Recording
-from oracle.frames import FIN_SYN_RST, frames, marked
+from oracle.frames import frames
 from oracle.sent_again import KINDS, is_counted
 
 NS_PER_MS = 1e6

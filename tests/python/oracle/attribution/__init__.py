@@ -19,18 +19,15 @@ import polars as pl
 
 from mqttlab.metrics.catalogue import PARTS
 from mqttlab.recording import Recording
-from oracle.attribution.chain import chain, intervals
+from oracle.attribution.chain import chain
 from oracle.attribution.matching import control_packets, delivered, legs
 from oracle.attribution.transport import Transport
 
-__all__ = ["ADDED", "Coverage", "Evidence", "attribution", "attribution_by_band", "attribution_by_qos",
-           "attribution_coverage", "attribution_gap", "evidence", "intervals"]
+__all__ = ["ADDED", "Evidence", "attribution", "attribution_gap", "evidence"]
 
 ADDED = (*PARTS, "adjusted_ns", "legs", "unattributed")
 EARLIER_LEG = "a part of their way to the relay was not recorded"
 NO_PACKETS = "packets were not recorded, because the network was direct or the scenario did not ask for them"
-# Percentiles of the latency, within each QoS level.
-BANDS = ((0, 50), (50, 90), (90, 99), (99, 100))
 COLUMNS = ("publisher", "sequence", "topic", "subscriber", "publisher_group", "subscriber_group", "phase", "qos",
            "intended_ns", "received_ns", "latency_ns")
 
@@ -53,39 +50,6 @@ def _attribution(recording: Recording) -> pl.DataFrame:
     nothing = pl.lit(None, pl.Int64)
     parts = delivered(recording).select(*COLUMNS, *(nothing.alias(name) for name in ADDED))
     return parts.with_columns(unattributed=pl.lit(NO_PACKETS))
-
-
-@dataclass(frozen=True)
-class Coverage:
-    """Of how many messages it is known where their time went."""
-
-    delivered: int
-    attributed: int
-    reasons: dict[str, int]
-    """Of the others: why it is not, and of how many."""
-
-    @property
-    def complete(self) -> bool:
-        """Whether all are attributed."""
-        return self.attributed == self.delivered
-
-    def table(self) -> pl.DataFrame:
-        """One row for what is attributed and one for each reason: ``what``, ``deliveries``."""
-        rows = {"delivered": self.delivered, "attributed": self.attributed, **self.reasons}
-        return pl.DataFrame({"what": list(rows), "deliveries": list(rows.values())})
-
-
-def attribution_coverage(recording: Recording) -> Coverage:
-    """How many of the first deliveries of the whole run are attributed, and why the others are not."""
-    if recording.messages.is_empty():
-        return Coverage(0, 0, {})
-    table = attribution(recording)
-    arrived = recording.messages.filter(pl.col("fate") == "delivered").height
-    reasons = dict(table.filter(pl.col("unattributed").is_not_null()).group_by("unattributed").len()
-                   .sort("len", "unattributed", descending=[True, False]).iter_rows())
-    if arrived > table.height:
-        reasons["their intended time is not known"] = arrived - table.height
-    return Coverage(arrived, table.height - table["unattributed"].count(), reasons)
 
 
 @dataclass(frozen=True)
@@ -112,42 +76,6 @@ def attribution_gap(recording: Recording) -> str | None:
     if recording.table("packets").is_empty() or recording.control_packets.is_empty():
         return NO_PACKETS
     return None
-
-
-def attribution_by_qos(table: pl.DataFrame) -> pl.DataFrame:
-    """Mean of each part over the measurement, for each QoS level: ``part``, ``mean_ms``, ``share_percent``.
-
-    Means are those of ``messages`` deliveries; there were ``delivered``.
-    """
-    return _means(table.filter(pl.col("phase") == "measurement"), ["qos"])
-
-
-def attribution_by_band(table: pl.DataFrame) -> pl.DataFrame:
-    """The same by bands of the latency: ``band`` is ``p0–50``, ``p50–90``, ``p90–99`` or ``p99–100``."""
-    measured = table.filter(pl.col("phase") == "measurement")
-    rank = (pl.col("latency_ns").rank("ordinal") - 1) / pl.len()
-    band = pl.lit(None, pl.String)
-    for low, high in reversed(BANDS):
-        band = pl.when(pl.col("_rank") < high / 100).then(pl.lit(f"p{low}–{high}")).otherwise(band)
-    ranked = measured.with_columns(_rank=rank.over("qos")).with_columns(band=band)
-    order = {f"p{low}–{high}": place for place, (low, high) in enumerate(BANDS)}
-    return _means(ranked, ["qos", "band"]).sort(
-        "qos", pl.col("band").replace_strict(order, return_dtype=pl.Int64), maintain_order=True)
-
-
-def _means(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
-    known = pl.col("adjusted_ns").is_not_null()
-    means = table.group_by(keys).agg(
-        *(pl.col(part).mean() / 1e6 for part in PARTS), latency_ms=pl.col("latency_ns").filter(known).mean() / 1e6,
-        messages=known.sum().cast(pl.Int64), delivered=pl.len().cast(pl.Int64),
-    ).filter(pl.col("messages") > 0)
-    return (
-        means.unpivot(index=[*keys, "latency_ms", "messages", "delivered"], on=list(PARTS), variable_name="part",
-                      value_name="mean_ms")
-        .with_columns(share_percent=100 * pl.col("mean_ms") / pl.col("latency_ms"))
-        .sort(*keys, maintain_order=True)
-        .select(*keys, "messages", "delivered", "part", "mean_ms", "share_percent")
-    )
 
 
 def _whole(legs: pl.DataFrame) -> pl.DataFrame:

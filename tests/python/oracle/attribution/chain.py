@@ -223,20 +223,6 @@ def _with_steps(legs: pl.DataFrame) -> pl.DataFrame:
     return legs.drop("_before")
 
 
-def intervals(legs: pl.DataFrame) -> pl.DataFrame:
-    """The parts of a few legs as spans of time: ``leg``, ``part``, ``from_ns``, ``to_ns``, in order; none empty."""
-    stepped = _with_steps(legs)
-    spans = [
-        stepped.filter(when).select("leg", part=pl.lit(part), step=pl.lit(step), from_ns=f"at_{step - 1}",
-                                    to_ns=f"at_{step}")
-        for step, part, when in _shares()
-    ]
-    table = pl.concat(spans).filter(pl.col("to_ns") > pl.col("from_ns")).sort("leg", "step")
-    # Neighbouring steps of one part are one span.
-    return table.group_by("leg", "part", pl.col("part").rle_id().over("leg").alias("run"), maintain_order=True).agg(
-        pl.col("from_ns").first(), pl.col("to_ns").last()).drop("run")
-
-
 def _shares() -> list[tuple[int, str, pl.Expr]]:
     """The part that ends at each step, and when: a relay's own time is its session's, a stack's is its socket's."""
     relayed = pl.col("relayed")
