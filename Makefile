@@ -5,6 +5,7 @@
 # make agreement  simulator beside kernel, every kind of scenario (an hour; resumable; wants a quiet machine)
 # make coverage   how often intervals cover the true value, simulated (two minutes)
 # make soak    200 runs that are killed, starved and looked at
+# make mutants  faults that were mended, put back one at a time: does the test of each fail (an hour)
 # make soak-large  a recording of 50 million packets: does every command stay below 1 GiB (half an hour, 2 GB of disk)
 # make clean   remove everything that was made here, recordings excepted
 
@@ -17,7 +18,7 @@ STAMPS := $(VENV)/stamps
 export PATH := $(CURDIR)/$(BIN):$(HOME)/.cargo/bin:$(PATH)
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 
-.PHONY: soak soak-large demo test lint bench agreement coverage clean setup setup-test setup-dashboard test-rust test-python
+.PHONY: mutants soak soak-large demo test lint bench agreement coverage clean setup setup-test setup-dashboard test-rust test-python
 
 demo: setup
 	# On a busy machine the run is not valid (6), and says so first.
@@ -58,6 +59,9 @@ coverage: setup
 
 soak: setup-test
 	$(BIN)/python tests/soak/soak.py --runs 200 --seed 1
+
+mutants: setup-test
+	$(BIN)/python tests/mutants/mutants.py
 
 soak-large: setup-test
 	$(BIN)/python benches/commands/run.py --packets 5e7 --rounds 1 --most-mib 1024
