@@ -164,7 +164,7 @@ def test_a_scenario_is_configured_refused_started_and_watched_to_its_end(runs: P
     scenario = page.get_by_label("Scenario (TOML)")
     page.get_by_label("simulated").check()
     page.get_by_label("Duration", exact=True).fill("3 parsecs")
-    page.get_by_text("parsecs\" is not a unit").wait_for()
+    page.get_by_text("parsecs\" is not a unit").first.wait_for()
     assert page.get_by_role("button", name="Start").is_disabled()
     page.get_by_label("Duration", exact=True).fill("3 s")
     page.get_by_text("This can be run.").wait_for()
@@ -205,7 +205,7 @@ def test_a_run_is_tagged_grouped_found_again_and_run_again(somebody: Visitor) ->
     page.get_by_role("link", name="mine", exact=True).click()
     page.get_by_text("1 shown").wait_for()
     # What is selected drives the figures: all deliveries of one run are drawn, too.
-    page.locator(".ag-row[row-index='0']").first.click(position={"x": 300, "y": 12})
+    page.locator(".ag-cell[col-id=backend]").first.click()
     page.get_by_text("1 selected.").wait_for()
     page.get_by_role("heading", name="Latency, tail").wait_for()
 

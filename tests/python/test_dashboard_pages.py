@@ -15,7 +15,7 @@ pytest.importorskip("dash", reason="the dashboard's packages are missing: make s
 from mqttlab import metrics
 from mqttlab.catalog import Catalog, url_for
 from mqttlab.dashboard import run_figures, run_tables
-from mqttlab.dashboard.pages import compare, instant, messages, run, runs
+from mqttlab.dashboard.pages import compare, instant, messages, run, runs, studies
 from mqttlab.dashboard.panels import answer, themed, twin
 from mqttlab.dashboard.store import SCHEMA, Store, UnknownRun
 from mqttlab.recording import Recording
@@ -23,6 +23,7 @@ from mqttlab.runs import Job, perform
 from mqttlab.runs.instant import state_at
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
+from mqttlab.studies.catalogue import known
 from recordings import Message, write
 from short_scenarios import scenario
 
@@ -216,3 +217,16 @@ def test_the_catalogs_metrics_and_tags_stand_beside_the_runs(tmp_path: Path) -> 
     assert Store(tmp_path).recording("deep/two").complete
     (tmp_path / "catalog.db").write_bytes(b"no database")
     assert Store(tmp_path).runs()["run"].to_list() == ["one"]
+
+
+@pytest.mark.parametrize("name", [*known()])
+def test_a_studys_claims_have_the_verdicts_of_its_results(name: str, tmp_path: Path) -> None:
+    results = studies.read_results(known()[name].directory / "results.md")
+    verdicts = studies._verdicts(results)
+    assert set(verdicts) <= set(studies.SIGNS)
+    shown = text_of(studies.one(Store(tmp_path), name))
+    for word, sign in studies.SIGNS.items():
+        assert shown.count(json.dumps(json.dumps(sign))[3:-3]) >= verdicts.count(word), word
+    assert "Scenarios behind the cells" in shown and name in text_of(studies.page())
+    with pytest.raises(UnknownRun):
+        studies.one(Store(tmp_path), "none")

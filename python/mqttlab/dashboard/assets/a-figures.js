@@ -58,6 +58,8 @@
       panel.classList.add("nothing");
       return;
     }
+    // A run that goes on has nothing to draw at first.
+    if (panel.classList.contains("nothing")) place.textContent = "";
     panel.classList.remove("nothing");
     panel.querySelector("h3").textContent = answer.title;
     place.setAttribute("aria-label", answer.title);

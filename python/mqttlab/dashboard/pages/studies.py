@@ -14,10 +14,13 @@ from mqttlab.studies import Study
 from mqttlab.studies.catalogue import known
 from mqttlab.studies.claims import claims_of
 
-SIGNS = {"holds": "✓ holds", "does not hold": "✕ does not hold", "not decided": "– not decided"}
+SIGNS = {"held": "✓ held", "refuted": "✕ refuted", "undecided": "? undecided", "not judged yet": "– not judged yet"}
+# What results that were written before say.
+BEFORE = {"holds": "held", "does not hold": "refuted", "not decided": "not judged yet"}
 # Simulated over published: what is near, and what is not far.
 NEAR, NOT_FAR = 0.10, 0.25
-NUMBERS = ("published", "simulated", "ratio", "values", "median ratio", "within 10 %", "within 25 %")
+NUMBERS = ("published", "simulated", "ours", "± 95 %", "deviation", "never received", "ratio", "values",
+           "median ratio", "within 10 %", "within 25 %")
 
 
 @dataclass
@@ -56,7 +59,7 @@ def page() -> html.Div:
     """All studies that are installed."""
     rows = []
     for name, study in known().items():
-        verdicts = [row[1] for row in read_results(study.directory / "results.md").rows("Claims") if len(row) > 1]
+        verdicts = _verdicts(read_results(study.directory / "results.md"))
         counts = ", ".join(f"{verdicts.count(word)} {word}" for word in SIGNS if word in verdicts)
         rows.append([Link(name, address(f"/study/{name}")), study.title, len(study.cases(study.published, ())),
                      len(claims_of(study.published)), counts or "not rerun yet"])
@@ -91,9 +94,9 @@ def one(store: Store, name: str) -> html.Div:
 
 
 def _counts(results: Results) -> html.Dl:
-    verdicts = [row[1] for row in results.rows("Claims") if len(row) > 1]
-    ratios = [value for title in results.tables if title.startswith("Table ")
-              for row in results.rows(title) if (value := _ratio(row)) is not None]
+    verdicts = _verdicts(results)
+    ratios = [value for title, (heads, lines) in results.tables.items() if title.startswith("Table ")
+              for row in lines if (value := _ratio(heads, row)) is not None]
     rows = [(f"claims: {word}", number(verdicts.count(word))) for word in SIGNS if word in verdicts]
     if ratios:
         near = sum(abs(ratio - 1) <= NEAR for ratio in ratios)
@@ -102,12 +105,14 @@ def _counts(results: Results) -> html.Dl:
 
 
 def _claims(study: Study, results: Results) -> html.Section:
-    known_rows = {row[0]: row for row in results.rows("Claims")}
+    # A claim is told with its name before it, or by its words alone.
+    judged = {row[0].partition("` ")[2] or row[0]: row for row in results.rows("Claims")}
     rows = []
     for claim in claims_of(study.published):
         text = " ".join(claim["text"].split())
-        found = known_rows.get(text, [text, "not decided", "", ""])
-        rows.append([text, SIGNS.get(found[1], found[1]), *(found[2:4] or ["", ""])])
+        found = judged.get(text, [text, "not judged yet", "", ""])
+        word = BEFORE.get(found[1], found[1])
+        rows.append([text, SIGNS.get(word, word), *(found[2:4] or ["", ""])])
     heads = [Head(words, text=True) for words in ("claim", "verdict", "numbers", "reason")]
     return html.Section([html.H2("Claims"), written_table("Claims", heads, rows, wraps=True)], className="panel")
 
@@ -123,7 +128,7 @@ def _cells(title: str, results: Results) -> html.Section:
     heads, rows = results.tables[title]
     made = []
     for row in rows:
-        ratio = _ratio(row)
+        ratio = _ratio(heads, row)
         away = None if ratio is None else abs(ratio - 1)
         said = "" if away is None else "near" if away <= NEAR else "not far" if away <= NOT_FAR else "apart"
         made.append([*row, said])
@@ -132,10 +137,19 @@ def _cells(title: str, results: Results) -> html.Section:
         open=True)], className="panel")
 
 
-def _ratio(row: list[str]) -> float | None:
+def _verdicts(results: Results) -> list[str]:
+    """The verdicts of the claims, in today's words."""
+    return [BEFORE.get(row[1], row[1]) for row in results.rows("Claims") if len(row) > 1]
+
+
+def _ratio(heads: list[str], row: list[str]) -> float | None:
+    """Ours over the published value, from whichever column tells it."""
+    cells = dict(zip(heads, row, strict=False))
     try:
-        return float(row[-1])
-    except (ValueError, IndexError):
+        if "deviation" in cells:
+            return 1 + float(cells["deviation"].removesuffix("%").replace("−", "-")) / 100
+        return float(cells.get("ratio", ""))
+    except ValueError:
         return None
 
 
