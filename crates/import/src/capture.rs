@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::Arc;
 
-use mqttlab_capture::mqtt::{Kind, PAYLOAD_HEAD_MAX, Packet};
+use mqttlab_capture::mqtt::{Kind, Packet};
 use mqttlab_capture::{
     Analyser, Analysis, Completed, Direction, Frame, Passage, Payload, Segment, Settings, Transport, dissect,
     metrics,
@@ -313,23 +313,9 @@ impl<'a> Importer<'a> {
                 if packet.damaged {
                     self.matcher.distrust_order(client);
                 }
-                let head = packet.payload_head.as_slice();
-                let head_bytes = PAYLOAD_HEAD_MAX.min(packet.lengths.payload as usize);
-                let publish = Publish {
-                    client,
-                    connection,
-                    since: self.conversations.since(connection),
-                    topic,
-                    qos: packet.qos,
-                    dup: packet.dup,
-                    retain: packet.retain,
-                    id: packet.id,
-                    payload_bytes: packet.lengths.payload,
-                    head,
-                    is_whole: packet.topic.is_some() && head.len() == head_bytes,
-                    first,
-                    complete,
-                };
+                let since = self.conversations.since(connection);
+                let publish =
+                    Publish { since, ..Publish::of(packet, client, connection, topic, [first, complete]) };
                 return match direction {
                     Direction::ToServer => Some(self.matcher.published(&publish)),
                     Direction::FromServer => {

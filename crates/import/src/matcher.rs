@@ -15,6 +15,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
+use mqttlab_capture::mqtt::{PAYLOAD_HEAD_MAX, Packet};
 use mqttlab_recording::{Acknowledged, Identified, Received, Sent, identity};
 use mqttlab_units::Instant;
 
@@ -60,6 +61,36 @@ pub struct Publish<'a> {
     pub first: Instant,
     /// When the last one was.
     pub complete: Instant,
+}
+
+impl<'a> Publish<'a> {
+    /// What a packet says, seen from `first` to `complete`; `topic` is its own, or stands for one that was not captured.
+    /// Messages can have been under way since the beginning.
+    pub fn of(
+        packet: &'a Packet,
+        client: u32,
+        connection: u32,
+        topic: &'a Arc<str>,
+        [first, complete]: [Instant; 2],
+    ) -> Publish<'a> {
+        let head = packet.payload_head.as_slice();
+        let head_bytes = PAYLOAD_HEAD_MAX.min(packet.lengths.payload as usize);
+        Publish {
+            client,
+            connection,
+            since: Instant::ZERO,
+            topic,
+            qos: packet.qos,
+            dup: packet.dup,
+            retain: packet.retain,
+            id: packet.id,
+            payload_bytes: packet.lengths.payload,
+            head,
+            is_whole: packet.topic.is_some() && head.len() == head_bytes,
+            first,
+            complete,
+        }
+    }
 }
 
 /// A row for the recording.

@@ -16,9 +16,8 @@
 //! small to say who they are.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
-use mqttlab_capture::mqtt::{Kind, PAYLOAD_HEAD_MAX, Packet};
+use mqttlab_capture::mqtt::{Kind, Packet};
 use mqttlab_capture::{Direction, Joined, PacketReader};
 use mqttlab_mqtt::topic::matches;
 use mqttlab_recording::{
@@ -78,7 +77,9 @@ impl ProgramReader {
         let Joined { packet, connection, direction, .. } = seen;
         let Some(topic) = &packet.topic else { return };
         let is_program = |client: u32| self.is_program.get(client as usize).copied().unwrap_or_default();
-        let publish = publish(packet, *connection, client, topic, seen.complete);
+        let first = packet.first.time;
+        let publish =
+            Publish::of(packet, client, *connection, topic, [first, seen.complete.unwrap_or(first)]);
         if *direction == Direction::ToServer {
             if is_program(client) {
                 let publisher = matcher.published(&publish).publisher;
@@ -278,31 +279,6 @@ impl ProgramReader {
     /// Whether a delivery that nothing traces is nobody's. What is small may be an own client's, told by its order.
     fn is_foreign(&self, row: &Received) -> bool {
         self.is_program(row.subscriber) || row.payload_bytes as usize >= identity::BYTES_MIN
-    }
-}
-
-fn publish<'a>(
-    packet: &'a Packet,
-    connection: u32,
-    client: u32,
-    topic: &'a Arc<str>,
-    complete: Option<Instant>,
-) -> Publish<'a> {
-    let head = packet.payload_head.as_slice();
-    Publish {
-        client,
-        connection,
-        since: Instant::ZERO,
-        topic,
-        qos: packet.qos,
-        dup: packet.dup,
-        retain: packet.retain,
-        id: packet.id,
-        payload_bytes: packet.lengths.payload,
-        head,
-        is_whole: head.len() == PAYLOAD_HEAD_MAX.min(packet.lengths.payload as usize),
-        first: packet.first.time,
-        complete: complete.unwrap_or(packet.first.time),
     }
 }
 
