@@ -30,8 +30,6 @@ pub(crate) struct Sender {
     fin: bool,
     /// The skbs of what is written.
     coalescing: SkbCoalescing,
-    /// A train of segments may end with what the window leaves of one.
-    splits_at_window: bool,
     nagle: Nagle,
     /// End of the last segment sent that was not full (Linux `snd_sml`).
     small_end: u64,
@@ -77,7 +75,6 @@ impl Sender {
             fin: false,
             coalescing: SkbCoalescing::default(),
             nagle: profile.nagle,
-            splits_at_window: profile.skb_coalescing,
             small_end: 0,
             last_sent_at: Instant::ZERO,
             sws_override: false,
@@ -248,7 +245,7 @@ impl Sender {
         if self.recovery.flight.has_waiting() {
             return self.next_retransmission(cx, fx, limit);
         }
-        let length = self.sendable(limit)?;
+        let length = self.sendable(cx, limit)?;
         // A FIN by itself is nothing in bytes, but needs room like a byte.
         if !self.recovery.has_room_for(cx, self.recovery.congestion.units(length).max(1)) {
             self.cwnd_limited = true;
@@ -340,7 +337,7 @@ impl Sender {
 
     /// Bytes of the next new segment as far as buffer, peer's window, Nagle and silly-window avoidance
     /// (RFC 1122 §4.2.3.4) let it leave now; zero for a FIN by itself.
-    fn sendable(&self, limit: u16) -> Option<u16> {
+    fn sendable(&self, cx: &Context, limit: u16) -> Option<u16> {
         let unsent = self.unsent();
         if unsent == 0 && !self.fin_is_unsent() {
             return None;
@@ -357,7 +354,7 @@ impl Sender {
             || ends
             || closed > 0 && length == closed
             || length > 0 && length == unsent && self.nagle_permits()
-            || self.fills_window(length, room)
+            || self.fills_window(cx, length, room)
             // Half of the largest window is worth it where a full segment may never fit (RFC 1122 §4.2.3.4 (3)).
             || length > 0 && length < unsent && 2 * length >= self.window.largest;
         let overridden = self.sws_override && length > 0;
@@ -366,8 +363,8 @@ impl Sender {
 
     /// Whether these bytes end a train of segments at the edge of the window: Linux sends an skb as far as the window goes,
     /// if at least one full segment of it fits, and Nagle's algorithm does not hold the rest (`tcp_mss_split_point`).
-    fn fills_window(&self, length: u64, room: u64) -> bool {
-        self.splits_at_window && self.sent_any && length > 0 && length == room && self.nagle == Nagle::Off
+    fn fills_window(&self, cx: &Context, length: u64, room: u64) -> bool {
+        cx.profile.skb_coalescing && self.sent_any && length > 0 && length == room && self.nagle == Nagle::Off
     }
 
     fn nagle_permits(&self) -> bool {
