@@ -91,6 +91,8 @@ pub enum Cause {
     DiskTraffic,
     /// There was more to do than one thread can.
     Load,
+    /// It was at work although it had little to do: much of it at once, or the virtual machine stood still.
+    Burst,
     /// The kernel kept the processors for other work.
     Kernel,
     /// None of these.
@@ -141,8 +143,12 @@ impl Late {
         let Some(held) = self.held_up.filter(|held| held.count > 0) else { return self.without_evidence() };
         if held.is_explained_by(held.recorder) {
             Cause::Disk
-        } else if held.is_explained_by(held.working) || self.cpu_percent >= Some(BUSY_PERCENT) {
+        } else if self.cpu_percent >= Some(BUSY_PERCENT) {
             Cause::Load
+        } else if held.is_explained_by(held.working) {
+            // A guest counts a pause of its virtual machine as time of the thread that ran.
+            let is_idle = self.cpu_percent.is_some_and(|percent| percent < IDLE_PERCENT);
+            if is_idle { Cause::Burst } else { Cause::Load }
         } else if held.is_explained_by(held.run_queue) {
             self.cause_of_waits()
         } else if self.faults_major.is_some_and(|faults| faults.saturating_mul(2) >= held.count) {
@@ -238,6 +244,15 @@ impl Late {
                 "its thread had no time left (it used {:.0} % of a processor); offer less, or use a faster machine",
                 self.cpu_percent.unwrap_or(0.0)
             ),
+            Cause::Burst => format!(
+                "it was at work for {} of {} in {} hold-ups, though it used {:.0} % of a processor over the run: much was due at \
+                 once, or this virtual machine was stopped meanwhile, which counts as work; let less be due at one time, or \
+                 use a machine whose processors are not shared",
+                ms(self.held().working),
+                ms(self.held().total),
+                self.held().count,
+                self.cpu_percent.unwrap_or(0.0)
+            ),
             Cause::Kernel => format!(
                 "the kernel kept the processors for other work{}; close what else runs on this machine, use one with more \
                  processors, or start its kernel with preempt=full",
@@ -279,6 +294,8 @@ const STEAL_PERCENT: f64 = 0.1;
 const DISK_PERCENT: f64 = 10.0;
 /// A thread that is this busy has queues.
 const BUSY_PERCENT: f64 = 80.0;
+/// One that is less busy has them for moments only.
+const IDLE_PERCENT: f64 = 20.0;
 
 #[cfg(test)]
 mod tests {
@@ -305,6 +322,7 @@ mod tests {
         recorder: Duration::ZERO,
         working: Duration::ZERO,
     };
+    const AT_WORK: HoldUps = HoldUps { working: Duration::from_ms(150), ..HELD_UP };
     const QUEUED: HoldUps = HoldUps { run_queue: Duration::from_ms(150), ..HELD_UP };
     /// A control timer that was late, too.
     const MACHINE: Late = Late { control_p99: Some(Duration::from_us(1100)), ..NOTHING };
@@ -399,7 +417,9 @@ mod tests {
             ("page faults", Late { faults_major: Some(20), ..NOTHING }, Cause::Memory),
             ("one page fault", Late { faults_major: Some(1), ..NOTHING }, Cause::Unknown),
             ("a busy thread", Late { cpu_percent: Some(93.0), ..NOTHING }, Cause::Load),
-            ("too much at once", held(HoldUps { working: Duration::from_ms(150), ..HELD_UP }), Cause::Load),
+            ("too much at once", held(AT_WORK), Cause::Burst),
+            ("too much of the time", Late { cpu_percent: Some(45.0), ..held(AT_WORK) }, Cause::Load),
+            ("too much, nobody knows how often", Late { cpu_percent: None, ..held(AT_WORK) }, Cause::Load),
             ("no processor", held(QUEUED), Cause::Kernel),
             ("no processor without priority", Late { real_time: false, ..held(QUEUED) }, Cause::Priority),
             (
@@ -422,11 +442,20 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_with_little_to_do_is_not_said_to_have_had_no_time() {
+        let words = Late { cpu_percent: Some(1.0), ..held(AT_WORK) }.words();
+        let expected =
+            "it was at work for 150.00 ms of 200.00 ms in 40 hold-ups, though it used 1 % of a processor";
+        assert!(words.starts_with(expected), "{words}");
+    }
+
+    #[test]
     fn every_cause_has_words_and_a_remedy() {
         for late in [
             NOTHING,
             MACHINE,
             held(QUEUED),
+            held(AT_WORK),
             held(HoldUps { recorder: Duration::from_ms(150), ..HELD_UP }),
             Late { disk_pressure_percent: BUSY_DISK, ..held(QUEUED) },
             Late { cpu_percent: Some(93.0), ..NOTHING },
