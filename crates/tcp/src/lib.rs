@@ -84,6 +84,7 @@ mod recovery;
 mod reset;
 mod segment;
 mod send;
+mod send_memory;
 mod sequence;
 mod state;
 mod terms;

@@ -14,6 +14,7 @@ use crate::receive::RoundTrip;
 use crate::recovery::Recovery;
 use crate::recovery::scoreboard::Sent;
 use crate::segment::{Flags, Segment};
+use crate::send_memory::{Room, SendMemory};
 use crate::sequence::Seq;
 use crate::timers::Purpose;
 use crate::window::PeerWindow;
@@ -30,6 +31,8 @@ pub(crate) struct Sender {
     fin: bool,
     /// The skbs of what is written.
     coalescing: SkbCoalescing,
+    /// Where the buffer counts memory.
+    memory: Option<Box<SendMemory>>,
     nagle: Nagle,
     /// End of the last segment sent that was not full (Linux `snd_sml`).
     small_end: u64,
@@ -74,6 +77,7 @@ impl Sender {
             end: 1,
             fin: false,
             coalescing: SkbCoalescing::default(),
+            memory: profile.send_truesize.then(Box::default),
             nagle: profile.nagle,
             small_end: 0,
             last_sent_at: Instant::ZERO,
@@ -89,7 +93,7 @@ impl Sender {
 
     /// Takes up to `bytes` into the buffer and says how many; `apart` when the program has written to another socket since.
     pub fn write(&mut self, cx: &Context, bytes: u64, apart: bool) -> u64 {
-        let accepted = bytes.min(self.space(cx));
+        let accepted = self.take(cx, bytes);
         if cx.profile.skb_coalescing {
             let full = u64::from(cx.payload_max());
             self.coalescing.write(self.recovery.flight.next, self.end, accepted, apart, full);
@@ -97,6 +101,34 @@ impl Sender {
         self.end += accepted;
         self.writer_waits |= accepted < bytes;
         accepted
+    }
+
+    /// How many of so many bytes the buffer takes.
+    fn take(&mut self, cx: &Context, bytes: u64) -> u64 {
+        let space = self.space(cx);
+        let limit = cx.profile.send_buffer.into();
+        let PeerWindow { largest, edge, .. } = self.window;
+        let room = Room { limit, skb_bytes: self.skb_bytes(cx), half: largest / 2, edge };
+        self.settle_memory();
+        match &mut self.memory {
+            Some(memory) => memory.write(room, self.end, bytes),
+            None => bytes.min(space),
+        }
+    }
+
+    /// Tells the memory what was sent and acknowledged meanwhile.
+    fn settle_memory(&mut self) {
+        let flight = &self.recovery.flight;
+        if let Some(memory) = &mut self.memory {
+            memory.settle(flight.una.clamp(1, self.end), flight.next.clamp(1, self.end));
+        }
+    }
+
+    /// The most that an skb holds: whole segments, half of the peer's largest window (Linux `tcp_xmit_size_goal`).
+    fn skb_bytes(&self, cx: &Context) -> u64 {
+        let segment = u64::from(cx.payload_max().min(self.segment_max(cx)));
+        let half = self.window.largest / 2;
+        (half.min(SKB_BYTES_MAX) / segment * segment).max(segment)
     }
 
     /// Free bytes of the buffer. A byte is kept until it is acknowledged.
@@ -114,6 +146,13 @@ impl Sender {
     /// (Linux `sk_stream_is_writeable`).
     pub fn take_writable(&mut self, cx: &Context) -> Option<u64> {
         let space = self.space(cx);
+        self.settle_memory();
+        if let Some(memory) = &self.memory {
+            return memory.wakes(cx.profile.send_buffer.into()).then(|| {
+                self.writer_waits = false;
+                space
+            });
+        }
         (3 * space >= self.capacity(cx)).then(|| {
             self.writer_waits = false;
             space
@@ -364,7 +403,9 @@ impl Sender {
     /// Whether these bytes end a train of segments at the edge of the window: Linux sends an skb as far as the window goes,
     /// if at least one full segment of it fits, and Nagle's algorithm does not hold the rest (`tcp_mss_split_point`).
     fn fills_window(&self, cx: &Context, length: u64, room: u64) -> bool {
-        cx.profile.skb_coalescing && self.sent_any && length > 0 && length == room && self.nagle == Nagle::Off
+        let next = self.recovery.flight.next;
+        let is_train = self.sent_any && self.memory.as_ref().is_none_or(|memory| memory.continues(next));
+        cx.profile.skb_coalescing && is_train && length > 0 && length == room && self.nagle == Nagle::Off
     }
 
     fn nagle_permits(&self) -> bool {
@@ -414,6 +455,8 @@ fn data_flags(length: u16, fin: bool, pushed: bool) -> Flags {
     if fin { flags.with(Flags::FIN) } else { flags }
 }
 
+/// `GSO_LEGACY_MAX_SIZE`, without the room for headers.
+const SKB_BYTES_MAX: u64 = 65_536 - 257;
 /// `TCP_MSS_DEFAULT`: smaller windows are not halved.
 const HALVED_FROM_BYTES: u64 = 536;
 /// RFC 791's smallest datagram, without the headers of IP and of TCP with timestamps.
