@@ -242,7 +242,7 @@ impl Sender {
             Purpose::Handshake => true,
             Purpose::Timeout => self.recovery.on_rto(cx, fx),
             Purpose::TailProbe => {
-                self.recovery.on_probe_timer();
+                self.recovery.on_probe_timer(cx, fx);
                 true
             }
             Purpose::Reordering => {

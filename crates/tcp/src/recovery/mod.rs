@@ -188,8 +188,12 @@ impl Recovery {
         true
     }
 
-    /// RFC 8985 §7.3: something must be sent that makes the peer answer.
-    pub fn on_probe_timer(&mut self) {
+    /// RFC 8985 §7.3: something must be sent that makes the peer answer. While a probe is out the retransmission timeout goes
+    /// on instead: Linux asks here, and not when the timer starts (`tcp_send_loss_probe`), so that an answer in between counts.
+    pub fn on_probe_timer(&mut self, cx: &Context, fx: &mut Effects) {
+        if self.probe.is_out() && !self.flight.is_empty() {
+            return fx.arm(cx, Purpose::Timeout, self.rto_left(cx));
+        }
         self.probe.due = !self.flight.is_empty();
     }
 
@@ -280,11 +284,7 @@ impl Recovery {
 
     /// Whether a tail loss probe may be scheduled (RFC 8985 §7.2): nothing may say yet that something is lost.
     fn may_probe_tail(&self, cx: &Context) -> bool {
-        cx.profile.tail_loss_probe
-            && cx.terms.sack
-            && self.phase == Phase::Open
-            && !self.probe.is_out()
-            && !self.flight.has_sacked()
+        cx.profile.tail_loss_probe && cx.terms.sack && self.phase == Phase::Open && !self.flight.has_sacked()
     }
 
     fn take_sack_blocks(&mut self, cx: &Context, segment: &Segment) -> Delivered {

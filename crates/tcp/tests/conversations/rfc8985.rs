@@ -179,3 +179,34 @@ fn s7_4_2_a_probe_that_came_twice_is_no_loss() {
     assert!(threshold("") < u64::MAX, "the probe repaired a loss");
     assert_eq!(threshold(" <sack 1:101>"), u64::MAX);
 }
+
+#[test]
+fn s7_2_whether_a_probe_is_out_is_asked_when_the_next_ones_timer_fires() {
+    // The acknowledgement of a segment that was probed needlessly was late; a D-SACK says so while the next one is timed.
+    check_established(
+        timed(),
+        "+0 write 100
+         +300 < . 1:1(0) ack 101 win 65535
+         +10 write 50
+         +10 < . 1:1(0) ack 101 win 65535 <sack 1:101>
+         +1000 wait",
+        expect![[r#"
+            0 write 100
+                > P. 1:101(100) ack 1 win 65535
+            210 tick
+                > P. 1:101(100) ack 1 win 65535
+            300 < . 1:1(0) ack 101 win 65535
+                ! Acknowledged(100)
+            310 write 50
+                > P. 101:151(50) ack 1 win 65535
+            320 < . 1:1(0) ack 101 win 65535 <sack 1:101>
+            520 tick
+                > P. 101:151(50) ack 1 win 65535
+            730 tick
+                > P. 101:151(50) ack 1 win 65535
+            1150 tick
+                > P. 101:151(50) ack 1 win 65535
+            1320 wait
+        "#]],
+    );
+}
