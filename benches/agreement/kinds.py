@@ -237,6 +237,13 @@ def _loss() -> Iterator[Kind]:
     yield Kind(name="duplicates", values=pair(near=link(duplicate="10 %")))
     yield Kind(name="corruption", loss=True, seconds=20.0, values=pair(near=link(corrupt="3 %")))
     yield Kind(name="reordering", values=pair(near=link(reorder={"probability": "20 %", "gap": 3})))
+    # Messages every 23 ms over 20 ms of delay: what overtakes does not come beside what it overtakes.
+    yield Kind(
+        name="reordering-apart",
+        values=pair(
+            near=link(reorder={"probability": "20 %", "gap": 3}), publish={"rate": None, "interval": "23 ms"}
+        ),
+    )
     outage = {"good_to_bad": "0.4 %", "bad_to_good": "3 %", "loss_bad": "100 %"}
     yield Kind(
         name="outages-persistent-session",
