@@ -65,7 +65,7 @@ def test_a_live_run_is_watched_through_the_death_of_the_dashboard(tmp_path: Path
                 told = next(line for _, _, line in reversed(queue.events(0, job.identifier))
                             if line["event"] == "tick")
                 # The last line is of a moment before the end.
-                assert recording.complete and 300 < told["delivered"] <= recording.clients["delivered"].sum()
+                assert recording.complete and 0 < told["delivered"] <= recording.clients["delivered"].sum()
                 assert somebody.elsewhere == set()
                 shown = page.get_by_role("region", name="Messages by QoS, table").get_by_role("row").nth(1)
                 assert str(recording.messages.filter(qos=0, phase="measurement", fate="delivered").height) in (
