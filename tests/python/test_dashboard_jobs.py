@@ -20,7 +20,7 @@ from mqttlab.catalog import Catalog, url_for
 from mqttlab.dashboard import drafts, live_figures
 from mqttlab.dashboard.actions import Actions
 from mqttlab.dashboard.drafts import Draft
-from mqttlab.dashboard.forms import FIELDS, followed
+from mqttlab.dashboard.forms import FIELDS, followed, settled
 from mqttlab.dashboard.jobs import Jobs
 from mqttlab.dashboard.pages import configure, live
 from mqttlab.dashboard.store import Store
@@ -55,6 +55,19 @@ def test_a_field_writes_the_text_and_the_text_sets_the_fields() -> None:
     assert again == written and (draft.nodes, draft.network) == (4, "dsl")
     assert followed("toml", "not [ toml", changed)[1].duration == "7 s"
     assert followed("draft-nodes", text, tuple(None for _ in FIELDS))[1].nodes == 0
+
+
+def test_what_was_typed_a_moment_ago_is_not_lost() -> None:
+    before = drafts.written(Draft())
+    typed = Draft(duration="7 s", delay="1 s", nodes=3)
+    fields = tuple(getattr(typed, name) for name in FIELDS)
+    # The browser asks for the last field before it has the answer to the others.
+    text, _ = followed("draft-nodes", before, fields)
+    assert drafts.read(text, Draft()) == typed
+    # A start that no answer has reached runs what the fields say; what was typed into the text is newer than they are.
+    assert drafts.read(settled(before, before, fields), Draft()) == typed
+    assert settled(text, before, tuple(getattr(Draft(), name) for name in FIELDS)) == text
+    assert settled("not [ toml", "not [ toml", fields) == "not [ toml"
 
 
 @pytest.mark.parametrize("value", ['9"\nname="x', "9\\", "9\n[broker]"])

@@ -23,10 +23,13 @@ FIELDS = configure.FIELDS
 
 def forms(app: dash.Dash, store: Store, jobs: Jobs, watch: Watch, actions: Actions) -> None:
     """Add the callbacks of Configure, Live and of all buttons."""
+    states = [State("toml", "value"), State("toml-known", "data"),
+              *(State(f"draft-{name}", "value") for name in FIELDS)]
 
     @app.callback(
         Output("toml", "value"), *(Output(f"draft-{name}", "value") for name in FIELDS), Output("preview", "children"),
         Output("start", "disabled"), Output("start-held", "disabled"), Output("form", "data-form"),
+        Output("toml-known", "data"),
         Input("toml", "value"), Input("form-change", "data"),
         *(Input(f"draft-{name}", "value") for name in FIELDS), prevent_initial_call=True)
     def follow(toml: str, change: Any, *fields: Any) -> Any:
@@ -35,15 +38,15 @@ def forms(app: dash.Dash, store: Store, jobs: Jobs, watch: Watch, actions: Actio
         same = [dash.no_update if new == old else new for new, old in zip(told, fields, strict=True)]
         refused = not runnable(text)
         return (dash.no_update if text == toml else text, *same, configure.preview(text, jobs), refused, refused,
-                configure.form(text))
+                configure.form(text), text)
 
     @app.callback(Output("started", "children"), Input("start", "n_clicks"), Input("start-held", "n_clicks"),
-                  State("toml", "value"), prevent_initial_call=True)
-    def start(clicks: int | None, held: int | None, toml: str) -> Any:
+                  *states, prevent_initial_call=True)
+    def start(clicks: int | None, held: int | None, toml: str, known: str, *fields: Any) -> Any:
         if not clicks and not held:
             return dash.no_update
         try:
-            begun = jobs.start(toml or "", held=dash.ctx.triggered_id == "start-held")
+            begun = jobs.start(settled(toml or "", known, fields), held=dash.ctx.triggered_id == "start-held")
         except MqttlabError as error:
             return notice("problem", "This was not started.", drafts.problems(error))
         except OSError as error:
@@ -52,17 +55,17 @@ def forms(app: dash.Dash, store: Store, jobs: Jobs, watch: Watch, actions: Actio
         return [f"{many} in the queue. ", link("Watch it live", "/live")]
 
     @app.callback(Output("experiment-preview", "children"), Input("experiment-check", "n_clicks"),
-                  State("experiment-toml", "value"), State("toml", "value"), prevent_initial_call=True)
-    def check_experiment(clicks: int | None, text: str, toml: str) -> Any:
-        return configure.design(text or "", toml or "") if clicks else dash.no_update
+                  State("experiment-toml", "value"), *states, prevent_initial_call=True)
+    def check_experiment(clicks: int | None, text: str, toml: str, known: str, *fields: Any) -> Any:
+        return configure.design(text or "", settled(toml or "", known, fields)) if clicks else dash.no_update
 
     @app.callback(Output("experiment-started", "children"), Input("experiment-start", "n_clicks"),
-                  State("experiment-toml", "value"), State("toml", "value"), prevent_initial_call=True)
-    def start_experiment(clicks: int | None, text: str, toml: str) -> Any:
+                  State("experiment-toml", "value"), *states, prevent_initial_call=True)
+    def start_experiment(clicks: int | None, text: str, toml: str, known: str, *fields: Any) -> Any:
         if not clicks:
             return dash.no_update
         try:
-            name = experiment_drafts.start(text or "", toml or "", jobs)
+            name = experiment_drafts.start(text or "", settled(toml or "", known, fields), jobs)
         except MqttlabError as error:
             return notice("problem", "This was not started.", drafts.problems(error))
         except OSError as error:
@@ -89,15 +92,42 @@ def followed(changed: Any, toml: str, fields: tuple[Any, ...], change: Any = Non
         fields: the values of the six fields and the backend.
         change: ``place`` and ``value`` of what has changed in the form of all fields.
     """
-    told = dict(zip(FIELDS, fields, strict=True))
-    texts = {name: str(value or "") for name, value in told.items() if name != "nodes"}
-    draft = Draft(nodes=whole(told["nodes"]), **texts)
+    draft = drafted(fields)
     name = str(changed).removeprefix("draft-")
     if name in FIELDS:
-        return definition.changed(toml, name, draft), draft
+        return brought(toml, draft, name), draft
     if changed == "form-change":
         toml = _put(toml, change)
     return toml, drafts.read(toml, draft)
+
+
+def settled(toml: str, known: str, fields: tuple[Any, ...]) -> str:
+    """The text that a start is meant to run. A browser that starts it may not have the answer yet to what was typed
+    into fields before: then the text is still the one that the last answer brought, and the fields are newer.
+
+    Args:
+        toml: the text.
+        known: the text that the last answer brought.
+        fields: the values of the six fields and the backend.
+    """
+    return brought(toml, drafted(fields)) if toml == known else toml
+
+
+def brought(toml: str, draft: Draft, changed: str | None = None) -> str:
+    """A text with what fields say otherwise, and the field that changed: others may have changed a moment before, since
+    browsers do not wait for an answer before they ask again."""
+    told = drafts.read(toml, draft)
+    for name in FIELDS:
+        if name == changed or getattr(told, name) != getattr(draft, name):
+            toml = definition.changed(toml, name, draft)
+    return toml
+
+
+def drafted(fields: tuple[Any, ...]) -> Draft:
+    """The fields' values as a draft."""
+    told = dict(zip(FIELDS, fields, strict=True))
+    texts = {name: str(value or "") for name, value in told.items() if name != "nodes"}
+    return Draft(nodes=whole(told["nodes"]), **texts)
 
 
 def _put(toml: str, change: Any) -> str:

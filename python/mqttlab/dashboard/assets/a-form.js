@@ -82,5 +82,14 @@
     }
   }
 
+  // A field tells what is typed after a pause; who leaves it, perhaps to press Start, has it told at once.
+  document.addEventListener("focusout", (event) => {
+    const field = event.target;
+    if (!(field instanceof HTMLInputElement) || !field.id.startsWith("draft-")) return;
+    if (field.type !== "text" && field.type !== "number") return;
+    const number = field.value === "" ? null : Number(field.value);
+    window.dash_clientside.set_props(field.id, { value: field.type === "number" ? number : field.value });
+  });
+
   window.mqttlab = Object.assign(window.mqttlab || {}, { fillForms });
 })();

@@ -42,6 +42,7 @@ def page(jobs: Jobs, toml: str | None = None) -> html.Div:
             html.Section([
                 html.H2(html.Label("Scenario (TOML)", htmlFor="toml")),
                 dcc.Textarea(id="toml", value=text, spellCheck=False, className="toml"),
+                dcc.Store(id="toml-known", data=text),
             ], className="panel"),
             html.Section([
                 html.H2("What it would run"), html.Div(preview(text, jobs), id="preview", role="status"),
