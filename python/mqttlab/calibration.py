@@ -126,6 +126,8 @@ def _the_broker(recording: Recording, server: str | None) -> StoredServer:
     known = ", ".join(found) or "none"
     if server is None and len(found) == 1:
         return next(iter(found.values()))
+    if server is None and not found:
+        raise CalibrationError(f"{recording.name}: no broker was recorded; calibrate a run that has one")
     if server is None:
         raise CalibrationError(f"{recording.name} has {len(found)} brokers, each with a service time of its own: "
                                f"{known}; say which with --server")

@@ -99,7 +99,7 @@ def test_what_is_wrong_with_servers_is_said_with_place_value_and_nearest_right_v
     proxy = {**east, "role": "proxy", "kind": "program", "program": {"command": ["x"]}}
     assert "`servers[0].passes_to` is missing; a simulated proxy must know the server behind it" in problems(
         scenario([proxy], "east", backend="sim"))
-    assert "`servers[0].role` is \"gateway\", which only live runs have" in problems(
+    assert "`servers[0].role` is \"gateway\", but there is no broker behind it; add [broker]" in problems(
         scenario([{**proxy, "role": "gateway"}], "east", backend="sim"))
     assert "`servers[0].passes_to` is the unknown server \"wset\"; did you mean `west`?" in problems(
         scenario([{**proxy, "passes_to": "wset"}, {"name": "west"}], "east"))

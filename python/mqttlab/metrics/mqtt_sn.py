@@ -25,13 +25,15 @@ def mqtt_sn(recording: Recording) -> pl.DataFrame:
     """
     if not recording.scan("control_packets").collect_schema():
         return pl.DataFrame()
+    is_spoken = pl.col("protocol").cast(pl.String) == "mqtt-sn"
+    # Most recordings have none: they are not read for it.
+    if not recording.collect(recording.scan("control_packets").filter(is_spoken).select(pl.len())).item():
+        return pl.DataFrame()
     columns = ("connection", "protocol", "direction", "client", "kind", "packet_id", *MESSAGE, "stream_start",
                "first_sent_ns", "complete_ns")
     packets = recording.collect(recording.scan("control_packets").select(columns).with_columns(
         pl.col("protocol", "direction", "kind").cast(pl.String)))
-    spoken = packets.filter(pl.col("protocol") == "mqtt-sn")
-    if spoken.is_empty():
-        return pl.DataFrame()
+    spoken = packets.filter(is_spoken)
     datagrams = _on_the_air(recording, spoken)
     delivered = _deliveries(recording)
     groups = [str(client["group"]) for client in recording.layout["clients"]]
