@@ -20,7 +20,10 @@ from mqttlab.scenario.model import Broker
 ROOT = Path(__file__).resolve().parents[2]
 PLACES = (ROOT / "scenarios", ROOT / "python" / "mqttlab" / "studies")
 OTHERS = {"published", "experiments"}
-SCENARIOS = sorted({path for place in PLACES for path in place.rglob("*.toml") if path.parent.name not in OTHERS})
+# Which cells of a study are run live.
+CELLS = "live.toml"
+SCENARIOS = sorted({path for place in PLACES for path in place.rglob("*.toml")
+                    if path.parent.name not in OTHERS and path.name != CELLS})
 GROUPS = """
 [[groups]]
 name = "p"
