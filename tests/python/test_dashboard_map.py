@@ -52,6 +52,26 @@ def test_places_are_the_recordings_and_links_carry_what_was_sent(runs: Path) -> 
     assert len(told["plain"]["messages"]) == sent.height and told["plain"]["messages"][0][2:4] == [1, 1]
 
 
+def test_the_engines_own_places_are_those_of_clients_and_stations(tmp_path: Path) -> None:
+    # Three trackers on one host are three nodes, each at its own place; the reader knows none.
+    trackers = Recording.open(simulate(tmp_path, "trackers", payload="gps", count=3, topic="g/{client}", rate="10 /s"))
+    told = maps.told(trackers)
+    assert told["kind"] == "geographic"
+    clients = [node for node in told["nodes"] if node["role"] == "client"]
+    assert [node["name"] for node in clients] == ["publishers-0", "publishers-1", "publishers-2"]
+    assert len({tuple(node["path"][0][1:]) for node in clients}) == 3
+    [field] = [node for node in told["nodes"] if node["name"] == "field"]
+    assert "amid the places" in field["words"] and field["path"][0][1] == pytest.approx(
+        sum(node["path"][0][1] for node in clients) / 3, abs=1e-5)
+    # Their messages come from them.
+    assert {told["nodes"][message[2]]["name"] for message in told["messages"]} == {node["name"] for node in clients}
+    walking = maps.told(Recording.open(simulate(
+        tmp_path, "walking", hosts=("a", "b"), radio={"mobility": {"speed": ["1 m/s", "5 m/s"]}})))
+    assert walking["kind"] == "plane"
+    tracks = {node["name"]: node["path"] for node in walking["nodes"] if node["path"]}
+    assert {"a", "b", "broker"} <= set(tracks) and len({tuple(place[1:]) for place in tracks["a"]}) > 1
+
+
 def test_many_messages_are_thinned_and_it_is_said(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(maps, "MESSAGES_SHOWN", 5)
     told = maps.told(Recording.open(runs / "plain"))

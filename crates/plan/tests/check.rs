@@ -10,6 +10,18 @@ fn proxy(to: Value) -> Value {
     json!({ "proxy": { "to": to, "service": service } })
 }
 
+/// A gateway's role with one field replaced.
+fn gateway(field: &str, value: Value) -> Value {
+    let mut role = json!({
+        "broker": 0, "mode": "transparent", "id": 1, "client_id": "gateway", "keep_alive_s": 60,
+        "retry_ns": 10_000_000_000_u64, "retries": 3, "window": 0, "buffer": 100, "clients_max": 100,
+        "broker_window": 20, "broker_queue": 1000, "filter_duplicates": false, "advertise_ns": null,
+        "predefined_topics": [], "service": { "per_packet_ns": 0, "per_copy_ns": 0, "jitter": [0, 1] },
+    });
+    role[field] = value;
+    json!({ "gateway": role })
+}
+
 fn plan(name: &str) -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/plan").join(name);
     serde_json::from_slice(&std::fs::read(path).expect("a corpus file")).expect("JSON")
@@ -63,7 +75,17 @@ fn each_field_has_a_bound_that_names_it() {
         ("/servers/0/host", json!(7), "`servers[0].host` is host 7"),
         ("/servers/0/name", json!("a/b"), "`servers[0].name` is \"a/b\""),
         ("/servers/0/endpoints", json!([]), "`servers[0].endpoints` is 0"),
-        ("/servers/0/role", json!("gateway"), "`servers[0].role` is a gateway"),
+        (
+            "/servers/0/role",
+            gateway("broker", json!(7)),
+            "`servers[0].role.gateway.broker` is 7, which is the number of no broker",
+        ),
+        (
+            "/servers/0/role",
+            gateway("clients_max", json!(0)),
+            "`servers[0].role.gateway.clients_max` is 0, but must be 1 or more",
+        ),
+        ("/servers/0/role", gateway("retry_ns", json!(u64::MAX)), "`servers[0].role.gateway.retry_ns` is"),
         ("/servers/0/role", proxy(json!(null)), "`servers[0].role.proxy.to` is null"),
         (
             "/servers/0/role",

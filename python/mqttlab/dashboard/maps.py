@@ -45,15 +45,16 @@ def _told(recording: Recording) -> dict[str, Any]:
 
 
 def _places(recording: Recording) -> tuple[str, pl.DataFrame]:
-    """Which kind of places there are, and rows of ``host``, ``client``, ``at_ns``, ``x``, ``y`` (east, north)."""
+    """Which kind of places there are, and rows of ``source``, ``host``, ``client``, ``at_ns``, ``x``, ``y`` (east,
+    north)."""
     table = recording.table("positions")
     if not table.is_empty():
         for kind, x, y in (("geographic", "longitude_deg", "latitude_deg"), ("plane", "x_m", "y_m")):
             found = table.filter(pl.col(x).is_not_null(), pl.col(y).is_not_null())
             if not found.is_empty():
-                return kind, found.select("host", "client", "at_ns", x=x, y=y).sort("at_ns")
-    return "topology", pl.DataFrame(schema={"host": pl.UInt16, "client": pl.UInt32, "at_ns": pl.Int64,
-                                            "x": pl.Float64, "y": pl.Float64})
+                return kind, found.select("source", "host", "client", "at_ns", x=x, y=y).sort("at_ns")
+    return "topology", pl.DataFrame(schema={"source": pl.String, "host": pl.UInt16, "client": pl.UInt32,
+                                            "at_ns": pl.Int64, "x": pl.Float64, "y": pl.Float64})
 
 
 def _nodes(recording: Recording, joined: Topology, kind: str, known: pl.DataFrame,
@@ -64,17 +65,21 @@ def _nodes(recording: Recording, joined: Topology, kind: str, known: pl.DataFram
     tracks = _tracks(known, kind)
     nodes: list[dict[str, Any]] = []
     free = joined.places(servers)
+    of_client = {number: client["host"] for number, client in enumerate(clients)
+                 if isinstance(client.get("host"), int) and client["host"] < len(hosts)}
+    amid = _amid(tracks, of_client) if kind == "geographic" else {}
     for number, name in enumerate(joined.names):
         on_it = [client["name"] for client in clients if client.get("host") == number and number < joined.hosts]
         role = "server" if number in servers else "clients" if on_it else "junction"
         path = tracks.get(("host", number)) or ([] if kind != "topology" else [[0.0, *_rounded(free[number], kind)]])
-        nodes.append({"name": name, "role": role, "path": path, "words": _words(servers.get(number), on_it)})
-    of_client = {number: client["host"] for number, client in enumerate(clients)
-                 if isinstance(client.get("host"), int) and client["host"] < len(hosts)}
+        words = _words(servers.get(number), on_it)
+        if not path and number in amid:
+            path, words = [[0.0, *_rounded(amid[number], kind)]], f"{words}; drawn amid the places of its clients"
+        nodes.append({"name": name, "role": role, "path": path, "words": words})
     for number, client in enumerate(clients[:NODES_MAX]):
         path = tracks.get(("client", number), [])
         # A client that moves with its host is its host; one that alone knows its place is a node.
-        if path and not (of_client.get(number) is not None and nodes[of_client[number]]["path"]):
+        if path and ("host", of_client.get(number)) not in tracks:
             of_client[number] = len(nodes)
             nodes.append({"name": client["name"], "role": "client", "path": path,
                           "words": f"client of {client['group']}"})
@@ -82,16 +87,30 @@ def _nodes(recording: Recording, joined: Topology, kind: str, known: pl.DataFram
 
 
 def _tracks(known: pl.DataFrame, kind: str) -> dict[tuple[str, int], list[list[float]]]:
-    """Where each host and client was, and since when, in seconds; a long way as an even selection."""
+    """Where each host and client was, and since when, in seconds; a long way as an even selection. A radio station is a
+    host's; a place that was published is its client's alone, of however many on that host."""
     tracks: dict[tuple[str, int], list[list[float]]] = {}
-    for what in ("host", "client"):
-        parts = known.filter(pl.col(what).is_not_null()).partition_by(what, as_dict=True)
+    for what, source in (("host", "station"), ("client", "payload")):
+        parts = known.filter(pl.col(what).is_not_null(), pl.col("source").cast(pl.String) == source).partition_by(
+            what, as_dict=True)
         for (number,), part in parts.items():
             every = -(-part.height // PLACES_OF_A_NODE)
             kept = part.gather_every(every) if every > 1 else part
             tracks[what, int(number)] = [[at / 1e9, *_rounded((x, y), kind)] for at, x, y in kept.select(
                 "at_ns", "x", "y").iter_rows()]
     return tracks
+
+
+def _amid(
+    tracks: dict[tuple[str, int], list[list[float]]], of_client: dict[int, int],
+) -> dict[int, tuple[float, float]]:
+    """The middle of the first places of each host's clients."""
+    firsts: dict[int, list[list[float]]] = {}
+    for client, host in of_client.items():
+        if path := tracks.get(("client", client)):
+            firsts.setdefault(host, []).append(path[0])
+    return {host: (sum(place[1] for place in places) / len(places), sum(place[2] for place in places) / len(places))
+            for host, places in firsts.items()}
 
 
 def _rounded(place: tuple[float, float], kind: str) -> list[float]:

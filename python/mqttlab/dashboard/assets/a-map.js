@@ -71,7 +71,9 @@
         zoomSnap: 0.25, keyboard: true, preferCanvas: false,
       });
       if (this.told.kind !== "topology") L.control.scale({ imperial: false, maxWidth: 160 }).addTo(this.map);
-      this.map.fitBounds(this.bounds(), { animate: false, padding: [40, 40] });
+      const seen = this.bounds();
+      if (this.told.nodes.some((node) => !node.path.length)) seen.extend(this.asideOf(seen));
+      this.map.fitBounds(seen, { animate: false, padding: [40, 40] });
       this.outlines();
       this.lines = this.told.edges.map((edge) => this.line(edge));
       this.marks = this.told.nodes.map((node) => this.mark(node));
@@ -169,11 +171,12 @@
 
     // Who has no place of its own stands above the others, so that lines and messages have where to go.
     spot(node) {
-      if (!this.aside) {
-        const bounds = this.bounds();
-        this.aside = [bounds.getNorth() + 0.15 * (bounds.getNorth() - bounds.getSouth()), bounds.getCenter().lng];
-      }
+      this.aside = this.aside || this.asideOf(this.bounds());
       return this.whereabouts(node) || this.aside;
+    }
+
+    asideOf(bounds) {
+      return [bounds.getNorth() + 0.15 * (bounds.getNorth() - bounds.getSouth()), bounds.getCenter().lng];
     }
 
     async outlines() {
@@ -198,7 +201,8 @@
       }).addTo(this.map);
       const unknown = node.path.length ? "" : "\nIts place is not known.";
       mark.bindTooltip(() => element("span", {}, node.name + " (" + node.role + ")\n" + node.words + unknown));
-      if (this.told.nodes.length <= 60) {
+      // Names of many clients would cover each other; who points at one is told.
+      if (this.told.nodes.length <= (node.role === "client" ? 16 : 60)) {
         mark.name = window.L.tooltip({ permanent: true, direction: "bottom", className: "map-name", offset: [0, 8] })
           .setContent(element("span", {}, node.name)).setLatLng([0, 0]).addTo(this.map);
       }
