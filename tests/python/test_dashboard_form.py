@@ -82,14 +82,14 @@ def test_the_six_fields_leave_the_rest_of_the_text_alone() -> None:
     for name, value in (("duration", "3 s"), ("delay", "1 s"), ("nodes", 2), ("data", "image"), ("network", "dsl"),
                         ("backend", "sim")):
         asked = tuple(value if name == field else old for field, old in zip(FIELDS, values, strict=True))
-        text, draft = followed(f"draft-{name}", text, asked)
+        text, draft = followed({f"draft-{name}"}, text, asked)
         assert getattr(draft, name) == value and drafts.read(text, Draft()) == draft, name
         values = tuple(getattr(draft, field) for field in FIELDS)
     assert "# Why it is so long." in text and tomllib.loads(text)["mqtt"]["keep_alive"] == "7 s"
-    changed, _ = followed("form-change", text, values, {"place": "seed", "value": " 5 "})
+    changed, _ = followed({"form-change"}, text, values, {"place": "seed", "value": " 5 "})
     assert tomllib.loads(changed)["seed"] == 5
     for change in (None, {}, {"place": "x"}, {"place": "broker.address", "value": "1"}, {"place": 3, "value": "1"}):
-        assert followed("form-change", text, values, change)[0] == text
+        assert followed({"form-change"}, text, values, change)[0] == text
 
 
 def test_the_plan_is_drawn_and_said_and_names_stay_text(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import dash
@@ -33,7 +34,7 @@ def forms(app: dash.Dash, store: Store, jobs: Jobs, watch: Watch, actions: Actio
         Input("toml", "value"), Input("form-change", "data"),
         *(Input(f"draft-{name}", "value") for name in FIELDS), prevent_initial_call=True)
     def follow(toml: str, change: Any, *fields: Any) -> Any:
-        text, draft = followed(dash.ctx.triggered_id, toml or "", fields, change)
+        text, draft = followed(set(dash.ctx.triggered_prop_ids.values()), toml or "", fields, change)
         told = [getattr(draft, name) for name in FIELDS]
         same = [dash.no_update if new == old else new for new, old in zip(told, fields, strict=True)]
         refused = not runnable(text)
@@ -82,22 +83,25 @@ def forms(app: dash.Dash, store: Store, jobs: Jobs, watch: Watch, actions: Actio
         return actions.perform(asked), asked
 
 
-def followed(changed: Any, toml: str, fields: tuple[Any, ...], change: Any = None) -> tuple[str, Draft]:
+def followed(changed: Collection[str], toml: str, fields: tuple[Any, ...], change: Any = None) -> tuple[str, Draft]:
     """The text and the fields after one of them has changed: a field changes its places in the text, or writes it anew
     where it has none; the text sets the fields.
 
     Args:
-        changed: the identifier of what has changed.
+        changed: the identifiers of what has changed; more than one where they changed at once.
         toml: the text.
         fields: the values of the six fields and the backend.
         change: ``place`` and ``value`` of what has changed in the form of all fields.
     """
     draft = drafted(fields)
-    name = str(changed).removeprefix("draft-")
-    if name in FIELDS:
-        return brought(toml, draft, name), draft
-    if changed == "form-change":
+    names = {name for name in FIELDS if f"draft-{name}" in changed}
+    if "form-change" in changed:
         toml = _put(toml, change)
+    if names and "toml" not in changed:
+        return brought(toml, draft, names), draft
+    # What was typed into the text is newer than every field but those that changed with it.
+    for name in names:
+        toml = definition.changed(toml, name, draft)
     return toml, drafts.read(toml, draft)
 
 
@@ -113,12 +117,12 @@ def settled(toml: str, known: str, fields: tuple[Any, ...]) -> str:
     return brought(toml, drafted(fields)) if toml == known else toml
 
 
-def brought(toml: str, draft: Draft, changed: str | None = None) -> str:
-    """A text with what fields say otherwise, and the field that changed: others may have changed a moment before, since
-    browsers do not wait for an answer before they ask again."""
+def brought(toml: str, draft: Draft, changed: Collection[str] = ()) -> str:
+    """A text with what fields say otherwise, and the fields that changed: others may have changed a moment before,
+    since browsers do not wait for an answer before they ask again."""
     told = drafts.read(toml, draft)
     for name in FIELDS:
-        if name == changed or getattr(told, name) != getattr(draft, name):
+        if name in changed or getattr(told, name) != getattr(draft, name):
             toml = definition.changed(toml, name, draft)
     return toml
 

@@ -82,11 +82,17 @@
     }
   }
 
-  // A field tells what is typed after a pause; who leaves it, perhaps to press Start, has it told at once.
+  // A field tells what is typed after a pause; who leaves it before, perhaps to press Start, has it told at once.
+  const PAUSE_MS = 400;
+  const typed = new WeakMap();
+  const isField = (field) => field instanceof HTMLInputElement && field.id.startsWith("draft-") &&
+    (field.type === "text" || field.type === "number");
+  document.addEventListener("input", (event) => {
+    if (isField(event.target)) typed.set(event.target, Date.now());
+  }, true);
   document.addEventListener("focusout", (event) => {
     const field = event.target;
-    if (!(field instanceof HTMLInputElement) || !field.id.startsWith("draft-")) return;
-    if (field.type !== "text" && field.type !== "number") return;
+    if (!isField(field) || Date.now() - (typed.get(field) || 0) > PAUSE_MS) return;
     const number = field.value === "" ? null : Number(field.value);
     window.dash_clientside.set_props(field.id, { value: field.type === "number" ? number : field.value });
   });

@@ -6,6 +6,10 @@
   const FIGURES_EVERY = 4;
   let beat = 0;
   let under_way = false;
+  // What was asked for last. On a busy machine the answer takes longer than the next look, and to ask again would have it
+  // thrown away, time after time.
+  let asked = { signature: "", at: 0 };
+  const AGAIN_MS = 10000;
 
   function put(place, words) {
     if (place && place.textContent !== words) place.textContent = words;
@@ -78,7 +82,9 @@
       put(document.getElementById("queue-words"), told.words);
       table(document.querySelector("[data-table=queue]"), told.queue);
       document.body.dataset.looked = beat;
-      if (told.signature !== frame.dataset.signature) {
+      const waits = told.signature === asked.signature && Date.now() - asked.at < AGAIN_MS;
+      if (told.signature !== frame.dataset.signature && !waits) {
+        asked = { signature: told.signature, at: Date.now() };
         window.dash_clientside.set_props("live-frame", { data: told.signature + beat });
       }
     } catch (_) {
