@@ -18,7 +18,7 @@ use mqttlab_recording::LossCause;
 use mqttlab_tcp::Event as TcpEvent;
 use mqttlab_units::{Duration, Instant, Seed};
 
-use super::service::ServiceTimes;
+use super::service::{Alarm, Inbox, ServiceTimes};
 use super::{End, ServerLook, ServerModel, ServerSurroundings};
 use crate::agenda::Agenda;
 use crate::event::Event;
@@ -32,9 +32,8 @@ use crate::topics::Topics;
 pub(crate) struct BrokerModel {
     id: ServerId,
     broker: Broker,
-    inbox: VecDeque<Request>,
+    inbox: Inbox<Request>,
     outbox: VecDeque<(Instant, Response)>,
-    service: ServiceTimes,
     /// The client of each session that there is or was, by the session's number; none of one that many share.
     session_clients: Vec<Option<ClientId>>,
     /// What the broker knows each topic of the simulation by; of other servers' topics nothing.
@@ -45,10 +44,7 @@ pub(crate) struct BrokerModel {
     wrote_to: Option<ConnectionId>,
     /// Messages that a full queue or socket made it drop.
     dropped: u64,
-    /// For when it is on the agenda.
-    alarm: Option<Instant>,
-    /// When it has done with the request at the head of the inbox, once it has begun.
-    done: Option<Instant>,
+    alarm: Alarm,
 }
 
 /// Something that a socket has for the broker.
@@ -85,41 +81,27 @@ impl BrokerModel {
         BrokerModel {
             id,
             broker: Broker::new(options),
-            inbox: VecDeque::new(),
+            inbox: Inbox::new(ServiceTimes::new(role.service, name, seed)),
             outbox: VecDeque::new(),
-            service: ServiceTimes::new(role.service, name, seed),
             session_clients: Vec::new(),
             topic_ids: Vec::new(),
             topics: Vec::new(),
             wrote_to: None,
             dropped: 0,
-            alarm: None,
-            done: None,
+            alarm: Alarm::new(id),
         }
     }
 
     /// When it has something to do next.
     fn next_deadline(&self) -> Option<Instant> {
         let sending = self.outbox.front().map(|(at, _)| *at);
-        [sending.or(self.done), self.broker.next_deadline()].into_iter().flatten().min()
+        [sending.or(self.inbox.done()), self.broker.next_deadline()].into_iter().flatten().min()
     }
 
     /// Begins with the next request, once everything before has been sent.
     fn begin(&mut self, now: Instant) {
-        if self.done.is_none() && self.outbox.is_empty() && !self.inbox.is_empty() {
-            let time = self.service.per_packet();
-            self.done = Some(now + time);
-        }
-    }
-
-    /// Data up to `offset` has come.
-    fn readable(&mut self, around: &mut ServerSurroundings<'_>, id: ConnectionId, offset: u64) {
-        let asleep = around.transport.connection_mut(id).left_in_socket.replace(offset).is_none();
-        if !around.transport.wire().has_more_at(around.agenda.now()) {
-            self.read_if_served(around, id);
-        } else if asleep {
-            // What else comes at this very instant is there before a program can have read.
-            around.agenda.add(around.agenda.now(), Event::Read { connection: id, side: Side::Server });
+        if self.outbox.is_empty() {
+            self.inbox.begin(now);
         }
     }
 
@@ -132,9 +114,8 @@ impl BrokerModel {
 
     /// Reads what it had left in the socket.
     fn read_socket(&mut self, around: &mut ServerSurroundings<'_>, id: ConnectionId) {
-        let Some(offset) = around.transport.connection_mut(id).left_in_socket.take() else { return };
-        around.transport.read(around.agenda, around.evidence, id, Side::Server);
         let end = (id, Side::Server);
+        let Some(offset) = around.read_socket(end) else { return };
         while let Some(packet) = around.transport.take_packet(around.evidence, around.topics, end, offset) {
             self.request(around, id, What::Packet(packet));
         }
@@ -142,17 +123,13 @@ impl BrokerModel {
 
     fn request(&mut self, around: &mut ServerSurroundings<'_>, connection: ConnectionId, what: What) {
         around.transport.connection_mut(connection).unserved += 1;
-        self.inbox.push_back(Request { connection, what });
+        self.inbox.push(Request { connection, what });
         self.begin(around.agenda.now());
         self.set_alarm(around.agenda);
     }
 
     fn set_alarm(&mut self, agenda: &mut Agenda<Event>) {
-        let Some(next) = self.next_deadline().map(|at| at.max(agenda.now())) else { return };
-        if self.alarm.is_none_or(|alarm| next < alarm) {
-            self.alarm = Some(next);
-            agenda.add(next, Event::Server(self.id));
-        }
+        self.alarm.set(self.next_deadline(), agenda);
     }
 
     fn attend(&mut self, around: &mut ServerSurroundings<'_>, request: &Request) {
@@ -311,7 +288,7 @@ impl BrokerModel {
         let mut at = self.outbox.back().map_or(now, |(at, _)| (*at).max(now));
         while let Some(output) = self.broker.poll() {
             if matches!(output, Output::Publish { .. }) {
-                at += self.service.per_copy();
+                at += self.inbox.per_copy();
             }
             if let Some(response) = self.response(around, &output) {
                 self.outbox.push_back((at, response));
@@ -422,9 +399,14 @@ impl BrokerModel {
 }
 
 impl ServerModel for BrokerModel {
-    fn on_tcp(&mut self, around: &mut ServerSurroundings<'_>, (id, _): End, event: TcpEvent) {
+    fn on_tcp(&mut self, around: &mut ServerSurroundings<'_>, end: End, event: TcpEvent) {
+        let (id, _) = end;
         match event {
-            TcpEvent::Readable(offset) => self.readable(around, id, offset),
+            TcpEvent::Readable(offset) => {
+                if around.reads_now(end, offset) {
+                    self.read_if_served(around, id);
+                }
+            }
             TcpEvent::Writable(_) => {
                 self.write(around, id);
                 self.tell_backlog(around, id);
@@ -443,18 +425,14 @@ impl ServerModel for BrokerModel {
 
     fn on_timer(&mut self, around: &mut ServerSurroundings<'_>) {
         let now = around.agenda.now();
-        if self.alarm != Some(now) {
+        if !self.alarm.rings(now) {
             return;
         }
-        self.alarm = None;
         loop {
             if let Some((_, response)) = self.outbox.pop_front_if(|(due, _)| *due <= now) {
                 self.respond(around, &response);
-            } else if self.done.is_some_and(|done| done <= now) {
-                self.done = None;
-                if let Some(request) = self.inbox.pop_front() {
-                    self.attend(around, &request);
-                }
+            } else if let Some(request) = self.inbox.served(now) {
+                self.attend(around, &request);
             } else if self.broker.next_deadline().is_some_and(|deadline| deadline <= now) {
                 self.broker.tick(now);
                 self.gather(around);
@@ -474,7 +452,7 @@ impl ServerModel for BrokerModel {
         ServerLook {
             inbox: self.inbox.len(),
             outbox: self.outbox.len(),
-            busy_until: self.done,
+            busy_until: self.inbox.done(),
             sessions: self.broker.session_infos().collect(),
         }
     }

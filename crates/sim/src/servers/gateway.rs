@@ -11,7 +11,7 @@
 //! What it does not model: forwarders; time for copies. What a broker drops on its way to an aggregating gateway is counted
 //! as the broker's, and of no client.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use mqttlab_recording::LossCause;
 use mqttlab_tcp::Event as TcpEvent;
 use mqttlab_units::{Duration, Instant, Seed};
 
-use super::service::ServiceTimes;
+use super::service::{Alarm, Inbox, ServiceTimes};
 use super::{End, ServerLook, ServerModel, ServerSurroundings};
 use crate::agenda::Agenda;
 use crate::datagrams::{Content, Datagram};
@@ -39,8 +39,7 @@ pub(crate) struct GatewayModel {
     id: ServerId,
     to: ServerId,
     gateway: Gateway<Content>,
-    service: ServiceTimes,
-    inbox: VecDeque<Work>,
+    inbox: Inbox<Work>,
     /// The connection of each link, by the machine's number.
     links: BTreeMap<u32, ConnectionId>,
     /// The link of each connection, by slot and generation.
@@ -49,14 +48,11 @@ pub(crate) struct GatewayModel {
     members: BTreeMap<Arc<str>, ClientId>,
     /// Everybody who has spoken to it.
     peers: BTreeSet<u32>,
-    /// The connection that it has written to last.
-    wrote_to: Option<ConnectionId>,
+    /// The end that it has written to last.
+    wrote_to: Option<End>,
     /// Messages that full buffers made it drop.
     dropped: u64,
-    /// When it has done with the head of the inbox, once it has begun.
-    done: Option<Instant>,
-    /// For when it is on the agenda.
-    alarm: Option<Instant>,
+    alarm: Alarm,
 }
 
 /// Something to be served.
@@ -73,39 +69,26 @@ impl GatewayModel {
             id,
             to: ServerId::from_index(role.broker),
             gateway: Gateway::new(role.options(), Instant::ZERO),
-            service: ServiceTimes::new(role.service, name, seed),
-            inbox: VecDeque::new(),
+            inbox: Inbox::new(ServiceTimes::new(role.service, name, seed)),
             links: BTreeMap::new(),
             numbers: BTreeMap::new(),
             members: BTreeMap::new(),
             peers: BTreeSet::new(),
             wrote_to: None,
             dropped: 0,
-            done: None,
-            alarm: None,
+            alarm: Alarm::new(id),
         }
     }
 
     fn take_in(&mut self, around: &mut ServerSurroundings<'_>, work: Work) {
-        self.inbox.push_back(work);
-        self.begin(around.now());
+        self.inbox.push(work);
+        self.inbox.begin(around.now());
         self.set_alarm(around.agenda);
     }
 
-    /// Begins with the next one.
-    fn begin(&mut self, now: Instant) {
-        if self.done.is_none() && !self.inbox.is_empty() {
-            self.done = Some(now + self.service.per_packet());
-        }
-    }
-
     fn set_alarm(&mut self, agenda: &mut Agenda<Event>) {
-        let next = [self.done, self.gateway.next_deadline()].into_iter().flatten().min();
-        let Some(next) = next.map(|at| at.max(agenda.now())) else { return };
-        if self.alarm.is_none_or(|alarm| next < alarm) {
-            self.alarm = Some(next);
-            agenda.add(next, Event::Server(self.id));
-        }
+        let next = [self.inbox.done(), self.gateway.next_deadline()].into_iter().flatten().min();
+        self.alarm.set(next, agenda);
     }
 
     fn serve(&mut self, around: &mut ServerSurroundings<'_>, work: Work) {
@@ -198,7 +181,7 @@ impl GatewayModel {
         let Some(connection) = self.links.get(&link.0).copied() else { return };
         let Some((packet, length)) = self.control_packet(around, connection, packet) else { return };
         around.transport.append(connection, Side::Client, packet, length);
-        self.write(around, connection);
+        around.write((connection, Side::Client), &mut self.wrote_to);
     }
 
     /// A packet to the broker and its length. What it says beside that waits at the connection.
@@ -265,15 +248,6 @@ impl GatewayModel {
         Some((packet, bytes.len()))
     }
 
-    /// Hands what waits to the socket. Before the connection stands TCP keeps it.
-    fn write(&mut self, around: &mut ServerSurroundings<'_>, id: ConnectionId) {
-        // One thread writes to all of its sockets.
-        let apart = self.wrote_to.replace(id) != Some(id);
-        if around.transport.write(around.agenda.now(), id, Side::Client, apart) {
-            around.transport.transmit(around.agenda, around.evidence, id, Side::Client);
-        }
-    }
-
     fn note_dropped(
         &mut self,
         around: &mut ServerSurroundings<'_>,
@@ -296,17 +270,6 @@ impl GatewayModel {
             around.evidence.dropped(around.agenda.now(), content.message, subscriber, cause);
         }
     }
-
-    /// Data up to `offset` has come.
-    fn readable(&mut self, around: &mut ServerSurroundings<'_>, end: End, offset: u64) {
-        let asleep = around.transport.connection_mut(end.0).readable_to(end.1).replace(offset).is_none();
-        if !around.transport.wire().has_more_at(around.now()) {
-            self.read(around, end);
-        } else if asleep {
-            // What else comes at this very instant is there before a program can have read.
-            around.agenda.add(around.now(), Event::Read { connection: end.0, side: end.1 });
-        }
-    }
 }
 
 impl ServerModel for GatewayModel {
@@ -327,8 +290,12 @@ impl ServerModel for GatewayModel {
                     self.set_alarm(around.agenda);
                 }
             }
-            TcpEvent::Readable(offset) => self.readable(around, end, offset),
-            TcpEvent::Writable(_) => self.write(around, end.0),
+            TcpEvent::Readable(offset) => {
+                if around.reads_now(end, offset) {
+                    self.read(around, end);
+                }
+            }
+            TcpEvent::Writable(_) => around.write(end, &mut self.wrote_to),
             TcpEvent::PeerClosed | TcpEvent::Reset | TcpEvent::TimedOut => {
                 self.read(around, end);
                 self.take_in(around, Work::Closed(end.0));
@@ -339,26 +306,20 @@ impl ServerModel for GatewayModel {
     }
 
     fn read(&mut self, around: &mut ServerSurroundings<'_>, end: End) {
-        let (id, side) = end;
-        let Some(offset) = around.transport.connection_mut(id).readable_to(side).take() else { return };
-        around.transport.read(around.agenda, around.evidence, id, side);
+        let Some(offset) = around.read_socket(end) else { return };
         while let Some(packet) = around.transport.take_packet(around.evidence, around.topics, end, offset) {
-            self.take_in(around, Work::Broker(id, packet));
+            self.take_in(around, Work::Broker(end.0, packet));
         }
     }
 
     fn on_timer(&mut self, around: &mut ServerSurroundings<'_>) {
         let now = around.now();
-        if self.alarm != Some(now) {
+        if !self.alarm.rings(now) {
             return;
         }
-        self.alarm = None;
-        while self.done.is_some_and(|done| done <= now) {
-            self.done = None;
-            if let Some(work) = self.inbox.pop_front() {
-                self.serve(around, work);
-            }
-            self.begin(now);
+        while let Some(work) = self.inbox.served(now) {
+            self.serve(around, work);
+            self.inbox.begin(now);
         }
         if self.gateway.next_deadline().is_some_and(|at| at <= now) {
             self.handle(around, Input::Tick);
@@ -373,7 +334,7 @@ impl ServerModel for GatewayModel {
     fn look(&self) -> ServerLook<'_> {
         let snapshot = self.gateway.snapshot();
         let outbox = snapshot.to_clients + snapshot.to_broker;
-        ServerLook { inbox: self.inbox.len(), outbox, busy_until: self.done, ..ServerLook::default() }
+        ServerLook { inbox: self.inbox.len(), outbox, busy_until: self.inbox.done(), ..ServerLook::default() }
     }
 }
 

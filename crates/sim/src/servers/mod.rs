@@ -123,6 +123,34 @@ impl ServerSurroundings<'_> {
         self.transport.send_datagram(self.agenda.now(), self.evidence, from, packet);
     }
 
+    /// Data up to `offset` has come to this end. Says whether the program reads it now: what else comes at this very instant
+    /// is there before a program can have read.
+    pub(crate) fn reads_now(&mut self, (id, side): End, offset: u64) -> bool {
+        let asleep = self.transport.connection_mut(id).readable_to(side).replace(offset).is_none();
+        let now = !self.transport.wire().has_more_at(self.now());
+        if !now && asleep {
+            self.agenda.add(self.now(), Event::Read { connection: id, side });
+        }
+        now
+    }
+
+    /// The program at this end reads its socket: up to where packets may be taken, if anything has come.
+    pub(crate) fn read_socket(&mut self, (id, side): End) -> Option<u64> {
+        let offset = self.transport.connection_mut(id).readable_to(side).take()?;
+        self.transport.read(self.agenda, self.evidence, id, side);
+        Some(offset)
+    }
+
+    /// Hands what waits at this end to the socket; before the connection stands TCP keeps it. `wrote_to` is the end that the
+    /// program has written to last: one thread writes to all of its sockets.
+    pub(crate) fn write(&mut self, end: End, wrote_to: &mut Option<End>) {
+        let apart = wrote_to.replace(end) != Some(end);
+        let (id, side) = end;
+        if self.transport.write(self.agenda.now(), id, side, apart) {
+            self.transport.transmit(self.agenda, self.evidence, id, side);
+        }
+    }
+
     /// The program at this end wants no more of its connection.
     pub(crate) fn close(&mut self, (id, side): End) {
         self.transport.close(self.agenda, self.evidence, id, side);

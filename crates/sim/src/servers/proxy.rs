@@ -11,16 +11,14 @@
 //!
 //! What it does not model: bytes that are passed on before the packet is complete, and programs with several threads.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use mqttlab_plan::ProxyRole;
 use mqttlab_tcp::Event as TcpEvent;
-use mqttlab_units::{Instant, Seed};
+use mqttlab_units::Seed;
 
-use super::service::ServiceTimes;
+use super::service::{Alarm, Inbox, ServiceTimes};
 use super::{End, ServerLook, ServerModel, ServerSurroundings};
-use crate::agenda::Agenda;
-use crate::event::Event;
 use crate::ids::{Id, ServerId, Side};
 use crate::stream::Packet;
 
@@ -28,16 +26,12 @@ use crate::stream::Packet;
 pub(crate) struct ProxyModel {
     id: ServerId,
     to: ServerId,
-    service: ServiceTimes,
     /// The other end of each end that it has, by slot and side.
     partners: BTreeMap<(u32, bool), End>,
-    inbox: VecDeque<(End, Passing)>,
+    inbox: Inbox<(End, Passing)>,
     /// The end that it has written to last.
     wrote_to: Option<End>,
-    /// When it has done with the head of the inbox, once it has begun.
-    done: Option<Instant>,
-    /// For when it is on the agenda.
-    alarm: Option<Instant>,
+    alarm: Alarm,
 }
 
 /// Something to be passed on.
@@ -58,12 +52,10 @@ impl ProxyModel {
         Ok(ProxyModel {
             id,
             to: ServerId::from_index(to),
-            service: ServiceTimes::new(role.service, name, seed),
             partners: BTreeMap::new(),
-            inbox: VecDeque::new(),
+            inbox: Inbox::new(ServiceTimes::new(role.service, name, seed)),
             wrote_to: None,
-            done: None,
-            alarm: None,
+            alarm: Alarm::new(id),
         })
     }
 
@@ -85,45 +77,17 @@ impl ProxyModel {
         around.transport.connections().is_current(partner.0).then_some(partner)
     }
 
-    /// Data up to `offset` has come.
-    fn readable(&mut self, around: &mut ServerSurroundings<'_>, end: End, offset: u64) {
-        let asleep = around.transport.connection_mut(end.0).readable_to(end.1).replace(offset).is_none();
-        if !around.transport.wire().has_more_at(around.now()) {
-            self.read(around, end);
-        } else if asleep {
-            // What else comes at this very instant is there before a program can have read.
-            around.agenda.add(around.now(), Event::Read { connection: end.0, side: end.1 });
-        }
-    }
-
     fn read_socket(&mut self, around: &mut ServerSurroundings<'_>, end: End) {
-        let (id, side) = end;
-        let Some(offset) = around.transport.connection_mut(id).readable_to(side).take() else { return };
-        around.transport.read(around.agenda, around.evidence, id, side);
+        let Some(offset) = around.read_socket(end) else { return };
         while let Some(packet) = around.transport.take_packet(around.evidence, around.topics, end, offset) {
             self.take_in(around, end, Passing::Packet(packet));
         }
     }
 
     fn take_in(&mut self, around: &mut ServerSurroundings<'_>, from: End, what: Passing) {
-        self.inbox.push_back((from, what));
-        self.begin(around.now());
-        self.set_alarm(around.agenda);
-    }
-
-    /// Begins with the next one.
-    fn begin(&mut self, now: Instant) {
-        if self.done.is_none() && !self.inbox.is_empty() {
-            self.done = Some(now + self.service.per_packet());
-        }
-    }
-
-    fn set_alarm(&mut self, agenda: &mut Agenda<Event>) {
-        let Some(next) = self.done.map(|at| at.max(agenda.now())) else { return };
-        if self.alarm.is_none_or(|alarm| next < alarm) {
-            self.alarm = Some(next);
-            agenda.add(next, Event::Server(self.id));
-        }
+        self.inbox.push((from, what));
+        self.inbox.begin(around.now());
+        self.alarm.set(self.inbox.done(), around.agenda);
     }
 
     fn pass_on(&mut self, around: &mut ServerSurroundings<'_>, from: End, what: Passing) {
@@ -134,7 +98,7 @@ impl ProxyModel {
                 // What the recording says of a packet is said of each crossing.
                 let fresh = Packet { first_sent: None, segments: 0, complete: None, ..packet };
                 around.transport.append(to.0, to.1, fresh, length);
-                self.write(around, to);
+                around.write(to, &mut self.wrote_to);
             }
             Passing::End => {
                 self.forget(from);
@@ -144,15 +108,6 @@ impl ProxyModel {
         // There may be room again.
         if around.transport.connections().is_current(from.0) {
             self.read(around, from);
-        }
-    }
-
-    /// Hands what waits to the socket. Before the connection stands TCP keeps it.
-    fn write(&mut self, around: &mut ServerSurroundings<'_>, (id, side): End) {
-        // One thread writes to all of its sockets.
-        let apart = self.wrote_to.replace((id, side)) != Some((id, side));
-        if around.transport.write(around.agenda.now(), id, side, apart) {
-            around.transport.transmit(around.agenda, around.evidence, id, side);
         }
     }
 
@@ -167,10 +122,14 @@ impl ServerModel for ProxyModel {
     fn on_tcp(&mut self, around: &mut ServerSurroundings<'_>, end: End, event: TcpEvent) {
         match event {
             TcpEvent::Connected if end.1 == Side::Server => self.accept(around, end),
-            TcpEvent::Readable(offset) => self.readable(around, end, offset),
+            TcpEvent::Readable(offset) => {
+                if around.reads_now(end, offset) {
+                    self.read(around, end);
+                }
+            }
             // What waits for a connection that it has opened can go.
             TcpEvent::Connected | TcpEvent::Writable(_) => {
-                self.write(around, end);
+                around.write(end, &mut self.wrote_to);
                 if let Some(from) = self.partner(around, end) {
                     self.read(around, from);
                 }
@@ -196,18 +155,14 @@ impl ServerModel for ProxyModel {
 
     fn on_timer(&mut self, around: &mut ServerSurroundings<'_>) {
         let now = around.now();
-        if self.alarm != Some(now) {
+        if !self.alarm.rings(now) {
             return;
         }
-        self.alarm = None;
-        while self.done.is_some_and(|done| done <= now) {
-            self.done = None;
-            if let Some((from, what)) = self.inbox.pop_front() {
-                self.pass_on(around, from, what);
-            }
-            self.begin(now);
+        while let Some((from, what)) = self.inbox.served(now) {
+            self.pass_on(around, from, what);
+            self.inbox.begin(now);
         }
-        self.set_alarm(around.agenda);
+        self.alarm.set(self.inbox.done(), around.agenda);
     }
 
     fn dropped(&self) -> u64 {
@@ -215,7 +170,7 @@ impl ServerModel for ProxyModel {
     }
 
     fn look(&self) -> ServerLook<'_> {
-        ServerLook { inbox: self.inbox.len(), busy_until: self.done, ..ServerLook::default() }
+        ServerLook { inbox: self.inbox.len(), busy_until: self.inbox.done(), ..ServerLook::default() }
     }
 }
 

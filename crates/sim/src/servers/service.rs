@@ -1,7 +1,13 @@
-//! How long a server works on a packet.
+//! How long a server works on a packet, what waits meanwhile, and when it is to be woken.
+
+use std::collections::VecDeque;
 
 use mqttlab_plan::ServiceTime;
-use mqttlab_units::{Dice, Duration, Seed};
+use mqttlab_units::{Dice, Duration, Instant, Seed};
+
+use crate::agenda::Agenda;
+use crate::event::Event;
+use crate::ids::ServerId;
 
 /// Service times around their means.
 pub(crate) struct ServiceTimes {
@@ -31,5 +37,76 @@ impl ServiceTimes {
         }
         let factor = 1.0 + self.means.jitter.as_f64() * self.dice.normal();
         Duration::from_ns((mean.as_ns() as f64 * factor.max(0.0)) as u64)
+    }
+}
+
+/// What waits for a server of one thread; it works on the first.
+pub(super) struct Inbox<W> {
+    waiting: VecDeque<W>,
+    service: ServiceTimes,
+    /// When it has done with the first, once it has begun.
+    done: Option<Instant>,
+}
+
+impl<W> Inbox<W> {
+    pub(super) fn new(service: ServiceTimes) -> Inbox<W> {
+        Inbox { waiting: VecDeque::new(), service, done: None }
+    }
+
+    pub(super) fn push(&mut self, work: W) {
+        self.waiting.push_back(work);
+    }
+
+    /// Begins with the first, unless it has or nothing waits.
+    pub(super) fn begin(&mut self, now: Instant) {
+        if self.done.is_none() && !self.waiting.is_empty() {
+            self.done = Some(now + self.service.per_packet());
+        }
+    }
+
+    /// What it has done with by now. The next one is begun by [`Inbox::begin`].
+    pub(super) fn served(&mut self, now: Instant) -> Option<W> {
+        self.done.take_if(|done| *done <= now)?;
+        self.waiting.pop_front()
+    }
+
+    /// When it has done with the first.
+    pub(super) fn done(&self) -> Option<Instant> {
+        self.done
+    }
+
+    /// For a copy that is sent.
+    pub(super) fn per_copy(&mut self) -> Duration {
+        self.service.per_copy()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+}
+
+/// When a server has itself woken: the earliest time for which it is on the agenda.
+pub(super) struct Alarm {
+    server: ServerId,
+    at: Option<Instant>,
+}
+
+impl Alarm {
+    pub(super) fn new(server: ServerId) -> Alarm {
+        Alarm { server, at: None }
+    }
+
+    /// Puts it on the agenda, unless it is there for as early a time.
+    pub(super) fn set(&mut self, next: Option<Instant>, agenda: &mut Agenda<Event>) {
+        let Some(next) = next.map(|at| at.max(agenda.now())) else { return };
+        if self.at.is_none_or(|at| next < at) {
+            self.at = Some(next);
+            agenda.add(next, Event::Server(self.server));
+        }
+    }
+
+    /// Whether it was set for now; another may have come before it.
+    pub(super) fn rings(&mut self, now: Instant) -> bool {
+        self.at.take_if(|at| *at == now).is_some()
     }
 }
