@@ -71,11 +71,6 @@ impl DatagramSocket {
         self.waiting.push_back((packet, self.end));
         self.end
     }
-
-    /// As a new one, but for what was read of the old one.
-    fn close(&mut self) {
-        *self = DatagramSocket::default();
-    }
 }
 
 /// A message that is repeated, and the topic that it came or is repeated under.
@@ -94,15 +89,12 @@ impl Transport<AnySession, ClientSocket> for Surroundings<'_> {
 
     fn open(&mut self, client: Who, socket: &mut ClientSocket) -> Result<(), Loss> {
         if let Some(datagrams) = &mut socket.datagrams {
-            datagrams.conversation = self.open_conversation(client.into());
-            let opened = datagrams.conversation.map(|_| ());
-            return opened.ok_or_else(|| Loss::broken("no path leads to the gateway"));
+            let conversation = self.open_conversation(client.into()).map_err(Loss::broken)?;
+            datagrams.conversation = Some(conversation);
+            return Ok(());
         }
-        socket.id = self.connect(client.into());
-        match socket.id {
-            Some(_) => Ok(()),
-            None => Err(Loss::broken("no path leads to the broker")),
-        }
+        socket.id = Some(self.connect(client.into()).map_err(Loss::broken)?);
+        Ok(())
     }
 
     fn put(&mut self, client: Who, socket: &mut ClientSocket, packet: Said) {
@@ -190,8 +182,10 @@ impl Transport<AnySession, ClientSocket> for Surroundings<'_> {
     }
 
     fn close(&mut self, _: Who, socket: &mut ClientSocket) {
-        if let Some(datagrams) = &mut socket.datagrams {
-            datagrams.close();
+        if let Some(datagrams) = &mut socket.datagrams
+            && let Some(conversation) = std::mem::take(&mut **datagrams).conversation
+        {
+            self.transport.close_conversation(conversation);
         }
         if let Some(connection) = socket.id.take() {
             Surroundings::close(self, connection);

@@ -7,6 +7,7 @@ use mqttlab_tcp::{Endpoint, Flags, Profile, Role, Segment, Seq, State};
 use mqttlab_units::{Instant, Seed};
 
 use crate::ids::{ClientId, ConnectionId, HostId, ServerId, Side};
+use crate::ports::Ports;
 use crate::said::Waiting;
 use crate::stream::Stream;
 
@@ -101,6 +102,8 @@ pub(crate) struct Connections {
     opened: u32,
     /// How many each host has opened.
     opened_by: Vec<u32>,
+    /// Of those whose slots have not been given back.
+    ports: Ports<ServerId>,
     seed: Seed,
 }
 
@@ -109,19 +112,19 @@ impl Connections {
     pub(crate) fn new(seed: Seed, expected: usize, hosts: usize) -> Connections {
         let seed = seed.derive("sequence numbers");
         let (slots, free) = (Vec::with_capacity(expected), Vec::new());
-        Connections { slots, free, opened: 0, opened_by: vec![0; hosts], seed }
+        Connections { slots, free, opened: 0, opened_by: vec![0; hosts], ports: Ports::new(), seed }
     }
 
-    /// Makes a connection whose endpoints have done nothing yet.
-    pub(crate) fn add(&mut self, opening: Opening) -> ConnectionId {
+    /// Makes a connection whose endpoints have done nothing yet; `None` where its host has no port left.
+    pub(crate) fn add(&mut self, opening: Opening) -> Option<ConnectionId> {
         let number = self.opened;
-        self.opened += 1;
         let host = opening.hosts[Side::Client as usize];
+        let port = self.ports.take(number, host, opening.server)?;
+        self.opened += 1;
         let ordinal = &mut self.opened_by[host.0 as usize];
         let names = TcpNames::new(host.0, *ordinal);
         *ordinal += 1;
         let ends = self.endpoints(number, &opening);
-        let port = FIRST_PORT + (number % PORTS) as u16;
         let fresh = |id, streams| Connection {
             id,
             number,
@@ -146,7 +149,7 @@ impl Connections {
         let Some(slot) = self.free.pop() else {
             let id = ConnectionId { slot: self.slots.len() as u32, generation: 0 };
             self.slots.push(fresh(id, Default::default()));
-            return id;
+            return Some(id);
         };
         let old = &mut self.slots[slot as usize];
         let id = ConnectionId { slot, generation: old.id.generation + 1 };
@@ -154,7 +157,7 @@ impl Connections {
         let mut streams = std::mem::take(&mut old.streams);
         streams.iter_mut().for_each(Stream::clear);
         *old = fresh(id, streams);
-        id
+        Some(id)
     }
 
     fn endpoints(&self, number: u32, opening: &Opening) -> [Endpoint; 2] {
@@ -194,9 +197,12 @@ impl Connections {
         done && connection.ends.iter().all(is_over)
     }
 
-    /// Gives the slot back.
+    /// Gives slot and port back.
     pub(crate) fn retire(&mut self, id: ConnectionId) {
-        self.get_mut(id).retired = true;
+        let connection = &mut self.slots[id.slot as usize];
+        connection.retired = true;
+        let [port, _] = connection.ports;
+        self.ports.give_back(port, connection.hosts[Side::Client as usize], connection.server);
         self.free.push(id.slot);
     }
 
@@ -206,12 +212,8 @@ impl Connections {
     }
 }
 
-/// Whether an endpoint has nothing to do with what may still come. TIME-WAIT is not waited for: ports are not
-/// scarce here.
+/// Whether an endpoint has nothing to do with what may still come. TIME-WAIT is not waited for: a port's turn comes again
+/// only after all others, and a SYN with another sequence number opens another connection.
 fn is_over(end: &Endpoint) -> bool {
     matches!(end.state(), State::Closed | State::TimeWait | State::Listen)
 }
-
-/// Linux's first ephemeral port, and how many there are.
-pub(crate) const FIRST_PORT: u16 = 32_768;
-pub(crate) const PORTS: u32 = 28_232;

@@ -11,8 +11,8 @@ use mqttlab_mqttsn::{Packet, encode};
 use mqttlab_net::{DatagramFacts, DatagramNames, Named};
 use mqttlab_units::Instant;
 
-use crate::connections::{FIRST_PORT, PORTS};
 use crate::ids::{ClientId, ConversationId, HostId, Id, ServerId, Side, Table};
+use crate::ports::Ports;
 
 /// A packet with texts, whose messages are numbers and lengths.
 pub(crate) type SnPacket = Packet<Arc<str>, Content>;
@@ -80,28 +80,30 @@ pub(crate) struct Conversations {
     table: Table<ConversationId, Conversation>,
     /// How many each host has begun.
     begun_by: Vec<u32>,
+    /// Of clients' sockets that are open.
+    ports: Ports<()>,
 }
 
 impl Conversations {
     /// Between so many hosts.
     pub(crate) fn new(hosts: usize) -> Conversations {
-        Conversations { table: Table::with_capacity(0), begun_by: vec![0; hosts] }
+        Conversations { table: Table::with_capacity(0), begun_by: vec![0; hosts], ports: Ports::new() }
     }
 
-    /// A client's socket is open.
+    /// A client opens a socket; `None` where its host has no port left.
     pub(crate) fn add(
         &mut self,
         (client, server): (ClientId, ServerId),
         hosts: [HostId; 2],
         paths: [usize; 2],
         server_port: u16,
-    ) -> ConversationId {
+    ) -> Option<ConversationId> {
         let begun = self.table.len() as u32;
         let host = hosts[Side::Client as usize];
+        let port = self.ports.take(begun, host, ())?;
         let ordinal = &mut self.begun_by[host.0 as usize];
         let names = DatagramNames::new(host.0, *ordinal);
         *ordinal += 1;
-        let port = FIRST_PORT + (begun % PORTS) as u16;
         self.table.push(Conversation {
             number: FIRST + begun,
             client,
@@ -112,7 +114,13 @@ impl Conversations {
             names,
             sent_bytes: [0; 2],
         });
-        ConversationId::from_index(begun as usize)
+        Some(ConversationId::from_index(begun as usize))
+    }
+
+    /// The client closes its socket; what is under way to it vanishes.
+    pub(crate) fn close(&mut self, id: ConversationId) {
+        let Conversation { ports: [port, _], hosts: [host, _], .. } = self.table[id];
+        self.ports.give_back(port, host, ());
     }
 
     pub(crate) fn get(&self, id: ConversationId) -> &Conversation {
@@ -128,3 +136,34 @@ impl Conversations {
 const IP_AND_UDP_BYTES: u32 = 28;
 /// TCP's connections are counted from 0.
 const FIRST: u32 = 1 << 31;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ports::{FIRST_PORT, PORTS};
+
+    #[test]
+    fn sockets_that_are_open_at_once_have_ports_of_their_own() {
+        let mut all = Conversations::new(2);
+        let end = |client, server| (ClientId(client), ServerId(server));
+        let open = |all: &mut Conversations, client, server| {
+            let id = all.add(end(client, server), [HostId(1), HostId(0)], [0; 2], 1_883)?;
+            Some((id, all.get(id).ports[Side::Client as usize]))
+        };
+        let (_, lasting) = open(&mut all, 0, 0).unwrap();
+        for _ in 1..PORTS {
+            let (short, _) = open(&mut all, 1, 0).unwrap();
+            all.close(short);
+        }
+        // A socket is bound to a port of its host, whomever it speaks to.
+        let (next, port) = open(&mut all, 1, 1).unwrap();
+        assert_eq!((lasting, port), (FIRST_PORT, FIRST_PORT + 1));
+        assert_eq!(all.get(next).number, FIRST + PORTS);
+        for _ in 2..PORTS {
+            open(&mut all, 2, 0).unwrap();
+        }
+        assert!(open(&mut all, 3, 0).is_none());
+        all.close(next);
+        assert_eq!(open(&mut all, 3, 0).unwrap().1, port);
+    }
+}

@@ -26,6 +26,7 @@ mod hosts;
 mod ids;
 mod limits;
 mod message;
+mod ports;
 mod recorded;
 mod said;
 mod sampling;

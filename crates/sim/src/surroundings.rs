@@ -45,15 +45,21 @@ impl Surroundings<'_> {
         self.figures.group(self.groups.number_of(client))
     }
 
-    /// Begins to connect to the client's server; `None` where no path leads there.
-    pub(crate) fn connect(&mut self, client: ClientId) -> Option<ConnectionId> {
+    /// Begins to connect to the client's server.
+    ///
+    /// # Errors
+    /// Why it cannot.
+    pub(crate) fn connect(&mut self, client: ClientId) -> Result<ConnectionId, &'static str> {
         let nodelay = self.groups.group_of(client).nodelay();
         let end = (Some(client), self.groups.host_of(client), nodelay);
         self.transport.open(self.agenda, self.evidence, end, self.groups.server_of(client))
     }
 
-    /// Opens a socket for datagrams to the client's server; `None` where no path leads there.
-    pub(crate) fn open_conversation(&mut self, client: ClientId) -> Option<ConversationId> {
+    /// Opens a socket for datagrams to the client's server.
+    ///
+    /// # Errors
+    /// Why it cannot.
+    pub(crate) fn open_conversation(&mut self, client: ClientId) -> Result<ConversationId, &'static str> {
         let end = (client, self.groups.host_of(client));
         self.transport.open_conversation(end, self.groups.server_of(client))
     }

@@ -75,16 +75,25 @@ impl Transport {
         self.conversations.get(id)
     }
 
-    /// A client opens a socket for datagrams to a server; `None` where no path leads there.
+    /// A client opens a socket for datagrams to a server.
+    ///
+    /// # Errors
+    /// Why it cannot.
     pub(crate) fn open_conversation(
         &mut self,
         (client, host): (ClientId, HostId),
         server: ServerId,
-    ) -> Option<ConversationId> {
+    ) -> Result<ConversationId, &'static str> {
         let listener = self.hosts.listener(server);
-        let paths = [self.wire.path(host, listener.host)?, self.wire.path(listener.host, host)?];
         let hosts = [host, listener.host];
-        Some(self.conversations.add((client, server), hosts, paths, listener.port))
+        let paths = self.paths(hosts).ok_or("no path leads to the gateway")?;
+        let id = self.conversations.add((client, server), hosts, paths, listener.port);
+        id.ok_or("no port is left")
+    }
+
+    /// A client closes its socket for datagrams.
+    pub(crate) fn close_conversation(&mut self, id: ConversationId) {
+        self.conversations.close(id);
     }
 
     /// A socket sends a packet as a datagram.
@@ -102,29 +111,38 @@ impl Transport {
         self.poll_network(evidence);
     }
 
-    /// A client begins to connect to a server; `None` where no path leads there.
+    /// A client begins to connect to a server.
+    ///
+    /// # Errors
+    /// Why it cannot.
     pub(crate) fn open(
         &mut self,
         agenda: &mut Agenda<Event>,
         evidence: &mut Evidence,
         (client, host, nodelay): (Option<ClientId>, HostId, bool),
         server: ServerId,
-    ) -> Option<ConnectionId> {
+    ) -> Result<ConnectionId, &'static str> {
         let listener = self.hosts.listener(server);
-        let up = self.wire.path(host, listener.host)?;
-        let down = self.wire.path(listener.host, host)?;
+        let hosts = [host, listener.host];
+        let paths = self.paths(hosts).ok_or("no path leads to the broker")?;
         let id = self.connections.add(Opening {
             client,
             server,
-            profiles: self.hosts.profiles(host, server, self.wire.is_loopback(up)),
+            profiles: self.hosts.profiles(host, server, self.wire.is_loopback(paths[Side::Client as usize])),
             nodelay: [nodelay, listener.nodelay],
-            hosts: [host, listener.host],
-            paths: [up, down],
+            hosts,
+            paths,
             server_port: listener.port,
         });
+        let id = id.ok_or("no port is left towards the broker")?;
         self.connections.get_mut(id).ends[Side::Client as usize].open(agenda.now());
         self.transmit(agenda, evidence, id, Side::Client);
-        Some(id)
+        Ok(id)
+    }
+
+    /// From each of two hosts to the other, by [`Side`]; `None` where none leads there.
+    fn paths(&self, [client, server]: [HostId; 2]) -> Option<[usize; 2]> {
+        Some([self.wire.path(client, server)?, self.wire.path(server, client)?])
     }
 
     /// Puts a packet behind what a program has to say, and answers where it ends. Nothing is written yet.
@@ -555,6 +573,6 @@ mod tests {
     fn nowhere_is_a_path_that_the_plan_does_not_have() {
         let mut bench = Bench::new("nowhere", "hosts.json");
         let end = (Some(ClientId(0)), HostId(99), true);
-        assert!(bench.transport.open(&mut bench.agenda, &mut bench.evidence, end, ServerId(0)).is_none());
+        assert!(bench.transport.open(&mut bench.agenda, &mut bench.evidence, end, ServerId(0)).is_err());
     }
 }

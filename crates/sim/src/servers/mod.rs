@@ -102,8 +102,8 @@ impl ServerSurroundings<'_> {
         self.client_at(id).map_or(Version::V311, |client| self.groups.facts_of(client).version)
     }
 
-    /// A server begins to connect to another one, to carry a client's packets, or those of many; `None` where no path leads
-    /// there. What TCP has to tell it of this connection comes to its model, at [`Side::Client`].
+    /// A server begins to connect to another one, to carry a client's packets, or those of many; `None` where it
+    /// cannot. What TCP has to tell it of this connection comes to its model, at [`Side::Client`].
     pub(crate) fn connect(
         &mut self,
         from: ServerId,
@@ -112,7 +112,7 @@ impl ServerSurroundings<'_> {
     ) -> Option<ConnectionId> {
         let listener = self.transport.hosts().listener(from);
         let end = (client, listener.host, listener.nodelay);
-        let id = self.transport.open(self.agenda, self.evidence, end, to)?;
+        let id = self.transport.open(self.agenda, self.evidence, end, to).ok()?;
         self.transport.connection_mut(id).opened_by = Some(from);
         Some(id)
     }
