@@ -175,7 +175,7 @@ impl Clients {
 
     /// Data up to `offset` has come to a client, whose program needs a moment to wake up.
     fn schedule_read(&mut self, around: &mut Surroundings<'_>, id: ConnectionId, offset: u64) {
-        let asleep = around.transport.connection_mut(id).unread.replace(offset).is_none();
+        let asleep = around.transport.connection_mut(id).note_readable(Side::Client, offset);
         if self.wake_up.is_zero() {
             self.read(around, id);
         } else if asleep {
@@ -186,12 +186,10 @@ impl Clients {
 
     /// A client's program reads whatever has come.
     pub(crate) fn read(&mut self, around: &mut Surroundings<'_>, id: ConnectionId) {
-        let Some(offset) = around.transport.connection_mut(id).unread.take() else { return };
-        around.transport.read(around.agenda, around.evidence, id, Side::Client);
+        let end = (id, Side::Client);
+        let Some(offset) = around.transport.read(around.agenda, around.evidence, end) else { return };
         let client = self.client_of(around, id);
-        while let Some(packet) =
-            around.transport.take_packet(around.evidence, around.topics, (id, Side::Client), offset)
-        {
+        while let Some(packet) = around.transport.take_packet(around.evidence, around.topics, end, offset) {
             if client.connection().id == Some(id) {
                 take_packet(client, around, &packet);
             } else {

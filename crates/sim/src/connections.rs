@@ -60,8 +60,17 @@ impl Connection {
         }
     }
 
-    /// Up to where the program at a side may read.
-    pub(crate) fn readable_to(&mut self, side: Side) -> &mut Option<u64> {
+    /// Data up to `offset` has come to a side; says whether nothing that came before waits there to be read.
+    pub(crate) fn note_readable(&mut self, side: Side, offset: u64) -> bool {
+        self.readable_to(side).replace(offset).is_none()
+    }
+
+    /// Up to where the program at a side may read what has come since it last did; `None`: nothing has.
+    pub(crate) fn take_readable(&mut self, side: Side) -> Option<u64> {
+        self.readable_to(side).take()
+    }
+
+    fn readable_to(&mut self, side: Side) -> &mut Option<u64> {
         match side {
             Side::Client => &mut self.unread,
             Side::Server => &mut self.left_in_socket,

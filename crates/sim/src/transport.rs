@@ -165,17 +165,20 @@ impl Transport {
         accepted > 0
     }
 
-    /// A program reads all bytes that there are; the packets in them come from [`Transport::take_packet`].
+    /// A program reads all bytes that there are, and learns up to where packets may be taken out of them by
+    /// [`Transport::take_packet`]; `None`: nothing has come since it last read.
     pub(crate) fn read(
         &mut self,
         agenda: &mut Agenda<Event>,
         evidence: &mut Evidence,
-        id: ConnectionId,
-        side: Side,
-    ) {
-        let end = &mut self.connections.get_mut(id).ends[side as usize];
+        (id, side): (ConnectionId, Side),
+    ) -> Option<u64> {
+        let connection = self.connections.get_mut(id);
+        let offset = connection.take_readable(side)?;
+        let end = &mut connection.ends[side as usize];
         end.read(agenda.now(), end.readable());
         self.transmit(agenda, evidence, id, side);
+        Some(offset)
     }
 
     /// The next packet that ends at or before `offset` of what was read.
@@ -516,7 +519,9 @@ mod tests {
         }
 
         fn read(&mut self, id: ConnectionId, side: Side, offset: u64) -> Vec<u16> {
-            self.transport.read(&mut self.agenda, &mut self.evidence, id, side);
+            self.transport.connection_mut(id).note_readable(side, offset);
+            assert_eq!(self.transport.read(&mut self.agenda, &mut self.evidence, (id, side)), Some(offset));
+            assert_eq!(self.transport.read(&mut self.agenda, &mut self.evidence, (id, side)), None);
             let Bench { transport, evidence, topics, .. } = self;
             let packets = std::iter::from_fn(|| transport.take_packet(evidence, topics, (id, side), offset));
             packets.map(|packet| packet.id).collect()

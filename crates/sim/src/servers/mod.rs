@@ -126,7 +126,7 @@ impl ServerSurroundings<'_> {
     /// Data up to `offset` has come to this end. Says whether the program reads it now: what else comes at this very instant
     /// is there before a program can have read.
     pub(crate) fn reads_now(&mut self, (id, side): End, offset: u64) -> bool {
-        let asleep = self.transport.connection_mut(id).readable_to(side).replace(offset).is_none();
+        let asleep = self.transport.connection_mut(id).note_readable(side, offset);
         let now = !self.transport.wire().has_more_at(self.now());
         if !now && asleep {
             self.agenda.add(self.now(), Event::Read { connection: id, side });
@@ -135,10 +135,8 @@ impl ServerSurroundings<'_> {
     }
 
     /// The program at this end reads its socket: up to where packets may be taken, if anything has come.
-    pub(crate) fn read_socket(&mut self, (id, side): End) -> Option<u64> {
-        let offset = self.transport.connection_mut(id).readable_to(side).take()?;
-        self.transport.read(self.agenda, self.evidence, id, side);
-        Some(offset)
+    pub(crate) fn read_socket(&mut self, end: End) -> Option<u64> {
+        self.transport.read(self.agenda, self.evidence, end)
     }
 
     /// Hands what waits at this end to the socket; before the connection stands TCP keeps it. `wrote_to` is the end that the
