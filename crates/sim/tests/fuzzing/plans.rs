@@ -1,5 +1,5 @@
 //! What the fuzz target for plans and its bounded stand-in do: change a valid plan somewhere, and simulate what the
-//! engine accepts of it, for a bounded number of events.
+//! engine accepts of it for one virtual second.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use mqttlab_capture::SegmentWitness;
 use mqttlab_plan::{Destination, Plan};
 use mqttlab_run::{Interruption, Observer, Progress};
-use mqttlab_units::Dice;
+use mqttlab_sim::Simulation;
+use mqttlab_units::{Dice, Duration, Instant};
 use serde_json::{Number, Value};
 
 /// What has become of a plan.
@@ -37,12 +38,14 @@ pub fn check(text: &str, scratch: &Path) -> Fate {
     let directory = scratch.join(NUMBER.fetch_add(1, Ordering::Relaxed).to_string());
     let ports = plan.server_ports();
     let mut observer = Impatient { looks: LOOKS_MAX };
-    let _ = mqttlab_sim::run(
-        plan,
-        &Destination::new(&directory),
-        Box::new(SegmentWitness::new(ports)),
-        &mut observer,
-    );
+    let analyser = Box::new(SegmentWitness::new(ports));
+    if let Ok(mut simulation) = Simulation::new(plan, &Destination::new(&directory), analyser, &mut observer)
+    {
+        let ran = simulation.run_until(Instant::ZERO + SIMULATED, &mut observer);
+        let enough = || Interruption::Fault("enough".into());
+        let result = ran.and_then(|()| if simulation.is_over() { Ok(()) } else { Err(enough()) });
+        let _ = simulation.finish(result, &mut observer);
+    }
     let _ = std::fs::remove_dir_all(directory);
     Fate::Simulated
 }
@@ -61,7 +64,7 @@ fn is_small(plan: &Plan) -> bool {
     clients <= 200 && topics <= 2_000 && stations <= 200
 }
 
-/// Ends a run after so many looks.
+/// Ends a run in whose second too much happens, after so many looks.
 struct Impatient {
     looks: u32,
 }
@@ -159,4 +162,7 @@ fn collect(value: &Value, place: &mut String, places: &mut Vec<String>) {
     }
 }
 
-const LOOKS_MAX: u32 = 3;
+/// How much of each plan is simulated.
+const SIMULATED: Duration = Duration::from_s(1);
+/// Of 256 events each.
+const LOOKS_MAX: u32 = 100;
