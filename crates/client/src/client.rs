@@ -7,6 +7,7 @@ use mqttlab_mqtt::Qos;
 use mqttlab_plan::Arrivals;
 use mqttlab_units::{Instant, Seed};
 
+use crate::books::Books;
 use crate::facts::{ClientNumber, GroupFacts, Who};
 use crate::incoming::{Delivery, Incoming};
 use crate::outgoing::{Outgoing, acknowledgement};
@@ -74,6 +75,15 @@ enum Standing {
     Absent,
     Connected,
     Ready,
+}
+
+impl Standing {
+    fn change(&mut self, books: &mut Books, after: Standing) {
+        let before = std::mem::replace(self, after);
+        let change = |least: Standing| i32::from(after >= least) - i32::from(before >= least);
+        books.connected += change(Standing::Connected);
+        books.ready += change(Standing::Ready);
+    }
 }
 
 impl<S: Session, C: Connection> Client<S, C> {
@@ -279,7 +289,7 @@ impl<S: Session, C: Connection> Client<S, C> {
         // First, while the transport can still be asked what it knows of the connection.
         around.close(self.who, &mut self.connection);
         let (was, was_open) = (self.standing, self.is_open());
-        self.stand(around, Standing::Absent);
+        self.standing.change(around.books(), Standing::Absent);
         self.outgoing.forget_connection(around);
         self.session.closed(around.now());
         let for_good = matches!(loss, Loss::Farewell | Loss::Refused { for_good: true, .. });
@@ -431,10 +441,10 @@ impl<S: Session, C: Connection> Client<S, C> {
         let took = Some(around.now().since(since));
         let detail = if resumed { "session present" } else { "" };
         around.event(EventKind::Connack, self.who.number, took, detail);
-        self.stand(around, Standing::Connected);
+        self.standing.change(around.books(), Standing::Connected);
         // A session that is still there has its subscriptions (MQTT 5 §4.1).
         if !self.facts.subscribes || resumed && self.is_subscribed {
-            self.stand(around, Standing::Ready);
+            self.standing.change(around.books(), Standing::Ready);
         } else {
             self.session.subscribe(around.now());
         }
@@ -444,7 +454,7 @@ impl<S: Session, C: Connection> Client<S, C> {
         self.is_subscribed = true;
         let took = Some(around.now().since(self.subscribe_sent));
         around.event(EventKind::Suback, self.who.number, took, "");
-        self.stand(around, Standing::Ready);
+        self.standing.change(around.books(), Standing::Ready);
     }
 
     fn release<A: Surroundings + Transport<S, C>>(
@@ -593,14 +603,6 @@ impl<S: Session, C: Connection> Client<S, C> {
             // Nobody will acknowledge what this session holds, so that nobody need wait for it.
             books.unacknowledged -= self.session.unacknowledged() as i64;
         }
-    }
-
-    fn stand(&mut self, around: &mut impl Surroundings, after: Standing) {
-        let before = std::mem::replace(&mut self.standing, after);
-        let change = |least: Standing| i32::from(after >= least) - i32::from(before >= least);
-        let books = around.books();
-        books.connected += change(Standing::Connected);
-        books.ready += change(Standing::Ready);
     }
 }
 

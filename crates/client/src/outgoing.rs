@@ -173,3 +173,25 @@ const RECORDED_AFTER: Duration = Duration::from_ms(100);
 pub(crate) fn acknowledgement(row: &Sent, at: Instant) -> Acknowledged {
     Acknowledged { publisher: row.publisher, sequence: row.sequence, at }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_relayed_leaves_nothing_behind() {
+        let mut outgoing = Outgoing::<Vec<u8>>::default();
+        let mut waiting = VecDeque::new();
+        for message in 0..1_000 {
+            let (token, relayed) = outgoing.add_relayed();
+            relayed.clear();
+            relayed.extend_from_slice(b"topic and payload");
+            outgoing.put(token, message);
+            waiting.push_back(token);
+            if waiting.len() == 3 {
+                waiting.pop_front().into_iter().for_each(|token| outgoing.remove(token));
+            }
+        }
+        assert_eq!((outgoing.places.len(), outgoing.count_unwritten()), (3, 0));
+    }
+}

@@ -18,7 +18,7 @@ use mqttlab_plan::{Hop, PathPlan, PortKind};
 use mqttlab_units::{Duration, Seed};
 
 use crate::clock::Clock;
-use crate::emulator::{Emulator, Setting};
+use crate::emulator::{Emulator, EmulatorSetting};
 use crate::namespaces::Namespace;
 use crate::netlink::Metrics;
 use crate::port::{Device, Port};
@@ -60,7 +60,8 @@ impl Bench {
         let paths = vec![PathPlan { from: 0, to: 1, hops: vec![Hop::Link(0)] }];
         let wiring = Wiring::of_pair(ADDRESSES, vec![link], paths, Seed(0));
         let clock = Clock::start();
-        let emulator = Emulator::start(Setting { ports, wiring, compensation, clock, priority, sink: None })?;
+        let emulator =
+            Emulator::start(EmulatorSetting { ports, wiring, compensation, clock, priority, sink: None })?;
         Ok(Bench { emulator, sender, receiver })
     }
 

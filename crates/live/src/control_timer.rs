@@ -16,7 +16,7 @@ use std::thread::{self, JoinHandle};
 use mqttlab_units::{Duration, Instant};
 
 use crate::clock::Clock;
-use crate::histogram::{Histogram, Snapshot};
+use crate::histogram::{Histogram, HistogramSnapshot};
 use crate::hold_ups::{Counters, HoldUps, Observer};
 use crate::priority::Priority;
 
@@ -54,7 +54,7 @@ impl ControlTimer {
     }
 
     /// How late it was woken so far.
-    pub fn lateness(&self) -> Snapshot {
+    pub fn lateness(&self) -> HistogramSnapshot {
         self.shared.lateness.snapshot()
     }
 }

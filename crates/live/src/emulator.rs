@@ -30,7 +30,7 @@ use crate::traffic::TrafficDesk;
 use crate::wire::{Delivery, Wire, Wiring, Witness};
 
 /// What an emulator works with.
-pub struct Setting {
+pub struct EmulatorSetting {
     /// Each host's port.
     pub ports: Vec<Port>,
     /// What lies between them.
@@ -86,7 +86,7 @@ impl Emulator {
     ///
     /// # Errors
     /// Too many open files or threads.
-    pub fn start(setting: Setting) -> io::Result<Emulator> {
+    pub fn start(setting: EmulatorSetting) -> io::Result<Emulator> {
         let shared = Arc::new(Shared::default());
         let waker = Waker::new()?;
         let poller = Poller::new()?;
@@ -160,7 +160,7 @@ impl Witness for Recording {
 }
 
 impl Driver {
-    fn new(setting: Setting, shared: Arc<Shared>, poller: Poller) -> Driver {
+    fn new(setting: EmulatorSetting, shared: Arc<Shared>, poller: Poller) -> Driver {
         Driver {
             wire: Wire::new(setting.wiring, setting.compensation),
             ports: setting.ports,

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::control::Control;
 use crate::emulator;
-use crate::histogram::Snapshot;
+use crate::histogram::HistogramSnapshot;
 use crate::lateness::Contention;
 use crate::loopback;
 use crate::port::Port;
@@ -52,7 +52,7 @@ pub struct Witnessed {
     pub probe: Option<Value>,
     /// What the machine did to it.
     pub contention: Contention,
-    senders: Snapshot,
+    senders: HistogramSnapshot,
     cpu_pressure_percent: Option<f64>,
     turned_away: u64,
     no_descriptor: u64,
@@ -78,7 +78,7 @@ impl Witnessed {
             schedule: None,
             probe: None,
             contention: Contention::default(),
-            senders: Snapshot::default(),
+            senders: HistogramSnapshot::default(),
             cpu_pressure_percent: None,
             turned_away: 0,
             no_descriptor: 0,

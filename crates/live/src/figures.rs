@@ -9,15 +9,15 @@ use mqttlab_units::{Duration, Instant};
 
 use crate::control::Control;
 use crate::emulator;
-use crate::histogram::Snapshot;
+use crate::histogram::HistogramSnapshot;
 
 /// Remembers what was told last.
 pub(crate) struct LiveFigures {
     groups: Vec<String>,
     links: Vec<String>,
-    latency: Snapshot,
-    sender: Snapshot,
-    emulator: Snapshot,
+    latency: HistogramSnapshot,
+    sender: HistogramSnapshot,
+    emulator: HistogramSnapshot,
     watched: Watched,
     traffic: Vec<LinkTraffic>,
     /// Of the emulator's last answer: rates are between answers, however often somebody looks.
@@ -31,9 +31,9 @@ impl LiveFigures {
         LiveFigures {
             groups: plan.groups.iter().map(|group| group.name.clone()).collect(),
             links: if is_emulated { plan.link_names() } else { Vec::new() },
-            latency: Snapshot::default(),
-            sender: Snapshot::default(),
-            emulator: Snapshot::default(),
+            latency: HistogramSnapshot::default(),
+            sender: HistogramSnapshot::default(),
+            emulator: HistogramSnapshot::default(),
             watched: Watched::new(),
             traffic: Vec::new(),
             told: Default::default(),
@@ -51,7 +51,7 @@ impl LiveFigures {
         let latency = since(&mut self.latency, figures.latency.snapshot());
         let sender = since(&mut self.sender, figures.sender_lateness.snapshot());
         let late = emulator.map(|shared| since(&mut self.emulator, shared.lateness.snapshot()));
-        let ns = |snapshot: &Snapshot, percent| snapshot.percentile(percent).map(Duration::as_ns);
+        let ns = |snapshot: &HistogramSnapshot, percent| snapshot.percentile(percent).map(Duration::as_ns);
         let mut sketch = Sketch::default();
         latency.each(|time, times| sketch.count(time, times));
         if let Some(shared) = emulator {
@@ -105,7 +105,7 @@ impl LiveFigures {
     }
 }
 
-fn since(last: &mut Snapshot, now: Snapshot) -> Snapshot {
+fn since(last: &mut HistogramSnapshot, now: HistogramSnapshot) -> HistogramSnapshot {
     let between = now.since(last);
     *last = now;
     between

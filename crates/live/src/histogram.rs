@@ -16,7 +16,7 @@ pub struct Histogram {
 
 /// A histogram as it was at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Snapshot {
+pub struct HistogramSnapshot {
     counts: Vec<u64>,
     max_ns: u64,
 }
@@ -39,13 +39,13 @@ impl Histogram {
     }
 
     /// What was counted so far.
-    pub fn snapshot(&self) -> Snapshot {
+    pub fn snapshot(&self) -> HistogramSnapshot {
         let counts = self.buckets.iter().map(|bucket| bucket.load(Relaxed)).collect();
-        Snapshot { counts, max_ns: self.max_ns.load(Relaxed) }
+        HistogramSnapshot { counts, max_ns: self.max_ns.load(Relaxed) }
     }
 }
 
-impl Snapshot {
+impl HistogramSnapshot {
     /// How many times were counted.
     pub fn len(&self) -> u64 {
         self.counts.iter().sum()
@@ -84,10 +84,10 @@ impl Snapshot {
     }
 
     /// What was counted after `earlier`, which must be of the same histogram.
-    pub fn since(&self, earlier: &Snapshot) -> Snapshot {
+    pub fn since(&self, earlier: &HistogramSnapshot) -> HistogramSnapshot {
         let before = earlier.counts.iter().chain(std::iter::repeat(&0));
         let counts = self.counts.iter().zip(before).map(|(now, before)| now - before).collect();
-        Snapshot { counts, max_ns: self.max_ns }
+        HistogramSnapshot { counts, max_ns: self.max_ns }
     }
 }
 
@@ -135,7 +135,7 @@ mod tests {
         assert_eq!((all.len(), all.max()), (100, Duration::from_us(100)));
         let p99 = all.percentile(99.0).unwrap();
         assert!(p99 >= Duration::from_us(99) && p99 <= Duration::from_us(100), "{p99}");
-        assert_eq!(Snapshot::default().percentile(50.0), None);
+        assert_eq!(HistogramSnapshot::default().percentile(50.0), None);
     }
 
     #[test]

@@ -11,14 +11,14 @@
 use mqttlab_units::Duration;
 use serde_json::{Value, json};
 
-use crate::histogram::Snapshot;
+use crate::histogram::HistogramSnapshot;
 use crate::hold_ups::HoldUps;
 
 /// What was seen of the machine during a run. `None` where the kernel does not say.
 #[derive(Clone, Debug, Default)]
 pub struct Contention {
     /// How late a timer of the same priority was.
-    pub control: Option<Snapshot>,
+    pub control: Option<HistogramSnapshot>,
     /// The part of its processors' time that the hypervisor gave to others, in percent.
     pub steal_percent: Option<f64>,
     /// Periods in which the control group had used up its quota of processor time.
@@ -74,7 +74,7 @@ pub struct Late {
 
 /// Why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
+pub enum LatenessCause {
     /// The control group's quota of processor time was used up.
     Quota,
     /// The hypervisor gave the processors to others.
@@ -101,8 +101,8 @@ pub enum Cause {
 
 impl Contention {
     /// What is known of something that was late.
-    pub fn late(&self, lateness: &Snapshot, real_time: bool) -> Late {
-        let p99 = |snapshot: &Snapshot| snapshot.percentile(99.0);
+    pub fn late(&self, lateness: &HistogramSnapshot, real_time: bool) -> Late {
+        let p99 = |snapshot: &HistogramSnapshot| snapshot.percentile(99.0);
         Late {
             p99: p99(lateness).unwrap_or(Duration::ZERO),
             control_p99: self.control.as_ref().and_then(p99),
@@ -136,65 +136,65 @@ impl Contention {
 
 impl Late {
     /// The cause that explains it.
-    pub fn cause(&self) -> Cause {
+    pub fn cause(&self) -> LatenessCause {
         if self.control_p99.is_some_and(|control| control.as_ns() * 2 >= self.p99.as_ns()) {
             return self.cause_of_machine();
         }
         let Some(held) = self.held_up.filter(|held| held.count > 0) else { return self.without_evidence() };
         if held.is_explained_by(held.recorder) {
-            Cause::Disk
+            LatenessCause::Disk
         } else if self.cpu_percent >= Some(BUSY_PERCENT) {
-            Cause::Load
+            LatenessCause::Load
         } else if held.is_explained_by(held.working) {
             // A guest counts a pause of its virtual machine as time of the thread that ran.
             let is_idle = self.cpu_percent.is_some_and(|percent| percent < IDLE_PERCENT);
-            if is_idle { Cause::Burst } else { Cause::Load }
+            if is_idle { LatenessCause::Burst } else { LatenessCause::Load }
         } else if held.is_explained_by(held.run_queue) {
             self.cause_of_waits()
         } else if self.faults_major.is_some_and(|faults| faults.saturating_mul(2) >= held.count) {
-            Cause::Memory
+            LatenessCause::Memory
         } else {
             self.without_evidence()
         }
     }
 
     /// A thread that does nothing was as late.
-    fn cause_of_machine(&self) -> Cause {
+    fn cause_of_machine(&self) -> LatenessCause {
         let held = self.control_held_up.unwrap_or_default();
         let steal_explains = self.steal.is_none_or(|steal| held.count == 0 || held.is_explained_by(steal));
         if self.throttled_periods.is_some_and(|periods| periods > 0) {
-            Cause::Quota
+            LatenessCause::Quota
         } else if self.steal_percent.is_some_and(|percent| percent >= STEAL_PERCENT) && steal_explains {
-            Cause::Steal
+            LatenessCause::Steal
         } else if held.is_explained_by(held.run_queue) {
             self.cause_of_waits()
         } else if !self.real_time {
-            Cause::Priority
+            LatenessCause::Priority
         } else if self.disk_was_busy() {
-            Cause::DiskTraffic
+            LatenessCause::DiskTraffic
         } else {
-            Cause::Machine
+            LatenessCause::Machine
         }
     }
 
     /// It could have run, and had no processor. Before threads of the highest priority goes only the kernel's own work.
-    fn cause_of_waits(&self) -> Cause {
+    fn cause_of_waits(&self) -> LatenessCause {
         if !self.real_time {
-            Cause::Priority
+            LatenessCause::Priority
         } else if self.disk_was_busy() {
-            Cause::DiskTraffic
+            LatenessCause::DiskTraffic
         } else {
-            Cause::Kernel
+            LatenessCause::Kernel
         }
     }
 
-    fn without_evidence(&self) -> Cause {
+    fn without_evidence(&self) -> LatenessCause {
         if !self.real_time {
-            Cause::Priority
+            LatenessCause::Priority
         } else if self.disk_was_busy() {
-            Cause::DiskTraffic
+            LatenessCause::DiskTraffic
         } else {
-            Cause::Unknown
+            LatenessCause::Unknown
         }
     }
 
@@ -208,43 +208,43 @@ impl Late {
             format!("a control timer was as late: p99 {} beside {}", ms(control), ms(self.p99))
         });
         match self.cause() {
-            Cause::Quota => format!(
+            LatenessCause::Quota => format!(
                 "the processor quota of this container was used up in {} periods ({beside}); give it more processor time",
                 self.throttled_periods.unwrap_or(0)
             ),
-            Cause::Steal => format!(
+            LatenessCause::Steal => format!(
                 "the host delayed this virtual machine (steal {:.1} %; {beside}); use a machine whose processors are \
                  not shared, or repeat the run when its host is quiet",
                 self.steal_percent.unwrap_or(0.0)
             ),
-            Cause::Machine => format!(
+            LatenessCause::Machine => format!(
                 "this machine wakes even an idle thread late ({beside}), and reports no steal; use another machine"
             ),
-            Cause::Priority => {
+            LatenessCause::Priority => {
                 "other programs went first; run as root, or permit real-time priority (ulimit -r 10), and \
                                 close what else runs on this machine"
                     .into()
             }
-            Cause::Disk => format!(
+            LatenessCause::Disk => format!(
                 "it waited {} for the disk that is recorded to; record to a faster one",
                 ms(self.held().recorder)
             ),
-            Cause::Memory => format!(
+            LatenessCause::Memory => format!(
                 "it waited for memory that had to be read from a disk ({} page faults); close what uses memory, or permit \
                  locked memory (ulimit -l unlimited)",
                 self.faults_major.unwrap_or(0)
             ),
-            Cause::DiskTraffic => format!(
+            LatenessCause::DiskTraffic => format!(
                 "programs of this machine waited for a disk for {:.0} % of the run, and the kernel's work for them goes before \
                  real-time threads{}; end what reads and writes much, or use another machine",
                 self.disk_pressure_percent.unwrap_or(0.0),
                 self.waited()
             ),
-            Cause::Load => format!(
+            LatenessCause::Load => format!(
                 "its thread had no time left (it used {:.0} % of a processor); offer less, or use a faster machine",
                 self.cpu_percent.unwrap_or(0.0)
             ),
-            Cause::Burst => format!(
+            LatenessCause::Burst => format!(
                 "it was at work for {} of {} in {} hold-ups, though it used {:.0} % of a processor over the run: much was due at \
                  once, or this virtual machine was stopped meanwhile, which counts as work; let less be due at one time, or \
                  use a machine whose processors are not shared",
@@ -253,12 +253,12 @@ impl Late {
                 self.held().count,
                 self.cpu_percent.unwrap_or(0.0)
             ),
-            Cause::Kernel => format!(
+            LatenessCause::Kernel => format!(
                 "the kernel kept the processors for other work{}; close what else runs on this machine, use one with more \
                  processors, or start its kernel with preempt=full",
                 self.waited()
             ),
-            Cause::Unknown => {
+            LatenessCause::Unknown => {
                 "a control timer was in time and no cause was seen; close what else runs on this machine, or \
                                use one with more processors"
                     .into()
@@ -332,7 +332,7 @@ mod tests {
         Late { held_up: Some(held_up), ..NOTHING }
     }
 
-    fn decided(table: &[(&str, Late, Cause)]) {
+    fn decided(table: &[(&str, Late, LatenessCause)]) {
         for (case, late, cause) in table {
             assert_eq!(late.cause(), *cause, "{case}");
         }
@@ -342,9 +342,9 @@ mod tests {
     fn where_the_control_timer_was_late_the_machine_is_the_cause() {
         let stolen = |ms| Some(Duration::from_ms(ms));
         decided(&[
-            ("steal, and the timer late", Late { steal_percent: Some(1.2), ..MACHINE }, Cause::Steal),
-            ("a little steal", Late { steal_percent: Some(0.05), ..MACHINE }, Cause::Machine),
-            ("steal that is not reported", Late { steal_percent: None, ..MACHINE }, Cause::Machine),
+            ("steal, and the timer late", Late { steal_percent: Some(1.2), ..MACHINE }, LatenessCause::Steal),
+            ("a little steal", Late { steal_percent: Some(0.05), ..MACHINE }, LatenessCause::Machine),
+            ("steal that is not reported", Late { steal_percent: None, ..MACHINE }, LatenessCause::Machine),
             (
                 "steal that explains the timer's hold-ups",
                 Late {
@@ -353,7 +353,7 @@ mod tests {
                     control_held_up: Some(QUEUED),
                     ..MACHINE
                 },
-                Cause::Steal,
+                LatenessCause::Steal,
             ),
             (
                 "steal that is a small part of the timer's hold-ups",
@@ -363,29 +363,37 @@ mod tests {
                     control_held_up: Some(QUEUED),
                     ..MACHINE
                 },
-                Cause::Kernel,
+                LatenessCause::Kernel,
             ),
             (
                 "a quota goes before steal",
                 Late { throttled_periods: Some(3), steal_percent: Some(9.0), ..MACHINE },
-                Cause::Quota,
+                LatenessCause::Quota,
             ),
-            ("the timer late without priority", Late { real_time: false, ..MACHINE }, Cause::Priority),
+            (
+                "the timer late without priority",
+                Late { real_time: false, ..MACHINE },
+                LatenessCause::Priority,
+            ),
             (
                 "steal without priority",
                 Late { real_time: false, steal_percent: Some(3.0), ..MACHINE },
-                Cause::Steal,
+                LatenessCause::Steal,
             ),
             (
                 "disk traffic, and the timer late",
                 Late { disk_pressure_percent: BUSY_DISK, ..MACHINE },
-                Cause::DiskTraffic,
+                LatenessCause::DiskTraffic,
             ),
-            ("a little disk traffic", Late { disk_pressure_percent: Some(2.0), ..MACHINE }, Cause::Machine),
+            (
+                "a little disk traffic",
+                Late { disk_pressure_percent: Some(2.0), ..MACHINE },
+                LatenessCause::Machine,
+            ),
             (
                 "the timer waited for a processor",
                 Late { control_held_up: Some(QUEUED), ..MACHINE },
-                Cause::Kernel,
+                LatenessCause::Kernel,
             ),
         ]);
     }
@@ -393,18 +401,26 @@ mod tests {
     #[test]
     fn where_the_control_timer_was_in_time_what_held_the_thread_up_decides() {
         decided(&[
-            ("steal, but the timer in time", Late { steal_percent: Some(1.2), ..NOTHING }, Cause::Unknown),
+            (
+                "steal, but the timer in time",
+                Late { steal_percent: Some(1.2), ..NOTHING },
+                LatenessCause::Unknown,
+            ),
             (
                 "a quota, but the timer in time",
                 Late { throttled_periods: Some(3), ..NOTHING },
-                Cause::Unknown,
+                LatenessCause::Unknown,
             ),
-            ("disk traffic", Late { disk_pressure_percent: BUSY_DISK, ..NOTHING }, Cause::DiskTraffic),
-            ("a disk", held(HoldUps { recorder: Duration::from_ms(150), ..HELD_UP }), Cause::Disk),
+            (
+                "disk traffic",
+                Late { disk_pressure_percent: BUSY_DISK, ..NOTHING },
+                LatenessCause::DiskTraffic,
+            ),
+            ("a disk", held(HoldUps { recorder: Duration::from_ms(150), ..HELD_UP }), LatenessCause::Disk),
             (
                 "a disk that was waited for a little",
                 held(HoldUps { recorder: Duration::from_ms(9), ..HELD_UP }),
-                Cause::Unknown,
+                LatenessCause::Unknown,
             ),
             (
                 "a disk goes before others' traffic",
@@ -412,24 +428,32 @@ mod tests {
                     disk_pressure_percent: BUSY_DISK,
                     ..held(HoldUps { recorder: Duration::from_ms(150), ..HELD_UP })
                 },
-                Cause::Disk,
+                LatenessCause::Disk,
             ),
-            ("page faults", Late { faults_major: Some(20), ..NOTHING }, Cause::Memory),
-            ("one page fault", Late { faults_major: Some(1), ..NOTHING }, Cause::Unknown),
-            ("a busy thread", Late { cpu_percent: Some(93.0), ..NOTHING }, Cause::Load),
-            ("too much at once", held(AT_WORK), Cause::Burst),
-            ("too much of the time", Late { cpu_percent: Some(45.0), ..held(AT_WORK) }, Cause::Load),
-            ("too much, nobody knows how often", Late { cpu_percent: None, ..held(AT_WORK) }, Cause::Load),
-            ("no processor", held(QUEUED), Cause::Kernel),
-            ("no processor without priority", Late { real_time: false, ..held(QUEUED) }, Cause::Priority),
+            ("page faults", Late { faults_major: Some(20), ..NOTHING }, LatenessCause::Memory),
+            ("one page fault", Late { faults_major: Some(1), ..NOTHING }, LatenessCause::Unknown),
+            ("a busy thread", Late { cpu_percent: Some(93.0), ..NOTHING }, LatenessCause::Load),
+            ("too much at once", held(AT_WORK), LatenessCause::Burst),
+            ("too much of the time", Late { cpu_percent: Some(45.0), ..held(AT_WORK) }, LatenessCause::Load),
+            (
+                "too much, nobody knows how often",
+                Late { cpu_percent: None, ..held(AT_WORK) },
+                LatenessCause::Load,
+            ),
+            ("no processor", held(QUEUED), LatenessCause::Kernel),
+            (
+                "no processor without priority",
+                Late { real_time: false, ..held(QUEUED) },
+                LatenessCause::Priority,
+            ),
             (
                 "no processor beside disk traffic",
                 Late { disk_pressure_percent: BUSY_DISK, ..held(QUEUED) },
-                Cause::DiskTraffic,
+                LatenessCause::DiskTraffic,
             ),
         ]);
         let unseen = Late { control_p99: None, steal_percent: Some(5.0), held_up: None, ..NOTHING };
-        assert_eq!(unseen.cause(), Cause::Unknown);
+        assert_eq!(unseen.cause(), LatenessCause::Unknown);
     }
 
     #[test]

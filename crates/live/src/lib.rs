@@ -61,7 +61,7 @@ pub mod wire;
 pub use clock::Clock;
 pub use control::{Control, FleetFigures, GroupCounters, SocketFactory};
 pub use directory::Directory;
-pub use histogram::{Histogram, Snapshot};
+pub use histogram::{Histogram, HistogramSnapshot};
 pub use limits::{MemoryNeed, check_memory};
 pub use mqttlab_run::Schedule;
 pub use netlink::Metrics;

@@ -26,7 +26,7 @@ use crate::poller::{Poller, Waker};
 use crate::port;
 
 /// What the witness works with.
-pub struct Setting<'a> {
+pub struct LoopbackSetting<'a> {
     /// The server's namespace.
     pub namespace: &'a Namespace,
     /// Which of the plan's servers it is.
@@ -63,7 +63,7 @@ impl LoopbackWitness {
     ///
     /// # Errors
     /// Packet sockets are not permitted here, or there are too many open files or threads.
-    pub fn start(setting: Setting<'_>) -> io::Result<LoopbackWitness> {
+    pub fn start(setting: LoopbackSetting<'_>) -> io::Result<LoopbackWitness> {
         let socket = setting.namespace.run(|| {
             // A segment is a row; without this one row may be many small segments.
             port::switch_segmentation_offloads_off("lo")?;

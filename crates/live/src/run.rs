@@ -28,7 +28,7 @@ use crate::control::Control;
 use crate::control_timer::ControlTimer;
 use crate::directory::Directory;
 use crate::drops;
-use crate::emulator::{Emulator, Setting, Stopped};
+use crate::emulator::{Emulator, EmulatorSetting, Stopped};
 use crate::facts::{self, Witnessed};
 use crate::figures::LiveFigures;
 use crate::limits;
@@ -285,7 +285,7 @@ impl Prepared {
             return Ok(());
         }
         let records = self.plan.recording.packets || self.plan.recording.pcapng;
-        let emulator = Emulator::start(Setting {
+        let emulator = Emulator::start(EmulatorSetting {
             ports: self.testbed.take_ports(),
             wiring: Wiring::of(&self.plan),
             compensation: self.witnessed.compensation,
@@ -313,7 +313,7 @@ impl Prepared {
             plan.servers.iter().enumerate().filter(|(index, _)| plan.has_clients_beside(*index))
         {
             let Some(namespace) = self.testbed.namespace(server.host) else { continue };
-            let started = LoopbackWitness::start(loopback::Setting {
+            let started = LoopbackWitness::start(loopback::LoopbackSetting {
                 namespace,
                 server: index,
                 host: server.host as u16,

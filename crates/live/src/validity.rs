@@ -11,16 +11,16 @@ use mqttlab_run::Validity;
 use mqttlab_units::Duration;
 use serde_json::{Value, json};
 
-use crate::histogram::Snapshot;
+use crate::histogram::HistogramSnapshot;
 use crate::lateness::{Contention, Late};
 
 /// What was observed of the run itself.
 #[derive(Clone, Debug, Default)]
 pub struct LatenessEvidence {
     /// How late frames were handed over; `None` when nothing was emulated.
-    pub emulator: Option<Snapshot>,
+    pub emulator: Option<HistogramSnapshot>,
     /// How late messages were handed to their sessions.
-    pub senders: Snapshot,
+    pub senders: HistogramSnapshot,
     /// Frames that never reached the emulated links.
     pub ring_drops: u64,
     /// Frames that the receiving host did not take.
@@ -87,7 +87,7 @@ pub fn verdict(evidence: &LatenessEvidence, limit: Duration) -> Value {
 
 fn reasons(evidence: &LatenessEvidence, limit: Duration) -> Vec<String> {
     let mut reasons = unmet(evidence);
-    let p99 = |snapshot: &Snapshot| snapshot.percentile(99.0).unwrap_or(Duration::ZERO);
+    let p99 = |snapshot: &HistogramSnapshot| snapshot.percentile(99.0).unwrap_or(Duration::ZERO);
     // Without an emulator nothing asks for real-time priority, and it would not help.
     let real_time = evidence.real_time || evidence.emulator.is_none();
     let emulator = evidence.emulator.as_ref().map(|late| Late {
@@ -136,7 +136,7 @@ fn unmet(evidence: &LatenessEvidence) -> Vec<String> {
     reasons.iter().filter(|(count, _)| *count > 0).map(|(count, words)| format!("{count} {words}")).collect()
 }
 
-fn summary(lateness: &Snapshot) -> Value {
+fn summary(lateness: &HistogramSnapshot) -> Value {
     let ns = |percent| lateness.percentile(percent).map(Duration::as_ns);
     json!({
         "count": lateness.len(),
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
     use crate::histogram::Histogram;
 
-    fn late(by: Duration) -> Snapshot {
+    fn late(by: Duration) -> HistogramSnapshot {
         let histogram = Histogram::default();
         (0..100).for_each(|_| histogram.count(by));
         histogram.snapshot()

@@ -8,8 +8,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use mqttlab_client::mqttsn;
-use mqttlab_client::protocol::{AnySession, Received as Said};
+use mqttlab_client::protocol::Received as Said;
 use mqttlab_client::{Arriving, Delivery, Loss, PacketId, Surroundings as _, Who};
 use mqttlab_mqtt::Qos;
 use mqttlab_mqttsn::encode::{TooLong, encode};
@@ -122,16 +121,9 @@ impl Turn<'_> {
             return client.packet(self, Said::MqttSn(packet.map(Box::from, |_| ())));
         };
         let small = message.len() < mqttlab_recording::identity::BYTES_MIN;
-        let name = if small { self.name(client, *topic) } else { None };
+        let name = if small { self.shared.topic_name(client, *topic) } else { None };
         client
             .message(self, &ArrivingDatagram { packet: &packet, topic: name.as_deref().unwrap_or_default() })
-    }
-
-    fn name(&self, client: &Client, topic: Topic) -> Option<String> {
-        let AnySession::MqttSn(session) = client.session() else { return None };
-        let (who, shared) = (client.who(), self.shared);
-        let name = |number| shared.directory.layout().topic_name(number);
-        mqttsn::topic_name(shared.group(who.group), who.index, session, topic, name)
     }
 }
 

@@ -3,12 +3,15 @@
 use std::io;
 use std::sync::Arc;
 
-use mqttlab_client::protocol::Sessions;
+use mqttlab_client::mqttsn;
+use mqttlab_client::protocol::{AnySession, Sessions};
 use mqttlab_client::{GroupFacts, GroupNumber};
 use mqttlab_mqtt::Version;
+use mqttlab_mqttsn::Topic;
 use mqttlab_plan::{Entry, Group, PayloadMaker, Plan, SaidPlaces};
 use mqttlab_units::GeoPoint;
 
+use super::Client;
 use super::order::SentInOrder;
 use crate::control::{Control, SocketFactory};
 use crate::directory::Directory;
@@ -86,6 +89,13 @@ impl Shared {
         let group = self.group_of(client);
         let places = self.groups[group].places.as_ref()?;
         Some(places.at(client - self.starts[group], sequence.into()))
+    }
+
+    /// The name of a topic that a client and its gateway call so.
+    pub(super) fn topic_name(&self, client: &Client, topic: Topic) -> Option<String> {
+        let AnySession::MqttSn(session) = client.session() else { return None };
+        let name = |number| self.directory.layout().topic_name(number);
+        mqttsn::topic_name(self.group(client.who().group), client.who().index, session, topic, name)
     }
 
     pub(super) fn facts(&self, group: GroupNumber) -> &FleetGroup {

@@ -77,11 +77,6 @@ impl Turn<'_> {
         }
     }
 
-    /// The changes of a client's group.
-    fn group_of(&mut self, client: u32) -> &mut GroupTally {
-        &mut self.tally.groups[self.shared.group_of(client)]
-    }
-
     /// Records what happened to a client now.
     pub(super) fn record(
         &mut self,
@@ -104,7 +99,7 @@ impl Rows for Turn<'_> {
     }
 
     fn unsent(&mut self, row: &Unsent) {
-        self.group_of(row.publisher).unsent += 1;
+        self.tally.group_of(self.shared, row.publisher).unsent += 1;
         self.sink.unsent(row);
     }
 
@@ -160,7 +155,7 @@ impl Surroundings for Turn<'_> {
     }
 
     fn offered(&mut self, row: &Sent) {
-        self.group_of(row.publisher).offered += 1;
+        self.tally.group_of(self.shared, row.publisher).offered += 1;
         self.shared.control.figures.sender_lateness.count(row.sent.since(row.intended));
     }
 
@@ -176,7 +171,7 @@ impl Surroundings for Turn<'_> {
     }
 
     fn delivered(&mut self, delivery: &Delivery, first: bool) {
-        self.group_of(delivery.row.subscriber).delivered += u64::from(first);
+        self.tally.group_of(self.shared, delivery.row.subscriber).delivered += u64::from(first);
         let latency = delivery.intended.and_then(|intended| delivery.row.received.checked_since(intended));
         if let Some(latency) = latency {
             self.shared.control.figures.latency.count(latency);
@@ -189,6 +184,11 @@ impl Tally {
     pub(super) fn new(groups: usize) -> Tally {
         let books = Books::default();
         Tally { books, groups: vec![GroupTally::default(); groups], turned_away: 0, no_descriptor: 0 }
+    }
+
+    /// The changes of a client's group.
+    fn group_of(&mut self, shared: &Shared, client: u32) -> &mut GroupTally {
+        &mut self.groups[shared.group_of(client)]
     }
 
     /// Brings all changes to `figures`.

@@ -26,7 +26,7 @@ use self::conclusion::{Step, conclude};
 use crate::calibration::{self, Bench, constant_delay};
 use crate::clock::Clock;
 use crate::control_timer::ControlTimer;
-use crate::histogram::Snapshot;
+use crate::histogram::HistogramSnapshot;
 use crate::hold_ups::HoldUps;
 use crate::lateness::Contention;
 use crate::priority::{self, CpuAwake, Priority};
@@ -104,8 +104,8 @@ struct Seen {
     paced: Paced,
     /// Frames that came to the emulator.
     arrived: u64,
-    lateness: Snapshot,
-    control: Snapshot,
+    lateness: HistogramSnapshot,
+    control: HistogramSnapshot,
     /// Of the emulator's thread.
     run_queue: Option<Duration>,
     cpu_percent: Option<f64>,
@@ -219,7 +219,7 @@ fn part(length: Duration, of: u64) -> Duration {
     Duration::from_ns(length.as_ns() / of)
 }
 
-fn times(late: &Snapshot) -> Value {
+fn times(late: &HistogramSnapshot) -> Value {
     let ns = |percent| late.percentile(percent).map(Duration::as_ns);
     json!({
         "count": late.len(), "p50_ns": ns(50.0), "p99_ns": ns(99.0),

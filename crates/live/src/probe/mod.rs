@@ -31,7 +31,7 @@ use self::expected::{Expected, expected, frame_bytes};
 use self::udp::{HEADER_BYTES, PROBE_BYTES, Paced, TrainPlan, Trains};
 use crate::calibration::{self, stamp};
 use crate::clock::Clock;
-use crate::emulator::{Emulator, Setting, Shared};
+use crate::emulator::{Emulator, EmulatorSetting, Shared};
 use crate::namespaces::Namespace;
 use crate::netlink::Metrics;
 use crate::port::{Device, Port};
@@ -190,7 +190,8 @@ impl Setup<'_> {
         let wiring = Wiring::of_pair(ADDRESSES, links, paths, self.plan.seed.derive("probe"));
         let clock = Clock::start();
         let (compensation, priority) = (self.compensation, self.priority);
-        let emulator = Emulator::start(Setting { ports, wiring, compensation, clock, priority, sink: None })?;
+        let emulator =
+            Emulator::start(EmulatorSetting { ports, wiring, compensation, clock, priority, sink: None })?;
         let shared = Arc::clone(emulator.shared());
         Ok(Pair { namespaces, emulator: Some(emulator), shared, clock })
     }
