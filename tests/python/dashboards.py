@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
+import tomlkit
 
 from mqttlab.runs import Job, perform
 from mqttlab.scenario import compile_plan
@@ -39,8 +40,10 @@ WITHIN_MS = 60_000
 
 def simulate(directory: Path, name: str, **changes: Any) -> Path:
     """A short simulated run in a directory of its own."""
-    plan = compile_plan(parse_values({**scenario(**changes), "name": name}))
-    outcome = perform(Job(plan, directory / name), lambda line: None)
+    values = {**scenario(**changes), "name": name}
+    origin = {"scenario": {"toml": tomlkit.dumps(values), "settings": {}}}
+    job = Job(compile_plan(parse_values(values)), directory / name, origin=origin)
+    outcome = perform(job, lambda line: None)
     assert outcome.verdict == "complete", outcome.reason
     return directory / name
 
@@ -132,9 +135,13 @@ class Visitor:
         self.page.goto(self.base + path)
         self.ready()
 
+    def turn(self, path: str) -> None:
+        """As a link there does: the page changes, and is not loaded anew."""
+        self.page.evaluate("path => window.mqttlab.go(path)", path)
+        self.ready()
+
     def ready(self) -> None:
-        """Wait until all that was asked for is there."""
-        self.page.wait_for_timeout(100)
+        """Wait until all that was asked for is there; whatever somebody does makes the page not ready at once."""
         self.page.wait_for_selector("body[data-ready=yes]", state="attached")
 
 

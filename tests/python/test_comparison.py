@@ -72,6 +72,30 @@ def test_two_runs_that_differ_in_one_knob_name_it(runs: Path) -> None:
     assert "same random streams" in found.design
 
 
+def test_scenarios_differ_in_what_was_written_and_in_what_replaced_it(tmp_path: Path) -> None:
+    texts = (SCENARIO, SCENARIO.replace("seed = 7", "seed = 8").replace('rate = "20 /s"', 'rate = "10 /s"').replace(
+        "count = 3\n", ""))
+    settings: tuple[dict[str, Any], ...] = (
+        {}, {"groups[1].host": "far"}, {"networks[0].up.loss": "5 %", "live.port": 1999})
+    sides = []
+    for number, (text, replaced) in enumerate(zip((*texts, texts[1]), settings, strict=True)):
+        write(tmp_path / str(number), [Message(sequence=1)])
+        origin = {"scenario": {"toml": text, "settings": replaced}}
+        (tmp_path / str(number) / "origin.json").write_text(json.dumps(origin), encoding="utf-8")
+        sides.append(comparison.side(str(number), [tmp_path / str(number)], ""))
+    assert comparison.scenario_changes(sides[0], sides[1]) == [
+        ("groups[publishers].count", "3", "–"), ("groups[publishers].publish.rate", "20 /s", "10 /s"),
+        ("groups[subscribers].host", "field", "far")]
+    assert comparison.scenario_changes(sides[1], sides[2]) == [
+        ("networks[0].up.loss", "1 %", "5 %"), ("groups[subscribers].host", "far", "field"), ("live.port", "–", "1999")]
+    # A side whose runs differ has all values of theirs; an import has no scenario.
+    mixed = comparison.side("both", [tmp_path / "1", tmp_path / "2"], "")
+    assert ("networks[0].up.loss", "1 %", "1 %, 5 %") in (comparison.scenario_changes(sides[0], mixed) or [])
+    assert comparison.scenario_changes(sides[0], sides[0]) == []
+    (tmp_path / "2" / "origin.json").write_text("[]", encoding="utf-8")
+    assert comparison.scenario_changes(sides[0], sides[2]) is None
+
+
 def test_what_the_lower_loss_drops_the_higher_one_drops_too(runs: Path) -> None:
     """The dice of a frame are its name's: a frame that is lost with 1 % is lost with 5 %, where both send it."""
     both = pair(runs).frames.filter(pl.col("frame").is_not_null(), pl.col("frame_second").is_not_null())

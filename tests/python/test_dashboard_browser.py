@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from dashboards import HOSTILE, Visitor, dashboard, simulate, visitor
+from dashboards import HOSTILE, WITHIN_MS, Visitor, dashboard, simulate, visitor
 
 PARTS = ("Messages", "Over time", "Where the time went", "Network", "Message by message", "Files and provenance")
 # In widgets whose markup is not ours.
@@ -63,9 +64,8 @@ def test_figures_over_time_are_zoomed_together_and_the_address_keeps_it(somebody
     page.mouse.down()
     page.mouse.move(box["x"] + 0.6 * box["width"], box["y"] + 42, steps=5)
     page.mouse.up()
-    page.wait_for_timeout(300)
+    page.wait_for_url(re.compile("from=.*to="))
     somebody.ready()
-    assert "from=" in page.url and "to=" in page.url
     ranges = page.locator(".plot.over-time.js-plotly-plot").evaluate_all(
         "plots => plots.map(plot => plot.layout.xaxis.range.map(x => x.toFixed(3)).join(' '))")
     assert len(ranges) >= 4 and len(set(ranges)) == 1
@@ -101,8 +101,9 @@ def test_the_screen_goes_out_as_one_file_that_needs_nothing(somebody: Visitor, t
 def test_what_others_have_written_is_text(somebody: Visitor) -> None:
     page = somebody.page
     for path in ("/", "/run/hostile", "/run/hostile?part=recent", "/run/hostile?part=network",
-                 "/run/hostile?part=files", "/run/hostile?part=recent&topic=%3Cimg%20src%3Dx%3E"):
-        somebody.go(path)
+                 "/run/hostile?part=files", "/run/hostile?part=recent&topic=%3Cimg%20src%3Dx%3E",
+                 "/compare?first=plain&second=hostile"):
+        somebody.turn(path)
         assert "broken-into" not in page.title(), path
         assert page.locator("img[src=x]").count() == 0, path
     somebody.go("/run/hostile?part=recent")
@@ -137,25 +138,28 @@ def test_all_of_it_by_keyboard(somebody: Visitor) -> None:
     assert {*PARTS, "Export screen", "Dark or light", "Messages by QoS, table", "Messages by QoS as CSV"} <= reached
 
 
-@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize("path", [
+    "/", "/?group=name", "/?first=plain", "/configure", "/live", "/doctor", "/compare",
+    "/compare?first=plain&second=hostile", "/map?run=plain", "/experiments", "/studies", "/study/perez2005",
+    "/captures", "/run/plain", "/run/none",
+    "/run/plain?part=recent", "/run/plain?part=files", "/run/plain?part=instant",
+    "/run/plain?part=time", "/run/plain?part=parts", "/run/plain?part=network", "/run/plain?part=map",
+    "/run/plain?part=connections&connection=0", "/run/plain?part=message&message=0:5@1"])
 def test_no_page_is_wider_than_the_screen_and_none_breaks_a_rule_of_accessibility(
-        somebody: Visitor, width: int) -> None:
+        somebody: Visitor, path: str) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="make setup-test").Axe()
     page = somebody.page
-    page.set_viewport_size({"width": width, "height": 800})
-    paths = ["/", "/?group=name", "/configure", "/live", "/doctor", "/compare?first=plain&second=hostile"]
-    paths += ["/map?run=plain", "/studies", "/study/perez2005", "/captures", "/run/plain?part=instant"]
-    paths += ["/run/plain", "/run/plain?part=recent", "/run/plain?part=files", "/run/none"]
-    paths += ["/run/plain?part=time", "/run/plain?part=network", "/run/plain?part=connections&connection=0"] if (
-        width == 1280) else []
-    for path in paths:
-        somebody.go(path)
-        assert page.evaluate("() => document.documentElement.scrollWidth") <= width, path
-        found = axe.run(page, context={"exclude": [[widget] for widget in WIDGETS]}, options={
-            "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}).response["violations"]
-        assert [(one["id"], one["nodes"][0]["html"][:120]) for one in found
-                if one["impact"] in ("serious", "critical")] == [], path
-    page.set_viewport_size({"width": 1280, "height": 900})
+    try:
+        for width in (1280, 400):
+            page.set_viewport_size({"width": width, "height": 800})
+            somebody.turn(path)
+            assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+            found = axe.run(page, context={"exclude": [[widget] for widget in WIDGETS]}, options={
+                "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}).response["violations"]
+            assert [(width, one["id"], one["nodes"][0]["html"][:120]) for one in found
+                    if one["impact"] in ("serious", "critical")] == []
+    finally:
+        page.set_viewport_size({"width": 1280, "height": 900})
 
 
 def test_a_scenario_is_configured_refused_started_and_watched_to_its_end(runs: Path, somebody: Visitor) -> None:
@@ -208,6 +212,59 @@ def test_a_run_is_tagged_grouped_found_again_and_run_again(somebody: Visitor) ->
     page.locator(".ag-cell[col-id=backend]").first.click()
     page.get_by_text("1 selected.").wait_for()
     page.get_by_role("heading", name="Latency, tail").wait_for()
+
+
+def test_groups_of_runs_are_compared_from_the_table_of_runs(somebody: Visitor) -> None:
+    page = somebody.page
+    somebody.go("/?group=name")
+    page.get_by_role("region", name="Groups of runs, table").get_by_role("link", name="compare group 2").click()
+    page.get_by_role("heading", name="Compare", level=1).wait_for()
+    assert "name=" in page.get_by_label("First: or all that are found by").input_value()
+    page.get_by_role("region", name="The scenarios differ in, table").get_by_role("row").nth(1).wait_for()
+    page.get_by_role("heading", name=re.compile("at each QoS")).first.wait_for()
+    somebody.ready()
+    # The two sides the other way round, as addresses say it.
+    before = page.get_by_label("First: or all that are found by").input_value()
+    page.get_by_role("link", name="Change sides").click()
+    page.wait_for_function("before => document.getElementById('compare-second-search').value === before", arg=before)
+    page.get_by_label("First: or all that are found by").fill("name=nothing-of-this-name")
+    page.get_by_role("alert").get_by_text("no run is found").wait_for()
+    somebody.go("/")
+    page.locator(".ag-cell[col-id=backend]").nth(0).click()
+    page.get_by_text("1 selected.").wait_for()
+    page.get_by_role("button", name="Compare", exact=True).click()
+    page.get_by_text("The first side has 1 runs").wait_for()
+    page.locator(".ag-cell[col-id=backend]").nth(1).click()
+    page.get_by_text("1 selected.").wait_for()
+    page.get_by_role("button", name="Compare with the first side").click()
+    page.get_by_role("heading", name="The scenarios differ in").wait_for()
+    somebody.problems.clear()
+
+
+def test_an_experiment_is_started_and_its_matrix_fills(somebody: Visitor) -> None:
+    page = somebody.page
+    somebody.go("/configure")
+    page.get_by_label("simulated").check()
+    page.get_by_label("Duration", exact=True).fill("1 s")
+    page.get_by_label("Nodes at each level").fill("1")
+    page.get_by_text("This can be run.").wait_for()
+    page.get_by_text("As an experiment").click()
+    text = page.get_by_label("Experiment (TOML)")
+    small = text.input_value().replace('"from-the-dashboard"', '"small"').replace("repetitions = 3", "repetitions = 1")
+    text.fill(small.replace('"1 s", "2 s"', '"100 ms", "200 ms"'))
+    page.get_by_role("button", name="Start the experiment").click()
+    page.get_by_role("link", name="Watch it live").click()
+    page.get_by_role("heading", name="Live", level=1).wait_for()
+    somebody.go("/experiment/small")
+    matrix = page.get_by_role("region", name="Design: points and blocks, table")
+    matrix.wait_for()
+    deadline = time.monotonic() + WITHIN_MS / 1000
+    while matrix.get_by_role("link", name="✓ done").count() < 4:
+        assert time.monotonic() < deadline
+        page.reload()
+        matrix.wait_for()
+    matrix.get_by_role("link", name="✓ done").first.click()
+    page.get_by_role("heading", name="Messages by QoS").wait_for()
 
 
 def test_a_capture_is_dropped_and_read(somebody: Visitor, tmp_path: Path) -> None:

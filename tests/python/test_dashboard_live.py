@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dashboards import Program, queue_below, visitor
+from dashboards import Program, Visitor, queue_below, visitor
 from live import able
 from mqttlab.dashboard.jobs import Jobs
 from mqttlab.recording import Recording
@@ -26,6 +26,30 @@ def engine_of(identifier: str) -> int:
         if identifier.encode() in words and words[0].endswith(b"mqttlab-engine"):
             return int(place.parent.name)
     raise AssertionError("no engine")
+
+
+def compare_with_its_simulation(somebody: Visitor) -> None:
+    """From the page of the live run: its scenario simulated, and the two runs beside each other."""
+    page = somebody.page
+    page.get_by_role("link", name="Change it and run").click()
+    page.get_by_label("simulated").check()
+    page.get_by_text("This can be run.").wait_for()
+    page.get_by_role("button", name="Start", exact=True).click()
+    page.get_by_role("link", name="Watch it live").click()
+    page.get_by_role("heading", name="Live", level=1).wait_for()
+    page.get_by_role("listitem").filter(has_text=re.compile("from-the-dashboard: ")).nth(1).wait_for()
+    page.get_by_role("link", name="Runs", exact=True).click()
+    page.get_by_text("2 shown").wait_for()
+    page.get_by_role("gridcell", name="live", exact=True).click()
+    page.get_by_role("gridcell", name="sim", exact=True).click(modifiers=["Control"])
+    page.get_by_text("2 selected.").wait_for()
+    page.get_by_role("button", name="Compare", exact=True).click()
+    differing = page.get_by_role("region", name="The scenarios differ in, table")
+    differing.get_by_role("row").filter(has_text="backend").wait_for()
+    # The same seed: the same messages, each with its latency in both.
+    page.get_by_role("heading", name="Message by message").wait_for()
+    page.get_by_role("heading", name="Latency of each message in both runs").wait_for()
+    assert somebody.elsewhere == set()
 
 
 def test_a_live_run_is_watched_through_the_death_of_the_dashboard(tmp_path: Path) -> None:
@@ -74,5 +98,6 @@ def test_a_live_run_is_watched_through_the_death_of_the_dashboard(tmp_path: Path
                 shown = page.get_by_role("region", name="Messages by QoS, table").get_by_role("row").nth(1)
                 assert str(recording.messages.filter(qos=0, phase="measurement", fate="delivered").height) in (
                     shown.inner_text().split())
+                compare_with_its_simulation(somebody)
         finally:
             served.kill()

@@ -14,7 +14,8 @@ pytest.importorskip("dash", reason="the dashboard's packages are missing: make s
 
 from mqttlab import metrics
 from mqttlab.catalog import Catalog, url_for
-from mqttlab.dashboard import run_figures, run_tables
+from mqttlab.dashboard import comparisons, run_figures, run_tables
+from mqttlab.dashboard.comparisons import FIGURES, Comparisons
 from mqttlab.dashboard.pages import compare, instant, messages, run, runs, studies
 from mqttlab.dashboard.panels import answer, themed, twin
 from mqttlab.dashboard.store import SCHEMA, Store, UnknownRun
@@ -190,13 +191,36 @@ def test_two_runs_are_compared_as_the_command_line_does(store: Store) -> None:
     from mqttlab.comparison import compare as compare_runs
     from mqttlab.report.comparison import tables
 
-    shown = text_of(compare.page(store, {"first": "seed-1", "second": "seed-2"}))
+    sides = Comparisons(store)
+    shown = text_of(compare.page(store, sides, {"first": "seed-1", "second": "seed-2"}))
     expected = compare_runs(str(store.place("seed-1")), str(store.place("seed-2")))
     for row in tables.metrics(expected)[1]:
         assert json.dumps(row[2])[1:-1].replace("\\", "\\\\") in shown or row[2] in shown, row
-    assert "Choose two runs" in text_of(compare.page(store, {}))
+    assert "Choose the two sides" in text_of(compare.page(store, sides, {}))
+    assert "Choose the two sides" in text_of(compare.page(store, sides, {"first": "seed-1"}))
     with pytest.raises(UnknownRun):
-        compare.page(store, {"first": "seed-1", "second": "../seed-2"})
+        compare.page(store, sides, {"first": "seed-1", "second": "../seed-2"})
+
+
+def test_groups_are_compared_and_what_cannot_be_is_said(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    sides = Comparisons(store)
+    both = {"first_search": "name=kind", "second": "seed-1,seed-2"}
+    shown = text_of(compare.page(store, sides, both))
+    assert "2 runs each, compared in pairs" in shown and "equivalent" in shown
+    assert "the first of 2 pairs" in shown and "does not have the scenario" in shown
+    drawn = {name: sides.drawn(name, both) for name in FIGURES}
+    assert all(figure is not None for figure in drawn.values()), drawn
+    bars = drawn["latency-ms-mean-by-qos"]
+    assert bars is not None and [trace.name for trace in bars.data] == ["1: name=kind", "2: 2 runs"]
+    means = [metrics.application(store.recording(run))["latency_ms_mean"][0] for run in ("seed-1", "seed-2")]
+    assert list(bars.data[0].y) == pytest.approx([sum(means) / 2]) and list(bars.data[0].x) == ["QoS 2"]
+    for figure in drawn.values():
+        assert figure is not None and twin(figure).height > 0
+    assert sides.of(both) is sides.of(both) and sides.drawn("none", both) is None
+    said = text_of(compare.page(store, sides, {"first_search": "name=none", "second": "seed-1"}))
+    assert "no run is found" in said and "First: or all" in said
+    monkeypatch.setattr(comparisons, "RUNS_MAX", 1)
+    assert "at most 1 are compared" in text_of(compare.page(store, sides, both))
 
 
 def test_the_catalogs_metrics_and_tags_stand_beside_the_runs(tmp_path: Path) -> None:

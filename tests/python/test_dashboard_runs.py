@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from mqttlab.dashboard import run_sets
 from mqttlab.dashboard.actions import Actions
 from mqttlab.dashboard.jobs import Jobs
 from mqttlab.dashboard.pages import runs
+from mqttlab.dashboard.pages.runs import selected
 from mqttlab.dashboard.remarks import views
 from mqttlab.dashboard.store import Store
 from mqttlab.runs import Job, perform
@@ -53,7 +55,8 @@ def table() -> pl.DataFrame:
 
 
 def test_groups_have_their_number_of_runs_and_the_mean_with_its_interval() -> None:
-    names, rows = run_sets.grouped(run_sets.counted(table(), False), ["network", "qos"])
+    names, rows, keys = run_sets.grouped(run_sets.counted(table(), False), ["network", "qos"])
+    assert keys == [row[:2] for row in rows]
     assert names == ["network", "qos", "n", "latency_ms_p99"]
     assert sorted((row[0], row[1], row[2]) for row in rows) == [
         ("a", "0", 3), ("a", "1", 3), ("b", "0", 3), ("b", "1", 2)]
@@ -62,6 +65,17 @@ def test_groups_have_their_number_of_runs_and_the_mean_with_its_interval() -> No
     assert cell.startswith("40 ± ") and "(0 – 80)" in cell and f"{found.high - 40:.2g}"[:2] in cell
     assert sum(row[1] for row in run_sets.grouped(run_sets.counted(table(), True), ["network"])[1]) == 12
     assert run_sets.varied(table()) == ["network", "qos"]
+
+
+def test_a_search_finds_the_runs_of_a_group_and_no_others() -> None:
+    named = pl.when(pl.col("network") == "a").then(pl.lit("it's"))
+    runs = table().with_columns(name=pl.lit("two words"), network=named)
+    _, rows, keys = run_sets.grouped(runs, ["name", "network"])
+    for row, key in zip(rows, keys, strict=True):
+        search = " ".join(f"{name}={shlex.quote(value)}" for name, value in zip(("name", "network"), key, strict=True))
+        assert selected(runs, {"search": search}).height == row[2] == 6, search
+    # A quotation that is not ended yet is a search all the same.
+    assert selected(runs, {"search": "it's"}).height == 6 and selected(runs, {"search": 'name="two'}).height == 0
 
 
 @pytest.mark.parametrize("by", [["no such"], [], ["network"]])

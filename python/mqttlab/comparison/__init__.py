@@ -9,8 +9,9 @@ Raises:
 from mqttlab.comparison.messages import ByMessage
 from mqttlab.comparison.quantiles import Shift, shifts
 from mqttlab.comparison.result import Comparison, compare
+from mqttlab.comparison.scenarios import scenario_changes
 from mqttlab.comparison.sides import ComparisonError, Side, changed, gather, pairs, side
 from mqttlab.comparison.values import Row, rows
 
 __all__ = ["ByMessage", "Comparison", "ComparisonError", "Row", "Shift", "Side", "changed", "compare", "gather",
-           "pairs", "rows", "shifts", "side"]
+           "pairs", "rows", "scenario_changes", "shifts", "side"]

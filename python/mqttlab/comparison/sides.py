@@ -137,7 +137,7 @@ def pairs(first: Side, second: Side) -> list[tuple[Recording, Recording]]:
 
 def changed(first: Side, second: Side) -> list[tuple[str, str, str]]:
     """Where the plans of the two sides' first runs differ: place, and both values as JSON would have them."""
-    plans: Sequence[dict[str, Any]] = [_flat(dict(side.recordings[0].plan)) for side in (first, second)]
+    plans: Sequence[dict[str, Any]] = [flat(dict(side.recordings[0].plan)) for side in (first, second)]
     places = dict.fromkeys([*plans[0], *plans[1]])
     return [(place, _word(plans[0], place), _word(plans[1], place)) for place in places
             if plans[0].get(place) != plans[1].get(place) and place not in NOT_KNOBS]
@@ -151,8 +151,8 @@ def _word(plan: dict[str, Any], place: str) -> str:
     return str(plan[place]) if place in plan else "–"
 
 
-def _flat(value: Any, place: str = "") -> dict[str, Any]:
-    """A plan's values by their places; links and groups by their names."""
+def flat(value: Any, place: str = "") -> dict[str, Any]:
+    """The values of a plan or a scenario by their places; links and groups by their names."""
     if isinstance(value, dict):
         items = [(f"{place}.{key}" if place else str(key), inner) for key, inner in value.items()]
     elif isinstance(value, list) and value and not (len(value) == 2 and all(isinstance(n, int) for n in value)):
@@ -162,5 +162,5 @@ def _flat(value: Any, place: str = "") -> dict[str, Any]:
         return {place: value}
     found: dict[str, Any] = {}
     for name, inner in items:
-        found |= _flat(inner, name)
+        found |= flat(inner, name)
     return found

@@ -11,6 +11,7 @@ import polars as pl
 from plotly.offline import get_plotlyjs
 
 from mqttlab.dashboard import live_figures, maps, run_figures, run_sets, run_tables, verdicts
+from mqttlab.dashboard.comparisons import Comparisons
 from mqttlab.dashboard.experiment_figures import Analyses
 from mqttlab.dashboard.jobs import Jobs
 from mqttlab.dashboard.pages import live, runs
@@ -30,11 +31,12 @@ VENDOR = {"leaflet.js": ("leaflet/leaflet.js", "text/javascript"), "leaflet.css"
 
 
 def routes(server: flask.Flask, store: Store, jobs: Jobs, watch: Watch, uploads: Uploads,
-           analyses: Analyses) -> None:
+           analyses: Analyses, comparisons: Comparisons) -> None:
     """Add the addresses of all downloads."""
     _of_a_run(server, store)
     _of_many_runs(server, store)
     _of_experiments(server, analyses)
+    _of_comparisons(server, comparisons)
     _going_on(server, jobs, watch)
     _of_others(server)
     _sent(server, uploads)
@@ -116,6 +118,21 @@ def _of_experiments(server: flask.Flask, analyses: Analyses) -> None:
     def experiment_figure_csv(name: str, figure: str) -> flask.Response:
         drawn = analyses.of(name)[1].get(figure)
         return _missing("figure", figure) if drawn is None else _csv(twin(drawn), f"{name}-{figure}.csv")
+
+
+def _of_comparisons(server: flask.Flask, comparisons: Comparisons) -> None:
+    """Figures of two sides."""
+    @server.get("/data/compare/figure/<name>.json")
+    def comparison_figure_json(name: str) -> flask.Response:
+        query = flask.request.args.to_dict()
+        found = comparisons.drawn(name, query)
+        made = '{"figure": null}' if found is None else answer(found, query.get("theme", "light"))
+        return flask.Response(made, content_type="application/json")
+
+    @server.get("/data/compare/figure/<name>.csv")
+    def comparison_figure_csv(name: str) -> flask.Response:
+        found = comparisons.drawn(name, flask.request.args.to_dict())
+        return _missing("figure", name) if found is None else _csv(twin(found), f"compare-{name}.csv")
 
 
 def _going_on(server: flask.Flask, jobs: Jobs, watch: Watch) -> None:

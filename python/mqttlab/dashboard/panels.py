@@ -77,7 +77,12 @@ class Head:
 
 
 @dataclass(frozen=True)
-class Link:
+class Cell:
+    """What stands in a table and is more than a number or words."""
+
+
+@dataclass(frozen=True)
+class Link(Cell):
     """A cell that leads to another page."""
 
     title: str
@@ -89,7 +94,7 @@ class Link:
 
 
 @dataclass(frozen=True)
-class Coloured:
+class Coloured(Cell):
     """A cell whose words have a colour, too."""
 
     words: str
@@ -97,7 +102,7 @@ class Coloured:
 
 
 @dataclass(frozen=True)
-class Act:
+class Act(Cell):
     """A cell that is a button; what it does is asked of :mod:`mqttlab.dashboard.actions`."""
 
     title: str
@@ -128,8 +133,7 @@ def written_table(caption: str, heads: Sequence[Head], rows: Sequence[Sequence[A
 def told_table(caption: str, heads: Sequence[Head], rows: Sequence[Sequence[Any]]) -> dict[str, Any]:
     """What the browser builds a table from."""
     return {"caption": caption, "heads": [asdict(head) for head in heads],
-            "rows": [[asdict(value) if isinstance(value, (Link, Act, Coloured)) else number(value) for value in row]
-                     for row in rows]}
+            "rows": [[asdict(value) if isinstance(value, Cell) else number(value) for value in row] for row in rows]}
 
 
 def act(title: str, name: str, value: str = "", *, label: str = "", main: bool = False) -> html.Button:

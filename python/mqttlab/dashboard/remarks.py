@@ -11,6 +11,7 @@ from mqttlab.dashboard import drafts
 from mqttlab.dashboard.jobs import Jobs
 from mqttlab.dashboard.store import Store
 from mqttlab.errors import MqttlabError
+from mqttlab.files import json_object
 from mqttlab.scenario.load import parse
 
 TEXT_LETTERS_MAX = 2000
@@ -118,11 +119,11 @@ def scenario_of(store: Store, run: str) -> tuple[str, dict[str, Any]]:
         UnknownRun: there is no such run.
         RemarkError: its recording does not have it.
     """
-    try:
-        told = json.loads((store.place(run) / "origin.json").read_text(encoding="utf-8"))["scenario"]
-        return str(told["toml"]), dict(told.get("settings") or {})
-    except (OSError, ValueError, KeyError, TypeError):
-        raise RemarkError(f"the recording of {run} does not have the scenario that it was made from") from None
+    told = json_object(store.place(run) / "origin.json").get("scenario")
+    if not isinstance(told, dict) or not isinstance(told.get("toml"), str):
+        raise RemarkError(f"the recording of {run} does not have the scenario that it was made from")
+    settings = told.get("settings")
+    return told["toml"], settings if isinstance(settings, dict) else {}
 
 
 def _again(store: Store, jobs: Jobs, run: str) -> str:

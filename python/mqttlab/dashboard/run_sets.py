@@ -54,19 +54,20 @@ def varied(runs: pl.DataFrame) -> list[str]:
     return [name for name in settings(runs) if name != "seed" and runs[name].n_unique() > 1]
 
 
-def grouped(runs: pl.DataFrame, by: Sequence[str]) -> tuple[list[str], list[list[Any]]]:
+def grouped(runs: pl.DataFrame, by: Sequence[str]) -> tuple[list[str], list[list[Any]], list[list[str]]]:
     """A row for each group: its settings, how many runs, and of each response mean, 95 % interval and extremes.
 
     Returns:
-        The columns' names, with ``n`` between settings and responses, and the rows; empty cells where no run has a
-        value.
+        The columns' names, with ``n`` between settings and responses; the rows, with empty cells where no run has a
+        value; and of each group its settings as a search has them.
     """
     measured = responses(runs)
-    rows = []
+    rows, keys = [], []
     for key, part in runs.partition_by(*by, as_dict=True, maintain_order=True).items():
+        keys.append(["" if value is None else str(pl.Series([value]).cast(pl.String)[0]) for value in key])
         rows.append([*("–" if value is None else str(value) for value in key), part.height,
                      *(_cell(part[name]) for name in measured)])
-    return [*by, "n", *measured], rows
+    return [*by, "n", *measured], rows, keys
 
 
 def _cell(values: pl.Series) -> str:

@@ -17,6 +17,7 @@ from mqttlab.dashboard import panels, remarks
 from mqttlab.dashboard.access import BODY_BYTES_MAX, Access
 from mqttlab.dashboard.actions import Actions
 from mqttlab.dashboard.address import AddressError, Listen
+from mqttlab.dashboard.comparisons import Comparisons
 from mqttlab.dashboard.downloads import routes
 from mqttlab.dashboard.experiment_figures import Analyses
 from mqttlab.dashboard.forms import forms
@@ -73,7 +74,8 @@ class Dashboard:
         self.actions = Actions(self.jobs, self.store)
         self.uploads = Uploads(self.jobs)
         self.analyses = Analyses(self.store)
-        routes(self.flask, self.store, self.jobs, self.watch, self.uploads, self.analyses)
+        self.comparisons = Comparisons(self.store)
+        routes(self.flask, self.store, self.jobs, self.watch, self.uploads, self.analyses, self.comparisons)
         self.dash = self._pages()
         self.access.script_hashes = self.dash.csp_hashes()
         self._secret = secret
@@ -149,7 +151,7 @@ class Dashboard:
             if path == "/":
                 return runs.page(self.store, query)
             if path == "/compare":
-                return compare.page(self.store, query)
+                return compare.page(self.store, self.comparisons, query)
             if path == "/map":
                 return map_page.page(self.store, query)
             simple = {
@@ -186,8 +188,9 @@ def _browser_callbacks(app: dash.Dash) -> None:
         here("searchRuns"), Output("location", "search", allow_duplicate=True), Input("runs-search", "value"),
         State("location", "search"), prevent_initial_call=True)
     app.clientside_callback(
-        here("chooseSides"), Output("location", "search", allow_duplicate=True), Input("compare-first", "value"),
-        Input("compare-second", "value"), State("location", "search"), prevent_initial_call=True)
+        here("chooseSides"), Output("location", "search", allow_duplicate=True), *(
+            Input(f"compare-{field}", "value") for field in ("first", "first-search", "second", "second-search")),
+        State("location", "search"), prevent_initial_call=True)
     app.clientside_callback(
         here("groupRuns"), Output("location", "search", allow_duplicate=True), Input("runs-group", "value"),
         Input("runs-pin", "value"), State("location", "search"), prevent_initial_call=True)

@@ -73,12 +73,12 @@ class Store:
         """
         place = self.place(name)
         with self._lock:
-            stamp, opened, recording = self._open.get(place, ((), 0.0, None))
-            fresh = recording is not None and stamp == _stamp(place) and (
+            known, opened, recording = self._open.get(place, ((), 0.0, None))
+            fresh = recording is not None and known == stamp(place) and (
                 not recording.going_on or time.monotonic() - opened < GOING_ON_KEPT_S)
             if recording is None or not fresh:
                 recording = Recording.open(place)
-                self._open[place] = (_stamp(place), time.monotonic(), recording)
+                self._open[place] = (stamp(place), time.monotonic(), recording)
             self._open.move_to_end(place)
             while len(self._open) > OPEN_AT_ONCE:
                 self._open.popitem(last=False)
@@ -128,15 +128,15 @@ class Store:
 
     def _row(self, summary: RunSummary) -> dict[str, Any]:
         place = summary.directory
-        stamp = hash(_stamp(place))
+        now = hash(stamp(place))
         known = self._facts.get(place)
-        if known is None or known[0] != stamp:
-            known = (stamp, _facts(place, summary))
+        if known is None or known[0] != now:
+            known = (now, _facts(place, summary))
             self._facts[place] = known
         return {**known[1], "run": place.name}
 
 
-def _stamp(place: Path) -> tuple[Any, ...]:
+def stamp(place: Path) -> tuple[Any, ...]:
     """What changes when a run ends or is recovered."""
     def of(name: str) -> int:
         try:

@@ -15,6 +15,30 @@ DASHES = ("solid", "dash")
 POINTS_MOST = 5_000
 
 
+def bars_by_qos(values: pl.DataFrame, title: str, axis: str) -> go.Figure:
+    """A metric of both sides at each QoS, side by side, as andersen2021 draws its networks; with intervals over runs.
+
+    Args:
+        values: columns ``side``, ``qos`` (as text), ``mean``, ``low``, ``high`` (null of fewer than two runs).
+        title: the figure's.
+        axis: what is measured, with its unit.
+    """
+    figure = blank(title, "QoS", axis)
+    for index, side in enumerate(values["side"].unique(maintain_order=True)):
+        part = values.filter(pl.col("side") == side)
+        up, down = part["high"] - part["mean"], part["mean"] - part["low"]
+        figure.add_trace(go.Bar(
+            x=[f"QoS {qos}" for qos in part["qos"]], y=part["mean"].to_list(), name=side,
+            marker={"color": SERIES_COLOURS[index % len(SERIES_COLOURS)], "pattern": {"shape": ["", "/"][index % 2]}},
+            error_y={"type": "data", "array": up.to_list(), "arrayminus": down.to_list(),
+                     "visible": part["low"].is_not_null().any()},
+            hovertemplate="%{x}: %{y:.4g}<extra>%{fullData.name}</extra>"))
+    figure.update_layout(barmode="group")
+    figure.update_xaxes(type="category")
+    figure.update_yaxes(rangemode="tozero")
+    return figure
+
+
 def latency_cdf_of_two(samples: Mapping[str, pl.DataFrame]) -> go.Figure:
     """Cumulative latency of both sides, all their runs together: a colour for each QoS, the second side dashed.
 

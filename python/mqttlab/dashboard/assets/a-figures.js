@@ -5,7 +5,6 @@
 
   const CONFIG = { displaylogo: false, responsive: true, modeBarButtonsToRemove: ["toImage", "lasso2d", "select2d"] };
   const mqttlab = window.mqttlab = Object.assign(window.mqttlab || {}, { theme: "", fillFigures: fill, redraw });
-  let plotly = null;
   let range = null;
   let settled = 0;
   // A page that changes may keep the place of a figure and give it another one.
@@ -13,17 +12,8 @@
   const latest = new WeakMap();
   const followed = new WeakSet();
 
-  // The library is large: it comes with the first figure, once.
-  function library() {
-    plotly = plotly || new Promise((done, failed) => {
-      const script = document.createElement("script");
-      script.src = "/plotly.js";
-      script.onload = done;
-      script.onerror = failed;
-      document.head.appendChild(script);
-    });
-    return plotly;
-  }
+  // The library is large: it comes with the first figure.
+  const library = () => mqttlab.script("/plotly.js");
 
   const identity = (place) => place.dataset.source + " " + place.dataset.version;
 
@@ -129,32 +119,19 @@
   }
 
   function twin(place, title, rows) {
-    const table = document.createElement("table");
-    const caption = table.createCaption();
-    caption.textContent = title;
-    caption.className = "unseen";
+    const table = mqttlab.element("table");
+    table.appendChild(mqttlab.element("caption", { class: "unseen" }, title));
     const head = table.createTHead().insertRow();
-    for (const column of rows.columns) {
-      const cell = document.createElement("th");
-      cell.scope = "col";
-      cell.textContent = column;
-      head.appendChild(cell);
-    }
+    for (const column of rows.columns) head.appendChild(mqttlab.element("th", { scope: "col" }, column));
     const body = table.createTBody();
     for (const row of rows.rows) {
       const line = body.insertRow();
       for (const value of row) line.insertCell().textContent = value;
     }
-    const box = document.createElement("div");
-    box.className = "scroll twin-rows";
-    box.tabIndex = 0;
-    box.setAttribute("role", "region");
-    box.setAttribute("aria-label", title + ", table");
+    const box = mqttlab.element("div", { class: "scroll twin-rows", tabindex: 0, role: "region", "aria-label": title + ", table" });
     box.appendChild(table);
-    const words = document.createElement("p");
-    words.textContent = rows.total > rows.rows.length
-      ? "The first " + rows.rows.length + " of " + rows.total + " rows; the CSV has all." : "";
-    place.replaceChildren(words, box);
+    place.replaceChildren(mqttlab.element("p", {}, rows.total > rows.rows.length
+      ? "The first " + rows.rows.length + " of " + rows.total + " rows; the CSV has all." : ""), box);
   }
 
   // A figure as a picture.

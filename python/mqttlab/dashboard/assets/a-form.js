@@ -3,16 +3,10 @@
 (function () {
   "use strict";
 
+  const { element } = window.mqttlab;
   const built = new WeakMap();
   const opened = new Set();
   let number = 0;
-
-  function element(kind, attributes, words) {
-    const made = document.createElement(kind);
-    for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-    if (words) made.textContent = words;
-    return made;
-  }
 
   function fillForms(page) {
     for (const place of page.querySelectorAll(".form-place[data-form]")) {

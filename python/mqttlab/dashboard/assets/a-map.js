@@ -12,21 +12,13 @@
   const EVERY_MS = 50;
   const MESSAGES_AT_ONCE = 150;
   const filled = new WeakMap();
-  let library = null;
+  const { element } = window.mqttlab;
+  let styled = false;
 
   function leaflet() {
-    library = library || new Promise((done, failed) => {
-      const style = document.createElement("link");
-      style.rel = "stylesheet";
-      style.href = "/vendor/leaflet.css";
-      document.head.appendChild(style);
-      const script = document.createElement("script");
-      script.src = "/vendor/leaflet.js";
-      script.onload = done;
-      script.onerror = failed;
-      document.head.appendChild(script);
-    });
-    return library;
+    if (!styled) document.head.appendChild(element("link", { rel: "stylesheet", href: "/vendor/leaflet.css" }));
+    styled = true;
+    return window.mqttlab.script("/vendor/leaflet.js");
   }
 
   function fillMaps(page) {
@@ -43,13 +35,6 @@
     if (filled.get(place) !== source || !place.isConnected || !told.nodes) return;
     if (place.map) place.map.remove();
     new RunMap(place, told).begin();
-  }
-
-  function element(kind, attributes, words) {
-    const made = document.createElement(kind);
-    for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-    if (words) made.textContent = words;
-    return made;
   }
 
   class RunMap {

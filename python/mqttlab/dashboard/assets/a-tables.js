@@ -2,12 +2,7 @@
 (function () {
   "use strict";
 
-  function element(kind, words, className) {
-    const made = document.createElement(kind);
-    if (words) made.textContent = words;
-    if (className) made.className = className;
-    return made;
-  }
+  const { element } = window.mqttlab;
 
   function cell(value) {
     const made = element("td");
@@ -20,16 +15,13 @@
       return made;
     }
     if (value.act !== undefined) {
-      const button = element("button", value.title, "act");
-      button.type = "button";
-      button.dataset.act = value.act;
-      button.dataset.value = value.value;
+      const button = element("button", { type: "button", class: "act", "data-act": value.act, "data-value": value.value },
+        value.title);
       if (value.label) button.setAttribute("aria-label", value.label);
       made.appendChild(button);
       return made;
     }
-    const link = element("a", value.title, value.to.startsWith("/data/") ? "" : "page-link");
-    link.href = value.to;
+    const link = element("a", { class: value.to.startsWith("/data/") ? "" : "page-link", href: value.to }, value.title);
     if (value.to.startsWith("/data/")) link.download = "";
     if (value.label) link.setAttribute("aria-label", value.label);
     made.appendChild(link);
@@ -38,13 +30,12 @@
 
   function table(data) {
     const made = element("table");
-    made.appendChild(element("caption", data.caption, "unseen"));
+    made.appendChild(element("caption", { class: "unseen" }, data.caption));
     const head = made.createTHead().insertRow();
     for (const column of data.heads) {
-      const title = element("th", column.title, column.text ? "text" : "");
-      title.scope = "col";
+      const title = element("th", { scope: "col", class: column.text ? "text" : "" }, column.title);
       if (column.meaning) title.title = column.meaning;
-      if (column.unit) title.appendChild(element("small", column.unit));
+      if (column.unit) title.appendChild(element("small", {}, column.unit));
       head.appendChild(title);
     }
     const body = made.createTBody();

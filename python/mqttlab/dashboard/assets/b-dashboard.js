@@ -19,8 +19,16 @@
     return ask(...what).finally(() => { waiting.count -= 1; waiting.since = performance.now(); });
   };
 
+  // What somebody does may ask for something a moment later: until then nothing is ready.
+  function stir() {
+    waiting.since = performance.now();
+    if (document.body) document.body.dataset.ready = "no";
+  }
+  for (const kind of ["pointerup", "click", "input", "change", "keydown"]) document.addEventListener(kind, stir, true);
+
   // Links change the page without loading it anew; with a key held they are links like all others.
   function go(href) {
+    stir();
     window.history.pushState({}, "", href);
     window.dispatchEvent(new CustomEvent("_dashprivate_pushstate"));
     window.scrollTo(0, 0);
@@ -122,8 +130,16 @@
     return JSON.stringify(told);
   }
   document.addEventListener("click", (event) => {
-    if (event.target.id === "runs-compare" && chosen.length >= 2) {
+    if (event.target.id !== "runs-compare" || !chosen.length) return;
+    // Two runs are the two sides. Several are one side: the other one is chosen next, or was chosen before.
+    const query = new URLSearchParams(window.location.search);
+    if (query.has("first")) {
+      go("/compare?" + new URLSearchParams({ first: query.get("first"), second: chosen.join(",") }));
+    } else if (chosen.length === 2) {
       go("/compare?" + new URLSearchParams({ first: chosen[0], second: chosen[1] }));
+    } else {
+      query.set("first", chosen.join(","));
+      go("/?" + query);
     }
   });
   // Buttons: what they ask for goes through one store to one callback.
@@ -145,8 +161,8 @@
       if (value) query.set(name, value); else query.delete(name);
     }
     const text = query.toString();
-    const after = text ? "?" + text : "";
-    return after === (before || "") ? window.dash_clientside.no_update : after;
+    // Addresses that somebody wrote may say the same in other letters.
+    return text === new URLSearchParams(before || "").toString() ? window.dash_clientside.no_update : text ? "?" + text : "";
   }
   // A page that has just come brings its fields' values with it: only what the user has changed changes the address.
   const typed = () => {
@@ -165,8 +181,10 @@
       },
       searchRuns: (text, before) => typed()
         ? search(before, { search: text }) : window.dash_clientside.no_update,
-      chooseSides: (first, second, before) => first || second
-        ? search(before, { first, second }) : window.dash_clientside.no_update,
+      chooseSides: (first, firstSearch, second, secondSearch, before) => search(before, {
+        first: (first || []).join(","), first_search: firstSearch, second: (second || []).join(","),
+        second_search: secondSearch,
+      }),
       groupRuns: (group, pin, before) => search(before, { group: (group || []).join(","), pin: (pin || []).join(",") }),
       keepSelection: (rows) => {
         chosen = (rows || []).map((row) => row.run);

@@ -1,64 +1,134 @@
-"""Compare: two runs side by side, metric by metric, quantile by quantile, message by message."""
+"""Compare: two runs or groups of runs side by side: scenario, metrics, quantiles, bars by QoS, message by message."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from dash import dcc, html
 
-from mqttlab.comparison import ByMessage, Comparison, ComparisonError, compare
-from mqttlab.dashboard.panels import Content, Head, notice, written_table
+from mqttlab.comparison import ByMessage, Comparison, ComparisonError
+from mqttlab.comparison.words import head, what_happened
+from mqttlab.dashboard.comparisons import BY_QOS, FIGURES, SIDES, Comparisons, Shown
+from mqttlab.dashboard.panels import Content, Head, address, figure, link, notice, written_table
 from mqttlab.dashboard.store import Store
 from mqttlab.report.comparison import tables
+from mqttlab.report.text import number
 
 WORDS = ("better", "worse", "equivalent", "different", "undecided")
+CHOOSE = ("Choose the two sides. The first is the reference.",
+          "A side is a run, several runs, or all that a search of the table finds, such as: name=demo qos=1.",
+          "On the page Runs, what is selected and what is grouped can be compared, too.")
+NAMES_OFFERED = 1000
+MESSAGES_SHOWN = 100
 
 
-def page(store: Store, query: dict[str, str]) -> html.Div:
-    """The page: which two, and what differs.
+def page(store: Store, comparisons: Comparisons, query: dict[str, str]) -> html.Div:
+    """The page: which two sides, and what differs.
 
     Raises:
-        UnknownRun: one of them is no run.
-        ComparisonError: they cannot be compared.
+        UnknownRun: a run is not there.
     """
     names = store.runs()["run"].to_list()
-    first, second = query.get("first", ""), query.get("second", "")
-    body = _compared(compare(str(store.place(first)), str(store.place(second)))) if first and second else [
-        notice("note", "Choose two runs. The first is the reference.")]
+    try:
+        found = comparisons.of(query)
+        body = _compared(found, query) if found else [notice("note", CHOOSE[0], CHOOSE[1:])]
+    except ComparisonError as error:
+        body = [notice("problem", "These cannot be compared", error.problems)]
     return html.Div([
         html.H1("Compare"),
-        html.Div([_side("First", "compare-first", first, names), _side("Second", "compare-second", second, names)],
-                 className="form-row"),
+        html.Div([_side(place, name, query, names) for place, name in enumerate(SIDES)], className="sides"),
         *body,
     ])
 
 
-def _side(label: str, identifier: str, value: str, names: list[str]) -> html.Div:
-    return html.Div([html.Label(label, htmlFor=identifier), dcc.Dropdown(
-        id=identifier, value=value or None, options=names, placeholder="a run", className="run-choice")],
-        className="field-below")
+def _side(place: int, name: str, query: dict[str, str], names: list[str]) -> html.Fieldset:
+    """A side's fields: runs by name, or by a search."""
+    title = name.capitalize()
+    chosen = [run for run in query.get(name, "").split(",") if run]
+    offered = dict.fromkeys([*chosen, *names[:NAMES_OFFERED]])
+    other = SIDES[1 - place]
+    turned = {name: query.get(other, ""), f"{name}_search": query.get(f"{other}_search", ""),
+              other: query.get(name, ""), f"{other}_search": query.get(f"{name}_search", "")}
+    return html.Fieldset([
+        html.Legend(f"{title} side" + (", the reference" if place == 0 else "")),
+        html.Div([html.Label(title, htmlFor=f"compare-{name}"), dcc.Dropdown(
+            id=f"compare-{name}", value=chosen, options=list(offered), multi=True, placeholder="one or several runs",
+            className="run-choice")], className="field-below"),
+        html.Div([html.Label(f"{title}: or all that are found by", htmlFor=f"compare-{name}-search"), dcc.Input(
+            id=f"compare-{name}-search", type="search", value=query.get(f"{name}_search", ""), debounce=0.5,
+            placeholder="name=demo qos=1", className="wide")], className="field-below"),
+        link("Change sides", address("/compare", **turned)) if place else None,
+    ])
 
 
-def _compared(comparison: Comparison) -> Content:
-    found = [verdict.word for row in comparison.rows if (verdict := row.verdict)]
-    counts = ", ".join(f"{found.count(word)} {word}" for word in WORDS if word in found)
-    kind = "not-valid" if "worse" in found else "note"
+def _compared(found: Shown, query: dict[str, str]) -> Content:
+    comparison = found.comparison
+    words = [verdict.word for row in comparison.rows if (verdict := row.verdict)]
+    counts = ", ".join(f"{words.count(word)} {word}" for word in WORDS if word in words)
+    kind = "not-valid" if "worse" in words else "note"
+    shown = {one: figure(one, _source(one, query)) for one in FIGURES}
     made: Content = [
-        notice(kind, counts or "One run each", [comparison.design, *tables.remarks(comparison)]),
-        html.Section([html.H2("The plans differ in"), html.Ul([html.Li(line) for line in tables.knobs(comparison)])],
-                     className="panel"),
+        notice(kind, counts or "One run each", [comparison.design, *_runs(comparison), *tables.remarks(comparison)]),
+        _scenarios(comparison),
+        html.Div([shown[name] for name in BY_QOS], className="figures"),
         _panel("Metrics", tables.metrics(comparison), 2),
+        shown["ratios"] if words else None,
     ]
     if comparison.shifts:
-        made.append(_panel("Latency, quantile by quantile", tables.quantiles(comparison.shifts), 2))
+        made += [_panel("Latency, quantile by quantile", tables.quantiles(comparison.shifts), 2),
+                 html.Div([shown["latency-cdf"], shown["quantile-shifts"]], className="figures")]
     try:
         pairs = comparison.by_message
     except ComparisonError as error:
         return [*made, notice("note", "Message by message", error.problems)]
-    return [*made, *(panel for pair in pairs for panel in _pair(pair))]
+    more = [notice("note", f"Message by message: the first of {number(len(pairs))} pairs", [
+        "Each pair of runs has the same random streams."])] if len(pairs) > 1 else []
+    return [*made, *more, *_pair(pairs[0]), shown["latency-in-both"]]
+
+
+def _source(name: str, query: dict[str, str]) -> str:
+    kept = {key: query.get(key, "") for side in SIDES for key in (side, f"{side}_search")}
+    return address(f"/data/compare/figure/{name}.json", **kept)
+
+
+def _runs(comparison: Comparison) -> list[str]:
+    """How many runs each side has, and which of them do not count."""
+    said = []
+    for name, side in zip(SIDES, (comparison.first, comparison.second), strict=True):
+        said.append(f"{name.capitalize()}: {side.label}" + (
+            f", {number(len(side.recordings))} runs" if len(side.recordings) > 1 else ""))
+    return said
+
+
+def _scenarios(comparison: Comparison) -> html.Section:
+    """In what the two differ: the scenarios as written, and behind them the plans."""
+    table = tables.scenarios(comparison)
+    if table is None:
+        said: Any = html.P("A recording does not have the scenario that it was made from; the plans tell.")
+    elif table[1]:
+        said = written_table("The scenarios differ in", [Head(words, text=True) for words in table[0]], table[1],
+                             wraps=True)
+    else:
+        said = html.P("Nothing: both sides were made from the same scenario.")
+    plans = html.Details([html.Summary("The plans differ in"),
+                          html.Ul([html.Li(line) for line in tables.knobs(comparison)])])
+    return html.Section([html.H2("The scenarios differ in"), said, plans], className="panel")
 
 
 def _pair(pair: ByMessage) -> Content:
-    return [_panel("What became of each message", tables.fates(pair), 2),
-            _panel("Messages that differ", tables.reasons(pair), 1)]
+    """What became of the messages, and of those that differ what made the difference."""
+    different = pair.different
+    told = [[head(record), " ".join(what_happened(pair, record))]
+            for record in different.head(MESSAGES_SHOWN).iter_rows(named=True)]
+    words = f"{number(different.height)} of {number(pair.together.height)} messages and receivers differ"
+    words += f"; the first {MESSAGES_SHOWN}:" if different.height > MESSAGES_SHOWN else "."
+    return [
+        html.Div([_panel("What became of each message", tables.fates(pair), 2),
+                  _panel("Messages that differ", tables.reasons(pair), 1)], className="tables"),
+        html.Section([html.H2("Message by message"), html.P(words), written_table(
+            "Message by message", [Head("message, first → second", text=True), Head("why", text=True)], told,
+            wraps=True)], className="panel"),
+    ]
 
 
 def _panel(title: str, table: tables.Table, left: int) -> html.Section:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from typing import Any
 
 import dash_ag_grid as dag
@@ -11,7 +12,7 @@ import polars as pl
 from dash import dcc, html
 
 from mqttlab.dashboard import run_sets
-from mqttlab.dashboard.panels import Content, Head, act, address, figure, link, notice, written_table
+from mqttlab.dashboard.panels import Content, Head, Link, act, address, figure, link, notice, written_table
 from mqttlab.dashboard.remarks import views
 from mqttlab.dashboard.store import Store
 from mqttlab.report.text import heading, meaning, number, unit
@@ -21,7 +22,7 @@ ALWAYS = ("run", "started", "verdict")
 BLOCK = 100
 GROUPS_SHOWN = 500
 RUNS_IN_ADDRESS = 200
-STATE = ("search", "columns", "group", "pin", "all")
+STATE = ("search", "columns", "group", "pin", "all", "first")
 
 
 def page(store: Store, query: dict[str, str]) -> html.Div:
@@ -40,7 +41,7 @@ def page(store: Store, query: dict[str, str]) -> html.Div:
         _shown_as(shown, by, query),
         _groups(shown, by, query) if by else None,
         _grid(shown, query),
-        _said(),
+        _said(query),
         _views(store),
         _figures(shown, query),
     ])
@@ -96,20 +97,24 @@ def _grid(shown: pl.DataFrame, query: dict[str, str]) -> dag.AgGrid:
     )
 
 
-def _said() -> html.Div:
+def _said(query: dict[str, str]) -> html.Div:
     """What can be said of the runs that are selected."""
+    first = query.get("first", "")
     return html.Div([
         html.Span("No run is selected.", id="runs-selected", role="status"),
         html.Label("Tag", htmlFor="runs-tag"), dcc.Input(id="runs-tag", placeholder="name or name=value"),
         html.Button("Tag the selected", type="button", className="act", **{
             "data-act": "tag", "data-from": "runs-tag", "data-with": "selection"}),
-        html.Button("Compare two", type="button", id="runs-compare"),
+        html.Button("Compare with the first side" if first else "Compare", type="button", id="runs-compare",
+                    title="Two runs with each other; of one or several you choose the second side next"),
+        html.Span([f"The first side has {number(len(first.split(',')))} runs: select those of the second. ",
+                   link("Forget it", address("/", **{**query, "first": ""}))]) if first else None,
     ], className="form-row")
 
 
 def _groups(shown: pl.DataFrame, by: list[str], query: dict[str, str]) -> html.Section:
     kept = run_sets.counted(shown, query.get("all") == "1")
-    names, rows = run_sets.grouped(kept, by)
+    names, rows, keys = run_sets.grouped(kept, by)
     heads = [Head(TITLES.get(name, heading(name)), text=name in by, unit="" if name in by else unit(name),
                   meaning=meaning(name)) for name in names]
     left_out = shown.height - kept.height
@@ -117,8 +122,16 @@ def _groups(shown: pl.DataFrame, by: list[str], query: dict[str, str]) -> html.S
              "greatest), over runs."]
     words += [f"{number(left_out)} that are not valid are left out."] if left_out else []
     words += [f"The first {GROUPS_SHOWN} are shown."] if len(rows) > GROUPS_SHOWN else []
-    return html.Section([html.P(" ".join(words), role="status"),
-                         written_table("Groups of runs", heads, rows[:GROUPS_SHOWN])], className="panel")
+    asked = [" ".join([query.get("search", ""), *(f"{name}={shlex.quote(value)}" for name, value in zip(
+        by, key, strict=True))]).strip() for key in keys]
+    at = int(query.get("reference", "")) if query.get("reference", "").isdecimal() else 0
+    reference = asked[min(at, len(asked) - 1)] if asked else ""
+    told = [[*row, "the reference" if search == reference else Link(
+        "compare", address("/compare", first_search=reference, second_search=search), f"compare group {place + 1}"),
+        Link("make it the reference", address("/", **{**query, "reference": place}), f"group {place + 1} as reference")]
+        for place, (row, search) in enumerate(zip(rows[:GROUPS_SHOWN], asked, strict=False))]
+    return html.Section([html.P(" ".join(words), role="status"), written_table(
+        "Groups of runs", [*heads, Head("compared", text=True), Head("", text=True)], told)], className="panel")
 
 
 def _views(store: Store) -> html.Div:
@@ -179,14 +192,23 @@ def _column(name: str, kind: Any) -> dict[str, Any]:
 
 
 def selected(runs: pl.DataFrame, query: dict[str, str]) -> pl.DataFrame:
-    """The rows that an address asks for: those in which every word of its search occurs, or ``column=word``."""
-    for word in query.get("search", "").split():
+    """The rows that an address asks for: those in which every word of its search occurs, or ``column=word``; words with
+    spaces stand in quotes."""
+    for word in _words(query.get("search", "")):
         name, sign, value = word.partition("=")
         if sign and name in runs.columns:
             runs = runs.filter(pl.col(name).cast(pl.String).fill_null("") == value)
         else:
             runs = runs.filter(pl.any_horizontal(_holds(column, word) for column in runs.columns))
     return runs
+
+
+def _words(search: str) -> list[str]:
+    try:
+        return shlex.split(search)
+    except ValueError:
+        # A quotation that somebody has begun, and not ended yet.
+        return search.split()
 
 
 def rows(runs: pl.DataFrame, request: dict[str, Any]) -> dict[str, Any]:

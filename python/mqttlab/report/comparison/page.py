@@ -5,17 +5,11 @@ from __future__ import annotations
 from html import escape
 from pathlib import Path
 
-import plotly.graph_objects as go
-import polars as pl
-
-from mqttlab import metrics
-from mqttlab.comparison import ByMessage, Comparison, Side
+from mqttlab.comparison import ByMessage, Comparison
 from mqttlab.comparison.frames import fates as fates_of_frames
 from mqttlab.comparison.words import head, what_happened
-from mqttlab.figures import comparison as figures
-from mqttlab.report.comparison import tables
+from mqttlab.report.comparison import drawn, tables
 from mqttlab.report.pages import grid, page_of, text_table, write_whole
-from mqttlab.report.text import heading
 
 MESSAGES_SHOWN = 200
 
@@ -42,43 +36,30 @@ def _design(comparison: Comparison) -> str:
     knobs = "".join(f"<li>{escape(line)}</li>" for line in tables.knobs(comparison))
     kind = "worse" if "worse" in words else "undecided" if "undecided" in words else "valid"
     return (f'<section class="verdict {kind}"><h2>{escape(counts or "One run each")}</h2>'
-            f"<p>{escape(comparison.design)}</p><ul>{said}</ul><p>The plans differ in</p><ul>{knobs}</ul></section>")
+            f"<p>{escape(comparison.design)}</p><ul>{said}</ul>{_scenarios(comparison)}"
+            f"<p>The plans differ in</p><ul>{knobs}</ul></section>")
+
+
+def _scenarios(comparison: Comparison) -> str:
+    table = tables.scenarios(comparison)
+    return f"<p>The scenarios differ in</p>{text_table(*table, left=3)}" if table and table[1] else ""
 
 
 def _metrics(comparison: Comparison) -> str:
-    drawn: list[go.Figure] = []
-    known = [row for row in comparison.rows if row.ratio is not None and row.ratio.bounded and row.verdict]
-    if known:
-        frame = pl.DataFrame({
-            "name": [f"{row.scope}: {heading(row.metric)}" for row in known],
-            "ratio": [row.ratio.estimate for row in known if row.ratio],
-            "low": [row.ratio.low for row in known if row.ratio],
-            "high": [row.ratio.high for row in known if row.ratio],
-            "verdict": [row.verdict.word for row in known if row.verdict]})
-        drawn.append(figures.ratios(frame))
+    ratios = drawn.ratios(comparison)
     words = (f"<p>The margin of equivalence is {comparison.tolerance_percent:g} % of the first. p values are adjusted "
-             "by Holm's method; intervals are of 95 % each.</p>" if known else "")
+             "by Holm's method; intervals are of 95 % each.</p>" if ratios else "")
     table = text_table(*tables.metrics(comparison), left=2)
-    return f"<section><h2>Metrics</h2>{table}{words}{grid(drawn, 'metrics')}</section>"
+    shown = [*drawn.by_qos(comparison).values(), *([ratios] if ratios else [])]
+    return f"<section><h2>Metrics</h2>{table}{words}{grid(shown, 'metrics')}</section>"
 
 
 def _latency(comparison: Comparison) -> str:
     if not comparison.shifts:
         return ""
-    samples = {f"{place}: {side.label}": _samples(side) for place, side in enumerate(
-        (comparison.first, comparison.second), start=1)}
-    shifts = pl.DataFrame(
-        [{"qos": shift.qos, "quantile": tables.quantile(shift.q), "shift_ms": shift.shift_ms,
-          "low_ms": shift.interval.low if shift.interval else None,
-          "high_ms": shift.interval.high if shift.interval else None} for shift in comparison.shifts],
-        schema_overrides={"low_ms": pl.Float64, "high_ms": pl.Float64})
-    drawn = [figures.latency_cdf_of_two(samples), figures.quantile_shifts(shifts)]
+    latency = [figure for figure in (drawn.latency_cdf(comparison), drawn.shifts(comparison)) if figure]
     return (f"<section><h2>Latency</h2>{text_table(*tables.quantiles(comparison.shifts), left=2)}"
-            f"{grid(drawn, 'latency')}</section>")
-
-
-def _samples(side: Side) -> pl.DataFrame:
-    return pl.concat([metrics.deliveries(recording).select("qos", "latency_ms") for recording in side.recordings])
+            f"{grid(latency, 'latency')}</section>")
 
 
 def _pair(pair: ByMessage, number: int) -> str:
@@ -89,14 +70,9 @@ def _pair(pair: ByMessage, number: int) -> str:
         for record in shown.iter_rows(named=True))
     more = pair.different.height - shown.height
     rest = f"<p>{more} more messages differ; mqttlab compare --json has all.</p>" if more > 0 else ""
-    both = pair.together.filter(pl.col("latency_ns").is_not_null(), pl.col("latency_ns_second").is_not_null()).join(
-        pair.different.select("publisher", "sequence", "subscriber", "reason"),
-        on=["publisher", "sequence", "subscriber"], how="left", nulls_equal=True)
-    drawn = [figures.latency_in_both(both.select(
-        first_ms=pl.col("latency_ns") / 1e6, second_ms=pl.col("latency_ns_second") / 1e6,
-        reason=pl.col("reason").fill_null("as fast")))] if both.height else []
+    both = drawn.latency_in_both(pair)
     frames = tables.frame_fates(list(fates_of_frames(pair.frames).iter_rows()))
     return (f"<section><h2>{escape(name)}</h2>{text_table(*tables.fates(pair), left=2)}"
-            f"{text_table(*tables.reasons(pair), left=1)}{grid(drawn, f'pair-{number}')}"
+            f"{text_table(*tables.reasons(pair), left=1)}{grid([both] if both else [], f'pair-{number}')}"
             f"<h2>Frames, by name</h2>{text_table(*frames, left=3)}"
             f'<h2>The messages that differ</h2><dl class="told">{told}</dl>{rest}</section>')

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mqttlab.comparison import ByMessage, Comparison, Row, Shift
+from mqttlab.comparison import ByMessage, Comparison, Row, Shift, scenario_changes
 from mqttlab.report.text import heading, number
 from mqttlab.statistics import Interval
 
@@ -31,6 +31,12 @@ def metrics(comparison: Comparison) -> Table:
                       interval(row.shift), interval(row.overlap, 2)]
         rows.append(tuple(cells))
     return tuple(head), rows
+
+
+def scenarios(comparison: Comparison) -> Table | None:
+    """In what the scenarios differ, as written; ``None`` where a recording does not have its own."""
+    changes = scenario_changes(comparison.first, comparison.second)
+    return None if changes is None else (("field", "first", "second"), list(changes))
 
 
 def quantiles(shifts: Sequence[Shift]) -> Table:

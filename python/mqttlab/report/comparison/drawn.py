@@ -1,0 +1,103 @@
+"""The figures of a comparison, as its page and the dashboard show them."""
+
+from __future__ import annotations
+
+import plotly.graph_objects as go
+import polars as pl
+
+from mqttlab import metrics
+from mqttlab.comparison import ByMessage, Comparison, Side
+from mqttlab.figures import comparison as figures
+from mqttlab.recording import Recording
+from mqttlab.report.comparison import tables
+from mqttlab.report.text import heading, unit
+from mqttlab.statistics import mean_interval
+
+BY_QOS = ("latency_ms_mean", "latency_ms_p99", "messages_lost_percent", "messages_delivered")
+
+
+def by_qos(comparison: Comparison) -> dict[str, go.Figure]:
+    """Bars of both sides at each QoS, by metric; none where no run tells it."""
+    tables_of = [[_of_qos(recording, place) for recording in side.recordings]
+                 for place, side in enumerate(_sides(comparison))]
+    found = pl.concat([table for side in tables_of for table in side])
+    made = {}
+    for metric in BY_QOS:
+        values = found.filter(pl.col("metric") == metric)
+        if values.height:
+            words = f"{heading(metric)} ({unit(metric)})" if unit(metric) else heading(metric)
+            made[metric] = figures.bars_by_qos(_means(values, comparison), f"{heading(metric)} at each QoS", words)
+    return made
+
+
+def ratios(comparison: Comparison) -> go.Figure | None:
+    """The ratios of means; ``None`` where no side has several runs."""
+    known = [row for row in comparison.rows if row.ratio is not None and row.ratio.bounded and row.verdict]
+    if not known:
+        return None
+    return figures.ratios(pl.DataFrame({
+        "name": [f"{row.scope}: {heading(row.metric)}" for row in known],
+        "ratio": [row.ratio.estimate for row in known if row.ratio],
+        "low": [row.ratio.low for row in known if row.ratio],
+        "high": [row.ratio.high for row in known if row.ratio],
+        "verdict": [row.verdict.word for row in known if row.verdict]}))
+
+
+def latency_cdf(comparison: Comparison) -> go.Figure | None:
+    """The latencies of both sides; ``None`` where they share no QoS."""
+    if not comparison.shifts:
+        return None
+    return figures.latency_cdf_of_two({name: _samples(side) for name, side in zip(
+        names(comparison), _sides(comparison), strict=True)})
+
+
+def shifts(comparison: Comparison) -> go.Figure | None:
+    """The shift of each quantile; ``None`` where the sides share no QoS."""
+    if not comparison.shifts:
+        return None
+    return figures.quantile_shifts(pl.DataFrame(
+        [{"qos": shift.qos, "quantile": tables.quantile(shift.q), "shift_ms": shift.shift_ms,
+          "low_ms": shift.interval.low if shift.interval else None,
+          "high_ms": shift.interval.high if shift.interval else None} for shift in comparison.shifts],
+        schema_overrides={"low_ms": pl.Float64, "high_ms": pl.Float64}))
+
+
+def latency_in_both(pair: ByMessage) -> go.Figure | None:
+    """Each message that both runs delivered; ``None`` where there is none."""
+    both = pair.together.filter(pl.col("latency_ns").is_not_null(), pl.col("latency_ns_second").is_not_null()).join(
+        pair.different.select("publisher", "sequence", "subscriber", "reason"),
+        on=["publisher", "sequence", "subscriber"], how="left", nulls_equal=True)
+    if both.is_empty():
+        return None
+    return figures.latency_in_both(both.select(
+        first_ms=pl.col("latency_ns") / 1e6, second_ms=pl.col("latency_ns_second") / 1e6,
+        reason=pl.col("reason").fill_null("as fast")))
+
+
+def names(comparison: Comparison) -> tuple[str, str]:
+    """What figures call the sides."""
+    return f"1: {comparison.first.label}", f"2: {comparison.second.label}"
+
+
+def _sides(comparison: Comparison) -> tuple[Side, Side]:
+    return comparison.first, comparison.second
+
+
+def _samples(side: Side) -> pl.DataFrame:
+    return pl.concat([metrics.deliveries(recording).select("qos", "latency_ms") for recording in side.recordings])
+
+
+def _of_qos(recording: Recording, place: int) -> pl.DataFrame:
+    return metrics.summary(recording, tables=["application"], scopes=["qos"]).with_columns(side=pl.lit(place))
+
+
+def _means(values: pl.DataFrame, comparison: Comparison) -> pl.DataFrame:
+    """Of each side and QoS the mean over runs, with its interval."""
+    rows = []
+    for (place, qos), part in values.sort("side", "name", maintain_order=True).group_by(
+            "side", "name", maintain_order=True):
+        found = mean_interval(part["value"].to_list())
+        several = part.height > 1
+        rows.append({"side": names(comparison)[int(str(place))], "qos": str(qos), "mean": found.estimate,
+                     "low": found.low if several else None, "high": found.high if several else None})
+    return pl.DataFrame(rows, schema_overrides={"low": pl.Float64, "high": pl.Float64})
