@@ -140,7 +140,7 @@ def test_all_of_it_by_keyboard(somebody: Visitor) -> None:
 
 @pytest.mark.parametrize("path", [
     "/", "/?group=name", "/?first=plain", "/configure", "/live", "/doctor", "/compare",
-    "/compare?first=plain&second=hostile", "/map?run=plain", "/experiments", "/studies", "/study/perez2005",
+    "/compare?first=plain&second=hostile", "/map?run=plain", "/experiments", "/studies", "/study/andersen2021",
     "/captures", "/run/plain", "/run/none",
     "/run/plain?part=recent", "/run/plain?part=files", "/run/plain?part=instant",
     "/run/plain?part=time", "/run/plain?part=parts", "/run/plain?part=network", "/run/plain?part=map",

@@ -14,10 +14,12 @@ pytest.importorskip("dash", reason="the dashboard's packages are missing: make s
 
 from mqttlab import metrics
 from mqttlab.catalog import Catalog, url_for
-from mqttlab.dashboard import comparisons, run_figures, run_tables
+from mqttlab.dashboard import comparisons, downloads, run_figures, run_tables
+from mqttlab.dashboard.address import Listen
 from mqttlab.dashboard.comparisons import FIGURES, Comparisons
 from mqttlab.dashboard.pages import compare, instant, messages, run, runs, studies
 from mqttlab.dashboard.panels import answer, themed, twin
+from mqttlab.dashboard.server import Dashboard
 from mqttlab.dashboard.store import SCHEMA, Store, UnknownRun
 from mqttlab.recording import Recording
 from mqttlab.runs import Job, perform
@@ -27,6 +29,7 @@ from mqttlab.scenario.load import parse_values
 from mqttlab.studies.catalogue import known
 from recordings import Message, write
 from short_scenarios import scenario
+from test_dashboard_access import SECRET, Browser
 
 
 @pytest.fixture(scope="module")
@@ -221,6 +224,26 @@ def test_groups_are_compared_and_what_cannot_be_is_said(store: Store, monkeypatc
     assert "no run is found" in said and "First: or all" in said
     monkeypatch.setattr(comparisons, "RUNS_MAX", 1)
     assert "at most 1 are compared" in text_of(compare.page(store, sides, both))
+
+
+def test_frames_are_given_out_as_a_capture_of_the_run_or_of_a_message(
+        store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    served = Dashboard(store.directory, Listen.read("127.0.0.1:0"), SECRET, tmp_path / "queue")
+    try:
+        browser = Browser(served)
+        whole = browser.get("/data/run/seed-1/capture.pcapng")
+        assert whole.status_code == 200 and whole.data[:4] == b"\x0a\x0d\x0d\x0a"
+        row = store.recording("seed-1").messages.filter(fate="delivered").row(5, named=True)
+        named = f"{row['publisher']}:{row['sequence']}@{row['subscriber']}"
+        part = browser.get(f"/data/run/seed-1/capture.pcapng?message={named}")
+        assert part.status_code == 200 and 200 < len(part.data) < len(whole.data)
+        for wrong in ("0:99999@1", "x", "0:1", "-1:1@1", "0:1@1;ls"):
+            assert browser.get(f"/data/run/seed-1/capture.pcapng?message={wrong}").status_code == 404, wrong
+        monkeypatch.setattr(downloads, "CAPTURE_FRAMES_MAX", 1)
+        refused = browser.get("/data/run/seed-1/capture.pcapng")
+        assert refused.status_code == 404 and "too many to be waited for" in refused.text
+    finally:
+        served.end()
 
 
 def test_the_catalogs_metrics_and_tags_stand_beside_the_runs(tmp_path: Path) -> None:

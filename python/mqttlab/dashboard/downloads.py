@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
+import tempfile
 from pathlib import Path
 from urllib.parse import quote
 
@@ -20,11 +23,15 @@ from mqttlab.dashboard.store import Store
 from mqttlab.dashboard.uploads import UploadError, Uploads
 from mqttlab.dashboard.watch import Watch
 from mqttlab.errors import MqttlabError
+from mqttlab.export import ExportError, cut_of_message, pcapng
+from mqttlab.recording import Recording
 from mqttlab.report.html import page
 
 # Names of what the engine writes: a recording's directory has nothing else that is of use.
 SUFFIXES = (".parquet", ".json", ".pcapng", ".log", ".html", ".svg", ".csv", ".toml", ".conf", ".xlsx", ".spool")
 HERE = Path(__file__).parent
+# As many as a browser is patient for: some seconds.
+CAPTURE_FRAMES_MAX = 200_000
 # What others have written and pages ask for when they need it.
 VENDOR = {"leaflet.js": ("leaflet/leaflet.js", "text/javascript"), "leaflet.css": ("leaflet/leaflet.css", "text/css"),
           "outlines.json": ("outlines.geojson", "application/json")}
@@ -81,6 +88,10 @@ def _of_a_run(server: flask.Flask, store: Store) -> None:
     def report(run: str) -> flask.Response:
         return _attached(page(store.recording(run)), f"{run}.html", "text/html")
 
+    @server.get("/data/run/<path:run>/capture.pcapng")
+    def capture(run: str) -> flask.Response:
+        return _capture(store.recording(run), run, flask.request.args.get("message", ""))
+
     @server.get("/data/run/<path:run>/file/<name>")
     def file(run: str, name: str) -> flask.Response:
         place = store.place(run)
@@ -88,6 +99,29 @@ def _of_a_run(server: flask.Flask, store: Store) -> None:
         if path.is_symlink() or not path.is_file() or not name.endswith(SUFFIXES) or path.parent.resolve() != place:
             return _missing("file", name)
         return flask.send_file(path, as_attachment=True, download_name=name, mimetype="application/octet-stream")
+
+
+def _capture(recording: Recording, run: str, message: str) -> flask.Response:
+    """The frames of a run, or of one of its messages, for Wireshark; made for this answer alone."""
+    numbers = re.fullmatch(r"(\d{1,15}):(\d{1,15})@(\d{1,15})", message)
+    if message and numbers is None:
+        return _missing("message", message)
+    frames = recording.rows("packets")
+    if frames > CAPTURE_FRAMES_MAX and numbers is None:
+        raise ExportError(f"this run has {frames:,} frames, too many to be waited for here; on the machine of the runs "
+                          f"write: mqttlab export {recording.directory} --pcapng")
+    place = Path(tempfile.mkdtemp(prefix="mqttlab-capture-"))
+    try:
+        cut = cut_of_message(recording, *map(int, numbers.groups())) if numbers else None
+        pcapng(recording, place / "run.pcapng", cut)
+        name = f"{run}-{message}.pcapng" if message else f"{run}.pcapng"
+        sent = flask.send_file(place / "run.pcapng", as_attachment=True, mimetype="application/octet-stream",
+                               download_name=re.sub(r"[^\w.-]+", "-", name))
+    except BaseException:
+        shutil.rmtree(place, ignore_errors=True)
+        raise
+    sent.call_on_close(lambda: shutil.rmtree(place, ignore_errors=True))
+    return sent
 
 
 def _of_many_runs(server: flask.Flask, store: Store) -> None:

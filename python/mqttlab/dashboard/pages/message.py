@@ -35,6 +35,8 @@ def part(recording: Recording, run: str, query: dict[str, str]) -> Content:
             html.Div(html.Img(src=f"data:image/svg+xml;base64,{picture}", alt=f"Ladder diagram. {cause(story)}",
                               className="ladder"), className="scroll", tabIndex=0, role="region",
                      **{"aria-label": "Ladder diagram"}),
+            html.P(html.A("Its connections while it was under way, as a capture for Wireshark", download="", href=(
+                address(f"/data/run/{run}/capture.pcapng", message=query["message"])))),
             html.Details([html.Summary("The ladder as text"), html.Pre("\n".join(ladder(story)), tabIndex=0)]),
         ], className="panel"),
     ]

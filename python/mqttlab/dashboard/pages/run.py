@@ -145,7 +145,9 @@ def _files(recording: Recording, name: str) -> Content:
         html.Section([html.H2("The same from the command line"), html.Pre(again, tabIndex=0)], className="panel"),
         html.Section([
             html.H2("Files"),
-            html.P([html.A("The report as one HTML file", href=address(f"/data/run/{name}/report.html"), download="")]),
+            html.P([html.A("The report as one HTML file", href=address(f"/data/run/{name}/report.html"), download=""),
+                    *([" · ", html.A("All frames as a capture for Wireshark", download="", href=address(
+                        f"/data/run/{name}/capture.pcapng"))] if recording.rows("packets") else [])]),
             written_table("Files of the recording", [Head("file", text=True), Head("size", unit="B")], rows),
         ], className="panel"),
         html.Section([html.Details([html.Summary("The plan, as run"), html.Pre(plan, tabIndex=0)])],
