@@ -149,6 +149,36 @@ def test_a_broken_connection_is_opened_again_and_nothing_of_qos_1_is_lost(tmp_pa
     assert recording.messages.filter(pl.col("fate") == "lost").height == 0
 
 
+def test_a_client_that_counts_silence_gives_up_what_another_waits_for(tmp_path: Path) -> None:
+    disconnects = {}
+    for ping in ("sent", "silence"):
+        values = scenario(mqtt={"keep_alive": "5 s", "ping": ping}, phases={"duration": "30 s", "cool_down": "1 s"})
+        values["networks"][0]["down"] = {"delay": "6 s"}
+        for group in values["groups"]:
+            group["reconnect"] = {"timeout": "20 s"}
+        values["groups"][1]["mqtt"] = {"keep_alive": "0 s"}
+        _, recording = run(values, tmp_path / ping)
+        disconnects[ping] = recording.events.filter(pl.col("kind") == "disconnect").height
+    # At QoS 0 a publisher hears nothing: who counts what it has sent never has to ask, who listens asks after 5 s, and
+    # has no answer after 10 s.
+    assert disconnects["sent"] == 0
+    assert disconnects["silence"] > 0
+
+
+def test_the_broker_repeats_by_the_clock_where_it_is_told_to(tmp_path: Path) -> None:
+    repeated = {}
+    for retry in (None, "15 ms"):
+        values = scenario(qos=1, broker={"nagle": False, "retry": retry} if retry else {"nagle": False})
+        _, recording = run(values, tmp_path / str(retry))
+        packets = recording.control_packets.filter(pl.col("kind") == "PUBLISH", pl.col("dup"))
+        repeated[retry] = dict(packets.group_by("direction").len().iter_rows())
+        # Repetitions are no further deliveries.
+        assert metrics.application(recording)["messages_delivered"][0] == 100
+    assert repeated[None] == {}
+    # Its round trip is 20 ms and more; the client has no such clock.
+    assert list(repeated["15 ms"]) == ["to_client"] and repeated["15 ms"]["to_client"] >= 100
+
+
 def test_a_run_stops_when_the_mean_is_known_or_everybody_has_enough(tmp_path: Path) -> None:
     jitter = {"jitter": "2 ms", "distribution": "normal"}
     values = scenario(link=jitter, phases={"duration": "1000 s", "cool_down": "1 s"},

@@ -184,6 +184,7 @@ SCENARIOS: dict[str, list[tuple[str, str]]] = {
         (COUNT, "count = 3\nmqtt = { will = { topic = 'gone/{client}' } }"),
         (COUNT, "count = 3\nmqtt = { will = { topic = 'gone', qos = 4 } }"),
         (COUNT, "count = 3\nmqtt = { retry = '0 s' }"), (COUNT, "count = 3\nmqtt = { deliver_qos2_on = 'pubrel' }"),
+        (COUNT, "count = 3\nmqtt = { ping = 'silense' }"), (BROKER, 'retry = "0 s"'),
         (COUNT, "count = 3\nreconnect = { jitter = 0.1 }"), (COUNT, "count = 3\nreconnect = { maximum = '0 s' }"),
         (NAME, 'name = "good"\nmqtt = { keepalive = "60 s" }'),
     ],
@@ -226,6 +227,7 @@ UNUSUAL: list[tuple[str, str]] = [
     (FILTER, 'filter = "b/#"'),
     (TOPIC, 'topic = "b/{client}"'), (INTERVAL, 'arrival = "burst", burst = { size = 10, every = "1 s", gap = "1 s" }'),
     (INTERVAL, 'rate = "500000 /s"'), (INTERVAL, 'interval = "1 us"'), (DURATION, 'duration = "1000 h"'),
+    (BROKER, 'retry = "10 s"'),
 ]
 
 # A command line, and words of its message that differ from machine to machine, to be left out.

@@ -42,8 +42,22 @@ pub struct ClientOptions {
     pub deliver_on_release: bool,
     /// MQTT 3.1's timed repetition.
     pub retry: Option<Duration>,
+    /// What the keep-alive interval counts.
+    pub ping: Ping,
     /// How long the broker may take to answer CONNECT.
     pub connect_timeout: Duration,
+}
+
+/// What makes a client ping its broker, and leave one that does not answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ping {
+    /// It pings when it has sent nothing for a keep-alive interval (§3.1.2.10), and leaves when no PINGRESP has come
+    /// within another.
+    #[default]
+    Sent,
+    /// It also pings when it has heard nothing for an interval, and leaves when, with a PINGREQ unanswered, another
+    /// passes without anything heard or without anything sent: as paho-mqtt and libmosquitto do.
+    Silence,
 }
 
 /// Something that happened to the client. Packets are what the shell has decoded.
@@ -186,6 +200,7 @@ pub struct Client {
     /// A SUBSCRIBE waits for an identifier.
     subscribe_waits: bool,
     last_sent: Instant,
+    last_received: Instant,
     ping_sent: Option<Instant>,
     ready: VecDeque<Output>,
 }
@@ -197,18 +212,27 @@ enum State {
     Online,
 }
 
+impl Input {
+    /// Whether it came from the broker.
+    fn is_packet(self) -> bool {
+        !matches!(self, Input::Opened | Input::Closed | Input::Subscribe | Input::Disconnect | Input::Tick)
+    }
+}
+
 impl Client {
     /// A session that has never been connected.
     pub fn new(options: ClientOptions) -> Self {
         Client {
             keep_alive: options.keep_alive,
-            outbox: Outbox::new(options.max_inflight, options.max_queued, Refill::Bounded),
+            outbox: Outbox::new(options.max_inflight, options.max_queued, Refill::Bounded)
+                .timed(options.retry.is_some()),
             options,
             state: State::Offline,
             inbox: Inbox::default(),
             subscribing: None,
             subscribe_waits: false,
             last_sent: Instant::ZERO,
+            last_received: Instant::ZERO,
             ping_sent: None,
             ready: VecDeque::new(),
         }
@@ -231,6 +255,9 @@ impl Client {
 
     /// Something happened.
     pub fn handle(&mut self, now: Instant, input: Input) {
+        if input.is_packet() {
+            self.last_received = now;
+        }
         match input {
             Input::Opened => self.open(now),
             Input::Closed => self.close(),
@@ -269,6 +296,7 @@ impl Client {
             self.close_for(Reason::ProtocolError);
             return None;
         }
+        self.last_received = now;
         let first = qos != Qos::ExactlyOnce || self.inbox.receive(id, ());
         match qos {
             Qos::AtMostOnce => {}
@@ -302,7 +330,11 @@ impl Client {
         if self.keep_alive.is_zero() {
             return None;
         }
-        Some(self.ping_sent.unwrap_or(self.last_sent) + self.keep_alive)
+        let since = match self.options.ping {
+            Ping::Sent => self.ping_sent.unwrap_or(self.last_sent),
+            Ping::Silence => self.last_sent.min(self.last_received),
+        };
+        Some(since + self.keep_alive)
     }
 
     fn retry_deadline(&self) -> Option<Instant> {
@@ -460,6 +492,8 @@ impl Client {
             return self.close_for(Reason::KeepAliveTimeout);
         }
         self.ping_sent = Some(now);
+        // The answer has a whole interval.
+        self.last_received = now;
         self.send(now, Output::SendPingreq);
     }
 

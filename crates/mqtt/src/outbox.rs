@@ -4,8 +4,8 @@
 //! in-flight window, the four-way exchange of QoS 2, repetition after a reconnect in the order of first sending
 //! ([MQTT-4.4.0-1], [MQTT-4.6.0-1]). `T` is what the owner knows a message by.
 //!
-//! Nothing here takes time in proportion to the messages in flight but [`Outbox::disconnect`] and, once in each of
-//! its intervals, MQTT 3.1's timer: the window may be 65535 wide.
+//! Nothing here takes time in proportion to the messages in flight but [`Outbox::disconnect`]: the window may be 65535
+//! wide.
 
 use std::collections::VecDeque;
 
@@ -68,12 +68,11 @@ pub struct Outbox<T> {
     /// In the order of first sending, which is that of laps and identifiers.
     in_flight: VecDeque<Flight<T>>,
     waiting: VecDeque<(T, Qos)>,
-    /// No message in flight was sent earlier than this on this connection.
-    oldest: Instant,
     /// How many of those in flight have been sent on this connection: the first ones.
     sent: u32,
-    /// How far MQTT 3.1's timer has got.
-    sweep: u32,
+    /// For MQTT 3.1's timer, what was sent on this connection, in the order of sending: when, lap and identifier. What has
+    /// been acknowledged, or sent again since, is passed over when its time comes. `None` where there is no timer.
+    timed: Option<VecDeque<(Instant, u32, u16)>>,
     waiting_max: u32,
     lap: u32,
     last_id: u16,
@@ -91,9 +90,8 @@ impl<T: Copy> Outbox<T> {
         Outbox {
             in_flight: VecDeque::new(),
             waiting: VecDeque::new(),
-            oldest: Instant::ZERO,
             sent: 0,
-            sweep: 0,
+            timed: None,
             waiting_max,
             lap: 0,
             last_id: 0,
@@ -102,6 +100,12 @@ impl<T: Copy> Outbox<T> {
             free: window,
             let_out: 0,
         }
+    }
+
+    /// With MQTT 3.1's timer, where `is_timed`: [`Outbox::next_overdue`] has something to say.
+    pub fn timed(mut self, is_timed: bool) -> Self {
+        self.timed = is_timed.then(VecDeque::new);
+        self
     }
 
     /// Messages that wait for an acknowledgement.
@@ -192,15 +196,28 @@ impl<T: Copy> Outbox<T> {
             sent: Some(now),
             message,
         });
-        self.count_sent(now);
+        self.count_sent(now, self.lap, id);
         Dispatch::Publish { message, id, qos, dup: false }
     }
 
-    fn count_sent(&mut self, now: Instant) {
+    fn count_sent(&mut self, now: Instant, lap: u32, id: u16) {
         if self.sent == 0 {
-            self.oldest = now;
+            self.forget_times();
         }
         self.sent += 1;
+        self.time(now, lap, id);
+    }
+
+    fn time(&mut self, now: Instant, lap: u32, id: u16) {
+        if let Some(timed) = &mut self.timed {
+            timed.push_back((now, lap, id));
+        }
+    }
+
+    fn forget_times(&mut self) {
+        if let Some(timed) = &mut self.timed {
+            timed.clear();
+        }
     }
 
     fn all_sent(&self) -> bool {
@@ -219,6 +236,8 @@ impl<T: Copy> Outbox<T> {
         if flight.qos == Qos::ExactlyOnce {
             flight.released = true;
             flight.sent = Some(now);
+            let lap = flight.lap;
+            self.time(now, lap, id);
         }
     }
 
@@ -230,7 +249,6 @@ impl<T: Copy> Outbox<T> {
     fn take(&mut self, id: u16, fits: impl Fn(&Flight<T>) -> bool) -> Option<T> {
         let place = self.place(id).filter(|&place| fits(&self.in_flight[place]))?;
         self.sent -= u32::from(place < self.sent as usize);
-        self.sweep -= u32::from(place < self.sweep as usize);
         self.free = self.free.saturating_add(1).min(self.window);
         if self.refill == Refill::ByPlace {
             self.let_out = self.window.saturating_sub(place.min(u16::MAX.into()) as u16);
@@ -260,7 +278,7 @@ impl<T: Copy> Outbox<T> {
 
     /// The connection is gone: nothing in flight has been sent on the next one.
     pub fn disconnect(&mut self) {
-        (self.sent, self.sweep) = (0, 0);
+        self.sent = 0;
         for flight in &mut self.in_flight {
             flight.sent = None;
         }
@@ -277,8 +295,8 @@ impl<T: Copy> Outbox<T> {
             }
             // A PUBREC may have come, and been answered, before the repetition of its PUBLISH.
             let answered = flight.sent.replace(now).is_some();
-            let dispatch = flight.repeat();
-            self.count_sent(now);
+            let (dispatch, lap, id) = (flight.repeat(), flight.lap, flight.id);
+            self.count_sent(now, lap, id);
             if !answered {
                 return Some(dispatch);
             }
@@ -288,7 +306,7 @@ impl<T: Copy> Outbox<T> {
 
     /// The other side has forgotten the session: what was in flight is sent anew, first.
     pub fn requeue(&mut self) {
-        (self.sent, self.sweep) = (0, 0);
+        self.sent = 0;
         while let Some(flight) = self.in_flight.pop_back() {
             self.waiting.push_front((flight.message, flight.qos));
         }
@@ -300,29 +318,33 @@ impl<T: Copy> Outbox<T> {
         if self.overdue_at(interval)? > now {
             return None;
         }
-        let overdue = |sent: Instant| now.checked_since(sent).is_some_and(|since| since >= interval);
-        while self.sweep < self.sent {
-            let flight = &mut self.in_flight[self.sweep as usize];
-            self.sweep += 1;
-            if flight.sent.is_some_and(overdue) {
+        while let Some(&(sent, lap, id)) = self.timed.as_ref()?.front() {
+            let place = self.in_flight.binary_search_by_key(&(lap, id), |flight| (flight.lap, flight.id));
+            let flight = place.ok().and_then(|place| self.in_flight.get_mut(place));
+            let flight = flight.filter(|flight| flight.sent == Some(sent));
+            if flight.is_some() && sent + interval > now {
+                return None;
+            }
+            self.timed.as_mut()?.pop_front();
+            if let Some(flight) = flight {
                 flight.sent = Some(now);
-                return Some(flight.repeat());
+                let dispatch = flight.repeat();
+                self.time(now, lap, id);
+                return Some(dispatch);
             }
         }
-        self.sweep = 0;
-        let sent = self.in_flight.iter().take(self.sent as usize).filter_map(|flight| flight.sent);
-        self.oldest = sent.min().unwrap_or(now);
         None
     }
 
     /// When that timer rings next, at the earliest: acknowledgements that come in the meantime do not stop it.
     pub fn overdue_at(&self, interval: Duration) -> Option<Instant> {
-        (self.sent > 0).then(|| self.oldest + interval)
+        let (sent, ..) = self.timed.as_ref()?.front()?;
+        (self.sent > 0).then(|| *sent + interval)
     }
 
     /// Forgets everything, and hands it out: in flight first, then waiting.
     pub fn drain(&mut self) -> impl Iterator<Item = T> + '_ {
-        (self.sent, self.sweep) = (0, 0);
+        self.sent = 0;
         (self.free, self.let_out) = (self.window, 0);
         let flights = self.in_flight.drain(..).map(|flight| flight.message);
         flights.chain(self.waiting.drain(..).map(|(message, _)| message))
@@ -527,7 +549,7 @@ mod tests {
     #[test]
     fn the_timer_repeats_what_is_overdue_once_and_then_names_the_next() {
         let interval = Duration::from_s(20);
-        let mut outbox = Outbox::new(10, 10, Refill::Bounded);
+        let mut outbox = Outbox::new(10, 10, Refill::Bounded).timed(true);
         for n in 1..=3 {
             outbox.launch(after(n), n as u32, Q1);
         }
@@ -542,6 +564,38 @@ mod tests {
         assert_eq!(outbox.overdue_at(interval), Some(after(42)));
         outbox.disconnect();
         assert_eq!(outbox.overdue_at(interval), None);
+    }
+
+    #[test]
+    fn the_timer_of_a_wide_window_looks_at_each_message_once_in_its_interval() {
+        let interval = Duration::from_ms(65_535);
+        let at = |ms| Instant::ZERO + Duration::from_ms(ms);
+        let mut outbox = Outbox::new(0, 0, Refill::Bounded).timed(true);
+        for n in 0..65_535 {
+            outbox.launch(at(n), n as u32, Q1).unwrap();
+        }
+        // One is due every millisecond; to sweep all of them each time would take minutes.
+        for n in 0..3 * 65_535 {
+            assert_eq!(outbox.overdue_at(interval), Some(at(65_535 + n)));
+            assert!(outbox.next_overdue(at(65_535 + n), interval).is_some());
+            assert_eq!(outbox.next_overdue(at(65_535 + n), interval), None);
+        }
+    }
+
+    #[test]
+    fn what_pubrec_released_and_what_was_acknowledged_is_not_repeated_at_its_first_time() {
+        let interval = Duration::from_s(20);
+        let mut outbox = Outbox::new(10, 10, Refill::Bounded).timed(true);
+        outbox.launch(after(1), 1, Qos::ExactlyOnce);
+        outbox.launch(after(2), 2, Q1);
+        outbox.launch(after(3), 3, Q1);
+        outbox.release(after(4), 1);
+        outbox.acknowledge(2);
+        assert_eq!(outbox.next_overdue(after(22), interval), None);
+        assert_eq!(outbox.overdue_at(interval), Some(after(23)));
+        assert_eq!(outbox.next_overdue(after(23), interval), publish(3, 3, true));
+        assert_eq!(outbox.next_overdue(after(24), interval), Some(Dispatch::Pubrel { id: 1 }));
+        assert_eq!(outbox.next_overdue(after(24), interval), None);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use expect_test::{Expect, expect};
 use mqttlab_mqtt::Qos;
-use mqttlab_mqtt::client::{Admission, Client, ClientOptions, Input, Output};
+use mqttlab_mqtt::client::{Admission, Client, ClientOptions, Input, Output, Ping};
 use mqttlab_units::{Duration, Instant};
 
 const OPTIONS: ClientOptions = ClientOptions {
@@ -14,6 +14,7 @@ const OPTIONS: ClientOptions = ClientOptions {
     max_queued: 2,
     deliver_on_release: false,
     retry: None,
+    ping: Ping::Sent,
     connect_timeout: Duration::from_s(10),
 };
 
@@ -301,6 +302,79 @@ fn silence_is_pinged_and_a_silent_broker_is_left() {
                > SendPingreq
             +120000ms Tick
                > Close(KeepAliveTimeout)
+        "#]],
+    );
+}
+
+#[test]
+fn a_client_that_counts_silence_pings_although_it_sends_and_gives_a_silent_broker_up() {
+    // As paho-mqtt's: what is sent every 30 s does not keep it from asking, nor from giving up.
+    check(
+        ClientOptions { ping: Ping::Silence, ..OPTIONS },
+        &[
+            (0, Given::Input(Input::Opened)),
+            (1000, accepted(false)),
+            (31_000, publish(1, 0)),
+            (60_999, Given::Input(Input::Tick)),
+            (61_000, Given::Input(Input::Tick)),
+            (91_000, publish(2, 0)),
+            (120_999, Given::Input(Input::Tick)),
+            (121_000, Given::Input(Input::Tick)),
+        ],
+        expect![[r#"
+            +0ms Opened
+               > SendConnect
+            +1000ms Connack { accepted: true, session_present: false, receive_maximum: 65535, keep_alive_s: None }
+               > Connected { session_present: false }
+            +31000ms publish 1 AtMostOnce: Sent
+               > SendPublish { token: 1, id: 0, qos: AtMostOnce, dup: false }
+            +60999ms Tick
+            +61000ms Tick
+               > SendPingreq
+            +91000ms publish 2 AtMostOnce: Sent
+               > SendPublish { token: 2, id: 0, qos: AtMostOnce, dup: false }
+            +120999ms Tick
+            +121000ms Tick
+               > Close(KeepAliveTimeout)
+        "#]],
+    );
+}
+
+#[test]
+fn a_client_that_counts_silence_stays_while_packets_come_and_go() {
+    // The PINGRESP of 61 s waits behind other packets; a client that counts what it sent would have left at 121 s.
+    check(
+        ClientOptions { ping: Ping::Silence, ..OPTIONS },
+        &[
+            (0, Given::Input(Input::Opened)),
+            (1000, accepted(false)),
+            (31_000, publish(1, 1)),
+            (61_000, Given::Input(Input::Tick)),
+            (100_000, Given::Input(Input::Puback { id: 1, refused: false })),
+            (110_000, publish(2, 1)),
+            (121_000, Given::Input(Input::Tick)),
+            (130_000, Given::Arrived { qos: Qos::AtMostOnce, id: 0 }),
+            (160_000, Given::Input(Input::Pingresp)),
+            (170_000, Given::Input(Input::Tick)),
+        ],
+        expect![[r#"
+            +0ms Opened
+               > SendConnect
+            +1000ms Connack { accepted: true, session_present: false, receive_maximum: 65535, keep_alive_s: None }
+               > Connected { session_present: false }
+            +31000ms publish 1 AtLeastOnce: Sent
+               > SendPublish { token: 1, id: 1, qos: AtLeastOnce, dup: false }
+            +61000ms Tick
+               > SendPingreq
+            +100000ms Puback { id: 1, refused: false }
+               > Acknowledged { token: 1 }
+            +110000ms publish 2 AtLeastOnce: Sent
+               > SendPublish { token: 2, id: 2, qos: AtLeastOnce, dup: false }
+            +121000ms Tick
+            +130000ms arrived 0 AtMostOnce: Some(Deliver)
+            +160000ms Pingresp
+            +170000ms Tick
+               > SendPingreq
         "#]],
     );
 }

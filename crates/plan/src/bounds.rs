@@ -26,7 +26,7 @@ use mqttlab_units::Duration;
 use crate::check::{PlanError, require};
 use crate::{
     Arrival, Backend, GatewayRole, Group, Hop, MqttPlan, MqttSnPlan, Payload, Plan, PredefinedTopic,
-    Protocol, Publish, Role, Server, Will,
+    Protocol, Publish, RetryPlan, Role, Server, Will,
 };
 
 pub(crate) fn check(plan: &Plan) -> Result<(), PlanError> {
@@ -105,6 +105,7 @@ fn server(server: &Server, place: &str) -> Result<(), PlanError> {
         let service = &broker.service;
         at_most(service.per_packet, HOUR, &format!("{place}.role.broker.service.per_packet_ns"))?;
         at_most(service.per_copy, HOUR, &format!("{place}.role.broker.service.per_copy_ns"))?;
+        retries(broker.settings.retry, &format!("{place}.role.broker.settings"))?;
     }
     if let Role::Gateway(role) = &server.role {
         gateway(role, &format!("{place}.role.gateway"))?;
@@ -276,10 +277,13 @@ fn session(mqtt: &MqttPlan, place: &str) -> Result<(), PlanError> {
     text(mqtt.password.as_deref().unwrap_or_default(), &format!("{place}.password"))?;
     within(mqtt.max_inflight.into(), 1, 65_535, &format!("{place}.max_inflight"))?;
     within(mqtt.receive_maximum.into(), 1, 65_535, &format!("{place}.receive_maximum"))?;
-    if let Some(retry) = &mqtt.retry {
-        within(retry.interval.as_ns(), MS, LONGEST.as_ns(), &format!("{place}.retry.interval_ns"))?;
-    }
+    retries(mqtt.retry, place)?;
     mqtt.will.as_ref().map_or(Ok(()), |one| will(one, place))
+}
+
+fn retries(retry: Option<RetryPlan>, place: &str) -> Result<(), PlanError> {
+    let interval = retry.map_or(Duration::from_ms(1), |retry| retry.interval);
+    within(interval.as_ns(), MS, LONGEST.as_ns(), &format!("{place}.retry.interval_ns"))
 }
 
 fn mqtt_sn_session(mqtt_sn: &MqttSnPlan, place: &str) -> Result<(), PlanError> {

@@ -131,12 +131,27 @@ pub struct MqttPlan {
     pub receive_maximum: u16,
     /// Timed repetition of unacknowledged packets, as MQTT 3.1 had it; `null` for none.
     pub retry: Option<RetryPlan>,
+    /// What the keep-alive interval counts.
+    #[serde(default)]
+    pub ping: PingPlan,
     /// User name; `null` for none.
     pub username: Option<String>,
     /// Password; `null` for none.
     pub password: Option<String>,
     /// Last will; `null` for none.
     pub will: Option<Will>,
+}
+
+/// What makes a client ping its broker, and leave one that does not answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PingPlan {
+    /// A keep-alive interval without anything sent; it leaves when no PINGRESP has come within another.
+    #[default]
+    Sent,
+    /// Also one without anything heard; it leaves when, with a PINGREQ unanswered, another passes without anything heard
+    /// or without anything sent, as paho-mqtt and libmosquitto do.
+    Silence,
 }
 
 /// MQTT 3.1's timed repetition.

@@ -12,7 +12,7 @@ use mqttlab_units::{Duration, Ratio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::GatewayRole;
+use crate::{GatewayRole, RetryPlan};
 
 /// A program inside a host, or an address where one is running already.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -195,6 +195,9 @@ pub struct BrokerSettings {
     pub max_inflight: u32,
     /// Messages that wait behind these for one client; 0 for no limit.
     pub max_queued: u32,
+    /// Timed repetition of unacknowledged packets, as MQTT 3.1 had it, by the simulated broker; `null` for none.
+    #[serde(default)]
+    pub retry: Option<RetryPlan>,
     /// Sessions and retained messages outlive the broker.
     pub persistence: bool,
 }

@@ -1,10 +1,10 @@
 //! What a group's plan means for the session machines.
 
-use mqttlab_mqtt::client::ClientOptions;
+use mqttlab_mqtt::client::{ClientOptions, Ping};
 use mqttlab_mqtt::{Qos, Version};
 use mqttlab_units::Duration;
 
-use crate::{Group, MqttPlan, MqttSnPlan, Protocol, ProtocolVersion, Transport, Will};
+use crate::{Group, MqttPlan, MqttSnPlan, PingPlan, Protocol, ProtocolVersion, Transport, Will};
 
 impl Group {
     /// The clients' MQTT session, where they speak MQTT.
@@ -73,6 +73,10 @@ impl MqttPlan {
             max_queued: self.max_queued,
             deliver_on_release: self.deliver_on_release,
             retry: self.retry.map(|retry| retry.interval),
+            ping: match self.ping {
+                PingPlan::Sent => Ping::Sent,
+                PingPlan::Silence => Ping::Silence,
+            },
             // Counted from the start of the TCP connection, by the client's own timer.
             connect_timeout: group.reconnect.connect_timeout,
         }

@@ -50,6 +50,7 @@ class BrokerSettings(TypedDict):
     max_inflight: int
     max_queued: int
     persistence: bool
+    retry: RetryPlan | None
     tcp_nodelay: bool
 
 
@@ -336,6 +337,7 @@ class MqttPlan(TypedDict):
     max_inflight: int
     max_queued: int
     password: str | None
+    ping: PingPlan
     receive_maximum: int
     retry: RetryPlan | None
     session_expiry_s: int
@@ -436,6 +438,10 @@ class PhySpec(TypedDict):
     preamble_ns: Duration
     sifs_ns: Duration
     slot_ns: Duration
+
+
+PingPlan = Literal["sent", "silence"]
+"""What makes a client ping its broker, and leave one that does not answer."""
 
 
 class PlacementSpecExplicit(TypedDict):

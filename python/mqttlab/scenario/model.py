@@ -179,6 +179,9 @@ class Broker(Part):
     max_inflight: Whole = Field(20, ge=0, le=65_535, description="Unacknowledged messages to a client; 0: no limit.")
     max_queued: Whole = Field(
         1000, ge=0, le=2**32 - 1, description="Messages queued for a client beyond these; 0: no limit.")
+    retry: PositiveDurationNs | None = Field(None, description=(
+        "Interval of timed retransmission by the simulated broker, as in MQTT 3.1; Mosquitto repeats only when a "
+        "client comes back."))
     persistence: Truth = Field(False, description="Sessions and retained messages survive a restart of the broker.")
     service: Service = Field(Service(), description="Service time of the simulated broker.")
 
@@ -278,6 +281,9 @@ class Mqtt(Part):
         "or already at its PUBLISH; MQTT allows both (3.1.1, 4.3.3).")
     receive_maximum: Whole = Field(65_535, ge=1, le=65_535, description="Receive maximum announced (MQTT 5).")
     retry: PositiveDurationNs | None = Field(None, description="Interval of timed retransmission, as in MQTT 3.1.")
+    ping: Literal["sent", "silence"] = Field("sent", description=(
+        "What the keep-alive counts: an interval without anything sent (3.1.1, 3.1.2.10), or also one without anything "
+        "heard, as paho-mqtt and libmosquitto do, which then leave although they have something to send."))
     client_id: str = Field("{group}-{client}", min_length=1, max_length=MQTT_TEXT_MAX, description="Client identifier.")
     username: str | None = Field(None, max_length=MQTT_TEXT_MAX, description="User name.")
     password: str | None = Field(None, max_length=MQTT_TEXT_MAX, description="Password.")

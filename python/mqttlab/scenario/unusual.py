@@ -16,7 +16,7 @@ GIGABYTE = 10**9
 
 def unusual(scenario: Scenario) -> list[Problem]:
     """Everything unusual in a scenario that can be run."""
-    checks = (_phases, _links, _bursts, _subscriptions, _load)
+    checks = (_phases, _servers, _links, _bursts, _subscriptions, _load)
     return [problem for check in checks for problem in check(scenario)]
 
 
@@ -25,6 +25,13 @@ def _phases(scenario: Scenario) -> Iterator[Problem]:
     if phases.warm_up > phases.duration:
         yield ("phases", "warm_up"), (f"is {phases.warm_up / 1e9:g} s, longer than the measurement of "
                                       f"{phases.duration / 1e9:g} s; messages of the warm-up are not counted")
+
+
+def _servers(scenario: Scenario) -> Iterator[Problem]:
+    for place, server in scenario.all_servers:
+        if server.retry is not None and scenario.backend == "live":
+            yield (*place, "retry"), (f"is {server.retry / 1e9:g} s, which only the simulated broker obeys: since "
+                                      "MQTT 3.1.1 brokers repeat only when a client comes back")
 
 
 def _links(scenario: Scenario) -> Iterator[Problem]:

@@ -11,7 +11,7 @@ use mqttlab_client::{
 };
 use mqttlab_evidence::{Acknowledged, EventKind, Identified, Received, Sent, Unsent};
 use mqttlab_mqtt::Qos;
-use mqttlab_mqtt::client::{ClientOptions, Input};
+use mqttlab_mqtt::client::{ClientOptions, Input, Ping};
 use mqttlab_plan::{Arrival, Arrivals, Group, Payload, Publish, Reconnect, StartPhase, TopicPattern};
 use mqttlab_units::{Duration, Instant, Ratio, Seed};
 use serde_json::json;
@@ -249,6 +249,7 @@ pub const OPTIONS: ClientOptions = ClientOptions {
     max_queued: 2,
     deliver_on_release: true,
     retry: None,
+    ping: Ping::Sent,
     connect_timeout: Duration::from_s(5),
 };
 

@@ -68,6 +68,7 @@ impl<M: Clone> OwnLink<M> {
             max_queued: options.broker_queue,
             deliver_on_release: false,
             retry: None,
+            ping: mqtt::Ping::Sent,
             connect_timeout: options.retry,
         });
         OwnLink {

@@ -74,6 +74,7 @@ impl BrokerModel {
         let options = BrokerOptions {
             max_inflight: settings.max_inflight.min(u16::MAX.into()) as u16,
             max_queued: settings.max_queued,
+            retry: settings.retry.map(|retry| retry.interval),
             // Mosquitto's fault, and a live run's too: more are in flight than its configuration says.
             refill: Refill::ByPlace,
             ..BrokerOptions::default()
