@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,6 +22,11 @@ EVERY = ("*",)
 def waits_for(what: str) -> Verdict:
     """A claim that is not judged yet."""
     return None, "", f"waits for {what}"
+
+
+def in_words(values: Iterable[float], digits: int = 3) -> str:
+    """Numbers as evidence shows them, a dash where there is none."""
+    return " / ".join("–" if value != value else f"{value:.{digits}g}" for value in values)
 
 
 def claims_of(directory: Path) -> list[dict[str, Any]]:

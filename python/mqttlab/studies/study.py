@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from mqttlab.recording import Recording
 from mqttlab.studies.chart import Chart
@@ -25,6 +25,9 @@ class Case(Protocol):
     def scenario(self, effort: Any) -> dict[str, Any]:
         """As a scenario file's values; ``effort`` is one of the study's own."""
         ...
+
+
+Named = TypeVar("Named", bound=Case)
 
 
 def no_charts(published: Path, results: Mapping[str, Any]) -> Sequence[Chart]:
@@ -95,6 +98,17 @@ def published_rows(directory: Path, name: str) -> Iterator[tuple[str, dict[str, 
     with (directory / f"{name}.csv").open(encoding="utf-8", newline="") as file:
         for number, row in enumerate(csv.DictReader(file), start=1):
             yield f"{name}:{number}", row
+
+
+def of_tables(families: Mapping[str, Sequence[Named]], tables: Sequence[str]) -> list[Named]:
+    """The cases of these tables, each once; without tables, of all."""
+    wanted = [case for table, family in families.items() if not tables or table in tables for case in family]
+    return list({case.name: case for case in wanted}.values())
+
+
+def number_of(value: Any) -> float:
+    """A measured value, not a number where there is none."""
+    return float("nan") if value is None else float(value)
 
 
 def printed_sources(directory: Path) -> list[str]:

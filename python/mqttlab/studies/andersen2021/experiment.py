@@ -35,7 +35,7 @@ from mqttlab.experiments.scenarios import scenarios
 from mqttlab.metrics.frames import frames, marked
 from mqttlab.networks.models import MODELS
 from mqttlab.recording import Recording
-from mqttlab.studies.study import published_rows
+from mqttlab.studies.study import number_of, published_rows
 from mqttlab.studies.table import Cell
 
 ETHERNET_BYTES = 14
@@ -159,9 +159,9 @@ def _application(row: Mapping[str, Any]) -> Application:
         # Published as lost is what had not arrived when the experiment ended, under way or not.
         messages_lost_percent=100 * (1 - row["messages_delivered"] / row["deliveries_expected"])
         if row["deliveries_expected"] else float("nan"),
-        delay_s_min=_number(row["latency_ms_min"]) / 1000,
-        delay_s_mean=_number(row["latency_ms_mean"]) / 1000,
-        delay_s_max=_number(row["latency_ms_max"]) / 1000,
+        delay_s_min=number_of(row["latency_ms_min"]) / 1000,
+        delay_s_mean=number_of(row["latency_ms_mean"]) / 1000,
+        delay_s_max=number_of(row["latency_ms_max"]) / 1000,
         disconnects=row["disconnects"],
         delay_s_half=None if row["latency_ms_mean_ci95"] is None else row["latency_ms_mean_ci95"] / 1000,
     )
@@ -177,16 +177,12 @@ def _network(recording: Recording) -> dict[str, float]:
     return {
         "total_packets": float(sent.height),
         "data_rate_kbit_s": float(outwards["data_rate_kbit_s"].sum()),
-        "min_message_bytes": _number(of_publish.min()),
-        "avg_message_bytes": _number(of_publish.mean()),
-        "max_message_bytes": _number(of_publish.max()),
+        "min_message_bytes": number_of(of_publish.min()),
+        "avg_message_bytes": number_of(of_publish.mean()),
+        "max_message_bytes": number_of(of_publish.max()),
         "tcp_retransmissions": float(sent.select(marked("retransmission").sum()).item()),
         "duplicate_acks": float(sent.select(marked("duplicate_ack").sum()).item()),
     }
-
-
-def _number(value: Any) -> float:
-    return float("nan") if value is None else float(value)
 
 
 def published_application(directory: Path) -> dict[tuple[str, int], Application]:
@@ -195,9 +191,9 @@ def published_application(directory: Path) -> dict[tuple[str, int], Application]
         (case_name(row["network"], row["payload"]), row["qos"]): Application(
             messages_sent=row["messages_sent"],
             messages_lost_percent=100 * row["messages_lost"] / row["messages_sent"],
-            delay_s_min=_number(row["min_delay_s"]),
-            delay_s_mean=_number(row["avg_delay_s"]),
-            delay_s_max=_number(row["max_delay_s"]),
+            delay_s_min=number_of(row["min_delay_s"]),
+            delay_s_mean=number_of(row["avg_delay_s"]),
+            delay_s_max=number_of(row["max_delay_s"]),
             disconnects=row["disconnects"],
         )
         for row in _published(directory, APPLICATION_TABLES).iter_rows(named=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import polars as pl
@@ -20,7 +20,7 @@ from mqttlab.studies.andersen2021.experiment import (
     published_network,
     recommended,
 )
-from mqttlab.studies.claims import Verdict, judged, waits_for
+from mqttlab.studies.claims import Verdict, in_words, judged, waits_for
 from mqttlab.studies.table import Comparison
 
 Results = Mapping[str, Measured]
@@ -44,16 +44,12 @@ def _rows(results: Results, name: str) -> list[Application]:
     return [results[name].by_qos[qos] for qos in QOS]
 
 
-def _words(values: Iterable[float], digits: int = 3) -> str:
-    return " / ".join("–" if value != value else f"{value:.{digits}g}" for value in values)
-
-
 def _lost(rows: list[Application]) -> str:
-    return _words(row.messages_lost_percent for row in rows) + " %"
+    return in_words(row.messages_lost_percent for row in rows) + " %"
 
 
 def _delays(rows: list[Application]) -> str:
-    return _words(row.delay_s_mean for row in rows) + " s"
+    return in_words(row.delay_s_mean for row in rows) + " s"
 
 
 def _disconnects(rows: list[Application]) -> str:
@@ -74,7 +70,7 @@ def _three_times(directory: Path, results: Results) -> Verdict:
     ours = means({(name, qos): results[name].by_qos[qos] for name in FAST for qos in QOS})
     equal = all(abs(one / zero - 1) < 0.1 for zero, one, _ in ours.values())
     thrice = all(2.5 <= two / zero <= 3.5 for zero, _, two in ours.values())
-    evidence = "; ".join(f"{name} {_words(ours[name])} s (published {_words(printed[name])})" for name in FAST)
+    evidence = "; ".join(f"{name} {in_words(ours[name])} s (published {in_words(printed[name])})" for name in FAST)
     reason = ("clients that publish in step queue at the link, QoS 1 behind QoS 0: in the study's own table, too, "
               "images on SATCOM take 1.4 times as long at QoS 1")
     return equal and thrice, f"QoS 0 / 1 / 2: {evidence}", reason
@@ -116,7 +112,7 @@ def _segments(directory: Path, results: Results) -> Verdict:
                           ("duplicate_acks", "duplicate ACKs")):
         ours[metric] = of(lambda name, which: results[name].network.get(which, float("nan")), metric)
         theirs = of(lambda name, which: printed[name, which], metric)
-        parts.append(f"{_words(ours[metric], 4)} {words} (published {_words(theirs, 4)})")
+        parts.append(f"{in_words(ours[metric], 4)} {words} (published {in_words(theirs, 4)})")
     sizes, again, duplicates = ours.values()
     grows = all(size > 2 * sizes[0] for size in sizes[1:])
     bursts = again[0] < 100 and duplicates[0] < 100 and all(value > 1000 for value in again[1:])
@@ -151,7 +147,7 @@ def _rates(directory: Path, results: Results) -> Verdict:
     printed = [theirs[f"{name}-gps", "data_rate_kbit_s"] for name in names]
     ours = [results[f"{name}-gps"].network.get("data_rate_kbit_s", float("nan")) for name in names]
     holds = all(13 <= value <= 17 for value in ours[:3]) and all(value < 10 for value in ours[3:])
-    return holds, f"{' / '.join(names)}: {_words(ours)} kbit/s (published {_words(printed)})", (
+    return holds, f"{' / '.join(names)}: {in_words(ours)} kbit/s (published {in_words(printed)})", (
         "what does not fit into a network is not there to be counted")
 
 
@@ -181,7 +177,7 @@ def _larger(_: Path, results: Results) -> Verdict:
         whole = {qos: [size for size in SIZES
                        if results[larger_name(network, size)].by_qos[qos].messages_lost_percent < 1] for qos in QOS}
         carried[network] = " / ".join(str(max(sizes, default=0)) for sizes in whole.values())
-    evidence = (f"largest of {_words(SIZES, 7)} B of which at least 99 % arrive within ten minutes and five more, at "
+    evidence = (f"largest of {in_words(SIZES, 7)} B of which at least 99 % arrive within ten minutes and five more, at "
                 "QoS 0 / 1 / 2: " + "; ".join(f"{network} {sizes} B" for network, sizes in carried.items()))
     return None, evidence, "the study names it as work to be done and prints nothing for it"
 

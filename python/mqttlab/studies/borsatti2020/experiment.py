@@ -24,6 +24,7 @@ import polars as pl
 from mqttlab import metrics
 from mqttlab.recording import Recording
 from mqttlab.studies.delays import Delays, delays
+from mqttlab.studies.study import of_tables
 from mqttlab.studies.table import Cell
 
 PERIOD_MS = 10.0
@@ -180,8 +181,7 @@ FAMILIES: dict[str, list[Case]] = {
 
 def cases(published: Path, tables: Sequence[str]) -> list[Case]:
     """The scenarios behind these tables; without tables, all."""
-    wanted = [case for table, family in FAMILIES.items() if not tables or table in tables for case in family]
-    return list({case.name: case for case in wanted}.values())
+    return of_tables(FAMILIES, tables)
 
 
 @dataclass(frozen=True, kw_only=True)

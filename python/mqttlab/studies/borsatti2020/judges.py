@@ -19,7 +19,7 @@ from mqttlab.studies.borsatti2020.experiment import (
     symmetric,
 )
 from mqttlab.studies.chart import Chart, Series
-from mqttlab.studies.claims import Verdict, judged
+from mqttlab.studies.claims import Verdict, in_words, judged
 from mqttlab.studies.table import Comparison
 
 Results = Mapping[str, Measured]
@@ -34,18 +34,14 @@ def _factors(results: Results, cases: Iterable[Links]) -> list[float]:
     return [factor(case, results[case.name]) for case in cases]
 
 
-def _words(values: Iterable[float], digits: int = 3) -> str:
-    return " / ".join("–" if value != value else f"{value:.{digits}g}" for value in values)
-
-
 def _one_then_two(_: Path, results: Results) -> Verdict:
     with_nagle, without = ({qos: _factors(results, (symmetric(each, qos, nagle=on) for each in LINKS_MS))
                             for qos in (0, 1)} for on in (True, False))
     short = all(row[0] < 1.3 for row in with_nagle.values())
     twice = all(1.5 <= value <= 2.5 for row in with_nagle.values() for value in row[1:])
-    evidence = (f"latency in end-to-end delays at {_words(LINKS_MS)} ms each: " + "; ".join(
-        f"QoS {qos} {_words(row)}" for qos, row in with_nagle.items())
-        + f"; with TCP_NODELAY {_words(value for row in without.values() for value in row)}")
+    evidence = (f"latency in end-to-end delays at {in_words(LINKS_MS)} ms each: " + "; ".join(
+        f"QoS {qos} {in_words(row)}" for qos, row in with_nagle.items())
+        + f"; with TCP_NODELAY {in_words(value for row in without.values() for value in row)}")
     return short and twice, evidence, (
         "the factor is Nagle's algorithm and not the round trip: with TCP_NODELAY it is 1 at every delay; with Nagle a "
         "message waits at each of the two senders until the last small segment is acknowledged, which the delayed "
@@ -57,8 +53,8 @@ def _qos2(_: Path, results: Results) -> Verdict:
     holds = all(value >= 4 for value in nagle[1:]) and max(nagle) > 7
     least, most = derived(symmetric(20, 2))
     alone = _factors(results, (Links(publisher_ms=p, subscriber_ms=s, qos=2) for p, s in ((20, 0), (0, 20))))
-    evidence = (f"QoS 2 at {_words(LINKS_MS)} ms each: {_words(nagle)} end-to-end delays, derived {least:g} to "
-                f"{most:g} from 5 ms on; with TCP_NODELAY {_words(without)}, derived 3. With one link of 20 ms "
+    evidence = (f"QoS 2 at {in_words(LINKS_MS)} ms each: {in_words(nagle)} end-to-end delays, derived {least:g} to "
+                f"{most:g} from 5 ms on; with TCP_NODELAY {in_words(without)}, derived 3. With one link of 20 ms "
                 f"alone: the publisher's takes {alone[0]:.2f} link delays, the subscriber's {alone[1]:.2f}")
     reason = ("six crossings take three end-to-end delays; what is beyond them waits for acknowledgements (Nagle), at "
               "each crossing")
@@ -73,7 +69,7 @@ def _aggregation(_: Path, results: Results) -> Verdict:
     alike = all(max(column) < 1.6 * min(column) for column in zip(*rows.values(), strict=True))
     near = 300 <= largest <= 1200
     evidence = ("PUBLISH packets in a segment with any, " + "; ".join(
-        f"QoS {qos}: {_words(row)}" for qos, row in rows.items()) + f"; largest segment {largest:.0f} B (about 600)")
+        f"QoS {qos}: {in_words(row)}" for qos, row in rows.items()) + f"; largest segment {largest:.0f} B (about 600)")
     parts = [word for word, so in (("it does not grow everywhere", not grows), ("QoS levels differ", not alike),
                                    ("the largest segment differs", not near)) if so]
     return grows and alike and near, evidence, (
@@ -94,7 +90,7 @@ def _placement(_: Path, results: Results) -> Verdict:
         f"sum {total} ms: " + ", ".join(f"QoS {qos} " + " / ".join(
             f"{results[Links(publisher_ms=p, subscriber_ms=s, qos=qos).name].delays.mean_ms:.3g}" for p, s in pairs)
             for qos in QOS) + " ms" for total, pairs in PAIRS.items())
-    evidence += f"; greatest over smallest {_words(spreads.values())}, with TCP_NODELAY {_words(off)}"
+    evidence += f"; greatest over smallest {in_words(spreads.values())}, with TCP_NODELAY {in_words(off)}"
     return max(spreads.values()) < 1.15, evidence, (
         "at QoS 0 and 1 it nearly holds; at QoS 2 the publisher's link costs more than the subscriber's. That is "
         "Nagle's algorithm alone: with TCP_NODELAY, and nothing else changed, the placement does not matter at any QoS")

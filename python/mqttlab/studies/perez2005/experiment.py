@@ -26,7 +26,7 @@ import polars as pl
 from mqttlab import metrics
 from mqttlab.recording import Recording
 from mqttlab.statistics import batch_means_ci95
-from mqttlab.studies.study import published_rows
+from mqttlab.studies.study import number_of, published_rows
 from mqttlab.studies.table import INFINITE, Cell
 
 ERROR_IN_BAD_STATE = 0.065
@@ -219,8 +219,8 @@ def measure(recording: Recording) -> Measured:
     counted = bool(recording.plan["recording"]["packets"] or recording.plan["network"]["media"])
     table = metrics.efficiency(recording) if counted else pl.DataFrame()
     return Measured(
-        delay_mean_ms=_number(latency.mean()),
-        delay_std_ms=_number(latency.std()),
+        delay_mean_ms=number_of(latency.mean()),
+        delay_std_ms=number_of(latency.std()),
         half_ms=batch_means_ci95(latency.to_numpy()),
         never_percent=_never_percent(recording),
         diverges=_diverges(delivered),
@@ -247,12 +247,8 @@ def _tcp_state(recording: Recording) -> dict[str, float]:
     groups = [client["group"] for client in recording.layout["clients"]]
     publishers = [number for number, group in enumerate(groups) if group.startswith("publisher")]
     sending = state.filter(pl.col("client").is_in(publishers), pl.col("end").cast(pl.String) == "client")
-    return {"rto_ms": _number(state.filter(pl.col("srtt_ns").is_not_null())["rto_ns"].mean()) / 1e6,
-            "unsent_bytes": _number(sending["unsent_bytes"].mean())}
-
-
-def _number(value: Any) -> float:
-    return float("nan") if value is None else float(value)
+    return {"rto_ms": number_of(state.filter(pl.col("srtt_ns").is_not_null())["rto_ns"].mean()) / 1e6,
+            "unsent_bytes": number_of(sending["unsent_bytes"].mean())}
 
 
 def _diverges(delivered: pl.DataFrame) -> bool:

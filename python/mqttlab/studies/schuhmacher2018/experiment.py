@@ -26,6 +26,7 @@ import polars as pl
 from mqttlab import metrics
 from mqttlab.recording import Recording
 from mqttlab.studies.delays import Delays, delays
+from mqttlab.studies.study import number_of, of_tables
 
 WAKE_UP = "386 us"
 PI_SERVICE = "74 us"
@@ -287,8 +288,7 @@ FAMILIES: dict[str, list[Case]] = {
 
 def cases(published: Path, tables: Sequence[str]) -> list[Case]:
     """The scenarios behind these tables; without tables, all."""
-    wanted = [case for table, family in FAMILIES.items() if not tables or table in tables for case in family]
-    return list({case.name: case for case in wanted}.values())
+    return of_tables(FAMILIES, tables)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -323,7 +323,7 @@ def measure(recording: Recording) -> Measured:
         trips=delays(recording, "client1"),
         trip_s=_trips(recording),
         disconnects=0 if application.is_empty() else int(application["disconnects"][0]),
-        connect_ms=(_number(setup["connect_ms_p50"]), _number(setup["connect_ms_p99"])),
+        connect_ms=(number_of(setup["connect_ms_p50"]), number_of(setup["connect_ms_p99"])),
         connected=int(setup["connects"] or 0),
         packet_bytes={} if kinds.is_empty() else dict(zip(kinds["kind"], kinds["packet_bytes_mean"], strict=True)),
         overhead={} if to_broker.is_empty() else to_broker.row(0, named=True),
@@ -334,10 +334,6 @@ def measure(recording: Recording) -> Measured:
 def _trips(recording: Recording) -> np.ndarray:
     delivered = metrics.deliveries(recording).filter(pl.col("subscriber_group") == "client1")
     return delivered["latency_ms"].to_numpy()[1:] / 1000
-
-
-def _number(value: float | None) -> float:
-    return float("nan") if value is None else float(value)
 
 
 def as_the_study_counted(trip_s: np.ndarray) -> np.ndarray:

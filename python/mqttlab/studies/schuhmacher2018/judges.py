@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from pathlib import Path
 
 from mqttlab.studies.chart import Chart, Series
-from mqttlab.studies.claims import Verdict, judged
+from mqttlab.studies.claims import Verdict, in_words, judged
 from mqttlab.studies.schuhmacher2018.experiment import (
     KB,
     LAPTOP,
@@ -29,7 +28,14 @@ from mqttlab.studies.schuhmacher2018.experiment import (
     reconnecting,
     without_nagle,
 )
-from mqttlab.studies.schuhmacher2018.tables import largest_rate, never_percent, pooled_loss, pooled_trip_s
+from mqttlab.studies.schuhmacher2018.tables import (
+    largest_rate,
+    never_percent,
+    overhead_of,
+    pooled_loss,
+    pooled_trip_s,
+)
+from mqttlab.studies.study import published_rows
 from mqttlab.studies.table import Comparison
 
 Results = Mapping[str, Measured]
@@ -38,10 +44,6 @@ Results = Mapping[str, Measured]
 def evaluate(directory: Path, results: Results) -> list[Comparison]:
     """Every claim of ``claims.toml`` with the numbers that decide it; a reason where it does not hold."""
     return judged(directory, results, JUDGES)
-
-
-def _words(values: Iterable[float], digits: int = 3) -> str:
-    return " / ".join("–" if value != value else f"{value:.{digits}g}" for value in values)
 
 
 def _mean_ms(results: Results, case: Trip) -> float:
@@ -55,7 +57,7 @@ def _order(_: Path, results: Results) -> Verdict:
     short = all(value < 50 for payload, row in rows.items() if payload != 500 * KB for value in row)
     small = rows[LAPTOP[0]]
     off = _mean_ms(results, without_nagle(laptop(LAPTOP[0], 2)))
-    evidence = "ms at QoS 0 / 1 / 2: " + "; ".join(f"{payload} B {_words(row)}" for payload, row in rows.items())
+    evidence = "ms at QoS 0 / 1 / 2: " + "; ".join(f"{payload} B {in_words(row)}" for payload, row in rows.items())
     return len(ordered) == len(rows) - 1 and short, evidence, (
         f"the order holds in {len(ordered)} of {len(rows) - 1} rows. What does not are the 50 ms: at QoS 2 small "
         f"messages take {small[2]:.3g} ms, because small packets wait for acknowledgements (Nagle); "
@@ -69,8 +71,8 @@ def _larger(_: Path, results: Results) -> Verdict:
                          for case in [laptop(payload, qos)]] for qos in (1, 2)} for on in (True, False))
     holds = all(min(row[3:]) < 0.6 * row[0] for row in nagle.values())
     cause = all(row[0] < 0.2 * nagle[qos][0] for qos, row in off.items())
-    evidence = (f"{_words(sizes, 5)} B: " + "; ".join(f"QoS {qos} {_words(row)} ms, with TCP_NODELAY "
-                                                      f"{_words(off[qos])} ms" for qos, row in nagle.items())
+    evidence = (f"{in_words(sizes, 5)} B: " + "; ".join(f"QoS {qos} {in_words(row)} ms, with TCP_NODELAY "
+                                                      f"{in_words(off[qos])} ms" for qos, row in nagle.items())
                 + f"; TCP_NODELAY alone takes it away: {'yes' if cause else 'no'}")
     return holds and cause, evidence, (
         "small packets wait for the acknowledgement of the last small segment (Nagle), which the other side delays by "
@@ -79,7 +81,7 @@ def _larger(_: Path, results: Results) -> Verdict:
 
 def _large_alike(_: Path, results: Results) -> Verdict:
     rows = {payload: [_mean_ms(results, laptop(payload, qos)) for qos in QOS] for payload in LAPTOP[-2:]}
-    evidence = "; ".join(f"{payload} B: {_words(row)} ms" for payload, row in rows.items())
+    evidence = "; ".join(f"{payload} B: {in_words(row)} ms" for payload, row in rows.items())
     return all(max(row) < 1.1 * min(row) for row in rows.values()), evidence, (
         "what QoS adds are a few crossings of small packets and their waits, which do not grow with the payload")
 
@@ -94,7 +96,7 @@ def _knee(_: Path, results: Results) -> Verdict:
     explodes = min(below) > 20 * max(above)
     loses = max(never["10kbps"]) > 20 and max(max(never[limit]) for limit in LIMITS[2:]) == 0
     evidence = "s, and never received, at QoS 0 / 1 / 2: " + "; ".join(
-        f"{limit} {_words(rows[limit])} s, {_words(never[limit])} %" for limit in LIMITS)
+        f"{limit} {in_words(rows[limit])} s, {in_words(never[limit])} %" for limit in LIMITS)
     return explodes and loses, evidence, (
         "10 messages of 10 KB a second cross the limited interface twice, 206 kB/s: at 100kbps (100 kB/s) a backlog "
         "grows, and at 1mbps (1 MB/s) there is none. What does not hold is said of losses: ours are what has not come "
@@ -112,8 +114,8 @@ def _fins(_: Path, results: Results) -> Verdict:
     printed, seconds = ([float(pooled_trip_s(results, limited("100kbps", qos), as_printed=as_printed).mean())
                          for qos in QOS] for as_printed in (True, False))
     evidence = (f"sudden falls to a tenth, in runs at 10 and 100kbps: {falls} counted as the study's program stored "
-                f"them (60 s and more in minutes), {smooth} in seconds; means at 100kbps {_words(printed)} s and "
-                f"{_words(seconds)} s (published 25.4 / 9.98 / 14.6; its own logs in seconds 32.5 / – / 43.8)")
+                f"them (60 s and more in minutes), {smooth} in seconds; means at 100kbps {in_words(printed)} s and "
+                f"{in_words(seconds)} s (published 25.4 / 9.98 / 14.6; its own logs in seconds 32.5 / – / 43.8)")
     return falls > 0 and smooth == 0, evidence, (
         "without a round trip of a minute there is nothing to store in minutes: ours stay below it")
 
@@ -137,11 +139,9 @@ def _loss(_: Path, results: Results) -> Verdict:
 
 def overhead_rows(directory: Path, results: Results) -> list[tuple[str, float, float]]:
     """Item, published bytes and ours."""
-    from mqttlab.studies.schuhmacher2018.tables import overhead_of
-
     ours = {(case.payload, case.qos): results[case.name] for case in OVERHEADS}
-    with (directory / "table_6_and_section_5_overhead.csv").open(encoding="utf-8", newline="") as file:
-        return [(row["item"], float(row["bytes"]), overhead_of(row["item"], ours)) for row in csv.DictReader(file)]
+    return [(row["item"], float(row["bytes"]), overhead_of(row["item"], ours))
+            for _, row in published_rows(directory, "table_6_and_section_5_overhead")]
 
 
 def _overhead(directory: Path, results: Results) -> Verdict:
@@ -156,7 +156,7 @@ def _overhead(directory: Path, results: Results) -> Verdict:
 
 def _bundling(_: Path, results: Results) -> Verdict:
     shared = {qos: results[Overhead(payload=10, qos=qos).name].publish_per_segment_max for qos in QOS}
-    evidence = f"most PUBLISH packets of 10 B in one segment, 5 ms apart: {_words(shared.values())} at QoS 0 / 1 / 2"
+    evidence = f"most PUBLISH packets of 10 B in one segment, 5 ms apart: {in_words(shared.values())} at QoS 0 / 1 / 2"
     return shared[0] > 1 and shared[1] == shared[2] == 1, evidence, (
         "at QoS 1 and 2 the broker's answer carries the acknowledgement that lets the next PUBLISH go at once; at QoS "
         "0 nothing answers but a delayed acknowledgement, and Nagle's algorithm gathers what is due meanwhile")
@@ -181,7 +181,7 @@ def _future(_: Path, results: Results) -> Verdict:
 def _constant_overhead(_: Path, results: Results) -> Verdict:
     rows = {qos: [results[Overhead(payload=payload, qos=qos).name].overhead["overhead_bytes"]
                   for payload in (1, 10, 100, KB, 10 * KB, 1024 * KB)] for qos in QOS}
-    evidence = "; ".join(f"QoS {qos}: {_words(row, 4)} B" for qos, row in rows.items())
+    evidence = "; ".join(f"QoS {qos}: {in_words(row, 4)} B" for qos, row in rows.items())
     return all(max(row) == min(row) for row in rows.values()), evidence, (
         "the remaining length takes 1 byte up to 127 B, 2 up to 16 KB, 3 up to 2 MB and 4 beyond: 2 bytes more, which "
         "is little beside payloads of that size")
@@ -192,7 +192,7 @@ def _connect(_: Path, results: Results) -> Verdict:
     trips = {loss: pooled_loss(results, loss, 1)[0] for loss in LOSSES}
     evidence = "median and 99th percentile to CONNACK: " + "; ".join(
         f"{loss} % {found.connect_ms[0]:.3g} / {found.connect_ms[1]:.4g} ms" for loss, found in rows.items())
-    evidence += f"; a round trip of 10 KB takes {_words(1000 * value for value in trips.values())} ms"
+    evidence += f"; a round trip of 10 KB takes {in_words(1000 * value for value in trips.values())} ms"
     worse = all(rows[loss].connect_ms[0] > 1000 * trips[loss] for loss in (20, 25, 30))
     return worse, evidence, (
         "a lost SYN costs a second, twice that and so on, which one message in flight with a timeout of 200 ms does "
@@ -209,7 +209,7 @@ def _small_best(_: Path, results: Results) -> Verdict:
 def _dies(_: Path, results: Results) -> Verdict:
     lost = {qos: never_percent(results, pi(1, qos)) for qos in QOS}
     return None, (f"bursts of 10, 100 and 1000 messages of 1 B to the Raspberry Pi, never received: "
-                  f"{_words(lost.values())} % (published logs: 0 / 37 / 59 %)"), (
+                  f"{in_words(lost.values())} % (published logs: 0 / 37 / 59 %)"), (
         "here nothing is dropped, as client1 has at most 20 in flight and client2 keeps up; a broker that is short of "
         "processor, memory or disk waits for limits of a host")
 
@@ -224,10 +224,9 @@ JUDGES: dict[str, Callable[[Path, Results], Verdict]] = {
 
 def charts(directory: Path, results: Results) -> list[Chart]:
     """Round trips by payload, over time at 100kbps in both readings, and by loss."""
-    with (directory / "tables_2_3_rtt_by_payload.csv").open(encoding="utf-8", newline="") as file:
-        by_payload = [row for row in csv.DictReader(file) if row["broker_host"] == "laptop"]
-    with (directory / "table_5_rtt_by_loss.csv").open(encoding="utf-8", newline="") as file:
-        by_loss = list(csv.DictReader(file))
+    by_payload = [row for _, row in published_rows(directory, "tables_2_3_rtt_by_payload")
+                  if row["broker_host"] == "laptop"]
+    by_loss = [row for _, row in published_rows(directory, "table_5_rtt_by_loss")]
     payload, loss = [], []
     for qos in QOS:
         payload += [

@@ -24,7 +24,7 @@ from typing import Any, Literal
 from mqttlab import metrics
 from mqttlab.recording import Recording
 from mqttlab.studies.delays import Delays, delays
-from mqttlab.studies.study import published_rows
+from mqttlab.studies.study import number_of, of_tables, published_rows
 from mqttlab.studies.table import Cell
 
 HOST_TIME = "3.92 ms"
@@ -203,8 +203,7 @@ FAMILIES: dict[str, list[Case]] = {
 
 def cases(published: Path, tables: Sequence[str]) -> list[Case]:
     """The scenarios behind these tables; without tables, all."""
-    wanted = [case for table, family in FAMILIES.items() if not tables or table in tables for case in family]
-    return list({case.name: case for case in wanted}.values())
+    return of_tables(FAMILIES, tables)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,12 +228,9 @@ def measure(recording: Recording) -> Measured:
     first = metrics.deliveries(recording)["latency_ms"].head(FIRST).to_list()
     subscribed = metrics.setup(recording)["subscribe_ms_p50"].to_list()
     return Measured(
-        delays=delays(recording), first_ms=first, completion_ms=_number(row.get("burst_completion_ms_mean")),
-        spread_ms=_number(row.get("burst_spread_ms_mean")), subscribe_ms=_number(subscribed[0] if subscribed else None))
-
-
-def _number(value: float | None) -> float:
-    return float("nan") if value is None else float(value)
+        delays=delays(recording), first_ms=first, completion_ms=number_of(row.get("burst_completion_ms_mean")),
+        spread_ms=number_of(row.get("burst_spread_ms_mean")),
+        subscribe_ms=number_of(subscribed[0] if subscribed else None))
 
 
 def printed(published: Path) -> dict[str, tuple[str, float]]:

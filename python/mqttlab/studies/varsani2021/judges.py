@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from mqttlab.studies.chart import Chart, Series
-from mqttlab.studies.claims import Verdict, judged, waits_for
+from mqttlab.studies.claims import Verdict, in_words, judged, waits_for
 from mqttlab.studies.table import Comparison
 from mqttlab.studies.varsani2021.experiment import (
     ALONE,
@@ -32,10 +32,6 @@ def evaluate(directory: Path, results: Results) -> list[Comparison]:
     return judged(directory, results, JUDGES)
 
 
-def _words(values: Iterable[float], digits: int = 3) -> str:
-    return " / ".join("–" if value != value else f"{value:.{digits}g}" for value in values)
-
-
 def _means(results: Results, cases: Iterable[Single]) -> list[float]:
     return [results[case.name].delays.mean_ms for case in cases]
 
@@ -49,8 +45,8 @@ def _interval(_: Path, results: Results) -> Verdict:
                                     for interval in INTERVALS_MS)) for words, hosts in ALONE.items()}
     ours = rows["as set"]
     grows = ours[-1] > 1.1 * ours[0]
-    evidence = f"1 B every {_words(INTERVALS_MS, 5)} ms: " + "; ".join(
-        f"{words} {_words(row)} ms" for words, row in rows.items())
+    evidence = f"1 B every {in_words(INTERVALS_MS, 5)} ms: " + "; ".join(
+        f"{words} {in_words(row)} ms" for words, row in rows.items())
     return grows, evidence, (
         "nothing of the network makes short intervals faster: Nagle's algorithm with delayed acknowledgements makes "
         "them slower, TCP_NODELAY alone takes that away, and from 500 ms on nothing depends on the interval. 0.3 to "
@@ -63,7 +59,7 @@ def _payload(_: Path, results: Results) -> Verdict:
     ours = _means(results, (Single(payload=payload) for payload in PAYLOADS))
     slope, constant = statistics.linear_regression(PAYLOADS, ours)
     r_squared = statistics.correlation(PAYLOADS, ours) ** 2
-    evidence = (f"{_words(PAYLOADS, 5)} B: {_words(ours)} ms; {constant:.2f} ms + {1000 * slope:.2f} ms/kB, "
+    evidence = (f"{in_words(PAYLOADS, 5)} B: {in_words(ours)} ms; {constant:.2f} ms + {1000 * slope:.2f} ms/kB, "
                 f"R² {r_squared:.3f}")
     return r_squared > 0.95 and slope > 0, evidence, (
         "payloads up to the send buffer of two segments take one crossing, whatever their size; each further one waits "
@@ -80,7 +76,7 @@ def _first(_: Path, results: Results) -> Verdict:
             for words, hosts in ALONE.items()}
     delayed = results[altered(Single(payload=1), ALONE["lwIP delays acknowledgements"]).name].first_ms
     evidence = "the first four beyond the tenth to fiftieth, at 1 / 4096 / 10000 B: " + "; ".join(
-        f"{words} {_words(round(value, 6) for value in row)} ms" for words, row in rows.items())
+        f"{words} {in_words(round(value, 6) for value in row)} ms" for words, row in rows.items())
     evidence += (f"; at 1 B the first alone is slow, and only where lwIP delays acknowledgements: {delayed[0]:.3g} ms "
                  f"against {delayed[1]:.3g}")
     return rows["as set"][0] > 1 and rows["as set"][-1] > 1, evidence, (
@@ -97,8 +93,8 @@ def _log_then_linear(_: Path, results: Results) -> Verdict:
     tail = [(topics, time) for topics, time in zip(counts, ours, strict=True) if topics >= 128]
     straight = [statistics.correlation(*zip(*points, strict=True)) ** 2 for points in (head, tail)]
     linear_head = statistics.correlation([2**x for x, _ in head], [y for _, y in head]) ** 2
-    evidence = (f"1 to 8192 topics, 1 B: {_words(ours)} ms; R² of a line over log n up to 128: {straight[0]:.3f}, over "
-                f"n up to 128: {linear_head:.3f}, over n from 128: {straight[1]:.3f}")
+    evidence = (f"1 to 8192 topics, 1 B: {in_words(ours)} ms; R² of a line over log n up to 128: {straight[0]:.3f}, "
+                f"over n up to 128: {linear_head:.3f}, over n from 128: {straight[1]:.3f}")
     return straight[0] > linear_head and straight[1] > 0.95, evidence, (
         "a burst takes the crossings of one message and then as many round trips as there are send buffers in it: "
         "a constant and a line, which looks like a logarithm where the constant dominates")
@@ -122,8 +118,8 @@ def _subscribe(_: Path, results: Results) -> Verdict:
     rows = {form: [results[Burst(topics=topics, payload=1, form=form).name].subscribe_ms for topics in WILD_TOPICS]
             for form in FORMS}
     every = [value for row in rows.values() for value in row]
-    evidence = f"SUBSCRIBE to SUBACK, {_words(WILD_TOPICS, 5)} topics: " + "; ".join(
-        f"{form} {_words(row)} ms" for form, row in rows.items())
+    evidence = f"SUBSCRIBE to SUBACK, {in_words(WILD_TOPICS, 5)} topics: " + "; ".join(
+        f"{form} {in_words(row)} ms" for form, row in rows.items())
     return max(every) < 1.2 * min(every), evidence, (
         "a list of filters is as many entries of one packet, or as many packets; one wild card is one, whatever it "
         "matches. The simulated broker takes the same time for every SUBSCRIBE: what Mosquitto takes is live's to say")
@@ -134,8 +130,8 @@ def _wild(_: Path, results: Results) -> Verdict:
             for form in FORMS}
     flat = max(rows["+ and #"]) < 1.2 * min(rows["+ and #"])
     slower = max(row[number] / rows["plain"][number] for row in rows.values() for number in range(len(WILD_TOPICS)))
-    evidence = f"time of a burst to {_words(WILD_TOPICS, 5)} topics: " + "; ".join(
-        f"{form} {_words(row)} ms" for form, row in rows.items()) + f"; wild cards over plain at most {slower:.2f}"
+    evidence = f"time of a burst to {in_words(WILD_TOPICS, 5)} topics: " + "; ".join(
+        f"{form} {in_words(row)} ms" for form, row in rows.items()) + f"; wild cards over plain at most {slower:.2f}"
     return slower < 1.05 and flat, evidence, (
         "wild cards are no slower, which holds; but no form is flat: the messages of a burst cross the same link one "
         "after the other, however they were subscribed to. A flat curve measures the first message, or 50 of them "
@@ -146,15 +142,15 @@ def _future(_: Path, results: Results) -> Verdict:
     rows = {qos: _means(results, (Single(payload=payload, qos=qos) for payload in PAYLOADS)) for qos in (0, 1, 2)}
     bursts = {qos: _bursts(results, (Burst(topics=topics, payload=1, qos=qos) for topics in (10, 100, 1000)))
               for qos in (0, 1, 2)}
-    evidence = "; ".join(f"QoS {qos}: {_words(rows[qos])} ms at {_words(PAYLOADS, 5)} B, bursts to 10 / 100 / 1000 "
-                         f"topics {_words(bursts[qos])} ms" for qos in rows)
+    evidence = "; ".join(f"QoS {qos}: {in_words(rows[qos])} ms at {in_words(PAYLOADS, 5)} B, bursts to 10 / 100 / 1000 "
+                         f"topics {in_words(bursts[qos])} ms" for qos in rows)
     return None, evidence, "QoS 1 and 2 are done; other brokers wait for their adapters"
 
 
 def _spread(_: Path, results: Results) -> Verdict:
     rows = [results[Single(payload=payload).name].delays.std_ms for payload in PAYLOADS]
     small, large = rows[: PAYLOADS.index(2048)], rows[PAYLOADS.index(2048):]
-    evidence = f"standard deviation at {_words(PAYLOADS, 5)} B: {_words(rows)} ms"
+    evidence = f"standard deviation at {in_words(PAYLOADS, 5)} B: {in_words(rows)} ms"
     return min(large) > 2 * max(small), evidence, (
         "an idle network has no spread of its own; what varies at large payloads here are delayed acknowledgements and "
         "the first messages")
@@ -162,7 +158,7 @@ def _spread(_: Path, results: Results) -> Verdict:
 
 def _hash_faster(_: Path, results: Results) -> Verdict:
     row = _bursts(results, (Burst(topics=topics, payload=1, form="#") for topics in (1000, 10_000)))
-    return row[1] < row[0], f"# to 1000 / 10000 topics: {_words(row)} ms", (
+    return row[1] < row[0], f"# to 1000 / 10000 topics: {in_words(row)} ms", (
         "ten times the messages take ten times the time on the same link; the study's figure cannot be of whole bursts")
 
 
@@ -170,9 +166,9 @@ def _larger_slower(_: Path, results: Results) -> Verdict:
     rows = {form: [_bursts(results, (Burst(topics=topics, payload=payload, form=form) for topics in WILD_TOPICS))
                    for payload in (1, 128)] for form in FORMS}
     holds = all(large > small for one, many in rows.values() for small, large in zip(one, many, strict=True))
-    evidence = "; ".join(f"{form}: {_words(many[i] / one[i] for i in range(len(one)))} times"
+    evidence = "; ".join(f"{form}: {in_words(many[i] / one[i] for i in range(len(one)))} times"
                          for form, (one, many) in rows.items())
-    return holds, f"128 B over 1 B at {_words(WILD_TOPICS, 5)} topics: {evidence}", ""
+    return holds, f"128 B over 1 B at {in_words(WILD_TOPICS, 5)} topics: {evidence}", ""
 
 
 JUDGES: dict[str, Callable[[Path, Results], Verdict]] = {
