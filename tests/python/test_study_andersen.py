@@ -8,13 +8,17 @@ import pytest
 from click.testing import CliRunner
 
 from mqttlab.cli.main import main
+from mqttlab.scenario import compile_plan
+from mqttlab.scenario.load import parse_values
 from mqttlab.studies import Comparison, simulate
 from mqttlab.studies.andersen2021 import STUDY, experiment, judges
-from mqttlab.studies.andersen2021.experiment import Application, Case, Measured
+from mqttlab.studies.andersen2021.beyond import SEEDS, TABLES, Paho, seeded_name
+from mqttlab.studies.andersen2021.case import THOROUGH, Case, Effort
+from mqttlab.studies.andersen2021.experiment import Application, Measured
 from mqttlab.studies.claims import Ran
 
 PUBLISHED = STUDY.published
-SHORT = experiment.Effort(duration_s=60.0, cool_down_s=20.0)
+SHORT = Effort(duration_s=60.0, cool_down_s=20.0)
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +30,37 @@ def results() -> dict[str, Measured]:
 
 def test_the_tables_name_the_ten_scenario_files() -> None:
     cases = experiment.cases(PUBLISHED, [])
-    assert len({case.name for case in cases}) == len(cases) == 10 + len(experiment.LARGER)
+    further = [case for table in TABLES for case in experiment.cases(PUBLISHED, [table])]
+    assert len({case.name for case in cases}) == len(cases) == 10 + len(further)
+
+
+def test_clients_that_count_silence_are_performed_by_paho_live() -> None:
+    cases = [case for case in experiment.cases(PUBLISHED, ["clients that count silence"]) if isinstance(case, Paho)]
+    assert len(cases) == 6
+    for case in cases:
+        assert case.scenario(THOROUGH)["mqtt"]["ping"] == "silence"
+        live = case.live_scenario(THOROUGH)
+        plan = compile_plan(parse_values({**live, "backend": "live"}, case.name))
+        assert all(group["program"] is not None for group in plan["groups"])
+        # What a group does, its program is told: its own topic, QoS and payload.
+        for told, did in zip(live["groups"], case.scenario(THOROUGH)["groups"], strict=True):
+            does = did["publish"] if "publish" in did else did["subscribe"][0]
+            assert str(does["qos"]) in told["client"]["command"]
+            assert (does.get("topic") or does["filter"]) in told["client"]["command"]
+
+
+def test_a_recommendation_is_as_certain_as_its_seeds_agree() -> None:
+    def measured(lost: float) -> Measured:
+        return Measured(network={}, by_qos={qos: Application(
+            messages_sent=10, messages_lost_percent=lost if qos else 0.0, delay_s_min=1.0, delay_s_mean=1.0,
+            delay_s_max=1.0, disconnects=0) for qos in (0, 1, 2)})
+
+    results = {seeded_name("satcom-gps", seed): measured(5.0 * (seed > 3)) for seed in SEEDS}
+    shares = experiment.certainty("satcom-gps", results)
+    assert shares[0][0] == 100 and shares[1][0] == pytest.approx(30)
+    # Wilson's interval of 3 of 10 is 10.8 to 60.3 %.
+    assert shares[1][1] == pytest.approx(30.3, abs=0.1)
+    assert experiment.certainty("satcom-gps", dict(list(results.items())[1:])) == {}
 
 
 def test_a_table_needs_only_its_own_scenarios() -> None:
@@ -37,7 +71,7 @@ def test_a_table_needs_only_its_own_scenarios() -> None:
 
 def test_full_length_is_ten_minutes_and_five_of_cool_down() -> None:
     case: Case = experiment.cases(PUBLISHED, ["5.3"])[0]
-    assert case.scenario(experiment.THOROUGH)["phases"] == {"duration": "600 s", "cool_down": "300 s"}
+    assert case.scenario(THOROUGH)["phases"] == {"duration": "600 s", "cool_down": "300 s"}
 
 
 def test_delays_respect_what_the_network_imposes(results: dict[str, Measured]) -> None:
@@ -79,10 +113,9 @@ def judged_on_the_studys_own_numbers() -> dict[str, Comparison]:
 
 def test_the_judges_agree_with_the_study_about_its_own_numbers() -> None:
     verdicts = {claim: comparison.holds for claim, comparison in judged_on_the_studys_own_numbers().items()}
-    assert verdicts.pop("mqtt-sn-prepared") is None
-    assert verdicts.pop("constrained-networks-mqtt-sn") is None
-    # The study prints nothing of larger messages.
-    assert "even-larger-messages" not in verdicts
+    # The study prints nothing of larger messages, of MQTT-SN, or of the studies that it cites.
+    assert "even-larger-messages" not in verdicts and "mqtt-sn-prepared" not in verdicts
+    assert not any(claim.startswith(("johnsen", "lee")) for claim in verdicts)
     # Images on SATCOM take 0.87 s at QoS 0 and 1.24 s at QoS 1.
     assert verdicts.pop("qos0-equals-qos1") is False
     assert set(verdicts.values()) == {True}

@@ -17,7 +17,7 @@ from mqttlab.errors import UsageError
 from mqttlab.studies import Cell, Comparison, Study, perform_live, simulate
 from mqttlab.studies.claims import Ran, claims_of, decides
 from mqttlab.studies.document import CELL_COLUMNS, FIT_COLUMNS, Rerun, cell_row, fit_rows
-from mqttlab.studies.study import Case
+from mqttlab.studies.study import Case, live_scenario
 from mqttlab.studies.table import pooled
 
 VERDICTS = {"held": "[green]held[/]", "refuted": "[bold yellow]refuted[/]", "undecided": "undecided",
@@ -119,7 +119,8 @@ def _cases(study: Study, asked: Asked) -> list[Case]:
 def _perform(study: Study, cases: Sequence[Case], asked: Asked, console: Console) -> list[Mapping[str, Any]]:
     """What was measured, for each repetition: one when simulated."""
     effort = study.quick if asked.quick else study.thorough
-    scenarios = {case.name: case.scenario(effort) for case in cases}
+    form = live_scenario if asked.backend == "live" else _simulated
+    scenarios = {case.name: form(case, effort) for case in cases}
     live = study.live
     with _progress(console) as progress:
         if asked.backend == "sim":
@@ -131,6 +132,10 @@ def _perform(study: Study, cases: Sequence[Case], asked: Asked, console: Console
         results = perform_live(scenarios, study.measure, directory=asked.runs / f"study-{study.name}",
                                repetitions=live.repetitions, progress=lambda _: progress.advance(task))
     return [Ran({name: values[number] for name, values in results.items()}) for number in range(live.repetitions)]
+
+
+def _simulated(case: Case, effort: Any) -> dict[str, Any]:
+    return case.scenario(effort)
 
 
 def _agreed(repetitions: Sequence[Sequence[Comparison]]) -> list[Comparison]:

@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from mqttlab.recording import Recording
 from mqttlab.studies.chart import Chart
@@ -25,6 +25,20 @@ class Case(Protocol):
     def scenario(self, effort: Any) -> dict[str, Any]:
         """As a scenario file's values; ``effort`` is one of the study's own."""
         ...
+
+
+@runtime_checkable
+class LiveCase(Case, Protocol):
+    """A scenario that is another one when it is run live, where programs may be clients."""
+
+    def live_scenario(self, effort: Any) -> dict[str, Any]:
+        """As a scenario file's values."""
+        ...
+
+
+def live_scenario(case: Case, effort: Any) -> dict[str, Any]:
+    """What is run live of a case: its own form of it, or the same as is simulated."""
+    return case.live_scenario(effort) if isinstance(case, LiveCase) else case.scenario(effort)
 
 
 Named = TypeVar("Named", bound=Case)

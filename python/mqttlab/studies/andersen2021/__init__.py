@@ -5,14 +5,14 @@ Rerun, with tables and claims beside ours.
 
 from pathlib import Path
 
-from mqttlab.studies.andersen2021 import charts, experiment, judges
+from mqttlab.studies.andersen2021 import case, charts, experiment, judges
 from mqttlab.studies.study import Study
 
 STUDY = Study(
     title="E. P. Andersen, Creating an Analysis Tool for Testing and Evaluating the MQTT Protocol, 2021",
     directory=Path(__file__).parent,
-    thorough=experiment.THOROUGH,
-    quick=experiment.QUICK,
+    thorough=case.THOROUGH,
+    quick=case.QUICK,
     cases=experiment.cases,
     measure=experiment.measure,
     tables=experiment.tables,

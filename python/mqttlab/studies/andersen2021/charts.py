@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from mqttlab.studies.andersen2021.case import NETWORKS, PAYLOADS
 from mqttlab.studies.andersen2021.experiment import (
-    NETWORKS,
-    PAYLOADS,
     Application,
     Measured,
     published_application,

@@ -21,9 +21,8 @@ leaves something open:
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,47 +34,23 @@ from mqttlab.experiments.scenarios import scenarios
 from mqttlab.metrics.frames import frames, marked
 from mqttlab.networks.models import MODELS
 from mqttlab.recording import Recording
-from mqttlab.studies.study import number_of, published_rows
+from mqttlab.statistics import proportion_interval
+from mqttlab.studies.andersen2021.beyond import (
+    CERTAINTY,
+    SEEDS,
+    SILENCE,
+    TABLES,
+    families,
+    paho_name,
+    seeded_name,
+)
+from mqttlab.studies.andersen2021.case import NETWORKS, PAYLOADS, Case
+from mqttlab.studies.study import Case as AnyCase
+from mqttlab.studies.study import number_of, of_tables, published_rows
 from mqttlab.studies.table import Cell
 
 ETHERNET_BYTES = 14
-NETWORKS = {
-    "Tactical Broadband": "tactical-broadband", "SATCOM": "satcom", "NATO Narrowband Waveform": "nato-narrowband",
-    "CNR 1%": "cnr-1", "CNR 10%": "cnr-10",
-}
-PAYLOADS = {"GPS": "gps", "Image": "image"}
 NETWORK_TABLES, APPLICATION_TABLES = "tables_5_1_to_5_9_network_layer", "tables_5_2_to_5_10_application_layer"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Effort:
-    """How long to simulate."""
-
-    duration_s: float
-    cool_down_s: float
-
-
-THOROUGH = Effort(duration_s=600.0, cool_down_s=300.0)
-QUICK = Effort(duration_s=120.0, cool_down_s=60.0)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Case:
-    """One of the ten scenarios."""
-
-    name: str
-    """Unique among the study's scenarios: network and payload."""
-    values: dict[str, Any]
-    """As its file has them."""
-
-    def scenario(self, effort: Effort) -> dict[str, Any]:
-        """As a scenario file's values."""
-        values = copy.deepcopy(self.values)
-        values["phases"] |= {"duration": f"{effort.duration_s:g} s", "cool_down": f"{effort.cool_down_s:g} s"}
-        for group in values["groups"]:
-            if "publish" in group:
-                group["publish"]["start_phase"] = "synchronised"
-        return values
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,41 +76,25 @@ class Measured:
     """By the metric's name in the published tables."""
 
 
-def cases(directory: Path, tables: Sequence[str]) -> list[Case]:
-    """The scenarios behind these tables; without tables, all ten."""
+def cases(directory: Path, tables: Sequence[str]) -> list[AnyCase]:
+    """The scenarios behind these tables; without tables, the ten and what goes beyond them."""
     printed = [row for name in (NETWORK_TABLES, APPLICATION_TABLES) for _, row in published_rows(directory, name)]
     wanted = [row for row in printed if not tables or row["table"] in tables or {"4.1", "6.1"} & set(tables)]
-    points = scenarios(load(directory.parent / "experiments" / "networks.toml"))
+    points = _points(directory)
     names = dict.fromkeys(case_name(row["network"], row["payload"]) for row in wanted)
-    printed_ones = [Case(name=name, values=points[name]) for name in names]
-    return printed_ones + [larger(points, network, size) for network, size in LARGER if not tables or BEYOND in tables]
+    ten: list[AnyCase] = [Case(name=name, values=points[name]) for name in names]
+    return ten + of_tables(families(points), tables)
 
 
-BEYOND = "larger messages"
-SIZES = (400, 4_000, 40_000, 400_000, 1_000_000)
-LARGER = [(network, size) for network in NETWORKS.values() for size in SIZES]
-
-
-def larger(points: Mapping[str, dict[str, Any]], network: str, size: int) -> Case:
-    """The scenario of a network with messages of a size, which goes beyond the study (its section 6)."""
-    values = copy.deepcopy(points[f"{network}-gps"])
-    for group in values["groups"]:
-        if "publish" in group:
-            group["publish"]["payload"] = f"{size} B"
-    values["recording"] = {"packets": False}
-    return Case(name=larger_name(network, size), values=values)
-
-
-def larger_name(network: str, size: int) -> str:
-    """The name of that scenario."""
-    return f"{network}-{size}B"
+def _points(directory: Path) -> Mapping[str, dict[str, Any]]:
+    return scenarios(load(directory.parent / "experiments" / "networks.toml"))
 
 
 def tables(directory: Path) -> list[str]:
     """The names of the tables, in the order of their numbers."""
     printed = {row["table"] for name in (NETWORK_TABLES, APPLICATION_TABLES)
                for _, row in published_rows(directory, name)}
-    return [*sorted({"4.1", *printed, "6.1"}, key=_number_of), BEYOND]
+    return [*sorted({"4.1", *printed, "6.1"}, key=_number_of), *TABLES]
 
 
 def _number_of(table: str) -> list[int]:
@@ -173,7 +132,8 @@ def _network(recording: Recording) -> dict[str, float]:
         return {}
     sent = seen.filter(pl.col("hop") == 0)
     of_publish = sent.filter(pl.col("publishes") > 0)["ip_bytes"].cast(pl.Int64) + ETHERNET_BYTES
-    outwards = metrics.network(recording, ["direction"]).filter(pl.col("direction") == "to_client")
+    both = metrics.network(recording, ["direction"])
+    outwards = both.filter(pl.col("direction") == "to_client")
     return {
         "total_packets": float(sent.height),
         "data_rate_kbit_s": float(outwards["data_rate_kbit_s"].sum()),
@@ -181,6 +141,7 @@ def _network(recording: Recording) -> dict[str, float]:
         "avg_message_bytes": number_of(of_publish.mean()),
         "max_message_bytes": number_of(of_publish.max()),
         "tcp_retransmissions": float(sent.select(marked("retransmission").sum()).item()),
+        "spurious_retransmissions": float(both["retransmissions_spurious"].sum()),
         "duplicate_acks": float(sent.select(marked("duplicate_ack").sum()).item()),
     }
 
@@ -204,18 +165,55 @@ def compare(directory: Path, results: Mapping[str, Measured]) -> list[Cell]:
     """Every table, published and simulated, in the order of their numbers."""
     cells = [*_table_of_models(directory, results), *_compare_network(directory, results),
              *_compare_application(directory, results), *_recommended(directory, results)]
-    return sorted(cells, key=lambda cell: _number_of(cell.table)) + _larger_cells(results)
+    return sorted(cells, key=lambda cell: _number_of(cell.table)) + _beyond(directory, results)
 
 
-def _larger_cells(results: Mapping[str, Measured]) -> list[Cell]:
+def _beyond(directory: Path, results: Mapping[str, Measured]) -> list[Cell]:
+    """The tables that the study has not: beside the printed values where there are any."""
+    cells = _silence_cells(directory, results)
+    for table, family in families(_points(directory)).items():
+        if table in (SILENCE, CERTAINTY):
+            continue
+        for case in family:
+            if case.name in results:
+                cells += [Cell(table=table, place=f"{case.name}, QoS {qos}", metric="mean delay, s",
+                               published=float("nan"), ours=row.delay_s_mean, half=row.delay_s_half,
+                               never=row.messages_lost_percent) for qos, row in results[case.name].by_qos.items()]
+    return cells + _certainty_cells(directory, results)
+
+
+def _silence_cells(directory: Path, results: Mapping[str, Measured]) -> list[Cell]:
+    """The narrow networks once more, with clients that count silence: printed values beside these."""
+    again = {case_name(network, payload): results[name] for network in NETWORKS for payload in PAYLOADS
+             if (name := paho_name(NETWORKS[network], PAYLOADS[payload])) in results}
+    return [replace(cell, table=SILENCE) for cell in _compare_application(directory, again)
+            if cell.metric in (METRICS["messages_lost_percent"], METRICS["delay_s_mean"], METRICS["disconnects"])]
+
+
+def _certainty_cells(directory: Path, results: Mapping[str, Measured]) -> list[Cell]:
+    """In how many percent of the seeds a QoS level is recommended, beside whether the study does."""
     cells = []
-    for network, size in LARGER:
-        if (name := larger_name(network, size)) in results:
-            for qos, row in results[name].by_qos.items():
-                cells.append(Cell(table=BEYOND, place=f"{network}, {size} B, QoS {qos}", metric="mean delay, s",
-                                  published=float("nan"), ours=row.delay_s_mean, half=row.delay_s_half,
-                                  never=row.messages_lost_percent))
+    for source, row in published_rows(directory, "table_6_1_recommendations"):
+        shares = certainty(case_name(row["network"], row["payload"]), results)
+        for qos, (share, half) in shares.items():
+            cells.append(Cell(
+                table=CERTAINTY, place=f"{row['network']}, {row['payload']}, QoS {qos}", source=source,
+                metric="recommended, % of the seeds", published=100.0 * (str(qos) in row["qos"]), ours=share,
+                half=half))
     return cells
+
+
+def certainty(name: str, results: Mapping[str, Measured]) -> dict[int, tuple[float, float]]:
+    """For each QoS level the share of a scenario's seeds in which it is recommended, and half of its 95 % interval."""
+    ran = [results[seeded].by_qos for seed in SEEDS if (seeded := seeded_name(name, seed)) in results]
+    if len(ran) < len(SEEDS):
+        return {}
+    found = {}
+    for qos in (0, 1, 2):
+        interval = proportion_interval(sum(qos in recommended(rows) for rows in ran), len(ran))
+        found[qos] = (100 * interval.estimate, 100 * max(interval.high - interval.estimate,
+                                                         interval.estimate - interval.low))
+    return found
 
 
 def _compare_network(directory: Path, results: Mapping[str, Measured]) -> list[Cell]:

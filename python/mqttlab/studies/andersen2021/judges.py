@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
 
+from mqttlab.studies.andersen2021.beyond import (
+    LEE_LOSSES,
+    LEE_SIZES,
+    NARROW,
+    SIZES,
+    Johnsen,
+    Lee,
+    larger_name,
+    paho_name,
+    sn_name,
+)
+from mqttlab.studies.andersen2021.case import NETWORKS, PAYLOADS
 from mqttlab.studies.andersen2021.experiment import (
     DELAY_OVER_QOS0_MAX,
-    NETWORKS,
-    PAYLOADS,
-    SIZES,
     Application,
     Measured,
     case_name,
-    larger_name,
+    certainty,
     published_application,
     published_network,
     recommended,
 )
-from mqttlab.studies.claims import Verdict, in_words, judged, waits_for
+from mqttlab.studies.claims import Verdict, in_words, judged
 from mqttlab.studies.table import Comparison
 
 Results = Mapping[str, Measured]
@@ -28,12 +37,6 @@ QOS = (0, 1, 2)
 FAST = [f"{network}-{payload}" for network in ("tactical-broadband", "satcom") for payload in PAYLOADS.values()]
 CNR = ("cnr-1", "cnr-10")
 
-STAYS_CONNECTED = (
-    "most probably the clients differ: Paho, which the study used, also pings when it has heard nothing for a "
-    "keep-alive interval, and gives up when no answer comes within another, so that on a queue of minutes even its "
-    "publishers disconnect, and stop; the clients here ping when they have sent nothing for an interval (MQTT 3.1.1 "
-    "§3.1.2.10), stay where they have something to send, and deliver until the cool-down ends"
-)
 
 def evaluate(directory: Path, results: Results) -> list[Comparison]:
     """Every claim of ``claims.toml`` with the numbers that decide it; a reason where it does not hold."""
@@ -42,6 +45,15 @@ def evaluate(directory: Path, results: Results) -> list[Comparison]:
 
 def _rows(results: Results, name: str) -> list[Application]:
     return [results[name].by_qos[qos] for qos in QOS]
+
+
+def _keep_alive(results: Results, *names: str) -> str:
+    """What clients that ping when they hear nothing, as Paho's do, come to on these networks."""
+    found = "; ".join(f"{network} {payload}: lost {_lost(rows)}, {_delays(rows)}, {_disconnects(rows)} disconnects"
+                      for network, payload in (name.rsplit("-", 1) for name in names)
+                      if (rows := _rows(results, paho_name(network, payload))))
+    return (f"the keep-alive decides a part of it: clients that count silence, as the study's Paho does, come to "
+            f"{found}; the others ping when they have sent nothing for an interval (MQTT 3.1.1 §3.1.2.10)")
 
 
 def _lost(rows: list[Application]) -> str:
@@ -84,7 +96,9 @@ def _narrowband(_: Path, results: Results) -> Verdict:
     evidence = (f"GPS loses {_lost(gps)}, mean delays {_delays(gps)} at QoS 0 / 1 / 2; images lose {_lost(image)}, "
                 f"{_disconnects(image)} disconnects")
     what = "what does not hold is said of images" if survives else "neither holds as published"
-    return survives and collapses and leaves, evidence, f"{what}; {STAYS_CONNECTED}"
+    if survives and collapses and leaves:
+        return True, evidence, ""
+    return False, evidence, f"{what}; {_keep_alive(results, 'nato-narrowband-image')}"
 
 
 def _cnr(_: Path, results: Results) -> Verdict:
@@ -98,7 +112,10 @@ def _cnr(_: Path, results: Results) -> Verdict:
         f"{network}: GPS loses {_lost(of[0])}, mean delays {_delays(of[0])}, {_disconnects(of[0])} disconnects, "
         f"images lose {_lost(of[1])}"
         for network in CNR if (of := [_rows(results, f"{network}-{payload}") for payload in PAYLOADS.values()]))
-    return loses and minutes and leaves and nothing, evidence, STAYS_CONNECTED
+    if loses and minutes and leaves and nothing:
+        return True, evidence, ""
+    return False, evidence, _keep_alive(
+        results, *(f"{network}-{payload}" for network in CNR for payload in PAYLOADS.values()))
 
 
 def _segments(directory: Path, results: Results) -> Verdict:
@@ -137,8 +154,19 @@ def _recommendations(directory: Path, results: Results) -> Verdict:
              for name in theirs if ours[name] != theirs[name]]
     evidence = (f"lossless, connected, delay at most {DELAY_OVER_QOS0_MAX:g} times QoS 0's: with the study's numbers "
                 f"this makes {rule} of its {len(theirs)} recommendations, with ours {len(theirs) - len(apart)}"
-                + (f" ({'; '.join(apart)})" if apart else ""))
+                + (f" ({'; '.join(apart)})" if apart else "") + _sureness(results, theirs))
     return not apart, evidence, "delays and losses differ from the study's there, as its tables show"
+
+
+def _sureness(results: Results, names: Iterable[str]) -> str:
+    """How many recommendations for a level, or against it, come out alike with every seed."""
+    shares = {f"{name} at QoS {qos}": share for name in names for qos, (share, _) in certainty(name, results).items()}
+    if not shares:
+        return ""
+    alike = sum(share in (0, 100) for share in shares.values())
+    unsure = ", ".join(f"{place} in {share:.0f} % of the seeds" for place, share in shares.items()
+                       if share not in (0, 100))
+    return f"; {alike} of {len(shares)} levels come out alike with ten seeds" + (f" ({unsure})" if unsure else "")
 
 
 def _rates(directory: Path, results: Results) -> Verdict:
@@ -160,15 +188,19 @@ def _qos1_least(_: Path, results: Results) -> Verdict:
     waits = all(row[1].delay_s_mean >= max(level.delay_s_mean for level in row if level.delay_s_mean
                                            == level.delay_s_mean) for row in rows.values())
     evidence = "; ".join(f"{name}: lost {_lost(row)}, {_delays(row)}" for name, row in rows.items())
-    return lost and waits, evidence, STAYS_CONNECTED
+    if lost and waits:
+        return True, evidence, ""
+    return False, evidence, _keep_alive(results, "cnr-1-gps", "cnr-10-gps")
 
 
 def _images_faster(_: Path, results: Results) -> Verdict:
     gps, image = (_rows(results, f"cnr-1-{payload}") for payload in PAYLOADS.values())
     holds = all(small.delay_s_mean > large.delay_s_mean for small, large in zip(gps[:2], image[:2], strict=True))
-    return holds, f"GPS {_delays(gps)}, images {_delays(image)}; lost {_lost(gps)} and {_lost(image)}", (
+    evidence = f"GPS {_delays(gps)}, images {_delays(image)}; lost {_lost(gps)} and {_lost(image)}"
+    return holds, evidence, "" if holds else (
         "the study's means are over what arrived before its clients gave up: the more is lost, the shorter is the mean "
-        "of what is left. Here more is delivered, and later")
+        "of what is left. Here more is delivered, and later; "
+        + _keep_alive(results, "cnr-1-gps", "cnr-1-image"))
 
 
 def _larger(_: Path, results: Results) -> Verdict:
@@ -182,8 +214,89 @@ def _larger(_: Path, results: Results) -> Verdict:
     return None, evidence, "the study names it as work to be done and prints nothing for it"
 
 
-def _mqtt_sn(_: Path, __: Results) -> Verdict:
-    return waits_for("MQTT-SN in the simulator and a gateway in scenarios; the study prints no values for it")
+def _mqtt_sn(_: Path, results: Results) -> Verdict:
+    parts = []
+    for network in NETWORKS.values():
+        pairs = [(_rows(results, f"{network}-{payload}"), _rows(results, sn_name(f"{network}-{payload}")))
+                 for payload in PAYLOADS.values()]
+        parts.append(f"{network}: " + "; ".join(
+            f"{payload} lost {_lost(sn)} (MQTT {_lost(mqtt)}), {_delays(sn)} (MQTT {_delays(mqtt)})"
+            for payload, (mqtt, sn) in zip(PAYLOADS.values(), pairs, strict=True)))
+    return None, "; ".join(parts), "the study names it as work to be done and prints nothing for it"
+
+
+def _johnsen(results: Results, network: str, protocol: str, qos: int, window: int = 1) -> Application:
+    return results[Johnsen(network=network, protocol=protocol, qos=qos, window=window).name].by_qos[qos]
+
+
+def _mqtt_first(_: Path, results: Results) -> Verdict:
+    rows = {network: [[_johnsen(results, network, protocol, qos).delay_s_mean for protocol in ("mqtt", "mqtt-sn")]
+                      for qos in (0, 1)] for network in NARROW}
+    evidence = "; ".join(f"{network}: MQTT and MQTT-SN {in_words(zero)} s at QoS 0, {in_words(one)} s at QoS 1"
+                         for network, (zero, one) in rows.items())
+    holds = all(mqtt < sn for each in rows.values() for mqtt, sn in each)
+    free = [_johnsen(results, network, "mqtt-sn", 1, window=0).delay_s_mean for network in NARROW]
+    return holds, evidence, (
+        "at QoS 0 a datagram waits for none before it; at QoS 1 a gateway that has one message under way to the one "
+        f"subscriber delivers one a round trip: without that limit the means are {in_words(free)} s")
+
+
+def _qos1_helps(_: Path, results: Results) -> Verdict:
+    lossy = ("cnr-1", "cnr-10")
+    rows = {network: {protocol: [_johnsen(results, network, protocol, qos).messages_lost_percent for qos in (0, 1)]
+                      for protocol in ("mqtt", "mqtt-sn")} for network in lossy}
+    evidence = "; ".join(f"{network}: lost at QoS 0 and 1 {in_words(each['mqtt'])} % by MQTT, "
+                         f"{in_words(each['mqtt-sn'])} % by MQTT-SN" for network, each in rows.items())
+    helps = all(one < zero / 2 for zero, one in (each["mqtt-sn"] for each in rows.values()))
+    little = all(zero - one < 5 for zero, one in (each["mqtt"] for each in rows.values()))
+    free = [_johnsen(results, network, "mqtt-sn", 1, window=0).messages_lost_percent for network in lossy]
+    return helps and little, evidence, (
+        "what MQTT-SN has not delivered at QoS 1 still waits in the gateway, which sends one message at a time to the "
+        f"one subscriber; without that limit it is {in_words(free)} %")
+
+
+def _spurious(_: Path, results: Results) -> Verdict:
+    found = {network: results[Johnsen(network=network, protocol="mqtt", qos=1).name].network for network in NARROW}
+    shares = [100 * row["spurious_retransmissions"] / max(row["tcp_retransmissions"], 1) for row in found.values()]
+    evidence = "; ".join(f"{network}: {row['spurious_retransmissions']:.0f} of {row['tcp_retransmissions']:.0f}"
+                         for network, row in found.items())
+    return sum(share > 25 for share in shares) >= 2, f"spurious of all retransmissions at QoS 1: {evidence}", (
+        "a round trip that varies little, and timestamps, leave the timer little to be wrong about")
+
+
+def _lee(results: Results, loss: int) -> dict[int, list[Application]]:
+    return {qos: [results[Lee(size=size, loss=loss).name].by_qos[qos] for size in LEE_SIZES] for qos in QOS}
+
+
+def _lee_delay(_: Path, results: Results) -> Verdict:
+    # Beyond 4000 B the delay of a byte is another one, at QoS 0 and 1.
+    rows = {loss: _lee(results, loss) for loss in LEE_LOSSES}
+    evidence = "; ".join(
+        f"{loss} % loss: " + ", ".join(f"QoS {qos} {in_words(1000 * row.delay_s_mean for row in each)} ms"
+                                       for qos, each in of.items()) for loss, of in rows.items())
+    steps = [_slopes([row.delay_s_mean for row in rows[0][qos]]) for qos in (0, 1)]
+    return all(after > 2 * before for before, after in steps), f"{in_words(LEE_SIZES, 5)} B: {evidence}", (
+        "the delay grows by what a byte takes on the wire, before 4000 B as after, and by the round trips that a "
+        "message needs which is longer than a window")
+
+
+def _slopes(delays: Sequence[float]) -> tuple[float, float]:
+    """Delay per byte up to 4000 B, and from there on."""
+    middle = LEE_SIZES.index(4_000)
+    return ((delays[middle] - delays[0]) / (LEE_SIZES[middle] - LEE_SIZES[0]),
+            (delays[-1] - delays[middle]) / (LEE_SIZES[-1] - LEE_SIZES[middle]))
+
+
+def _lee_loss(_: Path, results: Results) -> Verdict:
+    rows = {loss: _lee(results, loss) for loss in LEE_LOSSES}
+    place = LEE_SIZES.index(8_000)
+    evidence = "; ".join(f"{loss} % loss: " + ", ".join(f"QoS {qos} {_lost(each)}" for qos, each in of.items())
+                         for loss, of in rows.items())
+    holds = any(each[place].messages_lost_percent > each[0].messages_lost_percent + 1
+                for of in rows.values() for each in of.values())
+    return holds, f"lost of {in_words(LEE_SIZES, 5)} B: {evidence}", (
+        "TCP repairs what the wire loses, at every size: messages are lost where a queue is full or a connection "
+        "breaks, and neither happens here")
 
 
 JUDGES: dict[str, Callable[[Path, Results], Verdict]] = {
@@ -192,5 +305,6 @@ JUDGES: dict[str, Callable[[Path, Results], Verdict]] = {
     "recommendations": _recommendations, "mqtt-sn-prepared": _mqtt_sn,
     "fifteen-kbit-s-on-three": _rates, "cnr-qos1-loses-least": _qos1_least,
     "cnr-images-faster-than-gps": _images_faster, "even-larger-messages": _larger,
-    "constrained-networks-mqtt-sn": _mqtt_sn,
+    "johnsen-mqtt-lowest-delay": _mqtt_first, "johnsen-qos1-helps-mqtt-sn": _qos1_helps,
+    "johnsen-tcp-spurious": _spurious, "lee-delay-from-4000": _lee_delay, "lee-loss-at-8000": _lee_loss,
 }
