@@ -44,8 +44,8 @@ pub use audience::{Audience, Subscriptions};
 pub use check::PlanError;
 pub use destination::Destination;
 pub use group::{
-    Arrival, ClientProgram, Group, MqttPlan, Payload, PingPlan, Protocol, ProtocolVersion, Publish, Reconnect,
-    Relay, RetryPlan, StartPhase, Subscription, TcpTransport, Transport, Will,
+    Arrival, ClientProgram, Group, MqttPlan, Payload, PingPlan, Protocol, ProtocolVersion, Publish,
+    Reconnect, Relay, RetryPlan, StartPhase, Subscription, TcpTransport, Transport, Will,
 };
 pub use host::Host;
 pub use mqttsn::{GatewayMode, GatewayProgram, GatewayRole, MqttSnPlan, PredefinedTopic, SleepPlan};

@@ -76,8 +76,8 @@ impl Session {
     /// What is under way, or nothing yet.
     pub(super) fn exchanges(&mut self, options: &BrokerOptions) -> &mut Exchanges {
         self.exchanges.get_or_insert_with(|| {
-            let outbox = Outbox::new(self.window, options.queue(), options.refill)
-                .timed(options.retry.is_some());
+            let outbox =
+                Outbox::new(self.window, options.queue(), options.refill).timed(options.retry.is_some());
             Box::new(Exchanges { outbox, inbox: Inbox::default() })
         })
     }
