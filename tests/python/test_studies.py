@@ -79,6 +79,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     Maturin finds the engine compiled, as `make test` leaves it: compiling it again would take minutes.
     """
+    pytest.importorskip("maturin", reason="maturin is not installed: make setup-test")
     engine = ROOT / "target" / "release" / "mqttlab-engine"
     sources = [*ROOT.glob("crates/*/src/**/*.rs"), *ROOT.glob("crates/*/Cargo.toml"), ROOT / "Cargo.lock"]
     if not engine.is_file() or engine.stat().st_mtime < max(path.stat().st_mtime for path in sources):
