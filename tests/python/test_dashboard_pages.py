@@ -118,9 +118,9 @@ def test_a_figure_is_told_with_its_title_and_twin_and_without_webgl(store: Store
 
 
 def test_a_dark_ground_has_light_ink() -> None:
-    import plotly.graph_objects as go
+    from mqttlab.figures.drawing import Figure, trace
 
-    black = go.Figure(go.Scatter(x=[0], y=[0], line={"color": "#000000"}))
+    black = Figure([trace("scatter", x=[0], y=[0], line={"color": "#000000"})])
     assert themed(black, "dark").data[0].line.color == "#ffffff"
     assert black.data[0].line.color == "#000000"
 

@@ -60,4 +60,4 @@ def test_a_run_and_its_report_load_no_package_for_a_single_function(tmp_path: Pa
     names = loaded("run", "scenarios/demo.toml", "--backend", "sim", "--runs", str(tmp_path), "--set",
                    "phases.duration=1 s")
     # The catalog, which a run goes into, needs SQLAlchemy.
-    assert names & {"xlsxwriter", "alembic", "psycopg", "pymysql"} == set()
+    assert names & {"xlsxwriter", "alembic", "psycopg", "pymysql", "plotly", "scipy"} == set()

@@ -11,11 +11,10 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping
 
-import plotly.graph_objects as go
-
 from mqttlab.comparison import Comparison, ComparisonError, compare, side
 from mqttlab.dashboard.pages.runs import selected
 from mqttlab.dashboard.store import Store, stamp
+from mqttlab.figures.drawing import Figure
 from mqttlab.report.comparison import drawn
 from mqttlab.report.text import number
 
@@ -74,7 +73,7 @@ class Comparisons:
                 self._known.popitem(last=False)
         return found
 
-    def drawn(self, name: str, query: Mapping[str, str]) -> go.Figure | None:
+    def drawn(self, name: str, query: Mapping[str, str]) -> Figure | None:
         """A figure of a comparison; ``None`` where there is nothing to draw, or no such figure."""
         found = self.of(query)
         return None if found is None else found.figure(name)
@@ -85,10 +84,10 @@ class Shown:
 
     def __init__(self, comparison: Comparison) -> None:
         self.comparison = comparison
-        self._figures: dict[str, go.Figure | None] = {}
+        self._figures: dict[str, Figure | None] = {}
         self._lock = threading.Lock()
 
-    def figure(self, name: str) -> go.Figure | None:
+    def figure(self, name: str) -> Figure | None:
         """One of :data:`FIGURES`; ``None`` where there is nothing to draw, or no such figure."""
         with self._lock:
             if name not in self._figures:
@@ -105,7 +104,7 @@ class Shown:
         self._figures[name] = make(self.comparison) if make else None
 
 
-def _in_both(comparison: Comparison) -> go.Figure | None:
+def _in_both(comparison: Comparison) -> Figure | None:
     """Of several pairs the first."""
     try:
         return drawn.latency_in_both(comparison.by_message[0])

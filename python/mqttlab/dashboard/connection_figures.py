@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import plotly.graph_objects as go
 import polars as pl
 
 from mqttlab import metrics
 from mqttlab.figures import connection as figures
+from mqttlab.figures.drawing import Figure
 from mqttlab.recording import Recording
 
 KINDS = ("sequence", "round-trips", "in-flight", "window")
@@ -18,7 +18,7 @@ def names(connection: int) -> list[str]:
     return [f"{PREFIX}{connection}-{towards}-{kind}" for kind in KINDS for towards in metrics.DIRECTIONS]
 
 
-def drawn(recording: Recording, name: str, shown: tuple[float, float] | None) -> go.Figure | None:
+def drawn(recording: Recording, name: str, shown: tuple[float, float] | None) -> Figure | None:
     """A figure of this name, of the range of time that is shown; nothing where there is none."""
     number, _, rest = name.removeprefix(PREFIX).partition("-")
     towards, _, kind = rest.partition("-")

@@ -11,7 +11,6 @@ from urllib.parse import quote
 
 import flask
 import polars as pl
-from plotly.offline import get_plotlyjs
 
 from mqttlab.dashboard import live_figures, maps, run_figures, run_sets, run_tables, verdicts
 from mqttlab.dashboard.comparisons import Comparisons
@@ -24,6 +23,7 @@ from mqttlab.dashboard.uploads import UploadError, Uploads
 from mqttlab.dashboard.watch import Watch
 from mqttlab.errors import MqttlabError
 from mqttlab.export import ExportError, cut_of_message, pcapng
+from mqttlab.figures.drawing import plotly_js
 from mqttlab.recording import Recording
 from mqttlab.report.html import page
 
@@ -191,7 +191,7 @@ def _of_others(server: flask.Flask) -> None:
     """Libraries and outlines, which come with the first figure and the first map."""
     @server.get("/plotly.js")
     def plotly() -> flask.Response:
-        sent = flask.Response(get_plotlyjs(), content_type="text/javascript; charset=utf-8")
+        sent = flask.Response(plotly_js(), content_type="text/javascript; charset=utf-8")
         sent.headers["Cache-Control"] = "private, max-age=31536000, immutable"
         return sent
 

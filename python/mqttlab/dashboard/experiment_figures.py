@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import threading
 
-import plotly.graph_objects as go
-
 from mqttlab.analysed import analysed
 from mqttlab.analysis import Analysis
 from mqttlab.dashboard.store import Store, UnknownRun
 from mqttlab.experiments import ExperimentDirectory, find_experiments
 from mqttlab.figures import experiment as figures
+from mqttlab.figures.drawing import Figure
 from mqttlab.report.experiment import frames
 from mqttlab.report.experiment.page import drawn
 
@@ -22,7 +21,7 @@ class Analyses:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._known: dict[str, tuple[int, Analysis, dict[str, go.Figure]]] = {}
+        self._known: dict[str, tuple[int, Analysis, dict[str, Figure]]] = {}
         self._lock = threading.Lock()
 
     def directory(self, name: str) -> ExperimentDirectory:
@@ -36,7 +35,7 @@ class Analyses:
             raise UnknownRun(f"there is no experiment {name!r} in {self._store.directory}")
         return ExperimentDirectory.open(self._store.directory / name)
 
-    def of(self, name: str) -> tuple[Analysis, dict[str, go.Figure]]:
+    def of(self, name: str) -> tuple[Analysis, dict[str, Figure]]:
         """What an experiment says, and its figures by name.
 
         Raises:
@@ -56,7 +55,7 @@ class Analyses:
         return known[1], known[2]
 
 
-def _figures(analysis: Analysis) -> dict[str, go.Figure]:
+def _figures(analysis: Analysis) -> dict[str, Figure]:
     """All figures, under names that an address can hold."""
     made = {f"response-{number}-{place}": figure for number, each in enumerate(analysis.responses)
             for place, figure in enumerate(drawn(analysis, each))}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import plotly.graph_objects as go
 import polars as pl
 
 from mqttlab import figures
+from mqttlab.figures.drawing import Figure
 
 SCHEMA: dict[str, Any] = {
     "at_s": pl.Float64, "connected": pl.Int64, "offered": pl.Int64, "sent": pl.Int64, "delivered": pl.Int64,
@@ -40,7 +40,7 @@ def servers(kept: Ticks) -> pl.DataFrame:
                          for name, percent in line["servers"].items()], schema=SERVERS, orient="row")
 
 
-FIGURES: dict[str, Callable[[Ticks], go.Figure]] = {
+FIGURES: dict[str, Callable[[Ticks], Figure]] = {
     "messages": lambda kept: figures.message_rates(ticks(kept)),
     "latency": lambda kept: figures.live_latency(ticks(kept)),
     "lateness": lambda kept: figures.live_lateness(ticks(kept)),
@@ -50,7 +50,7 @@ FIGURES: dict[str, Callable[[Ticks], go.Figure]] = {
 }
 
 
-def drawn(name: str, kept: Ticks) -> go.Figure | None:
+def drawn(name: str, kept: Ticks) -> Figure | None:
     """A figure; nothing where there is no such figure, or too little to draw."""
     thinned = kept[::-(-max(len(kept), 1) // TICKS_DRAWN)]
     if name not in FIGURES or len(thinned) < 2:

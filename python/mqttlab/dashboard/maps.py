@@ -125,12 +125,15 @@ def _words(server: str | None, clients: list[str]) -> str:
 
 
 def _span(recording: Recording) -> list[float]:
-    messages = recording.messages
-    if messages.is_empty():
+    messages = recording.scan("messages")
+    if not {"intended_ns", "received_ns"} <= set(messages.collect_schema()):
         return [0.0, 1.0]
-    first = messages["intended_ns"].min()
-    last = max(int(messages[name].max() or 0) for name in ("intended_ns", "received_ns"))  # type: ignore[arg-type]
-    return [round(int(first or 0) / 1e9, 3), round(max(last, int(first or 0) + 10**6) / 1e9, 3)]  # type: ignore[arg-type]
+    first, *last = recording.collect(messages.select(
+        pl.col("intended_ns").min().alias("first"), pl.col("intended_ns", "received_ns").max())).row(0)
+    if first is None:
+        return [0.0, 1.0]
+    end = max(at for at in (*last, first + 10**6) if at is not None)
+    return [round(first / 1e9, 3), round(end / 1e9, 3)]
 
 
 def _links(recording: Recording) -> dict[str, dict[str, Any]]:
@@ -169,18 +172,20 @@ def _lost(recording: Recording, first: int, width: int) -> pl.DataFrame:
 
 def _messages(recording: Recording, of_client: dict[int, int]) -> tuple[list[list[Any]], int]:
     """Messages and receivers: sent (s), received (s, none where it was not), from and to by node, topic, fate, how late
-    (ms)."""
-    table = recording.messages
-    if table.is_empty():
+    (ms). When they were sent is read of all, the rest of those that are shown."""
+    table = recording.scan("messages")
+    if not {"sent_ns", "publisher", "subscriber"} <= set(table.collect_schema()):
         return [], 0
-    sent = table.filter(pl.col("sent_ns").is_not_null(), pl.col("publisher").is_not_null(),
-                        pl.col("subscriber").is_not_null()).sort("sent_ns")
-    every = -(-max(sent.height, 1) // MESSAGES_SHOWN)
-    shown = sent.gather_every(every)
+    numbered = table.with_row_index("row")
+    sent = recording.collect(numbered.filter(
+        pl.col("sent_ns").is_not_null(), pl.col("publisher").is_not_null(), pl.col("subscriber").is_not_null(),
+    ).select("row", "sent_ns")).sort("sent_ns", maintain_order=True)
+    chosen = sent.gather_every(-(-max(sent.height, 1) // MESSAGES_SHOWN))["row"]
+    shown = recording.collect(numbered.filter(pl.col("row").is_in(chosen.implode())).select(
+        "sent_ns", "received_ns", "publisher", "subscriber", pl.col("topic").cast(pl.String),
+        pl.col("fate").cast(pl.String), "latency_ns")).sort("sent_ns", maintain_order=True)
     rows = [[round(at / 1e9, 4), None if received is None else round(received / 1e9, 4), of_client[publisher],
              of_client[subscriber], str(topic), str(fate), None if late is None else round(late / 1e6, 3)]
-            for at, received, publisher, subscriber, topic, fate, late in shown.select(
-                "sent_ns", "received_ns", "publisher", "subscriber", pl.col("topic").cast(pl.String),
-                pl.col("fate").cast(pl.String), "latency_ns").iter_rows()
+            for at, received, publisher, subscriber, topic, fate, late in shown.iter_rows()
             if publisher in of_client and subscriber in of_client]
     return rows, sent.height - len(rows)

@@ -12,10 +12,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
 
-import plotly.graph_objects as go
 import polars as pl
 from dash import html
 
+from mqttlab.figures.drawing import Figure
 from mqttlab.report.text import heading, meaning, number, unit
 
 Content = list[Any]
@@ -171,22 +171,21 @@ def _picture(form: str, name: str) -> html.Button:
         "data-format": form.lower(), "data-name": name, "aria-label": f"{name} as {form}"})
 
 
-def themed(drawn: go.Figure, theme: str) -> go.Figure:
+def themed(drawn: Figure, theme: str) -> Figure:
     """A figure as it stands on the page: its title is the page's, and its ground too."""
     dark = theme == "dark"
     ink, faint, lines = ("#e6ebf0", "#9aa7b4", "#34414e") if dark else ("#1c2733", "#8a8f98", "#e6e8eb")
-    figure = go.Figure(drawn).update_layout(
-        title=None, paper_bgcolor="rgba(0,0,0,0)", plot_bgcolor="rgba(0,0,0,0)", font_color=ink,
+    figure = drawn.copy().update_layout(
+        title=None, paper_bgcolor="rgba(0,0,0,0)", plot_bgcolor="rgba(0,0,0,0)", font={"color": ink},
         margin={"l": 64, "r": 16, "t": 40, "b": 52})
     figure.update_xaxes(gridcolor=lines, linecolor=faint).update_yaxes(gridcolor=lines, linecolor=faint)
     # WebGL needs scripts that make scripts, which the page's policy forbids; these many points need none.
-    plain = figure.to_plotly_json()
-    for trace in plain["data"]:
-        if trace.get("type") == "scattergl":
+    for trace in figure.data:
+        if trace["type"] == "scattergl":
             trace["type"] = "scatter"
         if dark:
             _lighten(trace)
-    return go.Figure(plain)
+    return figure
 
 
 def _lighten(trace: dict[str, Any]) -> None:
@@ -195,7 +194,7 @@ def _lighten(trace: dict[str, Any]) -> None:
             trace[part]["color"] = "#ffffff"
 
 
-def answer(drawn: go.Figure, theme: str, *, over_time: bool = False, shown: tuple[float, float] | None = None) -> str:
+def answer(drawn: Figure, theme: str, *, over_time: bool = False, shown: tuple[float, float] | None = None) -> str:
     """A figure as the browser gets it, in JSON: ``title``, ``figure``, and ``twin``: ``columns``, ``rows``, ``total``.
 
     Args:
@@ -213,17 +212,17 @@ def answer(drawn: go.Figure, theme: str, *, over_time: bool = False, shown: tupl
         on_page.update_xaxes(range=list(shown))
     some = [[number(value) for value in row] for row in rows.head(TWIN_ROWS).rows()]
     table = json.dumps({"columns": rows.columns, "rows": some, "total": rows.height})
-    # Plotly's own encoder knows its numbers; a title may be any text.
+    # A title may be any text.
     return f'{{"title": {json.dumps(title)}, "twin": {table}, "figure": {on_page.to_json()}}}'
 
 
-def twin(drawn: go.Figure) -> pl.DataFrame:
+def twin(drawn: Figure) -> pl.DataFrame:
     """What a figure shows, as a table: a row for each point, bar or box, and which series it is of."""
     x = str(drawn.layout.xaxis.title.text or "x")
     y = str(drawn.layout.yaxis.title.text or "y")
     x, y = (x, y) if x != y else ("x", "y")
     parts = []
-    for trace in drawn.to_plotly_json()["data"]:
+    for trace in drawn.data:
         series = str(trace.get("name") or "")
         if trace["type"] == "heatmap":
             cells = [(series, str(column), str(row), value) for row, values in zip(trace["y"], trace["z"], strict=True)

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import plotly.graph_objects as go
 import polars as pl
 
 from mqttlab import figures, metrics
 from mqttlab.dashboard import connection_figures
+from mqttlab.figures.drawing import Figure
 from mqttlab.recording import Recording
 from mqttlab.report import attribution, network
 
 Range = tuple[float, float] | None
-Draw = Callable[[Recording, Range], go.Figure | None]
+Draw = Callable[[Recording, Range], Figure | None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,18 +75,18 @@ def _within(table: pl.DataFrame, column: str, shown: Range) -> pl.DataFrame:
     return table if shown is None or table.is_empty() else table.filter(pl.col(column).is_between(*shown))
 
 
-def _drawn(table: pl.DataFrame, draw: Callable[[pl.DataFrame], go.Figure]) -> go.Figure | None:
+def _drawn(table: pl.DataFrame, draw: Callable[[pl.DataFrame], Figure]) -> Figure | None:
     return None if table.is_empty() else draw(table)
 
 
-def _latency_over_time(recording: Recording, shown: Range) -> go.Figure | None:
+def _latency_over_time(recording: Recording, shown: Range) -> Figure | None:
     table = recording.derived("deliveries in run time", _in_run_time)
     figure = _drawn(_within(table, "intended_s", shown), figures.latency_over_time)
-    return figure and figure.update_xaxes(title_text="run time of intended sending (s)")
+    return figure and figure.update_xaxes(title="run time of intended sending (s)")
 
 
-def _link_figure(draw: Callable[[pl.DataFrame], go.Figure]) -> Draw:
-    def of(recording: Recording, shown: Range) -> go.Figure | None:
+def _link_figure(draw: Callable[[pl.DataFrame], Figure]) -> Draw:
+    def of(recording: Recording, shown: Range) -> Figure | None:
         slices = recording.derived("slices of figures", metrics.slices)
         figure = _drawn(slices if shown is None else slices.filter(
             pl.col("at_ns").is_between(shown[0] * 1e9, shown[1] * 1e9)), draw)
@@ -95,8 +95,8 @@ def _link_figure(draw: Callable[[pl.DataFrame], go.Figure]) -> Draw:
     return of
 
 
-def _tcp_figure(draw: Callable[[pl.DataFrame, list[str]], go.Figure]) -> Draw:
-    def of(recording: Recording, shown: Range) -> go.Figure | None:
+def _tcp_figure(draw: Callable[[pl.DataFrame, list[str]], Figure]) -> Draw:
+    def of(recording: Recording, shown: Range) -> Figure | None:
         names = [client["name"] for client in recording.layout["clients"]]
         return _drawn(recording.tcp_state, lambda states: draw(states, names))
 
@@ -108,19 +108,19 @@ def _round_trips(recording: Recording) -> pl.DataFrame:
 
 
 def _by(part: Callable[[Recording], pl.DataFrame]) -> Draw:
-    def of(recording: Recording, shown: Range) -> go.Figure | None:
+    def of(recording: Recording, shown: Range) -> Figure | None:
         return _drawn(part(recording), lambda rows: figures.attribution_stack(rows, attribution.TITLES))
 
     return of
 
 
-def _throughputs(recording: Recording) -> list[go.Figure]:
+def _throughputs(recording: Recording) -> list[Figure]:
     table = recording.derived("throughput of figures", metrics.throughput)
     return [] if table.is_empty() else network.throughputs(table)
 
 
 def _throughput(place: int) -> RunFigure:
-    def draw(recording: Recording, shown: Range) -> go.Figure | None:
+    def draw(recording: Recording, shown: Range) -> Figure | None:
         drawn = _throughputs(recording)
         return drawn[place] if place < len(drawn) else None
 

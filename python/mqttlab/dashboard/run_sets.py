@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
-import plotly.graph_objects as go
 import polars as pl
 
 from mqttlab import metrics
 from mqttlab.dashboard.store import METRICS, Store
+from mqttlab.figures.drawing import Figure
 from mqttlab.figures.experiment import cdf, tail
 from mqttlab.figures.runs import run_boxes, run_lines, run_scatter
 from mqttlab.report.text import heading, number, unit
@@ -94,7 +94,7 @@ def source(name: str, query: Mapping[str, str]) -> str:
     return f"/data/runs/figure/{name}.json?{urlencode(kept)}"
 
 
-def drawn(store: Store, name: str, runs: pl.DataFrame, query: Mapping[str, str]) -> go.Figure | None:
+def drawn(store: Store, name: str, runs: pl.DataFrame, query: Mapping[str, str]) -> Figure | None:
     """A figure of runs; nothing where there is too little to draw, or no such figure."""
     found = chosen(runs, query)
     measured = responses(found) if found.height else []
@@ -122,7 +122,7 @@ def _first(names: Sequence[str], otherwise: str) -> str:
     return names[0] if names else otherwise
 
 
-def _distributions(store: Store, name: str, found: pl.DataFrame, query: Mapping[str, str]) -> go.Figure | None:
+def _distributions(store: Store, name: str, found: pl.DataFrame, query: Mapping[str, str]) -> Figure | None:
     """Of runs that were selected: all of their deliveries, a curve each."""
     if not query.get("runs") or found.height > DISTRIBUTIONS_MAX:
         return None

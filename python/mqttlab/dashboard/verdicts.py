@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import plotly.graph_objects as go
-
 from mqttlab.dashboard.remarks import scenario_of
 from mqttlab.dashboard.store import Store
 from mqttlab.errors import MqttlabError
 from mqttlab.experiments.journal import RunRecord
 from mqttlab.experiments.responses import bound, response_of, supported, values_of
 from mqttlab.experiments.thresholds import Judgement, judge_runs
+from mqttlab.figures.drawing import Axis, Figure
 from mqttlab.recording import Recording
 from mqttlab.scenario.load import parse
 from mqttlab.scenario.threshold import Threshold
 
 # On which axis of which figure a bound of the latency is a line.
-AXES = {"latency-over-time": "y", "latency-box": "y", "latency-cdf": "x"}
+AXES: dict[str, Axis] = {"latency-over-time": "y", "latency-box": "y", "latency-cdf": "x"}
 
 
 def thresholds(store: Store, run: str) -> list[Threshold]:
@@ -41,19 +40,17 @@ def judged(store: Store, run: str, recording: Recording) -> list[Judgement]:
     return [judge_runs(one, "", [record], lambda name, response: []) for one in asked]
 
 
-def mark(figure: go.Figure, name: str, asked: list[Threshold]) -> go.Figure:
+def mark(figure: Figure, name: str, asked: list[Threshold]) -> Figure:
     """Draw the bounds of latencies as lines into a figure of latencies."""
     axis = AXES.get(name)
-    for one in asked if axis else ():
+    if axis is None:
+        return figure
+    for one in asked:
         for written, words in ((one.below, "below"), (one.above, "above")):
             if written is None or not one.metric.startswith("latency_ms"):
                 continue
             value = bound(one.metric, written)
             label = f"{one.metric} {words} {value:g} ms"
-            style = {"line": {"color": "#A5123A", "width": 1.5, "dash": "dash"}, "annotation_text": label,
-                     "annotation_font_color": "#A5123A"}
-            if axis == "y":
-                figure.add_hline(y=value, annotation_position="top left", **style)
-            else:
-                figure.add_vline(x=value, annotation_position="top right", **style)
+            figure.add_line(axis, value, {"color": "#A5123A", "width": 1.5, "dash": "dash"},
+                            {"text": label, "font": {"color": "#A5123A"}})
     return figure

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import plotly.graph_objects as go
 import polars as pl
 
+from mqttlab.figures.drawing import Figure, trace
 from mqttlab.figures.style import QOS_COLOURS, SERIES_COLOURS, blank
 
 CDF_POINTS = 500
@@ -15,7 +15,7 @@ DASHES = ("solid", "dash")
 POINTS_MOST = 5_000
 
 
-def bars_by_qos(values: pl.DataFrame, title: str, axis: str) -> go.Figure:
+def bars_by_qos(values: pl.DataFrame, title: str, axis: str) -> Figure:
     """A metric of both sides at each QoS, side by side, as andersen2021 draws its networks; with intervals over runs.
 
     Args:
@@ -27,8 +27,8 @@ def bars_by_qos(values: pl.DataFrame, title: str, axis: str) -> go.Figure:
     for index, side in enumerate(values["side"].unique(maintain_order=True)):
         part = values.filter(pl.col("side") == side)
         up, down = part["high"] - part["mean"], part["mean"] - part["low"]
-        figure.add_trace(go.Bar(
-            x=[f"QoS {qos}" for qos in part["qos"]], y=part["mean"].to_list(), name=side,
+        figure.add_trace(trace(
+            "bar", x=[f"QoS {qos}" for qos in part["qos"]], y=part["mean"].to_list(), name=side,
             marker={"color": SERIES_COLOURS[index % len(SERIES_COLOURS)], "pattern": {"shape": ["", "/"][index % 2]}},
             error_y={"type": "data", "array": up.to_list(), "arrayminus": down.to_list(),
                      "visible": part["low"].is_not_null().any()},
@@ -39,7 +39,7 @@ def bars_by_qos(values: pl.DataFrame, title: str, axis: str) -> go.Figure:
     return figure
 
 
-def latency_cdf_of_two(samples: Mapping[str, pl.DataFrame]) -> go.Figure:
+def latency_cdf_of_two(samples: Mapping[str, pl.DataFrame]) -> Figure:
     """Cumulative latency of both sides, all their runs together: a colour for each QoS, the second side dashed.
 
     Args:
@@ -50,8 +50,8 @@ def latency_cdf_of_two(samples: Mapping[str, pl.DataFrame]) -> go.Figure:
         for qos in sorted(side["qos"].unique().to_list()):
             latency = side.filter(pl.col("qos") == qos)["latency_ms"].to_numpy()
             probability = np.linspace(0, 1, min(CDF_POINTS, max(latency.size, 2)))
-            figure.add_trace(go.Scatter(
-                x=np.quantile(latency, probability).tolist(), y=probability.tolist(), mode="lines",
+            figure.add_trace(trace(
+                "scatter", x=np.quantile(latency, probability).tolist(), y=probability.tolist(), mode="lines",
                 name=f"{name}, QoS {qos}", line={"color": QOS_COLOURS.get(qos, SERIES_COLOURS[-1]), "width": 2,
                                                  "shape": "hv", "dash": dash},
                 hovertemplate="%{y:.1%} within %{x:.3f} ms<extra>" + f"{name}, QoS {qos}" + "</extra>"))
@@ -64,7 +64,7 @@ def latency_cdf_of_two(samples: Mapping[str, pl.DataFrame]) -> go.Figure:
     return figure
 
 
-def quantile_shifts(shifts: pl.DataFrame) -> go.Figure:
+def quantile_shifts(shifts: pl.DataFrame) -> Figure:
     """How far each quantile of the latency is shifted, with its interval where there is one.
 
     Args:
@@ -75,17 +75,18 @@ def quantile_shifts(shifts: pl.DataFrame) -> go.Figure:
         part = shifts.filter(pl.col("qos") == qos)
         up, down = part["high_ms"] - part["shift_ms"], part["shift_ms"] - part["low_ms"]
         known = part["low_ms"].is_not_null().all()
-        figure.add_trace(go.Scatter(
+        figure.add_trace(trace(
+            "scatter",
             x=part["quantile"].to_list(), y=part["shift_ms"].to_list(), mode="lines+markers", name=f"QoS {qos}",
             line={"color": QOS_COLOURS.get(qos, SERIES_COLOURS[-1]), "width": 2}, marker={"size": 8},
             error_y={"type": "data", "array": up.to_list(), "arrayminus": down.to_list(), "visible": known},
             hovertemplate="%{x}: %{y:+.3f} ms<extra>" + f"QoS {qos}" + "</extra>"))
-    figure.add_hline(y=0, line={"color": "#5b6572", "width": 1})
+    figure.add_line("y", 0, {"color": "#5b6572", "width": 1})
     figure.update_xaxes(type="category")
     return figure
 
 
-def ratios(table: pl.DataFrame) -> go.Figure:
+def ratios(table: pl.DataFrame) -> Figure:
     """The ratio of means of each metric with its interval; left of 1 the second is smaller.
 
     Args:
@@ -98,19 +99,19 @@ def ratios(table: pl.DataFrame) -> go.Figure:
         part = table.filter(pl.col("verdict").str.starts_with(word))
         if part.height:
             up, down = part["high"] - part["ratio"], part["ratio"] - part["low"]
-            figure.add_trace(go.Scatter(
-                x=part["ratio"].to_list(), y=part["name"].to_list(), mode="markers", name=word,
+            figure.add_trace(trace(
+                "scatter", x=part["ratio"].to_list(), y=part["name"].to_list(), mode="markers", name=word,
                 marker={"color": colours[word], "size": 9},
                 error_x={"type": "data", "array": up.to_list(), "arrayminus": down.to_list()},
                 hovertemplate="%{y}: %{x:.4g}<extra>" + word + "</extra>"))
-    figure.add_vline(x=1, line={"color": "#5b6572", "width": 1})
+    figure.add_line("x", 1, {"color": "#5b6572", "width": 1})
     figure.update_yaxes(automargin=True, ticks="", categoryorder="array",
                         categoryarray=table["name"].to_list()[::-1])
     figure.update_layout(height=max(300, 120 + 26 * table.height))
     return figure
 
 
-def latency_in_both(messages: pl.DataFrame) -> go.Figure:
+def latency_in_both(messages: pl.DataFrame) -> Figure:
     """Each message's latency in both runs; those on the line are as fast in both.
 
     Args:
@@ -126,14 +127,15 @@ def latency_in_both(messages: pl.DataFrame) -> go.Figure:
     figure = blank(title, "first run (ms)", "second run (ms)")
     for index, reason in enumerate(sorted(shown["reason"].unique().to_list())):
         part = shown.filter(pl.col("reason") == reason)
-        figure.add_trace(go.Scattergl(
-            x=part["first_ms"].to_list(), y=part["second_ms"].to_list(), mode="markers", name=reason,
+        figure.add_trace(trace(
+            "scattergl", x=part["first_ms"].to_list(), y=part["second_ms"].to_list(), mode="markers", name=reason,
             marker={"color": SERIES_COLOURS[index % len(SERIES_COLOURS)], "size": 6, "opacity": 0.7},
             hovertemplate="%{x:.2f} ms → %{y:.2f} ms<extra>" + reason + "</extra>"))
     if shown.height:
         both = [*shown["first_ms"].to_list(), *shown["second_ms"].to_list()]
         ends = [min(both), max(both)]
-        figure.add_trace(go.Scatter(x=ends, y=ends, mode="lines", name="equal", line={"color": "#5b6572", "width": 1}))
+        figure.add_trace(trace("scatter",
+                               x=ends, y=ends, mode="lines", name="equal", line={"color": "#5b6572", "width": 1}))
         if ends[0] > 0 and ends[1] / ends[0] > 30:
             figure.update_xaxes(type="log", dtick=1)
             figure.update_yaxes(type="log", dtick=1)

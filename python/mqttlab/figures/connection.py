@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import plotly.graph_objects as go
 import polars as pl
 
+from mqttlab.figures.drawing import Figure, trace
 from mqttlab.figures.style import SERIES_COLOURS, blank
 
 MOST_POINTS = 6000
 WORDS = {"to_broker": "to the broker", "to_client": "to the client"}
 
 
-def time_sequence(segments: pl.DataFrame, flight: pl.DataFrame, towards: str) -> go.Figure:
+def time_sequence(segments: pl.DataFrame, flight: pl.DataFrame, towards: str) -> Figure:
     """The stream over time: each segment from its first to its last byte, and how far it was acknowledged.
 
     Args:
@@ -37,18 +37,18 @@ def time_sequence(segments: pl.DataFrame, flight: pl.DataFrame, towards: str) ->
             xs += [at, at, None]
             ys += [start, end, None]
             words += [mqtt, mqtt, ""]
-        figure.add_trace(go.Scatter(
-            x=xs, y=ys, mode="lines+markers", name=name, text=words,
+        figure.add_trace(trace(
+            "scatter", x=xs, y=ys, mode="lines+markers", name=name, text=words,
             marker={"size": 3, "color": SERIES_COLOURS[colour]},
             line={"color": SERIES_COLOURS[colour], "width": 3 if colour else 2},
             hovertemplate="%{x:.4f} s, byte %{y}<br>%{text}<extra>" + name + "</extra>"))
     known = _thinned(flight, pl.lit(False))
-    figure.add_trace(go.Scatter(x=known["at_s"].to_list(), y=known["acknowledged"].to_list(), mode="lines",
-                                name="acknowledged", line={"color": SERIES_COLOURS[2], "width": 1.5, "shape": "hv"}))
+    figure.add_trace(trace("scatter", x=known["at_s"].to_list(), y=known["acknowledged"].to_list(), mode="lines",
+                           name="acknowledged", line={"color": SERIES_COLOURS[2], "width": 1.5, "shape": "hv"}))
     return figure.update_yaxes(rangemode="tozero")
 
 
-def in_flight(flight: pl.DataFrame, states: pl.DataFrame, towards: str) -> go.Figure:
+def in_flight(flight: pl.DataFrame, states: pl.DataFrame, towards: str) -> Figure:
     """Bytes in flight, and the windows that bound them.
 
     Args:
@@ -59,19 +59,19 @@ def in_flight(flight: pl.DataFrame, states: pl.DataFrame, towards: str) -> go.Fi
     """
     figure = blank(f"In flight and windows, {WORDS.get(towards, towards)}", "run time (s)", "B")
     shown = _thinned(flight, pl.lit(False))
-    figure.add_trace(go.Scatter(x=shown["at_s"].to_list(), y=shown["in_flight_bytes"].to_list(), mode="lines",
-                                name="in flight", line={"color": SERIES_COLOURS[0], "width": 1.5, "shape": "hv"}))
+    figure.add_trace(trace("scatter", x=shown["at_s"].to_list(), y=shown["in_flight_bytes"].to_list(), mode="lines",
+                           name="in flight", line={"color": SERIES_COLOURS[0], "width": 1.5, "shape": "hv"}))
     for index, (column, name) in enumerate((("congestion_window_bytes", "congestion window"),
                                             ("slow_start_threshold_bytes", "slow-start threshold")), start=1):
         if states.is_empty() or states[column].null_count() == states.height:
             continue
-        figure.add_trace(go.Scatter(
-            x=(states["at_ns"] / 1e9).to_list(), y=states[column].to_list(), mode="lines", name=name,
+        figure.add_trace(trace(
+            "scatter", x=(states["at_ns"] / 1e9).to_list(), y=states[column].to_list(), mode="lines", name=name,
             line={"color": SERIES_COLOURS[index], "width": 2, "shape": "hv", "dash": "dot" if index > 1 else "solid"}))
     return figure.update_yaxes(rangemode="tozero")
 
 
-def receive_window(flight: pl.DataFrame, towards: str) -> go.Figure:
+def receive_window(flight: pl.DataFrame, towards: str) -> Figure:
     """What the receiver has announced, as in the header: not scaled.
 
     Args:
@@ -81,12 +81,13 @@ def receive_window(flight: pl.DataFrame, towards: str) -> go.Figure:
     title = f"Window announced by the receiver of data {WORDS.get(towards, towards)} (not scaled)"
     figure = blank(title, "run time (s)", "window field")
     known = _thinned(flight.drop_nulls("window"), pl.lit(False))
-    figure.add_trace(go.Scatter(x=known["at_s"].to_list(), y=known["window"].to_list(), mode="lines", name="window",
-                                line={"color": SERIES_COLOURS[3], "width": 1.5, "shape": "hv"}))
+    figure.add_trace(trace("scatter",
+                           x=known["at_s"].to_list(), y=known["window"].to_list(), mode="lines", name="window",
+                           line={"color": SERIES_COLOURS[3], "width": 1.5, "shape": "hv"}))
     return figure.update_yaxes(rangemode="tozero")
 
 
-def connection_round_trips(samples: pl.DataFrame, towards: str) -> go.Figure:
+def connection_round_trips(samples: pl.DataFrame, towards: str) -> Figure:
     """The round trips of one direction's data, and the retransmission time-out that follows from them.
 
     Args:
@@ -97,9 +98,9 @@ def connection_round_trips(samples: pl.DataFrame, towards: str) -> go.Figure:
     shown = _thinned(samples, pl.lit(False))
     for column, name, colour, mode in (("rtt_ms", "round trip", 0, "markers"), ("rto_ms", "time-out", 1, "lines")):
         known = shown.drop_nulls(column)
-        figure.add_trace(go.Scatter(x=known["at_s"].to_list(), y=known[column].to_list(), mode=mode, name=name,
-                                    marker={"size": 4, "color": SERIES_COLOURS[colour]},
-                                    line={"color": SERIES_COLOURS[colour], "width": 1.5}))
+        figure.add_trace(trace("scatter", x=known["at_s"].to_list(), y=known[column].to_list(), mode=mode, name=name,
+                               marker={"size": 4, "color": SERIES_COLOURS[colour]},
+                               line={"color": SERIES_COLOURS[colour], "width": 1.5}))
     return figure.update_yaxes(rangemode="tozero")
 
 

@@ -9,10 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
 import polars as pl
-from plotly.subplots import make_subplots
 
+from mqttlab.figures.drawing import Figure, panels, trace
 from mqttlab.figures.style import PART_COLOURS, SERIES_COLOURS, blank
 
 CDF_POINTS = 500
@@ -22,7 +21,7 @@ NINES = {1.0: "all", 0.1: "1 nine", 0.01: "2 nines", 0.001: "3 nines", 0.0001: "
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 
 
-def boxes(runs: pl.DataFrame, label: str) -> go.Figure:
+def boxes(runs: pl.DataFrame, label: str) -> Figure:
     """Box plots of the runs by the levels of each factor, side by side; every run is a point.
 
     Args:
@@ -35,15 +34,15 @@ def boxes(runs: pl.DataFrame, label: str) -> go.Figure:
         part = runs.filter(pl.col("factor") == factor)
         for level in part["level"].unique(maintain_order=True).to_list():
             values = part.filter(pl.col("level") == level)["value"].to_list()
-            figure.add_trace(go.Box(
-                y=values, x=[level] * len(values), name=str(level), boxpoints="all", jitter=0.5, pointpos=0,
+            figure.add_trace(trace(
+                "box", y=values, x=[level] * len(values), name=str(level), boxpoints="all", jitter=0.5, pointpos=0,
                 marker={"color": _colour(place - 1), "size": 3, "opacity": 0.5}, line={"width": 1.5}, showlegend=False,
-                fillcolor="rgba(0,0,0,0)"), row=1, col=place)
+                fillcolor="rgba(0,0,0,0)"), panel=place)
     figure.update_xaxes(type="category")
     return _log_where_wide(figure, runs["value"])
 
 
-def means(points: pl.DataFrame, x: str, label: str) -> go.Figure:
+def means(points: pl.DataFrame, x: str, label: str) -> Figure:
     """Mean and interval of each point over one factor, a line for each combination of the others.
 
     Args:
@@ -57,8 +56,8 @@ def means(points: pl.DataFrame, x: str, label: str) -> go.Figure:
     for index, by in enumerate(lines):
         part = points.filter(pl.col("by") == by)
         up, down = part["high"] - part["estimate"], part["estimate"] - part["low"]
-        figure.add_trace(go.Scatter(
-            x=part["x"].to_list(), y=part["estimate"].to_list(), name=by or label, mode="lines+markers",
+        figure.add_trace(trace(
+            "scatter", x=part["x"].to_list(), y=part["estimate"].to_list(), name=by or label, mode="lines+markers",
             line={"color": _colour(index), "width": 2, "dash": DASHES[index // len(SERIES_COLOURS) % len(DASHES)]},
             marker={"size": 7}, error_y={"type": "data", "array": up.to_list(), "arrayminus": down.to_list(),
                                          "thickness": 1.2, "width": 4},
@@ -68,7 +67,7 @@ def means(points: pl.DataFrame, x: str, label: str) -> go.Figure:
     return _legend_beside(_log_where_wide(figure, points["estimate"]), len(lines))
 
 
-def interaction(cells: pl.DataFrame, first: str, second: str, label: str) -> go.Figure:
+def interaction(cells: pl.DataFrame, first: str, second: str, label: str) -> Figure:
     """Means over one factor, a line for each level of another: parallel lines do not interact.
 
     Args:
@@ -77,13 +76,13 @@ def interaction(cells: pl.DataFrame, first: str, second: str, label: str) -> go.
     figure = blank(f"{label}: {first} × {second}", first, f"mean of {label}")
     for index, by in enumerate(cells["by"].unique(maintain_order=True).to_list()):
         part = cells.filter(pl.col("by") == by)
-        figure.add_trace(go.Scatter(x=part["x"].to_list(), y=part["mean"].to_list(), name=f"{second} {by}",
-                                    mode="lines+markers", line={"color": _colour(index), "width": 2}))
+        figure.add_trace(trace("scatter", x=part["x"].to_list(), y=part["mean"].to_list(), name=f"{second} {by}",
+                               mode="lines+markers", line={"color": _colour(index), "width": 2}))
     figure.update_xaxes(type="category", categoryorder="array", categoryarray=_ordered(cells, "x"))
     return _log_where_wide(figure, cells["mean"])
 
 
-def variation(terms: pl.DataFrame) -> go.Figure:
+def variation(terms: pl.DataFrame) -> Figure:
     """The allocation of variation: how much of it each term explains, a bar for each response.
 
     Args:
@@ -93,8 +92,9 @@ def variation(terms: pl.DataFrame) -> go.Figure:
     for index, term in enumerate(terms["term"].unique(maintain_order=True).to_list()):
         part = terms.filter(pl.col("term") == term)
         colour = "#D3D8DE" if term == "residuals" else "#8a8f98" if term == "block" else _colour(index)
-        figure.add_trace(go.Bar(y=part["response"].to_list(), x=part["percent"].to_list(), name=term, orientation="h",
-                                marker={"color": colour}, hovertemplate="%{y}: %{x:.1f} %<extra>" + term + "</extra>"))
+        figure.add_trace(trace("bar",
+                               y=part["response"].to_list(), x=part["percent"].to_list(), name=term, orientation="h",
+                               marker={"color": colour}, hovertemplate="%{y}: %{x:.1f} %<extra>" + term + "</extra>"))
     figure.update_layout(barmode="stack", legend={"traceorder": "normal"}, margin={"t": 90},
                          height=190 + 46 * terms["response"].n_unique())
     figure.update_yaxes(autorange="reversed", ticks="", automargin=True)
@@ -102,7 +102,7 @@ def variation(terms: pl.DataFrame) -> go.Figure:
     return figure
 
 
-def heat_map(cells: pl.DataFrame, x: str, y: str, label: str) -> go.Figure:
+def heat_map(cells: pl.DataFrame, x: str, y: str, label: str) -> Figure:
     """The mean of each combination of two factors.
 
     Args:
@@ -116,8 +116,8 @@ def heat_map(cells: pl.DataFrame, x: str, y: str, label: str) -> go.Figure:
     positive = bool((cells["mean"] > 0).all()) and cells["mean"].len() > 0
     wide = positive and float(cells["mean"].max()) / float(cells["mean"].min()) > 30  # type: ignore[arg-type]
     shown = [[None if value is None else float(np.log10(value)) if wide else value for value in row] for row in grid]
-    figure.add_trace(go.Heatmap(
-        x=across, y=down, z=shown, text=text, texttemplate="%{text}", colorscale="Cividis", xgap=2, ygap=2,
+    figure.add_trace(trace(
+        "heatmap", x=across, y=down, z=shown, text=text, texttemplate="%{text}", colorscale="Cividis", xgap=2, ygap=2,
         colorbar={"title": "log₁₀" if wide else "", "thickness": 12},
         hovertemplate="%{x}, %{y}: %{text}<extra></extra>"))
     figure.update_xaxes(type="category")
@@ -125,7 +125,7 @@ def heat_map(cells: pl.DataFrame, x: str, y: str, label: str) -> go.Figure:
     return figure
 
 
-def parallel(points: pl.DataFrame, factors: Mapping[str, Sequence[str]], responses: Sequence[str]) -> go.Figure:
+def parallel(points: pl.DataFrame, factors: Mapping[str, Sequence[str]], responses: Sequence[str]) -> Figure:
     """Every point as a line through its levels and its means; coloured by the first response.
 
     Args:
@@ -142,26 +142,26 @@ def parallel(points: pl.DataFrame, factors: Mapping[str, Sequence[str]], respons
         for factor, levels in ((name, list(levels)) for name, levels in factors.items())]
     dimensions += [{"label": name, "values": known[name].to_list()} for name in responses]
     colour = known[responses[0]].to_list() if responses else []
-    figure.add_trace(go.Parcoords(dimensions=dimensions, labelside="top", line={
+    figure.add_trace(trace("parcoords", dimensions=dimensions, labelside="top", line={
         "color": colour, "colorscale": "Cividis", "showscale": True,
         "colorbar": {"thickness": 12, "title": {"text": responses[0] if responses else "", "side": "right"}}}))
     figure.update_layout(margin={"l": 80, "r": 60, "t": 90, "b": 30}, height=440)
     return figure
 
 
-def cdf(samples: Mapping[str, np.ndarray], title: str = "Latency, cumulative") -> go.Figure:
+def cdf(samples: Mapping[str, np.ndarray], title: str = "Latency, cumulative") -> Figure:
     """Cumulative latency of several sets of messages, in milliseconds."""
     figure = blank(title, "latency (ms)", "share of the deliveries")
     for index, (name, values) in enumerate(samples.items()):
         share = np.linspace(0, 1, min(CDF_POINTS, max(values.size, 2)))
-        figure.add_trace(go.Scatter(
-            x=np.quantile(values, share).tolist(), y=share.tolist(), name=name, mode="lines",
+        figure.add_trace(trace(
+            "scatter", x=np.quantile(values, share).tolist(), y=share.tolist(), name=name, mode="lines",
             line={"color": _colour(index), "width": 2, "shape": "hv"}))
     figure.update_yaxes(range=[0, 1.01], tickformat=".0%")
     return _wide_across(figure, samples)
 
 
-def tail(samples: Mapping[str, np.ndarray], title: str = "Latency, tail") -> go.Figure:
+def tail(samples: Mapping[str, np.ndarray], title: str = "Latency, tail") -> Figure:
     """The share of messages that took longer, down to four nines, on logarithmic axes.
 
     A curve ends where no sample lies beyond: there is nothing to read further out.
@@ -178,8 +178,8 @@ def tail(samples: Mapping[str, np.ndarray], title: str = "Latency, tail") -> go.
             wanted = np.unique(np.searchsorted(-y, -np.geomspace(y[0], y[-1], CDF_POINTS)).clip(0, x.size - 1))
             x, y = x[wanted], y[wanted]
         lowest = min(lowest, float(y[-1]) if y.size else 1.0)
-        figure.add_trace(go.Scatter(x=x.tolist(), y=y.tolist(), name=name, mode="lines",
-                                    line={"color": _colour(index), "width": 2, "shape": "hv"}))
+        figure.add_trace(trace("scatter", x=x.tolist(), y=y.tolist(), name=name, mode="lines",
+                               line={"color": _colour(index), "width": 2, "shape": "hv"}))
     shown = [share for share in NINES if share >= lowest / 10]
     figure.update_yaxes(type="log", range=[np.log10(min(shown[-1], lowest)) - 0.1, 0.02], tickvals=shown,
                         ticktext=[f"{100 * share:g} %, {NINES[share]}" if share < 1 else "100 %" for share in shown])
@@ -187,7 +187,7 @@ def tail(samples: Mapping[str, np.ndarray], title: str = "Latency, tail") -> go.
     return _wide_across(figure, samples)
 
 
-def attribution_by_level(parts: pl.DataFrame, titles: Mapping[str, str], factor: str) -> go.Figure:
+def attribution_by_level(parts: pl.DataFrame, titles: Mapping[str, str], factor: str) -> Figure:
     """Where the time went, a bar for each level of a factor.
 
     Args:
@@ -202,14 +202,14 @@ def attribution_by_level(parts: pl.DataFrame, titles: Mapping[str, str], factor:
         known = dict(parts.filter(pl.col("part") == part).select("level", "mean_ms").iter_rows())
         heights = [known.get(level) or 0.0 for level in levels]
         if max(heights, default=0.0) > tallest / 1000:
-            figure.add_trace(go.Bar(x=levels, y=heights, name=title, marker={"color": PART_COLOURS[part]},
-                                    hovertemplate="%{x}<br>" + title + ": %{y:.3f} ms<extra></extra>"))
+            figure.add_trace(trace("bar", x=levels, y=heights, name=title, marker={"color": PART_COLOURS[part]},
+                                   hovertemplate="%{x}<br>" + title + ": %{y:.3f} ms<extra></extra>"))
     figure.update_layout(barmode="stack", height=470, margin={"t": 110}, showlegend=True)
     figure.update_xaxes(type="category")
     return figure
 
 
-def residuals(table: pl.DataFrame, label: str) -> go.Figure:
+def residuals(table: pl.DataFrame, label: str) -> Figure:
     """What the model leaves: against what it fits, against the order of the runs, and against the normal distribution.
 
     Args:
@@ -219,16 +219,16 @@ def residuals(table: pl.DataFrame, label: str) -> go.Figure:
     titles = ("against the fit", "in the order of the runs", "against the normal distribution")
     figure = _side_by_side(f"Residuals of {label}", titles, "residual")
     for place, column in enumerate(("fitted", "order", "normal"), start=1):
-        figure.add_trace(go.Scatter(
-            x=table[column].to_list(), y=table["residual"].to_list(), mode="markers", showlegend=False,
-            marker={"color": SERIES_COLOURS[0], "size": 4, "opacity": 0.6}), row=1, col=place)
+        figure.add_trace(trace(
+            "scatter", x=table[column].to_list(), y=table["residual"].to_list(), mode="markers", showlegend=False,
+            marker={"color": SERIES_COLOURS[0], "size": 4, "opacity": 0.6}), panel=place)
     spread = float(table["residual"].std() or 0)  # type: ignore[arg-type]
-    figure.add_trace(go.Scatter(x=[-3, 3], y=[-3 * spread, 3 * spread], mode="lines", showlegend=False,
-                                line={"color": "#5b6572", "width": 1}), row=1, col=3)
+    figure.add_trace(trace("scatter", x=[-3, 3], y=[-3 * spread, 3 * spread], mode="lines", showlegend=False,
+                           line={"color": "#5b6572", "width": 1}), panel=3)
     return figure
 
 
-def trend(values: pl.DataFrame, line: pl.DataFrame, title: str, x: str, label: str) -> go.Figure:
+def trend(values: pl.DataFrame, line: pl.DataFrame, title: str, x: str, label: str) -> Figure:
     """A trend with its runs: the line, where it lies with 95 % confidence, and where the next run would.
 
     Args:
@@ -242,28 +242,26 @@ def trend(values: pl.DataFrame, line: pl.DataFrame, title: str, x: str, label: s
     for low, high, name, colour in (("next_low", "next_high", "next run, 95 %", "rgba(0,114,178,0.10)"),
                                     ("low", "high", "line, 95 %", "rgba(0,114,178,0.28)")):
         across = line["x"].to_list()
-        figure.add_trace(go.Scatter(x=[*across, *across[::-1]], y=[*line[high].to_list(), *line[low].to_list()[::-1]],
-                                    fill="toself", fillcolor=colour, line={"width": 0}, name=name, hoverinfo="skip",
-                                    mode="lines"))
-    figure.add_trace(go.Scatter(x=line["x"].to_list(), y=line["y"].to_list(), name="trend", mode="lines",
-                                line={"color": SERIES_COLOURS[0], "width": 2}))
-    figure.add_trace(go.Scatter(x=values["x"].to_list(), y=values["y"].to_list(), name="runs", mode="markers",
-                                marker={"color": SERIES_COLOURS[1], "size": 6}))
+        figure.add_trace(trace("scatter",
+                               x=[*across, *across[::-1]], y=[*line[high].to_list(), *line[low].to_list()[::-1]],
+                               fill="toself", fillcolor=colour, line={"width": 0}, name=name, hoverinfo="skip",
+                               mode="lines"))
+    figure.add_trace(trace("scatter", x=line["x"].to_list(), y=line["y"].to_list(), name="trend", mode="lines",
+                           line={"color": SERIES_COLOURS[0], "width": 2}))
+    figure.add_trace(trace("scatter", x=values["x"].to_list(), y=values["y"].to_list(), name="runs", mode="markers",
+                           marker={"color": SERIES_COLOURS[1], "size": 6}))
     return figure
 
 
-def _side_by_side(title: str, titles: Sequence[str], y: str) -> go.Figure:
+def _side_by_side(title: str, titles: Sequence[str], y: str) -> Figure:
     """Panels that share the vertical axis, in the house's style."""
-    style = blank(title, "", y)
-    figure = make_subplots(rows=1, cols=max(len(titles), 1), shared_yaxes=True, horizontal_spacing=0.03)
-    axis = style.layout.xaxis.to_plotly_json() | {"title": None}
-    figure.update_xaxes(**axis)
-    figure.update_yaxes(**(style.layout.yaxis.to_plotly_json() | {"title": None}))
-    figure.update_layout({name: style.layout[name] for name in (
-        "title", "font", "paper_bgcolor", "plot_bgcolor", "margin", "legend", "height", "hovermode")})
-    figure.update_yaxes(title=y, row=1, col=1)
+    figure = blank(title, "", "")
+    style = {axis: {**figure.layout[axis], "title": None} for axis in ("xaxis", "yaxis")}
+    for name, axis in panels(max(len(titles), 1)).items():
+        figure.update_layout({name: {**style[name.rstrip("0123456789")], **axis}})
+    figure.update_layout(xaxis={"title": None}, yaxis={"title": y})
     for place, words in enumerate(titles, start=1):
-        figure.update_xaxes(title=words, row=1, col=place)
+        figure.update_xaxes(title=words, panel=place)
     return figure
 
 
@@ -275,7 +273,7 @@ def _colour(index: int) -> str:
     return SERIES_COLOURS[index % len(SERIES_COLOURS)]
 
 
-def _legend_beside(figure: go.Figure, lines: int) -> go.Figure:
+def _legend_beside(figure: Figure, lines: int) -> Figure:
     """Many lines have their names beside the figure: above it they would cover it."""
     if lines > 5:
         figure.update_layout(legend={"orientation": "v", "x": 1.02, "y": 1, "yanchor": "top"}, margin={"r": 10},
@@ -283,7 +281,7 @@ def _legend_beside(figure: go.Figure, lines: int) -> go.Figure:
     return figure
 
 
-def _log_where_wide(figure: go.Figure, values: pl.Series) -> go.Figure:
+def _log_where_wide(figure: Figure, values: pl.Series) -> Figure:
     """A logarithmic axis where the values span more than a factor of 30."""
     known = values.drop_nulls()
     wide = known.len() > 0 and float(known.min()) > 0 and float(known.max()) / float(known.min()) > 30  # type: ignore[arg-type]
@@ -291,7 +289,7 @@ def _log_where_wide(figure: go.Figure, values: pl.Series) -> go.Figure:
     return figure
 
 
-def _wide_across(figure: go.Figure, samples: Mapping[str, np.ndarray]) -> go.Figure:
+def _wide_across(figure: Figure, samples: Mapping[str, np.ndarray]) -> Figure:
     lows = [float(np.quantile(values, 0.001)) for values in samples.values()]
     highs = [float(values.max()) for values in samples.values()]
     if lows and min(lows) > 0 and max(highs) / min(lows) > 30:

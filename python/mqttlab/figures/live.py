@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import plotly.graph_objects as go
 import polars as pl
 
+from mqttlab.figures.drawing import Figure, trace
 from mqttlab.figures.style import SERIES_COLOURS, blank
 
 
-def message_rates(ticks: pl.DataFrame) -> go.Figure:
+def message_rates(ticks: pl.DataFrame) -> Figure:
     """Messages per second that were offered, sent and delivered.
 
     Args:
@@ -22,7 +22,7 @@ def message_rates(ticks: pl.DataFrame) -> go.Figure:
     return figure
 
 
-def live_latency(ticks: pl.DataFrame) -> go.Figure:
+def live_latency(ticks: pl.DataFrame) -> Figure:
     """Latency of the deliveries of each tick: median and 99th percentile; nothing where none came.
 
     Args:
@@ -35,7 +35,7 @@ def live_latency(ticks: pl.DataFrame) -> go.Figure:
     return figure
 
 
-def live_lateness(ticks: pl.DataFrame) -> go.Figure:
+def live_lateness(ticks: pl.DataFrame) -> Figure:
     """How late emulator and senders were in each tick, 99th percentile: what decides whether the run will be valid.
 
     Args:
@@ -48,7 +48,7 @@ def live_lateness(ticks: pl.DataFrame) -> go.Figure:
     return figure
 
 
-def live_links(samples: pl.DataFrame) -> go.Figure:
+def live_links(samples: pl.DataFrame) -> Figure:
     """What each link carries.
 
     Args:
@@ -57,7 +57,7 @@ def live_links(samples: pl.DataFrame) -> go.Figure:
     return _each(blank("Links: data rate", "run time (s)", "kbit/s"), samples, "link", pl.col("rate_bit_s") / 1000)
 
 
-def live_queues(samples: pl.DataFrame) -> go.Figure:
+def live_queues(samples: pl.DataFrame) -> Figure:
     """What waits in front of each link.
 
     Args:
@@ -66,7 +66,7 @@ def live_queues(samples: pl.DataFrame) -> go.Figure:
     return _each(blank("Links: bytes that wait", "run time (s)", "B"), samples, "link", pl.col("queue_bytes"))
 
 
-def live_servers(samples: pl.DataFrame) -> go.Figure:
+def live_servers(samples: pl.DataFrame) -> Figure:
     """What servers use of a processor.
 
     Args:
@@ -75,7 +75,7 @@ def live_servers(samples: pl.DataFrame) -> go.Figure:
     return _each(blank("Servers: processor", "run time (s)", "% of one core"), samples, "server", pl.col("percent"))
 
 
-def _each(figure: go.Figure, samples: pl.DataFrame, by: str, value: pl.Expr) -> go.Figure:
+def _each(figure: Figure, samples: pl.DataFrame, by: str, value: pl.Expr) -> Figure:
     """A line for each link or server, in the order of their names."""
     for index, name in enumerate(samples[by].unique().sort()):
         part = samples.filter(pl.col(by) == name).select("at_s", value=value)
@@ -83,6 +83,7 @@ def _each(figure: go.Figure, samples: pl.DataFrame, by: str, value: pl.Expr) -> 
     return figure
 
 
-def _line(figure: go.Figure, x: list[float], y: list[float], name: str, index: int) -> None:
-    figure.add_trace(go.Scatter(x=x, y=y, mode="lines", name=name, line={"color": SERIES_COLOURS[index], "width": 2}))
+def _line(figure: Figure, x: list[float], y: list[float], name: str, index: int) -> None:
+    figure.add_trace(trace("scatter",
+                           x=x, y=y, mode="lines", name=name, line={"color": SERIES_COLOURS[index], "width": 2}))
     figure.update_yaxes(rangemode="tozero")

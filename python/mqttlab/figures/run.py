@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
 import polars as pl
 
+from mqttlab.figures.drawing import Figure, trace
 from mqttlab.figures.style import PART_COLOURS, QOS_COLOURS, SERIES_COLOURS, blank
 
 MOST_POINTS = 6_000
@@ -22,7 +22,7 @@ OVERHEAD_PARTS = {
 }
 
 
-def latency_over_time(samples: pl.DataFrame) -> go.Figure:
+def latency_over_time(samples: pl.DataFrame) -> Figure:
     """Each delivery's latency against its intended time.
 
     Args:
@@ -35,18 +35,19 @@ def latency_over_time(samples: pl.DataFrame) -> go.Figure:
         kept = _thin(part)
         shown += kept.height
         figure.add_trace(
-            go.Scattergl(
+            trace(
+                "scattergl",
                 x=kept["intended_s"].to_list(), y=kept["latency_ms"].to_list(), mode="markers", name=f"QoS {qos}",
                 marker={"color": _colour(qos), "size": 5, "opacity": 0.65},
                 hovertemplate="sent at %{x:.3f} s<br>%{y:.3f} ms<extra>QoS " + str(qos) + "</extra>",
             )
         )
     if shown < samples.height:
-        figure.update_layout(title_text=f"Latency of each delivery ({shown} of {samples.height} drawn)")
+        figure.update_layout(title=f"Latency of each delivery ({shown} of {samples.height} drawn)")
     return _log_where_wide(figure, samples)
 
 
-def latency_cdf(samples: pl.DataFrame) -> go.Figure:
+def latency_cdf(samples: pl.DataFrame) -> Figure:
     """Cumulative distribution of the latency, one curve for each QoS level.
 
     Args:
@@ -57,8 +58,8 @@ def latency_cdf(samples: pl.DataFrame) -> go.Figure:
         probability = np.linspace(0, 1, min(CDF_POINTS, max(part.height, 2)))
         latency = np.quantile(part["latency_ms"].to_numpy(), probability)
         figure.add_trace(
-            go.Scatter(
-                x=latency.tolist(), y=probability.tolist(), mode="lines", name=f"QoS {qos}",
+            trace(
+                "scatter", x=latency.tolist(), y=probability.tolist(), mode="lines", name=f"QoS {qos}",
                 line={"color": _colour(qos), "width": 2, "shape": "hv"},
                 hovertemplate="%{y:.1%} within %{x:.3f} ms<extra>QoS " + str(qos) + "</extra>",
             )
@@ -67,7 +68,7 @@ def latency_cdf(samples: pl.DataFrame) -> go.Figure:
     return _cut_where_empty(_log_where_wide(figure, samples, axis="x"), samples["latency_ms"].to_numpy())
 
 
-def latency_box(samples: pl.DataFrame) -> go.Figure:
+def latency_box(samples: pl.DataFrame) -> Figure:
     """Box plot of the latency for each QoS level: quartiles, whiskers at 5 % and 95 %, mean as a dashed line.
 
     Args:
@@ -78,8 +79,8 @@ def latency_box(samples: pl.DataFrame) -> go.Figure:
         latency = part["latency_ms"].to_numpy()
         low, first, middle, third, high = np.quantile(latency, [0.05, 0.25, 0.5, 0.75, 0.95])
         figure.add_trace(
-            go.Box(
-                x=[f"QoS {qos}"], q1=[first], median=[middle], q3=[third], lowerfence=[low], upperfence=[high],
+            trace(
+                "box", x=[f"QoS {qos}"], q1=[first], median=[middle], q3=[third], lowerfence=[low], upperfence=[high],
                 mean=[float(latency.mean())], name=f"QoS {qos}", boxmean=True,
                 marker={"color": _colour(qos)}, line={"width": 2}, showlegend=False,
             )
@@ -87,7 +88,7 @@ def latency_box(samples: pl.DataFrame) -> go.Figure:
     return _log_where_wide(figure, samples)
 
 
-def link_utilisation(slices: pl.DataFrame) -> go.Figure:
+def link_utilisation(slices: pl.DataFrame) -> Figure:
     """How busy each link's transmitter was over time, in per cent of each time slice; empty where it is not known
     when transmissions began.
 
@@ -100,7 +101,7 @@ def link_utilisation(slices: pl.DataFrame) -> go.Figure:
     return _over_slices(figure, slices, 100 * pl.col("busy_ns") / pl.col("length_ns"))
 
 
-def link_throughput(slices: pl.DataFrame) -> go.Figure:
+def link_throughput(slices: pl.DataFrame) -> Figure:
     """Bits that each link sent in each time slice, as a rate.
 
     Args:
@@ -110,7 +111,7 @@ def link_throughput(slices: pl.DataFrame) -> go.Figure:
     return _over_slices(figure, slices, pl.col("link_bytes") * 8e6 / pl.col("length_ns"))
 
 
-def _over_slices(figure: go.Figure, slices: pl.DataFrame, value: pl.Expr) -> go.Figure:
+def _over_slices(figure: Figure, slices: pl.DataFrame, value: pl.Expr) -> Figure:
     """A line for each link; slices in which there is nothing count as zero."""
     if slices.is_empty():
         return figure
@@ -121,7 +122,8 @@ def _over_slices(figure: go.Figure, slices: pl.DataFrame, value: pl.Expr) -> go.
     for index, name in enumerate(sums["link"].unique().sort()):
         line = times.join(sums.filter(pl.col("link") == name), on="at_ns", how="left", maintain_order="left")
         figure.add_trace(
-            go.Scatter(
+            trace(
+                "scatter",
                 x=(line["at_ns"] / 1e9).to_list(), y=line["value"].fill_null(0).to_list(), mode="lines", name=str(name),
                 line={"color": SERIES_COLOURS[index % len(SERIES_COLOURS)], "width": 2, "shape": "hv"},
             )
@@ -130,7 +132,7 @@ def _over_slices(figure: go.Figure, slices: pl.DataFrame, value: pl.Expr) -> go.
     return figure
 
 
-def resources(samples: pl.DataFrame) -> go.Figure:
+def resources(samples: pl.DataFrame) -> Figure:
     """Processor use of each server and of the engine over time, in per cent of one core.
 
     Args:
@@ -142,7 +144,8 @@ def resources(samples: pl.DataFrame) -> go.Figure:
         used = part["cpu_user_s"] + part["cpu_system_s"]
         percent = 100e9 * used.diff() / part["at_ns"].diff()
         figure.add_trace(
-            go.Scatter(
+            trace(
+                "scatter",
                 x=(part["at_ns"] / 1e9).to_list()[1:], y=percent.to_list()[1:], mode="lines", name=str(key[0]),
                 line={"color": SERIES_COLOURS[index % len(SERIES_COLOURS)], "width": 2},
             )
@@ -151,7 +154,7 @@ def resources(samples: pl.DataFrame) -> go.Figure:
     return figure
 
 
-def throughput(samples: pl.DataFrame) -> go.Figure:
+def throughput(samples: pl.DataFrame) -> Figure:
     """What crossed one link in one direction over time, one line for each level.
 
     Args:
@@ -167,8 +170,8 @@ def throughput(samples: pl.DataFrame) -> go.Figure:
     for name, colour in LEVEL_COLOURS.items():
         part = samples.filter(pl.col("level") == name)
         figure.add_trace(
-            go.Scatter(
-                x=part["at_s"].to_list(), y=part["bytes_per_s"].to_list(), mode="lines", name=name,
+            trace(
+                "scatter", x=part["at_s"].to_list(), y=part["bytes_per_s"].to_list(), mode="lines", name=name,
                 # Where a link adds nothing, frames are as large as their IP packets: the line shows behind the other.
                 line={"color": colour, "width": 4 if name == "frames" else 2, "shape": "hv"},
                 hovertemplate="from %{x:.3f} s<br>%{y:.4s}B/s<extra>" + name + "</extra>",
@@ -178,7 +181,7 @@ def throughput(samples: pl.DataFrame) -> go.Figure:
     return figure
 
 
-def publish_per_segment(counts: pl.DataFrame) -> go.Figure:
+def publish_per_segment(counts: pl.DataFrame) -> Figure:
     """How many PUBLISH packets share a TCP segment: bars for each direction.
 
     Args:
@@ -188,7 +191,7 @@ def publish_per_segment(counts: pl.DataFrame) -> go.Figure:
     return _bars(figure, counts, "packets", "segments_percent")
 
 
-def segments_per_publish(counts: pl.DataFrame) -> go.Figure:
+def segments_per_publish(counts: pl.DataFrame) -> Figure:
     """How many TCP segments a PUBLISH packet takes: bars for each direction.
 
     Args:
@@ -199,7 +202,7 @@ def segments_per_publish(counts: pl.DataFrame) -> go.Figure:
     return _bars(figure, counts, "segments", "packets_percent")
 
 
-def round_trips_over_time(samples: pl.DataFrame) -> go.Figure:
+def round_trips_over_time(samples: pl.DataFrame) -> Figure:
     """Each TCP round trip against the time at which it ended, by the direction of the data.
 
     Args:
@@ -213,18 +216,19 @@ def round_trips_over_time(samples: pl.DataFrame) -> go.Figure:
         kept = _thin(part, "rtt_ms")
         shown += kept.height
         figure.add_trace(
-            go.Scattergl(
+            trace(
+                "scattergl",
                 x=kept["at_s"].to_list(), y=kept["rtt_ms"].to_list(), mode="markers", name=f"data {direction}",
                 marker={"color": SERIES_COLOURS[index], "size": 4, "opacity": 0.6},
                 hovertemplate="at %{x:.3f} s<br>%{y:.3f} ms<extra>data " + direction + "</extra>",
             )
         )
     if shown < samples.height:
-        figure.update_layout(title_text=f"{title} ({shown} of {samples.height} drawn)")
+        figure.update_layout(title=f"{title} ({shown} of {samples.height} drawn)")
     return _log_where_wide(figure, samples, column="rtt_ms")
 
 
-def round_trip_cdf(samples: pl.DataFrame) -> go.Figure:
+def round_trip_cdf(samples: pl.DataFrame) -> Figure:
     """Cumulative distribution of the TCP round trips, one curve for each direction of the data.
 
     Args:
@@ -234,7 +238,8 @@ def round_trip_cdf(samples: pl.DataFrame) -> go.Figure:
     for index, (direction, part) in enumerate(_by_direction(samples, "towards")):
         probability = np.linspace(0, 1, min(CDF_POINTS, max(part.height, 2)))
         figure.add_trace(
-            go.Scatter(
+            trace(
+                "scatter",
                 x=np.quantile(part["rtt_ms"].to_numpy(), probability).tolist(), y=probability.tolist(), mode="lines",
                 name=f"data {direction}", line={"color": SERIES_COLOURS[index], "width": 2, "shape": "hv"},
                 hovertemplate="%{y:.1%} within %{x:.3f} ms<extra>data " + direction + "</extra>",
@@ -245,7 +250,7 @@ def round_trip_cdf(samples: pl.DataFrame) -> go.Figure:
         _log_where_wide(figure, samples, axis="x", column="rtt_ms"), samples["rtt_ms"].to_numpy())
 
 
-def overhead(table: pl.DataFrame) -> go.Figure:
+def overhead(table: pl.DataFrame) -> Figure:
     """Bytes that MQTT adds to a message, split into parts: a stacked bar for each direction and QoS.
 
     Args:
@@ -258,8 +263,8 @@ def overhead(table: pl.DataFrame) -> go.Figure:
     labels = [f"QoS {qos} {DIRECTIONS.get(direction, direction)}" for qos, direction in whose]
     for index, (name, column) in enumerate(OVERHEAD_PARTS.items()):
         figure.add_trace(
-            go.Bar(
-                y=labels, x=table[column].to_list(), name=name, orientation="h",
+            trace(
+                "bar", y=labels, x=table[column].to_list(), name=name, orientation="h",
                 marker={"color": SERIES_COLOURS[index]},
                 hovertemplate="%{x:.4g} B<extra>" + name + "</extra>",
             )
@@ -269,7 +274,7 @@ def overhead(table: pl.DataFrame) -> go.Figure:
     return figure
 
 
-def attribution_stack(means: pl.DataFrame, titles: dict[str, str]) -> go.Figure:
+def attribution_stack(means: pl.DataFrame, titles: dict[str, str]) -> Figure:
     """Where the time went: a bar for each QoS level, or for each band of the latency within it, cut into its parts.
 
     Args:
@@ -291,8 +296,8 @@ def attribution_stack(means: pl.DataFrame, titles: dict[str, str]) -> go.Figure:
         lengths = heights.fill_null(0).to_list()
         across, value = ("y", "x") if banded else ("x", "y")
         figure.add_trace(
-            go.Bar(
-                **{across: names.to_list(), value: lengths}, orientation="h" if banded else "v", name=title,
+            trace(
+                "bar", **{across: names.to_list(), value: lengths}, orientation="h" if banded else "v", name=title,
                 marker={"color": PART_COLOURS[part]},
                 hovertemplate=f"%{{{across}}}<br>{title}: %{{{value}:.3f}} ms<extra></extra>",
             )
@@ -304,10 +309,11 @@ def attribution_stack(means: pl.DataFrame, titles: dict[str, str]) -> go.Figure:
     return figure
 
 
-def _bars(figure: go.Figure, counts: pl.DataFrame, x: str, y: str) -> go.Figure:
+def _bars(figure: Figure, counts: pl.DataFrame, x: str, y: str) -> Figure:
     for index, (direction, part) in enumerate(_by_direction(counts, "direction")):
         figure.add_trace(
-            go.Bar(
+            trace(
+                "bar",
                 x=part[x].to_list(), y=part[y].to_list(), name=direction, marker={"color": SERIES_COLOURS[index]},
                 hovertemplate="%{x}: %{y:.3g} %<extra>" + direction + "</extra>",
             )
@@ -346,8 +352,8 @@ def _thin(samples: pl.DataFrame, by: str = "latency_ms") -> pl.DataFrame:
 
 
 def _log_where_wide(
-    figure: go.Figure, samples: pl.DataFrame, axis: str = "y", column: str = "latency_ms"
-) -> go.Figure:
+    figure: Figure, samples: pl.DataFrame, axis: str = "y", column: str = "latency_ms"
+) -> Figure:
     """A logarithmic axis where the latencies span more than a factor of 30."""
     if samples.is_empty():
         return figure
@@ -359,7 +365,7 @@ def _log_where_wide(
     return figure
 
 
-def _cut_where_empty(figure: go.Figure, values: np.ndarray[Any, Any]) -> go.Figure:
+def _cut_where_empty(figure: Figure, values: np.ndarray[Any, Any]) -> Figure:
     """A cumulative figure with its horizontal axis cut where nothing lies, if what there is lies in bands far apart:
     on one axis each of them would be a vertical line."""
     bands = _bands(values)
@@ -372,13 +378,13 @@ def _cut_where_empty(figure: go.Figure, values: np.ndarray[Any, Any]) -> go.Figu
         margin = max((high - low) / 20, high / 1000)
         low, high = low - margin, high + margin
         name = str(number + 1) if number else ""
-        shown = {**figure.layout.xaxis.to_plotly_json(), "type": "linear", "dtick": None, "nticks": 4, "title": None,
+        shown = {**figure.layout.xaxis, "type": "linear", "dtick": None, "nticks": 4, "title": None,
                  "range": [low, high], "domain": [(number + 0.06 * (number > 0)) * width, (number + 0.94) * width]}
         figure.update_layout({f"xaxis{name}": shown})
         for curve in curves:
             x, y = _within(np.asarray(curve.x), np.asarray(curve.y), low, high)
-            part = go.Scatter(curve).update(x=x, y=y, xaxis=f"x{name}", legendgroup=curve.name, showlegend=number == 0)
-            figure.add_trace(part)
+            figure.add_trace({**curve, "x": x, "y": y, "xaxis": f"x{name}", "legendgroup": curve.name,
+                              "showlegend": number == 0})
     words = f"{title}; the axis skips a range without values"
     figure.add_annotation(text=words, showarrow=False, xref="paper", yref="paper", x=0.5, y=-0.17)
     return figure

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import plotly.graph_objects as go
 import polars as pl
 
+from mqttlab.figures.drawing import Figure, trace
 from mqttlab.figures.style import SERIES_COLOURS, blank
 
 COLOURS_MAX = 8
 
 
-def run_scatter(runs: pl.DataFrame, x: str, y: str, titles: Mapping[str, str]) -> go.Figure:
+def run_scatter(runs: pl.DataFrame, x: str, y: str, titles: Mapping[str, str]) -> Figure:
     """A point for each run.
 
     Args:
@@ -23,14 +23,15 @@ def run_scatter(runs: pl.DataFrame, x: str, y: str, titles: Mapping[str, str]) -
     """
     figure = blank(f"{titles.get(y, y)} over {titles.get(x, x)}", titles.get(x, x), titles.get(y, y))
     for index, (by, part) in enumerate(_by(runs)):
-        figure.add_trace(go.Scatter(
+        figure.add_trace(trace(
+            "scatter",
             x=part[x].to_list(), y=part[y].to_list(), mode="markers", name=by, customdata=part["run"].to_list(),
             marker={"color": _colour(index), "size": 8, "opacity": 0.75, "symbol": _symbol(index)},
             hovertemplate="%{customdata}<br>%{x}, %{y:.4g}<extra>" + by + "</extra>"))
     return figure.update_layout(showlegend=runs["by"].n_unique() > 1)
 
 
-def run_boxes(runs: pl.DataFrame, y: str, titles: Mapping[str, str], by: str) -> go.Figure:
+def run_boxes(runs: pl.DataFrame, y: str, titles: Mapping[str, str], by: str) -> Figure:
     """A box for each group of runs: quartiles and extremes over runs, the mean as a dashed line.
 
     Args:
@@ -45,13 +46,13 @@ def run_boxes(runs: pl.DataFrame, y: str, titles: Mapping[str, str], by: str) ->
         if values.is_empty():
             continue
         low, first, middle, third, high = (float(values.quantile(q, "linear") or 0) for q in (0, 0.25, 0.5, 0.75, 1))
-        figure.add_trace(go.Box(
-            x=[name or "all"], lowerfence=[low], q1=[first], median=[middle], q3=[third], upperfence=[high],
+        figure.add_trace(trace(
+            "box", x=[name or "all"], lowerfence=[low], q1=[first], median=[middle], q3=[third], upperfence=[high],
             mean=[float(values.mean() or 0)], name=name or "all", marker={"color": _colour(index)}))  # type: ignore[arg-type]
     return figure.update_layout(showlegend=False)
 
 
-def run_lines(runs: pl.DataFrame, columns: Sequence[str], titles: Mapping[str, str]) -> go.Figure:
+def run_lines(runs: pl.DataFrame, columns: Sequence[str], titles: Mapping[str, str]) -> Figure:
     """Parallel coordinates: each run as a line across the columns, each between its least and its greatest value.
 
     Args:
@@ -68,9 +69,9 @@ def run_lines(runs: pl.DataFrame, columns: Sequence[str], titles: Mapping[str, s
             xs += [*range(len(columns)), None]
             ys += [*(row[name] for name in columns), None]
             names += [row["run"]] * (len(columns) + 1)
-        figure.add_trace(go.Scatter(x=xs, y=ys, mode="lines+markers", name=by, customdata=names, opacity=0.6,
-                                    line={"color": _colour(index), "width": 1.5}, marker={"size": 5},
-                                    hovertemplate="%{customdata}<extra>" + by + "</extra>"))
+        figure.add_trace(trace("scatter", x=xs, y=ys, mode="lines+markers", name=by, customdata=names, opacity=0.6,
+                               line={"color": _colour(index), "width": 1.5}, marker={"size": 5},
+                               hovertemplate="%{customdata}<extra>" + by + "</extra>"))
     ends = [_ends(runs[name]) for name in columns]
     words = [titles.get(name, name).replace(" (", "<br>(") for name in columns]
     figure.update_xaxes(tickvals=list(range(len(columns))), range=[-0.3, len(columns) - 0.7], ticktext=[

@@ -1,4 +1,6 @@
-"""What all figures share: one palette, one font, one kind of axes.
+"""What all figures
+from mqttlab.figures.drawing import Figure
+ share: one palette, one font, one kind of axes.
 
 A QoS level has the same colour on every page, and so has a part of a message's time. The colours are Okabe and Ito's,
 safe for colour blindness.
@@ -8,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import plotly.graph_objects as go
+from mqttlab.figures.drawing import Figure
 
 QOS_COLOURS = {0: "#0072B2", 1: "#E69F00", 2: "#009E73"}
 SERIES_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
@@ -37,12 +39,12 @@ TEMPLATE: dict[str, Any] = {
 }
 
 
-def blank(title: str, x: str, y: str) -> go.Figure:
+def blank(title: str, x: str, y: str) -> Figure:
     """A figure without data: its title and those of its axes."""
     axis: dict[str, Any] = {
         "showline": True, "linecolor": "#8a8f98", "gridcolor": "#e6e8eb", "zeroline": False, "ticks": "outside",
     }
-    return go.Figure(
+    return Figure(
         layout={
             "template": TEMPLATE,
             "title": {"text": title},

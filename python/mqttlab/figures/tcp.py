@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import plotly.graph_objects as go
 import polars as pl
 
+from mqttlab.figures.drawing import Figure, trace
 from mqttlab.figures.style import SERIES_COLOURS, blank
 
 ENDS_DRAWN = 6
 ENDS = {"client": "to the broker", "server": "from the broker"}
 
 
-def congestion_windows(samples: pl.DataFrame, clients: Sequence[str]) -> go.Figure:
+def congestion_windows(samples: pl.DataFrame, clients: Sequence[str]) -> Figure:
     """Congestion windows over time, of the ends that had most bytes waiting or under way at one time.
 
     Args:
@@ -24,13 +24,13 @@ def congestion_windows(samples: pl.DataFrame, clients: Sequence[str]) -> go.Figu
     return _over_time("TCP: congestion windows", samples, clients, pl.col("congestion_window_bytes"))
 
 
-def outstanding_bytes(samples: pl.DataFrame, clients: Sequence[str]) -> go.Figure:
+def outstanding_bytes(samples: pl.DataFrame, clients: Sequence[str]) -> Figure:
     """Bytes over time that wait in a socket or are not acknowledged, of the same ends; the same arguments."""
     waiting = pl.col("unsent_bytes") + pl.col("unacknowledged_bytes")
     return _over_time("TCP: bytes unsent or not acknowledged", samples, clients, waiting)
 
 
-def _over_time(title: str, samples: pl.DataFrame, clients: Sequence[str], value: pl.Expr) -> go.Figure:
+def _over_time(title: str, samples: pl.DataFrame, clients: Sequence[str], value: pl.Expr) -> Figure:
     known = samples.filter(pl.col("client").is_not_null())
     busiest = (
         known.group_by("client", pl.col("end").cast(pl.String))
@@ -44,7 +44,8 @@ def _over_time(title: str, samples: pl.DataFrame, clients: Sequence[str], value:
     for index, (client, end, _) in enumerate(shown.rows()):
         part = known.filter(pl.col("client") == client, pl.col("end") == end).sort("at_ns")
         figure.add_trace(
-            go.Scatter(
+            trace(
+                "scatter",
                 x=(part["at_ns"] / 1e9).to_list(), y=part.select(value.alias("value"))["value"].to_list(), mode="lines",
                 name=f"{clients[client]} {ENDS[end]}",
                 line={"color": SERIES_COLOURS[index % len(SERIES_COLOURS)], "width": 2, "shape": "hv"},

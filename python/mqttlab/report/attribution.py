@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import plotly.graph_objects as go
 import polars as pl
 
 from mqttlab import figures, metrics
+from mqttlab.figures.drawing import Figure
 from mqttlab.recording import Recording
 from mqttlab.report.text import duration, number
 
@@ -54,7 +54,7 @@ def coverage(recording: Recording) -> str:
     return f"{words} Of the others {reasons}."
 
 
-def drawn(recording: Recording) -> list[go.Figure]:
+def drawn(recording: Recording) -> list[Figure]:
     """A stacked bar for each QoS level, and for each band of its latency."""
     return [figures.attribution_stack(metrics.attribution_by_qos(recording), TITLES),
             figures.attribution_stack(metrics.attribution_by_band(recording), TITLES)]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import plotly.graph_objects as go
 import polars as pl
 
 from mqttlab import figures, metrics
+from mqttlab.figures.drawing import Figure
 from mqttlab.recording import Recording
 from mqttlab.report.text import number
 
@@ -116,9 +116,9 @@ def energy(recording: Recording) -> pl.DataFrame:
                               .otherwise(pl.format("{} {}", "scope", "name")))
 
 
-def drawn(recording: Recording) -> list[go.Figure]:
+def drawn(recording: Recording) -> list[Figure]:
     """The figures of the network layer; those without anything to show are left out."""
-    made: list[go.Figure] = []
+    made: list[Figure] = []
     together, taken = metrics.publish_per_segment(recording), metrics.segments_per_publish(recording)
     if not together.is_empty():
         made.append(figures.publish_per_segment(together))
@@ -133,7 +133,7 @@ def drawn(recording: Recording) -> list[go.Figure]:
     return made + throughputs(metrics.throughput(recording))
 
 
-def throughputs(table: pl.DataFrame) -> list[go.Figure]:
+def throughputs(table: pl.DataFrame) -> list[Figure]:
     """A figure for each of the busiest links."""
     busiest = (
         table.filter(pl.col("level") == "frames").group_by("link", "direction").agg(pl.col("bytes_per_s").sum())

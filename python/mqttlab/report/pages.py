@@ -11,11 +11,9 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-import plotly.graph_objects as go
 import polars as pl
-from plotly.io import to_html
-from plotly.offline import get_plotlyjs
 
+from mqttlab.figures.drawing import Figure, plotly_js
 from mqttlab.report.text import heading, meaning, number, unit
 
 
@@ -24,7 +22,7 @@ def page_of(title: str, description: str, sections: Sequence[str], footer: str) 
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)} – mqttlab</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<style>{STYLE}</style><script>{get_plotlyjs()}</script></head><body><main>"
+        f"<style>{STYLE}</style><script>{plotly_js()}</script></head><body><main>"
         f"<header><h1>{escape(title)}</h1><p>{escape(description)}</p></header>{''.join(sections)}"
         f"<footer>{escape(footer)}</footer></main>{FIT}</body></html>"
     )
@@ -59,22 +57,19 @@ def cell(value: Any) -> str:
     return f"<td{kind}>{escape(number(value))}</td>"
 
 
-def grid(drawn: Sequence[go.Figure], name: str) -> str:
+def grid(drawn: Sequence[Figure], name: str) -> str:
     """Figures side by side, as far as the page is wide; ``name`` is unique on the page."""
     return '<div class="figures">' + "".join(figure_html(f, f"{name}-{i}") for i, f in enumerate(drawn)) + "</div>"
 
 
-def figure_html(figure: go.Figure, identifier: str) -> str:
+def figure_html(figure: Figure, identifier: str) -> str:
     """A figure as a division under its title; the page brings Plotly itself."""
     title = escape(str(figure.layout.title.text or ""))
-    drawn = figure.to_dict()
-    drawn["layout"].pop("title", None)
-    # It was made by Plotly's own classes: to check it once more takes longer than to draw it.
-    html: str = to_html(
-        drawn, validate=False, full_html=False, include_plotlyjs=False, div_id=identifier,
-        config={"displaylogo": False, "responsive": True},
-    )
-    return f'<div class="figure"><h3>{title}</h3>{html}</div>'
+    drawn = figure.copy().update_layout(title=None)
+    height = int(drawn.layout.height or 400)
+    return (f'<div class="figure"><h3>{title}</h3><div id="{identifier}" class="plotly-graph-div" '
+            f'style="height:{height}px;width:100%"></div>'
+            f'<script>Plotly.newPlot("{identifier}",{drawn.to_json(CONFIG)})</script></div>')
 
 
 def write_whole(out: Path, text: str) -> None:
@@ -95,6 +90,7 @@ TEXT = ' class="text"'
 # A figure is drawn before the page around it has its final width.
 FIT = ("<script>document.querySelectorAll('.js-plotly-plot').forEach(p=>"
        "new ResizeObserver(()=>Plotly.Plots.resize(p)).observe(p.parentElement))</script>")
+CONFIG = {"displaylogo": False, "responsive": True}
 STYLE = """
 :root{font:15px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,sans-serif;color:#1c2733;background:#f4f6f8}
 body{margin:0}main{max-width:1280px;margin:0 auto;padding:24px}

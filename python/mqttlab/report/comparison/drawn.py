@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import plotly.graph_objects as go
 import polars as pl
 
 from mqttlab import metrics
 from mqttlab.comparison import ByMessage, Comparison, Side
 from mqttlab.figures import comparison as figures
+from mqttlab.figures.drawing import Figure
 from mqttlab.recording import Recording
 from mqttlab.report.comparison import tables
 from mqttlab.report.text import heading, unit
@@ -16,7 +16,7 @@ from mqttlab.statistics import mean_interval
 BY_QOS = ("latency_ms_mean", "latency_ms_p99", "messages_lost_percent", "messages_delivered")
 
 
-def by_qos(comparison: Comparison) -> dict[str, go.Figure]:
+def by_qos(comparison: Comparison) -> dict[str, Figure]:
     """Bars of both sides at each QoS, by metric; none where no run tells it."""
     tables_of = [[_of_qos(recording, place) for recording in side.recordings]
                  for place, side in enumerate(_sides(comparison))]
@@ -30,7 +30,7 @@ def by_qos(comparison: Comparison) -> dict[str, go.Figure]:
     return made
 
 
-def ratios(comparison: Comparison) -> go.Figure | None:
+def ratios(comparison: Comparison) -> Figure | None:
     """The ratios of means; ``None`` where no side has several runs."""
     known = [row for row in comparison.rows if row.ratio is not None and row.ratio.bounded and row.verdict]
     if not known:
@@ -43,7 +43,7 @@ def ratios(comparison: Comparison) -> go.Figure | None:
         "verdict": [row.verdict.word for row in known if row.verdict]}))
 
 
-def latency_cdf(comparison: Comparison) -> go.Figure | None:
+def latency_cdf(comparison: Comparison) -> Figure | None:
     """The latencies of both sides; ``None`` where they share no QoS."""
     if not comparison.shifts:
         return None
@@ -51,7 +51,7 @@ def latency_cdf(comparison: Comparison) -> go.Figure | None:
         names(comparison), _sides(comparison), strict=True)})
 
 
-def shifts(comparison: Comparison) -> go.Figure | None:
+def shifts(comparison: Comparison) -> Figure | None:
     """The shift of each quantile; ``None`` where the sides share no QoS."""
     if not comparison.shifts:
         return None
@@ -62,7 +62,7 @@ def shifts(comparison: Comparison) -> go.Figure | None:
         schema_overrides={"low_ms": pl.Float64, "high_ms": pl.Float64}))
 
 
-def latency_in_both(pair: ByMessage) -> go.Figure | None:
+def latency_in_both(pair: ByMessage) -> Figure | None:
     """Each message that both runs delivered; ``None`` where there is none."""
     both = pair.together.filter(pl.col("latency_ns").is_not_null(), pl.col("latency_ns_second").is_not_null()).join(
         pair.different.select("publisher", "sequence", "subscriber", "reason"),

@@ -5,11 +5,11 @@ from __future__ import annotations
 from html import escape
 from pathlib import Path
 
-import plotly.graph_objects as go
 import polars as pl
 
 from mqttlab.analysis import Analysis, Response, methods
 from mqttlab.figures import experiment as figures
+from mqttlab.figures.drawing import Figure
 from mqttlab.report.attribution import TITLES
 from mqttlab.report.experiment import frames, tables
 from mqttlab.report.experiment.evidence import Evidence, evidence
@@ -37,7 +37,7 @@ def write_experiment(analysis: Analysis, table: pl.DataFrame, out: Path) -> Path
     return out
 
 
-def drawn(analysis: Analysis, each: Response) -> list[go.Figure]:
+def drawn(analysis: Analysis, each: Response) -> list[Figure]:
     """The figures of a response: by factor, interactions, residuals, trends."""
     if not each.varies:
         return []
@@ -62,7 +62,7 @@ def _recommendation(analysis: Analysis) -> str:
 
 def _overview(analysis: Analysis) -> str:
     """What holds for all responses: where the variation comes from, and every point at once."""
-    drawn: list[go.Figure] = []
+    drawn: list[Figure] = []
     varied = [each for each in analysis.responses if each.varies]
     terms = frames.variation(analysis).filter(pl.col("response").is_in([each.name for each in varied])) if any(
         each.model for each in varied) else pl.DataFrame()
@@ -106,7 +106,7 @@ def _response(analysis: Analysis, each: Response, place: int) -> str:
     return "".join(parts) + "</section>"
 
 
-def _points(analysis: Analysis, each: Response) -> list[go.Figure]:
+def _points(analysis: Analysis, each: Response) -> list[Figure]:
     """Box plots by factor, and means over the factor with most levels."""
     factors = analysis.asked.factors
     if not factors:
@@ -131,7 +131,7 @@ def _points(analysis: Analysis, each: Response) -> list[go.Figure]:
     return drawn
 
 
-def _interactions(analysis: Analysis, each: Response) -> list[go.Figure]:
+def _interactions(analysis: Analysis, each: Response) -> list[Figure]:
     """The pairs of factors that interact most: as lines, and the first of them as a heat map."""
     assert each.model is not None
     pairs = sorted((term for term in each.model.terms if len(term.factors) == 2), key=lambda term: -term.percent)
@@ -147,7 +147,7 @@ def _interactions(analysis: Analysis, each: Response) -> list[go.Figure]:
     return drawn
 
 
-def _trends(analysis: Analysis, each: Response) -> list[go.Figure]:
+def _trends(analysis: Analysis, each: Response) -> list[Figure]:
     units = {factor.name: factor.unit for factor in analysis.asked.factors}
     drawn = []
     for line in each.lines[:TRENDS_MOST]:

@@ -1,0 +1,50 @@
+"""Figures as Plotly's JavaScript reads them: what is merged, what is left out, and what must not end a script."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from mqttlab.figures.drawing import Figure, panels, plotly_js, trace
+
+
+def test_fields_are_merged_and_nothing_takes_them_away() -> None:
+    figure = Figure(layout={"title": "one", "margin": {"l": 1, "r": 2}})
+    other = figure.copy().update_layout(title=None, margin={"l": 5})
+    assert other.layout == {"margin": {"l": 5, "r": 2}} and not other.layout.title.text
+    assert figure.layout == {"title": {"text": "one"}, "margin": {"l": 1, "r": 2}}
+
+
+def test_axes_are_updated_all_or_one() -> None:
+    figure = Figure(layout=panels(3))
+    figure.update_xaxes(type="category").update_xaxes(panel=2, title="second").update_yaxes(panel=1, title="y")
+    assert [figure.layout[f"xaxis{name}"].type for name in ("", "2", "3")] == ["category"] * 3
+    assert [figure.layout[f"xaxis{name}"].title.text for name in ("2", "3")] == ["second", {}]
+    assert figure.layout.yaxis.title.text == "y" and figure.layout.yaxis3.matches == "y"
+    assert figure.layout.xaxis3.domain[1] == pytest.approx(1)
+    assert figure.add_trace(trace("bar", x=[1]), panel=3).data[0] == {
+        "type": "bar", "x": [1], "xaxis": "x3", "yaxis": "y3"}
+
+
+@pytest.mark.parametrize(("kind", "place"), [("log", math.log10(250)), ("linear", 250)])
+def test_a_labels_place_is_that_of_its_line(kind: str, place: float) -> None:
+    figure = Figure(layout={"xaxis": {}, "yaxis": {"type": kind}})
+    figure.add_line("y", 250, {"width": 1}, {"text": "bound"}).add_line("x", 3, {"width": 1})
+    assert [shape.y0 for shape in figure.layout.shapes] == [250, 0] and figure.layout.shapes[1].x1 == 3
+    assert [words.y for words in figure.layout.annotations] == [pytest.approx(place)]
+
+
+def test_what_is_no_number_is_nothing_and_no_text_ends_a_script() -> None:
+    figure = Figure([trace("scatter", x=np.array([1.0, np.inf]), y=[float("nan"), np.float64(2)], name="</script>")])
+    text = figure.to_json({"responsive": True})
+    assert "<" not in text and "NaN" not in text and "Infinity" not in text
+    drawn = json.loads(text)
+    assert drawn["data"] == [{"type": "scatter", "x": [1.0, None], "y": [None, 2.0], "name": "</script>"}]
+    assert drawn["config"] == {"responsive": True}
+
+
+def test_the_script_is_plotlys() -> None:
+    assert "plotly.js v" in plotly_js()[:200]
