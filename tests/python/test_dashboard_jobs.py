@@ -236,4 +236,16 @@ def test_lines_of_an_older_engine_are_shown_as_far_as_they_go() -> None:
     run.hear({"event": "tick", "at_ns": 1, "connected": 2, "offered": 3, "sent": 3, "delivered": 1, "disconnects": 0})
     found = shown(run)
     assert ("connected", "2") in found["tiles"] and found["tables"]["links"]["rows"] == []
-    assert shown(Followed()) == {"tiles": [], "tables": {}, "done": 0.0}
+    assert found["tables"]["tail"]["rows"] == [] and found["sample"] == ""
+    assert shown(Followed()) == {"tiles": [], "tables": {}, "done": 0.0, "sample": ""}
+
+
+def test_the_tail_has_the_latest_messages_first_and_says_what_it_is_a_sample_of() -> None:
+    run = Followed()
+    for n in range(1, 31):
+        messages = [{"at_ns": 10 * n + at, "topic": "<b>", "publisher": "p", "subscriber": "s", "qos": 1,
+                     "payload_bytes": 100, "latency_ns": None if at else 2_500_000} for at in range(2)]
+        run.hear({**tick(n), "delivered": 100 * n, "messages": messages})
+    rows = shown(run)["tables"]["tail"]["rows"]
+    assert len(rows) == 20 and rows[0][1:] == ["<b>", "p", "s", "1", "100", "–"] and rows[1][-1] == "2.500"
+    assert " 60 of the 3000 so far" in shown(run)["sample"].replace("\u202f", "").replace(",", "")

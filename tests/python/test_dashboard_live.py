@@ -69,7 +69,9 @@ def test_a_live_run_is_watched_through_the_death_of_the_dashboard(tmp_path: Path
                 page.get_by_role("link", name="Watch it live").click()
                 page.get_by_role("heading", name=re.compile("from-the-dashboard: running")).wait_for()
                 page.get_by_text("measuring").wait_for()
-                # Numbers, links and the broker's own use, all from the engine.
+                # Numbers, links, the broker's own use, and messages as they come, all from the engine.
+                page.get_by_role("region", name="Messages that have just arrived, table").get_by_role(
+                    "cell", name="publishers-qos1-0").first.wait_for()
                 page.get_by_role("region", name="Links, table").get_by_role("row").nth(1).wait_for()
                 page.get_by_role("region", name="Servers, table").get_by_role("cell", name="broker").wait_for()
                 jobs = Jobs(runs, queue.directory)

@@ -95,6 +95,17 @@ def check(line: dict[str, Any]) -> None:
     assert all(link["rate_bit_s"] <= 440_000 for link in line["links"]), "no link is faster than it is"
 
 
+def check_messages(ticks: list[dict[str, Any]], recording: Recording) -> None:
+    """What lines say of messages is what the recording says of them, and no more of it than is promised."""
+    told = [message for line in ticks for message in line["messages"]]
+    assert told and all(len(line["messages"]) <= 5 for line in ticks)
+    names = [client["name"] for client in recording.layout["clients"]]
+    known = recording.messages.filter(fate="delivered").select(
+        pl.col("received_ns").alias("at_ns"), "topic", "publisher", "subscriber", "qos", "payload_bytes", "latency_ns")
+    kept = {(*row[:2], names[row[2]], names[row[3]], *row[4:]) for row in known.rows()}
+    assert {tuple(message[name] for name in known.columns) for message in told} <= kept
+
+
 @pytest.mark.skipif(REASON is not None, reason=REASON or "")
 def test_a_live_run_says_what_its_groups_links_and_broker_do(tmp_path: Path) -> None:
     ticks = [line for line in lines_of("live", tmp_path / "run") if line["event"] == "tick"]
@@ -102,6 +113,7 @@ def test_a_live_run_says_what_its_groups_links_and_broker_do(tmp_path: Path) -> 
     for line in ticks:
         check(line)
     last, recording = ticks[-1], Recording.open(tmp_path / "run")
+    check_messages(ticks, recording)
     sent = recording.messages.filter(pl.col("sent_ns").is_not_null()).unique(["publisher", "sequence"])
     assert abs(last["sent"] - len(sent)) <= 8, "80 a second, and a line is 250 ms old at most when publishing ends"
     links = {link["link"]: link for link in last["links"]}
@@ -125,3 +137,13 @@ def test_a_simulation_says_the_same_and_how_fast_it_is(tmp_path: Path) -> None:
         assert line["sender_lateness_p99_ns"] is None and line["servers"] == []
     assert any(link["drops"].get("random_loss") for link in ticks[-1]["links"])
     assert any(line["latency"]["count"] for line in ticks)
+    check_messages(ticks, Recording.open(tmp_path / "run"))
+
+
+def test_a_topic_of_any_length_makes_a_line_of_bounded_length(tmp_path: Path) -> None:
+    topic = "long/" + "é" * 5000
+    ticks = [line for line in lines_of("sim", tmp_path / "run", phases={"duration": "2000 s"}, groups=[
+        {"name": "sensors", "host": "field", "publish": {"topic": topic, "payload": "20 B", "rate": "5 /s"}},
+        {"name": "screen", "host": "field", "subscribe": ["#"]}]) if line["event"] == "tick"]
+    told = {message["topic"] for line in ticks for message in line["messages"]}
+    assert told == {topic[:120] + "…"}

@@ -23,6 +23,7 @@ use mqttlab_units::{Duration, Instant};
 use crate::clock::Clock;
 use crate::histogram::Histogram;
 use crate::priority::Priority;
+use crate::tail::Tail;
 
 /// Makes sockets that live in a host's namespace and carry its TCP knobs.
 pub trait SocketFactory: Send + Sync {
@@ -94,6 +95,8 @@ pub struct FleetFigures {
     pub sender_lateness: Histogram,
     /// By group of the plan.
     pub groups: Vec<GroupCounters>,
+    /// Some of the messages that were delivered since the last line.
+    pub tail: Tail,
 }
 
 /// What a group's clients have done. Counters only rise.

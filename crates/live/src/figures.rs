@@ -77,6 +77,7 @@ impl LiveFigures {
             links: links.clone(),
             links_left_out: *links_left_out,
             servers,
+            messages: figures.tail.take(),
         }
     }
 

@@ -49,6 +49,7 @@ mod server;
 mod signals;
 mod socket_states;
 mod stages;
+mod tail;
 pub mod tcp;
 mod testbed;
 mod traffic;

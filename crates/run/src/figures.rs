@@ -53,6 +53,37 @@ pub struct Figures {
     pub links_left_out: u64,
     /// The servers whose processes the run has started; live only.
     pub servers: Vec<ServerFigures>,
+    /// A sample of what was delivered since the last line: its first messages, at most [`MESSAGES_MAX`].
+    pub messages: Vec<MessageFigures>,
+}
+
+/// A message that was delivered. Names are as they are in the plan, but no longer than [`NAME_CHARS_MAX`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MessageFigures {
+    /// When its receiver had it.
+    pub at_ns: u64,
+    /// The topic that it was published to.
+    pub topic: String,
+    /// Who published it.
+    pub publisher: String,
+    /// Who received it.
+    pub subscriber: String,
+    /// Quality of service of the delivery.
+    pub qos: u8,
+    /// Its size.
+    pub payload_bytes: u32,
+    /// From when it was due; `null` where that is not known.
+    pub latency_ns: Option<u64>,
+}
+
+impl MessageFigures {
+    /// A name or topic as lines hold it: MQTT allows 64 KB, four times a second and five times a line.
+    pub fn name(text: &str) -> String {
+        match text.char_indices().nth(NAME_CHARS_MAX) {
+            None => text.to_owned(),
+            Some((end, _)) => format!("{}…", &text[..end]),
+        }
+    }
 }
 
 /// The latencies of the last lines' deliveries.
@@ -244,6 +275,10 @@ fn is_zero(count: &u64) -> bool {
 const LINES: usize = 20;
 /// Links in a line at most.
 pub const LINKS_MAX: usize = 64;
+/// Messages in a line at most: with four lines a second, 20 a second.
+pub const MESSAGES_MAX: usize = 5;
+/// Characters of a name in a line.
+const NAME_CHARS_MAX: usize = 120;
 
 #[cfg(test)]
 mod tests {

@@ -24,7 +24,8 @@ mod validity;
 pub use announcer::{Announcer, Warnings};
 pub use conductor::{Conductor, FAREWELL, NOTICE, SETTLE, Schedule, Stage, Standing};
 pub use figures::{
-    Figures, GroupFigures, LINKS_MAX, LinkDrops, LinkFigures, RecentLatency, ServerFigures, Watched,
+    Figures, GroupFigures, LINKS_MAX, LinkDrops, LinkFigures, MESSAGES_MAX, MessageFigures, RecentLatency,
+    ServerFigures, Watched,
 };
 pub use interruption::Interruption;
 pub use observer::{Observer, Pace};

@@ -17,6 +17,7 @@ use mqttlab_mqtt::{Kind, Qos, encode};
 use mqttlab_mqttsn::{Packet as SnSaid, Topic};
 use mqttlab_recording::identity;
 use mqttlab_recording::{Acknowledged, EventKind, Identified, PositionSample, Received, Sent, Unsent};
+use mqttlab_run::MessageFigures;
 use mqttlab_units::{Duration, Instant};
 
 use crate::datagrams::{Content, Datagram, SnPacket};
@@ -276,6 +277,23 @@ impl mqttlab_client::Surroundings for Surroundings<'_> {
             let message = (ClientId(publisher), row.sequence);
             let latency = self.conductor.delivered(row.received, ClientId(row.subscriber), message);
             latency.into_iter().for_each(|latency| self.figures.latency(latency));
+            let (groups, roster, topics) = (self.groups, self.roster, &*self.topics);
+            self.figures.message(|| {
+                let published = roster.published(publisher);
+                let name = |client| {
+                    let client = ClientId(client);
+                    MessageFigures::name(&groups.group_of(client).client_id(groups.index_of(client)))
+                };
+                MessageFigures {
+                    at_ns: row.received.as_ns(),
+                    topic: MessageFigures::name(topics.name(published[row.sequence as usize % published.len()])),
+                    publisher: name(publisher),
+                    subscriber: name(row.subscriber),
+                    qos: row.qos,
+                    payload_bytes: row.payload_bytes,
+                    latency_ns: latency.map(Duration::as_ns),
+                }
+            });
         }
     }
 }

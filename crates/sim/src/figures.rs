@@ -1,7 +1,7 @@
 //! What a simulation tells whoever watches it: counts of each group, and the figures of a progress line.
 
 use mqttlab_client::Books;
-use mqttlab_run::{Figures, GroupFigures, Pace, Sketch, Watched};
+use mqttlab_run::{Figures, GroupFigures, MESSAGES_MAX, MessageFigures, Pace, Sketch, Watched};
 use mqttlab_units::{Duration, Instant};
 
 use crate::groups::Groups;
@@ -14,6 +14,8 @@ pub(crate) struct LiveFigures {
     /// Latencies since they were last told.
     recent: Vec<u64>,
     watched: Watched,
+    /// Of the messages since the last line the first ones.
+    messages: Vec<MessageFigures>,
 }
 
 /// What a group's clients have done.
@@ -28,7 +30,7 @@ pub(crate) struct GroupCounts {
 impl LiveFigures {
     pub(crate) fn new(groups: &Groups) -> LiveFigures {
         let counts = groups.numbers().map(|_| GroupCounts::default()).collect();
-        LiveFigures { groups: counts, recent: Vec::new(), watched: Watched::new() }
+        LiveFigures { groups: counts, recent: Vec::new(), watched: Watched::new(), messages: Vec::new() }
     }
 
     /// What a group's clients have done.
@@ -40,6 +42,13 @@ impl LiveFigures {
     pub(crate) fn latency(&mut self, latency: Duration) {
         if self.recent.len() < RECENT_MAX {
             self.recent.push(latency.as_ns());
+        }
+    }
+
+    /// A message was delivered; it is told where there is room.
+    pub(crate) fn message(&mut self, told: impl FnOnce() -> MessageFigures) {
+        if self.messages.len() < MESSAGES_MAX {
+            self.messages.push(told());
         }
     }
 
@@ -78,6 +87,7 @@ impl LiveFigures {
             groups: self.groups.iter().map(group).collect(),
             links,
             links_left_out,
+            messages: std::mem::take(&mut self.messages),
             ..Figures::default()
         }
     }

@@ -16,6 +16,7 @@ LINES_AT_ONCE = 1000
 # Of a long run every second tick is kept, every fourth, ...: twice what a figure draws.
 TICKS_KEPT = 2400
 LINKS_DRAWN = 8
+TAIL_SHOWN = 20
 RECENT = 5
 NUMBERS = ("at_ns", "connected", "offered", "sent", "delivered", "disconnects", "latency_p50_ns", "latency_p99_ns",
            "sender_lateness_p99_ns", "emulator_lateness_p99_ns", "events_per_s", "speed")
@@ -33,6 +34,10 @@ class Followed:
     """The last ticks, a second of real time: rates are of it, for servers are sampled more rarely than ticks come."""
     phase: dict[str, Any] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    tail: list[dict[str, Any]] = field(default_factory=list)
+    """The last messages that ticks have told of, the latest first."""
+    sampled: int = 0
+    """How many they have told of."""
     every: int = 1
     seen: int = 0
 
@@ -55,6 +60,9 @@ class Followed:
             self.warnings.append(str(line.get("text")))
         elif event == "tick":
             self.recent.append(line)
+            told = line.get("messages") or []
+            self.sampled += len(told)
+            self.tail = [*reversed(told), *self.tail][:TAIL_SHOWN]
             if self.seen % self.every == 0:
                 self.ticks.append(_kept(line, self.before))
             self.seen += 1
@@ -99,14 +107,21 @@ def shown(run: Followed) -> dict[str, Any]:
     """A run's present numbers as the page writes them: ``tiles``, and tables by name."""
     tick, before = run.last, run.before
     if not tick:
-        return {"tiles": [], "tables": {}, "done": 0.0}
+        return {"tiles": [], "tables": {}, "done": 0.0, "sample": ""}
     return {"tiles": _tiles(tick, before), "done": _done(run), "tables": {
         "links": told_table("Links", LINK_HEADS, [_link(link) for link in tick.get("links") or ()]),
         "servers": told_table("Servers", SERVER_HEADS, [
             [server["server"], server["percent"], server["rss_bytes"] / 1e6] for server in _servers(tick, before)]),
         "groups": told_table("Groups", GROUP_HEADS, [
             _group(group, tick, before) for group in tick.get("groups") or ()]),
-    }}
+        "tail": told_table("Messages that have just arrived", TAIL_HEADS, [_message(one) for one in run.tail]),
+    }, "sample": sample(run)}
+
+
+def sample(run: Followed) -> str:
+    """What the tail is a sample of; nothing of engines that tell of no message."""
+    return "" if not run.sampled else (f"The first five deliveries of each quarter of a second, as the engine samples them: {number(run.sampled)} "
+            f"of the {number(int(run.last.get('delivered') or 0))} so far; here are the last {TAIL_SHOWN}.")
 
 
 LINK_HEADS = (Head("link", text=True), Head("rate", unit="kbit/s"), Head("waiting", unit="frames"),
@@ -114,6 +129,8 @@ LINK_HEADS = (Head("link", text=True), Head("rate", unit="kbit/s"), Head("waitin
 SERVER_HEADS = (Head("server", text=True), Head("processor", unit="%"), Head("memory", unit="MB"))
 GROUP_HEADS = (Head("group", text=True), Head("offered"), Head("sent"), Head("delivered"), Head("sent", unit="1/s"),
                Head("delivered", unit="1/s"))
+TAIL_HEADS = (Head("received", unit="s"), Head("topic", text=True), Head("from", text=True), Head("to", text=True),
+              Head("QoS"), Head("size", unit="B"), Head("latency", unit="ms"))
 
 
 def _tiles(tick: dict[str, Any], before: dict[str, Any]) -> list[tuple[str, str]]:
@@ -168,3 +185,8 @@ def _servers(tick: dict[str, Any], before: dict[str, Any]) -> list[dict[str, Any
     return [{**server, "percent": 100 * (server["cpu_s"] - known.get(server["server"], server["cpu_s"])) / passed_s
              if passed_s > 0 else None} for server in tick.get("servers") or ()]
 
+
+def _message(message: dict[str, Any]) -> list[Any]:
+    return [f"{message['at_ns'] / 1e9:.3f}", message["topic"], message["publisher"], message["subscriber"],
+            message["qos"], message["payload_bytes"],
+            None if message.get("latency_ns") is None else f"{message['latency_ns'] / 1e6:.3f}"]

@@ -9,7 +9,9 @@ use mqttlab_client::{GroupFacts, GroupNumber};
 use mqttlab_mqtt::Version;
 use mqttlab_mqttsn::Topic;
 use mqttlab_plan::{Entry, Group, PayloadMaker, Plan, SaidPlaces};
-use mqttlab_units::GeoPoint;
+use mqttlab_recording::Received;
+use mqttlab_run::MessageFigures;
+use mqttlab_units::{Duration, GeoPoint};
 
 use super::Client;
 use super::order::SentInOrder;
@@ -73,6 +75,26 @@ impl Shared {
             order,
             groups,
         })
+    }
+
+    /// A message that was delivered, in words.
+    pub(super) fn told(&self, publisher: u32, row: &Received, latency: Option<Duration>) -> MessageFigures {
+        let published = self.directory.published(publisher);
+        let topic = published.get(row.sequence as usize % published.len().max(1));
+        MessageFigures {
+            at_ns: row.received.as_ns(),
+            topic: topic.map_or_else(String::new, |topic| MessageFigures::name(self.directory.topic(*topic).1)),
+            publisher: self.name_of(publisher),
+            subscriber: self.name_of(row.subscriber),
+            qos: row.qos,
+            payload_bytes: row.payload_bytes,
+            latency_ns: latency.map(Duration::as_ns),
+        }
+    }
+
+    fn name_of(&self, client: u32) -> String {
+        let group = self.group_of(client);
+        MessageFigures::name(&self.plan.groups[group].client_id(client - self.starts[group]))
     }
 
     /// The group of a client, by their numbers.

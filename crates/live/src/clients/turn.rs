@@ -176,6 +176,10 @@ impl Surroundings for Turn<'_> {
         if let Some(latency) = latency {
             self.shared.control.figures.latency.count(latency);
         }
+        if let Some(publisher) = delivery.row.publisher.filter(|_| first) {
+            let shared = self.shared;
+            shared.control.figures.tail.offer(|| shared.told(publisher, &delivery.row, latency));
+        }
     }
 }
 

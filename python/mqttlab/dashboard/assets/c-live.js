@@ -54,6 +54,7 @@
 
   function show(section, job) {
     put(section.querySelector("[data-live=phase]"), job.phase);
+    put(section.querySelector("[data-live=sample]"), job.sample);
     tiles(section.querySelector("[data-live=tiles]"), job.tiles);
     warnings(section.querySelector("[data-live=warnings]"), job.warnings);
     const bar = section.querySelector("[role=progressbar]");

@@ -37,7 +37,7 @@ WAITING_SHOWN = 50
 FIGURES = ("messages", "latency", "links", "queues", "servers", "lateness")
 PHASES = {"setup": "setting up", "connect": "connecting", "warm_up": "warming up", "measurement": "measuring",
           "cool_down": "cooling down", "finalise": "writing the recording"}
-TABLES = ("links", "servers", "groups")
+TABLES = ("links", "servers", "groups", "tail")
 QUEUE_HEADS = (Head("run", text=True), Head("of", text=True), Head("backend", text=True), Head("state", text=True),
                Head("takes", text=True), Head("", text=True), Head("", text=True))
 
@@ -97,9 +97,10 @@ def told(jobs: Jobs, watch: Watch) -> dict[str, Any]:
 def _running(jobs: Jobs, job: QueuedJob, watch: Watch) -> html.Section:
     run = jobs.run_of(job)
     now = shown(watch.of(job.identifier))
-    titles = {"links": "Links", "servers": "Servers", "groups": "Groups"}
+    titles = {"links": "Links", "servers": "Servers", "groups": "Groups", "tail": "Messages that have just arrived"}
     tables = [html.Section([
         html.H3(titles[name]),
+        html.P(now["sample"], **{"data-live": "sample"}) if name == "tail" else None,
         html.Div(className="scroll rows", tabIndex=0, role="region", **{
             "aria-label": f"{titles[name]}, table", "data-table": name,
             "data-rows": json.dumps(now["tables"].get(name) or told_table(titles[name], (), []))}),
