@@ -32,7 +32,7 @@ SCHEMA_VERSION = 3
 """The latest version of the recording's schema that this program reads; earlier ones are read as it."""
 
 TABLES = ("messages", "packets", "control_packets", "network_metrics", "events", "resources", "clients", "tcp_state",
-          "positions")
+          "positions", "payloads")
 
 # Columns and tables that came later: empty in older recordings. A test holds this list to docs/recording.md.
 ADDED: dict[str, dict[str, pl.DataType]] = {
@@ -48,9 +48,11 @@ ADDED: dict[str, dict[str, pl.DataType]] = {
     "positions": {"at_ns": pl.Int64(), "client": pl.UInt32(), "host": pl.UInt16(), "source": pl.String(),
                   "link": pl.UInt16(), "x_m": pl.Float64(), "y_m": pl.Float64(), "longitude_deg": pl.Float64(),
                   "latitude_deg": pl.Float64(), "altitude_m": pl.Float64()},
+    "payloads": {"received_ns": pl.Int64(), "subscriber": pl.UInt32(), "publisher": pl.UInt32(),
+                 "sequence": pl.UInt32(), "source": pl.String(), "start_bytes": pl.Int64(), "kept_bytes": pl.UInt32()},
 }
 
-NEW_TABLES = {name: ADDED[name] for name in ("tcp_state", "positions")}
+NEW_TABLES = {name: ADDED[name] for name in ("tcp_state", "positions", "payloads")}
 
 # What older recordings do not say, for they have nothing else: their control packets are MQTT's on TCP.
 IMPLIED: dict[str, dict[str, str]] = {
@@ -291,6 +293,23 @@ class Recording:
     def positions(self) -> pl.DataFrame:
         """Where clients and radio stations were: metres in a channel's plane, or degrees where payloads say them."""
         return self.table("positions")
+
+    def payload(self, start_bytes: int, kept_bytes: int) -> bytes:
+        """What a message carried, by the columns of its row in ``payloads``.
+
+        Raises:
+            RecordingError: the bytes are not there.
+        """
+        path = self.directory / "payloads.bin"
+        try:
+            with path.open("rb") as file:
+                file.seek(start_bytes)
+                content = file.read(kept_bytes)
+        except (OSError, ValueError) as error:
+            raise RecordingError(f"{path} cannot be read: {error}") from error
+        if len(content) != kept_bytes:
+            raise RecordingError(f"{path} ends before the payload at {start_bytes} of {kept_bytes} B")
+        return content
 
     @cached_property
     def clients(self) -> pl.DataFrame:

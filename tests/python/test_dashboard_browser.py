@@ -22,6 +22,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("runs")
     simulate(directory, "plain", qos=2, rate="10 /s")
     simulate(directory, "hostile", topic=HOSTILE, rate="5 /s", description=HOSTILE)
+    simulate(directory, "images", payload="image", rate="10 /s", recording={"payloads": True})
     return directory
 
 
@@ -142,7 +143,7 @@ def test_all_of_it_by_keyboard(somebody: Visitor) -> None:
     "/", "/?group=name", "/?first=plain", "/configure", "/live", "/doctor", "/compare",
     "/compare?first=plain&second=hostile", "/map?run=plain", "/experiments", "/studies", "/study/andersen2021",
     "/captures", "/run/plain", "/run/none",
-    "/run/plain?part=recent", "/run/plain?part=files", "/run/plain?part=instant",
+    "/run/plain?part=recent", "/run/images?part=recent", "/run/plain?part=files", "/run/plain?part=instant",
     "/run/plain?part=time", "/run/plain?part=parts", "/run/plain?part=network", "/run/plain?part=map",
     "/run/plain?part=connections&connection=0", "/run/plain?part=message&message=0:5@1"])
 def test_no_page_is_wider_than_the_screen_and_none_breaks_a_rule_of_accessibility(
@@ -212,6 +213,23 @@ def test_a_run_is_tagged_grouped_found_again_and_run_again(somebody: Visitor) ->
     page.locator(".ag-cell[col-id=backend]").first.click()
     page.get_by_text("1 selected.").wait_for()
     page.get_by_role("heading", name="Latency, tail").wait_for()
+
+
+def test_a_payload_is_looked_at(somebody: Visitor) -> None:
+    page = somebody.page
+    somebody.go("/run/images?part=recent")
+    picture = page.get_by_alt_text("Picture in the payload").first
+    page.wait_for_function("() => document.querySelector('.payload img').naturalWidth === 20")
+    assert picture.is_visible()
+    row = page.get_by_role("region", name="The latest messages, table").get_by_role("row").nth(1)
+    row.get_by_text("JSON, a picture").click()
+    assert '"type": "image"' in row.inner_text()
+    with page.expect_download() as found:
+        row.get_by_role("link", name="The payload as a file").click()
+    assert Path(found.value.path()).read_bytes().startswith(b'{"id":"mqttlab:')
+    page.get_by_role("link", name="messages of subscribers-0").click()
+    page.wait_for_url(re.compile("client=subscribers-0"))
+    assert somebody.problems == []
 
 
 def test_groups_of_runs_are_compared_from_the_table_of_runs(somebody: Visitor) -> None:

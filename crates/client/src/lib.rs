@@ -40,6 +40,7 @@ pub mod protocol;
 mod retries;
 mod rows;
 mod session;
+mod signing;
 mod surroundings;
 mod transport;
 
@@ -49,5 +50,6 @@ pub use facts::{ClientNumber, GroupFacts, GroupNumber, PublishFacts, RelayFacts,
 pub use incoming::Delivery;
 pub use rows::Rows;
 pub use session::{Admission, Arrived, PacketId, Receipt, Session, Step, Token};
+pub use signing::sign;
 pub use surroundings::{Arriving, MessageFacts, Offered, Surroundings};
 pub use transport::{Body, Connection, Loss, Transport};

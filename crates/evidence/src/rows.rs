@@ -104,6 +104,40 @@ record! {
 }
 
 record! {
+    /// What a PUBLISH that reached a subscriber carried. Its bytes travel beside it.
+    pub struct Payload {
+        /// When its last byte was read.
+        pub received: Instant,
+        /// The receiving client.
+        pub subscriber: u32,
+        /// The publishing client; `None` when the payload does not say and the order does not tell.
+        pub publisher: Option<u32>,
+        /// The message's number at its publisher. Ignored when the publisher is unknown.
+        pub sequence: u32,
+        /// Where the bytes are from.
+        pub source: PayloadSource,
+    }
+}
+
+impl Payload {
+    /// Of a message that was received.
+    pub fn of(row: &Received, source: PayloadSource) -> Payload {
+        let Received { received, subscriber, publisher, sequence, .. } = *row;
+        Payload { received, subscriber, publisher, sequence, source }
+    }
+}
+
+words! {
+    /// Where the bytes of a payload are from.
+    pub enum PayloadSource {
+        /// The client read them.
+        Read = "read",
+        /// A simulation made them from the plan: none of its bytes ever travelled.
+        Made = "made",
+    }
+}
+
+record! {
     /// A message that will not reach a receiver any more, as the broker's model, its log or the client's own socket
     /// knows. A delivery that was made nevertheless is what counts.
     pub struct Dropped {

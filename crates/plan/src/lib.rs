@@ -137,6 +137,9 @@ pub struct RecordingPlan {
     pub packets: bool,
     /// A `capture-<link>.pcapng` for each link (live runs, where frames have bytes).
     pub pcapng: bool,
+    /// What every message that arrives carries.
+    #[serde(default)]
+    pub payloads: bool,
     /// How often CPU, memory and pressure are sampled.
     #[serde(rename = "resource_interval_ns")]
     pub resource_interval: Duration,

@@ -8,8 +8,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use mqttlab_evidence::{
-    Acknowledged, Dropped, Ending, Event, Gap, Layout, PositionSample, Received, Record, Resource, RunFacts,
-    Sent, TcpSample, Unsent,
+    Acknowledged, Dropped, Ending, Event, Gap, Layout, Payload, PositionSample, Received, Record, Resource,
+    RunFacts, Sent, TcpSample, Unsent,
 };
 
 use crate::claim::Claim;
@@ -114,6 +114,11 @@ impl DirectRecorder {
     /// Where somebody is.
     pub fn position(&mut self, row: &PositionSample) -> Result<()> {
         self.push(Spool::Positions, row, &[])
+    }
+
+    /// What a message that arrived carried: all of it, or the first 8 MiB.
+    pub fn payload(&mut self, row: &Payload, bytes: &[u8]) -> Result<()> {
+        self.push(Spool::Payloads, row, spool::kept_of(bytes))
     }
 
     /// What became of a frame on one link.

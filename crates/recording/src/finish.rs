@@ -18,6 +18,7 @@ use crate::identifier;
 use crate::join::{self, ClientTally};
 use crate::layout;
 use crate::packets::{self, Network};
+use crate::payloads::payloads;
 use crate::recorder::Strain;
 use crate::run::{self, Said};
 use crate::samples;
@@ -107,7 +108,7 @@ fn copy_and_complete(dir: &Path, out: &Path, analyser: &mut dyn FrameAnalyser) -
         fs::copy(spool.path(dir), spool.path(out)).on("copy", &spool.path(dir))?;
     }
     // Older runs have none.
-    let later = [Spool::Dropped, Spool::Gaps, Spool::TcpSamples, Spool::Positions];
+    let later = [Spool::Dropped, Spool::Gaps, Spool::TcpSamples, Spool::Positions, Spool::Payloads];
     for spool in later.into_iter().filter(|spool| spool.path(dir).exists()) {
         fs::copy(spool.path(dir), spool.path(out)).on("copy", &spool.path(dir))?;
     }
@@ -163,6 +164,7 @@ fn complete(
     files.insert("resources.parquet".into(), samples::resources(from, to)?);
     files.insert("tcp_state.parquet".into(), samples::tcp_states(from, to)?);
     files.insert("positions.parquet".into(), samples::positions(from, to, layout)?);
+    payloads(from, to, &mut files)?;
     let attendances: Vec<Attendance> = contacts.iter().map(|contact| contact.attendance).collect();
     let judge = Judge::new(layout, &attendances, gaps(from)?, said.missing, end);
     let (size, tallies, messages) = join::messages(from, to, layout, &judge, join::RANGE_ROWS)?;

@@ -7,6 +7,7 @@
 //!   messages.parquet  packets.parquet          one row per message per receiver; one row per frame per link
 //!   control_packets.parquet  network_metrics.parquet  events.parquet
 //!   resources.parquet  clients.parquet  tcp_state.parquet  positions.parquet
+//!   payloads.parquet  payloads.bin             where they are kept: what arrived, and its bytes
 //!   capture-<link>.pcapng                      optional
 //!   run.json                                   written last: its presence means complete
 //!   incomplete.json                            instead of run.json, when the run ended before its end
@@ -40,6 +41,7 @@ mod layout;
 mod machine;
 mod packets;
 mod pages;
+mod payloads;
 pub mod pcapng;
 pub mod reading;
 mod recorder;
@@ -57,8 +59,9 @@ mod words;
 // What the interface here is made of.
 pub use mqttlab_evidence::{
     Acknowledged, Cause, Client, Direction, Dropped, End, Ending, Event, EventKind, Frame, FrameFate, Gap,
-    GivenUp, Identified, Layout, LossCause, MessageFate, Phase, PositionSample, PositionSource, Process,
-    Reason, Received, Resource, RunFacts, Sent, Session, TcpSample, Topic, Towards, Unsent, identity,
+    GivenUp, Identified, Layout, LossCause, MessageFate, Payload, PayloadSource, Phase, PositionSample,
+    PositionSource, Process, Reason, Received, Resource, RunFacts, Sent, Session, TcpSample, Topic, Towards,
+    Unsent, identity,
 };
 
 pub use claim::{Claim, discard};

@@ -23,8 +23,8 @@ use std::thread::JoinHandle;
 use std::time;
 
 use mqttlab_evidence::{
-    Acknowledged, Dropped, Event, Frame, Layout, PositionSample, Received, Record, Resource, Sent, TcpSample,
-    Unsent,
+    Acknowledged, Dropped, Event, Frame, Layout, Payload, PositionSample, Received, Record, Resource, Sent,
+    TcpSample, Unsent,
 };
 
 use crate::claim::Claim;
@@ -227,6 +227,11 @@ impl Sink {
     /// Where somebody is.
     pub fn position(&mut self, row: &PositionSample) {
         self.push(Spool::Positions, row, &[]);
+    }
+
+    /// What a message that arrived carried: all of it, or the first 8 MiB.
+    pub fn payload(&mut self, row: &Payload, bytes: &[u8]) {
+        self.push(Spool::Payloads, row, spool::kept_of(bytes));
     }
 
     /// What became of a frame on one link. `bytes` is the IP packet.

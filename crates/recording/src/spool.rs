@@ -12,8 +12,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use mqttlab_evidence::{
-    Acknowledged, Dropped, Event, Frame, Gap, PositionSample, Received, Record, Resource, Sent, TcpSample,
-    Unsent,
+    Acknowledged, Dropped, Event, Frame, Gap, Payload, PositionSample, Received, Record, Resource, Sent,
+    TcpSample, Unsent,
 };
 
 use crate::error::{Context, Error, Result};
@@ -32,11 +32,12 @@ pub(crate) enum Spool {
     Gaps,
     TcpSamples,
     Positions,
+    Payloads,
     Frames,
 }
 
 impl Spool {
-    pub(crate) const ALL: [Spool; 11] = [
+    pub(crate) const ALL: [Spool; 12] = [
         Spool::Sent,
         Spool::Acknowledged,
         Spool::Unsent,
@@ -47,6 +48,7 @@ impl Spool {
         Spool::Gaps,
         Spool::TcpSamples,
         Spool::Positions,
+        Spool::Payloads,
         Spool::Frames,
     ];
 
@@ -62,6 +64,7 @@ impl Spool {
             Spool::Gaps => "gaps",
             Spool::TcpSamples => "tcp_samples",
             Spool::Positions => "positions",
+            Spool::Payloads => "payloads",
             Spool::Frames => "frames",
         }
     }
@@ -78,7 +81,7 @@ impl Spool {
             Spool::Gaps => Gap::SIZE,
             Spool::TcpSamples => TcpSample::SIZE,
             Spool::Positions => PositionSample::SIZE,
-            Spool::Events | Spool::Frames => 0,
+            Spool::Events | Spool::Payloads | Spool::Frames => 0,
         }
     }
 
@@ -86,6 +89,7 @@ impl Spool {
     const fn least_bytes(self) -> usize {
         match self {
             Spool::Events => Event::SIZE,
+            Spool::Payloads => Payload::SIZE,
             Spool::Frames => Frame::SIZE,
             _ => self.record_bytes(),
         }
@@ -94,7 +98,7 @@ impl Spool {
     /// How many bytes a producer gathers before it hands them over.
     pub(crate) const fn batch_bytes(self) -> usize {
         match self {
-            Spool::Frames => 256 << 10,
+            Spool::Frames | Spool::Payloads => 256 << 10,
             Spool::Events | Spool::Resources | Spool::Dropped | Spool::Gaps => 8 << 10,
             _ => 64 << 10,
         }
@@ -130,9 +134,16 @@ impl Spool {
             Spool::Events => 21,
             Spool::Frames => 55,
             // Later ones than that schema.
-            Spool::Dropped | Spool::Gaps | Spool::TcpSamples | Spool::Positions => self.least_bytes(),
+            Spool::Dropped | Spool::Gaps | Spool::TcpSamples | Spool::Positions | Spool::Payloads => {
+                self.least_bytes()
+            }
         }
     }
+}
+
+/// What is kept of a payload.
+pub(crate) fn kept_of(payload: &[u8]) -> &[u8] {
+    &payload[..payload.len().min(PAYLOAD_BYTES_MAX)]
 }
 
 /// Appends one record, with its words or bytes behind it where the spool has such.
@@ -311,5 +322,7 @@ pub(crate) const HEADER_BYTES: usize = 32;
 /// Bytes of a file that are read at a time.
 const READ_BYTES: usize = 256 << 10;
 const MAGIC: &[u8; 8] = b"MQTTLABS";
-/// No frame is larger: a length beyond it is damage.
+/// No frame is larger, and no payload is kept beyond it: a greater length is damage.
 const RECORD_BYTES_MAX: usize = 16 << 20;
+/// Of a longer payload only its beginning is kept.
+const PAYLOAD_BYTES_MAX: usize = 8 << 20;

@@ -382,8 +382,29 @@ table! {
     }
 }
 
+table! {
+    /// One row per delivery whose payload was kept (`recording.payloads`), in the order in which they were written down: where in
+    /// `payloads.bin` its bytes are. Clients that are programs, imports, and recordings made before have none; where none was kept, neither file is there.
+    pub struct PayloadRow<'a> in "payloads", columns PayloadColumns {
+        /// When its last byte was read, as in `messages`.
+        pub received_ns: u64,
+        /// The receiving client.
+        pub subscriber: u32,
+        /// The publishing client, when it is known.
+        pub publisher: Option<u32>,
+        /// The message's number at its publisher, when that is known.
+        pub sequence: Option<u32>,
+        /// Where its bytes are from: `read` by the client, or `made` by a simulation from the plan.
+        pub source: &'a str,
+        /// Where its bytes begin.
+        pub start_bytes: u64,
+        /// How many there are: all of the payload, or the first 8 MiB.
+        pub kept_bytes: u32,
+    }
+}
+
 /// Every table of a recording.
-pub static TABLES: [Description; 9] = [
+pub static TABLES: [Description; 10] = [
     MessageColumns::DESCRIPTION,
     PacketColumns::DESCRIPTION,
     ControlPacketColumns::DESCRIPTION,
@@ -393,4 +414,5 @@ pub static TABLES: [Description; 9] = [
     ClientColumns::DESCRIPTION,
     TcpStateColumns::DESCRIPTION,
     PositionColumns::DESCRIPTION,
+    PayloadColumns::DESCRIPTION,
 ];

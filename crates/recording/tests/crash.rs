@@ -8,7 +8,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use common::*;
-use mqttlab_recording::{Error, Finish, HeaderAnalyser, Recorder, RunFacts, Strain, recover};
+use mqttlab_recording::{
+    Error, Finish, HeaderAnalyser, Payload, PayloadSource, Recorder, RunFacts, Strain, recover,
+};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 
 #[test]
@@ -73,6 +75,31 @@ fn recovery_into_another_directory_only_reads() {
         "tcp_state.parquet",
     ];
     assert_eq!(names, expected);
+}
+
+#[test]
+fn payloads_of_a_killed_run_are_kept_up_to_the_torn_one() {
+    let (scratch, saved) = (Scratch::new(), Scratch::new());
+    let recorder = Recorder::create(scratch.path(), "{}", &layout()).unwrap();
+    let mut sink = recorder.sink();
+    let contents = [b"one".as_slice(), b"", &[7; 9_000_000], b"torn"];
+    for (sequence, content) in (0..).zip(contents) {
+        let row = received(2, Some(0), sequence, 100 + u64::from(sequence));
+        sink.received(&row);
+        sink.payload(&Payload::of(&row, PayloadSource::Read), content);
+    }
+    drop(sink);
+    recorder.close();
+    let spool = fs::OpenOptions::new().write(true).open(scratch.join("payloads.spool")).unwrap();
+    spool.set_len(spool.metadata().unwrap().len() - 1).unwrap();
+
+    let out = saved.join("recovered");
+    let summary = recover(scratch.path(), Some(&out), &mut HeaderAnalyser::default()).unwrap();
+    // Of the longest only its beginning is kept.
+    let kept: Vec<u8> = [b"one".as_slice(), &[7; 8 << 20]].concat();
+    assert!(fs::read(out.join("payloads.bin")).unwrap() == kept);
+    assert_eq!(rows(&out, "payloads"), 3);
+    assert_eq!(summary.files["payloads.bin"].bytes, kept.len() as u64);
 }
 
 #[test]

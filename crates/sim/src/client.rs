@@ -15,8 +15,10 @@ use mqttlab_client::{mqtt, mqttsn};
 use mqttlab_mqtt::client::Input;
 use mqttlab_mqtt::{Kind, Qos, encode};
 use mqttlab_mqttsn::{Packet as SnSaid, Topic};
-use mqttlab_recording::identity;
-use mqttlab_recording::{Acknowledged, EventKind, Identified, PositionSample, Received, Sent, Unsent};
+use mqttlab_recording::identity::{self, Identity};
+use mqttlab_recording::{
+    Acknowledged, EventKind, Identified, Payload, PayloadSource, PositionSample, Received, Sent, Unsent,
+};
 use mqttlab_run::MessageFigures;
 use mqttlab_units::{Duration, Instant};
 
@@ -71,6 +73,18 @@ impl DatagramSocket {
         self.end += length as u64;
         self.waiting.push_back((packet, self.end));
         self.end
+    }
+}
+
+impl Surroundings<'_> {
+    /// Keeps what a message carries, where the plan wants that: what its publisher's plan makes.
+    fn keep_payload(&mut self, row: &Received, intended: Option<Instant>) {
+        let Some(publisher) = row.publisher else { return };
+        let identity = Identity { publisher, sequence: row.sequence, intended };
+        if self.groups.write_payload(&identity, self.scratch) {
+            let row = Payload::of(row, PayloadSource::Made);
+            self.evidence.message(|recorder| recorder.payload(&row, self.scratch));
+        }
     }
 }
 
@@ -272,6 +286,7 @@ impl mqttlab_client::Surroundings for Surroundings<'_> {
 
     fn delivered(&mut self, delivery: &Delivery, first: bool) {
         let row = &delivery.row;
+        self.keep_payload(row, delivery.intended);
         self.group_counts(ClientId(row.subscriber)).delivered += u64::from(first);
         if let Some(publisher) = row.publisher.filter(|_| first) {
             let message = (ClientId(publisher), row.sequence);
@@ -286,7 +301,9 @@ impl mqttlab_client::Surroundings for Surroundings<'_> {
                 };
                 MessageFigures {
                     at_ns: row.received.as_ns(),
-                    topic: MessageFigures::name(topics.name(published[row.sequence as usize % published.len()])),
+                    topic: MessageFigures::name(
+                        topics.name(published[row.sequence as usize % published.len()]),
+                    ),
                     publisher: name(publisher),
                     subscriber: name(row.subscriber),
                     qos: row.qos,

@@ -1,12 +1,14 @@
 //! Who the clients are: their groups, and what a group's plan means for each of them. It never changes.
 
+use std::io;
 use std::sync::Arc;
 
 use mqttlab_client::mqtt;
 use mqttlab_client::protocol::Sessions;
-use mqttlab_client::{ClientNumber, GroupFacts, GroupNumber, Who};
+use mqttlab_client::{ClientNumber, GroupFacts, GroupNumber, Who, sign};
 use mqttlab_mqtt::{Kind, Qos, Version, encode};
-use mqttlab_plan::{Entry, Group, SaidPlaces};
+use mqttlab_plan::{Entry, Group, PayloadMaker, SaidPlaces};
+use mqttlab_recording::identity::Identity;
 use mqttlab_units::{GeoPoint, Seed};
 
 use crate::ids::{ClientId, GroupId, HostId, ServerId, Table};
@@ -35,6 +37,8 @@ pub(crate) struct SimulatedGroup {
     pub(crate) payload_bytes: u32,
     /// Where its publishers say that they are, where they do.
     places: Option<SaidPlaces>,
+    /// Makes the bytes of its messages, where they are kept.
+    payloads: Option<PayloadMaker>,
     /// The server that keeps its messages: behind proxies the one that these pass on to.
     pub(crate) serving: ServerId,
 }
@@ -48,6 +52,7 @@ impl SimulatedGroup {
             sessions: Sessions::of(group, topics),
             payload_bytes: publish.map_or(0, |publish| publish.payload.size().0 as u32),
             places: publish.and_then(|publish| SaidPlaces::of(&publish.payload, group.payload_seed(run))),
+            payloads: None,
             serving,
         }
     }
@@ -68,6 +73,20 @@ impl Groups {
             (group, facts)
         };
         Groups { groups: groups.into_iter().zip(serving).map(with_facts).collect(), members }
+    }
+
+    /// From now on [`write_payload`](Self::write_payload) writes.
+    ///
+    /// # Errors
+    /// A payload's file cannot be read.
+    pub(crate) fn keep_payloads(&mut self, run: Seed) -> io::Result<()> {
+        for id in self.groups.ids() {
+            let (group, facts) = &mut self.groups[id];
+            let publish = group.publish.as_ref();
+            let maker = publish.map(|publish| PayloadMaker::new(&publish.payload, group.payload_seed(run)));
+            facts.payloads = maker.transpose()?;
+        }
+        Ok(())
     }
 
     /// Every client, in order.
@@ -145,6 +164,16 @@ impl Groups {
     pub(crate) fn place_said(&self, client: ClientId, sequence: u32) -> Option<GeoPoint> {
         let places = self.facts_of(client).places.as_ref()?;
         Some(places.at(self.index_of(client), sequence.into()))
+    }
+
+    /// Writes what a message carries over `out`; `false` where that is not kept.
+    pub(crate) fn write_payload(&self, identity: &Identity, out: &mut Vec<u8>) -> bool {
+        let client = ClientId(identity.publisher);
+        let Some(maker) = &self.facts_of(client).payloads else { return false };
+        out.clear();
+        maker.write(self.index_of(client), identity.sequence.into(), out);
+        sign(maker, identity, out);
+        true
     }
 
     /// Size of a message.

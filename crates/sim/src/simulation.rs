@@ -80,9 +80,12 @@ impl Simulation {
         let servers = Servers::new(&plan.servers, plan.seed)?;
         let serving = plan.groups.iter().map(|group| ServerId::from_index(plan.serving(group))).collect();
         // The hosts of the plan, of which there may be thousands, are not kept.
-        let Plan { seed, groups, network, phases, sim, .. } = plan;
+        let Plan { seed, groups, network, phases, sim, recording, .. } = plan;
         let description = network.description.clone();
-        let groups = Groups::new(groups, serving, roster.topics(), seed);
+        let mut groups = Groups::new(groups, serving, roster.topics(), seed);
+        if recording.payloads {
+            groups.keep_payloads(seed).map_err(|error| error.to_string())?;
+        }
         let connections = Connections::new(seed, groups.client_count(), hosts.len());
         let wire = Wire::new(network, seed, bare_links);
         let mut simulation = Simulation {

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import flask
 import polars as pl
 
-from mqttlab.dashboard import live_figures, maps, run_figures, run_sets, run_tables, verdicts
+from mqttlab.dashboard import live_figures, maps, payloads, run_figures, run_sets, run_tables, verdicts
 from mqttlab.dashboard.comparisons import Comparisons
 from mqttlab.dashboard.experiment_figures import Analyses
 from mqttlab.dashboard.jobs import Jobs
@@ -28,7 +28,8 @@ from mqttlab.recording import Recording
 from mqttlab.report.html import page
 
 # Names of what the engine writes: a recording's directory has nothing else that is of use.
-SUFFIXES = (".parquet", ".json", ".pcapng", ".log", ".html", ".svg", ".csv", ".toml", ".conf", ".xlsx", ".spool")
+SUFFIXES = (".parquet", ".json", ".pcapng", ".log", ".html", ".svg", ".csv", ".toml", ".conf", ".xlsx", ".spool",
+            ".bin")
 HERE = Path(__file__).parent
 # As many as a browser is patient for: some seconds.
 CAPTURE_FRAMES_MAX = 200_000
@@ -83,6 +84,22 @@ def _of_a_run(server: flask.Flask, store: Store) -> None:
             return _missing("table", name)
         return _csv(table.rows.select(column for column in table.columns if column in table.rows.columns),
                     f"{run}-{name}.csv")
+
+    @server.get("/data/run/<path:run>/payload/<int:row>.bin")
+    def payload(run: str, row: int) -> flask.Response:
+        content = payloads.one(store.recording(run), row)
+        if content is None:
+            return _missing("payload", str(row))
+        return flask.Response(content, content_type="application/octet-stream", headers={
+            "Content-Disposition": f"attachment; filename=payload-{row}.bin"})
+
+    @server.get("/data/run/<path:run>/picture/<int:row>")
+    def picture(run: str, row: int) -> flask.Response:
+        content = payloads.one(store.recording(run), row)
+        found = payloads.picture(content) if content else None
+        if found is None:
+            return _missing("picture", str(row))
+        return flask.Response(found.content, content_type=found.kind)
 
     @server.get("/data/run/<path:run>/report.html")
     def report(run: str) -> flask.Response:

@@ -102,6 +102,18 @@ class Coloured(Cell):
 
 
 @dataclass(frozen=True)
+class Carried(Cell):
+    """A cell that shows what a message carried."""
+
+    kind: str
+    text: str
+    to: str
+    """Where its bytes are."""
+    picture: str = ""
+    """Where its picture is."""
+
+
+@dataclass(frozen=True)
 class Act(Cell):
     """A cell that is a button; what it does is asked of :mod:`mqttlab.dashboard.actions`."""
 

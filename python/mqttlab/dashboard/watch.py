@@ -120,8 +120,10 @@ def shown(run: Followed) -> dict[str, Any]:
 
 def sample(run: Followed) -> str:
     """What the tail is a sample of; nothing of engines that tell of no message."""
-    return "" if not run.sampled else (f"The first five deliveries of each quarter of a second, as the engine samples them: {number(run.sampled)} "
-            f"of the {number(int(run.last.get('delivered') or 0))} so far; here are the last {TAIL_SHOWN}.")
+    delivered = number(int(run.last.get("delivered") or 0))
+    return "" if not run.sampled else (
+        f"The engine samples the first five deliveries of each quarter of a second: {number(run.sampled)} of the "
+        f"{delivered} so far; here are the last {TAIL_SHOWN}.")
 
 
 LINK_HEADS = (Head("link", text=True), Head("rate", unit="kbit/s"), Head("waiting", unit="frames"),

@@ -582,6 +582,7 @@ class RecordingPlan(TypedDict):
     """What is written down beside messages, events and resources."""
     packets: bool
     pcapng: bool
+    payloads: bool
     resource_interval_ns: Duration
     tcp_state_interval_ns: Duration
 

@@ -48,6 +48,7 @@ def compile_plan(scenario: Scenario, repetition: int = 0) -> types.Plan:
         "recording": {
             "packets": scenario.recording.packets,
             "pcapng": scenario.recording.pcapng,
+            "payloads": scenario.recording.payloads,
             "resource_interval_ns": scenario.recording.resource_interval,
             "tcp_state_interval_ns": scenario.recording.tcp_state_interval,
         },

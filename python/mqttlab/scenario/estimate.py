@@ -40,7 +40,7 @@ def estimate(scenario: Scenario) -> Load:
     """The load of one repetition."""
     seconds = (scenario.phases.warm_up + scenario.phases.duration) / 1e9
     emulated = scenario.network == "emulated" and scenario.recording.packets
-    offered = messages = deliveries = frames = 0.0
+    offered = messages = deliveries = frames = kept = 0.0
     for group in scenario.groups:
         if group.publish is None:
             continue
@@ -51,12 +51,15 @@ def estimate(scenario: Scenario) -> Load:
         offered += rate
         messages += sent
         deliveries += received
+        if scenario.recording.payloads:
+            # In the spool and beside the table.
+            kept += 2 * received * (_payload_bytes(group.publish) + MESSAGE_BYTES)
         if emulated:
             # A segment and an acknowledgement for each, which carries a PUBACK along; QoS 2 takes a second exchange.
             exchanges = 2 if group.publish.qos == 2 else 1
             each = 2 * exchanges * -(-_payload_bytes(group.publish) // (scenario.mtu - HEADERS_BYTES))
             frames += (sent + received) * each
-    total = messages * MESSAGE_BYTES + deliveries * DELIVERY_BYTES + frames * FRAME_BYTES
+    total = messages * MESSAGE_BYTES + deliveries * DELIVERY_BYTES + frames * FRAME_BYTES + kept
     return Load(offered_per_s=offered, messages=messages, deliveries=deliveries, frames=frames, recording_bytes=total)
 
 

@@ -551,6 +551,8 @@ class RecordingOptions(Part):
     packets: Truth = Field(True, description="Record every frame on every link, with its fate.")
     pcapng: Truth = Field(False, description="Write captures for Wireshark: of a live run one for each link, of a "
                                              "simulation `run.pcapng` with all links.")
+    payloads: Truth = Field(False, description="Keep what every message that arrives carries, up to 8 MiB each, to be "
+                                               "looked at: as much disk as was received.")
     resource_interval: PositiveShortDurationNs = Field(500 * MS, description="How often CPU and memory are sampled.")
     tcp_state_interval: PositiveShortDurationNs = Field(
         1000 * MS, ge=10 * MS, description="How often both ends of every TCP connection are asked for their state: "

@@ -166,6 +166,7 @@ impl<'t> Arriving<ClientConnection, Turn<'t>> for ArrivingDatagram<'_> {
             received: turn.now,
             identified: origin.identified,
         };
+        turn.keep_payload(&row, message);
         let untraced = origin.publisher.is_none() && !self.topic.is_empty();
         let is_a_clients = untraced && turn.shared.order.is_shared(server, self.topic);
         Delivery { row, intended: origin.intended, is_a_clients }

@@ -106,9 +106,9 @@ impl Turn<'_> {
 
     /// Takes what was read, packet by packet.
     fn take_bytes(&mut self, client: &mut Client, bytes: &[u8]) -> Result<(), Loss> {
-        let relays = client.facts().relay.is_some();
+        let whole = client.facts().relay.is_some() || self.shared.plan.recording.payloads;
         let mut incoming = std::mem::take(&mut client.connection_mut().incoming);
-        incoming.feed(bytes, relays, |raw| self.take_packet(client, raw))?;
+        incoming.feed(bytes, whole, |raw| self.take_packet(client, raw))?;
         client.connection_mut().incoming = incoming;
         Ok(())
     }
@@ -192,6 +192,7 @@ impl<'t> Arriving<ClientConnection, Turn<'t>> for ArrivingPublish<'_> {
             received: turn.now,
             identified: origin.identified,
         };
+        turn.keep_payload(&row, self.payload);
         // The topic is looked up only where nothing else traces the message: every delivery comes this way.
         let untraced = origin.publisher.is_none() && self.is_small();
         let is_a_clients = untraced && turn.shared.order.is_shared(server, self.publish.topic);

@@ -83,7 +83,8 @@ impl Shared {
         let topic = published.get(row.sequence as usize % published.len().max(1));
         MessageFigures {
             at_ns: row.received.as_ns(),
-            topic: topic.map_or_else(String::new, |topic| MessageFigures::name(self.directory.topic(*topic).1)),
+            topic: topic
+                .map_or_else(String::new, |topic| MessageFigures::name(self.directory.topic(*topic).1)),
             publisher: self.name_of(publisher),
             subscriber: self.name_of(row.subscriber),
             qos: row.qos,

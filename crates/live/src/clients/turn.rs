@@ -4,7 +4,9 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use mqttlab_client::{Books, ClientNumber, Delivery, MessageFacts, Offered, Rows, Surroundings, Who};
 use mqttlab_recording::identity;
-use mqttlab_recording::{Acknowledged, Event, EventKind, PositionSample, Received, Sent, Sink, Unsent};
+use mqttlab_recording::{
+    Acknowledged, Event, EventKind, Payload, PayloadSource, PositionSample, Received, Sent, Sink, Unsent,
+};
 use mqttlab_units::{Duration, Instant};
 
 use super::Client;
@@ -51,6 +53,13 @@ struct GroupTally {
 }
 
 impl Turn<'_> {
+    /// Keeps what a message carries, where the plan wants that.
+    pub(super) fn keep_payload(&mut self, row: &Received, payload: &[u8]) {
+        if self.shared.plan.recording.payloads {
+            self.sink.payload(&Payload::of(row, PayloadSource::Read), payload);
+        }
+    }
+
     /// A deadline of a client may have come.
     pub(super) fn wake(&mut self, client: &mut Client) {
         let offered = client.wake(self);

@@ -9,9 +9,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use mqttlab_client::mqtt;
 use mqttlab_client::mqttsn;
 use mqttlab_client::protocol::{AnySession, Envelope, Packet};
-use mqttlab_client::{Body, Loss, Transport, Who};
+use mqttlab_client::{Body, Loss, Transport, Who, sign};
 use mqttlab_mqtt::encode::{self, PublishFields};
-use mqttlab_plan::{IdentityPlace, PayloadMaker};
+use mqttlab_plan::PayloadMaker;
 use mqttlab_recording::identity::{self, Identity};
 use mqttlab_recording::{EventKind, Sent};
 
@@ -199,11 +199,7 @@ fn write_payload(payloads: &PayloadMaker, client: u32, row: &Sent, outbox: &mut 
     let identity =
         Identity { publisher: row.publisher, sequence: row.sequence, intended: Some(row.intended) };
     let payload = &mut outbox.bytes()[start..];
-    match payloads.identity_place() {
-        // Too small a payload stays as it is: it is told apart by its order.
-        IdentityPlace::Start => drop(identity.write(payload)),
-        IdentityPlace::Text(at) => identity.write_text(&mut payload[at..at + identity::TEXT_BYTES]),
-    }
+    sign(payloads, &identity, payload);
     if let Some(content) = shared {
         outbox.share(content, identity::BYTES_WITH_TIME);
     }

@@ -21,11 +21,31 @@
       made.appendChild(button);
       return made;
     }
+    if (value.kind !== undefined) {
+      made.appendChild(payload(value));
+      return made;
+    }
     const link = element("a", { class: value.to.startsWith("/data/") ? "" : "page-link", href: value.to }, value.title);
     if (value.to.startsWith("/data/")) link.download = "";
     if (value.label) link.setAttribute("aria-label", value.label);
     made.appendChild(link);
     return made;
+  }
+
+  // What a message carried: a picture, if it has one, and what it is; behind that its text.
+  function payload(value) {
+    const box = element("div", { class: "payload" });
+    if (value.picture) box.appendChild(element("img", { src: value.picture, alt: "Picture in the payload", loading: "lazy" }));
+    if (value.text) {
+      const details = element("details");
+      details.appendChild(element("summary", {}, value.kind));
+      details.appendChild(element("pre", { tabindex: 0 }, value.text));
+      box.appendChild(details);
+    } else {
+      box.appendChild(element("span", {}, value.kind));
+    }
+    box.appendChild(element("a", { href: value.to, download: "", "aria-label": "The payload as a file" }, "file"));
+    return box;
   }
 
   function table(data) {

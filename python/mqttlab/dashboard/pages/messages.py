@@ -7,7 +7,8 @@ from typing import Any
 import polars as pl
 from dash import dcc, html
 
-from mqttlab.dashboard.panels import Content, Head, Link, address, link, notice, written_table
+from mqttlab.dashboard import payloads
+from mqttlab.dashboard.panels import Carried, Content, Head, Link, address, link, notice, written_table
 from mqttlab.metrics import attribution_gap
 from mqttlab.recording import Recording
 from mqttlab.report.text import number
@@ -23,10 +24,14 @@ def part(recording: Recording, run: str, query: dict[str, str]) -> Content:
     names = [client["name"] for client in recording.layout["clients"]]
     fates = messages["fate"].drop_nulls().unique().sort().to_list()
     found = chosen(messages, names, query)
-    shown = found.sort(pl.coalesce("received_ns", "intended_ns"), descending=True, nulls_last=True).head(SHOWN)
+    when = pl.coalesce("received_ns", "intended_ns")
+    shown = found.top_k(SHOWN, by=when).sort(when, descending=True, nulls_last=True)
     explained = attribution_gap(recording) is None
+    shown = payloads.found(recording, shown)
     words = f"{number(found.height)} of {number(messages.height)} messages and receivers"
     words += f", the latest {SHOWN} of them." if found.height > SHOWN else "."
+    if not recording.rows("payloads"):
+        words += " What they carried was not kept; recording.payloads keeps it."
     return [
         html.Div([
             _field("Topic", dcc.Input(id="message-topic", type="search", value=query.get("topic", ""), debounce=0.3)),
@@ -37,8 +42,35 @@ def part(recording: Recording, run: str, query: dict[str, str]) -> Content:
         ], className="form-row"),
         html.P(words, role="status"),
         written_table("The latest messages", HEADS, [
-            _row(run, row, names, explained) for row in shown.iter_rows(named=True)]),
+            [*_row(run, row, names, explained), _carried(recording, run, row)] for row in shown.iter_rows(named=True)]),
+        html.Section([html.H2("Subscribers"), written_table("Subscribers", NODE_HEADS, _nodes(run, messages, names))],
+                     className="panel"),
     ]
+
+
+def _carried(recording: Recording, run: str, row: dict[str, Any]) -> Carried | str:
+    """What a message carried, where that was kept."""
+    if row["payload"] is None:
+        return ""
+    told = payloads.shown(recording.payload(row["start_bytes"], row["kept_bytes"]), row["payload_bytes"])
+    number = row["payload"]
+    return Carried(told.kind, told.text, address(f"/data/run/{run}/payload/{number}.bin"),
+                   address(f"/data/run/{run}/picture/{number}") if told.picture else "")
+
+
+def _nodes(run: str, messages: pl.DataFrame, names: list[str]) -> list[list[Any]]:
+    """Each subscriber with what it got last; those that got something last first."""
+    found = messages.filter(pl.col("subscriber").is_not_null()).group_by("subscriber").agg(
+        delivered=(pl.col("fate") == "delivered").sum(), others=(pl.col("fate") != "delivered").sum(),
+        received_ns=pl.col("received_ns").max(), topic=pl.col("topic").get(pl.col("received_ns").arg_max()),
+    ).sort("received_ns", "subscriber", descending=[True, False], nulls_last=True)
+    rows: list[list[Any]] = []
+    for row in found.head(NODES_SHOWN).iter_rows(named=True):
+        name = names[row["subscriber"]] if row["subscriber"] < len(names) else str(row["subscriber"])
+        rows.append([Link(name, address(f"/run/{run}", part="recent", client=name), f"messages of {name}"),
+                     row["delivered"], row["others"],
+                     None if row["received_ns"] is None else f"{row['received_ns'] / 1e9:.3f}", str(row["topic"])])
+    return rows
 
 
 def chosen(messages: pl.DataFrame, names: list[str], query: dict[str, str]) -> pl.DataFrame:
@@ -65,7 +97,10 @@ def _field(label: str, field: Any) -> html.Div:
 
 HEADS = (Head("received", unit="s"), Head("topic", text=True), Head("from", text=True), Head("to", text=True),
          Head("QoS"), Head("size", unit="B"), Head("latency", unit="ms"), Head("fate", text=True),
-         Head("explanation", text=True))
+         Head("explanation", text=True), Head("payload", text=True))
+NODE_HEADS = (Head("subscriber", text=True), Head("delivered"), Head("lost or other"), Head("last received", unit="s"),
+              Head("last topic", text=True))
+NODES_SHOWN = 200
 
 
 def _row(run: str, row: dict[str, Any], names: list[str], explained: bool) -> list[Any]:

@@ -1,0 +1,12 @@
+//! Who a message is, written into the payload that its plan makes.
+
+use mqttlab_evidence::identity::{self, Identity};
+use mqttlab_plan::{IdentityPlace, PayloadMaker};
+
+/// Writes `identity` where the payloads of `maker` carry it. Too small a payload stays as it is: it is told apart by its order.
+pub fn sign(maker: &PayloadMaker, identity: &Identity, payload: &mut [u8]) {
+    match maker.identity_place() {
+        IdentityPlace::Start => drop(identity.write(payload)),
+        IdentityPlace::Text(at) => identity.write_text(&mut payload[at..at + identity::TEXT_BYTES]),
+    }
+}
