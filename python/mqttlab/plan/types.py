@@ -581,8 +581,8 @@ class Reconnect(TypedDict):
 class RecordingPlan(TypedDict):
     """What is written down beside messages, events and resources."""
     packets: bool
-    pcapng: bool
     payloads: bool
+    pcapng: bool
     resource_interval_ns: Duration
     tcp_state_interval_ns: Duration
 
