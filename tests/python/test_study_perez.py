@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Mapping
 
 import pytest
 
 from mqttlab.studies import simulate
 from mqttlab.studies.perez2005 import STUDY, experiment, judges
-from mqttlab.studies.perez2005.experiment import Ethernet, Measured
+from mqttlab.studies.perez2005.experiment import Ethernet, Measured, Wifi
 from mqttlab.studies.table import INFINITE, Cell, fits
 
 PUBLISHED = STUDY.published
@@ -36,6 +38,39 @@ def test_efficiencies_without_errors_are_the_printed_ones(error_free: Mapping[st
     assert {cell.table for cell in cells} == {"5.6-5.9", "5.10-5.11"}
     for cell in cells:
         assert cell.ours == pytest.approx(cell.published, abs=0.02), f"{cell.place} {cell.metric}"
+
+
+def test_the_settings_are_the_printed_ones() -> None:
+    cases = judges.cases(PUBLISHED, [])
+    for case in cases:
+        values = case.scenario(experiment.THOROUGH)
+        assert values["mqtt"]["retry"] == values["broker"]["retry"] == "10 s"
+        if isinstance(case, Wifi):
+            radio = values["radio"]
+            assert (radio["transmit_power"], radio["area"]) == (
+                ("3 dBm", "100 m x 100 m") if case.clients == 2 else ("7.78 dBm", "150 m x 150 m"))
+            assert radio["sensitivity"] == ("-93.1 dBm" if case.apart else "-100 dBm")
+    assert {case.clients for case in cases if isinstance(case, Wifi)} == {2, 20}
+    # Nobody but the subscribers of 20 clients has fewer than 50 000 messages when a run is over.
+    assert experiment.THOROUGH.duration_s(25) * 25 >= 50_000
+    assert experiment.THOROUGH.duration_s(200) * 200 >= 50_000
+
+
+def test_the_second_reading_has_the_broker_in_reach_of_all_and_some_apart() -> None:
+    # Free space to 1 m at 2.4 GHz costs 40.05 dB, and then 30 dB a decade; 6 mW are 7.78 dBm.
+    reach_m = 10 ** ((7.78 + 93.1 - 40.05) / 30)
+    broker, *clients = experiment.places()
+    assert len(clients) == 20
+    assert max(math.dist(broker, client) for client in clients) < reach_m
+    apart = [math.dist(one, other) > reach_m for one, other in itertools.combinations(clients, 2)]
+    assert 0.2 < sum(apart) / len(apart) < 0.5
+
+
+def test_table_5_20_is_not_table_5_2() -> None:
+    cells = experiment.efficiency_cells(PUBLISHED)
+    assert {isinstance(cell.case, Wifi) for cell in cells if cell.table == "5.20"} == {True}
+    assert {isinstance(cell.case, Ethernet) for cell in cells if cell.table == "5.2"} == {True}
+    assert judges.tables(PUBLISHED)[:3] == ["4.3", "5.2", "5.3"]
 
 
 def test_a_fit_counts_half_of_the_last_digit_printed_as_equal() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from mqttlab.studies.chart import Chart, Series
 from mqttlab.studies.perez2005.experiment import (
     MEAN,
+    SERIAL,
     Ethernet,
     Measured,
     Printed,
@@ -40,7 +41,22 @@ def charts(directory: Path, results: Results) -> list[Chart]:
                   [cell for cell in of("5.17") if not _rts(cell) and cell.case.payload == payload], _bad_ms)
           for payload in (200, 1000)),
         _efficiency(directory, results),
+        _validation(results),
     ]
+
+
+def _validation(results: Results) -> Chart:
+    """What figures 4.3 and 4.4 show without values."""
+    series = []
+    for number, per_s in enumerate((10, 50)):
+        for qos in (0, 1, 2):
+            ran = [case for case in SERIAL if (case.per_s, case.qos) == (per_s, qos) and case.name in results]
+            series.append(Series(
+                name=f"{per_s} /s, QoS {qos}", colour=3 * number + qos,
+                points=[(1e6 * case.ber, results[case.name].delay_ms) for case in ran],
+                halves=[results[case.name].half_ms for case in ran]))
+    return Chart(name="figures-4-3-4-4", title="Validation: 10 B over PPP, random bit errors (figures 4.3 and 4.4)",
+                 x="bit errors, 10^-6", y="mean delay, ms", log_y=True, series=series)
 
 
 def _micro_errors(cell: Printed) -> float:

@@ -10,14 +10,18 @@ Readings chosen where the study leaves a parameter open:
   each answer of the broker.
 - Nagle's algorithm is off: the error-free delay of 4.0 ms has no spread.
 - Frames on the cable are Ethernet's 18 bytes and an IP packet, 64 bytes at least.
-- On the radio the broker is a station like the others; the 20 clients stand at random places, and hear each other.
+- On the radio the broker is a station like the others. 2 mW and 6 mW at a sensitivity of -100 dBm reach 126 m and 181 m
+  with the exponent that is printed, so that hardly a pair of the 20 clients is out of range of each other, which the
+  text says some are: the second reading (:attr:`Wifi.apart`) has a sensitivity at which the broker in the middle just
+  reaches the corners.
 """
 
 from __future__ import annotations
 
 import itertools
+import random
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,20 +35,34 @@ from mqttlab.studies.table import INFINITE, Cell
 
 ERROR_IN_BAD_STATE = 0.065
 BURSTY = 0.8
+RETRY = "10 s"
+"""MQTT's own timeout, at clients and broker."""
+SIDE_M = 150.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Effort:
-    """How long to simulate."""
+    """How long to simulate: until the mean is known so well, or every subscriber has so many messages."""
 
     relative_accuracy: str = "1 %"
     messages_per_subscriber: int = 50_000
-    duration_s: float = 600.0
+    shortest_s: float = 600.0
+    """Where a backlog grows, nobody ever has that many: then it is this long, or what the messages would take."""
+    longest_s: float = 4000.0
+    """20 clients on the radio would need four times that for 50 000 messages to the subscriber of one topic."""
+    crowded_s: float = 180.0
+    """20 clients at QoS 1 and 2, and with rates of our own, which cost most, are simulated no longer."""
     packets: bool = True
+
+    def duration_s(self, per_s: float, *, is_crowded: bool = False) -> float:
+        """What the messages take at most, of which so many come to each subscriber."""
+        longest_s = self.crowded_s if is_crowded else self.longest_s
+        return min(max(self.shortest_s, 1.25 * self.messages_per_subscriber / per_s), longest_s)
 
 
 THOROUGH = Effort()
-QUICK = Effort(relative_accuracy="5 %", messages_per_subscriber=2_000, duration_s=60.0)
+QUICK = Effort(relative_accuracy="5 %", messages_per_subscriber=2_000, shortest_s=60.0, longest_s=180.0,
+               crowded_s=60.0)
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
@@ -65,7 +83,7 @@ class Ethernet:
     def name(self) -> str:
         """Unique among the study's scenarios."""
         stamps = "ts" if self.timestamps else "nots"
-        buffers = "" if self.buffer_segments == 32 else f"-{self.buffer_segments}-segments"
+        buffers = "" if self.buffer_segments == 32 else f"-{self.buffer_segments}seg"
         return (f"e{self.clients}-{self.payload}B-{self.ber:g}-{self.p_bb:g}-qos{self.qos}"
                 f"-{self.mss}-{stamps}{buffers}").replace(".", "_")
 
@@ -76,17 +94,18 @@ class Ethernet:
             cable["bit_errors"] = {"good_to_bad": _percent(self.ber), "bad_to_bad": _percent(self.p_bb),
                                    "error_bad": _percent(ERROR_IN_BAD_STATE)}
         tcp = _tcp(self.mss, timestamps=self.timestamps, buffer_segments=self.buffer_segments)
-        rate = "200 /s" if self.clients == 2 else "40 /s"
+        per_s = 200 if self.clients == 2 else 40
+        duration_s = effort.duration_s(_least_per_s(self.clients, per_s), is_crowded=self.clients > 2 and self.qos > 0)
         return {
             "name": self.name,
-            "phases": {"duration": f"{effort.duration_s:g} s", "warm_up": "2 s", "cool_down": "1 s"},
-            "mqtt": {"keep_alive": "0 s", "max_inflight": 65_535},
+            "phases": {"duration": f"{duration_s:g} s", "warm_up": "2 s", "cool_down": "1 s"},
+            "mqtt": _mqtt(),
             "broker": _broker(),
             "hosts": {"broker": {"tcp": tcp}, **{name: {"count": n, "tcp": tcp} for name, n in _hosts(self.clients)}},
             "trunk": {"up": cable, "down": cable},
             "networks": [{"between": [name, "broker"], "shared": False, "up": cable, "down": cable}
                          for name, _ in _hosts(self.clients)],
-            "groups": list(_groups(self.clients, self.qos, self.payload, rate)),
+            "groups": list(_groups(self.clients, self.qos, self.payload, per_s)),
             "sim": _sim(effort),
             "recording": {"packets": effort.packets},
         }
@@ -104,44 +123,107 @@ class Wifi:
     mss: int = 536
     per_s: int | None = None
     """Messages of a publisher; the study's 25 with three stations and 1 with 21 when left out."""
+    apart: bool = False
+    """Whether some of the 20 clients are out of range of each other, as the text says; with the printed values hardly
+    any is."""
 
     @property
     def name(self) -> str:
         """Unique among the study's scenarios."""
         access = "rts" if self.rts_cts else "basic"
         rate = "" if self.per_s is None else f"-{self.per_s}-per-s"
-        return f"w{self.clients}-{self.payload}B-{self.mean_bad_ms}ms-{access}-qos{self.qos}-{self.mss}{rate}"
+        apart = "-apart" if self.apart else ""
+        return f"w{self.clients}-{self.payload}B-{self.mean_bad_ms}ms-{access}-qos{self.qos}-{self.mss}{rate}{apart}"
 
     def scenario(self, effort: Effort) -> dict[str, Any]:
         """As a scenario file's values."""
         small = self.clients == 2
-        radio: dict[str, Any] = {"standard": "dsss-2" if small else "b-11", "noise": "-110 dBm", "snir_data": "4 dB",
-                                 "path_loss_exponent": 3.0, "area": "150 m x 150 m"}
+        radio: dict[str, Any] = {
+            "standard": "dsss-2" if small else "b-11", "noise": "-110 dBm", "snir_data": "4 dB",
+            "path_loss_exponent": 3.0, "area": "100 m x 100 m" if small else f"{SIDE_M:g} m x {SIDE_M:g} m",
+            "transmit_power": "3 dBm" if small else "7.78 dBm",
+            "sensitivity": CORNERS_IN_REACH if self.apart else "-100 dBm"}
         if small:
             radio["positions"] = [["0 m", "0 m"], ["20 m", "0 m"], ["0 m", "20 m"]]
+        if self.apart:
+            radio["positions"] = [[f"{x:.1f} m", f"{y:.1f} m"] for x, y in places()]
         if self.rts_cts:
             radio["rts_threshold"] = "0 B"
         if self.mean_bad_ms > 0:
             radio["channel"] = {"mean_bad": f"{self.mean_bad_ms} ms", "bad": "10 %", "loss_bad": "50 %"}
         tcp = _tcp(self.mss, timestamps=True)
-        rate = f"{self.per_s or (25 if small else 1)} /s"
-        # Rates of our own are there to see a backlog grow, which needs no 50 000 messages.
-        duration_s = effort.duration_s * (1 if small else 3) if self.per_s is None else min(effort.duration_s, 120)
+        per_s = self.per_s or (25 if small else 1)
+        is_crowded = not small and (self.qos > 0 or self.per_s is not None)
+        duration_s = effort.duration_s(_least_per_s(self.clients, per_s), is_crowded=is_crowded)
         return {
             "name": self.name,
-            "phases": {"duration": f"{duration_s:g} s", "warm_up": "10 s",
-                       "cool_down": "1 s"},
-            "mqtt": {"keep_alive": "0 s", "max_inflight": 65_535},
+            "phases": {"duration": f"{duration_s:g} s", "warm_up": "10 s", "cool_down": "1 s"},
+            "mqtt": _mqtt(),
             "broker": _broker(),
             "hosts": {"broker": {"tcp": tcp}, **{name: {"count": n, "tcp": tcp} for name, n in _hosts(self.clients)}},
             "radio": radio,
-            "groups": list(_groups(self.clients, self.qos, self.payload, rate)),
+            "groups": list(_groups(self.clients, self.qos, self.payload, per_s)),
             "sim": _sim(effort),
             "recording": {"packets": False},
         }
 
 
-Case = Ethernet | Wifi
+CORNERS_IN_REACH = "-93.1 dBm"
+"""6 mW are heard so weakly at 106.6 m; from the middle to a corner it is 106.1 m."""
+
+
+def places() -> list[tuple[float, float]]:
+    """The broker in the middle, and 20 clients at random, drawn once; m."""
+    dice = random.Random(2005)
+    middle = SIDE_M / 2
+    return [(middle, middle), *((dice.uniform(0, SIDE_M), dice.uniform(0, SIDE_M)) for _ in range(20))]
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class Serial:
+    """The study's validation against real TCP (section 4.2.2): both clients on one host, PPP to the broker."""
+
+    per_s: int
+    ber: float
+    """Random, not in bursts."""
+    qos: int
+    payload: int = 10
+    mss: int = 1460
+
+    @property
+    def name(self) -> str:
+        """Unique among the study's scenarios."""
+        return f"ppp-{self.per_s}-per-s-{self.ber:g}-qos{self.qos}".replace(".", "_")
+
+    def scenario(self, effort: Effort) -> dict[str, Any]:
+        """As a scenario file's values."""
+        line: dict[str, Any] = {"rate": "115 kbit/s", "delay": "0.1 ms", "overhead": "8 B"}
+        if self.ber > 0:
+            line["bit_errors"] = {"good_to_bad": "0 %", "bad_to_bad": "0 %", "error_good": _percent(self.ber)}
+        # Linux stands for the study's Thinkpads, so that the same cells can be run live.
+        tcp = {"profile": "linux"}
+        return {
+            "name": self.name,
+            "phases": {"duration": f"{min(effort.duration_s(self.per_s), 600):g} s", "warm_up": "2 s",
+                       "cool_down": "2 s"},
+            "mqtt": _mqtt(),
+            "broker": _broker(),
+            "hosts": {"broker": {"tcp": tcp}, "field": {"tcp": tcp}},
+            "networks": [{"between": ["field", "broker"], "up": line, "down": line}],
+            "groups": [
+                {"name": "publisher", "host": "field", "nagle": False, "publish": {
+                    "topic": "x", "qos": self.qos, "payload": f"{self.payload} B", "rate": f"{self.per_s} /s",
+                    "arrival": "poisson"}},
+                {"name": "subscriber", "host": "field", "nagle": False,
+                 "subscribe": [{"filter": "x", "qos": self.qos}]},
+            ],
+            "sim": _sim(effort),
+        }
+
+
+SERIAL = [Serial(per_s=per_s, ber=ber, qos=qos)
+          for per_s in (10, 50) for ber in (0.0, 1e-5, 1e-4, 5e-4) for qos in (0, 1, 2)]
+Case = Ethernet | Wifi | Serial
 
 
 def _percent(ratio: float) -> str:
@@ -156,8 +238,13 @@ def _tcp(mss: int, *, timestamps: bool, buffer_segments: int = 32) -> dict[str, 
             "send_buffer": buffer, "receive_buffer": buffer, **scaled}
 
 
+def _mqtt() -> dict[str, Any]:
+    return {"version": "3.1", "keep_alive": "0 s", "max_inflight": 65_535, "retry": RETRY}
+
+
 def _broker() -> dict[str, Any]:
-    return {"nagle": False, "max_inflight": 0, "max_queued": 0, "service": {"per_packet": "0 s", "per_copy": "0 s"}}
+    return {"nagle": False, "max_inflight": 0, "max_queued": 0, "retry": RETRY,
+            "service": {"per_packet": "0 s", "per_copy": "0 s"}}
 
 
 def _sim(effort: Effort) -> dict[str, Any]:
@@ -173,13 +260,18 @@ def _hosts(clients: int) -> list[tuple[str, int]]:
             ("subscriber-1", 4), ("subscriber-2", 3), ("subscriber-3", 3)]
 
 
-def _groups(clients: int, qos: int, payload: int, rate: str) -> Iterable[dict[str, Any]]:
+def _least_per_s(clients: int, per_s: float) -> float:
+    """Messages that come to the subscriber that gets fewest, of the first topic alone."""
+    return per_s * _hosts(clients)[0][1]
+
+
+def _groups(clients: int, qos: int, payload: int, per_s: float) -> Iterable[dict[str, Any]]:
     for name, count in _hosts(clients):
         group: dict[str, Any] = {"name": name, "host": name, "count": count, "nagle": False}
         kind, _, which = name.partition("-")
         if kind == "publisher":
-            group["publish"] = {"topic": which or "x", "qos": qos, "payload": f"{payload} B", "rate": rate,
-                                "arrival": "poisson"}
+            group["publish"] = {"topic": which or "x", "qos": qos, "payload": f"{payload} B",
+                                "rate": f"{per_s:g} /s", "arrival": "poisson"}
         else:
             group["subscribe"] = [{"filter": topic, "qos": qos} for topic in "xyz"[: int(which or 1)]]
         yield group
@@ -200,6 +292,8 @@ class Measured:
     by_subscriber: Mapping[str, float]
     retransmissions: float
     messages: int
+    ended_by_rule: bool
+    """Whether the mean was known so well, or everybody had so many messages, before the longest time was over."""
     rto_ms: float
     """Mean retransmission timeout of the connections' ends, back-off included; not a number without samples."""
     unsent_bytes: float
@@ -228,6 +322,7 @@ def measure(recording: Recording) -> Measured:
         by_subscriber=dict(by_group.iter_rows()),
         retransmissions=_retransmissions(recording),
         messages=latency.len(),
+        ended_by_rule=bool(recording.run.get("details", {}).get("phases", {}).get("stopped")),
         **_tcp_state(recording),
     )
 
@@ -299,7 +394,7 @@ def delay_cells(directory: Path) -> list[Printed]:
                 if printed := row.get(column, ""):
                     value = INFINITE if printed.startswith(">") else float(printed)
                     cells.append(Printed(case=case, table=table, metric=metric, value=value, source=source))
-    return cells
+    return cells + _apart(cells)
 
 
 def _delay_case(table: str, row: Mapping[str, str]) -> Case:
@@ -355,7 +450,24 @@ def efficiency_cells(directory: Path) -> list[Printed]:
             # A table's number is a name: 5.20 is not 5.2.
             cells.append(Printed(case=case, table=table or row["table"], metric=row["metric"],
                                  value=float(row["value"]), source=source, place=place))
-    return cells
+    return cells + _apart(cells)
+
+
+def _apart(cells: Iterable[Printed]) -> list[Printed]:
+    """The numbers of good channels once more, for the reading that has some clients out of range of each other."""
+    return [replace(cell, case=replace(cell.case, apart=True), table=f"{cell.table}{SOME_APART}") for cell in cells
+            if isinstance(cell.case, Wifi) and cell.case.clients == 20 and cell.case.mean_bad_ms == 0
+            and cell.case.mss == 536 and cell.case.payload in (200, 1000)]
+
+
+SOME_APART = ", some out of range"
+VALIDATION = "4.3"
+"""Figures 4.3 and 4.4, whose values are not printed."""
+
+
+def order_of(table: str) -> tuple[list[int], str]:
+    """Tables by their numbers: 5.2 before 5.10."""
+    return [int(part) for part in table.partition(",")[0].split("-")[0].split(".")], table
 
 
 def efficiency_of(measured: Measured, place: str, metric: str) -> float:
@@ -382,6 +494,8 @@ PARTS = {
 
 def words(case: Case) -> str:
     """A scenario as the tables name it."""
+    if isinstance(case, Serial):
+        return f"115 kbit/s, 10 B, {case.per_s} /s, BER {case.ber:g}, QoS {case.qos}"
     if isinstance(case, Wifi):
         access = "RTS/CTS" if case.rts_cts else "no RTS/CTS"
         return f"{case.payload} B, bad {case.mean_bad_ms} ms, {access}, QoS {case.qos}, MSS {case.mss}"
@@ -414,5 +528,11 @@ def compare_efficiencies(directory: Path, results: Mapping[str, Measured]) -> li
 
 def compare(directory: Path, results: Mapping[str, Measured]) -> list[Cell]:
     """Every table, published and ours, in the order of their numbers."""
-    cells = compare_delays(directory, results) + compare_efficiencies(directory, results)
-    return sorted(cells, key=lambda cell: [int(part) for part in cell.table.split("-")[0].split(".")])
+    cells = compare_delays(directory, results) + compare_efficiencies(directory, results) + _validation(results)
+    return sorted(cells, key=lambda cell: order_of(cell.table))
+
+
+def _validation(results: Mapping[str, Measured]) -> list[Cell]:
+    ran = [(case, results[case.name]) for case in SERIAL if case.name in results]
+    return [Cell(table=VALIDATION, place=words(case), metric=MEAN, published=float("nan"), ours=ours.delay_ms,
+                 half=None if ours.diverges else ours.half_ms, never=ours.never_percent) for case, ours in ran]

@@ -10,6 +10,8 @@ from mqttlab.studies.claims import Verdict, judged, waits_for
 from mqttlab.studies.perez2005.experiment import (
     BURSTY,
     MEAN,
+    SERIAL,
+    VALIDATION,
     Case,
     Ethernet,
     Measured,
@@ -17,6 +19,7 @@ from mqttlab.studies.perez2005.experiment import (
     delay_cells,
     efficiency_cells,
     efficiency_of,
+    order_of,
 )
 from mqttlab.studies.table import INFINITE, Comparison
 
@@ -71,13 +74,14 @@ def stamped(qos: int) -> Ethernet:
 def cases(directory: Path, tables: Sequence[str]) -> list[Case]:
     """The scenarios behind these tables; without tables, behind all of them and the claims."""
     printed = [*delay_cells(directory), *efficiency_cells(directory)]
-    return [cell.case for cell in printed if not tables or cell.table in tables] + ([] if tables else needed())
+    found = [cell.case for cell in printed if not tables or cell.table in tables]
+    return found + (SERIAL if not tables or VALIDATION in tables else []) + ([] if tables else needed())
 
 
 def tables(directory: Path) -> list[str]:
     """The names of the tables, in the order of their numbers."""
-    names = {cell.table for cell in [*delay_cells(directory), *efficiency_cells(directory)]}
-    return sorted(names, key=lambda name: [int(part) for part in name.split("-")[0].split(".")])
+    names = {VALIDATION, *(cell.table for cell in [*delay_cells(directory), *efficiency_cells(directory)])}
+    return sorted(names, key=order_of)
 
 
 def evaluate(directory: Path, results: Results) -> list[Comparison]:
@@ -309,7 +313,9 @@ def _topics_on_radio(_: Path, results: Results) -> Verdict:
     worst = max(max(row) / min(row) for each in rows.values() for row in each)
     evidence = "; ".join(f"{'with' if rts else 'without'} RTS/CTS, QoS {qos}: {_words(row)} ms to one / two / three "
                          "topics" for rts, each in rows.items() for qos, row in enumerate(each))
-    return worst < 1.1, evidence, "a station subscribed to more receives more, which its own queue at the broker feels"
+    return worst < 1.1, evidence, (
+        "what decides is to how many a message goes: the broker sends copies one after the other, of topic X to ten "
+        "stations, of Y to six, of Z to three, and who has one topic has X")
 
 
 def _burst_cost(_: Path, results: Results) -> Verdict:
