@@ -11,7 +11,7 @@ import pytest
 from scipy import special, stats
 
 from mqttlab import statistics
-from mqttlab.statistics import Interval, distributions, quantiles
+from mqttlab.statistics import Interval, batch_correlation, batch_means_ci95, distributions, quantiles
 from mqttlab.statistics.interval import Values
 
 RNG = np.random.default_rng(20260101)
@@ -308,6 +308,28 @@ def test_reports_are_warned_of_what_few_skewed_runs_cover() -> None:
     # The true share is 1 %, and 10 trials mostly see none: the exact bound of none covers it; one of ten does not.
     assert statistics.proportion_coverage(5, 10) == pytest.approx(1 - 22 / 1024)
     assert statistics.proportion_coverage(0, 10) == 1
+
+
+def test_reports_are_warned_of_runs_that_are_short_against_their_memory() -> None:
+    from scipy.signal import lfilter
+
+    rng = np.random.default_rng(5)
+    runs = [np.asarray(lfilter([1.0], [1.0, -0.99], rng.normal(size=1400))[1000:]) for _ in range(400)]
+    seen = [(batch_correlation(run), abs(run.mean()) <= (batch_means_ci95(run) or 0)) for run in runs]
+
+    def is_warned_of(correlation: float | None) -> bool:
+        covered = statistics.batches_coverage(correlation) if correlation is not None else None
+        return covered is not None and covered < statistics.WARN_BELOW
+
+    warned = [covers for correlation, covers in seen if is_warned_of(correlation)]
+    # Most of such runs can be told, and their intervals deserve it; of others one in twenty is.
+    assert len(warned) > 250 and np.mean(warned) < statistics.WARN_BELOW
+    fresh = [batch_correlation(rng.normal(size=400)) for _ in range(400)]
+    assert np.mean([is_warned_of(found) for found in fresh]) < 0.08
+    assert batch_correlation(np.arange(39.0)) is None and batch_correlation(np.ones(400)) is None
+    rising = batch_correlation(np.arange(400.0))
+    assert rising is not None and 0.8 < rising < 1
+    assert statistics.batches_coverage(0.29) is None and (statistics.batches_coverage(1.0) or 1) < 0.8
 
 
 def test_the_warnings_are_what_a_simulation_finds() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from mqttlab.recording import Recording
-from mqttlab.statistics import batch_means_ci95
+from mqttlab.statistics import batch_correlation, batch_means_ci95
 
 NS_PER_MS = 1e6
 # Of a signed column.
@@ -204,7 +204,10 @@ def _latencies(delivered: pl.DataFrame, keys: list[str], seconds: float) -> pl.D
         goodput_kbit_s=pl.col("payload_bytes").sum() * 8 / 1000 / seconds,
     )
     halves = [batch_means_ci95(samples.to_numpy()) for samples in table["samples"]]
-    return table.with_columns(latency_ms_mean_ci95=pl.Series(halves, dtype=pl.Float64)).drop("samples")
+    kept = [batch_correlation(samples.to_numpy()) for samples in table["samples"]]
+    return table.with_columns(
+        latency_ms_mean_ci95=pl.Series(halves, dtype=pl.Float64),
+        latency_batches_correlation=pl.Series(kept, dtype=pl.Float64)).drop("samples")
 
 
 def _written(recording: Recording, keys: list[str], seconds: float) -> pl.DataFrame:

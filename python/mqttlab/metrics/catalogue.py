@@ -163,6 +163,10 @@ APPLICATION: tuple[Metric, ...] = (
            meaning="Half width of the 95 % confidence interval of the mean latency, by batch means (20 batches in "
                    "the order of intended sending, Student's t), which allows for the correlation of neighbours.",
            source="Law, Simulation Modeling and Analysis, 9.5.3"),
+    Metric(name="latency_batches_correlation", shown="data", unit="ratio", title="batches' correlation",
+           meaning="How far the means of neighbouring batches still depend on each other (lag 1): from 0.3 on the "
+                   "interval of the mean latency is too narrow, and reports warn.",
+           source="Law, Simulation Modeling and Analysis, 9.5.3"),
     _latency("p50", "median", "The median", "narrow"),
     _latency("p95", "p95", "The 95th percentile (linear interpolation)", "wide"),
     _latency("p99", "p99", "The 99th percentile (linear interpolation)", "narrow"),

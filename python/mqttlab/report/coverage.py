@@ -6,6 +6,7 @@ import polars as pl
 
 from mqttlab.recording import Recording
 from mqttlab.report.text import number
+from mqttlab.statistics import WARN_BELOW, batches_coverage
 
 
 def messages(table: pl.DataFrame) -> str:
@@ -16,6 +17,21 @@ def messages(table: pl.DataFrame) -> str:
         "messages_sent", "deliveries_expected", "messages_delivered"))
     return (f"Covers the messages of the measurement: {sent} sent, {expected} deliveries expected; latencies are those "
             f"of the {delivered} that happened.")
+
+
+def correlated(table: pl.DataFrame) -> str:
+    """What is to be read before intervals of mean latencies are trusted, of such a table; empty where nothing is."""
+    if "latency_batches_correlation" not in table.columns:
+        return ""
+    most = table["latency_batches_correlation"].max()
+    if not isinstance(most, float):
+        return ""
+    covered = batches_coverage(most)
+    if covered is None or covered >= WARN_BELOW:
+        return ""
+    return (f"Latencies are correlated over more than a twentieth of the run (its batches by {most:.2f}): intervals of "
+            f"the mean (± 95 %) cover it in about {100 * covered:.0f} % of such runs, not in 95 %; measure longer, or "
+            "repeat.")
 
 
 def links(recording: Recording, table: pl.DataFrame) -> str:

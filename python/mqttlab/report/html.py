@@ -75,7 +75,8 @@ def _application_section(recording: Recording) -> str:
     by_group = metrics.application(recording, keys)
     both_ways = metrics.has_both_ways(recording)
     columns = captured.known(recording, by_group, metrics.family("application").columns("page"))
-    covered = f"<p>{escape(coverage.messages(by_qos))}</p>"
+    words = (coverage.messages(by_qos), coverage.correlated(by_qos))
+    covered = "".join(f"<p>{escape(said)}</p>" for said in words if said)
     parts = ["<section>"]
     if not both_ways:
         parts += ["<h2>Messages by QoS</h2>", covered, html_table(by_qos, ("qos", *columns))]

@@ -48,6 +48,8 @@ def terminal(recording: Recording, console: Console) -> None:
         elif by_group.height > by_qos.height:
             console.print(_table("By group: latency in ms", by_group, (*keys, *GROUP_COLUMNS)))
         console.print(coverage.messages(by_qos), highlight=False, markup=False)
+        if warning := coverage.correlated(by_qos):
+            console.print(warning, highlight=False, markup=False)
     parts = attribution.by_qos(recording, attribution.SHOWN_PERCENT)
     if not parts.is_empty():
         console.print(_table("Where the time went: means", parts.with_columns(

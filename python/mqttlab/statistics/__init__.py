@@ -6,13 +6,20 @@ one run. Where data allow no answer, the answer says so (an infinite bound with 
 ``ValueError``. Nothing here knows metrics, recordings or experiments.
 """
 
-from mqttlab.statistics.coverage import WARN_BELOW, mean_coverage, proportion_coverage
+from mqttlab.statistics.coverage import WARN_BELOW, batches_coverage, mean_coverage, proportion_coverage
 from mqttlab.statistics.distributions import t_quantile
 from mqttlab.statistics.drift import Drift, drift
 from mqttlab.statistics.effects import Difference, cliffs_delta, difference, hodges_lehmann, ratio_interval
 from mqttlab.statistics.factorial import Effect, Factorial, Term, factorial
 from mqttlab.statistics.interval import CONFIDENCE, Interval
-from mqttlab.statistics.means import batch_means_ci95, mean_interval, skewed, skewness, skewness_error
+from mqttlab.statistics.means import (
+    batch_correlation,
+    batch_means_ci95,
+    mean_interval,
+    skewed,
+    skewness,
+    skewness_error,
+)
 from mqttlab.statistics.planning import runs_for_half_width, smallest_difference
 from mqttlab.statistics.proportions import proportion_exact, proportion_interval
 from mqttlab.statistics.quantiles import median_interval, quantile_interval, samples_needed
@@ -32,7 +39,9 @@ __all__ = [
     "Term",
     "Trend",
     "Verdict",
+    "batch_correlation",
     "batch_means_ci95",
+    "batches_coverage",
     "cliffs_delta",
     "difference",
     "drift",

@@ -1,7 +1,7 @@
 """What intervals really cover, where data are not as textbooks have them: as measured, for warnings.
 
-``coverage.json`` is written by ``benches/coverage/run.py``, which holds every interval against 2,000 artificial
-experiments.
+``coverage.json`` and ``correlated.json`` are written by ``benches/coverage/run.py``, which holds every interval against
+2,000 artificial experiments.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from mqttlab.statistics.distributions import binomial_below
 from mqttlab.statistics.proportions import proportion_interval
 
 WARN_BELOW = 0.92
+CHANCE = 0.3
+"""The 95th percentile of the correlation at lag 1 of 20 independent values: -1/20 + 1.645/sqrt(20)."""
 
 
 def mean_coverage(n: int, skewness: float) -> float:
@@ -44,6 +46,27 @@ def proportion_coverage(count: int, of: int) -> float:
     # Intervals far from the share found do not cover it, and hardly happen.
     return sum(chance for k, chance in enumerate(chances) if chance > 1e-9
                and proportion_interval(k, of).covers(share))
+
+
+def batches_coverage(correlation: float) -> float | None:
+    """What share of the intervals by batch means covers, for runs whose batches are correlated like this.
+
+    Args:
+        correlation: of neighbouring batches (:func:`mqttlab.statistics.batch_correlation`).
+
+    Returns:
+        The share; ``None`` where one run in twenty with independent batches shows as much by chance.
+    """
+    if correlation < CHANCE:
+        return None
+    return float(next(row["coverage"] for row in _of_batches() if correlation < row["below"]))
+
+
+@cache
+def _of_batches() -> list[dict[str, float]]:
+    text = resources.files(__package__).joinpath("correlated.json").read_text(encoding="utf-8")
+    rows: list[dict[str, float]] = json.loads(text)
+    return rows
 
 
 @cache

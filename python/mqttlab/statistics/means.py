@@ -119,6 +119,27 @@ def batch_means_ci95(samples: Values) -> float | None:
     return t_quantile(0.975, samples.size - 1) * spread
 
 
+def batch_correlation(samples: Values) -> float | None:
+    """How far the means of neighbouring batches still depend on each other: their correlation at lag 1.
+
+    Batch means are taken to be independent (:func:`batch_means_ci95`). Where a run is short against the time for which
+    its queues remember, they are not, and the interval is too narrow: :func:`mqttlab.statistics.batches_coverage` says
+    by how much.
+
+    Args:
+        samples: latencies in any unit, in the order of sending.
+
+    Returns:
+        From -1 to 1; ``None`` where there are fewer than two samples a batch, or the batches are equal.
+    """
+    if samples.size // BATCHES < 2:
+        return None
+    left = batched(samples)
+    left = left - left.mean()
+    spread = float(np.sum(left**2))
+    return float(np.sum(left[1:] * left[:-1])) / spread if spread > 0 else None
+
+
 def batched(samples: Values) -> Values:
     """Means of 20 batches alike, of at least 20 samples. The first samples are left out where the count is no multiple
     of 20: they are nearest to the transient."""
