@@ -361,7 +361,7 @@ def _finished(directory: Path) -> Recording:
 
 
 FINISHED_WITHIN_S = 10
-SUMMARY_VERSION = 1
+SUMMARY_VERSION = 2
 """The version of the derived tables that this program reads."""
 
 

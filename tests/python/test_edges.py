@@ -27,7 +27,7 @@ CRATES = {
     "gateway": {"units", "mqtt", "mqttsn", "plan"},
     "live": {"units", "mqtt", "net", "plan", "client", "run", "recording", "mqttsn"},
     "sim": {"units", "mqtt", "mqttsn", "net", "tcp", "plan", "client", "run", "recording"},
-    "import": {"units", "mqtt", "plan", "capture", "recording"},
+    "import": {"units", "mqtt", "mqttsn", "plan", "capture", "recording"},
     "summary": {"plan", "recording"},
     "engine": {"units", "plan", "run", "live", "sim", "capture", "import", "recording", "summary", "gateway"},
 }

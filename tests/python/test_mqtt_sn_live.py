@@ -24,6 +24,7 @@ from mqttlab.runs.perform import Outcome
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
 from test_mqtt_sn import scenario
+from test_mqtt_sn_parts import parts_of
 
 REASON = able()
 pytestmark = pytest.mark.skipif(REASON is not None, reason=REASON or "")
@@ -97,6 +98,12 @@ def test_a_simulation_loses_the_datagrams_that_a_live_run_loses(mode: str, tmp_p
     assert [len(values) for values in latency] == [60, 60]
     # What waits for a repetition or two decides the mean: 300 ms each.
     assert latency[1].mean() == pytest.approx(latency[0].mean(), rel=0.1)
+    # And the time went to the same parts.
+    parts = [parts_of(recording) for recording in (live, simulated)]
+    for part in ("register_ns", "retry_ns", "wire_to_broker_ns", "wire_to_subscriber_ns"):
+        lived, simed = (table[part].mean() for table in parts)
+        assert simed == pytest.approx(lived, rel=0.1, abs=2e6), part
+    assert parts[1]["retry_ns"].max() >= 300e6  # type: ignore[operator]
 
 
 def test_a_sleeper_gets_what_was_kept_and_a_client_without_a_connection_is_heard(tmp_path: Path) -> None:
@@ -188,3 +195,36 @@ def test_our_gateway_works_with_other_clients(mode: str, tmp_path: Path) -> None
         heard.send_signal(signal.SIGTERM)
         said, _ = heard.communicate(timeout=5)
     assert [line.split(": ")[-1] for line in said.splitlines()] == ["zero", "one", "minus one", "forwarded"], said
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_our_gateway_works_with_the_client_from_pypi(mode: str, tmp_path: Path) -> None:
+    """mqtt-sn-12: another maker's packets at QoS 0 to 2, and REGISTER for a filter with wild cards."""
+    mqttsn12 = pytest.importorskip("mqttsn12.client.MqttSnClient", reason="`.[test]` installs mqtt-sn-12")
+    heard: list[tuple[str, bytes]] = []
+
+    class Listener(mqttsn12.MqttSnListener):  # type: ignore[misc, name-defined]
+        def message_arrived(self, message: Any) -> None:
+            heard.append((message.get_topic_name(), bytes(message.get_payload())))
+
+    with gateway(tmp_path, 21_894 + MODES.index(mode), mode) as port:
+        clients = [mqttsn12.MqttSnClient() for _ in range(2)]
+        try:
+            for name, client in zip(("ear", "mouth"), clients, strict=True):
+                client.set_client_id(name)
+                client.set_timeout(5)
+                client.open("127.0.0.1", port)
+                client.send_connect()
+            ear, mouth = clients
+            ear.send_subscribe("a/#", 1, Listener())
+            for qos in range(3):
+                mouth.send_publish("a/b", f"at {qos}".encode(), qos)
+            deadline = time.monotonic() + 20
+            while len(heard) < 3 and time.monotonic() < deadline:
+                ear.polling()
+            mouth.send_disconnect()
+        finally:
+            for client in clients:
+                client.close()
+    # What it published it need not hear in order: at QoS 0 nothing is awaited.
+    assert sorted(heard) == [("a/b", b"at 0"), ("a/b", b"at 1"), ("a/b", b"at 2")]

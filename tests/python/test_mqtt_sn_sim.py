@@ -172,11 +172,3 @@ def test_recordings_without_mqtt_sn_have_no_such_table(tmp_path: Path) -> None:
     del values["groups"][0], values["groups"][1], values["servers"], values["networks"][:2]
     values["groups"][0]["publish"] = {"topic": "s/0", "payload": "10 B", "interval": "100 ms"}
     assert metrics.mqtt_sn(simulated(values, tmp_path / "run")).is_empty()
-
-
-def test_time_in_a_gateway_is_attributed_to_nothing_else(tmp_path: Path) -> None:
-    recording = simulated(scenario(mode="transparent", qos=1), tmp_path / "run")
-    found = metrics.attribution(recording)
-    assert found["wire_to_broker_ns"].is_null().all()
-    coverage = metrics.attribution_coverage(recording)
-    assert "MQTT-SN gateway" in str(coverage), coverage

@@ -4,19 +4,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::Arc;
 
-use mqttlab_capture::mqtt::{Kind, Packet};
+use mqttlab_capture::mqtt::{Kind, PAYLOAD_HEAD_MAX, Packet};
 use mqttlab_capture::{
-    Analyser, Analysis, Completed, Direction, Frame, Passage, Payload, Segment, Settings, Transport, dissect,
-    metrics,
+    Analyser, Analysis, Completed, Datagram, Direction, Frame, Passage, Payload, Segment, Settings,
+    Transport, dissect, metrics,
 };
+use mqttlab_mqttsn::{Packet as SnPacket, ReturnCode};
+use mqttlab_plan::find_place;
 use mqttlab_recording::{
     Cause, ControlPacketRow, Direction as Way, Ending, EventKind, Frame as FrameRow, FrameFate, Gap, Headers,
-    Layout, PacketRow,
+    Layout, PacketRow, PositionSample,
 };
 use mqttlab_units::Instant;
 
 use super::clock::CaptureClock;
 use super::conversation::{Conversations, SILENCE};
+use super::datagrams::{Datagrams, SeenPacket};
 use super::dedup::Dedup;
 use super::error::Result;
 use super::evidence::{self, Evidence};
@@ -55,6 +58,8 @@ struct Importer<'a> {
     streams: CapturedStreams,
     dedup: Dedup,
     conversations: Conversations,
+    /// MQTT-SN.
+    datagrams: Datagrams,
     matcher: Matcher,
     seen: Evidence,
     gaps: Gaps,
@@ -98,6 +103,7 @@ impl<'a> Importer<'a> {
             streams: CapturedStreams::default(),
             dedup: Dedup::default(),
             conversations: Conversations::default(),
+            datagrams: Datagrams::new(order.gateway_ports.clone()),
             matcher: Matcher::new(order.deliver_on_release),
             seen: Evidence::default(),
             gaps: Gaps::default(),
@@ -124,9 +130,86 @@ impl<'a> Importer<'a> {
             transport => {
                 self.analyser.other_frame(frame.time, frame.original_len);
                 let Some(ip) = headers::ip(frame) else { return self.unaddressed(place, frame) };
+                if let Transport::Udp(datagram, payload) = &transport
+                    && let Some(seen) = self.datagrams.seen(datagram, payload, &mut self.participants)
+                {
+                    return self.datagram(place, frame, (&ip, datagram), &seen);
+                }
                 self.other(place, frame, &ip, &transport)
             }
         }
+    }
+
+    /// A packet of MQTT-SN: what it means, and the rows of it and its frame.
+    fn datagram(
+        &mut self,
+        place: FramePlace,
+        frame: &Frame<'_>,
+        (ip, datagram): (&IpHeader, &Datagram),
+        seen: &SeenPacket<'_>,
+    ) -> Result<()> {
+        let at = self.clock.at(frame.time);
+        self.seen.control_packets += 1;
+        self.datagrams.learn(seen, at, &mut self.matcher);
+        let message = self.datagram_message(seen, at)?;
+        self.output.recorder.control_packet(&seen.row(at, message))?;
+        self.push_events()?;
+        self.take_rows()?;
+        let hosts = [ip.source, ip.destination].map(|address| self.participants.host(address));
+        let way = if seen.direction == Direction::ToServer { Way::Up } else { Way::Down };
+        let row = self.row(place, frame, way, hosts);
+        self.words.clear();
+        write!(self.words.mqtt, "{}", seen.packet.label()).expect("a string takes all");
+        let headers = Headers {
+            connection: Some(seen.connection),
+            stream_offset: Some(seen.start),
+            mqtt: word(&self.words.mqtt),
+            ..headers::of_datagram(datagram, ip)
+        };
+        Ok(self.output.recorder.packet(&PacketRow::new(&row, &headers))?)
+    }
+
+    /// Tells the matcher of a packet of MQTT-SN; returns the message of a PUBLISH.
+    fn datagram_message(&mut self, seen: &SeenPacket<'_>, at: Instant) -> Result<Option<Message>> {
+        let Some(client) = seen.client else { return Ok(None) };
+        match (&seen.packet, seen.direction) {
+            (SnPacket::Publish { dup, qos, retain, id, message, .. }, direction) => {
+                self.seen.without_topic += u64::from(seen.topic.is_none());
+                let publish = Publish {
+                    client,
+                    connection: seen.connection,
+                    since: Instant::ZERO,
+                    topic: seen.topic.as_ref().unwrap_or(&self.no_topic),
+                    qos: qos.level().level(),
+                    dup: *dup,
+                    retain: *retain,
+                    id: Some(*id).filter(|id| *id != 0),
+                    payload_bytes: message.len() as u32,
+                    head: &message[..message.len().min(PAYLOAD_HEAD_MAX)],
+                    is_whole: seen.topic.is_some(),
+                    first: at,
+                    complete: at,
+                };
+                if direction == Direction::FromServer {
+                    return Ok(self.matcher.delivered(&publish));
+                }
+                let own = self.matcher.published(&publish);
+                if let Some(place) = find_place(message).filter(|_| own.publisher == client && !dup) {
+                    self.output.recorder.position(&PositionSample::said(at, client, place))?;
+                }
+                return Ok(Some(own));
+            }
+            (SnPacket::Puback { id, code, .. }, Direction::FromServer) if *code == ReturnCode::Accepted => {
+                self.matcher.acknowledged(client, *id, at);
+            }
+            (SnPacket::Pubcomp { id }, Direction::FromServer) => self.matcher.acknowledged(client, *id, at),
+            (SnPacket::Puback { id, .. } | SnPacket::Pubcomp { id }, Direction::ToServer) => {
+                self.matcher.completed(client, *id);
+            }
+            (SnPacket::Pubrel { id }, Direction::FromServer) => self.matcher.released(client, *id, at),
+            _ => {}
+        }
+        Ok(None)
     }
 
     fn segment(
@@ -264,15 +347,10 @@ impl<'a> Importer<'a> {
         let times = [packet.first.time, packet.complete.time].map(|time| self.clock.at(time));
         self.seen.control_packets += 1;
         self.seen.damaged += u64::from(packet.damaged);
-        let client = self.conversations.packet(
-            number,
-            direction,
-            packet,
-            times,
-            &mut self.participants,
-            &mut self.matcher,
-        );
-        let message = client.and_then(|client| self.message(client, number, direction, packet, times));
+        let (client, message) = match self.passed_on(number, packet) {
+            Some(behind) => (behind, self.matcher.passed_on(packet.payload_head.as_slice())),
+            None => self.own_packet(number, direction, packet, times),
+        };
         let [first_sent, complete] = times;
         let ends = client.zip(message).map(|(client, message)| [client, message.publisher]);
         if let Some(row) = ends.and_then(|ends| place::said(packet, direction, ends, first_sent)) {
@@ -293,6 +371,37 @@ impl<'a> Importer<'a> {
             ..passage.row_of(packet)
         };
         Ok(self.output.recorder.control_packet(&row)?)
+    }
+
+    /// A packet of a client of its own: that client, and the message of a PUBLISH.
+    fn own_packet(
+        &mut self,
+        connection: u32,
+        direction: Direction,
+        packet: &Packet,
+        times: [Instant; 2],
+    ) -> (Option<u32>, Option<Message>) {
+        let (participants, matcher) = (&mut self.participants, &mut self.matcher);
+        let client = self.conversations.packet(connection, direction, packet, times, participants, matcher);
+        (client, client.and_then(|client| self.message(client, connection, direction, packet, times)))
+    }
+
+    /// Whether a gateway of MQTT-SN passes this packet on, to its broker or from it; and for which of its clients, where it
+    /// has a connection for each. What was a gateway's before its first datagram was seen is taken for a client's.
+    fn passed_on(&mut self, connection: u32, packet: &Packet) -> Option<Option<u32>> {
+        let (client, broker) = self.conversations.ends(connection)?;
+        if !self.datagrams.is_gateway(client.address) {
+            return None;
+        }
+        if let Some(connect) = &packet.connect {
+            self.datagrams.passes_on_for(connection, client.address, &connect.client_id);
+        }
+        let behind = self.datagrams.client_behind(connection);
+        // On the broker's own host there may be clients of its own beside the gateway.
+        let is_known =
+            packet.kind == Kind::Publish && self.matcher.passed_on(packet.payload_head.as_slice()).is_some();
+        let is_gateways = behind.is_some() || client.address != broker.address || is_known;
+        is_gateways.then_some(behind)
     }
 
     /// Tells the matcher; returns the message of a PUBLISH. A damaged packet is one whose bytes were not all captured:
@@ -402,7 +511,7 @@ impl<'a> Importer<'a> {
     }
 
     fn push_events(&mut self) -> Result<()> {
-        while let Some((event, words)) = self.conversations.poll() {
+        while let Some((event, words)) = self.conversations.poll().or_else(|| self.datagrams.poll()) {
             self.output.recorder.event(&event, &words)?;
         }
         Ok(())
@@ -425,7 +534,9 @@ impl<'a> Importer<'a> {
         self.write_gaps()?;
         let mut outcome = Ok(());
         let untimed = self.seen.is_untimed();
-        let who = |number| (number, self.conversations.client(number));
+        let who = |number| {
+            (number, self.conversations.client(number).or_else(|| self.datagrams.client_behind(number)))
+        };
         metrics::rows(&analysis, who, &mut |row| {
             // Times and rates are of no worth where some frame has no time.
             let timed = row.metric.ends_with("_s") || row.metric.contains("_s_");
@@ -444,6 +555,8 @@ impl<'a> Importer<'a> {
                 .map_or("none captured".into(), |broker| format!("captured at {}", written(broker))),
             broker_port: broker.map(|broker| broker.port),
             broker_ports: self.broker_ports(&analysis),
+            gateways: self.datagrams.told(),
+            gateway_ports: self.datagrams.ports(),
             network: format!("as captured on {}", frames.links().join(", ")),
         };
         let connections = self.conversations.told(self.participants.clients());

@@ -136,6 +136,11 @@ impl Conversations {
         self.of.get(&connection).map(|conversation| conversation.client)
     }
 
+    /// The client's end of a connection, and the broker's.
+    pub fn ends(&self, connection: u32) -> Option<(Endpoint, Endpoint)> {
+        self.ends.get(&connection).map(|ends| (ends.client, ends.broker))
+    }
+
     /// Since when messages for a connection can have been under way, when nothing else is known: one that was not
     /// heard for longer is taken for dead.
     pub fn since(&self, connection: u32) -> Instant {

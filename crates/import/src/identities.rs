@@ -81,9 +81,14 @@ impl Identities {
         self.start_ns = None;
     }
 
+    /// The message of an identity.
+    pub fn known(&self, identity: &Identity) -> Option<Message> {
+        self.publishers.get(&identity.publisher)?.message(identity)
+    }
+
     /// The message that a PUBLISH from the broker carries to a client.
     pub fn delivered(&mut self, identity: &Identity, client: u32) -> Option<Message> {
-        let message = self.publishers.get(&identity.publisher)?.message(identity)?;
+        let message = self.known(identity)?;
         self.heard.insert(client);
         Some(message)
     }

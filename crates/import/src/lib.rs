@@ -17,6 +17,7 @@ mod capture;
 mod clock;
 mod conversation;
 mod csv;
+mod datagrams;
 mod dedup;
 mod error;
 mod evidence;

@@ -261,6 +261,11 @@ impl Matcher {
         message
     }
 
+    /// The message that somebody passes on with these first bytes, if its identity is known.
+    pub fn passed_on(&self, head: &[u8]) -> Option<Message> {
+        identity::find(head).and_then(|identity| self.identities.known(&identity))
+    }
+
     /// A message without an identity: new, unless it is a repetition whose first copy was acknowledged or forgotten.
     fn foreign(&mut self, publish: &Publish<'_>) -> (Message, Option<Instant>) {
         if let Some(message) = self.waiting.again(publish).filter(|_| publish.dup) {

@@ -15,6 +15,8 @@ pub struct Order {
     pub name: String,
     /// Ports that brokers listen on (captures).
     pub broker_ports: Vec<u16>,
+    /// Ports that gateways of MQTT-SN listen on (captures). Others are recognised by their clients' CONNECT.
+    pub gateway_ports: Vec<u16>,
     /// Whether a message at QoS 2 counts as delivered at its PUBREL, not already at its PUBLISH (captures).
     pub deliver_on_release: bool,
     /// How far local times are ahead of UTC, in seconds (logs, and times without a zone in tables).
@@ -50,6 +52,7 @@ pub fn parse(words: &[&str]) -> Result<Order, String> {
         output: PathBuf::new(),
         name: String::new(),
         broker_ports: Vec::new(),
+        gateway_ports: Vec::new(),
         deliver_on_release: true,
         utc_offset_s: 0,
     };
@@ -58,7 +61,8 @@ pub fn parse(words: &[&str]) -> Result<Order, String> {
         match word {
             "--output" => order.output = value()?.into(),
             "--name" => order.name = value()?.into(),
-            "--broker-port" => order.broker_ports.push(port(value()?)?),
+            "--broker-port" => order.broker_ports.push(port(word, value()?)?),
+            "--gateway-port" => order.gateway_ports.push(port(word, value()?)?),
             "--deliver-on" => order.deliver_on_release = release(value()?)?,
             "--utc-offset" => order.utc_offset_s = offset_s(value()?)?,
             option if option.starts_with("--") => return Err(format!("import has no option {option}")),
@@ -82,9 +86,9 @@ fn complete(mut order: Order) -> Result<Order, String> {
     Ok(order)
 }
 
-fn port(text: &str) -> Result<u16, String> {
+fn port(option: &str, text: &str) -> Result<u16, String> {
     let port = text.parse().ok().filter(|&port| port > 0);
-    port.ok_or_else(|| format!("--broker-port is `{text}`, but must be between 1 and 65535"))
+    port.ok_or_else(|| format!("{option} is `{text}`, but must be between 1 and 65535"))
 }
 
 fn release(text: &str) -> Result<bool, String> {
@@ -146,6 +150,10 @@ mod tests {
             ("capture a", "import needs --output DIR"),
             ("capture a --output", "--output needs a value"),
             ("capture a --output o --broker-port 0", "--broker-port is `0`, but must be between 1 and 65535"),
+            (
+                "capture a --output o --gateway-port x",
+                "--gateway-port is `x`, but must be between 1 and 65535",
+            ),
             ("log a --output o --utc-offset 2", "the offset from UTC is `2`, but must be like +02:00"),
             ("log a --output o --fast", "import has no option --fast"),
         ] {

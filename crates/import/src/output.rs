@@ -43,6 +43,8 @@ impl<'a> ImportOutput<'a> {
             broker: String::new(),
             broker_port: None,
             broker_ports: Vec::new(),
+            gateways: Vec::new(),
+            gateway_ports: Vec::new(),
             network: String::new(),
         };
         let plan = written(&plan::plan(order, &layout, &facts));

@@ -19,6 +19,10 @@ pub struct Facts {
     pub broker_port: Option<u16>,
     /// All ports that brokers were found on, or may listen on.
     pub broker_ports: Vec<u16>,
+    /// Gateways of MQTT-SN as reports call them, and their ports.
+    pub gateways: Vec<String>,
+    /// See above.
+    pub gateway_ports: Vec<u16>,
     /// What was between clients and broker, in words.
     pub network: String,
 }
@@ -43,10 +47,28 @@ pub fn plan(order: &Order, layout: &Layout, facts: &Facts) -> Value {
         "phases": {"connect_timeout_ns": 0, "warm_up_ns": 0, "duration_ns": facts.length_ns, "cool_down_ns": 0},
         "hosts": hosts,
         "network": {"kind": "imported", "description": facts.network, "links": links, "paths": []},
-        "servers": [broker(facts)],
+        "servers": servers(facts),
         "groups": groups,
         "sources": order.files,
     })
+}
+
+/// The broker, and the gateways of MQTT-SN, if there were any.
+fn servers(facts: &Facts) -> Vec<Value> {
+    let mut servers = vec![broker(facts)];
+    if !facts.gateways.is_empty() {
+        let ports = facts.gateway_ports.iter();
+        let endpoints: Vec<Value> = ports.map(|port| json!({"transport": "udp", "port": port})).collect();
+        let kind = format!("captured at {}", facts.gateways.join(", "));
+        servers.push(json!({
+            "name": "gateway",
+            "kind": kind,
+            "version": "",
+            "endpoints": endpoints,
+            "role": "gateway",
+        }));
+    }
+    servers
 }
 
 /// The broker, with every port that it may have listened on; the one that is sure first.

@@ -95,6 +95,8 @@ impl Timeline {
             broker: "not recorded".into(),
             broker_port: None,
             broker_ports: Vec::new(),
+            gateways: Vec::new(),
+            gateway_ports: Vec::new(),
             network: "not recorded".into(),
         };
         let told = json!({"messages": self.offers.len(), "deliveries": self.receipts.len()});

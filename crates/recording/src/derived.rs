@@ -21,10 +21,16 @@ table! {
         /// Waiting in the sender's session: for its in-flight window (receive maximum) or for its socket to take the
         /// message. For a relay: from its reception until it sends on.
         pub session_ns: Option<u64>,
+        /// MQTT-SN: waiting for a sleeping client to be awake, in the client before it published or in the gateway.
+        pub sleep_ns: Option<u64>,
+        /// MQTT-SN: waiting for the topic's REGISTER to be answered, its repetitions included.
+        pub register_ns: Option<u64>,
         /// In the sender's socket, held by Nagle's algorithm until what had been sent before was acknowledged.
         pub sender_nagle_ns: Option<u64>,
         /// In the sender's socket for another reason: congestion window, receive window, the stack's own time.
         pub sender_socket_ns: Option<u64>,
+        /// MQTT-SN: from the first sending of the datagram until that of the one that came through.
+        pub retry_ns: Option<u64>,
         /// Waiting in the queues of the links to the broker, of the frame that completed the packet.
         pub queue_to_broker_ns: Option<u64>,
         /// Transmission and propagation of that frame, over all links to the broker.
@@ -33,6 +39,8 @@ table! {
         /// the stream was lost; also waiting at the receiver's stack for data that was overtaken, and on a new connection
         /// for what an old one had lost.
         pub retransmission_to_broker_ns: Option<u64>,
+        /// Inside MQTT-SN gateways, from a packet's arrival until it was passed on, but for sleep and registration.
+        pub gateway_ns: Option<u64>,
         /// QoS 2, where the broker hands on at the PUBREL: from the PUBLISH until its PUBREL had come to the broker.
         pub handshake_ns: Option<u64>,
         /// Inside the broker, including the time that a subscriber was not connected.
@@ -181,6 +189,56 @@ table! {
         pub down_release_ns: Option<u64>,
         /// When the subscriber could hand it on, where it waits for the PUBREL.
         pub handed_on_ns: Option<u64>,
+        /// MQTT-SN: the datagram with the PUBLISH to the publisher's gateway.
+        pub sn_up_packet: Option<u64>,
+        /// When its sender could send it.
+        pub sn_up_ready_ns: Option<u64>,
+        /// When its sender fell asleep, or the message came to a sleeper.
+        pub sn_up_sleep_from_ns: Option<u64>,
+        /// When that was awake again, as the client knew it.
+        pub sn_up_sleep_until_ns: Option<u64>,
+        /// When its topic's REGISTER was first sent, if it waited for that.
+        pub sn_up_register_from_ns: Option<u64>,
+        /// When the REGACK had come.
+        pub sn_up_register_until_ns: Option<u64>,
+        /// When the first copy of the PUBLISH was sent.
+        pub sn_up_tried_ns: Option<u64>,
+        /// When the copy was sent that came through.
+        pub sn_up_first_sent_ns: Option<u64>,
+        /// The frame that brought it.
+        pub sn_up_frame: Option<u64>,
+        /// When that came to its first link.
+        pub sn_up_went_ns: Option<u64>,
+        /// The same, later by what it waited in queues.
+        pub sn_up_started_ns: Option<u64>,
+        /// When it had arrived.
+        pub sn_up_complete_ns: Option<u64>,
+        /// MQTT-SN: the datagram with the PUBLISH from the subscriber's gateway.
+        pub sn_down_packet: Option<u64>,
+        /// When its receiver fell asleep, or the message came to a sleeper.
+        pub sn_down_sleep_from_ns: Option<u64>,
+        /// When that was awake again, as the gateway knew it.
+        pub sn_down_sleep_until_ns: Option<u64>,
+        /// When its topic's REGISTER was first sent, if it waited for that.
+        pub sn_down_register_from_ns: Option<u64>,
+        /// When the REGACK had come.
+        pub sn_down_register_until_ns: Option<u64>,
+        /// When the first copy of the PUBLISH was sent.
+        pub sn_down_tried_ns: Option<u64>,
+        /// When the copy was sent that came through.
+        pub sn_down_first_sent_ns: Option<u64>,
+        /// The frame that brought it.
+        pub sn_down_frame: Option<u64>,
+        /// When that came to its first link.
+        pub sn_down_went_ns: Option<u64>,
+        /// The same, later by what it waited in queues.
+        pub sn_down_started_ns: Option<u64>,
+        /// When it had arrived.
+        pub sn_down_complete_ns: Option<u64>,
+        /// The PUBREL to the subscriber (QoS 2).
+        pub sn_down_release_packet: Option<u64>,
+        /// When that was complete.
+        pub sn_down_release_ns: Option<u64>,
         /// The message's QoS at its publisher.
         pub qos: Option<u8>,
     }

@@ -9,30 +9,35 @@ use mqttlab_recording::reading::{ABSENT, Vocabulary};
 use mqttlab_recording::{AttributionRow, LegRow};
 
 use crate::control::{ControlPackets, NamedPacket};
-use crate::legs::{Leg, LegSide, SLACK_NS};
-use crate::moment::{Kept, Moment, known};
+use crate::hops::Hop;
+use crate::legs::{Followed, Leg, LegSide};
+use crate::moment::{Kept, Moment, SLACK_NS, known};
 use crate::settings::RunSettings;
 use crate::ways::{CarriedPacket, SegmentFlight};
 
 /// The parts, in the order in which they pass.
-const PARTS: usize = 17;
+const PARTS: usize = 21;
 const SCHEDULE: usize = 0;
 const SESSION: usize = 1;
-const SENDER_NAGLE: usize = 2;
-const SENDER_SOCKET: usize = 3;
-const QUEUE_TO_BROKER: usize = 4;
-const WIRE_TO_BROKER: usize = 5;
-const LOST_TO_BROKER: usize = 6;
-const HANDSHAKE: usize = 7;
-const BROKER: usize = 8;
-const BROKER_WINDOW: usize = 9;
-const BROKER_NAGLE: usize = 10;
-const BROKER_SOCKET: usize = 11;
-const QUEUE_TO_SUBSCRIBER: usize = 12;
-const WIRE_TO_SUBSCRIBER: usize = 13;
-const LOST_TO_SUBSCRIBER: usize = 14;
-const RELEASE: usize = 15;
-const DELIVERY: usize = 16;
+const SLEEP: usize = 2;
+const REGISTER: usize = 3;
+const SENDER_NAGLE: usize = 4;
+const SENDER_SOCKET: usize = 5;
+const RETRY: usize = 6;
+const QUEUE_TO_BROKER: usize = 7;
+const WIRE_TO_BROKER: usize = 8;
+const LOST_TO_BROKER: usize = 9;
+const GATEWAY: usize = 10;
+const HANDSHAKE: usize = 11;
+const BROKER: usize = 12;
+const BROKER_WINDOW: usize = 13;
+const BROKER_NAGLE: usize = 14;
+const BROKER_SOCKET: usize = 15;
+const QUEUE_TO_SUBSCRIBER: usize = 16;
+const WIRE_TO_SUBSCRIBER: usize = 17;
+const LOST_TO_SUBSCRIBER: usize = 18;
+const RELEASE: usize = 19;
+const DELIVERY: usize = 20;
 
 const EARLIER_LEG: &str = "a part of their way to the relay was not recorded";
 /// Relays behind one another, at most: where tables contradict each other, a leg may come before itself.
@@ -49,7 +54,7 @@ pub(crate) struct Attribution {
 
 /// What legs are read from.
 pub(crate) struct Chains<'a> {
-    pub(crate) legs: &'a [Leg],
+    pub(crate) followed: &'a Followed,
     pub(crate) control: &'a ControlPackets,
     /// The ways of PUBLISH packets, in the order of their numbers.
     pub(crate) flights: &'a [(u32, SegmentFlight)],
@@ -69,12 +74,25 @@ struct Instants {
     window: Moment,
 }
 
+/// A hop's instants.
+#[derive(Default)]
+struct HopInstants {
+    tried: Moment,
+    went: Moment,
+    started: Moment,
+    complete: Moment,
+    frame: Moment,
+    first_sent: Moment,
+}
+
 /// The packets whose ways are looked for, each once and in order, with the first leg that asks.
-pub(crate) fn wanted(legs: &[Leg]) -> Vec<(u32, u32)> {
+pub(crate) fn wanted(followed: &Followed) -> Vec<(u32, u32)> {
     let of_leg = |(number, leg): (u32, &Leg)| {
-        [leg.up.packet, leg.down.packet].into_iter().flatten().map(move |packet| (packet, number))
+        let hops = [leg.hop_up, leg.hop_down].map(|place| followed.hop(place).map(|hop| hop.packet));
+        let sides = [leg.up.packet, leg.down.packet];
+        sides.into_iter().chain(hops).flatten().map(move |packet| (packet, number))
     };
-    let mut wanted: Vec<(u32, u32)> = (0..).zip(legs).flat_map(of_leg).collect();
+    let mut wanted: Vec<(u32, u32)> = (0..).zip(&followed.legs).flat_map(of_leg).collect();
     wanted.sort_unstable();
     wanted.dedup_by_key(|(packet, _)| *packet);
     wanted
@@ -83,18 +101,25 @@ pub(crate) fn wanted(legs: &[Leg]) -> Vec<(u32, u32)> {
 /// What is to be known of a packet whose way is looked for.
 pub(crate) fn carried(packet: &NamedPacket, leg: &Leg, settings: &RunSettings) -> CarriedPacket {
     let of = |client: i64| usize::try_from(client).ok().and_then(|client| settings.clients.get(client));
-    let (side, nagle) = if packet.to_broker {
-        (&leg.up, of(leg.up_client).map(|sender| sender.nagle))
+    let first_sent = known(packet.first_sent_ns);
+    let (tried, ready, nagle) = if packet.is_datagram {
+        // Nothing holds a datagram, and each of its copies is a packet of its own.
+        (first_sent, None, None)
+    } else if packet.to_broker {
+        // How a gateway's sockets are set is not known.
+        let nagle = of(leg.up_client).map(|sender| sender.nagle).filter(|_| leg.hop_up.is_none());
+        (leg.up.tried.get(), leg.up.ready.get(), nagle)
     } else {
-        (&leg.down, of(leg.delivery.subscriber).map(|receiver| receiver.broker_nagle))
+        let nagle = of(leg.delivery.subscriber).map(|receiver| receiver.broker_nagle);
+        (leg.down.tried.get(), leg.down.ready.get(), nagle)
     };
     CarriedPacket {
         stream_start: packet.stream_start,
         stream_end: packet.stream_end,
-        first_sent: known(packet.first_sent_ns),
+        first_sent,
         complete: known(packet.complete_ns),
-        tried: side.tried.get(),
-        ready: side.ready.get(),
+        tried,
+        ready,
         nagle,
     }
 }
@@ -104,15 +129,27 @@ impl Chains<'_> {
         side.packet.map(|number| &self.control.packets[number as usize])
     }
 
-    fn is_behind_gateway(&self, client: i64) -> bool {
-        let client = usize::try_from(client).ok().and_then(|client| self.settings.clients.get(client));
-        client.is_some_and(|client| client.is_behind_gateway)
+    fn flight(&self, packet: Option<u32>) -> SegmentFlight {
+        let place = |number: u32| self.flights.binary_search_by_key(&number, |&(packet, _)| packet).ok();
+        packet.and_then(place).map(|place| self.flights[place].1).unwrap_or_default()
+    }
+
+    fn hop_instants(&self, hop: Option<&Hop>) -> HopInstants {
+        let Some(hop) = hop else { return HopInstants::default() };
+        let packet = &self.control.packets[hop.packet as usize];
+        let flight = self.flight(Some(hop.packet));
+        HopInstants {
+            tried: Some(hop.tried),
+            went: flight.went.get(),
+            started: flight.went.get().zip(flight.queue.get()).map(|(went, queue)| went + queue),
+            complete: known(packet.complete_ns),
+            frame: flight.frame.get(),
+            first_sent: known(packet.first_sent_ns),
+        }
     }
 
     fn instants(&self, side: &LegSide) -> Instants {
-        let place = |number: u32| self.flights.binary_search_by_key(&number, |&(packet, _)| packet).ok();
-        let flight = side.packet.and_then(place).map(|place| self.flights[place].1).unwrap_or_default();
-        let packet = self.packet(side);
+        let (flight, packet) = (self.flight(side.packet), self.packet(side));
         let first_sent = packet.and_then(|packet| known(packet.first_sent_ns));
         let came_through = first_sent.is_some() && side.tried.get() == first_sent;
         let of_copy = |at: Kept| at.get().filter(|_| came_through);
@@ -134,16 +171,73 @@ impl Chains<'_> {
         let receiver = receiver.and_then(|client| self.settings.clients.get(client));
         let on_release =
             receiver.is_some_and(|receiver| receiver.on_release) && leg.delivery.qos_delivered == 2;
-        leg.down.release.get().filter(|&at| on_release && at <= leg.delivery.received_ns + SLACK_NS)
+        let hop = self.followed.hop(leg.hop_down);
+        let release = hop.map_or(leg.down.release, |hop| hop.release);
+        release.get().filter(|&at| on_release && at <= leg.delivery.received_ns + SLACK_NS)
     }
 
-    /// Each step of the chain: the instant, and the part that ends there. A part may end at several steps.
-    fn steps(&self, leg: &Leg, up: &Instants, down: &Instants) -> [(Moment, usize); 30] {
-        // A relay's own time is its session's, a stack's is its socket's.
+    /// The steps to a publisher's gateway: the instant, and the part that ends there. A part may end at several steps.
+    fn steps_to_gateway(&self, leg: &Leg) -> [(Moment, usize); 12] {
+        let hop = self.followed.hop(leg.hop_up);
+        let at = self.hop_instants(hop);
+        let [sleep, register] = hop.map(|hop| [hop.sleep, hop.register]).unwrap_or_default();
+        // What was registered anew lies between the first copy and the one that came through.
+        let is_anew = register.from.get().zip(at.tried).is_some_and(|(from, tried)| from > tried);
+        let [before, anew] = [!is_anew, is_anew].map(|is_there| {
+            [register.from, register.until].map(|instant| instant.get().filter(|_| is_there))
+        });
         let rest = if leg.relayed == Some(true) { SESSION } else { SENDER_SOCKET };
         [
-            (leg.handed.get(), SCHEDULE),
-            (leg.up.ready.get(), SESSION),
+            (leg.handed.get().filter(|_| hop.is_some()), SCHEDULE),
+            (sleep.from.get(), SESSION),
+            (sleep.until.get(), SLEEP),
+            (before[0], SESSION),
+            (before[1], REGISTER),
+            (hop.and_then(|hop| hop.ready.get()), SESSION),
+            (at.tried, rest),
+            (anew[0], RETRY),
+            (anew[1], REGISTER),
+            (at.went, RETRY),
+            (at.started, QUEUE_TO_BROKER),
+            (at.complete, WIRE_TO_BROKER),
+        ]
+    }
+
+    /// The steps from a subscriber's gateway to it.
+    fn steps_from_gateway(&self, leg: &Leg) -> [(Moment, usize); 10] {
+        let hop = self.followed.hop(leg.hop_down);
+        let at = self.hop_instants(hop);
+        let [sleep, register] = hop.map(|hop| [hop.sleep, hop.register]).unwrap_or_default();
+        let is_anew = register.from.get().zip(at.tried).is_some_and(|(from, tried)| from > tried);
+        let [before, anew] = [!is_anew, is_anew].map(|is_there| {
+            [register.from, register.until].map(|instant| instant.get().filter(|_| is_there))
+        });
+        [
+            (sleep.from.get(), GATEWAY),
+            (sleep.until.get(), SLEEP),
+            (before[0], GATEWAY),
+            (before[1], REGISTER),
+            (at.tried, GATEWAY),
+            (anew[0], RETRY),
+            (anew[1], REGISTER),
+            (at.went, RETRY),
+            (at.started, QUEUE_TO_SUBSCRIBER),
+            (at.complete, WIRE_TO_SUBSCRIBER),
+        ]
+    }
+
+    /// The steps from its sender, or its gateway, to the broker.
+    fn steps_up(&self, leg: &Leg, up: &Instants) -> [(Moment, usize); 15] {
+        let is_passed_on = leg.hop_up.is_some();
+        // A relay's own time is its session's, a gateway's its own, a stack's is its socket's.
+        let (before, rest) = match (is_passed_on, leg.relayed) {
+            (true, _) => (GATEWAY, GATEWAY),
+            (false, Some(true)) => (SESSION, SESSION),
+            (false, _) => (SESSION, SENDER_SOCKET),
+        };
+        [
+            (leg.handed.get().filter(|_| !is_passed_on), SCHEDULE),
+            (leg.up.ready.get(), before),
             (up.nagle_until, SENDER_NAGLE),
             (up.socket_until, SENDER_SOCKET),
             (up.held_until, SENDER_NAGLE),
@@ -157,6 +251,12 @@ impl Chains<'_> {
             (up.flight.arrived.get(), WIRE_TO_BROKER),
             (up.complete, LOST_TO_BROKER),
             (leg.ingress.get(), HANDSHAKE),
+        ]
+    }
+
+    /// The steps from the broker to the subscriber, or its gateway.
+    fn steps_down(leg: &Leg, down: &Instants) -> [(Moment, usize); 13] {
+        [
             (down.window, BROKER_WINDOW),
             (down.nagle_until, BROKER_NAGLE),
             (down.socket_until, BROKER_SOCKET),
@@ -170,25 +270,32 @@ impl Chains<'_> {
             (down.started, QUEUE_TO_SUBSCRIBER),
             (down.flight.arrived.get(), WIRE_TO_SUBSCRIBER),
             (down.complete, LOST_TO_SUBSCRIBER),
-            (self.handed_on(leg), RELEASE),
-            (Some(leg.delivery.received_ns), DELIVERY),
         ]
     }
 
-    /// The parts of one leg, and what was adjusted; else what it lacks: the first thing, looked at from the receiver.
+    /// What a leg lacks of the packets and frames that carried it: the first thing, looked at from the receiver.
+    fn missing(&self, leg: &Leg, up: &Instants, down: &Instants) -> Option<&'static str> {
+        let hops = [leg.hop_up, leg.hop_down].map(|place| self.followed.hop(place));
+        // Where both ends are hops and nothing behind the gateway was recorded, all of that counts as the gateway's.
+        let is_all_behind = leg.down.packet.is_none() && hops[1].is_some();
+        if leg.down.packet.is_none() && !is_all_behind {
+            return Some("their PUBLISH to the subscriber was not recorded");
+        }
+        if leg.up.packet.is_none() && !(is_all_behind && hops[0].is_some()) {
+            return Some("their PUBLISH to the broker was not recorded");
+        }
+        let frames = [(down, leg.down.packet), (up, leg.up.packet)];
+        let is_seen =
+            frames.iter().all(|(side, packet)| packet.is_none() || side.flight.frame.get().is_some());
+        let hops_seen = hops.into_iter().flatten().all(|hop| self.hop_instants(Some(hop)).frame.is_some());
+        (!is_seen || !hops_seen).then_some("the frame that completed their PUBLISH was not recorded")
+    }
+
+    /// The parts of one leg, and what was adjusted; else what it lacks.
     fn parts(&self, leg: &Leg) -> Result<([i64; PARTS], i64), &'static str> {
-        if self.is_behind_gateway(leg.delivery.publisher) || self.is_behind_gateway(leg.delivery.subscriber) {
-            return Err("they went through an MQTT-SN gateway, whose time is not told apart");
-        }
         let (up, down) = (self.instants(&leg.up), self.instants(&leg.down));
-        if leg.down.packet.is_none() {
-            return Err("their PUBLISH to the subscriber was not recorded");
-        }
-        if leg.up.packet.is_none() {
-            return Err("their PUBLISH to the broker was not recorded");
-        }
-        if down.flight.frame.get().is_none() || up.flight.frame.get().is_none() {
-            return Err("the frame that completed their PUBLISH was not recorded");
+        if let Some(missing) = self.missing(leg, &up, &down) {
+            return Err(missing);
         }
         let Some(begins) = leg.begins.get() else {
             return Err("the time at which their relay received them is not known");
@@ -196,7 +303,10 @@ impl Chains<'_> {
         let (mut parts, mut adjusted) = ([0; PARTS], 0);
         let (mut last, mut before) = (begins, begins);
         let received = leg.delivery.received_ns;
-        for (instant, part) in self.steps(leg, &up, &down) {
+        let to_broker = self.steps_to_gateway(leg).into_iter().chain(self.steps_up(leg, &up));
+        let to_subscriber = Self::steps_down(leg, &down).into_iter().chain(self.steps_from_gateway(leg));
+        let ends = [(self.handed_on(leg), RELEASE), (Some(received), DELIVERY)];
+        for (instant, part) in to_broker.chain(to_subscriber).chain(ends) {
             let Some(instant) = instant else { continue };
             adjusted += (before - instant).max(0);
             before = instant;
@@ -210,13 +320,13 @@ impl Chains<'_> {
     /// The parts of a delivery: those of its last leg, and of the legs before.
     pub(crate) fn attribution(&self, number: usize) -> Attribution {
         let mut whole = Attribution { parts: None, adjusted: None, legs: 1, unattributed: None };
-        let mut leg = &self.legs[number];
+        let mut leg = &self.followed.legs[number];
         match self.parts(leg) {
             Ok((parts, adjusted)) => (whole.parts, whole.adjusted) = (Some(parts), Some(adjusted)),
             Err(reason) => whole.unattributed = Some(reason),
         }
         while let Some(before) = leg.before.filter(|_| whole.legs < LEGS_MAX) {
-            leg = &self.legs[before as usize];
+            leg = &self.followed.legs[before as usize];
             whole.legs += 1;
             let earlier = self.parts(leg).ok();
             if earlier.is_none() && whole.unattributed.is_none() {
@@ -233,7 +343,7 @@ impl Chains<'_> {
 
     /// The row of a delivery in `legs`.
     pub(crate) fn row<'a>(&self, number: usize, words: &'a Vocabulary, topic: &'a mut String) -> LegRow<'a> {
-        let leg = &self.legs[number];
+        let leg = &self.followed.legs[number];
         topic.clear();
         if leg.topic != ABSENT {
             topic.push_str(&words.word(leg.topic as u32));
@@ -250,7 +360,41 @@ impl Chains<'_> {
             qos: u8::try_from(leg.delivery.qos).ok(),
             ..LegRow::default()
         };
-        self.with_down(leg, self.with_up(leg, row))
+        self.with_hops(leg, self.with_down(leg, self.with_up(leg, row)))
+    }
+
+    /// With what is known of the ways between clients of MQTT-SN and gateways.
+    fn with_hops<'a>(&self, leg: &Leg, row: LegRow<'a>) -> LegRow<'a> {
+        let [up, down] = [leg.hop_up, leg.hop_down].map(|place| self.followed.hop(place));
+        let [up_at, down_at] = [up, down].map(|hop| self.hop_instants(hop));
+        LegRow {
+            sn_up_packet: up.map(|hop| hop.packet.into()),
+            sn_up_ready_ns: up.and_then(|hop| ns(hop.ready.get())),
+            sn_up_sleep_from_ns: up.and_then(|hop| ns(hop.sleep.from.get())),
+            sn_up_sleep_until_ns: up.and_then(|hop| ns(hop.sleep.until.get())),
+            sn_up_register_from_ns: up.and_then(|hop| ns(hop.register.from.get())),
+            sn_up_register_until_ns: up.and_then(|hop| ns(hop.register.until.get())),
+            sn_up_tried_ns: ns(up_at.tried),
+            sn_up_first_sent_ns: ns(up_at.first_sent),
+            sn_up_frame: ns(up_at.frame),
+            sn_up_went_ns: ns(up_at.went),
+            sn_up_started_ns: ns(up_at.started),
+            sn_up_complete_ns: ns(up_at.complete),
+            sn_down_packet: down.map(|hop| hop.packet.into()),
+            sn_down_sleep_from_ns: down.and_then(|hop| ns(hop.sleep.from.get())),
+            sn_down_sleep_until_ns: down.and_then(|hop| ns(hop.sleep.until.get())),
+            sn_down_register_from_ns: down.and_then(|hop| ns(hop.register.from.get())),
+            sn_down_register_until_ns: down.and_then(|hop| ns(hop.register.until.get())),
+            sn_down_tried_ns: ns(down_at.tried),
+            sn_down_first_sent_ns: ns(down_at.first_sent),
+            sn_down_frame: ns(down_at.frame),
+            sn_down_went_ns: ns(down_at.went),
+            sn_down_started_ns: ns(down_at.started),
+            sn_down_complete_ns: ns(down_at.complete),
+            sn_down_release_packet: down.and_then(|hop| number_of(hop.release_packet)),
+            sn_down_release_ns: down.and_then(|hop| ns(hop.release.get())),
+            ..row
+        }
     }
 
     /// With what is known of the way to the broker.
@@ -342,11 +486,15 @@ impl Attribution {
             row,
             schedule_ns: part(SCHEDULE),
             session_ns: part(SESSION),
+            sleep_ns: part(SLEEP),
+            register_ns: part(REGISTER),
             sender_nagle_ns: part(SENDER_NAGLE),
             sender_socket_ns: part(SENDER_SOCKET),
+            retry_ns: part(RETRY),
             queue_to_broker_ns: part(QUEUE_TO_BROKER),
             wire_to_broker_ns: part(WIRE_TO_BROKER),
             retransmission_to_broker_ns: part(LOST_TO_BROKER),
+            gateway_ns: part(GATEWAY),
             handshake_ns: part(HANDSHAKE),
             broker_ns: part(BROKER),
             broker_window_ns: part(BROKER_WINDOW),

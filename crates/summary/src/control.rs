@@ -17,6 +17,14 @@ pub(crate) enum PacketKind {
     Received {
         refuses: bool,
     },
+    /// REGISTER and REGACK of MQTT-SN.
+    Register,
+    Registered,
+    Connect,
+    Disconnect,
+    /// PINGREQ and PINGRESP.
+    Ping,
+    Pong,
     Other,
 }
 
@@ -25,6 +33,8 @@ pub(crate) enum PacketKind {
 pub(crate) struct NamedPacket {
     pub(crate) kind: PacketKind,
     pub(crate) to_broker: bool,
+    /// Whether it is a datagram between a client of MQTT-SN and its gateway.
+    pub(crate) is_datagram: bool,
     pub(crate) dup: bool,
     pub(crate) qos: i8,
     pub(crate) packet_id: i32,
@@ -126,14 +136,15 @@ const COLUMNS: [(&str, Wanted); 19] = [
 /// Columns that only sums need.
 const SUMMED: [(&str, Wanted); 2] =
     [("packet_id_bytes", Wanted::Integers), ("property_bytes", Wanted::Integers)];
+const PROTOCOL: (&str, Wanted) = ("protocol", Wanted::Words);
 
 impl ControlPackets {
     pub(crate) fn read(dir: &Path, words: &mut Vocabulary) -> Result<ControlPackets> {
         let mut found = ControlPackets::default();
         let Some(table) = TableReader::open(dir, "control_packets")? else { return Ok(found) };
         let kinds = Kinds::new(words);
-        let to_broker = i64::from(words.code(b"to_broker"));
-        let wanted: Vec<_> = COLUMNS.into_iter().chain(SUMMED).collect();
+        let [to_broker, mqtt_sn] = [&b"to_broker"[..], b"mqtt-sn"].map(|word| i64::from(words.code(word)));
+        let wanted: Vec<_> = COLUMNS.into_iter().chain(SUMMED).chain([PROTOCOL]).collect();
         found.packets.reserve_exact(table.rows() as usize);
         table.for_each_batch(&wanted, words, |columns, rows, _| {
             for row in 0..rows {
@@ -141,6 +152,7 @@ impl ControlPackets {
                 let packet = NamedPacket {
                     kind: kinds.of(at(1), at(5)),
                     to_broker: at(0) == to_broker,
+                    is_datagram: at(21) == mqtt_sn,
                     dup: at(3) == 1,
                     qos: if at(2) == ABSENT { -1 } else { at(2) as i8 },
                     packet_id: if at(4) == ABSENT { -1 } else { at(4) as i32 },
@@ -231,6 +243,8 @@ struct Kinds {
     release: i64,
     received: i64,
     over: [i64; 2],
+    /// What only MQTT-SN's clients and gateways are followed by.
+    others: [(i64, PacketKind); 6],
 }
 
 impl Kinds {
@@ -241,6 +255,14 @@ impl Kinds {
             release: code("PUBREL"),
             received: code("PUBREC"),
             over: [code("PUBACK"), code("PUBCOMP")],
+            others: [
+                (code("REGISTER"), PacketKind::Register),
+                (code("REGACK"), PacketKind::Registered),
+                (code("CONNECT"), PacketKind::Connect),
+                (code("DISCONNECT"), PacketKind::Disconnect),
+                (code("PINGREQ"), PacketKind::Ping),
+                (code("PINGRESP"), PacketKind::Pong),
+            ],
         }
     }
 
@@ -251,7 +273,10 @@ impl Kinds {
             // MQTT 5 §3.5.2.1: reason codes from 0x80 on are errors.
             _ if kind == self.received => PacketKind::Received { refuses: reason >= 0x80 },
             _ if self.over.contains(&kind) => PacketKind::Over,
-            _ => PacketKind::Other,
+            _ => {
+                let other = self.others.iter().find(|(code, _)| *code == kind);
+                other.map_or(PacketKind::Other, |&(_, kind)| kind)
+            }
         }
     }
 }

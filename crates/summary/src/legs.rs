@@ -4,6 +4,7 @@
 //!   message ──► the last PUBLISH that its receiver had before it received it ──► topic
 //!           ──► the first PUBLISH to the broker that was complete, with that topic ──► its sender
 //!                  the publisher itself, or a relay: then the relay's own reception is the leg before this one
+//!                  or a gateway: then a datagram had brought it there (`hops`)
 //! ```
 //!
 //! A message that was published again after a reconnect has several PUBLISHes. What came first to the broker decides when
@@ -14,13 +15,10 @@ use std::collections::HashMap;
 use mqttlab_recording::reading::ABSENT;
 
 use crate::control::{ControlPackets, NamedPacket, PacketKind};
+use crate::hops::{Datagrams, Hop};
 use crate::messages::StoredDelivery;
-use crate::moment::{Kept, Moment, known, least, most};
+use crate::moment::{Kept, Moment, SLACK_NS, known, least, most};
 use crate::settings::RunSettings;
-
-/// The two ends of a link are stamped by one clock but not by one hand: the stack is woken up to this much before or
-/// after the frame's own time of arrival.
-pub(crate) const SLACK_NS: i64 = 200_000;
 
 /// A PUBLISH on one side of the broker, and what let it go.
 #[derive(Clone, Copy, Debug, Default)]
@@ -56,6 +54,22 @@ pub(crate) struct Leg {
     pub(crate) ingress: Kept,
     pub(crate) up: LegSide,
     pub(crate) down: LegSide,
+    /// Where a client of MQTT-SN is at an end: its hop, a place in [`Followed::hops`].
+    pub(crate) hop_up: Option<u32>,
+    pub(crate) hop_down: Option<u32>,
+}
+
+/// The legs of every delivery, in its order, and the hops of those that went through gateways.
+#[derive(Default)]
+pub(crate) struct Followed {
+    pub(crate) legs: Vec<Leg>,
+    pub(crate) hops: Vec<Hop>,
+}
+
+impl Followed {
+    pub(crate) fn hop(&self, place: Option<u32>) -> Option<&Hop> {
+        place.map(|place| &self.hops[place as usize])
+    }
 }
 
 /// What legs are looked up in: numbers of packets, sorted by what they are looked up by. Those with equal keys are in the
@@ -67,6 +81,7 @@ struct Index<'a> {
     upwards: Vec<u32>,
     /// PUBREL packets by direction, client and packet identifier.
     releases: Vec<u32>,
+    datagrams: Datagrams<'a>,
     /// What acknowledged QoS 1 and 2 PUBLISHes, by direction and connection.
     over: Vec<u32>,
     /// How many QoS 1 and 2 PUBLISHes were before each one of its direction on its connection.
@@ -86,9 +101,15 @@ fn upwards_key(packet: &NamedPacket) -> Key {
     (publisher, sequence, packet.topic())
 }
 
-fn release_key(packet: &NamedPacket) -> (bool, i64, i32) {
-    (packet.to_broker, packet.client(), packet.packet_id)
+fn release_key(packet: &NamedPacket) -> ReleaseKey {
+    // What nobody's connection carries is a gateway's own, and has no other.
+    let client = packet.client();
+    let whose = if client == ABSENT { -1 - i64::from(packet.connection) } else { client };
+    (packet.is_datagram, packet.to_broker, whose, packet.packet_id)
 }
+
+/// Over what and which way a PUBREL went, whose it is, and its packet identifier.
+type ReleaseKey = (bool, bool, i64, i32);
 
 fn connection_key(packet: &NamedPacket) -> (bool, u32) {
     (packet.to_broker, packet.connection)
@@ -114,14 +135,21 @@ pub(crate) fn legs(
     deliveries: &[StoredDelivery],
     control: &ControlPackets,
     settings: &RunSettings,
-) -> Vec<Leg> {
+) -> Followed {
     let index = Index::of(&control.packets);
-    let mut legs: Vec<Leg> = deliveries.iter().map(|delivery| index.matched(delivery)).collect();
+    let mut hops = Vec::new();
+    let mut legs: Vec<Leg> = deliveries.iter().map(|delivery| index.matched(delivery, &mut hops)).collect();
     join_relays(&mut legs);
     for leg in &mut legs {
-        index.fill(leg, settings);
+        index.fill(leg, &mut hops, settings);
     }
-    legs
+    Followed { legs, hops }
+}
+
+/// Keeps a hop; returns its place.
+fn keep(hops: &mut Vec<Hop>, hop: Hop) -> u32 {
+    hops.push(hop);
+    (hops.len() - 1) as u32
 }
 
 /// Finds the legs by which relays had received what they sent on.
@@ -145,7 +173,9 @@ fn join_relays(legs: &mut [Leg]) {
 
 impl<'a> Index<'a> {
     fn of(packets: &'a [NamedPacket]) -> Index<'a> {
-        let is_publish = |packet: &NamedPacket| packet.kind == PacketKind::Publish && packet.is_named();
+        let is_publish = |packet: &NamedPacket| {
+            packet.kind == PacketKind::Publish && packet.is_named() && !packet.is_datagram
+        };
         let is_over = |packet: &NamedPacket| {
             let counts = matches!(packet.kind, PacketKind::Over | PacketKind::Received { refuses: true });
             counts && packet.complete_ns != ABSENT
@@ -157,6 +187,7 @@ impl<'a> Index<'a> {
             downwards: sorted(packets, |packet| is_publish(packet) && !packet.to_broker, downwards_key),
             upwards: sorted(packets, |packet| is_publish(packet) && packet.to_broker, upwards_key),
             releases: sorted(packets, is_release, release_key),
+            datagrams: Datagrams::of(packets),
             over: sorted(packets, is_over, connection_key),
             before: before(packets),
         }
@@ -178,7 +209,7 @@ impl<'a> Index<'a> {
         &self.packets[number as usize]
     }
 
-    fn matched(&self, delivery: &StoredDelivery) -> Leg {
+    fn matched(&self, delivery: &StoredDelivery, hops: &mut Vec<Hop>) -> Leg {
         let mut leg = Leg {
             delivery: *delivery,
             up_client: ABSENT,
@@ -191,27 +222,62 @@ impl<'a> Index<'a> {
             ingress: Kept::default(),
             up: LegSide::default(),
             down: LegSide::default(),
+            hop_up: None,
+            hop_down: None,
         };
-        let StoredDelivery { publisher, sequence, subscriber, received_ns, .. } = *delivery;
-        let copies = self.range(&self.downwards, &(subscriber, publisher, sequence), downwards_key);
-        let until = received_ns + SLACK_NS;
-        let last = copies.iter().rev().find(|&&number| {
-            let at = self.packet(number).complete_ns;
-            at != ABSENT && at <= until
-        });
-        let Some(&down) = last else { return leg };
-        leg.topic = self.packet(down).topic();
-        leg.down.packet = Some(down);
-        leg.down.tried = self.tried(copies, |packet| packet.topic() == leg.topic).into();
-        let copies = self.range(&self.upwards, &(publisher, sequence, leg.topic), upwards_key);
+        let hop = self.datagrams.down(delivery);
+        leg.hop_down = hop.map(|hop| keep(hops, hop));
+        let found = self.match_down(&mut leg, hop.as_ref());
+        if found {
+            self.match_up(&mut leg);
+        }
+        // What a gateway had passed on by then, or, where nothing is known behind gateways, had to pass on.
+        let passed_on = match leg.up.tried.get() {
+            Some(tried) => Some(tried),
+            None => hop.filter(|_| !found).map(|hop| hop.tried),
+        };
+        let message = (delivery.publisher, delivery.sequence);
+        let brought = passed_on.and_then(|by| self.datagrams.up(message, leg.up_client, by));
+        if let Some(hop) = brought {
+            leg.hop_up = Some(keep(hops, hop));
+            leg.up_client = self.packet(hop.packet).client();
+        }
+        let is_known = leg.up_client != ABSENT;
+        leg.relayed = is_known.then_some(leg.up_client != delivery.publisher);
+        leg
+    }
+
+    /// Finds the broker's PUBLISH to the subscriber, or to the gateway from which that has it.
+    fn match_down(&self, leg: &mut Leg, hop: Option<&Hop>) -> bool {
+        let StoredDelivery { publisher, sequence, subscriber, received_ns, .. } = leg.delivery;
+        let until = hop.map_or(received_ns, |hop| hop.tried) + SLACK_NS;
+        // An aggregating gateway's connection is nobody's.
+        let owners = if hop.is_some() { &[subscriber, ABSENT][..] } else { &[subscriber] };
+        for &owner in owners {
+            let copies = self.range(&self.downwards, &(owner, publisher, sequence), downwards_key);
+            let last = copies.iter().rev().find(|&&number| {
+                let at = self.packet(number).complete_ns;
+                at != ABSENT && at <= until
+            });
+            let Some(&down) = last else { continue };
+            leg.topic = self.packet(down).topic();
+            leg.down.packet = Some(down);
+            leg.down.tried = self.tried(copies, |packet| packet.topic() == leg.topic).into();
+            return true;
+        }
+        false
+    }
+
+    /// Finds the PUBLISH to the broker.
+    fn match_up(&self, leg: &mut Leg) {
+        let key = (leg.delivery.publisher, leg.delivery.sequence, leg.topic);
+        let copies = self.range(&self.upwards, &key, upwards_key);
         let first = copies.first().filter(|&&number| self.packet(number).complete_ns != ABSENT);
         if let Some(&up) = first {
             leg.up_client = self.packet(up).client();
             leg.up.packet = Some(up);
             leg.up.tried = self.tried(copies, |packet| packet.client() == leg.up_client).into();
-            leg.relayed = (leg.up_client != ABSENT).then_some(leg.up_client != publisher);
         }
-        leg
     }
 
     /// When the first byte of the first of the copies was sent.
@@ -221,13 +287,13 @@ impl<'a> Index<'a> {
     }
 
     /// What depends on the legs before, and on windows: when each side could send.
-    fn fill(&self, leg: &mut Leg, settings: &RunSettings) {
+    fn fill(&self, leg: &mut Leg, hops: &mut [Hop], settings: &RunSettings) {
         let relayed = leg.relayed == Some(true);
         let delivery = leg.delivery;
         let of = |client: i64| usize::try_from(client).ok().and_then(|client| settings.clients.get(client));
         let (sender, receiver) = (of(leg.up_client), of(delivery.subscriber));
-        self.released(&mut leg.up, leg.up_client, true);
-        self.released(&mut leg.down, delivery.subscriber, false);
+        self.released(&mut leg.up);
+        self.released(&mut leg.down);
         self.through(&mut leg.up, sender.map(|sender| sender.window));
         // Of a relay nothing but its packets is known: it could send when it had received, and its window had room.
         let (begins, handed, ready) = if relayed {
@@ -241,6 +307,17 @@ impl<'a> Index<'a> {
             (known(delivery.intended_ns), known(delivery.sent_ns), ready)
         };
         (leg.begins, leg.handed, leg.up.ready) = (begins.into(), handed.into(), ready.into());
+        if let Some(hop) = leg.hop_up.map(|place| &mut hops[place as usize]) {
+            self.datagrams.fill(hop, handed);
+            hop.ready = ready.into();
+            // The gateway can send when the datagram has come.
+            leg.up.ready = known(self.packet(hop.packet).complete_ns).into();
+        }
+        if let Some(hop) = leg.hop_down.map(|place| &mut hops[place as usize]) {
+            let came = leg.down.packet.and_then(|number| known(self.packet(number).complete_ns));
+            self.datagrams.fill(hop, came.or(begins));
+            (hop.release_packet, hop.release) = self.release(self.packet(hop.packet));
+        }
         // Either time is allowed (MQTT 5 §4.3.3): a broker that had sent before the PUBREL came did not wait for it.
         let (release, tried) = (leg.up.release.get(), leg.down.tried.get());
         let waited = release.zip(tried).is_some_and(|(at, tried)| at <= tried + SLACK_NS);
@@ -252,16 +329,21 @@ impl<'a> Index<'a> {
         (leg.ingress, leg.down.window) = (ingress.into(), window.into());
     }
 
-    /// The PUBREL that lets the receiver of a QoS 2 PUBLISH hand it on: the next one with its identifier.
-    fn released(&self, side: &mut LegSide, client: i64, to_broker: bool) {
-        let Some(publish) = side.packet.map(|number| self.packet(number)) else { return };
-        if publish.qos != 2 || publish.complete_ns == ABSENT {
-            return;
+    fn released(&self, side: &mut LegSide) {
+        if let Some(number) = side.packet {
+            (side.release_packet, side.release) = self.release(self.packet(number));
         }
-        let numbers = self.range(&self.releases, &(to_broker, client, publish.packet_id), release_key);
+    }
+
+    /// The PUBREL that lets the receiver of a QoS 2 PUBLISH hand it on: the next one with its identifier.
+    fn release(&self, publish: &NamedPacket) -> (Option<u32>, Kept) {
+        if publish.qos != 2 || publish.complete_ns == ABSENT {
+            return (None, Kept::default());
+        }
+        let numbers = self.range(&self.releases, &release_key(publish), release_key);
         let place = numbers.partition_point(|&number| self.packet(number).complete_ns < publish.complete_ns);
-        side.release_packet = numbers.get(place).copied();
-        side.release = side.release_packet.map(|number| self.packet(number).complete_ns).into();
+        let packet = numbers.get(place).copied();
+        (packet, packet.map(|number| self.packet(number).complete_ns).into())
     }
 
     /// When the in-flight window of the packet's sender let it through (MQTT 5 §4.9).

@@ -8,6 +8,8 @@
 //!                                               ──► attribution
 //! ```
 //!
+//! Where a client speaks MQTT-SN, its datagrams to or from its gateway are followed, too (`hops`).
+//!
 //! It reads finished tables, whoever made them, and writes derived ones, whose meaning is in `docs/recording.md`. They can be
 //! made again at any time; [`DONE`] is written last, and tells readers that all of them are there. A recording without
 //! frames has none but the sums over its control packets.
@@ -20,6 +22,7 @@ mod again;
 mod chain;
 mod connection;
 mod control;
+mod hops;
 mod legs;
 mod links;
 mod messages;
@@ -41,7 +44,7 @@ use serde::{Deserialize, Serialize};
 
 use chain::Chains;
 use control::ControlPackets;
-use legs::Leg;
+use legs::Followed;
 use links::Links;
 use messages::StoredMessages;
 use network::NetworkSums;
@@ -53,7 +56,7 @@ use ways::SegmentFlight;
 pub const DONE: &str = "summary.json";
 
 /// The version of the derived tables. A recording with those of another version is summarised again.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// What [`DONE`] says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,12 +93,12 @@ pub fn summarise(dir: &Path, out: &Path) -> Result<Summarised> {
     let frames = rows::count(dir)?;
     let mut deliveries = 0;
     if frames > 0 {
-        let legs = followed(dir, out, &mut control, &settings, &mut words)?;
-        deliveries = legs.len() as u64;
-        let flights = frames_read(dir, out, &legs, &control, &settings, &mut words)?;
+        let followed = followed(dir, out, &mut control, &settings, &mut words)?;
+        deliveries = followed.legs.len() as u64;
+        let flights = frames_read(dir, out, &followed, &control, &settings, &mut words)?;
         attribute(
             out,
-            &Chains { legs: &legs, control: &control, flights: &flights, settings: &settings },
+            &Chains { followed: &followed, control: &control, flights: &flights, settings: &settings },
             &words,
         )?;
     }
@@ -120,9 +123,9 @@ fn followed(
     control: &mut ControlPackets,
     settings: &RunSettings,
     words: &mut Vocabulary,
-) -> Result<Vec<Leg>> {
+) -> Result<Followed> {
     if control.packets.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Followed::default());
     }
     let messages = StoredMessages::read(dir, words, naming::is_needed(control))?;
     naming::name(control, &messages, settings, words, out)?;
@@ -133,12 +136,12 @@ fn followed(
 fn frames_read(
     dir: &Path,
     out: &Path,
-    legs: &[Leg],
+    followed: &Followed,
     control: &ControlPackets,
     settings: &RunSettings,
     words: &mut Vocabulary,
 ) -> Result<Vec<(u32, SegmentFlight)>> {
-    let wanted = chain::wanted(legs);
+    let wanted = chain::wanted(followed);
     let mut heaps = Heaps::new(rows::count(dir)?, out)?;
     let mut links = Links::default();
     let mut extent = network::Extent::default();
@@ -154,7 +157,7 @@ fn frames_read(
         network.count(rows);
         let asked = |number: u32| {
             let place = wanted.binary_search_by_key(&number, |&(packet, _)| packet).ok()?;
-            Some((number, &legs[wanted[place].1 as usize]))
+            Some((number, &followed.legs[wanted[place].1 as usize]))
         };
         let mut asked =
             network.publishes_of(rows[0].connection).iter().filter_map(|&number| asked(number)).peekable();
@@ -179,7 +182,7 @@ fn attribute(out: &Path, chains: &Chains<'_>, words: &Vocabulary) -> Result<()> 
     }
     let (mut table, mut evidence) = (AttributionWriter::create(out)?, LegWriter::create(out)?);
     let mut topic = String::new();
-    for (number, leg) in chains.legs.iter().enumerate() {
+    for (number, leg) in chains.followed.legs.iter().enumerate() {
         table.push(&chains.attribution(number).row(leg.delivery.row))?;
         evidence.push(&chains.row(number, words, &mut topic))?;
     }

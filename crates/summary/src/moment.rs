@@ -2,6 +2,10 @@
 
 use mqttlab_recording::reading::ABSENT;
 
+/// The two ends of a link are stamped by one clock but not by one hand: the stack is woken up to this much before or
+/// after the frame's own time of arrival.
+pub(crate) const SLACK_NS: i64 = 200_000;
+
 /// An instant, if it is known.
 pub(crate) type Moment = Option<i64>;
 

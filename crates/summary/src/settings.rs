@@ -34,8 +34,6 @@ pub(crate) struct ClientSettings {
     pub(crate) on_release: bool,
     /// Whether its broker's socket uses Nagle's algorithm.
     pub(crate) broker_nagle: bool,
-    /// Whether it speaks MQTT-SN, and a gateway stands between it and its broker.
-    pub(crate) is_behind_gateway: bool,
 }
 
 /// Who is who, and how they are set.
@@ -169,10 +167,19 @@ impl RunSettings {
 /// Settings of a group's clients. A window of 0 is no limit for Mosquitto.
 fn client(plan: &Value, group: &Value) -> ClientSettings {
     // The first schema had `mqtt` and `tcp_nodelay` in the group, and one `broker` in the plan.
-    let session = if group["protocol"].is_null() { &group["mqtt"] } else { &group["protocol"]["mqtt"] };
+    let protocol = &group["protocol"];
+    let session = match (protocol.is_null(), protocol["mqtt_sn"].is_null()) {
+        (true, _) => &group["mqtt"],
+        (false, true) => &protocol["mqtt"],
+        (false, false) => &protocol["mqtt_sn"],
+    };
     let transport = &group["transport"]["tcp"]["nodelay"];
     let nodelay = transport.as_bool().or(group["tcp_nodelay"].as_bool());
-    let server = &plan["servers"][group["connects_to"].as_u64().unwrap_or(0) as usize];
+    let mut server = &plan["servers"][group["connects_to"].as_u64().unwrap_or(0) as usize];
+    // Behind a gateway it is the gateway to which the broker's sockets and windows are.
+    if let Some(behind) = server["role"]["gateway"]["broker"].as_u64() {
+        server = &plan["servers"][behind as usize];
+    }
     let broker = if server.is_null() { &plan["broker"] } else { &server["role"]["broker"] };
     let settings = &broker["settings"];
     let window = |value: &Value| value.as_i64().filter(|&most| most > 0).unwrap_or(UNLIMITED);
@@ -182,7 +189,6 @@ fn client(plan: &Value, group: &Value) -> ClientSettings {
         window_to_it: window(&session["receive_maximum"]).min(window(&settings["max_inflight"])),
         on_release: session["deliver_on_release"].as_bool().unwrap_or(true),
         broker_nagle: !settings["tcp_nodelay"].as_bool().unwrap_or(false),
-        is_behind_gateway: !group["protocol"]["mqtt_sn"].is_null(),
     }
 }
 

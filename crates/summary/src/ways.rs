@@ -11,8 +11,7 @@ use std::collections::{HashMap, HashSet};
 
 use mqttlab_recording::reading::ABSENT;
 
-use crate::legs::SLACK_NS;
-use crate::moment::{Kept, Moment, known, least, most};
+use crate::moment::{Kept, Moment, SLACK_NS, known, least, most};
 use crate::rows::{Row, StoredFate};
 use crate::settings::RunSettings;
 

@@ -54,6 +54,9 @@ def import_() -> None:
 @click.option("--broker-port", "ports", type=click.IntRange(1, 65535), multiple=True, metavar="PORT",
               help="Port on which brokers listen; repeatable. Connections to other ports are recognised by "
                    "their CONNECT.  [default: 1883]")
+@click.option("--gateway-port", "gateway_ports", type=click.IntRange(1, 65535), multiple=True, metavar="PORT",
+              help="UDP port on which MQTT-SN gateways listen; repeatable. Others are recognised by their clients' "
+                   "CONNECT.")
 @click.option("--deliver-on", type=click.Choice(["release", "publish"]), default="release", show_default=True,
               help="Whether a message at QoS 2 is delivered at its PUBREL, as Paho does, or already at its PUBLISH.")
 @HTML
@@ -61,9 +64,11 @@ def import_() -> None:
 @CATALOG
 def capture(
     files: tuple[Path, ...], output: Path | None, runs: Path, name: str | None, ports: tuple[int, ...],
-    deliver_on: str, html: bool | None, as_json: bool, catalog: str | None,
+    gateway_ports: tuple[int, ...], deliver_on: str, html: bool | None, as_json: bool, catalog: str | None,
 ) -> None:
     """Import captures (pcapng, pcap) into one recording.
+
+    MQTT over TCP and MQTT-SN over UDP are read; what a gateway passes on is counted once.
 
     Several captures are merged by time: those of one interface one after the other, or of several links side by side,
     where frames that crossed two of them are recognised. What a capture does not hold stays empty; where it ends
@@ -77,6 +82,8 @@ def capture(
     options = ["--deliver-on", deliver_on]
     for port in ports:
         options += ["--broker-port", str(port)]
+    for port in gateway_ports:
+        options += ["--gateway-port", str(port)]
     _import("capture", files, output, runs, name, options, html, as_json, catalog)
 
 

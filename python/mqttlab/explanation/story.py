@@ -138,7 +138,7 @@ def tell(recording: Recording, evidence: Evidence, leg: int) -> Story:
     clients = recording.layout["clients"]
     ends = [last["publisher"], *(row["subscriber"] for row in chain)]
     broker = teller.broker
-    hosts = _in_order([teller.host(ends[0]), broker, *(teller.host(client) for client in ends[1:])])
+    hosts = _in_order(_hosts_of(teller, chain))
     return Story(
         publisher=last["publisher"], sequence=last["sequence"], subscriber=last["subscriber"],
         names={"publisher": clients[last["publisher"]]["name"], "subscriber": clients[last["subscriber"]]["name"],
@@ -152,6 +152,15 @@ def tell(recording: Recording, evidence: Evidence, leg: int) -> Story:
         spans=tuple(teller.spans), arrows=arrows, releases=tuple(teller.releases),
         happenings=tuple(teller.happenings(ends, first["begins_ns"], last["received_ns"])),
     )
+
+
+def _hosts_of(teller: _Teller, chain: list[dict[str, Any]]) -> list[str]:
+    """Where the message was, in order."""
+    hosts = [teller.host(chain[0]["publisher"])]
+    for row in chain:
+        between = [teller.gateway(row, "sn_up"), teller.broker, teller.gateway(row, "sn_down")]
+        hosts += [host for host in between if host is not None] + [teller.host(row["subscriber"])]
+    return hosts
 
 
 def _legs_of(legs: pl.DataFrame, leg: int) -> list[dict[str, Any]]:
@@ -180,8 +189,24 @@ class _Teller:
         names = [client["name"] for client in recording.layout["clients"]]
         pairs = evidence.control_packets.select("connection", "client").drop_nulls().unique("connection")
         self.client_of = {connection: names[client] for connection, client in pairs.rows()}
-        to_broker = self.transport.packets.filter(pl.col("way") % 2 == 1)
+        # Datagrams end at a gateway, which has connections of its own to the broker.
+        datagrams = pl.col("connection").is_in(self._datagrams().implode())
+        to_broker = self.transport.packets.filter(pl.col("way") % 2 == 1).sort(datagrams, maintain_order=True)
         self.broker = str(recording.layout["hosts"][to_broker["to_host"][0]])
+
+    def _datagrams(self) -> pl.Series:
+        """The numbers of conversations of MQTT-SN."""
+        control = self.evidence.control_packets
+        if "protocol" not in control.columns:
+            return pl.Series(dtype=pl.Int64)
+        return control.filter(pl.col("protocol").cast(pl.String) == "mqtt-sn")["connection"].unique()
+
+    def gateway(self, row: dict[str, Any], prefix: str) -> str | None:
+        """The host of the gateway between a leg's client and the broker; ``None`` without one."""
+        if row[f"{prefix}_packet"] is None:
+            return None
+        frames = self.transport.packets.filter(pl.col("frame") == row[f"{prefix}_frame"])
+        return str(self.recording.layout["hosts"][frames["to_host" if prefix == "sn_up" else "from_host"][0]])
 
     def host(self, client: int) -> str:
         """The name of a client's host."""
@@ -207,25 +232,60 @@ class _Teller:
         sender, receiver = self.host(row["up_client"]), self.host(row["subscriber"])
         one = self.evidence.legs.filter(pl.col("leg") == row["leg"])
         for span in intervals(one).iter_rows(named=True):
-            host = _host_of(span["part"], sender, self.broker, receiver)
+            host = self._place(row, span["from_ns"]) or _host_of(span["part"], sender, self.broker, receiver)
             self.spans.append(Span(part=span["part"], host=host, from_ns=span["from_ns"], to_ns=span["to_ns"]))
+        for prefix in ("sn_up", "sn_down"):
+            if row[f"{prefix}_packet"] is not None:
+                self._carriers(row, prefix)
+                self._registration(row, prefix)
         for prefix, side in (("up", "sender"), ("down", "broker")):
+            if row[f"{prefix}_packet"] is None:
+                continue
             self._carriers(row, prefix)
             self._wait(row, prefix, f"{side}_nagle_ns", f"{side}_socket_ns")
             self._window(row, prefix)
         if row["handshake_ns"]:
             self._handshake(row, "up")
         if row["release_ns"]:
-            self._handshake(row, "down")
+            self._handshake(row, "down" if row["sn_down_packet"] is None else "sn_down")
+
+    def _place(self, row: dict[str, Any], at_ns: int) -> str | None:
+        """Where a leg's time passes while the message is before or in a gateway; ``None`` where it is neither."""
+        up, down = (self.gateway(row, prefix) for prefix in ("sn_up", "sn_down"))
+        broker_ns = row["up_complete_ns"]
+        if up is not None and at_ns < row["sn_up_complete_ns"]:
+            return self.host(row["up_client"])
+        if up is not None and row["sn_up_complete_ns"] <= at_ns and (broker_ns is None or at_ns < broker_ns):
+            return up
+        came_ns = row["down_complete_ns"]
+        is_there = down is not None and came_ns is not None and came_ns <= at_ns < row["sn_down_complete_ns"]
+        return down if is_there else None
+
+    def _registration(self, row: dict[str, Any], prefix: str) -> None:
+        """The frames with the REGISTER that the message waited for, each time it was sent, and with its REGACK."""
+        from_ns, until_ns = row[f"{prefix}_register_from_ns"], row[f"{prefix}_register_until_ns"]
+        if from_ns is None:
+            return
+        datagram = self.evidence.control_packets.filter(pl.col("packet") == row[f"{prefix}_packet"]).row(0, named=True)
+        kind = pl.col("kind").cast(pl.String)
+        theirs = self.evidence.control_packets.filter(
+            kind.is_in(["REGISTER", "REGACK"]), pl.col("connection") == datagram["connection"],
+            pl.col("first_sent_ns").is_between(from_ns - SLACK_NS, until_ns))
+        for packet in theirs.iter_rows(named=True):
+            self._segments(packet["connection"] * 2 + int(packet["to_broker"]), packet["stream_start"],
+                           packet["stream_end"], until_ns, packet["packet"], carries=False)
 
     def _carriers(self, row: dict[str, Any], prefix: str) -> None:
         """The frames of every copy of the PUBLISH, and the one that brought what was missing before it."""
         control = self.evidence.control_packets
-        client = row["up_client"] if prefix == "up" else row["subscriber"]
+        own = control.filter(pl.col("packet") == row[f"{prefix}_packet"]).row(0, named=True)
+        # An aggregating gateway's connection is no client's.
+        alike = [pl.col(name).eq_missing(pl.lit(own[name])) for name in ("client", "topic")]
         copies = control.filter(
-            pl.col("kind") == "PUBLISH", pl.col("to_broker") == (prefix == "up"), pl.col("client") == client,
+            pl.col("kind") == "PUBLISH", pl.col("to_broker") == own["to_broker"], *alike,
+            pl.col("connection").is_in(self._datagrams().implode()) == prefix.startswith("sn_"),
             pl.col("publisher") == row["publisher"], pl.col("sequence") == row["sequence"],
-            pl.col("topic") == row["down_topic"], pl.col("first_sent_ns") <= row[f"{prefix}_complete_ns"])
+            pl.col("first_sent_ns") <= row[f"{prefix}_complete_ns"])
         for copy in copies.iter_rows(named=True):
             way = copy["connection"] * 2 + int(copy["to_broker"])
             until = row[f"{prefix}_complete_ns"]
@@ -291,11 +351,12 @@ class _Teller:
     def _handshake(self, row: dict[str, Any], prefix: str) -> None:
         """The PUBREC that answered, and the PUBREL that let the receiver hand on."""
         control = self.evidence.control_packets
-        client = row["up_client"] if prefix == "up" else row["subscriber"]
+        own = control.filter(pl.col("packet") == row[f"{prefix}_packet"]).row(0, named=True)
         began, ended = row[f"{prefix}_complete_ns"], row[f"{prefix}_release_ns"]
         answers = control.filter(
-            pl.col("kind") == "PUBREC", pl.col("to_broker") == (prefix != "up"), pl.col("client") == client,
-            pl.col("packet_id") == row[f"{prefix}_packet_id"], pl.col("first_sent_ns") >= began - SLACK_NS,
+            pl.col("kind") == "PUBREC", pl.col("to_broker") != own["to_broker"],
+            pl.col("client").eq_missing(pl.lit(own["client"])),
+            pl.col("packet_id") == own["packet_id"], pl.col("first_sent_ns") >= began - SLACK_NS,
             pl.col("first_sent_ns") <= ended)
         releases = control.filter(pl.col("packet") == row[f"{prefix}_release_packet"])
         for packet in [*answers.iter_rows(named=True), *releases.iter_rows(named=True)]:

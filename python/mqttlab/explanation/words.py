@@ -104,6 +104,13 @@ def _sentence(story: Story, part: str) -> str:
         "schedule_ns": f"Sent {took} after its time: the publisher was late; the machine is too busy.",
         "session_ns": f"Waited {took} in the session of {names['publisher']} or of a relay: its in-flight window was "
                       f"full, its socket was full, or it was not connected.{resent if broken else ''}",
+        "sleep_ns": f"Waited {took} for a sleeping client to be awake: it wakes up at intervals (`mqtt_sn.sleep`).",
+        "register_ns": f"Waited {took} until its topic was registered: a round trip between client and gateway, and "
+                       f"T_retry where a datagram was lost ({_frames(lost)}). Predefined and short topics need none.",
+        "retry_ns": f"Waited {took} until its datagram was sent again, which had been lost ({_frames(lost)}): nobody "
+                    f"repeats it before T_retry is over (`mqtt_sn.retry`).{resent}",
+        "gateway_ns": f"Spent {took} inside the gateway: it was busy, its window or connection to the broker was not "
+                      "free, or an earlier message to the same client was not acknowledged.",
         "sender_socket_ns": f"Waited {took} in the sender's socket for room in the congestion or receive window.",
         "queue_to_broker_ns": f"Waited {took} in link queues on the way to the broker: more was sent than the link "
                               "carries.",
@@ -159,8 +166,9 @@ def _time(story: Story, at_ns: int) -> str:
 
 
 def _arrow_row(story: Story, arrow: Arrow) -> tuple[str, str, str]:
-    ends = [host if host == story.names["broker"] else arrow.client or host
-            for host in (arrow.from_host, arrow.to_host)]
+    # A client lives at one end of its connection; at the other are broker or gateway.
+    between = {story.names["broker"], *(host for host in story.hosts if not story.clients_at.get(host))}
+    ends = [host if host in between else arrow.client or host for host in (arrow.from_host, arrow.to_host)]
     path = f"{'▶' if arrow.own else ' '} {ends[0]} {'──✕' if arrow.lost else '──►'} {ends[1]}"
     return _time(story, arrow.sent_ns), path, f"{arrow.label()}  [{'; '.join(_details(story, arrow))}]"
 

@@ -348,12 +348,19 @@ ATTRIBUTION: tuple[Metric, ...] = (
     _part("session", "session",
           "Waiting in the sender's session: for its in-flight window (receive maximum) or for its socket to take the "
           "message. For a relay: from its reception until it sends on.", "MQTT 5, 4.9"),
+    _part("sleep", "sleep",
+          "MQTT-SN: waiting for a sleeping client to be awake, in the client before it published or in the gateway.",
+          "MQTT-SN 1.2, 6.14"),
+    _part("register", "register",
+          "MQTT-SN: waiting for the topic's REGISTER to be answered, its repetitions included.", "MQTT-SN 1.2, 6.5"),
     _part("sender_nagle", "sender Nagle",
           "In the sender's socket, held by Nagle's algorithm until what had been sent before was acknowledged.",
           "RFC 896; RFC 1122, 4.2.3.4"),
     _part("sender_socket", "sender socket",
           "In the sender's socket for another reason: congestion window, receive window, the stack's own time.",
           "RFC 5681"),
+    _part("retry", "retry", "MQTT-SN: from the first sending of the datagram until that of the one that came through.",
+          "MQTT-SN 1.2, 6.13"),
     _part("queue_to_broker", "queue up", "Waiting in the queues of the links to the broker, of the frame that "
                                          "completed the packet."),
     _part("wire_to_broker", "wire up", "Transmission and propagation of that frame, over all links to the broker."),
@@ -362,6 +369,8 @@ ATTRIBUTION: tuple[Metric, ...] = (
           "it in the stream was lost; also waiting at the receiver's stack for data that was overtaken, and on a new "
           "connection for what an old one had lost.",
           "RFC 6298; RFC 9293, 3.8"),
+    _part("gateway", "gateway",
+          "Inside MQTT-SN gateways, from a packet's arrival until it was passed on, but for sleep and registration."),
     _part("handshake", "handshake",
           "QoS 2, where the broker hands on at the PUBREL: from the PUBLISH until its PUBREL had come to the broker.",
           "MQTT 5, 4.3.3"),

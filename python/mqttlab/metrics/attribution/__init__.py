@@ -6,6 +6,9 @@
      ─ release ─ received
 ```
 
+Where an end speaks MQTT-SN, its hop to the gateway lies before or behind this: sleep, registration, retry, queue, wire,
+and the gateway's own time.
+
 The engine's finalising pass follows every delivery and stores its parts (``attribution``) and what they were read from
 (``legs``); this module presents them and takes means. Nothing here knows who made the recording; where no packets were
 recorded, the parts are null.

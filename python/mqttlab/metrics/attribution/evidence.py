@@ -44,7 +44,9 @@ def evidence(recording: Recording, deliveries: Collection[int] | None = None) ->
         # A message that was published again after a reconnect was on other connections of the same clients, too.
         clients = {*legs["up_client"].drop_nulls(), *legs["subscriber"].drop_nulls()}
         theirs = recording.scan("control_packets").filter(pl.col("client").is_in(sorted(clients)))
-        connections = sorted(recording.collect(theirs.select(pl.col("connection").unique()))["connection"])
+        found = recording.collect(theirs.select(pl.col("connection").unique()))["connection"]
+        # An aggregating gateway's connection is no client's.
+        connections = sorted({*found, *legs["up_connection"].drop_nulls(), *legs["down_connection"].drop_nulls()})
     return Evidence(control_packets(recording, connections), Transport.of(recording, connections), legs)
 
 

@@ -11,7 +11,13 @@ import polars as pl
 
 # Each step of the chain: the instant, and the part that ends there. A part may end at several steps.
 STEPS: tuple[tuple[str, str], ...] = (
-    ("handed_ns", "schedule"), ("up_ready_ns", "session"),
+    # To the gateway of a publisher that speaks MQTT-SN.
+    ("_sn_handed_ns", "schedule"), ("sn_up_sleep_from_ns", "session"), ("sn_up_sleep_until_ns", "sleep"),
+    ("_sn_up_registering_ns", "session"), ("_sn_up_registered_ns", "register"), ("sn_up_ready_ns", "session"),
+    ("sn_up_tried_ns", "_sn_rest"), ("_sn_up_registering_anew_ns", "retry"), ("_sn_up_registered_anew_ns", "register"),
+    ("sn_up_went_ns", "retry"), ("sn_up_started_ns", "queue_to_broker"), ("sn_up_complete_ns", "wire_to_broker"),
+    # To the broker.
+    ("_handed_ns", "schedule"), ("up_ready_ns", "_up_before"),
     ("up_nagle_until_ns", "sender_nagle"), ("up_socket_until_ns", "sender_socket"),
     ("up_held_until_ns", "sender_nagle"), ("up_tried_ns", "_up_rest"), ("up_resumed_ns", "retransmission_to_broker"),
     ("up_tail_nagle_until_ns", "sender_nagle"), ("up_tail_socket_until_ns", "sender_socket"),
@@ -26,13 +32,33 @@ STEPS: tuple[tuple[str, str], ...] = (
     ("down_tail_held_until_ns", "broker_nagle"), ("down_went_ns", "broker_socket"),
     ("down_started_ns", "queue_to_subscriber"), ("down_arrived_ns", "wire_to_subscriber"),
     ("down_complete_ns", "retransmission_to_subscriber"),
+    # From the gateway of a subscriber that speaks MQTT-SN.
+    ("sn_down_sleep_from_ns", "gateway"), ("sn_down_sleep_until_ns", "sleep"),
+    ("_sn_down_registering_ns", "gateway"), ("_sn_down_registered_ns", "register"), ("sn_down_tried_ns", "gateway"),
+    ("_sn_down_registering_anew_ns", "retry"), ("_sn_down_registered_anew_ns", "register"),
+    ("sn_down_went_ns", "retry"), ("sn_down_started_ns", "queue_to_subscriber"),
+    ("sn_down_complete_ns", "wire_to_subscriber"),
     ("handed_on_ns", "release"), ("received_ns", "delivery"),
 )
 
 
+def _with_instants(legs: pl.DataFrame) -> pl.DataFrame:
+    """Add instants that lie at one of two places of the chain."""
+    is_passed_on = pl.col("sn_up_packet").is_not_null()
+    added = {"_sn_handed_ns": pl.when(is_passed_on).then("handed_ns"),
+             "_handed_ns": pl.when(~is_passed_on).then("handed_ns")}
+    for side in ("up", "down"):
+        is_anew = (pl.col(f"sn_{side}_register_from_ns") > pl.col(f"sn_{side}_tried_ns")).fill_null(False)
+        for step, name in (("registering", "register_from_ns"), ("registered", "register_until_ns")):
+            added[f"_sn_{side}_{step}_ns"] = pl.when(~is_anew).then(f"sn_{side}_{name}")
+            added[f"_sn_{side}_{step}_anew_ns"] = pl.when(is_anew).then(f"sn_{side}_{name}")
+    return legs.with_columns(**added)
+
+
 def _with_steps(legs: pl.DataFrame) -> pl.DataFrame:
     """Add the instants in order, ``at_0`` and one for each step, and what that took: ``adjusted_ns``."""
-    legs = legs.with_columns(at_0=pl.col("begins_ns"), adjusted_ns=pl.lit(0, pl.Int64), _before=pl.col("begins_ns"))
+    legs = _with_instants(legs).with_columns(
+        at_0=pl.col("begins_ns"), adjusted_ns=pl.lit(0, pl.Int64), _before=pl.col("begins_ns"))
     for step, (instant, _) in enumerate(STEPS, start=1):
         last = pl.col(f"at_{step - 1}")
         moved = pl.min_horizontal(pl.max_horizontal(instant, last), pl.max_horizontal("received_ns", last))
@@ -59,12 +85,16 @@ def intervals(legs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _shares() -> list[tuple[int, str, pl.Expr]]:
-    """The part that ends at each step, and when: a relay's own time is its session's, a stack's is its socket's."""
-    relayed = pl.col("relayed")
-    shares = []
-    for step, (_, part) in enumerate(STEPS, start=1):
-        if part == "_up_rest":
-            shares += [(step, "session_ns", relayed), (step, "sender_socket_ns", ~relayed)]
-        else:
-            shares.append((step, f"{part}_ns", pl.lit(True)))
-    return shares
+    """The part that ends at each step, and when: a relay's own time is its session's, a gateway's its own, a stack's is
+    its socket's."""
+    relayed, passed_on = pl.col("relayed").fill_null(False), pl.col("sn_up_packet").is_not_null()
+    either = {
+        "_up_before": {"gateway": passed_on, "session": ~passed_on},
+        "_up_rest": {"gateway": passed_on, "session": ~passed_on & relayed, "sender_socket": ~passed_on & ~relayed},
+        "_sn_rest": {"session": relayed, "sender_socket": ~relayed},
+    }
+    return [
+        (step, f"{name}_ns", when)
+        for step, (_, part) in enumerate(STEPS, start=1)
+        for name, when in either.get(part, {part: pl.lit(True)}).items()
+    ]

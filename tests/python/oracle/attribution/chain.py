@@ -241,4 +241,5 @@ def _lengths() -> dict[str, pl.Expr]:
     for step, part, when in _shares():
         share = pl.when(when).then(pl.col(f"at_{step}") - pl.col(f"at_{step - 1}")).otherwise(0)
         lengths[part] = lengths[part] + share if part in lengths else share
-    return lengths
+    # Without gateways nothing waits for them.
+    return {part: lengths.get(part, pl.lit(0, pl.Int64)) for part in PARTS}

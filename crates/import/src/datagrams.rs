@@ -1,0 +1,373 @@
+//! MQTT-SN in captures: who is a gateway, who its client, and what topic identifiers mean.
+//!
+//! ```text
+//!   datagram ──► client and gateway told apart ──► packet, its client, its topic ──► a row, and the matcher
+//!                                                                     TCP from the gateway ──► passed on, no client's own
+//! ```
+//!
+//! A gateway is an endpoint that was named by its port, or that was sent a CONNECT or answered one: its protocol number and
+//! lengths make a CONNECT certain enough. What a capture holds of a conversation before that is not read.
+//!
+//! What clients send over a gateway it sends again, to the broker, from its own address: with a client's identifier where it is
+//! transparent. Those packets are rows, but no messages: the datagrams are.
+//!
+//! What it does not model: forwarders' headers beyond the packet behind them, topics that both sides knew beforehand (their
+//! messages have no topic), MQTT-SN 2.0.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use mqttlab_capture::{Datagram, Direction, Endpoint};
+use mqttlab_mqtt::topic::is_name;
+use mqttlab_mqttsn::ReturnCode;
+use mqttlab_mqttsn::packet::{Filter, Packet, Topic, decode};
+use mqttlab_recording::{ControlPacketRow, Event, EventKind, Towards};
+use mqttlab_units::{Duration, Instant};
+
+use super::matcher::{Matcher, Message};
+use super::participants::{Participants, written};
+
+/// Everything that is known of gateways and their clients.
+pub struct Datagrams {
+    /// Ports that were named.
+    ports: Vec<u16>,
+    gateways: HashSet<Endpoint>,
+    addresses: HashSet<IpAddr>,
+    /// By client's and gateway's end.
+    of: HashMap<[Endpoint; 2], Conversation>,
+    sessions: HashMap<u32, Session>,
+    /// Clients by the address of their gateway and their identifier.
+    ids: HashMap<(IpAddr, Box<str>), u32>,
+    /// Clients over which TCP connections of gateways passed on, by connection.
+    passing: HashMap<u32, u32>,
+    events: VecDeque<(Event, String)>,
+}
+
+/// Datagrams between two sockets.
+struct Conversation {
+    number: u32,
+    client: Option<u32>,
+    /// Bytes to the gateway, and from it.
+    positions: [u64; 2],
+}
+
+/// What a client and its gateway have agreed on.
+#[derive(Default)]
+struct Session {
+    topics: HashMap<u16, Arc<str>>,
+    registering: HashMap<u16, Arc<str>>,
+    subscribing: HashMap<u16, (Instant, Option<String>)>,
+    /// When it asked to be connected, and whether anew.
+    asked: Option<(Instant, bool)>,
+    clean: bool,
+    leaving: bool,
+}
+
+/// A packet of MQTT-SN, where it was seen.
+pub struct SeenPacket<'a> {
+    pub connection: u32,
+    pub direction: Direction,
+    pub client: Option<u32>,
+    pub packet: Packet<&'a str, &'a [u8]>,
+    /// Bytes of its sender before it, and its own.
+    pub start: u64,
+    pub bytes: u32,
+    /// The topic of a PUBLISH, where it is known.
+    pub topic: Option<Arc<str>>,
+}
+
+impl Datagrams {
+    /// Of gateways that listen on these ports, and on others.
+    pub fn new(ports: Vec<u16>) -> Datagrams {
+        Datagrams {
+            ports,
+            gateways: HashSet::new(),
+            addresses: HashSet::new(),
+            of: HashMap::new(),
+            sessions: HashMap::new(),
+            ids: HashMap::new(),
+            passing: HashMap::new(),
+            events: VecDeque::new(),
+        }
+    }
+
+    /// Ports on which gateways were found.
+    pub fn ports(&self) -> Vec<u16> {
+        let mut ports: Vec<u16> = self.gateways.iter().map(|gateway| gateway.port).collect();
+        ports.sort_unstable();
+        ports.dedup();
+        ports
+    }
+
+    /// The next event.
+    pub fn poll(&mut self) -> Option<(Event, String)> {
+        self.events.pop_front()
+    }
+
+    /// Whether a gateway was found at this address.
+    pub fn is_gateway(&self, address: IpAddr) -> bool {
+        self.addresses.contains(&address)
+    }
+
+    /// A gateway connects to its broker with this identifier: for one of its clients?
+    pub fn passes_on_for(&mut self, connection: u32, address: IpAddr, id: &str) -> Option<u32> {
+        let client = *self.ids.get(&(address, Box::from(id)))?;
+        self.passing.insert(connection, client);
+        Some(client)
+    }
+
+    /// The client for which a gateway opened a TCP connection.
+    pub fn client_behind(&self, connection: u32) -> Option<u32> {
+        self.passing.get(&connection).copied()
+    }
+
+    /// What a datagram carries; `None` for what is no MQTT-SN.
+    pub fn seen<'a>(
+        &mut self,
+        datagram: &Datagram,
+        payload: &'a [u8],
+        participants: &mut Participants,
+    ) -> Option<SeenPacket<'a>> {
+        let packet = decode(payload).ok()?.packet;
+        let direction = self.direction(datagram, &packet)?;
+        let (client_end, gateway) = match direction {
+            Direction::ToServer => (datagram.source, datagram.destination),
+            Direction::FromServer => (datagram.destination, datagram.source),
+        };
+        self.gateways.insert(gateway);
+        self.addresses.insert(gateway.address);
+        let number = FIRST + self.of.len() as u32;
+        let fresh = Conversation { number, client: None, positions: [0; 2] };
+        let conversation = self.of.entry([client_end, gateway]).or_insert(fresh);
+        let id = match &packet {
+            Packet::Connect { client_id, .. } | Packet::Pingreq { client_id: Some(client_id) } => {
+                Some(*client_id)
+            }
+            _ => None,
+        };
+        match id {
+            // A sleeper may be awake at another port.
+            Some(id) => {
+                let client = participants.client(id, client_end, gateway);
+                conversation.client = Some(client);
+                self.ids.insert((gateway.address, id.into()), client);
+            }
+            None if conversation.client.is_none() && belongs_to_a_client(&packet) => {
+                conversation.client = Some(participants.client("", client_end, gateway));
+            }
+            None => {}
+        }
+        let position = &mut conversation.positions[usize::from(direction == Direction::FromServer)];
+        let (start, bytes) = (*position, payload.len() as u32);
+        *position += u64::from(bytes);
+        let (connection, client) = (conversation.number, conversation.client);
+        let topic = match &packet {
+            Packet::Publish { topic, .. } => self.topic(client, *topic),
+            _ => None,
+        };
+        Some(SeenPacket { connection, direction, client, packet, start, bytes, topic })
+    }
+
+    fn direction(&self, datagram: &Datagram, packet: &Packet<&str, &[u8]>) -> Option<Direction> {
+        let is_gateway = |end: Endpoint| self.ports.contains(&end.port) || self.gateways.contains(&end);
+        match (packet, is_gateway(datagram.destination), is_gateway(datagram.source)) {
+            // Gateways speak to clients, and both may be at one port.
+            (Packet::Connect { .. }, ..) => Some(Direction::ToServer),
+            (Packet::Connack { .. }, ..) => Some(Direction::FromServer),
+            (_, true, _) => Some(Direction::ToServer),
+            (_, false, true) => Some(Direction::FromServer),
+            (_, false, false) => None,
+        }
+    }
+
+    fn topic(&self, client: Option<u32>, topic: Topic) -> Option<Arc<str>> {
+        match topic {
+            Topic::Short(_) => topic.short_name().filter(|name| is_name(name)).map(Arc::from),
+            Topic::Registered(id) => self.sessions.get(&client?)?.topics.get(&id).cloned(),
+            Topic::Predefined(_) => None,
+        }
+    }
+
+    /// What a packet means for its client's session.
+    pub fn learn(&mut self, seen: &SeenPacket<'_>, at: Instant, matcher: &mut Matcher) {
+        let Some(client) = seen.client else { return };
+        let session = self.sessions.entry(client).or_default();
+        match &seen.packet {
+            Packet::Connect { clean, .. } => {
+                session.asked = Some((at, *clean));
+                session.leaving = false;
+                self.say(at, EventKind::Connect, client, None, String::new());
+            }
+            Packet::Connack { code } => self.connack(seen, client, *code, at, matcher),
+            Packet::Register { topic_id, name, .. } if seen.direction == Direction::FromServer => {
+                session.topics.insert(*topic_id, Arc::from(*name));
+            }
+            Packet::Register { id, name, .. } => {
+                session.registering.insert(*id, Arc::from(*name));
+            }
+            Packet::Regack { topic_id, id, code } => {
+                if let Some(name) = session.registering.remove(id).filter(|_| *code == ReturnCode::Accepted) {
+                    session.topics.insert(*topic_id, name);
+                }
+            }
+            Packet::Subscribe { id, filter, .. } => {
+                let filter = filter_name(filter);
+                if let Some(filter) = &filter {
+                    matcher.subscriptions.ask(client, filter, at);
+                }
+                session.subscribing.insert(*id, (at, filter.clone()));
+                self.say(at, EventKind::Subscribe, client, None, filter.unwrap_or_default());
+            }
+            Packet::Suback { topic_id, id, code, .. } => {
+                self.suback((client, *id), *topic_id, *code, at, matcher)
+            }
+            Packet::Unsubscribe { filter, .. } => {
+                if let Some(filter) = filter_name(filter) {
+                    matcher.subscriptions.unsubscribe(client, &filter, at);
+                }
+            }
+            Packet::Disconnect { duration_s: None } => self.disconnect(seen, client, at, matcher),
+            _ => {}
+        }
+    }
+
+    fn connack(
+        &mut self,
+        seen: &SeenPacket<'_>,
+        client: u32,
+        code: ReturnCode,
+        at: Instant,
+        matcher: &mut Matcher,
+    ) {
+        let Some(session) = self.sessions.get_mut(&client) else { return };
+        let Some((asked, clean)) = session.asked.take() else { return };
+        let took = at.checked_since(asked);
+        if code != ReturnCode::Accepted {
+            let words = format!("CONNACK with code 0x{:02x}", code.number());
+            return self.say(at, EventKind::Refused, client, None, words);
+        }
+        session.clean = clean;
+        if clean {
+            session.topics.clear();
+            matcher.forget(client, Some(seen.connection));
+            matcher.subscriptions.forget(client, asked, asked);
+        }
+        self.say(at, EventKind::Connack, client, took, String::new());
+    }
+
+    fn suback(
+        &mut self,
+        (client, id): (u32, u16),
+        topic_id: u16,
+        code: ReturnCode,
+        at: Instant,
+        matcher: &mut Matcher,
+    ) {
+        let Some(session) = self.sessions.get_mut(&client) else { return };
+        let Some((asked, filter)) = session.subscribing.remove(&id) else { return };
+        let took = at.checked_since(asked);
+        let filter = filter.unwrap_or_default();
+        if code != ReturnCode::Accepted {
+            matcher.subscriptions.unsubscribe(client, &filter, at);
+            let words = format!("{filter} with code 0x{:02x}", code.number());
+            return self.say(at, EventKind::Refused, client, None, words);
+        }
+        matcher.subscriptions.grant(client, &filter, at);
+        // A filter with wild cards has no identifier (§5.4.16).
+        if topic_id != 0 && is_name(&filter) {
+            session.topics.insert(topic_id, Arc::from(&*filter));
+        }
+        self.say(at, EventKind::Suback, client, took, String::new());
+    }
+
+    fn disconnect(&mut self, seen: &SeenPacket<'_>, client: u32, at: Instant, matcher: &mut Matcher) {
+        let Some(session) = self.sessions.get_mut(&client) else { return };
+        let is_clients = seen.direction == Direction::ToServer;
+        let was_leaving = std::mem::replace(&mut session.leaving, true);
+        // The gateway answers a client's DISCONNECT with one of its own.
+        if was_leaving {
+            return;
+        }
+        let clean = session.clean;
+        let (kind, words) = if is_clients {
+            (EventKind::Close, String::new())
+        } else {
+            (EventKind::Disconnect, "DISCONNECT from the gateway".into())
+        };
+        self.say(at, kind, client, None, words);
+        if clean {
+            matcher.forget(client, None);
+            if matcher.subscriptions.forget(client, Instant::from_ns(u64::MAX), at) {
+                self.say(at, EventKind::SessionEnd, client, None, String::new());
+            }
+        }
+    }
+
+    fn say(&mut self, at: Instant, kind: EventKind, client: u32, took: Option<Duration>, words: String) {
+        self.events.push_back((Event { at, kind, client: Some(client), took }, words));
+    }
+
+    /// Every gateway, as people write it.
+    pub fn told(&self) -> Vec<String> {
+        let mut told: Vec<String> = self.gateways.iter().map(|&gateway| written(gateway)).collect();
+        told.sort_unstable();
+        told
+    }
+}
+
+impl SeenPacket<'_> {
+    /// As the recording has it.
+    pub fn row(&self, at: Instant, message: Option<Message>) -> ControlPacketRow<'_> {
+        let parts = self.packet.parts(self.bytes, |message| message.len());
+        let (qos, dup, retain) = match &self.packet {
+            Packet::Publish { dup, qos, retain, .. } => (Some(qos.level().level()), *dup, *retain),
+            _ => (None, false, false),
+        };
+        ControlPacketRow {
+            connection: self.connection,
+            transport: "udp",
+            protocol: "mqtt-sn",
+            direction: match self.direction {
+                Direction::ToServer => Towards::Broker,
+                Direction::FromServer => Towards::Client,
+            },
+            client: self.client,
+            kind: self.packet.kind().name(),
+            qos,
+            dup,
+            retain,
+            packet_id: self.packet.id().filter(|id| *id != 0),
+            reason: self.packet.code().map(ReturnCode::number),
+            topic: self.topic.as_deref(),
+            publisher: message.map(|message| message.publisher),
+            sequence: message.map(|message| message.sequence),
+            stream_start: self.start,
+            stream_end: self.start + u64::from(self.bytes),
+            fixed_header_bytes: parts.fixed_header,
+            topic_bytes: parts.topic,
+            packet_id_bytes: parts.id,
+            property_bytes: 0,
+            payload_bytes: parts.payload,
+            first_sent_ns: at.as_ns(),
+            complete_ns: Some(at.as_ns()),
+            segments: 1,
+        }
+    }
+}
+
+/// Whether a packet is of a client's session, or published without one.
+fn belongs_to_a_client(packet: &Packet<&str, &[u8]>) -> bool {
+    !matches!(packet, Packet::Advertise { .. } | Packet::Searchgw { .. } | Packet::Gwinfo { .. })
+}
+
+fn filter_name(filter: &Filter<&str>) -> Option<String> {
+    match filter {
+        Filter::Name(name) => Some((*name).to_owned()),
+        Filter::Short(name) => std::str::from_utf8(name).ok().map(str::to_owned),
+        Filter::Predefined(_) => None,
+    }
+}
+
+/// TCP's connections are counted from 0.
+const FIRST: u32 = 1 << 31;
