@@ -216,7 +216,8 @@ def test_our_gateway_works_with_the_client_from_pypi(mode: str, tmp_path: Path) 
                 client.open("127.0.0.1", port)
                 client.send_connect()
             ear, mouth = clients
-            ear.send_subscribe("a/#", 1, Listener())
+            # At QoS 1 it acknowledges nothing that it receives, and hears the first message again and again.
+            ear.send_subscribe("a/#", 0, Listener())
             for qos in range(3):
                 mouth.send_publish("a/b", f"at {qos}".encode(), qos)
             deadline = time.monotonic() + 20
