@@ -138,12 +138,3 @@ def test_a_simulation_says_the_same_and_how_fast_it_is(tmp_path: Path) -> None:
     assert any(link["drops"].get("random_loss") for link in ticks[-1]["links"])
     assert any(line["latency"]["count"] for line in ticks)
     check_messages(ticks, Recording.open(tmp_path / "run"))
-
-
-def test_a_topic_of_any_length_makes_a_line_of_bounded_length(tmp_path: Path) -> None:
-    topic = "long/" + "é" * 5000
-    ticks = [line for line in lines_of("sim", tmp_path / "run", phases={"duration": "2000 s"}, groups=[
-        {"name": "sensors", "host": "field", "publish": {"topic": topic, "payload": "20 B", "rate": "5 /s"}},
-        {"name": "screen", "host": "field", "subscribe": ["#"]}]) if line["event"] == "tick"]
-    told = {message["topic"] for line in ticks for message in line["messages"]}
-    assert told == {topic[:120] + "…"}
