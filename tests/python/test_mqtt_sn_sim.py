@@ -65,6 +65,20 @@ def test_datagrams_and_what_is_in_them_are_recorded(mode: str, tmp_path: Path) -
     assert (frames["ip_bytes"] - frames["payload_bytes"]).unique().to_list() == [28]
 
 
+def test_a_gateway_s_connection_to_the_broker_waits_for_no_acknowledgement(tmp_path: Path) -> None:
+    values = scenario(mode="aggregating", qos=1)
+    # A message every 4 ms over a round trip of 10 ms: with Nagle's algorithm at the gateway most would wait for the
+    # acknowledgement of the one before.
+    values["broker"] = {"nagle": False}
+    values["groups"][0] |= {"count": 10}
+    values["groups"][0]["publish"] |= {"interval": "40 ms"}
+    recording = simulated(values, tmp_path / "run")
+    office = deliveries(recording).filter(pl.col("subscriber_group") == "office")
+    assert office.height == 500
+    # Three links of 5 ms; the first message of each client waits for its REGISTER, too.
+    assert (office["latency_ms"] < 15.2).mean() > 0.95  # type: ignore[operator]
+
+
 def test_what_the_air_loses_is_sent_again_after_t_retry(tmp_path: Path) -> None:
     values = scenario(mode="transparent", qos=1)
     values["networks"][0]["up"]["loss"] = "20 %"

@@ -58,7 +58,9 @@ impl Listener {
         Ok(Listener {
             host: HostId(server.host as u32),
             port: server.endpoint().port,
-            nodelay: server.broker().is_some_and(|broker| broker.settings.tcp_nodelay),
+            // A gateway of ours sets it towards the broker, and accepts no connections itself.
+            nodelay: server.gateway().is_some()
+                || server.broker().is_some_and(|broker| broker.settings.tcp_nodelay),
             loopback: stack::profile(plan, server.host, stack::LOOPBACK_MTU_BYTES)?,
         })
     }
