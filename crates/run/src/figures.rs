@@ -295,6 +295,15 @@ mod tests {
     }
 
     #[test]
+    fn a_name_of_any_length_makes_a_line_of_bounded_length() {
+        let name = format!("long/{}", "é".repeat(5_000));
+        let told = MessageFigures::name(&name);
+        assert_eq!(told.chars().count(), NAME_CHARS_MAX + 1);
+        assert!(told.ends_with('…') && name.starts_with(told.trim_end_matches('…')));
+        assert_eq!(MessageFigures::name("short"), "short");
+    }
+
+    #[test]
     fn a_rate_is_what_was_carried_since_the_line_before() {
         let mut watched = Watched::new();
         let mut rates = |ms, bytes| {
