@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -22,10 +23,23 @@ from mqttlab.experiments import ExperimentDirectory
 from mqttlab.experiments.journal import RunRecord
 from mqttlab.recording import Recording
 from mqttlab.runs.storage import StorageError, fetch, is_complete, is_url, store
+from test_parts import SCENARIO as SHARED
+from test_parts import can_shift_clocks
 from wrong_experiments import GOOD, SCENARIO
 
 TEXT = GOOD.replace("repetitions = 5", "repetitions = 2").replace("250 ms", "20 s").replace(
     'levels = ["0 %", "1 %", "5 %"]', 'levels = ["0 %", "5 %"]')
+TWICE = """
+name = "twice"
+scenario = "shared.toml"
+design = "full"
+repetitions = 1
+responses = ["latency_ms_p50"]
+
+[[factors]]
+place = "groups[publishers].publish.qos"
+levels = [0, 1]
+"""
 # Compared byte by byte; resources are the machine's.
 TABLES = ("messages", "packets", "control_packets", "events", "clients")
 
@@ -188,6 +202,41 @@ def test_a_worker_that_is_killed_has_its_runs_done_elsewhere(tmp_path: Path, s3:
     run(here, "experiment", "loss.toml", status=going.returncode)
     assert_equal(here, there)
     assert Recording.open(place_of(there, next(iter(done(there).values())))).run["status"] == "complete"
+
+
+@pytest.mark.skipif(not (can_shift_clocks() and shutil.which("mosquitto")), reason="no time namespaces or mosquitto")
+def test_a_run_is_shared_by_two_workers_of_which_one_has_another_clock(tmp_path: Path) -> None:
+    broker, port = free_port(), free_port()
+    (tmp_path / "shared.toml").write_text(SHARED.replace("PORT", str(broker)), encoding="utf-8")
+    (tmp_path / "twice.toml").write_text(TWICE, encoding="utf-8")
+    (tmp_path / "mosquitto.conf").write_text(f"listener {broker} 127.0.0.1\nallow_anonymous true\n", encoding="utf-8")
+    address = f"tcp://127.0.0.1:{port}"
+    worker = ("-m", "distributed.cli.dask_worker", address, "--no-nanny", "--nthreads", "1", "--resources", "live=1",
+              "--no-dashboard", "--local-directory", str(tmp_path))
+    shifted = ("unshare", "--time", "--monotonic", "500000", "--boottime", "500000", "--fork", "--kill-child",
+               sys.executable, *worker)
+    with (subprocess.Popen(["mosquitto", "-c", str(tmp_path / "mosquitto.conf")], stderr=subprocess.DEVNULL) as server,
+          started("-m", "distributed.cli.dask_scheduler", "--port", str(port), "--no-dashboard", cwd=tmp_path)):
+        try:
+            wait_for(port)
+            with started(*worker, cwd=tmp_path), subprocess.Popen(
+                    shifted, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as other:
+                wait_for_workers(address, 2)
+                words = ("experiment", "twice.toml", "--cluster", address, "--to", f"file://{tmp_path}/recordings")
+                # A busy machine makes runs invalid, and that is not in question here.
+                ran = subprocess.run([sys.executable, "-m", "mqttlab", *words], cwd=tmp_path, text=True, timeout=150,
+                                     capture_output=True, check=False)
+                # `unshare --fork` passes no SIGTERM on; its child goes with it.
+                other.kill()
+        finally:
+            server.kill()
+    places = [path.parent for path in (tmp_path / "recordings").rglob("run.json")]
+    assert len(places) >= 2, ran.stdout + ran.stderr
+    for place in places:
+        recording = Recording.open(place)
+        clock = recording.run["details"]["parts"][1]["clock"]
+        assert abs(abs(clock["offset_ns"]) - 500_000 * 10**9) <= clock["bound_ns"]
+        assert recording.messages["fate"].unique().to_list() == ["delivered"]
 
 
 def child_engines(parent: int) -> list[str]:

@@ -123,7 +123,9 @@ SCENARIOS: dict[str, list[tuple[str, str]]] = {
         (BROKER, "port = 70000"), (BROKER, "port = 0"), (BROKER, 'port = "1883"'), (BROKER, "max_inflight = -1"),
         (BROKER, "max_queued = 5000000000"), (BROKER, 'nagle = "no"'), (BROKER, "service = { per_packet = 20 }"),
         (BROKER, 'service = { jitter = "200 %" }'), (BROKER_HOST, 'host = ""'),
-        (NAME, 'name = "good"\nnetwork = "external"'), (BROKER_HOST, 'host = "broker"\nspeed = 3'),
+        (NAME, 'name = "good"\nnetwork = "external"'),
+        (NAME, 'name = "good"\nlive = { parts = 2 }'), (NAME, 'name = "good"\nlive = { parts = 0 }'),
+        (NAME, 'name = "good"\nbackend = "sim"\nlive = { parts = 2 }'), (BROKER_HOST, 'host = "broker"\nspeed = 3'),
     ],
     "Hosts and TCP": [
         (HOST, "[hosts.feild]"), (HOST, '[hosts."a b"]'), (HOST, "[hosts.field]\ncount = 0"),

@@ -1,9 +1,10 @@
 //! The command line.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use mqttlab_import::Order;
-use mqttlab_plan::Destination;
+use mqttlab_plan::{Destination, Part};
 use mqttlab_units::{Duration, Instant};
 
 /// What the engine is asked to do.
@@ -110,6 +111,7 @@ pub fn parse(arguments: &[String]) -> Result<Command, String> {
 /// What `run` is asked to do: perform the plan, or simulate it until an instant, and where it is recorded.
 fn run(words: &[&str]) -> Result<Command, String> {
     let (mut directory, mut run_id, mut until) = (None, None, None);
+    let (mut part, mut number, mut lead) = (Part::Whole, None, None);
     let mut rest = words;
     while let [option, value, others @ ..] = rest {
         match *option {
@@ -119,15 +121,23 @@ fn run(words: &[&str]) -> Result<Command, String> {
                 return Err(format!("--identifier {value}: write a ULID, 26 digits and capital letters"));
             }
             "--until" => until = Some(instant(value)?),
+            "--lead-at" => part = Part::Leading { listen: address(option, value)? },
+            "--lead" => lead = Some(address(option, value)?),
+            "--part" => number = Some(part_number(value)?),
             _ => break,
         }
         rest = others;
     }
+    part = match (part, number, lead) {
+        (part, None, None) => part,
+        (Part::Whole, Some(number), Some(lead)) => Part::Following { number, lead },
+        _ => return Err("a part of a run has --lead-at ADDRESS, or --part NUMBER and --lead ADDRESS".into()),
+    };
     match (directory, rest) {
         (_, ["--until"]) => Err("--until needs a time: mqttlab-engine run --until SECONDS".into()),
         (_, [extra, ..]) => Err(format!("`{extra}` is not expected here")),
         (Some(directory), []) => {
-            let destination = Destination { directory, run_id };
+            let destination = Destination { directory, run_id, part };
             Ok(match until {
                 Some(until) => Command::RunUntil(destination, until),
                 None => Command::Run(destination),
@@ -136,6 +146,19 @@ fn run(words: &[&str]) -> Result<Command, String> {
         (None, []) => {
             Err("run needs a directory: mqttlab-engine run --directory DIR [--identifier ULID]".into())
         }
+    }
+}
+
+/// An address and a port; names of machines are the caller's to look up.
+fn address(option: &str, value: &str) -> Result<SocketAddr, String> {
+    value.parse().map_err(|_| format!("{option} {value}: write an address and a port, such as 10.0.0.1:4000"))
+}
+
+/// Of a part that is not the first.
+fn part_number(value: &str) -> Result<u32, String> {
+    match value.parse() {
+        Ok(number @ 1..=63) => Ok(number),
+        _ => Err(format!("--part {value}: write the number of a part, from 1 to 63; part 0 has --lead-at")),
     }
 }
 
@@ -167,6 +190,10 @@ mqttlab-engine performs MQTT experiments: real brokers and real TCP over emulate
   mqttlab-engine run --directory DIR [--identifier ULID] < plan.json
                                        perform the plan and record it in DIR; progress on standard output, one JSON
                                        object a line
+  mqttlab-engine run --directory DIR --lead-at ADDRESS:PORT < plan.json
+  mqttlab-engine run --directory DIR --part NUMBER --lead ADDRESS:PORT --identifier ULID < plan.json
+                                       perform a part of the plan, which has several (live.parts): part 0, which the
+                                       others come to and which has the recording, or another one; see docs/live.md
   mqttlab-engine run --directory DIR --until SECONDS < plan.json
                                        simulate the plan until then, and print the state as JSON; see docs/simulator.md
   mqttlab-engine check   < plan.json   check whether the plan can be performed, and start nothing
@@ -219,11 +246,32 @@ mod tests {
     #[test]
     fn a_run_says_where_it_is_recorded_and_may_say_what_it_is_called() {
         let id = "01JDA5K0C3ZV9X8W7T6S5R4Q3P";
-        let expected = Destination { directory: "a".into(), run_id: Some(id.into()) };
+        let expected = Destination { run_id: Some(id.into()), ..Destination::new("a") };
         assert_eq!(parsed(&format!("run --identifier {id} --directory a")), Ok(Command::Run(expected)));
         assert_eq!(parsed("run --directory a"), Ok(Command::Run(Destination::new("a"))));
         assert!(parsed("run").unwrap_err().contains("--directory DIR"));
         assert!(parsed("run --directory a --identifier me").unwrap_err().contains("ULID"));
+    }
+
+    #[test]
+    fn a_part_of_a_run_leads_or_says_whom_it_follows() {
+        let part = |line: &str| match parsed(&format!("run --directory a {line}")) {
+            Ok(Command::Run(destination)) => Ok(destination.part),
+            other => Err(format!("{other:?}")),
+        };
+        let lead: SocketAddr = "10.0.0.1:4000".parse().unwrap();
+        assert_eq!(part("--lead-at 10.0.0.1:4000"), Ok(Part::Leading { listen: lead }));
+        assert_eq!(part("--part 2 --lead 10.0.0.1:4000"), Ok(Part::Following { number: 2, lead }));
+        assert_eq!(part(""), Ok(Part::Whole));
+        for (wrong, words) in [
+            ("--part 0 --lead 10.0.0.1:4000", "part 0 has --lead-at"),
+            ("--part 1", "--part NUMBER and --lead ADDRESS"),
+            ("--lead 10.0.0.1:4000", "--part NUMBER and --lead ADDRESS"),
+            ("--lead-at 10.0.0.1:0 --part 1 --lead 10.0.0.1:1", "--part NUMBER and --lead ADDRESS"),
+            ("--lead-at somewhere", "an address and a port"),
+        ] {
+            assert!(part(wrong).unwrap_err().contains(words), "{wrong}");
+        }
     }
 
     #[test]
@@ -246,7 +294,7 @@ mod tests {
     #[test]
     fn a_run_stops_at_a_time_that_is_there() {
         let until = |ms| {
-            let destination = Destination { directory: "d".into(), run_id: None };
+            let destination = Destination::new("d");
             Ok(Command::RunUntil(destination, Instant::ZERO + Duration::from_ms(ms)))
         };
         assert_eq!(parsed("run --directory d --until 12.5"), until(12_500));

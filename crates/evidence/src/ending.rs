@@ -47,6 +47,11 @@ pub enum Reason {
         /// What went wrong, in words.
         problem: String,
     },
+    /// A part of the run that another engine performs is gone, or had to end.
+    Part {
+        /// Which, and what went wrong, in words.
+        problem: String,
+    },
     /// Nothing could be written any more.
     Disk {
         /// What went wrong, in words.

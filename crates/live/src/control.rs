@@ -15,7 +15,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::Ordering::{self, Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU32, AtomicU64};
 
 use mqttlab_run::Schedule;
 use mqttlab_units::{Duration, Instant};
@@ -23,6 +24,7 @@ use mqttlab_units::{Duration, Instant};
 use crate::clock::Clock;
 use crate::histogram::Histogram;
 use crate::priority::Priority;
+use crate::share::{Share, Standing};
 use crate::tail::Tail;
 
 /// Makes sockets that live in a host's namespace and carry its TCP knobs.
@@ -53,6 +55,8 @@ pub struct Control {
     pub clock: Clock,
     /// How client workers are scheduled; see [`Control::enter_worker`].
     pub worker_priority: Priority,
+    /// Which of the run's clients are here.
+    pub share: Share,
     schedule: OnceLock<Schedule>,
     stopped: AtomicBool,
     /// Live figures, which the workers keep and the conductor reads.
@@ -110,6 +114,33 @@ pub struct GroupCounters {
     pub delivered: AtomicU64,
 }
 
+impl FleetFigures {
+    /// What these figures say now.
+    pub(crate) fn standing(&self) -> Standing {
+        let figures = self;
+        let ready = figures.ready.load(Relaxed);
+        let groups = figures.groups.iter().map(|group| {
+            let unsent = group.unsent.load(Relaxed);
+            [group.offered.load(Relaxed), unsent, group.delivered.load(Relaxed)]
+        });
+        // What is still to be published is read before what it causes: who sees nothing to publish sees all of that.
+        let publishing = figures.publishing.load(Relaxed).into();
+        Standing {
+            connected: figures.connected.load(Relaxed),
+            ready,
+            gathered: ready + figures.failed.load(Relaxed),
+            publishing,
+            offered: figures.offered.load(Relaxed),
+            sent: figures.sent.load(Relaxed),
+            expected: figures.expected.load(Relaxed),
+            delivered: figures.delivered.load(Relaxed),
+            unacknowledged: figures.unacknowledged.load(Relaxed),
+            disconnects: figures.disconnects.load(Relaxed),
+            groups: groups.collect(),
+        }
+    }
+}
+
 impl Control {
     /// How long before its beginning a schedule is announced, at least.
     pub const NOTICE: Duration = Duration::from_ms(100);
@@ -120,10 +151,17 @@ impl Control {
         Control {
             clock,
             worker_priority,
+            share: Share::default(),
             schedule: OnceLock::new(),
             stopped: AtomicBool::new(false),
             figures: FleetFigures { groups, ..FleetFigures::default() },
         }
+    }
+
+    /// The same with a part of the clients.
+    #[must_use]
+    pub fn with_share(self, share: Share) -> Self {
+        Control { share, ..self }
     }
 
     /// Now, in run time.
@@ -168,10 +206,7 @@ impl Control {
     /// Whether everything that was due has been offered, and every delivery that it caused and every acknowledgement
     /// have arrived.
     pub fn is_settled(&self) -> bool {
-        let figures = &self.figures;
-        figures.publishing.load(Ordering::Relaxed) == 0
-            && figures.delivered.load(Ordering::Relaxed) >= figures.expected.load(Ordering::Relaxed)
-            && figures.unacknowledged.load(Ordering::Relaxed) <= 0
+        self.figures.standing().is_settled()
     }
 }
 

@@ -1,7 +1,5 @@
 //! The figures of progress lines: what has happened so far, and how late things were since the last line.
 
-use std::sync::atomic::Ordering::Relaxed;
-
 use mqttlab_net::LinkTraffic;
 use mqttlab_plan::{NetworkKind, Plan};
 use mqttlab_run::{Figures, GroupFigures, LinkFigures, ServerFigures, Sketch, Watched};
@@ -10,6 +8,7 @@ use mqttlab_units::{Duration, Instant};
 use crate::control::Control;
 use crate::emulator;
 use crate::histogram::HistogramSnapshot;
+use crate::share::Standing;
 
 /// Remembers what was told last.
 pub(crate) struct LiveFigures {
@@ -40,10 +39,11 @@ impl LiveFigures {
         }
     }
 
-    /// The next line.
+    /// The next line. `others` are the clients of parts that other engines perform.
     pub(crate) fn tick(
         &mut self,
         control: &Control,
+        others: &Standing,
         emulator: Option<&emulator::Shared>,
         servers: Vec<ServerFigures>,
     ) -> Figures {
@@ -52,6 +52,7 @@ impl LiveFigures {
         let sender = since(&mut self.sender, figures.sender_lateness.snapshot());
         let late = emulator.map(|shared| since(&mut self.emulator, shared.lateness.snapshot()));
         let ns = |snapshot: &HistogramSnapshot, percent| snapshot.percentile(percent).map(Duration::as_ns);
+        let all = figures.standing().and(others);
         let mut sketch = Sketch::default();
         latency.each(|time, times| sketch.count(time, times));
         if let Some(shared) = emulator {
@@ -60,12 +61,12 @@ impl LiveFigures {
         let (_, links, links_left_out) = &self.told;
         Figures {
             at_ns: now.as_ns(),
-            connected: figures.connected.load(Relaxed),
-            offered: figures.offered.load(Relaxed),
-            sent: figures.sent.load(Relaxed),
-            expected: figures.expected.load(Relaxed),
-            delivered: figures.delivered.load(Relaxed),
-            disconnects: figures.disconnects.load(Relaxed),
+            connected: all.connected,
+            offered: all.offered,
+            sent: all.sent,
+            expected: all.expected,
+            delivered: all.delivered,
+            disconnects: all.disconnects,
             latency_p50_ns: ns(&latency, 50.0),
             latency_p99_ns: ns(&latency, 99.0),
             sender_lateness_p99_ns: ns(&sender, 99.0),
@@ -73,7 +74,7 @@ impl LiveFigures {
             events_per_s: None,
             speed: None,
             latency: self.watched.latencies(now, sketch),
-            groups: self.groups(control),
+            groups: self.groups(&all),
             links: links.clone(),
             links_left_out: *links_left_out,
             servers,
@@ -81,17 +82,9 @@ impl LiveFigures {
         }
     }
 
-    fn groups(&self, control: &Control) -> Vec<GroupFigures> {
-        let told = self.groups.iter().zip(&control.figures.groups).map(|(name, counters)| {
-            // What is not sent was offered before: in this order nothing is taken from too little.
-            let unsent = counters.unsent.load(Relaxed);
-            let offered = counters.offered.load(Relaxed);
-            GroupFigures {
-                group: name.clone(),
-                offered,
-                sent: offered.saturating_sub(unsent),
-                delivered: counters.delivered.load(Relaxed),
-            }
+    fn groups(&self, all: &Standing) -> Vec<GroupFigures> {
+        let told = self.groups.iter().zip(&all.groups).map(|(name, &[offered, unsent, delivered])| {
+            GroupFigures { group: name.clone(), offered, sent: offered.saturating_sub(unsent), delivered }
         });
         told.collect()
     }

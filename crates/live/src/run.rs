@@ -17,7 +17,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use mqttlab_plan::{Destination, NetworkKind, Plan, Server, ServerProcess, WhenItDies};
-use mqttlab_recording::{Closed, Ending, EventKind, Finish, FrameAnalyser, Layout, Recorder, finalise};
+use mqttlab_recording::{
+    Closed, Ending, EventKind, Finish, FrameAnalyser, Layout, Recorder, RunFacts, finalise,
+};
 use mqttlab_run::{Announcer, Failure, Interruption, Observer, Outcome, Phase};
 use mqttlab_units::{Duration, Instant};
 
@@ -34,11 +36,13 @@ use crate::figures::LiveFigures;
 use crate::limits;
 use crate::loopback::{self, LoopbackWitness};
 use crate::namespaces::Privilege;
+use crate::parts::{Company, Follow, Lead};
 use crate::priority::{self, CpuAwake, Priority};
 use crate::probe;
 use crate::programs::{self, Programs};
 use crate::sampler::Sampler;
 use crate::server::{RunningServer, ServerError, ServerHandle, told};
+use crate::share::Share;
 use crate::signals::Signals;
 use crate::stages::Stages;
 use crate::testbed::Testbed;
@@ -55,29 +59,78 @@ pub fn run(
     observer: &mut dyn Observer,
     analyser: &mut dyn FrameAnalyser,
 ) -> Outcome {
-    let clock = Clock::start();
+    let mut clock = Clock::start();
     let mut announcer = Announcer::new(observer);
     announcer.phase(Phase::Setup, clock.now(), Duration::ZERO);
-    let prepared = match prepare(&plan, destination, &clock, &mut announcer) {
+    let prepared = match prepare(&plan, destination, &mut clock, &mut announcer) {
         Ok(prepared) => prepared,
         Err(problem) => return Outcome::Failed(Failure::Setup(problem)),
     };
     let (performed, closed) = prepared.perform(&mut announcer);
     announcer.phase(Phase::Finalise, clock.now(), Duration::ZERO);
-    let Performed { witnessed, result, began } = performed;
+    let Performed { witnessed, result, began, company } = performed;
     if let (false, Err(interruption)) = (began, &result) {
         // Provisional still: the directory goes with the claim on it.
         return Outcome::Failed(Failure::Interrupted(interruption.clone()));
     }
-    let Closed { strain, claim, .. } = closed;
-    let facts = facts::facts(&plan, &witnessed, announcer.warnings(), strain.stalls);
-    let captures = plan.recording.pcapng;
-    let ending = Ending::of(result.as_ref().err().map(Interruption::reason));
-    match finalise(&destination.directory, Finish { facts, ending, strain, claim, analyser, captures }) {
-        Ok(_) => Outcome::of(result),
-        Err(error) => {
-            let remedy = "the rows are still there: `mqttlab-engine recover DIR --out OTHER` makes the tables elsewhere";
-            Outcome::unfinished(result, format!("{error}; {remedy}"))
+    let facts = facts::facts(&plan, &witnessed, announcer.warnings(), closed.strain.stalls);
+    let ended = Ended { place: &destination.directory, result, facts, closed, rows_missing: false };
+    match company {
+        Company::Alone => ended.finish(&plan, analyser),
+        Company::Leading(lead) => ended.taking_in(lead, &plan).finish(&plan, analyser),
+        Company::Following(follow) => ended.hand_over(follow, &plan, analyser),
+    }
+}
+
+/// A run whose clients have left, and whose rows are in spools.
+struct Ended<'a> {
+    place: &'a Path,
+    result: Result<(), Interruption>,
+    facts: RunFacts,
+    closed: Closed,
+    /// Whether other parts should have handed over more.
+    rows_missing: bool,
+}
+
+impl Ended<'_> {
+    /// With what the other parts have recorded.
+    fn taking_in(mut self, lead: Lead, plan: &Plan) -> Self {
+        let merged = lead.merge(plan, self.place, &mut self.facts);
+        self.closed.strain.rows_lost += merged.rows_lost;
+        self.rows_missing = merged.rows_missing;
+        if let Some(problem) = merged.problem {
+            self.result = self.result.and(Err(Interruption::Part(problem)));
+        }
+        self
+    }
+
+    /// To part 0. Where that is gone, the rows stay here, as a recording that is not complete.
+    fn hand_over(mut self, follow: Follow, plan: &Plan, analyser: &mut dyn FrameAnalyser) -> Outcome {
+        match follow.hand_over(self.place, &self.facts, self.closed.strain) {
+            Ok(()) => {
+                mqttlab_recording::discard(self.place);
+                Outcome::of(self.result)
+            }
+            Err(problem) => {
+                self.rows_missing = true;
+                self.result = self.result.and(Err(Interruption::Part(problem)));
+                self.finish(plan, analyser)
+            }
+        }
+    }
+
+    /// Makes the tables.
+    fn finish(self, plan: &Plan, analyser: &mut dyn FrameAnalyser) -> Outcome {
+        let Ended { place, result, facts, closed, rows_missing } = self;
+        let Closed { strain, claim, .. } = closed;
+        let captures = plan.recording.pcapng;
+        let ending = Ending::of(result.as_ref().err().map(Interruption::reason));
+        match finalise(place, Finish { facts, ending, strain, rows_missing, claim, analyser, captures }) {
+            Ok(_) => Outcome::of(result),
+            Err(error) => {
+                let remedy = "the rows are still there: `mqttlab-engine recover DIR --out OTHER` makes the tables elsewhere";
+                Outcome::unfinished(result, format!("{error}; {remedy}"))
+            }
         }
     }
 }
@@ -93,6 +146,7 @@ struct Prepared {
     recorder: Recorder,
     witnessed: Witnessed,
     watch: Watch,
+    company: Company,
     /// Keeps the processors from sleeping deeply while it is held.
     _awake: Option<CpuAwake>,
 }
@@ -103,6 +157,7 @@ struct Performed {
     result: Result<(), Interruption>,
     /// Whether clients were started, so that there is something to keep.
     began: bool,
+    company: Company,
 }
 
 /// What runs beside the conductor. Taken down in the opposite order.
@@ -121,10 +176,11 @@ struct Running {
 fn prepare(
     plan: &Plan,
     destination: &Destination,
-    clock: &Clock,
+    clock: &mut Clock,
     announcer: &mut Announcer<'_>,
 ) -> Result<Prepared, String> {
     let place = &destination.directory;
+    let share = Share { part: destination.part.number(), of: plan.live.parts };
     limits::check(plan)?;
     let cannot_wait = |error| format!("cannot wait for signals: {error}");
     // Threads inherit that signals are taken; but the right to make namespaces is had only while there is one thread.
@@ -134,6 +190,7 @@ fn prepare(
         _ => Some(Privilege::acquire().map_err(|error| error.to_string())?),
     };
     let watch = watchdog_of(place, signals).and_then(Watch::new).map_err(cannot_wait)?;
+    let company = Company::meet(plan, destination, clock, announcer)?;
     // Without an emulator there is nothing to go before; and endpoints that use all of the processors under
     // real-time priority are stopped for 50 ms in every second (sched_rt_runtime_us).
     let is_emulated = plan.network.kind == NetworkKind::Emulated;
@@ -164,13 +221,14 @@ fn prepare(
     }
     Ok(Prepared {
         plan: Arc::new(plan.clone()),
-        control: Arc::new(Control::new(*clock, endpoint, plan.groups.len())),
+        control: Arc::new(Control::new(*clock, endpoint, plan.groups.len()).with_share(share)),
         testbed,
         directory,
         logs: place.to_owned(),
         recorder,
         witnessed,
         watch,
+        company,
         _awake: awake,
     })
 }
@@ -194,6 +252,7 @@ impl Prepared {
         sampler.watch_sockets(&self.testbed, &self.plan);
         let result = self.conduct(&mut running, &mut sampler, announcer);
         let began = running.fleet.is_some();
+        self.company.leave(&result);
         let result = self.take_down(running, &mut sampler, result, announcer);
         self.witnessed.note_end(&self.control, sampler);
         let closed = self.recorder.close();
@@ -201,7 +260,7 @@ impl Prepared {
             let lost = closed.strain.rows_lost;
             announcer.warn(format!("the recording was cut short: {error}; {lost} rows are lost"));
         }
-        (Performed { witnessed: self.witnessed, result, began }, closed)
+        (Performed { witnessed: self.witnessed, result, began, company: self.company }, closed)
     }
 
     fn conduct(
@@ -216,6 +275,7 @@ impl Prepared {
         running.timer = ControlTimer::start(self.control.clock, self.witnessed.emulator_priority).ok();
         self.start_emulator(running)?;
         running.loopback = self.watch_loopback(announcer);
+        self.company.gather(&mut self.watch, &self.control.clock)?;
         let fleet = Fleet::start(
             Arc::clone(&self.plan),
             Arc::new(self.testbed.sockets()),
@@ -233,6 +293,7 @@ impl Prepared {
             control: &self.control,
             recorder: &self.recorder,
             watch: &mut self.watch,
+            company: &self.company,
             servers: &mut running.servers,
             programs,
             testbed: &self.testbed,

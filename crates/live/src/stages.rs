@@ -17,9 +17,11 @@ use crate::control::Control;
 use crate::emulator::Emulator;
 use crate::facts;
 use crate::figures::LiveFigures;
+use crate::parts::Company;
 use crate::programs::{Place, Programs};
 use crate::sampler::Sampler;
 use crate::server::{RunningServer, told};
+use crate::share::Standing as ClientsStanding;
 use crate::testbed::Testbed;
 use crate::watch::Watch;
 
@@ -31,6 +33,8 @@ pub(crate) struct Stages<'a, 'b> {
     pub(crate) control: &'a Control,
     pub(crate) recorder: &'a Recorder,
     pub(crate) watch: &'a mut Watch,
+    /// Who performs the run's other parts.
+    pub(crate) company: &'a Company,
     pub(crate) servers: &'a mut Vec<RunningServer>,
     pub(crate) programs: &'a mut Programs,
     pub(crate) testbed: &'a Testbed,
@@ -43,7 +47,10 @@ pub(crate) struct Stages<'a, 'b> {
 /// How the clients stand. They are shown out by their workers, and not told when the measurement has found enough.
 struct Clients<'a> {
     control: &'a Control,
+    /// In all parts.
     count: u32,
+    /// Those of other parts, where this one conducts.
+    others: ClientsStanding,
     /// Programs that have gathered, and that are ready.
     programs: [u32; 2],
     /// Whether programs may still publish: what of theirs is under way nobody knows.
@@ -56,8 +63,7 @@ impl Standing for Clients<'_> {
     }
 
     fn gathered(&self) -> u32 {
-        let figures = &self.control.figures;
-        figures.ready.load(Relaxed) + figures.failed.load(Relaxed) + self.programs[0]
+        self.all().gathered + self.programs[0]
     }
 
     fn has_measured_enough(&self) -> bool {
@@ -65,11 +71,17 @@ impl Standing for Clients<'_> {
     }
 
     fn is_settled(&self) -> bool {
-        !self.may_publish && self.control.is_settled()
+        !self.may_publish && self.all().is_settled()
     }
 
     fn is_gone(&self) -> bool {
         false
+    }
+}
+
+impl Clients<'_> {
+    fn all(&self) -> ClientsStanding {
+        self.control.figures.standing().and(&self.others)
     }
 }
 
@@ -81,7 +93,8 @@ impl Stages<'_, '_> {
     pub(crate) fn go_through(&mut self) -> Result<(), Interruption> {
         let count = *self.plan.client_numbers().last().expect("there is an end");
         let (control, programs) = (self.control, [0; 2]);
-        let mut clients = Clients { control, count, programs, may_publish: self.programs.count() > 0 };
+        let (others, may_publish) = (ClientsStanding::default(), self.programs.count() > 0);
+        let mut clients = Clients { control, count, others, programs, may_publish };
         let mut conductor = Conductor::new(self.plan.phases, self.control.now());
         self.enter(&conductor, &clients);
         loop {
@@ -89,6 +102,7 @@ impl Stages<'_, '_> {
             if conductor.next(self.control.now()) == Stage::Disconnect {
                 return Ok(());
             }
+            self.company.ordered().into_iter().for_each(|schedule| conductor.follow(schedule));
             self.enter(&conductor, &clients);
         }
     }
@@ -112,20 +126,34 @@ impl Stages<'_, '_> {
         loop {
             let now = self.control.now();
             self.tend_programs(now, clients)?;
-            if conductor.is_over(now, clients) {
+            clients.others = self.company.share_standing(|| self.control.figures.standing())?;
+            if self.is_over(conductor, now, clients) {
                 return Ok(());
             }
             let thread = self.emulator.map(|emulator| emulator.shared().thread.load(Relaxed));
             self.sampler.sample_if_due(now, thread);
             if self.sampler.tick_is_due(now) {
                 let shared = self.emulator.map(|emulator| &**emulator.shared());
-                let figures = self.figures.tick(self.control, shared, self.sampler.servers());
+                let figures =
+                    self.figures.tick(self.control, &clients.others, shared, self.sampler.servers());
                 self.announcer.say(&Progress::Tick(Box::new(figures)));
             }
             let next = [conductor.deadline(), self.programs.next_start()].into_iter().flatten().min();
             let left = next.and_then(|next| next.checked_since(now));
             self.watch.wait(left.unwrap_or(STEP).min(STEP))?;
             self.find_faults()?;
+        }
+    }
+
+    /// Whether the present stage is over: as the part says that conducts the run, or by its time.
+    fn is_over(&self, conductor: &Conductor, now: Instant, clients: &Clients<'_>) -> bool {
+        match conductor.stage() {
+            Stage::Connect if self.company.is_led() => self.company.ordered().is_some(),
+            Stage::CoolDown if self.company.is_led() => {
+                self.company.may_leave()
+                    || conductor.deadline().is_some_and(|deadline| now >= deadline + STEP)
+            }
+            _ => conductor.is_over(now, clients),
         }
     }
 
@@ -172,10 +200,15 @@ impl Stages<'_, '_> {
 
     /// Tells the clients when to publish, and stores it with the recording.
     fn announce(&mut self, conductor: &Conductor, clients: &Clients<'_>) {
-        let ready = self.control.figures.ready.load(Relaxed) + clients.programs[1];
-        let missing = conductor.warning_of_missing(ready, clients.count);
-        missing.into_iter().for_each(|warning| self.announcer.warn(warning));
         let schedule = conductor.schedule().expect("a notice has a schedule");
+        self.company.publish(&schedule);
+        if !self.company.is_led() {
+            let ready = clients.all().ready + clients.programs[1];
+            let missing = conductor.warning_of_missing(ready, clients.count);
+            missing.into_iter().for_each(|warning| self.announcer.warn(warning));
+        } else if let Some(late) = self.control.now().checked_since(schedule.publish_from) {
+            self.announcer.warn(format!("this part learned {late} after it had begun when to publish"));
+        }
         if let Err(error) = facts::store_schedule(self.directory, &schedule) {
             self.announcer.warn(format!("the recording's phases could not be stored: {error}"));
         }

@@ -20,7 +20,10 @@ impl Plan {
     pub fn most_crowded_address(&self) -> (Source<'_>, u64) {
         let clients = self.groups.iter().map(|group| u64::from(group.count)).sum();
         match self.network.kind {
-            NetworkKind::External => return (Source::Machine, clients),
+            // Each part of a run is a machine with its share of them.
+            NetworkKind::External => {
+                return (Source::Machine, u64::div_ceil(clients, u64::from(self.live.parts.max(1))));
+            }
             NetworkKind::Loopback => return (Source::Loopback, clients),
             NetworkKind::Veth | NetworkKind::Emulated => {}
         }

@@ -9,6 +9,7 @@
 //! | clients; topics (clients × topics); subscriptions (clients × filters) | 1,000,000; 5,000,000; 5,000,000 |
 //! | a message's payload; an MQTT string | 10 MB; 60,000 B as a pattern |
 //! | a socket's buffer | 64 MiB |
+//! | parts of a run | 64 |
 //! | MTU | 576 to 65,535 B |
 //! | between two messages of a client | 1 us at least |
 //!
@@ -43,6 +44,7 @@ pub(crate) fn check(plan: &Plan) -> Result<(), PlanError> {
     let tcp_state = plan.recording.tcp_state_interval.as_ns();
     within(tcp_state, 10 * MS, LONGEST.as_ns(), "recording.tcp_state_interval_ns")?;
     within(plan.live.workers.into(), 1, 64, "live.workers")?;
+    within(plan.live.parts.into(), 1, u64::from(PARTS_MAX), "live.parts")?;
     at_most(plan.live.latency_compensation.unwrap_or_default(), HOUR, "live.latency_compensation_ns")?;
     at_most(plan.sim.client_wake_up, HOUR, "sim.client_wake_up_ns")?;
     if let Some(stop) = &plan.sim.stop {
@@ -391,6 +393,7 @@ fn within(value: u64, least: u64, most: u64, place: &str) -> Result<(), PlanErro
 const MS: u64 = 1_000_000;
 const HOUR: Duration = Duration::from_s(3600);
 const LONGEST: Duration = Duration::from_s(8784 * 3600);
+const PARTS_MAX: u32 = 64;
 const TEXT_BYTES_MAX: usize = 60_000;
 const NAME_BYTES_MAX: usize = 255;
 /// 1000 km.

@@ -42,6 +42,7 @@ pub(crate) fn check(plan: &Plan) -> Result<(), PlanError> {
     require(!plan.groups.is_empty(), "groups", || "is empty, but a run needs clients".into())?;
     require(!plan.phases.duration.is_zero(), "phases.duration_ns", || "is 0, but must be positive".into())?;
     bounds::check(plan)?;
+    check_parts(plan)?;
     check_servers(plan)?;
     check_media(plan)?;
     check_link_names(plan)?;
@@ -50,6 +51,32 @@ pub(crate) fn check(plan: &Plan) -> Result<(), PlanError> {
         check_group(plan, group, &format!("groups[{index}]"))?;
     }
     Ok(())
+}
+
+/// Parts of a run share nothing but servers that are there already.
+fn check_parts(plan: &Plan) -> Result<(), PlanError> {
+    let parts = plan.live.parts;
+    if parts == 1 || plan.backend == Backend::Sim {
+        return Ok(());
+    }
+    require(plan.network.kind == NetworkKind::External, "live.parts", || {
+        format!(
+            "is {parts}, but only a run on an external network can be split: each part is a machine of its own"
+        )
+    })?;
+    let is_program = plan.groups.iter().position(|group| group.program.is_some());
+    require(is_program.is_none(), "live.parts", || {
+        format!("is {parts}, but the clients of groups[{}] are programs", is_program.unwrap_or_default())
+    })?;
+    let small = plan.groups.iter().position(|group| {
+        group.publish.as_ref().is_some_and(|publish| publish.payload.size().0 < IDENTITY_BYTES)
+    });
+    require(small.is_none(), "live.parts", || {
+        format!(
+            "is {parts}, but the payloads of groups[{}] have no room for what tells messages apart ({IDENTITY_BYTES} B)",
+            small.unwrap_or_default()
+        )
+    })
 }
 
 fn check_servers(plan: &Plan) -> Result<(), PlanError> {
@@ -305,5 +332,7 @@ pub(crate) fn require(holds: bool, place: &str, problem: impl FnOnce() -> String
     if holds { Ok(()) } else { Err(PlanError::Value { place: place.to_owned(), problem: problem() }) }
 }
 
+/// What a payload says of its message at least: publisher and number.
+const IDENTITY_BYTES: u64 = 9;
 /// Headers without options.
 const IP_AND_UDP_BYTES: usize = 28;

@@ -42,7 +42,7 @@ pub use arrivals::Arrivals;
 pub use arrived::Arrived;
 pub use audience::{Audience, Subscriptions};
 pub use check::PlanError;
-pub use destination::Destination;
+pub use destination::{Destination, Part};
 pub use group::{
     Arrival, ClientProgram, Group, MqttPlan, Payload, PingPlan, Protocol, ProtocolVersion, Publish,
     Reconnect, Relay, RetryPlan, StartPhase, Subscription, TcpTransport, Transport, Will,
@@ -167,8 +167,16 @@ pub struct LivePlan {
     pub probe: Option<Duration>,
     /// Which device carries frames between namespaces and emulator.
     pub port: PortKind,
-    /// Threads that run the clients.
+    /// Threads that run the clients, in each part.
     pub workers: u32,
+    /// How many engines, on as many machines, share the clients: the run's parts.
+    #[serde(default = "one")]
+    pub parts: u32,
+}
+
+/// What plans had that did not say into how many parts a run is split.
+fn one() -> u32 {
+    1
 }
 
 /// The device between a namespace and the emulator.

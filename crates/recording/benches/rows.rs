@@ -75,7 +75,15 @@ fn frames_of_a_live_run() {
     let mut analyser = HeaderAnalyser::default();
     let finished = cpu(|| {
         let (facts, ending) = (RunFacts::default(), Ending::Complete);
-        let finish = Finish { facts, ending, strain, claim: None, analyser: &mut analyser, captures: false };
+        let finish = Finish {
+            facts,
+            ending,
+            strain,
+            rows_missing: false,
+            claim: None,
+            analyser: &mut analyser,
+            captures: false,
+        };
         finalise(&dir, finish).unwrap();
     });
     let each = |ns: f64| ns / f64::from(FRAMES);

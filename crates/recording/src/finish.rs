@@ -37,6 +37,8 @@ pub struct Finish<'a> {
     pub ending: Ending,
     /// How hard the writer was pressed.
     pub strain: Strain,
+    /// Whether rows are missing that others should have handed over, so that what is not there may still have been.
+    pub rows_missing: bool,
     /// The directory, as the recorder had it; `None` takes it again.
     pub claim: Option<Claim>,
     /// Who reads the frames.
@@ -54,7 +56,7 @@ pub fn finalise(dir: &Path, finish: Finish<'_>) -> Result<Summary> {
     refuse_finished(dir)?;
     let mut network = packets::convert(dir, dir, &layout, finish.analyser, finish.captures)?;
     network.has_seen = seen::write(dir, &mut layout, finish.analyser)?;
-    let missing = Missing { rows: finish.strain.rows_lost > 0, end: false };
+    let missing = Missing { rows: finish.rows_missing || finish.strain.rows_lost > 0, end: false };
     let (facts, ending, strain) = (&finish.facts, &finish.ending, finish.strain);
     let run = Said { facts, ending, strain, missing, running: false };
     complete(dir, dir, &layout, network, &run)

@@ -41,6 +41,7 @@ mod layout;
 mod machine;
 mod packets;
 mod pages;
+mod parts;
 mod payloads;
 pub mod pcapng;
 pub mod reading;
@@ -80,7 +81,9 @@ pub use frames::{
 };
 pub use hash::{Folded, FoldedHash};
 pub use layout::{read as read_layout, store_phases};
+pub use parts::{append_part, is_part_file, part_files};
 pub use recorder::{Closed, Recorder, Sink, Strain};
+pub use run::digest;
 pub use schema::SCHEMA_VERSION;
 pub use spool::holds_rows;
 pub use summary::{LinkTally, Summary};

@@ -51,7 +51,7 @@ pub(crate) fn write(
         Ending::Incomplete(reason) => ("incomplete.json", "incomplete", json!(reason)),
     };
     let plan = dir.join("plan.json");
-    let plan_sha256 = sha256(&fs::read(&plan).on("read", &plan)?);
+    let plan_sha256 = digest(&fs::read(&plan).on("read", &plan)?);
     let rest = json!({
         "schema_version": SCHEMA_VERSION,
         "run_id": Some(&layout.run_id).filter(|id| !id.is_empty()),
@@ -82,7 +82,8 @@ fn write_whole(dir: &Path, name: &str, text: &[u8]) -> Result<()> {
     File::open(dir).and_then(|dir| dir.sync_all()).on("sync", dir)
 }
 
-fn sha256(bytes: &[u8]) -> String {
+/// SHA-256 in hexadecimal digits.
+pub fn digest(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -142,6 +143,6 @@ mod tests {
     fn sha256_matches_the_standards_example() {
         // FIPS 180-2, appendix B.1.
         let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-        assert_eq!(sha256(b"abc"), expected);
+        assert_eq!(digest(b"abc"), expected);
     }
 }

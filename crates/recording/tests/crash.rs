@@ -151,6 +151,7 @@ fn a_finish_that_fails_leaves_the_spools_for_another_try() {
         facts: RunFacts::default(),
         ending: mqttlab_recording::Ending::Complete,
         strain: Strain::default(),
+        rows_missing: false,
         claim: None,
         analyser: &mut analyser,
         captures: false,

@@ -182,6 +182,11 @@ impl Conductor {
         self.stage
     }
 
+    /// Takes a schedule that somebody else has made, who conducts the whole of which this is a part. At the notice.
+    pub fn follow(&mut self, schedule: Schedule) {
+        self.schedule = Some(schedule);
+    }
+
     /// What is to be said of clients that had not connected when publishing began.
     pub fn warning_of_missing(&self, ready: u32, clients: u32) -> Option<String> {
         (ready < clients).then(|| {
@@ -312,6 +317,18 @@ mod tests {
         conductor.next(at(1_400));
         assert_eq!(conductor.schedule().unwrap().measure_until, at(1_320));
         assert_eq!((conductor.deadline(), conductor.length()), (Some(at(3_320)), Duration::from_s(2)));
+    }
+
+    #[test]
+    fn who_follows_keeps_the_others_times() {
+        let mut conductor = conductor();
+        conductor.next(at(20));
+        let schedule = Schedule { publish_from: at(400), measure_from: at(500), measure_until: at(900) };
+        conductor.follow(schedule);
+        assert_eq!((conductor.schedule(), conductor.deadline()), (Some(schedule), Some(at(400))));
+        conductor.next(at(400));
+        conductor.next(at(500));
+        assert_eq!(conductor.deadline(), Some(at(900)));
     }
 
     #[test]

@@ -30,6 +30,8 @@ pub enum Interruption {
     Server(String),
     /// A program that performs a client cannot be started.
     Program(String),
+    /// A part of the run that another engine performs is gone, or has to end.
+    Part(String),
     /// Nothing can be written any more.
     Disk(String),
     /// Something of ours failed.
@@ -55,6 +57,7 @@ impl Interruption {
             Interruption::ServerExit { server, status, log } => Reason::ServerExit { server, status, log },
             Interruption::Server(problem) => Reason::Server { problem },
             Interruption::Program(problem) => Reason::Program { problem },
+            Interruption::Part(problem) => Reason::Part { problem },
             Interruption::Disk(problem) => Reason::Disk { problem },
             Interruption::Fault(problem) => Reason::Fault { problem },
         }
@@ -73,6 +76,7 @@ impl fmt::Display for Interruption {
             }
             Interruption::Server(what)
             | Interruption::Program(what)
+            | Interruption::Part(what)
             | Interruption::Disk(what)
             | Interruption::Fault(what) => write!(f, "{what}"),
         }

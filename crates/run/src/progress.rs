@@ -9,6 +9,11 @@ use crate::Figures;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Progress {
+    /// This engine performs part 0 of a run that is split, and the other parts are to come there.
+    Leading {
+        /// Address and port.
+        address: String,
+    },
     /// A phase begins.
     Phase {
         /// Which.

@@ -246,6 +246,7 @@ class LinkSpec(TypedDict):
 class LivePlan(TypedDict):
     """How the live testbed performs the plan."""
     latency_compensation_ns: Duration | None
+    parts: int
     port: PortKind
     probe_ns: Duration | None
     real_time: bool

@@ -21,8 +21,22 @@ def of_run(recording: Recording) -> list[tuple[str, str]]:
         *_servers(plan),
         ("network", str(network.get("description") or network.get("kind", "–"))),
         ("clients", number(clients)),
+        *parts(recording),
         ("measured", f"{plan.get('phases', {}).get('duration_ns', 0) / 1e9:g} s"),
     ]
+
+
+def parts(recording: Recording) -> list[tuple[str, str]]:
+    """Into how many parts a run was split, and how well their clocks agree."""
+    details = recording.run.get("details") or {}
+    told = details.get("parts")
+    if not told:
+        return []
+    bound = f"{details['clock_bound_ns'] / 1e3:,.0f} µs"
+    known = sum(part.get("clock") is not None for part in told[1:])
+    clocks = f"their clocks are known to ± {bound}, and latencies between them" if known else "their clocks are unknown"
+    troubles = [f"part {part['part']}: {part['problem']}" for part in told if part.get("problem")]
+    return [("parts", "; ".join([f"{len(told)}, {clocks}", *troubles]))]
 
 
 def _servers(plan: StoredPlan) -> list[tuple[str, str]]:

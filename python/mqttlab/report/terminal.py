@@ -9,7 +9,7 @@ from rich.table import Table
 
 from mqttlab import metrics
 from mqttlab.recording import Recording
-from mqttlab.report import attribution, captured, coverage, network
+from mqttlab.report import attribution, captured, coverage, facts, network
 from mqttlab.report.text import heading, lateness, number, unit, verdict
 
 WIDE = 140
@@ -50,6 +50,8 @@ def terminal(recording: Recording, console: Console) -> None:
         console.print(coverage.messages(by_qos), highlight=False, markup=False)
         if warning := coverage.correlated(by_qos):
             console.print(warning, highlight=False, markup=False)
+    for label, words in facts.parts(recording):
+        console.print(f"{label}: {words}", highlight=False, markup=False)
     parts = attribution.by_qos(recording, attribution.SHOWN_PERCENT)
     if not parts.is_empty():
         console.print(_table("Where the time went: means", parts.with_columns(

@@ -4,6 +4,10 @@ A worker performs a run in a scratch directory of its own, works out there what 
 by URL. It opens no catalog and no journal. When it dies, its engine ends with it and Dask gives its runs to others; the
 same plan leaves the same recording there. A run whose recording is complete in its place is not performed again.
 
+A live run that is shared by several engines (``live.parts``) takes as many workers, one such run at a time: the first
+leads, and says where, the others are sent there. What a part has recorded goes to the first one; where that has died,
+the others' rows are stored beside the run's place, and Dask begins the run again.
+
 What it does not do: start workers, or move programs to them. They have this package, in this version, and the engine.
 """
 
@@ -14,6 +18,7 @@ import dataclasses
 import queue
 import shutil
 import signal
+import socket
 import tempfile
 import threading
 import time
@@ -21,13 +26,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
+from urllib.parse import urlsplit
 
 from mqttlab import __version__
 from mqttlab.engine import EngineError, Interrupted, Interruption
 from mqttlab.errors import MqttlabError, UsageError
 from mqttlab.runs import storage
 from mqttlab.runs.executor import Finished, Observe
-from mqttlab.runs.job import Job
+from mqttlab.runs.job import Job, following, leading
 from mqttlab.runs.machine import live_alone
 from mqttlab.runs.perform import Outcome, perform
 
@@ -70,6 +76,9 @@ class DaskCluster(Generic[T]):
         self._all = Interruption()
         self._signals = contextlib.ExitStack()
         self._cancelled: set[str] = set()
+        # Runs of several parts, each of which would hold workers that the other needs; and where part 0 of one listens.
+        self._shared: list[Job] = []
+        self._leading: queue.SimpleQueue[tuple[str, dict[str, Any]]] = queue.SimpleQueue()
         self._check(address)
 
     def _check(self, address: str) -> None:
@@ -110,13 +119,58 @@ class DaskCluster(Generic[T]):
             self._client.close()
 
     def submit(self, job: Job) -> None:
-        """Take a job; it begins when a worker has room."""
+        """Take a job; it begins when a worker has room.
+
+        Raises:
+            UsageError: the run is split into more parts than there are workers for live runs.
+        """
+        if job.parts == 1:
+            self._submit(job)
+            return
+        if (room := self.room("live")) < job.parts:
+            raise UsageError(f"`live.parts` is {job.parts}, but the cluster has room for {room} live runs; start more "
+                             "workers with --resources \"live=1\"")
+        self._shared.append(job)
+        self._jobs[job.identifier] = job, None
+        if self._shared[0] is job:
+            self._submit(job)
+
+    def _submit(self, job: Job) -> None:
         resource = "live" if job.plan["backend"] == "live" else "cpu"
         future = self._client.submit(
-            _on_worker, job, self._keep, f"{self._to.rstrip('/')}/{job.directory.name}", pure=False,
-            resources={resource: 1}, key=f"mqttlab-{job.identifier}")
+            _on_worker, job, self._keep, self._place(job), pure=False, resources={resource: 1},
+            key=f"mqttlab-{job.identifier}")
         self._jobs[job.identifier] = job, future
         future.add_done_callback(lambda done, job=job: self._ended.put(_finished(job, done)))
+
+    def _place(self, job: Job) -> str:
+        return f"{self._to.rstrip('/')}/{job.directory.name}"
+
+    def _send_parts(self) -> None:
+        """Send the other parts to where part 0 of a run listens by now."""
+        while not self._leading.empty():
+            identifier, line = self._leading.get()
+            if identifier not in self._jobs:
+                continue
+            job = self._jobs[identifier][0]
+            for number in range(1, job.parts):
+                future = self._client.submit(
+                    _follow_on_worker, job, number, line["address"], line["boot"], f"{self._place(job)}.part-{number}",
+                    pure=False, resources={"live": 1}, key=f"mqttlab-{identifier}-{number}-{line['address']}")
+                future.add_done_callback(lambda done, identifier=identifier: self._look_at_part(identifier, done))
+
+    def _look_at_part(self, identifier: str, done: Any) -> None:
+        """A part that could not begin would be waited for."""
+        with contextlib.suppress(Exception):
+            if identifier in self._jobs and (done.status == "error" or done.result() == "failed"):
+                _end_of(identifier, self._client).set()
+
+    def _next_shared(self, ended: Job) -> None:
+        if ended not in self._shared:
+            return
+        self._shared.remove(ended)
+        if self._shared and self._shared[0].identifier in self._jobs:
+            self._submit(self._shared[0])
 
     def cancel(self, identifier: str | None = None) -> None:
         """End this job, or all: those that run keep what they recorded, those that wait are not begun."""
@@ -124,23 +178,32 @@ class DaskCluster(Generic[T]):
             if one in self._jobs and one not in self._cancelled:
                 self._cancelled.add(one)
                 _end_of(one, self._client).set()
+                job, future = self._jobs[one]
+                if future is None:
+                    self._shared.remove(job)
+                    self._ended.put(Finished(
+                        job=job, error=Interrupted(f"{job.directory.name} was cancelled before it began")))
 
     def results(self) -> Iterator[Finished[T]]:
         """How jobs ended, as they end, until none of those that were taken is left."""
         while self._jobs:
             if self._all.asked is not None:
                 self.cancel()
+            self._send_parts()
             try:
                 finished = self._ended.get(timeout=LOOK_S)
             except queue.Empty:
                 continue
             self._jobs.pop(finished.job.identifier, None)
+            self._next_shared(finished.job)
             yield finished
 
     def _hear(self, event: tuple[Any, Any]) -> None:
         _, line = event
         found = self._jobs.get(line.get("run", "")) if isinstance(line, dict) else None
         if found is not None:
+            if line["line"].get("event") == "leading":
+                self._leading.put((line["run"], line["line"]))
             self._observe(found[0], line["line"])
 
 
@@ -188,14 +251,46 @@ def _on_worker(job: Job, keep: Keep[T], url: str) -> T:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _performed(job: Job) -> Outcome:
+def _follow_on_worker(job: Job, number: int, lead: str, boot: str, url: str) -> str:
+    """Perform a part of a run, whose part 0 is elsewhere; in a word, how it ended.
+
+    Where part 0 is on this machine, it holds that for all of its parts.
+    """
+    scratch = Path(tempfile.mkdtemp(prefix="mqttlab-worker-"))
+    part = following(job, number, lead, scratch / f"{job.directory.name}.part-{number}")
+    try:
+        outcome = _performed(part, alone=boot != _boot())
+        if outcome.directory.is_dir():
+            storage.store(outcome.directory, url)
+        return outcome.verdict
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _own_address() -> str:
+    """Where other workers reach this one's machine, with a port that the kernel chooses."""
+    from distributed import get_worker
+
+    host = urlsplit(get_worker().address).hostname or "127.0.0.1"
+    return f"{socket.gethostbyname(host)}:0"
+
+
+def _boot() -> str:
+    """Which machine this is, until it is started again."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+
+
+def _performed(job: Job, alone: bool = True) -> Outcome:
     """The engine's run, with its progress told and its end watched for."""
+    if job.parts > 1 and not job.part:
+        job = leading(job, _own_address())
     interruption, over = Interruption(), threading.Event()
     watcher = threading.Thread(target=_watch, args=(job.identifier, interruption, over), daemon=True)
     watcher.start()
-    observe = _teller(job.identifier)
+    # What other parts see is in part 0's lines.
+    observe = _teller(job.identifier) if "--part" not in job.part else lambda line: None
     try:
-        if job.plan["backend"] != "live":
+        if job.plan["backend"] != "live" or not alone:
             return perform(job, observe, interruption)
         with live_alone(lambda: interruption.asked is not None, what=str(job.directory)) as lock:
             if lock is None:
@@ -227,6 +322,8 @@ def _teller(identifier: str) -> Callable[[dict[str, Any]], None]:
         if line.get("event") == "tick" and now - last[0] < 1:
             return
         last[0] = now
+        if line.get("event") == "leading":
+            line = {**line, "boot": _boot()}
         with contextlib.suppress(Exception):
             worker.log_event(TOPIC, {"run": identifier, "line": line})
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,14 @@ class Job:
     origin: dict[str, Any] | None = field(default=None, compare=False)
     """What it was made from, kept as ``origin.json`` beside the plan: ``scenario`` with ``toml`` and ``settings``."""
 
+    part: tuple[str, ...] = field(default=(), compare=False)
+    """What the engine is told of its part, where several share the run: :func:`leading` or :func:`following`."""
+
+    @property
+    def parts(self) -> int:
+        """How many engines share the run."""
+        return self.plan["live"].get("parts", 1) if self.plan["backend"] == "live" else 1
+
     @property
     def text(self) -> str:
         """What the engine reads on its standard input."""
@@ -46,4 +54,15 @@ class Job:
     @property
     def arguments(self) -> list[str]:
         """What the engine's program is called with."""
-        return ["run", "--directory", str(self.directory), "--identifier", self.identifier]
+        return ["run", "--directory", str(self.directory), "--identifier", self.identifier, *self.part]
+
+
+def leading(job: Job, address: str) -> Job:
+    """Part 0 of a job that several engines share: the others come to this address; port 0 is any that is free."""
+    return replace(job, part=("--lead-at", address))
+
+
+def following(job: Job, number: int, lead: str, directory: Path) -> Job:
+    """Another part, which leaves its rows to part 0, and nothing in its directory unless that is gone."""
+    part = ("--part", str(number), "--lead", lead)
+    return replace(job, directory=directory, origin=None, part=part)

@@ -11,13 +11,14 @@ import json
 import signal
 import subprocess
 import tempfile
+import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from mqttlab.engine import EngineError, Interrupted, Interruption, engine_path, recover
-from mqttlab.runs.job import Job
+from mqttlab.runs.job import Job, following, leading
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,11 +66,51 @@ def _perform(
             directory.mkdir(exist_ok=True)
             origin.write_text(json.dumps(job.origin, ensure_ascii=False, default=str), encoding="utf-8")
     try:
+        if job.parts > 1 and not job.part:
+            return _run_parts(job, observe, interruption, inherit)
         return _run_engine(job, observe, interruption, inherit)
     finally:
         if not (directory / "plan.json").is_file():
             with contextlib.suppress(OSError):
                 origin.unlink(missing_ok=True)
+
+
+def _run_parts(
+    job: Job, observe: Callable[[dict[str, Any]], None], interruption: Interruption, inherit: Sequence[int]
+) -> Outcome:
+    """All parts on this machine. What a part has recorded stays below the job's directory if part 0 is gone."""
+    lead, troubles, threads = Interruption(), list[str](), list[threading.Thread]()
+
+    def follow(number: int, address: str) -> None:
+        part = following(job, number, address, job.directory / "parts" / str(number))
+        try:
+            outcome = _run_engine(part, lambda progress: None, interruption, inherit)
+            reason = outcome.reason if outcome.verdict == "failed" else None
+        except EngineError as error:
+            reason = str(error)
+        if reason is not None:
+            # Part 0 would wait for it.
+            troubles.append(f"part {number} of the run: {reason}")
+            lead.end(signal.SIGTERM)
+
+    def observed(progress: dict[str, Any]) -> None:
+        if progress.get("event") == "leading":
+            for number in range(1, job.parts):
+                threads.append(threading.Thread(target=follow, args=(number, progress["address"]), daemon=True))
+                threads[-1].start()
+        observe(progress)
+
+    try:
+        with interruption.passing_on(lead):
+            outcome = _run_engine(leading(job, "127.0.0.1:0"), observed, lead, inherit)
+    finally:
+        for thread in threads:
+            thread.join()
+        with contextlib.suppress(OSError):
+            (job.directory / "parts").rmdir()
+    if outcome.verdict != "complete" and troubles and interruption.asked is None:
+        return replace(outcome, reason=troubles[0])
+    return outcome
 
 
 def _run_engine(

@@ -25,11 +25,13 @@ TOPICS_MAX = 5_000_000
 # Headers without options; and length, type, flags, topic and identifier of a PUBLISH (MQTT-SN 1.2, §5.4.12).
 IP_AND_UDP_BYTES = 28
 PUBLISH_HEAD = 9
+# Publisher and sequence in a payload (crates/evidence, identity.rs).
+IDENTITY_BYTES = 9
 
 
 def contradictions(scenario: Scenario) -> list[Problem]:
     """Everything that is wrong between the fields of a scenario whose fields are right."""
-    checks = (_servers, _programs, _hosts, _networks, _queues, _groups, _mqtt_sn, _names, _sizes)
+    checks = (_servers, _parts, _programs, _hosts, _networks, _queues, _groups, _mqtt_sn, _names, _sizes)
     return [problem for check in checks for problem in check(scenario)]
 
 
@@ -122,6 +124,24 @@ def _server(scenario: Scenario, place: Location, server: Server) -> Iterator[Pro
     elif scenario.network == "external":
         where = "[broker]" if place == ("broker",) else f"[[servers]] `{server.name}`"
         yield ("network",), f"is \"external\", which needs `kind = \"external\"` and an address in {where}"
+
+
+def _parts(scenario: Scenario) -> Iterator[Problem]:
+    """Engines that share a run share a broker, and nothing else."""
+    parts = scenario.live.parts
+    if parts == 1 or scenario.backend == "sim":
+        return
+    place = ("live", "parts")
+    if scenario.network != "external":
+        yield place, (f"is {parts}, but `network` is \"{scenario.network}\", which one machine has for itself; use "
+                      "`network = \"external\"` with a broker that all parts reach, or 1")
+    for group in scenario.groups:
+        if group.client is not None:
+            yield place, f"is {parts}, but the clients of `{group.name}` are programs, which are not shared out; use 1"
+        size = group.publish.payload.size if group.publish is not None else None
+        if size is not None and size < IDENTITY_BYTES:
+            yield place, (f"is {parts}, but the payloads of `{group.name}` have {size} B, and what tells messages of "
+                          f"several parts apart needs {IDENTITY_BYTES} B; use a larger payload, or 1")
 
 
 def _passes_to(scenario: Scenario, place: Location, server: Server) -> Iterator[Problem]:

@@ -58,6 +58,7 @@ def compile_plan(scenario: Scenario, repetition: int = 0) -> types.Plan:
             "probe_ns": scenario.live.probe,
             "port": scenario.live.port,
             "workers": scenario.live.workers,
+            "parts": scenario.live.parts,
         },
         "sim": _sim(scenario, hosts),
     }

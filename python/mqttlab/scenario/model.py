@@ -568,7 +568,10 @@ class Live(Part):
     probe: PositiveDurationNs | None = Field(
         None, description="Measure each emulated path for this long before the run, and keep it beside its model.")
     port: Literal["auto", "tun", "packet"] = Field("auto", description="Device between namespaces and emulator.")
-    workers: Whole = Field(1, ge=1, le=64, description="Threads that run the clients.")
+    workers: Whole = Field(1, ge=1, le=64, description="Threads that run the clients, in each part.")
+    parts: Whole = Field(1, ge=1, le=64, description=(
+        "Engines that share the clients, for more than one machine drives: with `--cluster` a worker each, else all on "
+        "this machine. Needs `network = \"external\"`; see docs/live.md."))
 
 
 class Stop(Part):

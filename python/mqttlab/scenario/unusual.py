@@ -16,7 +16,7 @@ GIGABYTE = 10**9
 
 def unusual(scenario: Scenario) -> list[Problem]:
     """Everything unusual in a scenario that can be run."""
-    checks = (_phases, _servers, _links, _bursts, _subscriptions, _load)
+    checks = (_phases, _parts, _servers, _links, _bursts, _subscriptions, _load)
     return [problem for check in checks for problem in check(scenario)]
 
 
@@ -32,6 +32,11 @@ def _servers(scenario: Scenario) -> Iterator[Problem]:
         if server.retry is not None and scenario.backend == "live":
             yield (*place, "retry"), (f"is {server.retry / 1e9:g} s, which only the simulated broker obeys: since "
                                       "MQTT 3.1.1 brokers repeat only when a client comes back")
+
+
+def _parts(scenario: Scenario) -> Iterator[Problem]:
+    if scenario.backend == "sim" and scenario.live.parts > 1:
+        yield ("live", "parts"), f"is {scenario.live.parts}, but has no effect on a simulation: one engine performs it"
 
 
 def _links(scenario: Scenario) -> Iterator[Problem]:

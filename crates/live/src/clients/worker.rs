@@ -40,16 +40,17 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// Takes every `of`-th client of the run, from `which` on.
+    /// Takes every `of`-th of the clients that are here, from `which` on.
     ///
     /// # Errors
     /// Too many open files.
     pub(super) fn new(shared: Arc<Shared>, sink: Sink, which: u32, of: u32) -> io::Result<Worker> {
-        let start = shared.control.now();
+        let (start, share) = (shared.control.now(), shared.control.share);
         let mut clients = Vec::new();
         let groups = shared.plan.groups.iter().zip((0..).zip(&shared.starts));
         for (plan, (group, &first)) in groups.filter(|(plan, _)| plan.program.is_none()) {
-            for index in (0..plan.count).filter(|index| (first + index) % of == which) {
+            let is_mine = |index: &u32| share.place(first + index).is_some_and(|place| place % of == which);
+            for index in (0..plan.count).filter(is_mine) {
                 let who = Who { number: ClientNumber(first + index), group: GroupNumber(group), index };
                 clients.push(client(&shared, who, clients.len() as u32, start));
             }

@@ -83,8 +83,10 @@ fn memory_needed(plan: &Plan) -> MemoryNeed {
     }
 }
 
+/// Those of one part, where the run has several.
 fn clients(plan: &Plan) -> u64 {
-    plan.groups.iter().map(|group| u64::from(group.count)).sum()
+    let all: u64 = plan.groups.iter().map(|group| u64::from(group.count)).sum();
+    all.div_ceil(u64::from(plan.live.parts.max(1)))
 }
 
 /// A namespace for each host; on an emulated network one more, for the wire.

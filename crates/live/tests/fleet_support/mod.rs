@@ -235,6 +235,7 @@ impl Performance {
             facts: RunFacts::default(),
             ending: Ending::Complete,
             strain: Strain::default(),
+            rows_missing: false,
             claim: None,
             analyser: &mut HeaderAnalyser::default(),
             captures: false,

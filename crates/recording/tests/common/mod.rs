@@ -197,7 +197,15 @@ pub fn finish(dir: &Path, captures: bool) -> Summary {
     let (facts, ending) = (RunFacts::default(), Ending::Complete);
     finalise(
         dir,
-        Finish { facts, ending, strain: Strain::default(), claim: None, analyser: &mut analyser, captures },
+        Finish {
+            facts,
+            ending,
+            strain: Strain::default(),
+            rows_missing: false,
+            claim: None,
+            analyser: &mut analyser,
+            captures,
+        },
     )
     .unwrap()
 }
