@@ -125,7 +125,7 @@ SCENARIOS: dict[str, list[tuple[str, str]]] = {
         (BROKER, 'service = { jitter = "200 %" }'), (BROKER_HOST, 'host = ""'),
         (NAME, 'name = "good"\nnetwork = "external"'),
         (NAME, 'name = "good"\nlive = { parts = 2 }'), (NAME, 'name = "good"\nlive = { parts = 0 }'),
-        (NAME, 'name = "good"\nbackend = "sim"\nlive = { parts = 2 }'), (BROKER_HOST, 'host = "broker"\nspeed = 3'),
+        (BROKER_HOST, 'host = "broker"\nspeed = 3'),
     ],
     "Hosts and TCP": [
         (HOST, "[hosts.feild]"), (HOST, '[hosts."a b"]'), (HOST, "[hosts.field]\ncount = 0"),
@@ -224,6 +224,7 @@ SCENARIOS: dict[str, list[tuple[str, str]]] = {
 }
 # Possible, but rarely meant.
 UNUSUAL: list[tuple[str, str]] = [
+    (NAME, 'name = "good"\nbackend = "sim"\nlive = { parts = 2 }'),
     (WARM_UP, 'warm_up = "1 min"'), (UP, 'up = { loss = "100 %" }'), (UP, 'up = { rate = "1 bit/s" }'),
     (UP, 'up = { delay = "1 ms", jitter = "5 ms" }'), (FILTER, 'filter = "$share/pool/a/+"'),
     (FILTER, 'filter = "b/#"'),
