@@ -15,24 +15,14 @@ _READS = (
     "whether a reader takes two packets at once is decided by microseconds; "
     "simulated clients always wake up after 50 us"
 )
-_BUFFERS = (
-    "a kernel counts the memory of what is to be sent, too (`truesize`): two or three segments fill its send buffer; "
-    "the simulator's holds 4 kB of bytes"
-)
-
 _OVERTAKING = (
     "messages every 20 ms over 20 ms of delay: a frame that overtakes comes in the instant of the one before it, and "
     "microseconds decide whether it is before it (seed 1, publisher's data: 61 of 112 live, none of 115 simulated), "
     "and so whether something is sent again; with messages every 23 ms (`reordering-apart`) both agree"
 )
-_PROBES = (
-    "a kernel asks whether a tail loss probe is out when the next one's timer fires, the model asked when it would "
-    "have started it: five of 54 clients' SUBSCRIBE are sent again live, and the SUBACKs (seed 1); mended since"
-)
 
 REASONS: dict[str, dict[str, str]] = {
     "reordering": {"segments_with_payload": _OVERTAKING},
-    "crowd-narrowband-qos0": {"segments_with_payload": _PROBES},
     "network-direct": {"": _HOSTS},
     "network-loopback": {"": _HOSTS},
     "qos1-nagle": {"": _PHASE},
@@ -44,5 +34,4 @@ REASONS: dict[str, dict[str, str]] = {
     "topics-and-wild-cards": {"": _PHASE},
     "coincidence-qos2": {"": _READS},
     "closed-loop-qos1-window20": {"": _READS},
-    "buffers-4kB": {"": _BUFFERS},
 }
