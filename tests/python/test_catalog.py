@@ -426,8 +426,11 @@ def test_the_commands(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     recording(runs / "new", 77)
     plain = mqttlab("list")
     assert plain.exit_code == 0 and plain.output.count("complete") == 5 and "runs/new" in plain.output
-    found = mqttlab("list", "--where", "latency_ms_p50 < 100", "--sort", "-latency_ms_p50", "--column",
-                    "latency_ms_p50")
+    found = mqttlab("list", "--where", "latency_ms_p50 < 100", "--sort", "-latency_ms_p50",
+                    "--sort", "messages_delivered", "--column", "name")
+    assert found.stdout.splitlines()[0].split() == [
+        "started", "(UTC)", "backend", "state", "name", "latency_ms_p50", "messages_delivered", "directory"]
+    assert found.stdout.splitlines()[1].startswith("2026-01-01 00:00  ")
     assert [line.split()[-1] for line in found.stdout.splitlines() if "runs/" in line] == ["runs/short", "runs/r1",
                                                                                         "runs/r0"]
     assert "1 recordings below runs are not in the catalog" in found.stderr

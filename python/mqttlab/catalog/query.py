@@ -230,6 +230,13 @@ class Question:
         return Column(name, value.c.value, "number")
 
 
+def names_in(where: Sequence[str], sort: Sequence[str]) -> list[str]:
+    """The names that conditions and an order speak of, in this order, each once."""
+    matches = [(CONDITION.fullmatch(condition), condition) for condition in where]
+    names = [match["name"] if match else condition.strip() for match, condition in matches]
+    return list(dict.fromkeys([*names, *(by.removeprefix("-") for by in sort)]))
+
+
 def series_of(name: str, names: Names) -> int:
     """The series that a metric's name stands for: of the whole run, or of the scope in brackets.
 

@@ -30,7 +30,7 @@ def show_list(runs: Path) -> None:
              str(from_here(glimpse.directory)))
             for glimpse in known]
     rows += [(summary.started, summary.backend, summary.status, str(summary.directory)) for summary in others]
-    rows = sorted((started[:16].replace("T", " "), *rest) for started, *rest in rows)  # type: ignore[misc]
+    rows = sorted((_minute(started), *rest) for started, *rest in rows)  # type: ignore[misc]
     widths = [max(map(len, column)) for column in zip(COLUMNS, *rows, strict=True)]
     click.secho(_line(COLUMNS, widths), bold=True)
     for row in rows:
@@ -40,14 +40,18 @@ def show_list(runs: Path) -> None:
 def show_found(
     url: str | None, runs: Path, where: Sequence[str], columns: Sequence[str], sort: Sequence[str], limit: int | None,
 ) -> None:
-    """Print the runs of the catalog for which all conditions hold, with these columns beside the usual ones."""
+    """Print the runs of the catalog for which all conditions hold, with what was asked for beside the usual columns."""
     from mqttlab.catalog.found import find
     from mqttlab.catalog.place import url_for
+    from mqttlab.catalog.query import names_in
 
-    names = tuple(dict.fromkeys(("started", "backend", "state", *columns, "directory")))
+    # Who asks for small latencies wants to see them.
+    asked = (*columns, *names_in(where, sort))
+    names = tuple(dict.fromkeys(("started", "backend", "state", *asked, "directory")))
     found = find(url or url_for(runs), where, columns=names, sort=sort, limit=limit)
     place = names.index("directory")
-    rows = [(*row[:place], str(from_here(Path(row[place]))), *row[place + 1:]) for row in found.rows]
+    rows = [(_minute(row[0]), *row[1:place], str(from_here(Path(row[place]))), *row[place + 1:]) for row in found.rows]
+    names = (COLUMNS[0], *names[1:])
     cells = [tuple(_cell(value) for value in row) for row in rows[:ROWS_MAX]]
     widths = [max(map(len, column)) for column in zip(names, *cells, strict=True)]
     right = [kind == "number" for kind in found.kinds]
@@ -68,6 +72,11 @@ def _status(glimpse: Glimpse, there: bool) -> str:
     if not there:
         return "gone"
     return "not valid" if glimpse.valid is False and glimpse.state == "complete" else glimpse.state
+
+
+def _minute(started: str | None) -> str:
+    """A time of ISO 8601, as far as people read it; nothing where an import does not know it."""
+    return (started or "")[:16].replace("T", " ")
 
 
 def _cell(value: Any) -> str:
