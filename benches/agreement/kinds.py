@@ -570,6 +570,13 @@ def _traffic() -> Iterator[Kind]:
         seconds=20.0,
         values=pair(mqtt={"keep_alive": "1 s"}, publish={"rate": None, "interval": "4.3 s"}),
     )
+    # At QoS 0 a publisher hears nothing, and asks although it sends.
+    yield Kind(
+        name="keep-alive-by-silence",
+        values=pair(
+            mqtt={"keep_alive": "1 s", "ping": "silence"}, publish={"qos": 0, "rate": None, "interval": "430 ms"}
+        ),
+    )
     yield Kind(name="reconnects", loss=True, seconds=30.0, values=_reconnecting())
 
 
