@@ -138,9 +138,15 @@ mod tests {
     /// The same test in a process of its own, which has nothing to do but to be watched.
     fn watched(test: &str, grace_s: u64) -> Child {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        // The harness has a thread of its own, which would take the signals and be killed by them.
+        // The harness has a thread of its own, which would take the signals and be killed by them. What runs the tests may
+        // have been started by `nohup`, and a program leaves alone what it finds ignored.
         // SAFETY: between fork and exec only functions are called that are safe there.
-        unsafe { command.pre_exec(|| Signals::take().map(drop)) };
+        unsafe {
+            command.pre_exec(|| {
+                libc::signal(libc::SIGHUP, libc::SIG_DFL);
+                Signals::take().map(drop)
+            });
+        }
         command
             .args([&format!("watchdog::tests::{test}"), "--exact", "--nocapture"])
             .env(WATCHED, grace_s.to_string())
