@@ -159,6 +159,32 @@ def test_a_study_that_is_stopped_begins_no_further_simulation(number: signal.Sig
     assert not any(is_running(engine) for engine in engines)
 
 
+HEARD_ELSEWHERE = """
+import signal, threading, time
+from mqttlab.engine import Interruption
+interruption, over = Interruption(), threading.Lock()
+over.acquire()
+def look():
+    # By then the main thread waits.
+    time.sleep(0.5)
+    # The kernel hands it to this thread, so that it does not wake the main one.
+    signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+    end = time.monotonic() + 60
+    while interruption.asked is None and time.monotonic() < end:
+        time.sleep(0.01)
+    print(interruption.asked)
+    over.release()
+with interruption.heard():
+    threading.Thread(target=look).start()
+    over.acquire()
+"""
+
+
+def test_a_signal_is_heard_while_the_main_thread_waits_for_something_else() -> None:
+    heard = subprocess.run([sys.executable, "-c", HEARD_ELSEWHERE], capture_output=True, text=True, check=True)
+    assert heard.stdout.strip() in ("Signals.SIGTERM", "15"), heard.stderr
+
+
 def test_a_study_ends_at_its_first_failure() -> None:
     code = STUDY.replace("lambda recording: 1", "print").replace(
         "{str(number): values for number in range(12)}",

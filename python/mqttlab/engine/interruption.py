@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import socket
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -51,12 +52,23 @@ class Interruption:
             return
         # What nohup ignores stays ignored.
         numbers = [n for n in SIGNALS if n != signal.SIGHUP or signal.getsignal(n) is not signal.SIG_IGN]
-        before = {number: signal.signal(number, self._hear) for number in numbers}
+        # A handler runs once the main thread is back from what it waits for, and a signal that comes just before the
+        # wait begins does not end it. The byte that Python writes for each signal is read by a thread at once.
+        ours, pythons = socket.socketpair()
+        pythons.setblocking(False)
+        listener = threading.Thread(target=self._listen, args=(ours,), name="signals", daemon=True)
+        listener.start()
+        other_fd = signal.set_wakeup_fd(pythons.fileno(), warn_on_full_buffer=False)
+        before = {number: signal.signal(number, _wake) for number in numbers}
         try:
             yield
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+            signal.set_wakeup_fd(other_fd)
+            pythons.close()
+            listener.join()
+            ours.close()
 
     @contextlib.contextmanager
     def telling(self, engine: subprocess.Popen[str]) -> Iterator[None]:
@@ -100,8 +112,15 @@ class Interruption:
             reminder.daemon = True
             reminder.start()
 
-    def _hear(self, number: int, _frame: FrameType | None) -> None:
-        self.end(signal.Signals(number))
+    def _listen(self, pipe: socket.socket) -> None:
+        while numbers := pipe.recv(16):
+            for number in numbers:
+                if number in SIGNALS:
+                    self.end(signal.Signals(number))
+
+
+def _wake(_number: int, _frame: FrameType | None) -> None:
+    """In place of the default, which would end the program; the listener does the rest."""
 
 
 def _send(engine: subprocess.Popen[str], number: signal.Signals) -> None:
