@@ -1,6 +1,6 @@
 //! Text that may be a plan: it is refused with a reason, or simulated for one virtual second, without a panic.
 //!
-//! Where libFuzzer has a plan, fields of it are changed as often as bytes: most texts with changed bytes are no JSON any
+//! Where libFuzzer has a plan, fields of it are changed more often than bytes: most texts with changed bytes are no JSON any
 //! more, and end at its reader.
 #![no_main]
 
