@@ -252,6 +252,13 @@ def test_what_cannot_be_split_is_said_before_anything_starts() -> None:
     assert any("has no effect on a simulation" in line for line in unusual(parse(simulated), "s.toml", simulated))
 
 
+def test_check_says_that_a_run_is_shared(tmp_path: Path) -> None:
+    (tmp_path / "shared.toml").write_text(scenario(1883), encoding="utf-8")
+    checked = subprocess.run([sys.executable, "-m", "mqttlab", "check", "shared.toml"], cwd=tmp_path, text=True,
+                             capture_output=True, check=True)
+    assert "shared by 2 engines" in checked.stdout
+
+
 def test_a_part_that_nobody_leads_says_so(tmp_path: Path, port: int) -> None:
     plan = plan_of(scenario(port))
     with socket.socket() as probe:

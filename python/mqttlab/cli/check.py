@@ -88,6 +88,8 @@ def _what_would_run(loaded: Scenario, plan: Plan) -> str:
         lines.append(f"  {role}{name} {what} on {host}, port {port}")
     lines.append(f"  network {plan['network']['description']} ({len(plan['network']['links'])} links)")
     lines += [f"    {line}" for line in _links(loaded)]
+    if plan["backend"] == "live" and loaded.live.parts > 1:
+        lines.append(f"  shared by {loaded.live.parts} engines, each with its part of the clients")
     lines.append(f"  {seconds:g} s of publishing, then up to {phases.cool_down / 1e9:g} s of cooling down; "
                  f"{loaded.repetitions} repetition(s), seed {loaded.seed}")
     return "\n".join(lines)
