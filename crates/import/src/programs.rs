@@ -224,7 +224,8 @@ impl PacketReader for ProgramReader {
                 if let Some(connection) = self.connections.get_mut(&seen.connection) {
                     connection.said_goodbye = true;
                 }
-                return self.say(at, EventKind::Close, client, None, "");
+                // The client leaves when it says so, not when the server has heard it.
+                return self.say(packet.first.time, EventKind::Close, client, None, "");
             }
             _ => {}
         }

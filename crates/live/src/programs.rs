@@ -98,16 +98,19 @@ impl Programs {
     /// A sentence: a program cannot be started.
     pub(crate) fn tend(
         &mut self,
-        now: Instant,
+        now: impl Fn() -> Instant,
         around: &Place<'_>,
         sampler: &mut Sampler,
         announcer: &mut Announcer<'_>,
     ) -> Result<(), String> {
-        while let Some(due) = self.waiting.pop_if(|program| program.at <= now) {
+        let begun = now();
+        while let Some(due) = self.waiting.pop_if(|program| program.at <= begun) {
             let group = &around.plan.groups[due.group];
             let name = format!("{}[{}]", group.name, due.index);
+            // Before it can have sent anything, as its end is noted after all that it sent.
+            let at = now();
             let running = around.start(group, &due).map_err(|error| format!("client `{name}`: {error}"))?;
-            sampler.event_of(now, EventKind::ProgramStart, due.client, &log_name(due.client));
+            sampler.event_of(at, EventKind::ProgramStart, due.client, &log_name(due.client));
             self.running.push(running);
         }
         for program in self.running.iter_mut().filter(|program| !program.is_ready) {
@@ -127,7 +130,7 @@ impl Programs {
                     "the program of client `{name}` ended during the run ({status}); see {log}"
                 ));
             }
-            sampler.event_of(now, EventKind::ProgramExit, client, &status);
+            sampler.event_of(now(), EventKind::ProgramExit, client, &status);
         }
         Ok(())
     }

@@ -125,7 +125,7 @@ impl Stages<'_, '_> {
     fn wait(&mut self, conductor: &Conductor, clients: &mut Clients<'_>) -> Result<(), Interruption> {
         loop {
             let now = self.control.now();
-            self.tend_programs(now, clients)?;
+            self.tend_programs(clients)?;
             clients.others = self.company.share_standing(|| self.control.figures.standing())?;
             if self.is_over(conductor, now, clients) {
                 return Ok(());
@@ -158,13 +158,13 @@ impl Stages<'_, '_> {
     }
 
     /// Starts programs that are due, and notes how they stand.
-    fn tend_programs(&mut self, now: Instant, clients: &mut Clients<'_>) -> Result<(), Interruption> {
+    fn tend_programs(&mut self, clients: &mut Clients<'_>) -> Result<(), Interruption> {
         if self.programs.count() == 0 {
             return Ok(());
         }
         let priority = self.control.worker_priority;
         let place = Place { plan: self.plan, testbed: self.testbed, priority, logs: self.directory };
-        let tended = self.programs.tend(now, &place, self.sampler, self.announcer);
+        let tended = self.programs.tend(|| self.control.now(), &place, self.sampler, self.announcer);
         tended.map_err(Interruption::Program)?;
         clients.programs = [self.programs.gathered(), self.programs.ready()];
         clients.may_publish = !self.programs.have_ended();
