@@ -28,7 +28,7 @@ pub fn part_files(dir: &Path) -> Result<Vec<(String, u64)>> {
         let path = spool.path(dir);
         if path.exists() {
             let bytes = path.metadata().on("read", &path)?.len();
-            files.push((file_name(spool), bytes));
+            files.push((spool.file_name(), bytes));
         }
     }
     Ok(files)
@@ -36,7 +36,7 @@ pub fn part_files(dir: &Path) -> Result<Vec<(String, u64)>> {
 
 /// Whether a file of that name is one of [`part_files`].
 pub fn is_part_file(name: &str) -> bool {
-    rows().any(|spool| name == file_name(spool))
+    rows().any(|spool| name == spool.file_name())
 }
 
 /// Appends the rows in `from` to the spools of a recording in `dir` whose recorder is closed and which is not finished. Their
@@ -61,37 +61,38 @@ pub fn append_part(dir: &Path, from: &Path, shift: impl Fn(Instant) -> Instant) 
     append(dir, from, Spool::TcpSamples, |row: TcpSample| TcpSample { at: shift(row.at), ..row })?;
     append(dir, from, Spool::Positions, |row: PositionSample| PositionSample { at: shift(row.at), ..row })?;
     append(dir, from, Spool::Payloads, |row: Payload| Payload { received: shift(row.received), ..row })?;
-    append(dir, from, Spool::Events, |row: Event| Event { at: shift(row.at), ..row })
+    // Phases are of the run as a whole.
+    append_some(dir, from, Spool::Events, |row: Event| {
+        (row.kind != EventKind::Phase).then(|| Event { at: shift(row.at), ..row })
+    })
 }
 
 fn append<R: Record>(dir: &Path, from: &Path, spool: Spool, shifted: impl Fn(R) -> R) -> Result<()> {
+    append_some(dir, from, spool, |row| Some(shifted(row)))
+}
+
+fn append_some<R: Record>(
+    dir: &Path,
+    from: &Path,
+    spool: Spool,
+    shifted: impl Fn(R) -> Option<R>,
+) -> Result<()> {
     let path = spool.path(dir);
     let file = OpenOptions::new().append(true).open(&path).on("open", &path)?;
     let mut out = BufWriter::new(file);
     let mut bytes = Vec::new();
     for_each(from, spool, |row: R, tail| {
+        let Some(row) = shifted(row) else { return Ok(()) };
         bytes.clear();
-        spool::put(spool, &shifted(row), tail, &mut bytes);
-        if is_of_the_whole(spool, &bytes) {
-            return Ok(());
-        }
+        spool::put(spool, &row, tail, &mut bytes);
         out.write_all(&bytes).on("write", &path)
     })?;
     out.flush().on("write", &path)
 }
 
-/// Whether a record says something of the run and not of a client.
-fn is_of_the_whole(spool: Spool, record: &[u8]) -> bool {
-    spool == Spool::Events && Event::take(&record[4..4 + Event::SIZE]).kind == EventKind::Phase
-}
-
 /// Resources are a machine's, and rows do not say whose.
 fn rows() -> impl Iterator<Item = Spool> {
     Spool::ALL.into_iter().filter(|spool| ![Spool::Frames, Spool::Resources].contains(spool))
-}
-
-fn file_name(spool: Spool) -> String {
-    format!("{}.spool", spool.name())
 }
 
 #[cfg(test)]

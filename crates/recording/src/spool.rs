@@ -105,7 +105,11 @@ impl Spool {
     }
 
     pub(crate) fn path(self, dir: &Path) -> PathBuf {
-        dir.join(format!("{}.spool", self.name()))
+        dir.join(self.file_name())
+    }
+
+    pub(crate) fn file_name(self) -> String {
+        format!("{}.spool", self.name())
     }
 
     /// Where rows of the kind are that were found in frames.
