@@ -348,7 +348,7 @@ impl<'a> Importer<'a> {
         self.seen.control_packets += 1;
         self.seen.damaged += u64::from(packet.damaged);
         let (client, message) = match self.passed_on(number, packet) {
-            Some(behind) => (behind, self.matcher.passed_on(packet.payload_head.as_slice())),
+            Some(passed_on) => passed_on,
             None => self.own_packet(number, direction, packet, times),
         };
         let [first_sent, complete] = times;
@@ -387,8 +387,9 @@ impl<'a> Importer<'a> {
     }
 
     /// Whether a gateway of MQTT-SN passes this packet on, to its broker or from it; and for which of its clients, where it
-    /// has a connection for each. What was a gateway's before its first datagram was seen is taken for a client's.
-    fn passed_on(&mut self, connection: u32, packet: &Packet) -> Option<Option<u32>> {
+    /// has a connection for each, and which message. What was a gateway's before its first datagram was seen is taken for a
+    /// client's.
+    fn passed_on(&mut self, connection: u32, packet: &Packet) -> Option<(Option<u32>, Option<Message>)> {
         let (client, broker) = self.conversations.ends(connection)?;
         if !self.datagrams.is_gateway(client.address) {
             return None;
@@ -398,10 +399,10 @@ impl<'a> Importer<'a> {
         }
         let behind = self.datagrams.client_behind(connection);
         // On the broker's own host there may be clients of its own beside the gateway.
-        let is_known =
-            packet.kind == Kind::Publish && self.matcher.passed_on(packet.payload_head.as_slice()).is_some();
+        let message = self.matcher.passed_on(packet.payload_head.as_slice());
+        let is_known = packet.kind == Kind::Publish && message.is_some();
         let is_gateways = behind.is_some() || client.address != broker.address || is_known;
-        is_gateways.then_some(behind)
+        is_gateways.then_some((behind, message))
     }
 
     /// Tells the matcher; returns the message of a PUBLISH. A damaged packet is one whose bytes were not all captured:
