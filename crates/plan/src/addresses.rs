@@ -21,9 +21,7 @@ impl Plan {
         let clients = self.groups.iter().map(|group| u64::from(group.count)).sum();
         match self.network.kind {
             // Each part of a run is a machine with its share of them.
-            NetworkKind::External => {
-                return (Source::Machine, u64::div_ceil(clients, u64::from(self.live.parts.max(1))));
-            }
+            NetworkKind::External => return (Source::Machine, self.live.most_in_a_part(clients)),
             NetworkKind::Loopback => return (Source::Loopback, clients),
             NetworkKind::Veth | NetworkKind::Emulated => {}
         }

@@ -174,6 +174,13 @@ pub struct LivePlan {
     pub parts: u32,
 }
 
+impl LivePlan {
+    /// How many of so many clients a part has at most.
+    pub fn most_in_a_part(&self, clients: u64) -> u64 {
+        clients.div_ceil(u64::from(self.parts.max(1)))
+    }
+}
+
 /// What plans had that did not say into how many parts a run is split.
 fn one() -> u32 {
     1

@@ -85,8 +85,7 @@ fn memory_needed(plan: &Plan) -> MemoryNeed {
 
 /// Those of one part, where the run has several.
 fn clients(plan: &Plan) -> u64 {
-    let all: u64 = plan.groups.iter().map(|group| u64::from(group.count)).sum();
-    all.div_ceil(u64::from(plan.live.parts.max(1)))
+    plan.live.most_in_a_part(plan.groups.iter().map(|group| u64::from(group.count)).sum())
 }
 
 /// A namespace for each host; on an emulated network one more, for the wire.
