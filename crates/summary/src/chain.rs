@@ -9,7 +9,7 @@ use mqttlab_recording::reading::{ABSENT, Vocabulary};
 use mqttlab_recording::{AttributionRow, LegRow};
 
 use crate::control::{ControlPackets, NamedPacket};
-use crate::hops::Hop;
+use crate::hops::{Hop, Wait};
 use crate::legs::{Followed, Leg, LegSide};
 use crate::moment::{Kept, Moment, SLACK_NS, known};
 use crate::settings::RunSettings;
@@ -124,6 +124,14 @@ pub(crate) fn carried(packet: &NamedPacket, leg: &Leg, settings: &RunSettings) -
     }
 }
 
+/// From when until when a topic was registered, before the first copy of its PUBLISH was sent; and the same where that was
+/// done anew, between the first copy and the one that came through.
+fn registration(register: Wait, tried: Moment) -> [[Moment; 2]; 2] {
+    let is_anew = register.from.get().zip(tried).is_some_and(|(from, tried)| from > tried);
+    [!is_anew, is_anew]
+        .map(|is_there| [register.from, register.until].map(|instant| instant.get().filter(|_| is_there)))
+}
+
 impl Chains<'_> {
     fn packet(&self, side: &LegSide) -> Option<&NamedPacket> {
         side.packet.map(|number| &self.control.packets[number as usize])
@@ -141,7 +149,7 @@ impl Chains<'_> {
         HopInstants {
             tried: Some(hop.tried),
             went: flight.went.get(),
-            started: flight.went.get().zip(flight.queue.get()).map(|(went, queue)| went + queue),
+            started: flight.started(),
             complete: known(packet.complete_ns),
             frame: flight.frame.get(),
             first_sent: known(packet.first_sent_ns),
@@ -156,7 +164,7 @@ impl Chains<'_> {
         Instants {
             first_sent,
             complete: packet.and_then(|packet| known(packet.complete_ns)),
-            started: flight.went.get().zip(flight.queue.get()).map(|(went, queue)| went + queue),
+            started: flight.started(),
             nagle_until: of_copy(flight.first.nagle_until),
             socket_until: of_copy(flight.first.socket_until),
             held_until: of_copy(flight.first.held_until),
@@ -181,11 +189,7 @@ impl Chains<'_> {
         let hop = self.followed.hop(leg.hop_up);
         let at = self.hop_instants(hop);
         let [sleep, register] = hop.map(|hop| [hop.sleep, hop.register]).unwrap_or_default();
-        // What was registered anew lies between the first copy and the one that came through.
-        let is_anew = register.from.get().zip(at.tried).is_some_and(|(from, tried)| from > tried);
-        let [before, anew] = [!is_anew, is_anew].map(|is_there| {
-            [register.from, register.until].map(|instant| instant.get().filter(|_| is_there))
-        });
+        let [before, anew] = registration(register, at.tried);
         let rest = if leg.relayed == Some(true) { SESSION } else { SENDER_SOCKET };
         [
             (leg.handed.get().filter(|_| hop.is_some()), SCHEDULE),
@@ -208,10 +212,7 @@ impl Chains<'_> {
         let hop = self.followed.hop(leg.hop_down);
         let at = self.hop_instants(hop);
         let [sleep, register] = hop.map(|hop| [hop.sleep, hop.register]).unwrap_or_default();
-        let is_anew = register.from.get().zip(at.tried).is_some_and(|(from, tried)| from > tried);
-        let [before, anew] = [!is_anew, is_anew].map(|is_there| {
-            [register.from, register.until].map(|instant| instant.get().filter(|_| is_there))
-        });
+        let [before, anew] = registration(register, at.tried);
         [
             (sleep.from.get(), GATEWAY),
             (sleep.until.get(), SLEEP),
@@ -287,7 +288,8 @@ impl Chains<'_> {
         let frames = [(down, leg.down.packet), (up, leg.up.packet)];
         let is_seen =
             frames.iter().all(|(side, packet)| packet.is_none() || side.flight.frame.get().is_some());
-        let hops_seen = hops.into_iter().flatten().all(|hop| self.hop_instants(Some(hop)).frame.is_some());
+        let hops_seen =
+            hops.into_iter().flatten().all(|hop| self.flight(Some(hop.packet)).frame.get().is_some());
         (!is_seen || !hops_seen).then_some("the frame that completed their PUBLISH was not recorded")
     }
 

@@ -101,6 +101,13 @@ pub(crate) struct SegmentFlight {
     pub(crate) tail: Release,
 }
 
+impl SegmentFlight {
+    /// When it came to its first link, later by what it waited in queues.
+    pub(crate) fn started(&self) -> Moment {
+        self.went.get().zip(self.queue.get()).map(|(went, queue)| went + queue)
+    }
+}
+
 /// What ended the wait of bytes that were ready and not yet sent. From ready to the first and from the second to the last
 /// Nagle's algorithm held them, in between a window did.
 #[derive(Clone, Copy, Debug, Default)]
