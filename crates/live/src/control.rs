@@ -117,25 +117,25 @@ pub struct GroupCounters {
 impl FleetFigures {
     /// What these figures say now.
     pub(crate) fn standing(&self) -> Standing {
-        let figures = self;
-        let ready = figures.ready.load(Relaxed);
-        let groups = figures.groups.iter().map(|group| {
+        let ready = self.ready.load(Relaxed);
+        let groups = self.groups.iter().map(|group| {
+            // What is not sent was offered before: in this order nothing is taken from too little.
             let unsent = group.unsent.load(Relaxed);
             [group.offered.load(Relaxed), unsent, group.delivered.load(Relaxed)]
         });
         // What is still to be published is read before what it causes: who sees nothing to publish sees all of that.
-        let publishing = figures.publishing.load(Relaxed).into();
+        let publishing = self.publishing.load(Relaxed).into();
         Standing {
-            connected: figures.connected.load(Relaxed),
+            connected: self.connected.load(Relaxed),
             ready,
-            gathered: ready + figures.failed.load(Relaxed),
+            gathered: ready + self.failed.load(Relaxed),
             publishing,
-            offered: figures.offered.load(Relaxed),
-            sent: figures.sent.load(Relaxed),
-            expected: figures.expected.load(Relaxed),
-            delivered: figures.delivered.load(Relaxed),
-            unacknowledged: figures.unacknowledged.load(Relaxed),
-            disconnects: figures.disconnects.load(Relaxed),
+            offered: self.offered.load(Relaxed),
+            sent: self.sent.load(Relaxed),
+            expected: self.expected.load(Relaxed),
+            delivered: self.delivered.load(Relaxed),
+            unacknowledged: self.unacknowledged.load(Relaxed),
+            disconnects: self.disconnects.load(Relaxed),
             groups: groups.collect(),
         }
     }

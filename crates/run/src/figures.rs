@@ -8,8 +8,9 @@
 
 use std::collections::VecDeque;
 
+use mqttlab_evidence::Received;
 use mqttlab_net::{Drops, LinkTraffic};
-use mqttlab_units::Instant;
+use mqttlab_units::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use crate::sketch::Sketch;
@@ -77,8 +78,22 @@ pub struct MessageFigures {
 }
 
 impl MessageFigures {
+    /// A delivery in words: its topic, who published it and who received it.
+    pub fn of(row: &Received, latency: Option<Duration>, topic: &str, clients: [&str; 2]) -> MessageFigures {
+        let [publisher, subscriber] = clients.map(MessageFigures::name);
+        MessageFigures {
+            at_ns: row.received.as_ns(),
+            topic: MessageFigures::name(topic),
+            publisher,
+            subscriber,
+            qos: row.qos,
+            payload_bytes: row.payload_bytes,
+            latency_ns: latency.map(Duration::as_ns),
+        }
+    }
+
     /// A name or topic as lines hold it: MQTT allows 64 KB, four times a second and five times a line.
-    pub fn name(text: &str) -> String {
+    fn name(text: &str) -> String {
         match text.char_indices().nth(NAME_CHARS_MAX) {
             None => text.to_owned(),
             Some((end, _)) => format!("{}…", &text[..end]),

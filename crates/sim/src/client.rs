@@ -295,21 +295,12 @@ impl mqttlab_client::Surroundings for Surroundings<'_> {
             let (groups, roster, topics) = (self.groups, self.roster, &*self.topics);
             self.figures.message(|| {
                 let published = roster.published(publisher);
-                let name = |client| {
+                let topic = topics.name(published[row.sequence as usize % published.len()]);
+                let names = [publisher, row.subscriber].map(|client| {
                     let client = ClientId(client);
-                    MessageFigures::name(&groups.group_of(client).client_id(groups.index_of(client)))
-                };
-                MessageFigures {
-                    at_ns: row.received.as_ns(),
-                    topic: MessageFigures::name(
-                        topics.name(published[row.sequence as usize % published.len()]),
-                    ),
-                    publisher: name(publisher),
-                    subscriber: name(row.subscriber),
-                    qos: row.qos,
-                    payload_bytes: row.payload_bytes,
-                    latency_ns: latency.map(Duration::as_ns),
-                }
+                    groups.group_of(client).client_id(groups.index_of(client))
+                });
+                MessageFigures::of(row, latency, topic, names.each_ref().map(String::as_str))
             });
         }
     }

@@ -81,21 +81,13 @@ impl Shared {
     pub(super) fn told(&self, publisher: u32, row: &Received, latency: Option<Duration>) -> MessageFigures {
         let published = self.directory.published(publisher);
         let topic = published.get(row.sequence as usize % published.len().max(1));
-        MessageFigures {
-            at_ns: row.received.as_ns(),
-            topic: topic
-                .map_or_else(String::new, |topic| MessageFigures::name(self.directory.topic(*topic).1)),
-            publisher: self.name_of(publisher),
-            subscriber: self.name_of(row.subscriber),
-            qos: row.qos,
-            payload_bytes: row.payload_bytes,
-            latency_ns: latency.map(Duration::as_ns),
-        }
+        let topic = topic.map_or("", |topic| self.directory.topic(*topic).1);
+        MessageFigures::of(row, latency, topic, [&self.name_of(publisher), &self.name_of(row.subscriber)])
     }
 
     fn name_of(&self, client: u32) -> String {
         let group = self.group_of(client);
-        MessageFigures::name(&self.plan.groups[group].client_id(client - self.starts[group]))
+        self.plan.groups[group].client_id(client - self.starts[group])
     }
 
     /// The group of a client, by their numbers.
