@@ -16,6 +16,20 @@ def json_object(path: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+ORIGIN = "origin.json"
+"""What a run was made from, beside its plan."""
+
+
+def written_scenario(directory: Path) -> tuple[str, dict[str, Any]] | None:
+    """The scenario that a run was started with, as written, and the fields that were replaced; None where it is not
+    there, or something else is in its place."""
+    told = json_object(directory / ORIGIN).get("scenario")
+    if not isinstance(told, dict) or not isinstance(told.get("toml"), str):
+        return None
+    settings = told.get("settings")
+    return told["toml"], settings if isinstance(settings, dict) else {}
+
+
 def json_lines(path: Path) -> list[dict[str, Any]]:
     """The JSON objects of a file with one on each line; lines that were torn, or are something else, are passed over.
 

@@ -6,16 +6,14 @@ An experiment's directory has its file, its design and a journal with a line for
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from mqttlab.files import json_lines, json_object
+from mqttlab.files import json_lines, json_object, written_scenario
 
 JOURNAL = "journal.jsonl"
-FILE = "origin.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,11 +59,8 @@ def origin_of(directory: Path, run_id: str | None) -> Origin:
                     scenario=experiment.scenario or None, experiment=experiment, point=began.get("point"),
                     levels=began.get("levels") or {}, kind=began.get("kind"), repetition=began.get("repetition"),
                     block=began.get("block"), order_no=began.get("order_no"), attempt=began.get("attempt"))
-    try:
-        written = json.loads((directory / FILE).read_text(encoding="utf-8"))
-        return Origin(scenario=str(written["scenario"]["toml"]))
-    except (OSError, ValueError, KeyError, TypeError):
-        return Origin()
+    written = written_scenario(directory)
+    return Origin(scenario=written[0]) if written else Origin()
 
 
 def experiment_in(directory: Path) -> Experiment:

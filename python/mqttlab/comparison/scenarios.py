@@ -10,7 +10,7 @@ import tomllib
 from typing import Any
 
 from mqttlab.comparison.sides import NOT_KNOBS, Side, flat
-from mqttlab.files import json_object
+from mqttlab.files import written_scenario
 from mqttlab.recording import Recording
 
 ABSENT = "–"
@@ -33,15 +33,15 @@ def scenario_changes(first: Side, second: Side) -> list[tuple[str, str, str]] | 
 
 
 def _written(recording: Recording) -> dict[str, Any] | None:
-    told = json_object((recording.source or recording.directory) / "origin.json").get("scenario")
-    if not isinstance(told, dict) or not isinstance(told.get("toml"), str):
+    written = written_scenario(recording.source or recording.directory)
+    if written is None:
         return None
+    toml, settings = written
     try:
-        values = flat(tomllib.loads(told["toml"]))
+        values = flat(tomllib.loads(toml))
     except tomllib.TOMLDecodeError:
         return None
-    settings = told.get("settings")
-    return values | (_by_name(settings, values) if isinstance(settings, dict) else {})
+    return values | _by_name(settings, values)
 
 
 def _by_name(settings: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:

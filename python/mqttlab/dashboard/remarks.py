@@ -11,7 +11,7 @@ from mqttlab.dashboard import drafts
 from mqttlab.dashboard.jobs import Jobs
 from mqttlab.dashboard.store import Store
 from mqttlab.errors import MqttlabError
-from mqttlab.files import json_object
+from mqttlab.files import written_scenario
 from mqttlab.scenario.load import parse
 
 TEXT_LETTERS_MAX = 2000
@@ -119,11 +119,10 @@ def scenario_of(store: Store, run: str) -> tuple[str, dict[str, Any]]:
         UnknownRun: there is no such run.
         RemarkError: its recording does not have it.
     """
-    told = json_object(store.place(run) / "origin.json").get("scenario")
-    if not isinstance(told, dict) or not isinstance(told.get("toml"), str):
+    written = written_scenario(store.place(run))
+    if written is None:
         raise RemarkError(f"the recording of {run} does not have the scenario that it was made from")
-    settings = told.get("settings")
-    return told["toml"], settings if isinstance(settings, dict) else {}
+    return written
 
 
 def _again(store: Store, jobs: Jobs, run: str) -> str:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mqttlab.engine import is_locked
 from mqttlab.errors import MqttlabError
 from mqttlab.queue.store import EVERYTHING, Store, now
 from mqttlab.runs.job import Job, ulid
@@ -91,8 +92,9 @@ class Queue:
     @property
     def is_running(self) -> bool:
         """Whether the queue's process is there: it holds a lock until it ends, however it ends."""
-        with _locked(self.directory / "lock") as free:
-            return not free
+        with contextlib.suppress(FileNotFoundError):
+            return is_locked(self.directory / "lock")
+        return False
 
     def start(self) -> None:
         """Begin the queue's process, if there is none.
@@ -302,19 +304,6 @@ def default_directory() -> Path:
     """Where a user's queue is."""
     state = os.environ.get("XDG_STATE_HOME")
     return (Path(state) if state else Path.home() / ".local" / "state") / "mqttlab" / "queue"
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[bool]:
-    """Whether a lock is free, for as long as one looks."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        yield True
-    except BlockingIOError:
-        yield False
-    finally:
-        os.close(descriptor)
 
 
 def _job(row: sqlite3.Row, held: set[str]) -> QueuedJob:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from mqttlab.engine import EngineError, Interrupted, Interruption, engine_path, recover
+from mqttlab.files import ORIGIN
 from mqttlab.runs.job import Job, following, leading
 
 
@@ -59,7 +60,7 @@ def _perform(
 ) -> Outcome:
     directory = job.directory
     directory.parent.mkdir(parents=True, exist_ok=True)
-    origin = directory / "origin.json"
+    origin = directory / ORIGIN
     if job.origin is not None:
         # Where nothing can be written, the engine says so.
         with contextlib.suppress(OSError):
