@@ -15,13 +15,14 @@ pytest.importorskip("dash", reason="the dashboard's packages are missing: make s
 from dashboards import queue_below
 from mqttlab.catalog import Catalog, url_for
 from mqttlab.dashboard import run_sets
+from mqttlab.dashboard import store as store_module
 from mqttlab.dashboard.actions import Actions
 from mqttlab.dashboard.jobs import Jobs
 from mqttlab.dashboard.pages import runs
 from mqttlab.dashboard.pages.runs import selected
 from mqttlab.dashboard.remarks import views
 from mqttlab.dashboard.store import Store
-from mqttlab.runs import Job, perform
+from mqttlab.runs import Job, perform, summary_of
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
 from mqttlab.statistics import mean_interval
@@ -181,3 +182,29 @@ def test_a_run_is_run_again_with_what_was_replaced(runs_of: tuple[Store, Jobs, A
     told["scenario"]["settings"] = {"servers[0].program.command": ["id"]}
     origin.write_text(json.dumps(told), encoding="utf-8")
     assert "cannot be set from the browser" in actions.perform({"name": "again", "value": run})
+
+
+def test_a_list_made_anew_reads_only_what_is_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def written(place: Path, **ended: object) -> None:
+        place.mkdir(parents=True)
+        (place / "plan.json").write_text(json.dumps({"name": place.name, "backend": "sim"}), encoding="utf-8")
+        if ended:
+            (place / "run.json").write_text(json.dumps(ended), encoding="utf-8")
+
+    read: list[str] = []
+    monkeypatch.setattr(store_module, "LISTED_FOR_S", -1.0)
+    monkeypatch.setattr(store_module, "summary_of", lambda place: read.append(place.name) or summary_of(place))
+    for number in range(20):
+        written(tmp_path / f"r{number}", started_at="2026-01-01T00:00:00Z", validity={"valid": number > 0})
+    written(tmp_path / "some" / "runs" / "deep", started_at="2026-01-01T00:00:00Z")
+    store = Store(tmp_path)
+    assert store.runs().height == len(read) == 21
+    assert store.runs().filter(verdict="not valid")["run"].to_list() == ["r0"]
+    assert store.runs().filter(name="deep")["run"].to_list() == ["some/runs/deep"]
+    assert store.place("some/runs/deep") == tmp_path / "some" / "runs" / "deep"
+    written(tmp_path / "new")
+    read.clear()
+    assert store.runs().height == 22 and read == ["new"]
+    (tmp_path / "new" / "run.json").write_text("{}", encoding="utf-8")
+    (tmp_path / "r1" / "plan.json").write_text("{", encoding="utf-8")
+    assert store.runs().height == 21, "what is no plan any more is no run"

@@ -16,9 +16,8 @@ import polars as pl
 
 from mqttlab.catalog import Catalog, url_for
 from mqttlab.errors import MqttlabError
-from mqttlab.files import json_object
 from mqttlab.recording import Recording
-from mqttlab.runs import RunSummary, list_runs
+from mqttlab.runs import RunSummary, run_places, summary_of
 
 OPEN_AT_ONCE = 6
 GOING_ON_KEPT_S = 2.0
@@ -45,7 +44,7 @@ class Store:
     def __init__(self, runs: Path) -> None:
         self.directory = runs.resolve()
         self._open: OrderedDict[Path, tuple[tuple[Any, ...], float, Recording]] = OrderedDict()
-        self._facts: dict[Path, tuple[int, dict[str, Any]]] = {}
+        self._facts: dict[Path, tuple[tuple[int, ...], dict[str, Any]]] = {}
         self._listed: tuple[float, pl.DataFrame] = (-LISTED_FOR_S, pl.DataFrame(schema=SCHEMA))
         self._lock = threading.Lock()
 
@@ -89,7 +88,7 @@ class Store:
         with self._lock:
             at, table = self._listed
             if time.monotonic() - at > LISTED_FOR_S:
-                rows = [self._row(summary) for summary in list_runs(self.directory)]
+                rows = [row for place in run_places(self.directory) if (row := self._row(place)) is not None]
                 table = pl.DataFrame(rows, schema=SCHEMA, orient="row", strict=False)
                 table = self._with_catalog(table).sort("started", descending=True, maintain_order=True)
                 self._listed = (time.monotonic(), table)
@@ -122,21 +121,23 @@ class Store:
             run=place, verdict=pl.when(pl.col("state") != "complete").then(pl.lit("incomplete"))
             .when(pl.col("valid").not_()).then(pl.lit("not valid")).otherwise(pl.lit("valid")))
         both = table.join(below.select("run", *(name for name in more if name not in SCHEMA)), on="run", how="left")
-        deeper = below.filter(pl.col("run").str.contains("/", literal=True)).select(
+        deeper = below.join(table, on="run", how="anti").select(
             "run", "verdict", *CATALOG_FIELDS, *more)
         return pl.concat([both, deeper], how="diagonal_relaxed")
 
-    def _row(self, summary: RunSummary) -> dict[str, Any]:
-        place = summary.directory
-        now = hash(stamp(place))
+    def _row(self, place: Path) -> dict[str, Any] | None:
+        now = stamp(place)
         known = self._facts.get(place)
-        if known is None or known[0] != now:
-            known = (now, _facts(place, summary))
-            self._facts[place] = known
-        return {**known[1], "run": place.name}
+        # A run that goes on may end without a word.
+        if known is None or known[0] != now or known[1]["verdict"] == "running":
+            told = summary_of(place)
+            if told is None:
+                return None
+            known = self._facts[place] = (now, _facts(*told))
+        return {**known[1], "run": str(place.relative_to(self.directory))}
 
 
-def stamp(place: Path) -> tuple[Any, ...]:
+def stamp(place: Path) -> tuple[int, ...]:
     """What changes when a run ends or is recovered."""
     def of(name: str) -> int:
         try:
@@ -147,15 +148,14 @@ def stamp(place: Path) -> tuple[Any, ...]:
     return tuple(of(name) for name in ("run.json", "incomplete.json", "plan.json"))
 
 
-def _facts(place: Path, summary: RunSummary) -> dict[str, Any]:
-    plan = json_object(place / "plan.json")
+def _facts(summary: RunSummary, plan: dict[str, Any], ended: dict[str, Any]) -> dict[str, Any]:
     groups = [group for group in plan.get("groups") or [] if isinstance(group, dict)]
     publishing = [group["publish"] for group in groups if isinstance(group.get("publish"), dict)]
     servers = plan.get("servers") or [plan.get("broker") or {}]
     network = plan.get("network") or {}
     return {
         "name": summary.name, "started": summary.started, "backend": summary.backend,
-        "verdict": _verdict(place, summary.status), "seed": plan.get("seed"),
+        "verdict": _verdict(summary.status, ended), "seed": plan.get("seed"),
         "broker": ", ".join(f"{one.get('kind', '')} {one.get('version', '')}".strip() for one in servers),
         "network": network.get("description") or network.get("kind"),
         "clients": sum(int(group.get("count", 0)) for group in groups),
@@ -166,10 +166,10 @@ def _facts(place: Path, summary: RunSummary) -> dict[str, Any]:
     }
 
 
-def _verdict(place: Path, status: str) -> str:
+def _verdict(status: str, ended: dict[str, Any]) -> str:
     if status != "complete":
         return status
-    validity = json_object(place / "run.json").get("validity") or {}
+    validity = ended.get("validity") or {}
     return "valid" if validity.get("valid", True) else "not valid"
 
 

@@ -4,7 +4,7 @@ A :class:`Job` is one run to be made, an :class:`Executor` makes many. What the 
 are in :mod:`mqttlab.engine`.
 """
 
-from mqttlab.runs.directory import RunSummary, list_runs, take_directory
+from mqttlab.runs.directory import RunSummary, list_runs, run_places, summary_of, take_directory
 from mqttlab.runs.executor import Executor, Finished, LocalPool
 from mqttlab.runs.job import Job
 from mqttlab.runs.machine import live_alone
@@ -20,5 +20,7 @@ __all__ = [
     "list_runs",
     "live_alone",
     "perform",
+    "run_places",
+    "summary_of",
     "take_directory",
 ]

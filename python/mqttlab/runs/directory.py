@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import itertools
-import json
+import os
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from mqttlab.engine import is_being_written
+from mqttlab.files import json_object
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,25 +51,40 @@ def list_runs(runs: Path, *, but: Collection[Path] = ()) -> list[RunSummary]:
         but: directories that are left out, as absolute paths.
     """
     base = runs.resolve()
-    plans = [plan for pattern in ("*/plan.json", "*/runs/*/plan.json") for plan in runs.glob(pattern)
-             if base / plan.parent.relative_to(runs) not in but]
-    found = [_summary(plan.parent) for plan in sorted(plans, key=lambda p: p.stat().st_mtime)]
-    return [summary for summary in found if summary is not None]
+    found = [summary_of(place) for place in run_places(runs) if base / place.relative_to(runs) not in but]
+    return [seen[0] for seen in found if seen is not None]
 
 
-def _summary(directory: Path) -> RunSummary | None:
+def run_places(runs: Path) -> list[Path]:
+    """The directories with a plan in them, those of experiments too, by when it was written."""
+    found = []
+    # A glob of ten thousand directories takes ten times as long.
+    for above in (runs, *(place / "runs" for place in _directories(runs))):
+        for place in _directories(above):
+            try:
+                found.append(((place / "plan.json").stat().st_mtime_ns, place))
+            except OSError:
+                continue
+    return [place for _, place in sorted(found)]
+
+
+def _directories(above: Path) -> list[Path]:
     try:
-        plan = json.loads((directory / "plan.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        with os.scandir(above) as entries:
+            return [above / entry.name for entry in entries if entry.is_dir()]
+    except OSError:
+        return []
+
+
+def summary_of(directory: Path) -> tuple[RunSummary, dict[str, Any], dict[str, Any]] | None:
+    """A run directory's summary, with its plan and with what its ``run.json`` or ``incomplete.json`` says; None where
+    there is no plan that can be read."""
+    plan = json_object(directory / "plan.json")
+    if not plan:
         return None
-    ended, status = {}, "incomplete"
-    for name in ("run.json", "incomplete.json"):
-        try:
-            ended = json.loads((directory / name).read_text(encoding="utf-8"))
-            status = "complete" if name == "run.json" else "incomplete"
-            break
-        except (OSError, ValueError):
-            continue
+    ended = json_object(directory / "run.json")
+    status = "complete" if ended else "incomplete"
+    ended = ended or json_object(directory / "incomplete.json")
     if not ended and is_being_written(directory):
         status = "running"
     started = str(ended.get("started_at") or "")
@@ -75,7 +92,7 @@ def _summary(directory: Path) -> RunSummary | None:
         # Nobody knew; simulations of schema version 1 say 1970.
         written = (directory / "plan.json").stat().st_mtime
         started = datetime.fromtimestamp(written, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return RunSummary(
+    summary = RunSummary(
         directory=directory, name=str(plan.get("name", "?")), backend=str(plan.get("backend", "?")),
-        started=started, status=status,
-    )
+        started=started, status=status)
+    return summary, plan, ended
