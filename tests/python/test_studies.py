@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -71,6 +72,17 @@ def test_every_table_has_its_cases(name: str) -> None:
 
 def test_the_published_rows_are_counted() -> None:
     assert sum(len(printed_sources(study.published)) for study in STUDIES.values()) == 1020
+
+
+def test_every_printed_row_has_ours_beside_in_the_committed_results() -> None:
+    beside = {}
+    for name, study in STUDIES.items():
+        text = (study.directory / "results.md").read_text(encoding="utf-8")
+        found = re.search(rf"`mqttlab study {name}`: \d+ simulations. Of (\d+) printed rows (\d+) have ours", text)
+        assert found is not None, f"{name}: results.md is not of the whole study by one command"
+        assert int(found[1]) == len(printed_sources(study.published))
+        beside[name] = int(found[2])
+    assert sum(beside.values()) == 1020, beside
 
 
 @pytest.fixture(scope="module")

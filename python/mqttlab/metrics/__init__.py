@@ -16,7 +16,7 @@ from mqttlab.metrics.attribution import (
     has_deliveries,
     scan_attribution,
 )
-from mqttlab.metrics.bursts import bursts
+from mqttlab.metrics.bursts import burst_times, bursts
 from mqttlab.metrics.catalogue import (
     ADJUSTED,
     ALL,
@@ -82,6 +82,7 @@ __all__ = [
     "attribution_by_qos",
     "attribution_coverage",
     "attribution_gap",
+    "burst_times",
     "bursts",
     "clients",
     "connection_flight",

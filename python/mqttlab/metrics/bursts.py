@@ -21,6 +21,21 @@ def bursts(recording: Recording) -> pl.DataFrame:
 
     A burst counts if all its messages belong to the measurement. Empty where nobody publishes in bursts.
     """
+    each = burst_times(recording)
+    if each.is_empty():
+        return pl.DataFrame()
+    return each.group_by(KEYS).agg(
+        bursts=pl.len().cast(pl.Int64), bursts_complete=pl.col("complete").sum().cast(pl.Int64),
+        **_statistics("completion"), **_statistics("spread"),
+    ).sort(KEYS)
+
+
+def burst_times(recording: Recording) -> pl.DataFrame:
+    """One row for each burst of the measurement and each subscriber: ``KEYS``, ``publisher``, ``subscriber``,
+    ``burst`` (from 0), ``complete``, ``completion_ms`` and ``spread_ms``.
+
+    Empty where nobody publishes in bursts.
+    """
     sizes = _sizes(recording.plan)
     if not sizes or not has_messages(recording):
         return pl.DataFrame()
@@ -31,7 +46,7 @@ def bursts(recording: Recording) -> pl.DataFrame:
     taken = messages.filter(pl.col("fate").is_in(EXPECTED), size.is_not_null()).with_columns(
         burst=pl.col("sequence").cast(pl.Int64) // size)
     arrived = pl.col("received_ns").filter(pl.col("fate") == "delivered")
-    each = (
+    return (
         taken.group_by(*KEYS, "publisher", "subscriber", "burst")
         .agg(
             measured=(pl.col("phase") == "measurement").all(),
@@ -41,12 +56,6 @@ def bursts(recording: Recording) -> pl.DataFrame:
         )
         .filter("measured")
     )
-    if each.is_empty():
-        return pl.DataFrame()
-    return each.group_by(KEYS).agg(
-        bursts=pl.len().cast(pl.Int64), bursts_complete=pl.col("complete").sum().cast(pl.Int64),
-        **_statistics("completion"), **_statistics("spread"),
-    ).sort(KEYS)
 
 
 def _sizes(plan: StoredPlan) -> dict[str, int]:

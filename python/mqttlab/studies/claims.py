@@ -17,11 +17,23 @@ Verdict = tuple[bool | None, str, str]
 Without numbers it is not judged yet, and the third part says what it waits for.
 """
 EVERY = ("*",)
+SHOWN, OPEN = "shown: ", "cause undecided: "
+"""How the reason of a refuted claim begins: it was shown by an experiment, or it is not known."""
 
 
 def waits_for(what: str) -> Verdict:
     """A claim that is not judged yet."""
     return None, "", f"waits for {what}"
+
+
+def shown(by: str) -> str:
+    """Why a claim does not hold, where runs show it: counted in them, or one thing alone changed."""
+    return f"{SHOWN}{by}"
+
+
+def cause_open(why: str) -> str:
+    """What is known of why a claim does not hold, where no run has shown it."""
+    return f"{OPEN}{why}"
 
 
 def in_words(values: Iterable[float], digits: int = 3) -> str:
