@@ -19,7 +19,7 @@ from mqttlab.studies.borsatti2020.experiment import (
     symmetric,
 )
 from mqttlab.studies.chart import Chart, Series
-from mqttlab.studies.claims import Verdict, in_words, judged
+from mqttlab.studies.claims import Verdict, cause_open, in_words, judged, shown
 from mqttlab.studies.table import Comparison
 
 Results = Mapping[str, Measured]
@@ -42,7 +42,7 @@ def _one_then_two(_: Path, results: Results) -> Verdict:
     evidence = (f"latency in end-to-end delays at {in_words(LINKS_MS)} ms each: " + "; ".join(
         f"QoS {qos} {in_words(row)}" for qos, row in with_nagle.items())
         + f"; with TCP_NODELAY {in_words(value for row in without.values() for value in row)}")
-    return short and twice, evidence, (
+    return short and twice, evidence, shown(
         "the factor is Nagle's algorithm and not the round trip: with TCP_NODELAY it is 1 at every delay; with Nagle a "
         "message waits at each of the two senders until the last small segment is acknowledged, which the delayed "
         "acknowledgement lengthens where nothing else is sent back")
@@ -56,8 +56,8 @@ def _qos2(_: Path, results: Results) -> Verdict:
     evidence = (f"QoS 2 at {in_words(LINKS_MS)} ms each: {in_words(nagle)} end-to-end delays, derived {least:g} to "
                 f"{most:g} from 5 ms on; with TCP_NODELAY {in_words(without)}, derived 3. With one link of 20 ms "
                 f"alone: the publisher's takes {alone[0]:.2f} link delays, the subscriber's {alone[1]:.2f}")
-    reason = ("six crossings take three end-to-end delays; what is beyond them waits for acknowledgements (Nagle), at "
-              "each crossing")
+    reason = shown("six crossings take three end-to-end delays; what is beyond them waits for acknowledgements "
+                   "(Nagle), at each crossing")
     return holds, evidence, reason
 
 
@@ -72,7 +72,7 @@ def _aggregation(_: Path, results: Results) -> Verdict:
         f"QoS {qos}: {in_words(row)}" for qos, row in rows.items()) + f"; largest segment {largest:.0f} B (about 600)")
     parts = [word for word, so in (("it does not grow everywhere", not grows), ("QoS levels differ", not alike),
                                    ("the largest segment differs", not near)) if so]
-    return grows and alike and near, evidence, (
+    return grows and alike and near, evidence, cause_open(
         " and ".join(parts) + ": what shares a segment is what a round trip and a delayed acknowledgement gather, and "
         "at QoS 2 PUBREL packets go with the PUBLISH packets")
 
@@ -91,7 +91,7 @@ def _placement(_: Path, results: Results) -> Verdict:
             f"{results[Links(publisher_ms=p, subscriber_ms=s, qos=qos).name].delays.mean_ms:.3g}" for p, s in pairs)
             for qos in QOS) + " ms" for total, pairs in PAIRS.items())
     evidence += f"; greatest over smallest {in_words(spreads.values())}, with TCP_NODELAY {in_words(off)}"
-    return max(spreads.values()) < 1.15, evidence, (
+    return max(spreads.values()) < 1.15, evidence, shown(
         "at QoS 0 and 1 it nearly holds; at QoS 2 the publisher's link costs more than the subscriber's. That is "
         "Nagle's algorithm alone: with TCP_NODELAY, and nothing else changed, the placement does not matter at any QoS")
 
@@ -106,7 +106,7 @@ def _laws(_: Path, results: Results) -> Verdict:
         apart[law] = 100 * max(rows, key=abs)
     evidence = "largest difference from the normal distribution's mean: " + ", ".join(
         f"{law} {value:+.1f} %" for law, value in apart.items())
-    return all(abs(apart[law]) < 10 for law in LAWS if law != "constant"), evidence, (
+    return all(abs(apart[law]) < 10 for law in LAWS if law != "constant"), evidence, cause_open(
         "with Nagle's algorithm what waits depends on which of two acknowledgements comes first; a law with a heavy "
         "tail and a mode below its mean shifts that")
 

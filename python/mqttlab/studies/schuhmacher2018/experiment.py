@@ -255,6 +255,11 @@ def lossy(loss: int, qos: int) -> list[Trip]:
             for seed in range(1, SEEDS + 1)]
 
 
+def short_lossy(loss: int) -> list[Trip]:
+    """As :func:`lossy` at QoS 1, with messages of one segment, as a CONNECT is."""
+    return [Trip(payload=100, qos=1, loss_percent=loss, interval_ms=1000, seed=seed) for seed in range(1, SEEDS + 1)]
+
+
 def pi(payload: int, qos: int) -> list[Trip]:
     """The three runs of a cell of table 2."""
     return [Trip(payload=payload, qos=qos, pi_burst=burst) for burst in BURSTS]
@@ -266,17 +271,22 @@ def reconnecting(*, qos: int, persistent: bool, retain: bool) -> list[Trip]:
                  retain=retain, seed=seed) for seed in range(1, 6)]
 
 
+SHARED = (1, 10, 100, 128, 256, 512, KB)
+"""Payloads whose sharing of segments is looked at, at QoS 0."""
 OVERHEADS = [Overhead(payload=payload, qos=qos) for payload in (1, 10, 100, KB, 10 * KB, 1024 * KB) for qos in QOS]
 FAMILIES: dict[str, list[Case]] = {
     "2": [case for payload in PI for qos in QOS for case in pi(payload, qos)],
     "3": [laptop(payload, qos) for payload in LAPTOP for qos in QOS],
     "3, TCP_NODELAY": [laptop(payload, qos, nagle=False) for payload in LAPTOP[:8] for qos in QOS
                        if payload < 500 * KB],
+    "small payloads at QoS 0": [case for payload in SHARED
+                                for case in (laptop(payload, 0), Overhead(payload=payload, qos=0))],
     "4": [case for limit in LIMITS for qos in QOS for case in limited(limit, qos)],
     "5": [case for loss in LOSSES for qos in QOS for case in lossy(loss, qos)],
     "6": [*OVERHEADS],
     "connecting under loss": [Connecting(loss_percent=loss, syn_retries=retries)
                               for loss in LOSSES for retries in (2, 6)],
+    "messages of one segment under loss": [case for loss in LOSSES for case in short_lossy(loss)],
     "maximum rate": [Rate(per_s=rate, qos=qos) for rate in RATES for qos in QOS],
     "one in flight": [Rate(per_s=rate, qos=qos, window=window, delay_ms=delay)
                       for delay, window in ((0.1, 1), (10, 1), (10, 20)) for rate in RATES for qos in (1, 2)],

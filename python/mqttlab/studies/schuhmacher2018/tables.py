@@ -27,6 +27,7 @@ from mqttlab.studies.schuhmacher2018.experiment import (
     QOS,
     RATES,
     SEEDS,
+    SHARED,
     Connecting,
     Measured,
     Overhead,
@@ -38,6 +39,7 @@ from mqttlab.studies.schuhmacher2018.experiment import (
     lossy,
     pi,
     reconnecting,
+    short_lossy,
     without_nagle,
 )
 from mqttlab.studies.study import published_rows
@@ -55,7 +57,7 @@ def compare(published: Path, results: Results) -> list[Cell]:
     return [*_payloads(published, results, known), *_payloads_without_nagle(results),
             *_limits(published, results, known), *_losses(published, results),
             *_sent(published, results), *_overheads(published, results), *_connecting(results),
-            *_rates(results), *_reconnects(results)]
+            *_small(results), *_short(results), *_rates(results), *_reconnects(results)]
 
 
 def corrected() -> Known:
@@ -85,6 +87,17 @@ def pooled_trip_s(results: Results, cases: Sequence[Trip], *, as_printed: bool) 
     return as_the_study_counted(every) if as_printed else every
 
 
+def pooled_half_s(results: Results, cases: Sequence[Trip]) -> float | None:
+    """Half width of the 95 % interval of the mean over all round trips of some runs, from the intervals within each;
+    none where a run has none."""
+    runs = [results[case.name].trips for case in cases if results[case.name].trips.count]
+    every = sum(run.count for run in runs)
+    halves = [run.half_ms for run in runs]
+    if not runs or any(half is None for half in halves):
+        return None
+    return math.hypot(*(run.count / every * (half or 0.0) / 1000 for run, half in zip(runs, halves, strict=True)))
+
+
 def never_percent(results: Results, cases: Sequence[Trip]) -> float:
     """Of all messages of some runs, those that never came back."""
     came = sum(results[case.name].trips.count for case in cases)
@@ -105,11 +118,13 @@ def _two_readings(
     never = never_percent(results, cases)
     printed = pooled_trip_s(results, cases, as_printed=True)
     seconds = pooled_trip_s(results, cases, as_printed=False)
-    half = results[cases[0].name].trips.half_ms if len(cases) == 1 else None
+    half = pooled_half_s(results, cases)
     yield Cell(table=table, place=place, metric="mean round trip, s, as printed", published=theirs, source=source,
-               ours=float(printed.mean()) if printed.size else NONE, half=None if half is None else half / 1000,
+               # Minutes among the seconds have no interval.
+               ours=float(printed.mean()) if printed.size else NONE,
+               half=half if np.array_equal(printed, seconds) else None,
                never=never, published_never=None if known is None else known[1])
-    yield Cell(table=table, place=place, metric="mean round trip, s, corrected", never=never,
+    yield Cell(table=table, place=place, metric="mean round trip, s, corrected", never=never, half=half,
                published=NONE if known is None else known[0], ours=float(seconds.mean()) if seconds.size else NONE,
                published_never=None if known is None else known[1])
 
@@ -233,6 +248,28 @@ def largest_rate(results: Results, qos: int, window: int, delay_ms: float) -> tu
     least = max(kept, default=0)
     above = [rate for rate in RATES if rate > least]
     return float(least), float(above[0]) if above else math.inf
+
+
+def _small(results: Results) -> Iterable[Cell]:
+    table = "small payloads at QoS 0"
+    for payload in SHARED:
+        trip, seen = laptop(payload, 0), Overhead(payload=payload, qos=0)
+        if trip.name in results and seen.name in results:
+            ours = results[trip.name].trips
+            yield Cell(table=table, place=f"{payload} B", metric="mean round trip, ms", published=NONE,
+                       ours=ours.mean_ms, half=ours.half_ms, never=ours.never_percent)
+            yield Cell(table=table, place=f"{payload} B", metric="most PUBLISH packets in a segment", published=NONE,
+                       ours=float(results[seen.name].publish_per_segment_max))
+
+
+def _short(results: Results) -> Iterable[Cell]:
+    for loss in LOSSES:
+        runs = [results[case.name].trips for case in short_lossy(loss) if case.name in results]
+        if runs:
+            whole = over_runs(runs)
+            yield Cell(table="messages of one segment under loss", place=f"100 B, {loss} % each way, QoS 1",
+                       metric="mean round trip, s", published=NONE, ours=whole.mean_ms / 1000,
+                       half=None if whole.half_ms is None else whole.half_ms / 1000, never=whole.never_percent)
 
 
 def _rates(results: Results) -> Iterable[Cell]:
