@@ -8,11 +8,22 @@ import pytest
 from click.testing import CliRunner
 
 from mqttlab.cli.main import main
+from mqttlab.errors import UsageError
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
 from mqttlab.studies import Comparison, simulate
 from mqttlab.studies.andersen2021 import STUDY, experiment, judges
-from mqttlab.studies.andersen2021.beyond import SEEDS, TABLES, Paho, seeded_name
+from mqttlab.studies.andersen2021.beyond import (
+    PAHO_1_5_PLACE,
+    PAHO_1_5_SEEDS,
+    REPEATS,
+    SEEDS,
+    TABLES,
+    Paho,
+    moments_name,
+    repeating_name,
+    seeded_name,
+)
 from mqttlab.studies.andersen2021.case import THOROUGH, Case, Effort
 from mqttlab.studies.andersen2021.experiment import Application, Measured
 from mqttlab.studies.claims import Ran
@@ -47,6 +58,23 @@ def test_clients_that_count_silence_are_performed_by_paho_live() -> None:
             does = did["publish"] if "publish" in did else did["subscribe"][0]
             assert str(does["qos"]) in told["client"]["command"]
             assert (does.get("topic") or does["filter"]) in told["client"]["command"]
+
+
+def test_the_studys_own_clients_repeat_and_are_a_version_of_paho_of_their_own_live(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
+) -> None:
+    cases = experiment.cases(PUBLISHED, [REPEATS])
+    assert len(cases) == 3 * 2 * len(PAHO_1_5_SEEDS)
+    case = cases[0]
+    assert isinstance(case, Paho)
+    assert case.scenario(THOROUGH)["mqtt"] == {"ping": "silence", "retry": "20 s"}
+    monkeypatch.delenv(PAHO_1_5_PLACE, raising=False)
+    with pytest.raises(UsageError, match=r"paho-mqtt==1\.5\.1"):
+        case.live_scenario(THOROUGH)
+    monkeypatch.setenv(PAHO_1_5_PLACE, str(tmp_path))
+    live = case.live_scenario(THOROUGH)
+    assert all(group["client"]["environment"] == {"PYTHONPATH": str(tmp_path)} for group in live["groups"])
+    compile_plan(parse_values({**live, "backend": "live"}, case.name))
 
 
 def test_a_recommendation_is_as_certain_as_its_seeds_agree() -> None:
@@ -108,6 +136,9 @@ def judged_on_the_studys_own_numbers() -> dict[str, Comparison]:
     own = Ran({name: Measured(by_qos={qos: rows[name, qos] for qos in (0, 1, 2)},
                           network={metric: value for (of, metric), value in network.items() if of == name})
            for name in names})
+    # Its clients were paho-mqtt 1.5.1.
+    own |= {repeating_name(name, seed): own[name] for name in names for seed in PAHO_1_5_SEEDS}
+    own |= {moments_name(*name.rsplit("-", 1)): own[name] for name in names}
     return {claim.claim: claim for claim in judges.evaluate(PUBLISHED, own)}
 
 

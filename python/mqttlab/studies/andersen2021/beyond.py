@@ -2,6 +2,9 @@
 
 - Clients whose keep-alive counts silence, as paho-mqtt's does, on the three narrow networks. Live they are performed by
   paho-mqtt itself (``paho_client.py``).
+- Clients that repeat what was not acknowledged within 20 s, too, as the study's did: it ran paho-mqtt 1.5.1, where this
+  was the default (1.6 ended it). On the three narrow networks, with five seeds.
+- Broadband and satellite with clients that publish at random moments instead of in step.
 - Messages of 400 B to 1 MB on all five networks (the study's section 6).
 - Its ten scenarios with ten seeds, for the certainty of its recommendations.
 - Publishers that speak MQTT-SN to a transparent gateway on the broker's host, which the study prepared.
@@ -15,25 +18,33 @@
 from __future__ import annotations
 
 import copy
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mqttlab.errors import UsageError
 from mqttlab.studies.andersen2021.case import NETWORKS, PAYLOADS, Case, Effort
 from mqttlab.studies.study import Case as AnyCase
 
 SIZES = (400, 4_000, 40_000, 400_000, 1_000_000)
+FAST_NETWORKS = ("tactical-broadband", "satcom")
 NARROW = ("nato-narrowband", "cnr-1", "cnr-10")
 SEEDS = range(1, 11)
 LEE_SIZES = (1_000, 2_000, 4_000, 8_000, 16_000)
 LEE_LOSSES = (0, 1)
 SILENCE, LARGER, CERTAINTY = "clients that count silence", "larger messages", "6.1, by seeds"
+REPEATS, MOMENTS = "clients as paho-mqtt 1.5.1", "publishing at random moments"
+PAHO_1_5_RETRY = "20 s"
+PAHO_1_5_SEEDS = range(1, 6)
+PAHO_1_5_PLACE = "MQTTLAB_PAHO_1_5"
+"""Names a directory with paho-mqtt 1.5.1, for live runs: ``pip install --target DIRECTORY paho-mqtt==1.5.1``."""
 SN, JOHNSEN, LEE = "MQTT-SN", "Johnsen 2019", "Lee"
 # Protocol, QoS, and what the gateway has under way to a client.
 JOHNSEN_RUNS = (("mqtt", 0, 1), ("mqtt", 1, 1), ("mqtt-sn", 0, 1), ("mqtt-sn", 1, 1), ("mqtt-sn", 1, 0))
-TABLES = (SILENCE, LARGER, CERTAINTY, SN, JOHNSEN, LEE)
+TABLES = (SILENCE, REPEATS, MOMENTS, LARGER, CERTAINTY, SN, JOHNSEN, LEE)
 Points = Mapping[str, Mapping[str, Any]]
 
 
@@ -41,6 +52,10 @@ def families(points: Points) -> dict[str, list[AnyCase]]:
     """The cases by table, made from the study's ten scenarios by name."""
     return {
         SILENCE: [_silent(points, network, payload) for network in NARROW for payload in PAYLOADS.values()],
+        REPEATS: [_repeating(points, network, payload, seed) for network in NARROW for payload in PAYLOADS.values()
+                  for seed in PAHO_1_5_SEEDS],
+        MOMENTS: [AtRandom(name=moments_name(network, payload), values=_copied(points, f"{network}-{payload}"))
+                  for network in FAST_NETWORKS for payload in PAYLOADS.values()],
         LARGER: [_larger(points, network, size) for network in NETWORKS.values() for size in SIZES],
         CERTAINTY: [_seeded(points, name, seed) for name in points for seed in SEEDS],
         SN: [_over_sn(points, name) for name in points],
@@ -53,6 +68,16 @@ def families(points: Points) -> dict[str, list[AnyCase]]:
 def paho_name(network: str, payload: str) -> str:
     """The scenario of clients that count silence, which paho-mqtt performs live."""
     return f"{network}-{payload}-paho"
+
+
+def repeating_name(name: str, seed: int) -> str:
+    """One of the narrow scenarios with clients as paho-mqtt 1.5.1's."""
+    return f"{name}-paho-1-5-run-{seed}"
+
+
+def moments_name(network: str, payload: str) -> str:
+    """One of the fast scenarios with clients that publish at random moments."""
+    return f"{network}-{payload}-random"
 
 
 def larger_name(network: str, size: int) -> str:
@@ -74,6 +99,12 @@ def _silent(points: Points, network: str, payload: str) -> Case:
     values = _copied(points, f"{network}-{payload}")
     values["mqtt"] = {**values.get("mqtt", {}), "ping": "silence"}
     return Paho(name=paho_name(network, payload), values=values)
+
+
+def _repeating(points: Points, network: str, payload: str, seed: int) -> Case:
+    values = _copied(points, f"{network}-{payload}")
+    values["mqtt"] = {**values.get("mqtt", {}), "ping": "silence", "retry": PAHO_1_5_RETRY}
+    return PahoOf2021(name=repeating_name(f"{network}-{payload}", seed), values={**values, "seed": seed})
 
 
 def _larger(points: Points, network: str, size: int) -> Case:
@@ -130,6 +161,32 @@ class Paho(Case):
             group["client"] = {
                 "command": [sys.executable, "{directory}/paho_client.py", *(str(word) for word in words)],
                 "files": {"paho_client.py": program}, "ready_line": "ready"}
+        return values
+
+
+class PahoOf2021(Paho):
+    """Clients that count silence and repeat; live, paho-mqtt 1.5.1 itself."""
+
+    def live_scenario(self, effort: Effort) -> dict[str, Any]:
+        """The same with a program for each client, which finds that version in a directory of its own."""
+        values = super().live_scenario(effort)
+        if not (place := os.environ.get(PAHO_1_5_PLACE)):
+            raise UsageError(f"{self.name} is performed by paho-mqtt 1.5.1: set {PAHO_1_5_PLACE} to a directory with "
+                             f"it (pip install --target DIRECTORY paho-mqtt==1.5.1)")
+        for group in values["groups"]:
+            group["client"]["environment"] = {"PYTHONPATH": place}
+        return values
+
+
+class AtRandom(Case):
+    """Clients that publish at random moments instead of in step."""
+
+    def scenario(self, effort: Effort) -> dict[str, Any]:
+        """As a scenario file's values."""
+        values = super().scenario(effort)
+        for group in values["groups"]:
+            if "publish" in group:
+                group["publish"]["start_phase"] = "random"
         return values
 
 

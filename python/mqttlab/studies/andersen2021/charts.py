@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from mqttlab.studies.andersen2021.beyond import repeating_name
 from mqttlab.studies.andersen2021.case import NETWORKS, PAYLOADS
 from mqttlab.studies.andersen2021.experiment import (
     Application,
     Measured,
+    as_paho_1_5,
     published_application,
     published_network,
 )
@@ -57,5 +59,8 @@ def _by_qos(
                    points=[(float(place), value(theirs[case, qos])) for place, case in enumerate(names)]),
             Series(name=f"QoS {qos}", colour=qos,
                    points=[(float(place), value(results[case].by_qos[qos])) for place, case in enumerate(names)
-                           if case in results])]
+                           if case in results]),
+            Series(name=f"QoS {qos}, as paho-mqtt 1.5.1", colour=3 + qos,
+                   points=[(float(place), value(as_paho_1_5(results, case).by_qos[qos]))
+                           for place, case in enumerate(names) if repeating_name(case, 1) in results])]
     return Chart(name=name, title=title, x="network", y=unit, ticks=TICKS, series=series, log_y=log_y)

@@ -21,7 +21,8 @@ leaves something open:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -37,17 +38,20 @@ from mqttlab.recording import Recording
 from mqttlab.statistics import proportion_interval
 from mqttlab.studies.andersen2021.beyond import (
     CERTAINTY,
+    PAHO_1_5_SEEDS,
+    REPEATS,
     SEEDS,
     SILENCE,
     TABLES,
     families,
     paho_name,
+    repeating_name,
     seeded_name,
 )
 from mqttlab.studies.andersen2021.case import NETWORKS, PAYLOADS, Case
 from mqttlab.studies.study import Case as AnyCase
 from mqttlab.studies.study import number_of, of_tables, published_rows
-from mqttlab.studies.table import Cell
+from mqttlab.studies.table import Cell, pooled
 
 ETHERNET_BYTES = 14
 NETWORK_TABLES, APPLICATION_TABLES = "tables_5_1_to_5_9_network_layer", "tables_5_2_to_5_10_application_layer"
@@ -57,12 +61,12 @@ NETWORK_TABLES, APPLICATION_TABLES = "tables_5_1_to_5_9_network_layer", "tables_
 class Application:
     """What the application-layer tables print of one QoS level."""
 
-    messages_sent: int
+    messages_sent: float
     messages_lost_percent: float
     delay_s_min: float
     delay_s_mean: float
     delay_s_max: float
-    disconnects: int
+    disconnects: float
     delay_s_half: float | None = None
     """Half width of the mean's 95 % confidence interval, by batch means."""
 
@@ -170,9 +174,9 @@ def compare(directory: Path, results: Mapping[str, Measured]) -> list[Cell]:
 
 def _beyond(directory: Path, results: Mapping[str, Measured]) -> list[Cell]:
     """The tables that the study has not: beside the printed values where there are any."""
-    cells = _silence_cells(directory, results)
+    cells = _silence_cells(directory, results) + _repeats_cells(directory, results)
     for table, family in families(_points(directory)).items():
-        if table in (SILENCE, CERTAINTY):
+        if table in (SILENCE, REPEATS, CERTAINTY):
             continue
         for case in family:
             if case.name in results:
@@ -188,6 +192,35 @@ def _silence_cells(directory: Path, results: Mapping[str, Measured]) -> list[Cel
              if (name := paho_name(NETWORKS[network], PAYLOADS[payload])) in results}
     return [replace(cell, table=SILENCE) for cell in _compare_application(directory, again)
             if cell.metric in (METRICS["messages_lost_percent"], METRICS["delay_s_mean"], METRICS["disconnects"])]
+
+
+def _repeats_cells(directory: Path, results: Mapping[str, Measured]) -> list[Cell]:
+    """The narrow networks with clients as paho-mqtt 1.5.1: printed values beside the means over the seeds."""
+    names = {case_name(network, payload) for network in NETWORKS for payload in PAYLOADS}
+    runs = [{name: results[ran] for name in names if (ran := repeating_name(name, seed)) in results}
+            for seed in PAHO_1_5_SEEDS]
+    if any(run.keys() != runs[0].keys() for run in runs):
+        return []
+    shown = (METRICS["messages_lost_percent"], METRICS["delay_s_mean"], METRICS["delay_s_max"], METRICS["disconnects"])
+    return pooled([[replace(cell, table=REPEATS) for cell in _compare_application(directory, run)
+                    if cell.metric in shown] for run in runs])
+
+
+def as_paho_1_5(results: Mapping[str, Measured], name: str) -> Measured:
+    """A narrow scenario with the study's clients: means over the seeds."""
+    runs = [results[repeating_name(name, seed)] for seed in PAHO_1_5_SEEDS]
+    by_qos = {}
+    for qos in (0, 1, 2):
+        rows = [vars(run.by_qos[qos]) for run in runs]
+        by_qos[qos] = Application(**{key: _mean(row[key] for row in rows) for key in rows[0]
+                                     if key != "delay_s_half"})
+    return Measured(by_qos=by_qos, network={key: _mean(run.network[key] for run in runs) for key in runs[0].network})
+
+
+def _mean(values: Iterable[float]) -> float:
+    """Of those that are numbers."""
+    some = [value for value in values if value == value]
+    return statistics.fmean(some) if some else float("nan")
 
 
 def _certainty_cells(directory: Path, results: Mapping[str, Measured]) -> list[Cell]:

@@ -21,7 +21,9 @@ LONGEST_CONNECT_S = 300.0
 def main() -> None:
     """Publish or subscribe until somebody says that it is over."""
     address, port, client_id, does, topic, qos, kind, messages, interval_s = sys.argv[1:]
-    client = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2, client_id=client_id, protocol=mqtt.MQTTv311)
+    # Paho 1.5, the study's, has one version of its callbacks; 2 asks for which.
+    version = [mqtt.CallbackAPIVersion.VERSION2] if hasattr(mqtt, "CallbackAPIVersion") else []
+    client = mqtt.Client(*version, client_id=client_id, protocol=mqtt.MQTTv311)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     if does == "subscribe":
         client.on_connect = lambda *_: client.subscribe(topic, int(qos))
