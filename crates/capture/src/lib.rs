@@ -8,12 +8,13 @@
 //!
 //! Everything is read once, front to back, in bounded memory; nothing here panics or loops on what a file says.
 //!
-//! What it does not model: decryption, putting IP fragments together, MQTT over WebSocket.
+//! What it does not model: decryption, putting IP fragments together.
 
 pub mod analysis;
 mod carried;
 mod control_packet;
 mod error;
+mod layers;
 mod link;
 pub mod log;
 pub mod metrics;

@@ -48,6 +48,11 @@ pub struct Sighting {
     pub frame: u64,
 }
 
+impl Sighting {
+    /// Of what nobody has seen.
+    pub const NEVER: Sighting = Sighting { time: Instant::ZERO, frame: 0 };
+}
+
 /// The next part of the stream, in order.
 #[derive(Debug)]
 pub enum Piece<'a> {

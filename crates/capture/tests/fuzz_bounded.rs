@@ -75,3 +75,8 @@ fn reassembly_delivers_the_stream_whatever_the_segments() {
 fn mqtt_packets_lie_behind_one_another_in_any_stream() {
     run("mqtt", checks::mqtt);
 }
+
+#[test]
+fn websocket_streams_are_accounted_for_whatever_their_frames() {
+    run("websocket", checks::websocket);
+}

@@ -101,8 +101,8 @@ impl Evidence {
         say(
             total.impossible,
             format!(
-                "{} times the next bytes of a stream were not a control packet; they were skipped to find the next \
-                 one.",
+                "{} times the next bytes of a stream were not a control packet, or no frame of its WebSocket; they \
+                 were skipped to find the next one.",
                 total.impossible
             ),
         );
@@ -132,7 +132,7 @@ impl Evidence {
                     "Capture where it is decrypted, or let the broker listen without TLS for the measurement."
                 }
                 Protocol::WebSocket => {
-                    "MQTT over WebSocket is not read: let the clients use MQTT over TCP for the measurement."
+                    "There is no MQTT in their frames: another protocol, or compressed (permessage-deflate)."
                 }
                 Protocol::Http | Protocol::Other => "Say with --broker-port where the broker listens.",
                 Protocol::Mqtt | Protocol::Unknown => continue,

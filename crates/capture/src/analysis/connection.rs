@@ -7,6 +7,7 @@ use mqttlab_units::{Duration, Instant};
 use super::flags::{self, Half, Marks, Verdict};
 use super::protocol::{self, Protocol};
 use super::{Annotations, Completed, Direction, Gap, Settings};
+use crate::layers::{Content, Layers, Opened, Opening, begun_as_websocket};
 use crate::metrics::{Exchange, Tally};
 use crate::mqtt::{Connect, Context, Framer, Kind, Packet, Unseen, starts_as_connect};
 use crate::reassembly::{Payload, Piece, Reassembler, Sighting};
@@ -56,6 +57,8 @@ pub(super) struct Follower {
     /// Whether the server listens on a broker's port.
     on_broker_port: bool,
     ways: [Way; 2],
+    /// What lies between TCP and MQTT, where there is anything.
+    layers: Option<Box<Layers>>,
     context: Context,
     connect: Option<Box<Connect>>,
     handshake: Handshake,
@@ -111,6 +114,7 @@ impl Follower {
             protocol: Protocol::Unknown,
             on_broker_port: broker,
             ways,
+            layers: None,
             context: Context::default(),
             connect: None,
             handshake: Handshake::default(),
@@ -267,16 +271,34 @@ impl Follower {
                 Payload::Bytes(bytes) if direction == Direction::ToServer && starts_as_connect(bytes) => {
                     Protocol::Mqtt
                 }
-                Payload::Bytes(bytes) => match protocol::of(bytes) {
-                    Protocol::Unknown if self.on_broker_port => Protocol::Mqtt,
-                    Protocol::Unknown => Protocol::Other,
-                    known => known,
-                },
+                Payload::Bytes(bytes) => self.begins_as(direction, bytes),
             };
         }
         let way = &mut self.ways[direction as usize];
-        if self.protocol == Protocol::Mqtt && way.framer.is_none() {
+        if self.protocol == Protocol::Mqtt && self.layers.is_none() && way.framer.is_none() {
             way.framer = Some(Framer::new(direction == Direction::ToServer, way.from_start));
+        }
+    }
+
+    /// What begins so, if not with a CONNECT.
+    fn begins_as(&mut self, direction: Direction, bytes: &[u8]) -> Protocol {
+        let starts = [self.ways[0].from_start, self.ways[1].from_start];
+        match protocol::of(bytes) {
+            // What is asked for may stand in a later segment.
+            asked @ (Protocol::WebSocket | Protocol::Http) => {
+                self.layers = Some(Box::new(Layers::websocket([true; 2])));
+                asked
+            }
+            Protocol::Unknown
+                if !starts[direction as usize]
+                    && begun_as_websocket(bytes, direction == Direction::ToServer) =>
+            {
+                self.layers = Some(Box::new(Layers::websocket([false; 2])));
+                Protocol::WebSocket
+            }
+            Protocol::Unknown if self.on_broker_port => Protocol::Mqtt,
+            Protocol::Unknown => Protocol::Other,
+            known => known,
         }
     }
 
@@ -289,21 +311,71 @@ impl Follower {
     ) -> T {
         let mut packets = std::mem::take(&mut found.packets);
         let Way { stream, framer, tally, .. } = &mut self.ways[direction as usize];
-        let context = &mut self.context;
+        let (context, layers) = (&mut self.context, &mut self.layers);
         let result = act(stream, &mut |piece| {
             if let Piece::Missing { len, .. } = piece {
                 tally.missing_bytes += len;
             }
-            if let Some(framer) = framer {
-                framer.feed(context, &piece, &mut packets);
+            match (layers.as_mut(), framer.as_mut()) {
+                (Some(layers), _) => layers.feed(direction as usize, &piece),
+                (None, Some(framer)) => framer.feed(context, &piece, &mut packets),
+                (None, None) => {}
             }
         });
+        if self.layers.is_some() {
+            self.look_inside(found, &mut packets);
+        }
         self.note_unseen(direction, found);
         for packet in packets.drain(..) {
             self.packet(direction, packet, found);
         }
         found.packets = packets;
         result
+    }
+
+    /// Decodes what the layers have opened.
+    fn look_inside(&mut self, found: &mut Found, packets: &mut Vec<Packet>) {
+        while let Some(opened) = self.layers.as_mut().and_then(|layers| layers.poll()) {
+            let direction = Direction::BOTH[opened.way];
+            self.sniff_inside(direction, &opened);
+            let (context, way) = (&mut self.context, &mut self.ways[opened.way]);
+            let (Some(framer), Some(layers)) = (&mut way.framer, &mut self.layers) else { continue };
+            let Opened { offset, seen, .. } = opened;
+            let piece = match &opened.content {
+                Content::Bytes(bytes) => {
+                    let (len, payload) = (bytes.len() as u64, Payload::Bytes(bytes));
+                    Piece::Data { offset, len, payload, seen }
+                }
+                Content::Missing(len) => Piece::Missing { offset, len: *len },
+            };
+            framer.feed(context, &piece, packets);
+            packets.iter_mut().for_each(|packet| layers.carry(opened.way, packet));
+            self.note_unseen(direction, found);
+            for packet in packets.drain(..) {
+                self.packet(direction, packet, found);
+            }
+        }
+        match self.layers.as_ref().map(|layers| layers.opening()) {
+            Some(Opening::Refused) if self.protocol != Protocol::Mqtt => self.layers = None,
+            Some(Opening::Upgraded) if self.protocol == Protocol::Http => self.protocol = Protocol::WebSocket,
+            _ => {}
+        }
+    }
+
+    /// The first bytes inside decide, as they do without layers.
+    fn sniff_inside(&mut self, direction: Direction, opened: &Opened) {
+        let Some(layers) = &self.layers else { return };
+        let (from_start, named) = (layers.is_from_start(opened.way), layers.names_mqtt());
+        if let (Content::Bytes(bytes), true) = (&opened.content, self.protocol != Protocol::Mqtt) {
+            let begins = direction == Direction::ToServer && starts_as_connect(bytes);
+            if named || begins || self.on_broker_port || !from_start {
+                self.protocol = Protocol::Mqtt;
+            }
+        }
+        let way = &mut self.ways[direction as usize];
+        if self.protocol == Protocol::Mqtt && way.framer.is_none() {
+            way.framer = Some(Framer::new(direction == Direction::ToServer, from_start));
+        }
     }
 
     fn note_unseen(&mut self, direction: Direction, found: &mut Found) {
@@ -374,6 +446,10 @@ impl Follower {
                 way.tally.skipped_bytes = framer.counts().skipped_bytes;
                 way.tally.partial = framer.counts().partial;
                 way.tally.impossible = framer.counts().impossible;
+            }
+            if let Some(layers) = &mut self.layers {
+                packets.iter_mut().for_each(|packet| layers.carry(direction as usize, packet));
+                way.tally.add_layers(&layers.finish(direction as usize));
             }
             self.note_unseen(direction, found);
             for packet in packets {

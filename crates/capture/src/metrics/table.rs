@@ -324,6 +324,12 @@ pub const METRICS: &[Metric] = &[
     count("mqtt_partial", "MQTT packets of which only a part was captured.", LINK, |t| t.partial),
     bytes("mqtt_skipped_bytes", "Bytes skipped to find the next MQTT packet.", LINK, |t| t.skipped_bytes),
     bytes("mqtt_bytes", "Bytes of MQTT packets that were captured whole.", MQTT, |t| t.mqtt_bytes),
+    bytes(
+        "websocket_bytes",
+        "What WebSocket adds to MQTT packets: upgrade, frame headers with masks, control frames.",
+        "RFC 6455",
+        |t| t.websocket_bytes,
+    ),
     quotient("mqtt_rate_bit_s", Unit::BitsPerSecond, "Bits of MQTT packets over time.", MQTT, |t| {
         rate(t, t.mqtt_bytes)
     }),

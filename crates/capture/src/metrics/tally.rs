@@ -4,6 +4,7 @@ use mqttlab_units::{Duration, Instant};
 
 use super::Distribution;
 use crate::analysis::Marks;
+use crate::layers::LayerCounts;
 use crate::mqtt::{Kind, Packet};
 use crate::segment::{Bits, Segment};
 
@@ -135,6 +136,8 @@ pub struct Tally {
     pub packets: [u64; 16],
     /// MQTT packet bytes.
     pub mqtt_bytes: u64,
+    /// What WebSocket adds to them, bytes.
+    pub websocket_bytes: u64,
     /// PUBLISH packets whose DUP flag is set.
     pub publish_dup: u64,
     /// PUBLISH packets and acknowledgments by quality of service, where there are any.
@@ -178,6 +181,13 @@ impl Tally {
         self.syn_ack += u64::from(syn && segment.bits.has(Bits::ACK));
         self.fin += u64::from(segment.bits.has(Bits::FIN));
         self.rst += u64::from(segment.bits.has(Bits::RST));
+    }
+
+    /// What layers between TCP and MQTT added, and what could not be read in them.
+    pub(crate) fn add_layers(&mut self, counts: &LayerCounts) {
+        self.websocket_bytes += counts.websocket_bytes;
+        self.skipped_bytes += counts.skipped_bytes;
+        self.impossible += counts.impossible;
     }
 
     pub(crate) fn mark(&mut self, marks: Marks) {
@@ -292,7 +302,7 @@ impl Tally {
         add!(frames_larger_than_1514 ip_bytes segments tcp_frame_bytes tcp_bytes payload_bytes);
         add!(payload_bytes_unique missing_bytes segments_with_payload segments_below_highest holes);
         add!(syn syn_ack fin rst connections connections_with_syn handshakes);
-        add!(mqtt_bytes publish_dup skipped_bytes partial impossible);
+        add!(mqtt_bytes websocket_bytes publish_dup skipped_bytes partial impossible);
     }
 
     fn merge_distributions(&mut self, other: &Tally) {

@@ -4,8 +4,7 @@
 //! payload (where messages carry their identity), and it goes on where an endpoint would close the connection.
 //! After missing bytes, or in a stream whose start was not captured, it searches for the next packet.
 //!
-//! What it does not model: sessions, topic trees, payloads beyond their first [`PAYLOAD_HEAD_MAX`] bytes (short texts are kept), MQTT
-//! over WebSocket or TLS.
+//! What it does not model: sessions, topic trees, payloads beyond their first [`PAYLOAD_HEAD_MAX`] bytes (short texts are kept).
 
 pub(crate) mod descriptor;
 mod framer;
@@ -20,7 +19,7 @@ pub use descriptor::{Lengths, PacketDescriptor};
 pub use framer::{Context, Framer, FramerCounts, Unseen};
 pub use layout::session_expiry;
 pub use mqttlab_mqtt::Kind;
-pub(crate) use resync::starts_as_connect;
+pub(crate) use resync::{fits_packet, starts_as_connect};
 
 /// How many bytes of a PUBLISH payload are kept.
 pub const PAYLOAD_HEAD_MAX: usize = 80;

@@ -372,5 +372,14 @@ pub(crate) fn starts_as_connect(bytes: &[u8]) -> bool {
     }
 }
 
+/// Whether a control packet that begins so fills `len` bytes; `None` when that takes more of it to say.
+pub(crate) fn fits_packet(head: &[u8], len: u64, to_server: bool) -> Option<bool> {
+    match Fixed::read(head) {
+        FixedRead::Whole(fixed) => Some(fixed.total() == len && may_be(&fixed, to_server, None)),
+        FixedRead::TooShort if (head.len() as u64) < len => None,
+        FixedRead::TooShort | FixedRead::Invalid => Some(false),
+    }
+}
+
 /// Characters of a topic that count.
 const TOPIC_JUDGED: usize = 64;

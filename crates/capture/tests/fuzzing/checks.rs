@@ -1,8 +1,10 @@
 //! What must hold for any bytes, for the fuzzer and for the bounded run of every test.
 
+use std::net::{IpAddr, Ipv4Addr};
+
 use mqttlab_capture::mqtt::{Context, Framer, Packet};
 use mqttlab_capture::reassembly::{Payload, Piece, Reassembler, Sighting};
-use mqttlab_capture::{Analyser, Direction, Reader, Settings};
+use mqttlab_capture::{Analyser, Bits, Direction, Endpoint, Options, Reader, Segment, Settings};
 use mqttlab_units::Instant;
 
 /// A capture file: read to its end or to an error, and the sums are consistent.
@@ -26,7 +28,7 @@ pub fn capture(bytes: &[u8]) {
     for direction in Direction::BOTH {
         let tally = &analysis.directions[direction as usize];
         assert!(tally.payload_bytes_unique <= tally.payload_bytes);
-        assert!(tally.mqtt_bytes + tally.skipped_bytes <= tally.payload_bytes_unique);
+        assert!(tally.mqtt_bytes + tally.skipped_bytes + tally.websocket_bytes <= tally.payload_bytes_unique);
     }
 }
 
@@ -113,5 +115,73 @@ pub fn mqtt(bytes: &[u8]) {
         let places =
             |packets: &[Packet]| packets.iter().map(|packet| (packet.start, packet.kind)).collect::<Vec<_>>();
         assert_eq!(places(&packets), places(&again));
+    }
+}
+
+/// Sends both directions' bytes in turns, in segments of `size`; returns the packets with their places, and what was
+/// skipped.
+fn converse(streams: [&[u8]; 2], size: usize, with_syn: bool) -> (Vec<(u64, u64, u8)>, u64) {
+    let end = |last, port| Endpoint { address: IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)), port };
+    let ends = [end(1, 40_000), end(2, 1883)];
+    let mut analyser = Analyser::new(Settings::default());
+    let mut found = Vec::new();
+    let mut feed = |way: usize, sequence: u32, bits, bytes: &[u8]| {
+        let len = bytes.len() as u32;
+        let segment = Segment {
+            time: Instant::ZERO,
+            source: ends[way],
+            destination: ends[1 - way],
+            sequence,
+            acknowledgment: 1000,
+            bits,
+            window: 500,
+            options: Options::default(),
+            payload_len: len,
+            header_len: 20,
+            ip_len: 40 + len,
+            frame_len: 54 + len,
+        };
+        let packets = analyser.segment(&segment, Payload::Bytes(bytes)).packets;
+        found.extend(packets.iter().map(|completed| {
+            let packet = &completed.packet;
+            assert!(packet.start < packet.end && packet.first.frame <= packet.complete.frame);
+            assert!(packet.end <= streams[completed.direction as usize].len() as u64);
+            (packet.start, packet.end, packet.kind as u8)
+        }));
+    };
+    if with_syn {
+        feed(0, 999, Bits::SYN, &[]);
+        feed(1, 999, Bits::SYN.and(Bits::ACK), &[]);
+    }
+    for way in [0, 1] {
+        for (index, part) in streams[way].chunks(size).enumerate() {
+            feed(way, 1000 + (index * size) as u32, Bits::ACK, part);
+        }
+    }
+    let left = analyser.flush().iter().map(|completed| &completed.packet);
+    found.extend(left.map(|packet| (packet.start, packet.end, packet.kind as u8)));
+    let analysis = analyser.finish();
+    for tally in analysis.connections.iter().flat_map(|connection| &connection.directions) {
+        assert!(tally.mqtt_bytes + tally.skipped_bytes + tally.websocket_bytes <= tally.payload_bytes_unique);
+    }
+    let doubts =
+        |tally: &mqttlab_capture::metrics::Tally| tally.skipped_bytes + tally.impossible + tally.partial;
+    (found, analysis.connections.iter().flat_map(|connection| &connection.directions).map(doubts).sum())
+}
+
+/// A WebSocket's stream, behind its upgrade or begun in the middle: packets lie inside it, its bytes are accounted for, and
+/// where framing is never lost it does not matter how the stream was cut into segments.
+pub fn websocket(bytes: &[u8]) {
+    let Some((&first, bytes)) = bytes.split_first() else { return };
+    let (to_server, from_start, size) = (first & 1 == 0, first & 2 == 0, 5 + usize::from(first >> 2) * 23);
+    let (mut up, mut down) = (Vec::new(), Vec::new());
+    if from_start {
+        up.extend(b"GET /mqtt HTTP/1.1\r\nUpgrade: websocket\r\nSec-WebSocket-Protocol: mqtt\r\n\r\n");
+        down.extend(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n");
+    }
+    if to_server { &mut up } else { &mut down }.extend(bytes);
+    let (found, doubts) = converse([&up, &down], size, from_start);
+    if from_start && doubts == 0 {
+        assert_eq!(converse([&up, &down], 1448, true).0, found);
     }
 }
