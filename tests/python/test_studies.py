@@ -21,8 +21,9 @@ from mqttlab.studies import Cell, Comparison
 from mqttlab.studies.catalogue import known
 from mqttlab.studies.chart import Chart, Series, svg
 from mqttlab.studies.claims import claims_of, decides
+from mqttlab.studies.document import columns, rows
 from mqttlab.studies.study import printed_sources
-from mqttlab.studies.table import pooled
+from mqttlab.studies.table import beside_simulated, pooled
 
 ROOT = Path(__file__).resolve().parents[2]
 STUDIES = known()
@@ -50,6 +51,10 @@ def test_every_study_has_the_same_shape(name: str) -> None:
         assert any(decides(claim, case) for case in names), claim["id"]
     assert study.live.repetitions >= 5
     assert study.live.cases and set(study.live.cases) <= names
+    # For minutes instead of hours a part of the same, as often.
+    quick = study.live_quick
+    assert quick.repetitions == study.live.repetitions
+    assert set(quick.cases) < set(study.live.cases) and quick.phases != study.live.phases
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -184,6 +189,16 @@ def test_repetitions_have_an_interval_between_them() -> None:
     assert cell.deviation_percent == (pytest.approx(0.0), pytest.approx(100 * cell.half / 2))
     (endless,) = pooled([*cells, [replace(cells[0][0], ours=float("inf"))]])
     assert endless.ours == float("inf") and endless.half is None
+
+
+def test_a_live_value_stands_beside_what_is_simulated() -> None:
+    live = [Cell(table="1", place=place, metric="mean", published=2.0, ours=2.2) for place in ("here", "there")]
+    sim = [Cell(table="1", place="here", metric="mean", published=2.0, ours=2.0)]
+    both = beside_simulated(live, sim)
+    assert [cell.simulated for cell in both] == [2.0, None]
+    assert columns(live) == columns(sim) and columns(both)[-2:] == ("simulated", "live over simulated")
+    assert [row[-2:] for row in rows(both)] == [("2", "1.10"), ("", "")]
+    assert all(len(row) == len(columns(both)) for row in rows(both))
 
 
 def test_a_verdict_has_numbers_or_says_what_it_waits_for() -> None:

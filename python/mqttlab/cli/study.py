@@ -16,9 +16,9 @@ from rich.table import Table
 from mqttlab.errors import UsageError
 from mqttlab.studies import Cell, Comparison, Study, perform_live, simulate
 from mqttlab.studies.claims import Ran, claims_of, decides
-from mqttlab.studies.document import CELL_COLUMNS, FIT_COLUMNS, Rerun, cell_row, fit_rows
-from mqttlab.studies.study import Case, live_scenario
-from mqttlab.studies.table import pooled
+from mqttlab.studies.document import FIT_COLUMNS, Rerun, columns, fit_rows, rows
+from mqttlab.studies.study import Case, LiveCells, live_scenario
+from mqttlab.studies.table import beside_simulated, pooled
 
 VERDICTS = {"held": "[green]held[/]", "refuted": "[bold yellow]refuted[/]", "undecided": "undecided",
             "not judged yet": "[dim]not judged yet[/]"}
@@ -67,15 +67,17 @@ def run_study(study: Study, console: Console, asked: Asked) -> Rerun:
     every = _perform(study, cases, asked, console)
     took_s = time.monotonic() - began
     directory = study.published
-    tables = [list(study.compare(directory, results)) for results in every]
-    cells = [cell for cell in pooled(tables)
+    every_cell = pooled([list(study.compare(directory, results)) for results in every])
+    if asked.backend == "live":
+        every_cell = beside_simulated(every_cell, study.compare(directory, _simulate_too(study, cases, asked)))
+    cells = [cell for cell in every_cell
              if asked.everything or cell.table in asked.tables or (asked.claims and not asked.tables)]
     judged = [claim for claim in _agreed([study.claims(directory, results) for results in every])
               if asked.everything or claim.claim in asked.claims]
     for table in dict.fromkeys(cell.table for cell in cells):
         console.print(_table(table, [cell for cell in cells if cell.table == table]))
-    if rows := fit_rows(cells):
-        console.print(_fits(rows))
+    if fitted := fit_rows(cells):
+        console.print(_fits(fitted))
     if judged:
         console.print(_claims(judged))
     runs = len(cases) * len(every)
@@ -108,7 +110,7 @@ def _cases(study: Study, asked: Asked) -> list[Case]:
             raise UsageError(f"--claim {name}: {study.name} has no such claim; known: {', '.join(claims)}")
         wanted |= {case: everything[case] for case in everything if decides(claims[name], case)}
     if asked.backend == "live":
-        chosen = [name for name in study.live.cases if name in wanted]
+        chosen = [name for name in _live(study, asked).cases if name in wanted]
         if not chosen:
             raise UsageError(f"--backend live: none of these is run live; {study.directory / 'live.toml'} lists the "
                              f"cells of {study.name} that are")
@@ -121,7 +123,7 @@ def _perform(study: Study, cases: Sequence[Case], asked: Asked, console: Console
     effort = study.quick if asked.quick else study.thorough
     form = live_scenario if asked.backend == "live" else _simulated
     scenarios = {case.name: form(case, effort) for case in cases}
-    live = study.live
+    live = _live(study, asked)
     with _progress(console) as progress:
         if asked.backend == "sim":
             task = progress.add_task("simulating", total=len(scenarios))
@@ -132,6 +134,19 @@ def _perform(study: Study, cases: Sequence[Case], asked: Asked, console: Console
         results = perform_live(scenarios, study.measure, directory=asked.runs / f"study-{study.name}",
                                repetitions=live.repetitions, progress=lambda _: progress.advance(task))
     return [Ran({name: values[number] for name, values in results.items()}) for number in range(live.repetitions)]
+
+
+def _live(study: Study, asked: Asked) -> LiveCells:
+    return study.live_quick if asked.quick else study.live
+
+
+def _simulate_too(study: Study, cases: Sequence[Case], asked: Asked) -> Ran:
+    """What was run live, simulated for as long, to stand beside it."""
+    effort = study.quick if asked.quick else study.thorough
+    scenarios = {case.name: case.scenario(effort) for case in cases}
+    for values in scenarios.values():
+        values["phases"] |= _live(study, asked).phases
+    return Ran(simulate(scenarios, study.measure, jobs=asked.jobs))
 
 
 def _simulated(case: Case, effort: Any) -> dict[str, Any]:
@@ -158,12 +173,13 @@ def _progress(console: Console) -> Progress:
 
 def _table(name: str, cells: list[Cell]) -> Table:
     table = Table(title=f"Table {name}", title_justify="left", title_style="bold")
-    for column in CELL_COLUMNS[:2]:
+    heads = columns(cells)
+    for column in heads[:2]:
         table.add_column(column)
-    for column in CELL_COLUMNS[2:]:
+    for column in heads[2:]:
         table.add_column(column, justify="right")
-    for cell in cells:
-        table.add_row(*cell_row(cell))
+    for row in rows(cells):
+        table.add_row(*row)
     return table
 
 

@@ -13,6 +13,7 @@ from mqttlab.studies.table import INFINITE, Cell, Comparison, fits
 
 FIT_COLUMNS = ("table", "values", "median ratio", "within 10 %", "within 25 %")
 CELL_COLUMNS = ("scenario", "metric", "published", "ours", "± 95 %", "deviation", "never received")
+LIVE_COLUMNS = ("simulated", "live over simulated")
 VERDICTS = {"held": "held", "refuted": "**refuted**", "undecided": "undecided", "not judged yet": "not judged yet"}
 
 
@@ -77,6 +78,24 @@ def cell_row(cell: Cell) -> tuple[str, ...]:
             _never(cell))
 
 
+def columns(cells: Sequence[Cell]) -> tuple[str, ...]:
+    """The columns of a table of these cells: with the simulated values beside live ones."""
+    return CELL_COLUMNS + (LIVE_COLUMNS if any(cell.simulated is not None for cell in cells) else ())
+
+
+def rows(cells: Sequence[Cell]) -> list[tuple[str, ...]]:
+    """The rows of a table, one for each cell."""
+    live = len(columns(cells)) > len(CELL_COLUMNS)
+    return [cell_row(cell) + (_beside(cell) if live else ()) for cell in cells]
+
+
+def _beside(cell: Cell) -> tuple[str, str]:
+    if cell.simulated is None:
+        return "", ""
+    finite = math.isfinite(cell.simulated) and math.isfinite(cell.ours) and cell.simulated != 0
+    return number(cell.simulated), f"{cell.ours / cell.simulated:.2f}" if finite else ""
+
+
 def _half(half: float | None, value: float) -> str:
     """A half width; what is left of sums of equal numbers is none."""
     if half is None or math.isnan(half):
@@ -128,7 +147,9 @@ def _figures(charts: Sequence[Chart]) -> list[str]:
 def _tables(cells: Sequence[Cell]) -> list[str]:
     lines = []
     for table in dict.fromkeys(cell.table for cell in cells):
-        lines += [f"## Table {table}", "", _row(CELL_COLUMNS), "|---|---|---:|---:|---:|---:|---:|"]
-        lines += [_row(cell_row(cell)) for cell in cells if cell.table == table]
+        here = [cell for cell in cells if cell.table == table]
+        heads = columns(here)
+        lines += [f"## Table {table}", "", _row(heads), "|---|---" + "|---:" * (len(heads) - 2) + "|"]
+        lines += [_row(row) for row in rows(here)]
         lines.append("")
     return lines

@@ -39,6 +39,8 @@ class Cell:
     """The published row: file and number of the row, from 1."""
     bound: float | None = None
     """Published values are printed only as "more than" this."""
+    simulated: float | None = None
+    """Beside a live value: what the same scenario comes to when it is simulated."""
 
     @property
     def difference(self) -> float:
@@ -89,6 +91,12 @@ class Fit:
     median_ratio: float
     within: tuple[float, float]
     """Shares of them that are within 10 and within 25 percent of the published value."""
+
+
+def beside_simulated(cells: Sequence[Cell], simulated: Sequence[Cell]) -> list[Cell]:
+    """Live cells with the values of simulated ones beside, where there is one of the same place and metric."""
+    values = {(cell.table, cell.place, cell.metric): cell.ours for cell in simulated}
+    return [replace(cell, simulated=values.get((cell.table, cell.place, cell.metric))) for cell in cells]
 
 
 def pooled(repetitions: Sequence[Sequence[Cell]]) -> list[Cell]:
