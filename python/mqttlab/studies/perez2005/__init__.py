@@ -16,7 +16,7 @@ STUDY = Study(
     cases=judges.cases,
     measure=experiment.measure,
     tables=judges.tables,
-    compare=experiment.compare,
+    compare=judges.compare,
     claims=judges.evaluate,
     charts=charts.charts,
 )

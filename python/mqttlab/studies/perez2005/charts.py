@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from mqttlab.studies.chart import Chart, Series
+from mqttlab.studies.perez2005.beyond import RISING
 from mqttlab.studies.perez2005.experiment import (
     MEAN,
     SERIAL,
@@ -41,8 +42,20 @@ def charts(directory: Path, results: Results) -> list[Chart]:
                   [cell for cell in of("5.17") if not _rts(cell) and cell.case.payload == payload], _bad_ms)
           for payload in (200, 1000)),
         _efficiency(directory, results),
-        _validation(results),
+        _validation(results), _rising(results),
     ]
+
+
+def _rising(results: Results) -> Chart:
+    """Figure 5.3, whose values are not printed."""
+    series = []
+    for qos in (0, 1, 2):
+        ran = [case for case in RISING if case.qos == qos and case.name in results]
+        series.append(Series(name=f"QoS {qos}", colour=qos,
+                             points=[(1e6 * case.ber, results[case.name].delay_ms) for case in ran],
+                             halves=[results[case.name].half_ms for case in ran]))
+    return Chart(name="figure-5-3", title="30 B in bursts of bit errors (figure 5.3)", x="bit errors, 10^-6",
+                 y="mean delay, ms", log_y=True, series=series)
 
 
 def _validation(results: Results) -> Chart:

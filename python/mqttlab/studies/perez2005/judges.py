@@ -6,7 +6,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from mqttlab.studies.claims import Verdict, judged, waits_for
+from mqttlab.studies.claims import Verdict, cause_open, judged, shown
+from mqttlab.studies.perez2005 import beyond
+from mqttlab.studies.perez2005.beyond import (
+    CROWDS,
+    FULLER,
+    QUICKER,
+    RISING,
+    below_saturation,
+    fuller,
+    least_timeouts,
+    other_topic,
+    quicker,
+    seeded,
+    without_repeats,
+)
 from mqttlab.studies.perez2005.experiment import (
     BURSTY,
     MEAN,
@@ -21,7 +35,9 @@ from mqttlab.studies.perez2005.experiment import (
     efficiency_of,
     order_of,
 )
-from mqttlab.studies.table import INFINITE, Comparison
+from mqttlab.studies.perez2005.experiment import compare as printed_cells
+from mqttlab.studies.study import Case as AnyCase
+from mqttlab.studies.table import INFINITE, Cell, Comparison
 
 Results = Mapping[str, Measured]
 QOS = (0, 1, 2)
@@ -71,17 +87,25 @@ def stamped(qos: int) -> Ethernet:
     return replace(small(payload=65, ber=1e-5, p_bb=BURSTY, qos=qos), timestamps=True)
 
 
-def cases(directory: Path, tables: Sequence[str]) -> list[Case]:
+def cases(directory: Path, tables: Sequence[str]) -> list[AnyCase]:
     """The scenarios behind these tables; without tables, behind all of them and the claims."""
     printed = [*delay_cells(directory), *efficiency_cells(directory)]
-    found = [cell.case for cell in printed if not tables or cell.table in tables]
-    return found + (SERIAL if not tables or VALIDATION in tables else []) + ([] if tables else needed())
+    found: list[AnyCase] = [cell.case for cell in printed if not tables or cell.table in tables]
+    found += SERIAL if not tables or VALIDATION in tables else []
+    for table, further in beyond.TABLES.items():
+        found += further if not tables or table in tables else []
+    return found + ([] if tables else list(needed()))
+
+
+def compare(directory: Path, results: Results) -> list[Cell]:
+    """Every table, published and ours, and then those of what goes beyond them."""
+    return printed_cells(directory, results) + beyond.compare(results)
 
 
 def tables(directory: Path) -> list[str]:
     """The names of the tables, in the order of their numbers."""
     names = {VALIDATION, *(cell.table for cell in [*delay_cells(directory), *efficiency_cells(directory)])}
-    return sorted(names, key=order_of)
+    return [*sorted(names, key=order_of), *beyond.TABLES]
 
 
 def evaluate(directory: Path, results: Results) -> list[Comparison]:
@@ -89,7 +113,7 @@ def evaluate(directory: Path, results: Results) -> list[Comparison]:
     return judged(directory, results, JUDGES)
 
 
-def _ms(results: Results, cases: Iterable[Case]) -> list[float]:
+def _ms(results: Results, cases: Iterable[AnyCase]) -> list[float]:
     return [results[case.name].delay_ms for case in cases]
 
 
@@ -128,10 +152,12 @@ def _bursts(_: Path, results: Results) -> Verdict:
                       for p_bb in (0.1, BURSTY))
     ratios = [b / s for s, b in zip(single, bursts, strict=True)]
     evidence = f"single errors {_words(single)} ms, bursts {_words(bursts)} ms (published 55 and 570 at QoS 0)"
-    reason = ("" if ratios[0] > 5 else
-              "with the probability per bit to turn bad held fixed, a chain that leaves the bad state sooner damages "
-              "less, but small frames are repaired by duplicates within milliseconds here")
-    return all(ratio > 5 for ratio in ratios), evidence, reason
+    by_seed = {qos: [bursts[qos], *_ms(results, seeded(qos))] for qos in QOS}
+    return all(ratio > 5 for ratio in ratios), evidence, shown(
+        "in bursts the seed decides, as a few long repairs make most of the mean: five seeds, and nothing else "
+        "changed, give " + "; ".join(f"{_words(row)} ms at QoS {qos}" for qos, row in by_seed.items())
+        + ". That isolated errors cost 55 ms there and so little here is undecided: small frames are repaired by "
+        "duplicates within milliseconds")
 
 
 def _mss(_: Path, results: Results) -> Verdict:
@@ -146,7 +172,7 @@ def _mss(_: Path, results: Results) -> Verdict:
     evidence = (f"MSS 536: {_words(at[536])} ms; MSS 1024: {_words(at[1024])} ms; "
                 f"at BER 1e-6 equal within 0.5 ms: {equal}; the publisher's send buffer of 32 segments holds "
                 f"{unsent[536]:.0f} and {unsent[1024]:.0f} unsent bytes on the average at QoS 0")
-    return equal and apart, evidence, (
+    return equal and apart, evidence, cause_open(
         "a backlog is sent in full segments, and the longer they are the more of them die: once there is one it stays; "
         "at MSS 536 that is near enough to the limit that the seed and the length of a run decide whether one arises")
 
@@ -170,24 +196,27 @@ def _topics(_: Path, results: Results) -> Verdict:
     waits = all(three > one for one, three in delays.values())
     evidence = "; ".join(f"QoS {q}: {one:.3g} ms with one topic, {three:.3g} with three, R falls by {lost[q]:.3f}"
                          for q, (one, three) in delays.items())
-    return waits and lost[0] > lost[2], evidence, (
-        "messages that wait behind a repair leave together in one segment, so a subscriber of three topics, behind "
-        "whose repairs more wait, gains bytes; and the mean delays are made by a few long repairs")
+    part = "subscribers of three topics wait longer, which holds; none loses efficiency: " if waits else ""
+    return waits and lost[0] > lost[2], evidence, cause_open(
+        f"{part}messages that wait behind a repair leave together in one segment, so that a subscriber of three topics "
+        "may gain bytes")
 
 
 def _qos2_robust(_: Path, results: Results) -> Verdict:
-    def ratio(qos: int) -> tuple[float, float]:
+    def ratio(qos: int) -> tuple[float, float, float]:
         clean, bursty = (results[large(payload=50, ber=ber, p_bb=p_bb, qos=qos).name]
                          for ber, p_bb in ((0.0, 0.1), (1e-4, BURSTY)))
-        return efficiency_of(bursty, "", "S") / efficiency_of(clean, "", "S"), bursty.delay_ms - clean.delay_ms
+        return (efficiency_of(bursty, "", "S") / efficiency_of(clean, "", "S"), bursty.delay_ms - clean.delay_ms,
+                bursty.half_ms or INFINITE)
 
     kept = [ratio(qos) for qos in QOS]
-    moves_most = kept[2][1] == max(delay for _, delay in kept)
-    holds = kept[2][0] > 0.9 and moves_most
-    evidence = "; ".join(f"QoS {q}: S keeps {s:.0%}, delay grows by {d:.3g} ms" for q, (s, d) in enumerate(kept))
-    reason = "" if moves_most else ("what bursts add to the mean delay is chance to a good part, as a few long ones "
-                                    "make most of it: from seed to seed it differs by more than from QoS to QoS")
-    return holds, evidence, reason
+    most = max((0, 1), key=lambda qos: kept[qos][1])
+    moves_most = kept[2][1] > kept[most][1]
+    evidence = "; ".join(f"QoS {q}: S keeps {s:.0%}, delay grows by {d:.3g} ± {half:.2g} ms"
+                         for q, (s, d, half) in enumerate(kept))
+    if kept[2][0] > 0.9 and abs(kept[2][1] - kept[most][1]) < kept[2][2] + kept[most][2]:
+        return None, evidence, "the efficiency hardly moves, which holds; what delays grow by is within the intervals"
+    return kept[2][0] > 0.9 and moves_most, evidence, cause_open("the numbers are beyond their intervals")
 
 
 def _rts_small(_: Path, results: Results) -> Verdict:
@@ -262,23 +291,27 @@ def _timeouts(_: Path, results: Results) -> Verdict:
         [small(payload=65, ber=1e-5, p_bb=BURSTY, qos=qos) for qos in QOS], [stamped(qos) for qos in QOS]))
     lowers = all(with_stamps < without for without, with_stamps in zip(off, on, strict=True))
     falls = off[2] < off[0]
-    evidence = (f"mean timeout at QoS 0 / 1 / 2, BER 1e-5: {_words(off)} ms without timestamps, {_words(on)} ms with; "
-                f"sampled every second at both ends")
-    return lowers and falls, evidence, (
-        "both stacks time one segment a round trip or more, the least timeout of 30 ms and the variance of round trips "
-        "that repairs lengthen decide the rest")
+    evidence = (f"mean timeout at QoS 0 / 1 / 2, BER 1e-5: {_words(off, 4)} ms without timestamps, {_words(on, 4)} ms "
+                "with; sampled every second at both ends")
+    low_off, low_on = ([results[case.name].rto_ms for case in least_timeouts(timestamps=on)] for on in (False, True))
+    return lowers and falls, evidence, shown(
+        "the least timeout of 30 ms hides it, as the computed one is shorter on these cables. With a least timeout of "
+        f"1 ms, alone, it is {_words(low_off)} ms without timestamps and {_words(low_on)} ms with")
 
 
-def _scale(_: Path, __: Results) -> Verdict:
-    return waits_for("cells of its own here: benches/simulator measures thousands of clients, and scenarios with "
-                     "mobility run like any other")
+def _scale(_: Path, results: Results) -> Verdict:
+    found = "; ".join(f"{case.words}: {ours.delay_ms:.3g} ms"
+                      + (f" ± {ours.half_ms:.2g}" if ours.half_ms and not ours.diverges else "")
+                      + f", {ours.never_percent:.2g} % not received"
+                      for case in CROWDS for ours in [results[case.name]])
+    return None, found, "a statement of the study about itself: hundreds of clients and mobility are simulated here"
 
 
 def _buffers(_: Path, results: Results) -> Verdict:
     pairs = {mss: _ms(results, (small(payload=65, ber=1e-4, p_bb=BURSTY, qos=0, mss=mss), buffered(mss)))
              for mss in (536, 1024)}
     evidence = "; ".join(f"MSS {mss}: {_words(row)} ms with 32 and 256 segments" for mss, row in pairs.items())
-    return all(wide > 0.7 * narrow for narrow, wide in pairs.values()), evidence, (
+    return all(wide >= 0.7 * narrow for narrow, wide in pairs.values()), evidence, cause_open(
         "near saturation the length of a run decides how long its queue grows")
 
 
@@ -286,36 +319,50 @@ def _qos2_factor(_: Path, results: Results) -> Verdict:
     clean, bad = (_ms(results, (small(payload=65, ber=ber, p_bb=BURSTY, qos=qos) for qos in (0, 2)))
                   for ber in (0.0, 1e-4))
     ratios = [two / zero for zero, two in (clean, bad)]
+    unrepeated = results[without_repeats().name]
+    repeated = results[small(payload=65, ber=1e-4, p_bb=BURSTY, qos=2).name]
+    slower = _ms(results, (below_saturation(qos) for qos in (0, 2)))
     return abs(ratios[0] - 3) < 0.2 and 3.5 <= ratios[1] <= 7, (
-        f"QoS 2 over QoS 0: {_words(ratios)} without errors and at BER 1e-4 in bursts ({_words(bad)} ms)"), (
-        "three crossings take three times as long; how much longer under bursts is decided by whether a backlog arises")
+        f"QoS 2 over QoS 0: {_words(ratios)} without errors and at BER 1e-4 in bursts ({_words(bad)} ms)"), shown(
+        "three crossings take three times as long; under bursts a backlog arises at QoS 2 that MQTT's repeats after "
+        f"10 s feed. Without these repeats, alone, the mean is {unrepeated.delay_ms:.3g} ms and "
+        f"{unrepeated.never_percent:.2g} % are not received (with them {repeated.never_percent:.3g} %); at 100 "
+        f"messages a second, alone, QoS 0 and 2 take {_words(slower)} ms")
 
 
 def _forty_ms(_: Path, results: Results) -> Verdict:
     rows = {rts: _ms(results, (faster(2, per_s, rts=rts) for per_s in (20, 25))) for rts in (False, True)}
     ratios = [quick / slow for slow, quick in rows.values()]
+    more = {rts: _ms(results, (quicker(per_s, rts=rts) for per_s in QUICKER)) for rts in (False, True)}
     return max(ratios) >= 100, (
         "three stations, 30 B at QoS 2, mean bad 60 ms, every 50 and 40 ms: " + "; ".join(
-            f"{_words(row)} ms {'with' if rts else 'without'} RTS/CTS" for rts, row in rows.items())), (
-        "at 25 messages a second the channel is not full here, with or without RTS/CTS, so that no backlog stays")
+            f"{_words(row)} ms {'with' if rts else 'without'} RTS/CTS" for rts, row in rows.items())), shown(
+        "the channel is not full at 25 messages a second here. The jump comes later: " + "; ".join(
+            f"{_words(row)} ms {'with' if rts else 'without'} RTS/CTS" for rts, row in more.items())
+        + f" at {_words(QUICKER)} a second")
 
 
 def _collapse(_: Path, results: Results) -> Verdict:
     rows = _ms(results, (faster(20, 10, rts=rts) for rts in (False, True)))
-    return all(value > 10_000 for value in rows), (
-        f"ten publishers of 10 messages a second each, 200 B at QoS 0: {_words(rows)} ms without and with RTS/CTS"), (
-        "without RTS/CTS the channel carries them; at the edge of its capacity the length of a run decides")
+    more = _ms(results, (fuller(per_s) for per_s in FULLER))
+    evidence = f"ten publishers of 10 messages a second each, 200 B, QoS 0: {_words(rows)} ms without and with RTS/CTS"
+    return all(value > 10_000 for value in rows), evidence, shown(
+        "with RTS/CTS it does; without, the channel just carries them. It collapses there at a higher rate, alone: "
+        f"{_words(more)} ms at {_words(FULLER)} a second of each")
 
 
 def _topics_on_radio(_: Path, results: Results) -> Verdict:
-    rows = {rts: [[results[wifi(20, qos=qos, rts=rts).name].by_subscriber[f"subscriber-{n}"] for n in (1, 2, 3)]
-                  for qos in QOS] for rts in (False, True)}
+    def by_topics(name: str) -> list[float]:
+        return [results[name].by_subscriber[f"subscriber-{n}"] for n in (1, 2, 3)]
+
+    rows = {rts: [by_topics(wifi(20, qos=qos, rts=rts).name) for qos in QOS] for rts in (False, True)}
     worst = max(max(row) / min(row) for each in rows.values() for row in each)
     evidence = "; ".join(f"{'with' if rts else 'without'} RTS/CTS, QoS {qos}: {_words(row)} ms to one / two / three "
                          "topics" for rts, each in rows.items() for qos, row in enumerate(each))
-    return worst < 1.1, evidence, (
-        "what decides is to how many a message goes: the broker sends copies one after the other, of topic X to ten "
-        "stations, of Y to six, of Z to three, and who has one topic has X")
+    return worst < 1.1, evidence, shown(
+        "it is not the number of topics but to how many a message goes, as the broker sends copies one after the "
+        "other: topic X to ten stations, Y to six, Z to three, and who has one topic has X, and waits longest. With Z "
+        f"instead, alone, QoS 1 without RTS/CTS takes {_words(by_topics(other_topic().name))} ms to one / two / three")
 
 
 def _burst_cost(_: Path, results: Results) -> Verdict:
@@ -324,8 +371,16 @@ def _burst_cost(_: Path, results: Results) -> Verdict:
               for rts in (False, True)}
     return points[False] > 2 * points[True] and 5 <= points[False] <= 25, (
         f"S of 1000 B at QoS 1 falls by {points[False]:.1f} points without and {points[True]:.1f} with RTS/CTS as the "
-        "mean bad state goes from 0 to 120 ms"), (
-        "with RTS/CTS a bad channel loses short frames; how many depends on what the access does after a lost CTS")
+        "mean bad state goes from 0 to 120 ms"), cause_open(
+        "with RTS/CTS a bad channel loses short frames; what the study's access does after a lost CTS is not printed")
+
+
+def _rises(_: Path, results: Results) -> Verdict:
+    rows = {qos: [results[case.name] for case in RISING if case.qos == qos] for qos in QOS}
+    evidence = "30 B in bursts at BER 1e-5 / 2e-5 / 5e-5 / 1e-4: " + "; ".join(
+        f"QoS {qos} {_words(ours.delay_ms for ours in row)} ms (± {_words(ours.half_ms or 0 for ours in row)})"
+        for qos, row in rows.items())
+    return None, evidence, "the figure's values are not printed; ours are drawn"
 
 
 JUDGES: dict[str, Callable[[Path, Results], Verdict]] = {
@@ -339,5 +394,5 @@ JUDGES: dict[str, Callable[[Path, Results], Verdict]] = {
     "buffers-do-not-help": _buffers, "qos2-three-to-five-times": _qos2_factor, "forty-ms-costs-two-orders": _forty_ms,
     "ten-a-second-collapses": _collapse, "topics-do-not-matter-on-radio": _topics_on_radio,
     "bursts-cost-less-with-rts": _burst_cost,
-    "delay-rises-between-1e-5-and-1e-4": lambda _, __: waits_for("figure 5.3's values, which are not printed"),
+    "delay-rises-between-1e-5-and-1e-4": _rises,
 }
