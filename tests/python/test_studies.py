@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
+import shlex
 import subprocess
 import sys
 import sysconfig
@@ -165,6 +167,19 @@ def test_every_committed_result_is_of_every_claim() -> None:
         text = (study.directory / "results.md").read_text(encoding="utf-8")
         for claim in claims_of(study.published):
             assert claim["text"] in text, f"{name}: {claim['id']}"
+
+
+@pytest.mark.parametrize("page", ["findings.md", "studies-coverage.md", "studies.md"])
+def test_every_command_of_the_pages_names_tables_and_claims_that_are_there(page: str) -> None:
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    commands = [shlex.split(found) for found in re.findall(r"mqttlab study ([a-z]+20\d\d[^`#\n]*)", text)]
+    assert commands
+    for name, *words in commands:
+        study = STUDIES[name]
+        known_claims = {claim["id"] for claim in claims_of(study.published)}
+        for option, value in itertools.pairwise(words):
+            assert option != "--table" or value in study.tables(study.published), (name, value)
+            assert option != "--claim" or value in known_claims, (name, value)
 
 
 def test_an_unknown_claim_is_refused_with_those_that_are_known() -> None:
