@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 
@@ -16,8 +15,8 @@ from mqttlab.recording import Recording
 pytestmark = pytest.mark.skipif(able() is not None, reason=able() or "")
 
 
-def engine_of(identifier: str) -> int:
-    """The process that makes a recording."""
+def engine_of(identifier: str) -> int | None:
+    """The process that makes a recording, if it is there."""
     for place in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             words = place.read_bytes().split(b"\0")
@@ -25,7 +24,7 @@ def engine_of(identifier: str) -> int:
             continue
         if identifier.encode() in words and words[0].endswith(b"mqttlab-engine"):
             return int(place.parent.name)
-    raise AssertionError("no engine")
+    return None
 
 
 def compare_with_its_simulation(somebody: Visitor) -> None:
@@ -52,48 +51,62 @@ def compare_with_its_simulation(somebody: Visitor) -> None:
     assert somebody.elsewhere == set()
 
 
+@pytest.mark.timeout(1200)
 def test_a_live_run_is_watched_through_the_death_of_the_dashboard(tmp_path: Path) -> None:
-    runs = tmp_path / "runs"
-    runs.mkdir()
-    with queue_below(tmp_path) as queue:
-        served = Program(runs, queue.directory, tmp_path)
+    # A busy machine may take longer for the pages than the run takes: then there was nothing to be watched.
+    assert any(watched_through_a_death(tmp_path / str(seconds), seconds) for seconds in (10, 40, 160))
+
+
+def watched_through_a_death(place: Path, seconds: int) -> bool:
+    """From the form to the comparison with the simulation; False where the run was over before all that."""
+    runs = place / "runs"
+    runs.mkdir(parents=True)
+    with queue_below(place) as queue:
+        served = Program(runs, queue.directory, place)
         try:
             with visitor(served) as somebody:
                 page = somebody.page
                 somebody.go("/configure")
-                page.get_by_label("Duration", exact=True).fill("10 s")
+                page.get_by_label("Duration", exact=True).fill(f"{seconds} s")
                 page.get_by_label("Publish delay").fill("100 ms")
                 page.get_by_label("Nodes at each level").fill("2")
                 # At once: the start waits for the last field.
                 page.get_by_role("button", name="Start", exact=True).click()
                 page.get_by_role("link", name="Watch it live").click()
-                page.get_by_role("heading", name=re.compile("from-the-dashboard: running")).wait_for()
-                page.get_by_text("measuring").wait_for()
+                # On a busy machine it was late, and says so.
+                finished = page.get_by_role("link", name=re.compile("from-the-dashboard: (complete|invalid)"))
+                running = page.get_by_role("heading", name=re.compile("from-the-dashboard: running"))
                 # Numbers, links, the broker's own use, and messages as they come, all from the engine.
-                page.get_by_role("region", name="Messages that have just arrived, table").get_by_role(
-                    "cell", name="publishers-qos1-0").first.wait_for()
-                page.get_by_role("region", name="Links, table").get_by_role("row").nth(1).wait_for()
-                page.get_by_role("region", name="Servers, table").get_by_role("cell", name="broker").wait_for()
+                seen = [
+                    running, page.get_by_text("measuring"),
+                    page.get_by_role("region", name="Messages that have just arrived, table").get_by_role(
+                        "cell", name="publishers-qos1-0"),
+                    page.get_by_role("region", name="Links, table").get_by_role("row").nth(1),
+                    page.get_by_role("region", name="Servers, table").get_by_role("cell", name="broker")]
+                for one in seen:
+                    one.or_(finished).first.wait_for()
                 jobs = Jobs(runs, queue.directory)
-                [job] = jobs.going_on()
+                if not (going_on := jobs.going_on()):
+                    return False
+                [job] = going_on
                 engine = engine_of(job.run)
                 served.kill()
                 served.start()
                 page.reload()
-                page.get_by_role("heading", name=re.compile("from-the-dashboard: running")).wait_for()
-                assert engine_of(job.run) == engine
-                os.kill(engine, 0)
-                # On a busy machine it was late, and says so.
-                finished = page.get_by_role("link", name=re.compile("from-the-dashboard: (complete|invalid)"))
-                finished.wait_for()
+                running.or_(finished).first.wait_for()
+                as_before = running.is_visible()
+                if engine is None or (now := engine_of(job.run)) is None:
+                    return False
+                assert as_before and now == engine
+                finished.wait_for(timeout=1000 * (seconds + 60))
                 finished.click()
                 page.get_by_role("heading", name="from-the-dashboard", level=1).wait_for()
                 recording = Recording.open(job.directory)
                 told = next(line for _, _, line in reversed(queue.events(0, job.identifier))
                             if line["event"] == "tick")
-                # What the fields said: 6 clients at 10 messages a second for 10 s after 2 s of warm-up.
+                # What the fields said: 6 clients at 10 messages a second after 2 s of warm-up.
                 offered = recording.clients["sent"].sum() + recording.clients["unsent"].sum()
-                assert recording.complete and 600 <= offered <= 720
+                assert recording.complete and 60 * seconds <= offered <= 60 * (seconds + 2)
                 # The last line is of a moment before the end.
                 assert offered / 2 < told["delivered"] <= recording.clients["delivered"].sum()
                 assert somebody.elsewhere == set()
@@ -101,5 +114,6 @@ def test_a_live_run_is_watched_through_the_death_of_the_dashboard(tmp_path: Path
                 assert str(recording.messages.filter(qos=0, phase="measurement", fate="delivered").height) in (
                     shown.inner_text().split())
                 compare_with_its_simulation(somebody)
+                return True
         finally:
             served.kill()

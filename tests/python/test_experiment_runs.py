@@ -76,14 +76,16 @@ def engines_of(directory: Path) -> list[int]:
 
 
 def queues() -> list[int]:
-    """The queue's process of these tests, if it is there."""
-    found = []
+    """The queue's process of these tests, if it is there; not what it has just forked, which has its words until
+    it is a program of its own."""
+    found = {}
     for place in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
             words = place.read_bytes().decode(errors="replace").split("\0")
             if words[1:4] == ["-m", "mqttlab.queue", os.environ["MQTTLAB_QUEUE"]]:
-                found.append(int(place.parent.name))
-    return found
+                above = (place.parent / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1]
+                found[int(place.parent.name)] = int(above)
+    return [process for process, above in found.items() if above not in found]
 
 
 def runs_going(directory: Path) -> set[bytes]:
