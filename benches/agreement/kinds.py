@@ -593,6 +593,26 @@ def _reconnecting() -> Values:
     return values
 
 
+def over(transport: Any, values: Values) -> Values:
+    """The same clients over another transport, which has its nagle in a table of its own."""
+    groups = []
+    for group in values["groups"]:
+        nagle = group.get("nagle", True)
+        rest = {name: value for name, value in group.items() if name != "nagle"}
+        groups.append(rest | {"transport": transport | {"tcp": {"nagle": nagle}}})
+    return values | {"groups": groups}
+
+
+def _transports() -> Iterator[Kind]:
+    websocket = {"websocket": {"path": "/mqtt"}}
+    yield Kind(name="websocket-qos0", values=over(websocket, pair(qos=0)))
+    yield Kind(name="websocket-qos1-nagle", values=over(websocket, pair(qos=1, nagle=True, publish=NAGLE_INTERVAL)))
+    yield Kind(
+        name="websocket-large",
+        values=over({"websocket": {"path": "/a/longer/resource"}}, pair(publish={"payload": "5 kB", "rate": "10 /s"})),
+    )
+
+
 def _jittered(exact: Iterable[Kind]) -> Iterator[Kind]:
     """Kinds whose simulated runs keep step with themselves, again over links that vary by a little.
 
@@ -621,6 +641,7 @@ def kinds() -> list[Kind]:
         *_windows(),
         *_stacks(),
         *_traffic(),
+        *_transports(),
     ]
     behind_gateways = [
         Kind(name=name, values=values, loss=loss, seconds=seconds)

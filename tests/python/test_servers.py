@@ -50,7 +50,7 @@ def test_nagle_is_short_for_the_tcp_table_of_a_transport() -> None:
     assert plan == compile_plan(parse_values(long))
     assert [group["transport"]["tcp"]["nodelay"] for group in plan["groups"]] == [True, False]
     long["groups"][0]["nagle"] = False
-    assert "has both `transport` and `nagle`" in problems(long)
+    assert "has both `transport.tcp` and `nagle`" in problems(long)
 
 
 def test_each_server_has_host_endpoint_process_and_links_of_its_own() -> None:

@@ -359,7 +359,9 @@ impl<S: Session, C: Connection> Client<S, C> {
         let (now, timeout) = (around.now(), self.facts.reconnect.connect_timeout);
         match self.state {
             State::Waiting(at) if at <= now => self.connect(around),
-            State::Opening { since } if now >= since + timeout => Err(Loss::broken(A::NOT_OPENED)),
+            State::Opening { since } if now >= since + timeout => {
+                Err(Loss::broken(around.not_opened(&self.connection)))
+            }
             // One time for opening and being accepted.
             State::Open { since } if self.awaits_acceptance(around) && now >= since + timeout => {
                 Err(Loss::broken(S::NOT_ACCEPTED))

@@ -52,4 +52,4 @@ pub use rows::Rows;
 pub use session::{Admission, Arrived, PacketId, Receipt, Session, Step, Token};
 pub use signing::sign;
 pub use surroundings::{Arriving, MessageFacts, Offered, Surroundings};
-pub use transport::{Body, Connection, Loss, Transport};
+pub use transport::{Body, Connection, Loss, Transport, not_opened};

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 
 use mqttlab_evidence::Sent;
+use mqttlab_layers::{Layer, frame};
 
 use crate::facts::Who;
 use crate::session::Session;
@@ -18,14 +19,13 @@ pub trait Connection {
 
 /// What carries the packets of a session. Implemented by the one who performs clients, over a [`Connection`] of each.
 pub trait Transport<S: Session, C: Connection> {
-    /// Why an attempt to open a connection is ended that takes too long.
-    const NOT_OPENED: &'static str;
-
     /// Begins to open a connection; the shell says [`Client::opened`](crate::Client::opened) when it is.
     ///
     /// # Errors
     /// It cannot even begin.
     fn open(&mut self, client: Who, connection: &mut C) -> Result<(), Loss>;
+    /// Why an attempt to open a connection is ended that takes too long: how far it has come.
+    fn not_opened(&self, connection: &C) -> &'static str;
     /// Puts a packet behind what is to be written.
     fn put(&mut self, client: Who, connection: &mut C, packet: S::Packet);
     /// Puts a message behind what is to be written, and says where it ends.
@@ -74,6 +74,20 @@ pub enum Loss {
     },
     /// As planned.
     Farewell,
+}
+
+/// How far a connection has come that is not open in time: to TCP, or to its layers.
+pub fn not_opened(waits_for: Option<Layer>) -> &'static str {
+    match waits_for {
+        None => "no TCP connection in time",
+        Some(Layer::WebSocket) => "no WebSocket in time",
+    }
+}
+
+impl From<frame::Malformed> for Loss {
+    fn from(malformed: frame::Malformed) -> Loss {
+        Loss::broken(format!("the broker sent {malformed}"))
+    }
 }
 
 impl Loss {

@@ -96,10 +96,11 @@ impl<N: Network> Surroundings for Around<N> {
 }
 
 impl<N: Network> Transport<Tell, Outbox> for Around<N> {
-    const NOT_OPENED: &'static str = "no socket in time";
-
     fn open(&mut self, _: Who, _: &mut Outbox) -> Result<(), Loss> {
         Ok(())
+    }
+    fn not_opened(&self, _: &Outbox) -> &'static str {
+        "no socket in time"
     }
     fn put(&mut self, _: Who, outbox: &mut Outbox, datagram: Datagram) {
         outbox.waiting.push(datagram);

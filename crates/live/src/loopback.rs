@@ -35,8 +35,8 @@ pub struct LoopbackSetting<'a> {
     pub host: u16,
     /// The number that the recording has for the device.
     pub link: u16,
-    /// The port that the server listens on; what is not to or from it is not written down.
-    pub server_port: u16,
+    /// The ports that the server listens on; what is not to or from one is not written down.
+    pub server_ports: Vec<u16>,
     /// The run's clock.
     pub clock: Clock,
     /// Where frames are written down.
@@ -79,7 +79,7 @@ impl LoopbackWitness {
             socket,
             clock: setting.clock,
             sink: setting.sink,
-            server_port: setting.server_port,
+            server_ports: setting.server_ports,
             numbered_from: NUMBERED_FROM * (1 + setting.server as u64),
             pattern: pattern(setting.host, setting.link),
             latest: Instant::ZERO,
@@ -127,7 +127,7 @@ struct Reader {
     socket: OwnedFd,
     clock: Clock,
     sink: Sink,
-    server_port: u16,
+    server_ports: Vec<u16>,
     /// The number of its first frame, apart from those of other servers' devices.
     numbered_from: u64,
     /// What all rows have in common.
@@ -156,7 +156,7 @@ impl Reader {
 
     fn take(&mut self, length: usize, stamp_ns: Option<u64>) {
         let packet = &self.buffer[..length];
-        let Some(to_broker) = towards(packet, self.server_port) else { return };
+        let Some(to_broker) = towards(packet, &self.server_ports) else { return };
         // The wall clock may be set while the run goes on; time does not run back, and nothing comes before it was sent.
         let now = self.clock.now();
         let at = stamp_ns.map_or(now, |stamp| self.clock.at_unix_ns(stamp)).min(now).max(self.latest);
@@ -199,12 +199,12 @@ fn pattern(host: u16, link: u16) -> Frame {
 }
 
 /// Whether an IPv4 packet goes to that TCP port; `None` when it neither goes there nor comes from there.
-fn towards(packet: &[u8], port: u16) -> Option<bool> {
+fn towards(packet: &[u8], ports: &[u16]) -> Option<bool> {
     let header = usize::from(packet.first().filter(|first| *first >> 4 == 4)? & 15) * 4;
     let is_tcp = *packet.get(9)? == TCP;
     let port_at = |at: usize| Some(u16::from_be_bytes(packet.get(at..at + 2)?.try_into().ok()?));
     let (from, to) = (port_at(header)?, port_at(header + 2)?);
-    (is_tcp && (from == port || to == port)).then_some(to == port)
+    (is_tcp && (ports.contains(&from) || ports.contains(&to))).then_some(ports.contains(&to))
 }
 
 fn stamp_frames(socket: &OwnedFd) -> io::Result<()> {
@@ -290,10 +290,10 @@ mod tests {
 
     #[test]
     fn only_the_brokers_segments_are_written_down() {
-        assert_eq!(towards(&segment(40_000, 1883, TCP), 1883), Some(true));
-        assert_eq!(towards(&segment(1883, 40_000, TCP), 1883), Some(false));
-        assert_eq!(towards(&segment(40_000, 80, TCP), 1883), None);
-        assert_eq!(towards(&segment(40_000, 1883, 17), 1883), None);
-        assert_eq!(towards(&[0x45; 8], 1883), None);
+        assert_eq!(towards(&segment(40_000, 1883, TCP), &[1883]), Some(true));
+        assert_eq!(towards(&segment(1883, 40_000, TCP), &[1883]), Some(false));
+        assert_eq!(towards(&segment(40_000, 80, TCP), &[1883]), None);
+        assert_eq!(towards(&segment(40_000, 1883, 17), &[1883]), None);
+        assert_eq!(towards(&[0x45; 8], &[1883]), None);
     }
 }

@@ -379,7 +379,7 @@ impl Prepared {
                 server: index,
                 host: server.host as u16,
                 link: plan.loopback_link() as u16,
-                server_port: server.endpoint().port,
+                server_ports: server.endpoints.iter().map(|endpoint| endpoint.port).collect(),
                 clock: self.control.clock,
                 sink: self.recorder.sink(),
             });

@@ -246,6 +246,9 @@ fn group(group: &Group, place: &str) -> Result<(), PlanError> {
         Protocol::Mqtt(mqtt) => session(mqtt, &format!("{place}.protocol.mqtt"))?,
         Protocol::MqttSn(mqtt_sn) => mqtt_sn_session(mqtt_sn, &format!("{place}.protocol.mqtt_sn"))?,
     }
+    if let Some(websocket) = group.tcp().and_then(|tcp| tcp.websocket.as_ref()) {
+        resource(&websocket.path, &format!("{place}.transport.tcp.websocket.path"))?;
+    }
     within(group.name.len() as u64, 1, NAME_BYTES_MAX as u64, &format!("{place}.name"))?;
     let reconnect = &group.reconnect;
     for (name, length) in [
@@ -281,6 +284,14 @@ fn session(mqtt: &MqttPlan, place: &str) -> Result<(), PlanError> {
     within(mqtt.receive_maximum.into(), 1, 65_535, &format!("{place}.receive_maximum"))?;
     retries(mqtt.retry, place)?;
     mqtt.will.as_ref().map_or(Ok(()), |one| will(one, place))
+}
+
+/// A resource of an HTTP request, which ends at the first blank (RFC 9112 §3).
+fn resource(path: &str, place: &str) -> Result<(), PlanError> {
+    within(path.len() as u64, 1, 1_000, place)?;
+    require(path.starts_with('/') && path.bytes().all(|byte| byte.is_ascii_graphic()), place, || {
+        format!("is {path:?}, but must begin with `/` and consist of printable ASCII without blanks")
+    })
 }
 
 fn retries(retry: Option<RetryPlan>, place: &str) -> Result<(), PlanError> {

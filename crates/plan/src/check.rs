@@ -262,8 +262,16 @@ fn check_protocol(plan: &Plan, group: &Group, place: &str) -> Result<(), PlanErr
     require(speaks_sn == (group.transport == Transport::Udp), &format!("{place}.transport"), || {
         "does not carry the group's protocol: MQTT-SN goes over UDP, MQTT over TCP".into()
     })?;
+    require(
+        group.layers().is_bare() || server.broker().is_some(),
+        &format!("{place}.transport.tcp"),
+        || format!("has layers above TCP, but `{}` is no broker, and others have none", server.name),
+    )?;
     require(speaks_sn == server.gateway().is_some(), &format!("{place}.connects_to"), || {
         format!("is `{}`, but MQTT-SN clients connect to gateways, and others do not", server.name)
+    })?;
+    require(server.endpoint_for(&group.transport).is_some(), &format!("{place}.transport"), || {
+        format!("asks for an endpoint that `{}` does not have", server.name)
     })?;
     let Some(mqtt_sn) = group.mqtt_sn() else { return Ok(()) };
     require(group.relay.is_none(), &format!("{place}.relay"), || "is not possible with MQTT-SN".into())?;

@@ -75,21 +75,32 @@ pub enum Protocol {
 }
 
 /// What carries a protocol's packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Transport {
-    /// A TCP connection.
+    /// A TCP connection, and what lies between it and the protocol.
     Tcp(TcpTransport),
     /// UDP datagrams, each with one packet, none of them fragmented.
     Udp,
 }
 
 /// The clients' end of a TCP connection; the rest is its host's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TcpTransport {
     /// TCP_NODELAY on the clients' sockets (Nagle's algorithm off).
     pub nodelay: bool,
+    /// WebSocket on it; `null` for none.
+    #[serde(default)]
+    pub websocket: Option<WebSocketPlan>,
+}
+
+/// WebSocket (RFC 6455), a binary frame for each packet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WebSocketPlan {
+    /// The resource that the clients ask for.
+    pub path: String,
 }
 
 /// Protocol version.

@@ -45,7 +45,7 @@ pub use check::PlanError;
 pub use destination::{Destination, Part};
 pub use group::{
     Arrival, ClientProgram, Group, MqttPlan, Payload, PingPlan, Protocol, ProtocolVersion, Publish,
-    Reconnect, Relay, RetryPlan, StartPhase, Subscription, TcpTransport, Transport, Will,
+    Reconnect, Relay, RetryPlan, StartPhase, Subscription, TcpTransport, Transport, WebSocketPlan, Will,
 };
 pub use host::Host;
 pub use mqttsn::{GatewayMode, GatewayProgram, GatewayRole, MqttSnPlan, PredefinedTopic, SleepPlan};

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mqttlab_units::Seed;
 
-use crate::{Group, NetworkKind, Plan, Server, Subscriptions};
+use crate::{Endpoint, Group, NetworkKind, Plan, Server, Subscriptions};
 
 /// Numbers behind names.
 #[derive(Clone, Debug, Default)]
@@ -158,6 +158,14 @@ impl Plan {
     /// The server that a group's clients connect to.
     pub fn server_of(&self, group: &Group) -> &Server {
         &self.servers[group.connects_to]
+    }
+
+    /// Where a group's clients connect to.
+    ///
+    /// # Panics
+    /// Where its server does not listen for them, which no plan that was checked has.
+    pub fn endpoint_of(&self, group: &Group) -> &Endpoint {
+        self.server_of(group).endpoint_for(&group.transport).expect("the plan was checked")
     }
 
     /// Index of the server that a group's messages come to: the one that its clients connect to, or behind proxies and

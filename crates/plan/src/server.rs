@@ -12,7 +12,7 @@ use mqttlab_units::{Duration, Ratio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{GatewayRole, RetryPlan};
+use crate::{GatewayRole, RetryPlan, Transport};
 
 /// A program inside a host, or an address where one is running already.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -26,7 +26,8 @@ pub struct Server {
     pub version: String,
     /// Index into the plan's hosts.
     pub host: usize,
-    /// Where it listens. Clients connect to the first one.
+    /// Where it listens. Clients connect to the first one that has what their group's transport asks for; other servers to the
+    /// first one.
     pub endpoints: Vec<Endpoint>,
     /// What to start; `null` for a server that is running already, or a simulated one.
     pub process: Option<ServerProcess>,
@@ -37,12 +38,22 @@ pub struct Server {
 }
 
 impl Server {
-    /// Where clients connect to.
+    /// Where other servers connect to, and what is asked whether it is ready.
     ///
     /// # Panics
     /// Without endpoints, which no plan that was checked has.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoints[0]
+    }
+
+    /// Where clients with this transport connect to, if it listens for them.
+    pub fn endpoint_for(&self, transport: &Transport) -> Option<&Endpoint> {
+        let wanted = match transport {
+            Transport::Udp => EndpointTransport::Udp,
+            Transport::Tcp(tcp) if tcp.websocket.is_some() => EndpointTransport::Websocket,
+            Transport::Tcp(_) => EndpointTransport::Tcp,
+        };
+        self.endpoints.iter().find(|endpoint| endpoint.transport == wanted)
     }
 
     /// The broker's settings and model, where it is a broker.
@@ -98,6 +109,8 @@ pub enum EndpointTransport {
     Tcp,
     /// UDP datagrams.
     Udp,
+    /// WebSocket over TCP.
+    Websocket,
 }
 
 /// A program to start. In arguments, environment and file texts `{directory}` stands for a private scratch directory, and

@@ -1,10 +1,13 @@
 //! What a group's plan means for the session machines.
 
+use mqttlab_layers::Layers;
 use mqttlab_mqtt::client::{ClientOptions, Ping};
 use mqttlab_mqtt::{Qos, Version};
 use mqttlab_units::Duration;
 
-use crate::{Group, MqttPlan, MqttSnPlan, PingPlan, Protocol, ProtocolVersion, Transport, Will};
+use crate::{
+    Group, MqttPlan, MqttSnPlan, PingPlan, Protocol, ProtocolVersion, TcpTransport, Transport, Will,
+};
 
 impl Group {
     /// The clients' MQTT session, where they speak MQTT.
@@ -25,7 +28,20 @@ impl Group {
 
     /// Whether the clients' sockets send small segments at once (TCP_NODELAY).
     pub fn nodelay(&self) -> bool {
-        matches!(self.transport, Transport::Tcp(tcp) if tcp.nodelay)
+        self.tcp().is_some_and(|tcp| tcp.nodelay)
+    }
+
+    /// The clients' end of their TCP connections, where they have any.
+    pub fn tcp(&self) -> Option<&TcpTransport> {
+        match &self.transport {
+            Transport::Tcp(tcp) => Some(tcp),
+            Transport::Udp => None,
+        }
+    }
+
+    /// What lies between TCP and the protocol.
+    pub fn layers(&self) -> Layers {
+        Layers { websocket: self.tcp().is_some_and(|tcp| tcp.websocket.is_some()) }
     }
 
     /// The pattern of its clients' identifiers.

@@ -23,7 +23,7 @@ use mqttlab_run::MessageFigures;
 use mqttlab_units::{Duration, Instant};
 
 use crate::datagrams::{Content, Datagram, SnPacket};
-use crate::ids::{ClientId, ConnectionId, ConversationId};
+use crate::ids::{ClientId, ConnectionId, ConversationId, Side};
 use crate::message;
 use crate::stream::Packet;
 use crate::surroundings::Surroundings;
@@ -100,8 +100,6 @@ impl Connection for ClientSocket {
 }
 
 impl Transport<AnySession, ClientSocket> for Surroundings<'_> {
-    const NOT_OPENED: &'static str = "no TCP connection in time";
-
     fn open(&mut self, client: Who, socket: &mut ClientSocket) -> Result<(), Loss> {
         if let Some(datagrams) = &mut socket.datagrams {
             let conversation = self.open_conversation(client.into()).map_err(Loss::broken)?;
@@ -110,6 +108,11 @@ impl Transport<AnySession, ClientSocket> for Surroundings<'_> {
         }
         socket.id = Some(self.connect(client.into()).map_err(Loss::broken)?);
         Ok(())
+    }
+
+    fn not_opened(&self, socket: &ClientSocket) -> &'static str {
+        let layered = socket.id.and_then(|id| self.transport.connection(id).layered.as_ref());
+        mqttlab_client::not_opened(layered.and_then(|layered| layered.waits_for()))
     }
 
     fn put(&mut self, client: Who, socket: &mut ClientSocket, packet: Said) {
@@ -142,6 +145,9 @@ impl Transport<AnySession, ClientSocket> for Surroundings<'_> {
             mqtt::Packet::Bare(kind) => (Packet::bare(kind, 0), encode::BARE_LEN),
         };
         self.append(connection, packet, length);
+        if packet.kind == Kind::Disconnect {
+            self.transport.say_farewell(connection, Side::Client);
+        }
     }
 
     fn put_message(

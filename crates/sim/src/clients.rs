@@ -14,7 +14,7 @@ use crate::datagrams::Datagram;
 use crate::event::Event;
 use crate::groups::Groups;
 use crate::ids::{ClientId, ConnectionId, Side, Table};
-use crate::stream::Packet;
+use crate::stream::{Carries, Packet};
 use crate::surroundings::Surroundings;
 
 /// All clients of a simulation.
@@ -140,6 +140,8 @@ impl Clients {
             return self.on_tcp_of_old(around, id, event);
         }
         match event {
+            // The client is told when what lies on it is open, too.
+            TcpEvent::Connected if around.open_layers(client.who().into(), id) => {}
             TcpEvent::Connected => {
                 client.opened(around);
                 client.flush(around);
@@ -191,7 +193,7 @@ impl Clients {
         let client = self.client_of(around, id);
         while let Some(packet) = around.transport.take_packet(around.evidence, around.topics, end, offset) {
             if client.connection().id == Some(id) {
-                take_packet(client, around, &packet);
+                take_packet(client, around, id, &packet);
             } else {
                 // Its program has left.
                 let (now, client) = (around.now(), client.who().into());
@@ -220,8 +222,16 @@ impl Clients {
 }
 
 /// A client's program reads a packet.
-fn take_packet(client: &mut Client, around: &mut Surroundings<'_>, packet: &Packet) {
+fn take_packet(client: &mut Client, around: &mut Surroundings<'_>, id: ConnectionId, packet: &Packet) {
     if !client.is_listening(around) {
+        return;
+    }
+    if let Carries::Step(step) = packet.carries
+        && around.proceed(client.who().into(), id, Some(step))
+    {
+        client.opened(around);
+    }
+    if !packet.is_packet() {
         return;
     }
     let outcome = match client::input(packet) {

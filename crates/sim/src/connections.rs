@@ -7,6 +7,7 @@ use mqttlab_tcp::{Endpoint, Flags, Profile, Role, Segment, Seq, State};
 use mqttlab_units::{Instant, Seed};
 
 use crate::ids::{ClientId, ConnectionId, HostId, ServerId, Side};
+use crate::layered::Layered;
 use crate::ports::Ports;
 use crate::said::Waiting;
 use crate::stream::Stream;
@@ -31,6 +32,8 @@ pub(crate) struct Connection {
     pub(crate) streams: [Stream; 2],
     /// Where no client's plan says what its packets say, what does.
     pub(crate) said: Option<Box<Waiting>>,
+    /// What lies between it and its packets.
+    pub(crate) layered: Option<Box<Layered>>,
     /// Hosts, by [`Side`].
     pub(crate) hosts: [HostId; 2],
     /// Paths from each end, by [`Side`].
@@ -145,6 +148,7 @@ impl Connections {
             alarms: [None; 2],
             streams,
             said: None,
+            layered: None,
             hosts: opening.hosts,
             paths: opening.paths,
             names,

@@ -121,7 +121,7 @@ impl Evidence {
         from: Side,
         packet: &Packet,
     ) {
-        if packet.kind != Kind::Publish || packet.qos != Qos::AtMostOnce {
+        if !packet.is_packet() || packet.kind != Kind::Publish || packet.qos != Qos::AtMostOnce {
             return;
         }
         match from {
@@ -248,7 +248,8 @@ impl Evidence {
         topic: &str,
     ) {
         // Without frames it is not known when it was sent.
-        let Some(first_sent) = packet.first_sent.filter(|_| self.packets) else { return };
+        let is_wanted = self.packets && packet.is_packet();
+        let Some(first_sent) = packet.first_sent.filter(|_| is_wanted) else { return };
         let publish = packet.kind == Kind::Publish;
         let parts = Parts::of(packet);
         let origin = publish.then(|| message::origin(packet.message)).flatten();
@@ -296,6 +297,9 @@ impl Evidence {
         if let Some(start) = carried.offset {
             let end = start + u64::from(segment.length);
             stream.sent(crossing.entered, start, end, |packet, ends| {
+                if !packet.is_packet() {
+                    return;
+                }
                 if ends {
                     name(packet, mqtt);
                 }
@@ -489,7 +493,7 @@ fn name(packet: &Packet, text: &mut String) {
 fn seen(packet: &Packet) -> SeenPacket {
     let parts = Parts::of(packet);
     SeenPacket {
-        offset: packet.start,
+        offset: packet.start + u64::from(packet.sealed.bytes()),
         packet_type: packet.kind as u8,
         qos: packet.qos.level(),
         dup: packet.dup,
@@ -513,7 +517,7 @@ struct Parts {
 
 impl Parts {
     fn of(packet: &Packet) -> Parts {
-        let total = (packet.end - packet.start) as u32;
+        let total = (packet.end - packet.start) as u32 - packet.sealed.bytes();
         // One byte, and the remaining length in groups of seven bits (MQTT 3.1.1 §2.2.3).
         let fixed_header = [(128, 2), (16_384, 3), (2_097_152, 4)]
             .into_iter()

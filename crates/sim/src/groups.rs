@@ -7,7 +7,7 @@ use mqttlab_client::mqtt;
 use mqttlab_client::protocol::Sessions;
 use mqttlab_client::{ClientNumber, GroupFacts, GroupNumber, Who, sign};
 use mqttlab_mqtt::{Kind, Qos, Version, encode};
-use mqttlab_plan::{Entry, Group, PayloadMaker, SaidPlaces};
+use mqttlab_plan::{Endpoint, Entry, Group, PayloadMaker, SaidPlaces};
 use mqttlab_recording::identity::Identity;
 use mqttlab_units::{GeoPoint, Seed};
 
@@ -41,10 +41,15 @@ pub(crate) struct SimulatedGroup {
     payloads: Option<PayloadMaker>,
     /// The server that keeps its messages: behind proxies the one that these pass on to.
     pub(crate) serving: ServerId,
+    /// Where they connect to, as an HTTP request says it.
+    pub(crate) address: Box<str>,
+    /// The port of that.
+    pub(crate) port: u16,
 }
 
 impl SimulatedGroup {
-    fn of(group: &Group, serving: ServerId, topics: &[Entry], run: Seed) -> SimulatedGroup {
+    fn of(group: &Group, there: (ServerId, &Endpoint), topics: &[Entry], run: Seed) -> SimulatedGroup {
+        let (serving, endpoint) = there;
         let publish = group.publish.as_ref();
         SimulatedGroup {
             facts: Arc::new(GroupFacts::of(group)),
@@ -54,13 +59,20 @@ impl SimulatedGroup {
             places: publish.and_then(|publish| SaidPlaces::of(&publish.payload, group.payload_seed(run))),
             payloads: None,
             serving,
+            address: endpoint.socket_address().to_string().into(),
+            port: endpoint.port,
         }
     }
 }
 
 impl Groups {
-    /// With the server that keeps each group's messages. `topics` are the roster's.
-    pub(crate) fn new(groups: Vec<Group>, serving: Vec<ServerId>, topics: &[Entry], run: Seed) -> Groups {
+    /// With the server that keeps each group's messages, and where the group connects to. `topics` are the roster's.
+    pub(crate) fn new(
+        groups: Vec<Group>,
+        there: &[(ServerId, Endpoint)],
+        topics: &[Entry],
+        run: Seed,
+    ) -> Groups {
         let count = groups.iter().map(|group| group.count as usize).sum();
         let mut members = Table::with_capacity(count);
         for (number, group) in groups.iter().enumerate() {
@@ -68,11 +80,11 @@ impl Groups {
                 members.push(Member { group: GroupId(number as u32), index });
             }
         }
-        let with_facts = |(group, serving)| {
-            let facts = SimulatedGroup::of(&group, serving, topics, run);
+        let with_facts = |(group, (serving, endpoint)): (Group, &(ServerId, Endpoint))| {
+            let facts = SimulatedGroup::of(&group, (*serving, endpoint), topics, run);
             (group, facts)
         };
-        Groups { groups: groups.into_iter().zip(serving).map(with_facts).collect(), members }
+        Groups { groups: groups.into_iter().zip(there).map(with_facts).collect(), members }
     }
 
     /// From now on [`write_payload`](Self::write_payload) writes.

@@ -78,11 +78,12 @@ impl Simulation {
         let hosts = Hosts::new(&plan)?;
         let bare_links = [plan.direct_link(), plan.loopback_link()];
         let servers = Servers::new(&plan.servers, plan.seed)?;
-        let serving = plan.groups.iter().map(|group| ServerId::from_index(plan.serving(group))).collect();
+        let there = |group| (ServerId::from_index(plan.serving(group)), *plan.endpoint_of(group));
+        let there: Vec<_> = plan.groups.iter().map(there).collect();
         // The hosts of the plan, of which there may be thousands, are not kept.
         let Plan { seed, groups, network, phases, sim, recording, .. } = plan;
         let description = network.description.clone();
-        let mut groups = Groups::new(groups, serving, roster.topics(), seed);
+        let mut groups = Groups::new(groups, &there, roster.topics(), seed);
         if recording.payloads {
             groups.keep_payloads(seed).map_err(|error| error.to_string())?;
         }

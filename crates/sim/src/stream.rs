@@ -2,18 +2,33 @@
 
 use std::collections::VecDeque;
 
+use mqttlab_layers::Sealed;
 use mqttlab_mqtt::{Kind, Qos};
 use mqttlab_units::Instant;
 
 use crate::small_queue;
 
-/// A control packet in a stream.
+/// What a place in a stream is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Carries {
+    /// A control packet.
+    Packet,
+    /// A step of the opening of what lies between TCP and the packets.
+    Step(u8),
+    /// Its end.
+    Farewell,
+}
+
+/// A control packet in a stream, or something that a layer below says of its own accord.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packet {
     /// Position of its first byte, from 0.
     pub(crate) start: u64,
     /// Position behind its last byte.
     pub(crate) end: u64,
+    pub(crate) carries: Carries,
+    /// What of its bytes belongs to layers below.
+    pub(crate) sealed: Sealed,
     pub(crate) kind: Kind,
     pub(crate) qos: Qos,
     pub(crate) dup: bool,
@@ -48,6 +63,8 @@ impl Packet {
         Packet {
             start: 0,
             end: 0,
+            carries: Carries::Packet,
+            sealed: Sealed::default(),
             kind,
             qos: Qos::AtMostOnce,
             dup: false,
@@ -64,6 +81,16 @@ impl Packet {
             segments: 0,
             complete: None,
         }
+    }
+
+    /// What is no packet. Its kind means nothing.
+    pub(crate) fn layer(carries: Carries) -> Packet {
+        Packet { carries, ..Packet::bare(Kind::Connect, 0) }
+    }
+
+    /// Whether it is one.
+    pub(crate) fn is_packet(&self) -> bool {
+        self.carries == Carries::Packet
     }
 }
 

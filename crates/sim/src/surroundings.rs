@@ -15,9 +15,10 @@ use crate::evidence::Evidence;
 use crate::figures::{GroupCounts, LiveFigures};
 use crate::groups::Groups;
 use crate::ids::{ClientId, ConnectionId, ConversationId, Side};
+use crate::layered::Layered;
 use crate::stream::Packet;
 use crate::topics::Topics;
-use crate::transport::Transport;
+use crate::transport::{Caller, Transport};
 
 /// What a client may touch.
 pub(crate) struct Surroundings<'a> {
@@ -50,9 +51,18 @@ impl Surroundings<'_> {
     /// # Errors
     /// Why it cannot.
     pub(crate) fn connect(&mut self, client: ClientId) -> Result<ConnectionId, &'static str> {
-        let nodelay = self.groups.group_of(client).nodelay();
-        let end = (Some(client), self.groups.host_of(client), nodelay);
-        self.transport.open(self.agenda, self.evidence, end, self.groups.server_of(client))
+        let (group, facts) = (self.groups.group_of(client), self.groups.facts_of(client));
+        let path =
+            group.tcp().and_then(|tcp| tcp.websocket.as_ref()).map_or("/", |websocket| &websocket.path);
+        let resource = (&*facts.address, path);
+        let caller = Caller {
+            client: Some(client),
+            host: self.groups.host_of(client),
+            nodelay: group.nodelay(),
+            port: Some(facts.port),
+            layered: Layered::new(group.layers(), resource, self.agenda.now()),
+        };
+        self.transport.open(self.agenda, self.evidence, caller, self.groups.server_of(client))
     }
 
     /// Opens a socket for datagrams to the client's server.

@@ -14,6 +14,7 @@
 
 use std::rc::Rc;
 
+use mqttlab_layers::Sealed;
 use mqttlab_net::{Delivery, Fate};
 use mqttlab_tcp::{Event as TcpEvent, Output, Segment};
 use mqttlab_units::Instant;
@@ -25,6 +26,7 @@ use crate::event::Event;
 use crate::evidence::{Crossing, Evidence};
 use crate::hosts::Hosts;
 use crate::ids::{ClientId, ConnectionId, ConversationId, HostId, ServerId, Side};
+use crate::layered::Layered;
 use crate::stream::Packet;
 use crate::topics::Topics;
 use crate::wire::{Cargo, CarriedSegment, FrameEvent, Wire};
@@ -35,6 +37,19 @@ pub(crate) struct Transport {
     connections: Connections,
     conversations: Conversations,
     wire: Wire,
+}
+
+/// Who opens a connection.
+pub(crate) struct Caller {
+    /// The client whose packets it is to carry; `None`: those of many.
+    pub(crate) client: Option<ClientId>,
+    pub(crate) host: HostId,
+    /// Whether Nagle's algorithm is off.
+    pub(crate) nodelay: bool,
+    /// The server's port, where it is not its first one.
+    pub(crate) port: Option<u16>,
+    /// What is to lie on it.
+    pub(crate) layered: Option<Box<Layered>>,
 }
 
 /// What has come to a host.
@@ -119,9 +134,10 @@ impl Transport {
         &mut self,
         agenda: &mut Agenda<Event>,
         evidence: &mut Evidence,
-        (client, host, nodelay): (Option<ClientId>, HostId, bool),
+        caller: Caller,
         server: ServerId,
     ) -> Result<ConnectionId, &'static str> {
+        let Caller { client, host, nodelay, port, layered } = caller;
         let listener = self.hosts.listener(server);
         let hosts = [host, listener.host];
         let paths = self.paths(hosts).ok_or("no path leads to the broker")?;
@@ -132,10 +148,12 @@ impl Transport {
             nodelay: [nodelay, listener.nodelay],
             hosts,
             paths,
-            server_port: listener.port,
+            server_port: port.unwrap_or(listener.port),
         });
         let id = id.ok_or("no port is left towards the broker")?;
-        self.connections.get_mut(id).ends[Side::Client as usize].open(agenda.now());
+        let connection = self.connections.get_mut(id);
+        connection.layered = layered;
+        connection.ends[Side::Client as usize].open(agenda.now());
         self.transmit(agenda, evidence, id, Side::Client);
         Ok(id)
     }
@@ -147,7 +165,11 @@ impl Transport {
 
     /// Puts a packet behind what a program has to say, and answers where it ends. Nothing is written yet.
     pub(crate) fn append(&mut self, id: ConnectionId, side: Side, packet: Packet, length: usize) -> u64 {
-        self.connections.get_mut(id).streams[side as usize].append(packet, length)
+        let connection = self.connections.get_mut(id);
+        let sealed =
+            connection.layered.as_ref().map_or_else(Sealed::default, |layered| layered.seal(side, length));
+        connection.streams[side as usize]
+            .append(Packet { sealed, ..packet }, length + sealed.bytes() as usize)
     }
 
     /// Hands what waits to the socket, by a program that has written to another one since if `apart`; `false` when it took
@@ -448,6 +470,10 @@ mod tests {
         fn network_metrics(&mut self, _: &mut dyn FnMut(&mqttlab_recording::NetworkMetricRow<'_>)) {}
     }
 
+    fn caller(host: HostId) -> Caller {
+        Caller { client: Some(ClientId(0)), host, nodelay: true, port: None, layered: None }
+    }
+
     impl Bench {
         fn new(name: &str, corpus: &str) -> Bench {
             let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/plan").join(corpus);
@@ -469,7 +495,7 @@ mod tests {
         }
 
         fn open(&mut self) -> ConnectionId {
-            let end = (Some(ClientId(0)), HostId(1), true);
+            let end = caller(HostId(1));
             self.transport.open(&mut self.agenda, &mut self.evidence, end, ServerId(0)).unwrap()
         }
 
@@ -577,7 +603,7 @@ mod tests {
     #[test]
     fn nowhere_is_a_path_that_the_plan_does_not_have() {
         let mut bench = Bench::new("nowhere", "hosts.json");
-        let end = (Some(ClientId(0)), HostId(99), true);
+        let end = caller(HostId(99));
         assert!(bench.transport.open(&mut bench.agenda, &mut bench.evidence, end, ServerId(0)).is_err());
     }
 }

@@ -53,6 +53,8 @@ class BrokerPlace:
 
     address: str
     port: int
+    # Further transports (`websocket`) and their ports.
+    listeners: tuple[tuple[str, int], ...] = ()
     broker_address: str = ""
     broker_port: int = 0
     gateway: Mapping[str, Any] | None = None

@@ -39,7 +39,9 @@ def configuration(broker: BrokerSettings, place: BrokerPlace) -> str:
     """The text of ``mosquitto.conf``."""
     lines = [
         "per_listener_settings false",
+        # Debian's 2.0.11 ends when all of its listeners are WebSocket's; a plain one is always there.
         f"listener {place.port} {place.address}",
+        *(line for transport, port in place.listeners for line in listener(transport, port, place.address)),
         "allow_anonymous true",
         # Inside a user namespace only this user exists.
         "user root",
@@ -59,6 +61,12 @@ def configuration(broker: BrokerSettings, place: BrokerPlace) -> str:
         # Written after every change, so that a killed broker has its sessions when it comes back.
         lines += ["persistence_location {directory}/", "autosave_interval 1", "autosave_on_changes true"]
     return "\n".join(lines) + "\n"
+
+
+def listener(transport: str, port: int, address: str) -> list[str]:
+    """The lines of a listener for what is not MQTT over plain TCP."""
+    assert transport == "websocket", "the scenario was checked"
+    return [f"listener {port} {address}", "protocol websockets"]
 
 
 @cache

@@ -10,7 +10,7 @@ from mqttlab.brokers.adapter import BrokerPlace, BrokerSettings
 
 class Program:
     """What the scenario's ``program`` says, with `{address}` and `{port}` filled in, and of a gateway its broker's
-    `{broker_address}` and `{broker_port}`.
+    `{broker_address}` and `{broker_port}`, of a broker whose clients ask for WebSocket `{websocket_port}`.
 
     The scenario's settings (``nagle``, ``max_inflight``, ...) say what the program's own files say: reports and the
     simulator read them, and nothing here can check that they agree.
@@ -29,6 +29,8 @@ class Program:
         def filled(text: str) -> str:
             text = text.replace("{address}", place.address).replace("{port}", str(place.port))
             text = text.replace("{broker_address}", place.broker_address)
+            for transport, port in place.listeners:
+                text = text.replace(f"{{{transport}_port}}", str(port))
             return text.replace("{broker_port}", str(place.broker_port))
 
         return {

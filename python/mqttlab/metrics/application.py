@@ -147,6 +147,9 @@ def setup(recording: Recording) -> pl.DataFrame:
     row: dict[str, float | None] = {}
     for name, (count, samples) in took.items():
         row |= {count: samples.len(), **_two_percentiles(name, samples)}
+        if name == "connect":
+            for part, times in _connect_parts_ms(recording.events).items():
+                row |= _two_percentiles(f"connect_{part}", times)
     kinds = {name: pl.Float64 if "_ms_" in name else pl.Int64 for name in row}
     return pl.DataFrame([row], schema=kinds)
 
@@ -246,6 +249,24 @@ def _took_ms(events: pl.DataFrame, kind: str) -> pl.Series:
     if events.is_empty():
         return pl.Series([], dtype=pl.Float64)
     return (events.filter(pl.col("kind") == kind)["took_ns"].drop_nulls() / NS_PER_MS).rename("ms")
+
+
+def _connect_parts_ms(events: pl.DataFrame) -> dict[str, pl.Series]:
+    """How long each part of connections took that have layers above TCP: those, and from the last one to CONNACK."""
+    nothing = pl.Series([], dtype=pl.Float64)
+    parts = {"tcp": nothing, "websocket": nothing, "mqtt": nothing}
+    kind = pl.col("kind").cast(pl.String)
+    opened = events.filter(kind == "layer_open")
+    if opened.is_empty():
+        return parts
+    part = pl.col("detail").str.split(" ").list.first()
+    for name in ("tcp", "websocket"):
+        parts[name] = opened.filter(part == name)["took_ns"] / NS_PER_MS
+    accepted = events.filter(kind == "connack").select("at_ns", "client").sort("at_ns")
+    since = opened.select("at_ns", "client", opened_ns=pl.col("at_ns")).sort("at_ns")
+    took = accepted.join_asof(since, on="at_ns", by="client").drop_nulls("opened_ns")
+    parts["mqtt"] = took.select((pl.col("at_ns") - pl.col("opened_ns")) / NS_PER_MS).to_series()
+    return parts
 
 
 def _acknowledge_ms(recording: Recording) -> pl.Series:

@@ -121,7 +121,7 @@ class Endpoint(TypedDict):
     transport: EndpointTransport
 
 
-EndpointTransport = Literal["tcp", "udp"]
+EndpointTransport = Literal["tcp", "udp", "websocket"]
 """What carries packets to an endpoint."""
 
 
@@ -750,6 +750,7 @@ class TcpPlan(TypedDict):
 class TcpTransport(TypedDict):
     """The clients' end of a TCP connection; the rest is its host's."""
     nodelay: bool
+    websocket: WebSocketPlan | None
 
 
 TopicPattern = str
@@ -763,6 +764,11 @@ class TransportTcp(TypedDict):
 
 Transport = Literal["udp"] | TransportTcp
 """What carries a protocol's packets."""
+
+
+class WebSocketPlan(TypedDict):
+    """WebSocket (RFC 6455), a binary frame for each packet."""
+    path: str
 
 
 WhenItDies = Literal["end_run", "go_on"]

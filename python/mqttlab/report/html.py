@@ -188,6 +188,9 @@ def _captured_section(recording: Recording) -> str:
 
 def _setup_section(recording: Recording) -> str:
     timings = metrics.setup(recording)
+    # Parts of connecting that no connection here has are left out.
+    timings = timings.drop([
+        name for name in timings.columns if name.startswith("connect_") and timings[name].is_null().all()])
     table = f"<p>{escape(coverage.setup(timings))}</p>{html_table(timings, metrics.family('setup').columns('page'))}"
     samples, states = recording.resources, recording.tcp_state
     made = [figures.resources(samples)] if not samples.is_empty() else []

@@ -31,7 +31,7 @@ IDENTITY_BYTES = 9
 
 def contradictions(scenario: Scenario) -> list[Problem]:
     """Everything that is wrong between the fields of a scenario whose fields are right."""
-    checks = (_servers, _parts, _programs, _hosts, _networks, _queues, _groups, _mqtt_sn, _names, _sizes)
+    checks = (_servers, _transports, _parts, _programs, _hosts, _networks, _queues, _groups, _mqtt_sn, _names, _sizes)
     return [problem for check in checks for problem in check(scenario)]
 
 
@@ -61,11 +61,14 @@ def _servers(scenario: Scenario) -> Iterator[Problem]:
         if server.name in names:
             yield (*place, "name"), f"is {shown(server.name)}, which is the name of another server; use another name"
         names.add(server.name)
-        at = (server.address or server.host, server.port)
-        if at in listening:
-            yield (*place, "port"), (f"is {server.port}, but server `{listening[at]}` listens there on the same host "
-                                     f"`{server.host}`; use another port, or another host")
-        listening.setdefault(at, server.name)
+        ports: list[tuple[Location, int]] = [(("port",), server.port)]
+        ports += [(("ports", kind), port) for kind, port in scenario.listeners(server)]
+        for field, port in ports:
+            at = (server.address or server.host, port)
+            if at in listening:
+                yield (*place, *field), (f"is {port}, but server `{listening[at]}` listens there on the same host "
+                                         f"`{server.host}`; use another port, or another host")
+            listening.setdefault(at, server.name)
     for index, group in enumerate(scenario.groups):
         if group.connects_to is None and len(names) > 1:
             yield ("groups", index), (f"does not say to which server it connects; add `connects_to`, one of "
@@ -73,6 +76,19 @@ def _servers(scenario: Scenario) -> Iterator[Problem]:
         if group.connects_to is not None and group.connects_to not in names:
             yield ("groups", index, "connects_to"), (f"is the unknown server {shown(group.connects_to)}; "
                                                      f"{near(group.connects_to, names)}")
+
+
+def _transports(scenario: Scenario) -> Iterator[Problem]:
+    """What lies on TCP begins at a client and ends at a broker."""
+    for index, group in enumerate(scenario.groups):
+        server = scenario.server_of(group)
+        if group.layers != "tcp" and server.role != "broker":
+            yield ("groups", index, "transport"), (
+                f"is \"{group.layers}\", but `{server.name}` is a {server.role}, which passes on MQTT over plain TCP; "
+                "connect the group to a broker, or use \"tcp\"")
+    for place, server in scenario.all_servers:
+        if "ports" in server.model_fields_set and server.role != "broker":
+            yield (*place, "ports"), f"is only for brokers, but this is a {server.role}; leave it out"
 
 
 def _programs(scenario: Scenario) -> Iterator[Problem]:

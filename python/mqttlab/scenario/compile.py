@@ -124,8 +124,7 @@ def _server(scenario: Scenario, server: Server, hosts: _Hosts) -> types.Server:
         "kind": server.kind,
         "version": "" if simulated else adapter.version(),
         "host": index,
-        "endpoints": [{
-            "transport": "udp" if server.role == "gateway" else "tcp", "address": address, "port": server.port}],
+        "endpoints": _endpoints(scenario, server, address),
         "process": None if process is None else {
             "command": process["command"],
             "environment": process["environment"],
@@ -136,6 +135,14 @@ def _server(scenario: Scenario, server: Server, hosts: _Hosts) -> types.Server:
         "when_it_dies": "go_on" if server.when_it_dies == "go-on" else "end_run",
         "role": _role(scenario, server),
     }
+
+
+def _endpoints(scenario: Scenario, server: Server, address: str) -> list[types.Endpoint]:
+    """Where a server listens: for MQTT over plain TCP first, and for what its clients' transports ask."""
+    first = "udp" if server.role == "gateway" else "tcp"
+    listeners = [(first, server.port), *scenario.listeners(server)]
+    return [{"transport": cast(types.EndpointTransport, transport), "address": address, "port": port}
+            for transport, port in listeners]
 
 
 def _role(scenario: Scenario, server: Server) -> types.Role:
@@ -151,7 +158,7 @@ def _role(scenario: Scenario, server: Server) -> types.Role:
 def _place(scenario: Scenario, server: Server, address: str, hosts: _Hosts) -> BrokerPlace:
     """Where a server listens, and a gateway's broker."""
     if server.role != "gateway":
-        return BrokerPlace(address=address, port=server.port)
+        return BrokerPlace(address=address, port=server.port, listeners=tuple(scenario.listeners(server)))
     broker = scenario.broker_of(server)
     return BrokerPlace(
         address=address, port=server.port, broker_address=broker.address or _address(hosts.first[broker.host]),
@@ -223,7 +230,7 @@ def _group(scenario: Scenario, group: Group, hosts: _Hosts) -> types.Group:
         "connects_to": _number_of(scenario, group),
         "protocol": {"mqtt": _mqtt(group.mqtt or scenario.mqtt)} if group.protocol == "mqtt"
         else {"mqtt_sn": _mqtt_sn(group.mqtt_sn)},
-        "transport": {"tcp": {"nodelay": not group.uses_nagle}} if group.protocol == "mqtt" else "udp",
+        "transport": {"tcp": _tcp(group)} if group.protocol == "mqtt" else "udp",
         "reconnect": {
             "enabled": group.reconnect.enabled,
             "initial_ns": group.reconnect.initial,
@@ -242,6 +249,14 @@ def _group(scenario: Scenario, group: Group, hosts: _Hosts) -> types.Group:
             "files": [{"path": path, "text": text} for path, text in group.client.files.items()],
             "ready_line": group.client.ready_line,
         },
+    }
+
+
+def _tcp(group: Group) -> types.TcpTransport:
+    websocket = group.transport.websocket if group.transport is not None else None
+    return {
+        "nodelay": not group.uses_nagle,
+        "websocket": None if websocket is None else {"path": websocket.path},
     }
 
 

@@ -30,6 +30,7 @@ from mqttlab.quantity import (
 )
 from mqttlab.scenario.threshold import Threshold
 from mqttlab.scenario.topics import MQTT_TEXT_MAX, published_topic, topic_filter, topic_suffix, will_topic
+from mqttlab.scenario.transport import Ports, Transport, read_transport
 
 S = 10**9
 MS = 10**6
@@ -153,7 +154,8 @@ def read_readiness(value: Any) -> Any:
 
 class Program(Part):
     """A server's program. `{directory}` stands for a private directory, `{address}` and `{port}` for its endpoint, of a
-    gateway `{broker_address}` and `{broker_port}` for its broker's."""
+    gateway `{broker_address}` and `{broker_port}` for its broker's, of a broker `{websocket_port}` for
+    where it is to listen for WebSocket."""
 
     command: list[str] = Field(min_length=1, description="The program and its arguments.")
     environment: dict[str, str] = Field(default_factory=dict, description="Environment variables, in addition.")
@@ -169,6 +171,8 @@ class Broker(Part):
     host: Name = Field("broker", description="The host it runs on.")
     address: str | None = Field(None, description="Address of an external broker.")
     port: Whole = Field(1883, ge=1, le=65_535, description="TCP port.")
+    ports: Ports = Field(Ports(), description=(
+        "Further ports of a broker, which it listens on where a group's `transport` asks for that."))
     program: Program | None = Field(None, description="For `kind = \"program\"`: what to start.")
     ready: Annotated[Readiness, BeforeValidator(read_readiness, json_schema_input_type=Readiness | str)] | None = Field(
         None, description="How to know that it serves, such as `\"connack\"`; each kind has a default.")
@@ -333,18 +337,6 @@ class MqttSn(Part):
     will: Will | None = Field(None, description="Last will.")
 
 
-class TcpTransport(Part):
-    """The clients' end of a TCP connection."""
-
-    nagle: Truth = Field(True, description="Nagle's algorithm on the clients' sockets (Paho's default).")
-
-
-class Transport(Part):
-    """What carries the protocol: one of these tables."""
-
-    tcp: TcpTransport = Field(description="A TCP connection.")
-
-
 class Reconnect(Part):
     """What happens after a connection is lost."""
 
@@ -480,8 +472,10 @@ class Group(Part):
         None, description="The server they connect to; may be left out where there is only one.")
     protocol: Literal["mqtt", "mqtt-sn"] = Field(
         "mqtt", description="What they speak; it has a table of its own. `mqtt-sn` needs a gateway to connect to.")
-    transport: Transport | None = Field(
-        None, description="What carries it, and how; TCP when left out. MQTT-SN goes over UDP.")
+    transport: Annotated[
+        Transport, BeforeValidator(read_transport, json_schema_input_type=Transport | str)] | None = Field(
+            None, description="What carries it, and how: `\"tcp\"` when left out, `\"websocket\"`, or a table. MQTT-SN "
+            "goes over UDP.")
     nagle: Truth | None = Field(
         None, description="Short for `transport = { tcp = { nagle = ... } }`; `true` (Paho's default) when left out.")
     mqtt: Mqtt | None = Field(None, description="Protocol and session; the scenario's `mqtt` when left out.")
@@ -502,14 +496,19 @@ class Group(Part):
     @property
     def uses_nagle(self) -> bool:
         """Whether Nagle's algorithm is on, however that is written."""
-        if self.transport is not None:
-            return self.transport.tcp.nagle
-        return self.nagle is not False
+        if self.nagle is not None or self.transport is None:
+            return self.nagle is not False
+        return self.transport.tcp.nagle
+
+    @property
+    def layers(self) -> str:
+        """What lies on TCP, as an endpoint is called that listens for it."""
+        return "websocket" if self.transport is not None and self.transport.websocket is not None else "tcp"
 
     @model_validator(mode="after")
     def _one_transport(self) -> Self:
-        if self.transport is not None and self.nagle is not None:
-            raise ValueError("has both `transport` and `nagle`, which is short for it; keep one")
+        if self.transport is not None and "tcp" in self.transport.model_fields_set and self.nagle is not None:
+            raise ValueError("has both `transport.tcp` and `nagle`, which is short for it; keep one")
         return self
 
     @model_validator(mode="after")
@@ -660,6 +659,11 @@ class Scenario(Part):
         if server.role != "gateway" or not brokers:
             return server
         return next((other for other in brokers if other.name == server.gateway.broker), brokers[0])
+
+    def listeners(self, server: Server) -> list[tuple[str, int]]:
+        """What a server listens for beside its first port, as its clients' transports ask: transports and ports."""
+        asked = [group.layers for group in self.groups if self.server_of(group).name == server.name]
+        return [(layers, getattr(server.ports, layers)) for layers in dict.fromkeys(asked) if layers != "tcp"]
 
     def server_of(self, group: Group) -> Server:
         """The server that a group connects to; the first one, where it does not say."""

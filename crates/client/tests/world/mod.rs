@@ -141,11 +141,13 @@ impl Surroundings for World {
 }
 
 impl Transport<Mqtt, Wire> for World {
-    const NOT_OPENED: &'static str = "no connection in time";
-
     fn open(&mut self, _: Who, _: &mut Wire) -> Result<(), Loss> {
         self.say("open");
         if self.opens { Ok(()) } else { Err(Loss::broken("there is no way")) }
+    }
+
+    fn not_opened(&self, _: &Wire) -> &'static str {
+        "no connection in time"
     }
 
     fn put(&mut self, _: Who, wire: &mut Wire, packet: Packet) {

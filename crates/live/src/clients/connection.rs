@@ -3,9 +3,11 @@
 use std::os::fd::OwnedFd;
 
 use mqttlab_client::Connection;
+use mqttlab_layers::Layer;
 
 use super::datagrams::Datagrams;
 use super::incoming::Incoming;
+use super::layered::Layered;
 use super::order::ReceivedInOrder;
 use super::outbox::Outbox;
 
@@ -18,6 +20,8 @@ pub(super) struct ClientConnection {
     /// What waits to be written to a stream.
     pub(super) outbox: Outbox,
     pub(super) incoming: Incoming,
+    /// Between the stream and its packets.
+    pub(super) layered: Option<Box<Layered>>,
     /// Instead of a stream.
     pub(super) datagrams: Option<Box<Datagrams>>,
     /// What it has received of messages too small to say who they are. It outlives connections.
@@ -36,14 +40,33 @@ impl Connection for ClientConnection {
 }
 
 impl ClientConnection {
-    pub(super) fn new(slot: u32, over_datagrams: bool) -> ClientConnection {
+    pub(super) fn new(slot: u32, over_datagrams: bool, layered: Option<Layered>) -> ClientConnection {
         ClientConnection {
             slot,
             socket: None,
             outbox: Outbox::default(),
             incoming: Incoming::default(),
+            layered: layered.map(Box::new),
             datagrams: over_datagrams.then(Box::default),
             order: ReceivedInOrder::default(),
+        }
+    }
+
+    /// How far it has come that is not open in time.
+    pub(super) fn not_opened(&self) -> &'static str {
+        mqttlab_client::not_opened(self.layered.as_ref().and_then(|layered| layered.waits_for()))
+    }
+
+    /// What is said when the other side ends it: also at which layer, where they are not all open.
+    pub(super) fn closed_by_broker(&self) -> &'static str {
+        match self
+            .layered
+            .as_ref()
+            .filter(|layered| layered.is_opening())
+            .and_then(|layered| layered.waits_for())
+        {
+            Some(Layer::WebSocket) => "the broker closed the connection instead of upgrading it to WebSocket",
+            None => "the broker closed the connection",
         }
     }
 

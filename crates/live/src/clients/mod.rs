@@ -28,6 +28,7 @@ mod connection;
 mod datagrams;
 mod epoll;
 mod incoming;
+mod layered;
 mod order;
 mod outbox;
 mod pace;

@@ -51,9 +51,16 @@ impl Outbox {
 
     /// Everything that was put, shared pieces included, in one piece.
     pub(super) fn whole(&self) -> Vec<u8> {
+        let mut whole = Vec::with_capacity(self.len());
+        self.copy_to(&mut whole);
+        whole
+    }
+
+    /// Appends everything that was put, shared pieces included. No more of them than one message has.
+    pub(super) fn copy_to(&self, out: &mut Vec<u8>) {
         let mut pieces = [IoSlice::new(&[]); PIECES];
         let used = self.gather(&mut pieces);
-        pieces[..used].iter().flat_map(|piece| piece.iter().copied()).collect()
+        pieces[..used].iter().for_each(|piece| out.extend_from_slice(piece));
     }
 
     /// Bytes that the socket has not taken.

@@ -43,7 +43,9 @@ impl Turn<'_> {
         if ready.writable && client.is_opening() {
             self.finish_opening(client);
         }
-        if ready.readable && client.is_open() {
+        let is_opening_layers =
+            client.connection().layered.as_ref().is_some_and(|layered| layered.is_opening());
+        if ready.readable && (client.is_open() || is_opening_layers) {
             self.answered = [0; 3];
             if let Err(loss) = self.receive(client, ready.ended) {
                 client.lose(self, &loss);
@@ -64,7 +66,12 @@ impl Turn<'_> {
     fn finish_opening(&mut self, client: &mut Client) {
         let Some(socket) = &client.connection().socket else { return };
         match socket::take_error(socket.as_fd()) {
+            Ok(()) if client.connection().layered.is_some() => self.open_layers(client),
             Ok(()) => client.opened(self),
+            // Of a connection that was there already.
+            Err(_) if client.connection().layered.as_ref().is_some_and(|layered| layered.is_opening()) => {
+                client.lose(self, &Loss::broken(client.connection().closed_by_broker()));
+            }
             Err(error) => {
                 self.tally.turned_away += u64::from(error.kind() == io::ErrorKind::ConnectionRefused);
                 client.lose(self, &Loss::broken(format!("cannot connect: {error}")));
@@ -86,9 +93,12 @@ impl Turn<'_> {
         while let Some(socket) = &client.connection().socket {
             let count = match socket::read(socket.as_fd(), buffer) {
                 Ok(Some(0)) | Err(_) if self.leaving => return Err(Loss::Farewell),
-                Ok(Some(0)) => return Err(Loss::broken("the broker closed the connection")),
+                Ok(Some(0)) => return Err(Loss::broken(client.connection().closed_by_broker())),
                 Ok(Some(count)) => count,
                 Ok(None) => return Ok(()),
+                Err(_) if client.is_opening() => {
+                    return Err(Loss::broken(client.connection().closed_by_broker()));
+                }
                 Err(error) => return Err(Loss::broken(error.to_string())),
             };
             // Read after the bytes were: nothing may seem to arrive before another thread has sent it.
@@ -104,8 +114,15 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Takes what was read, packet by packet.
     fn take_bytes(&mut self, client: &mut Client, bytes: &[u8]) -> Result<(), Loss> {
+        match client.connection().layered {
+            Some(_) => self.unseal(client, bytes),
+            None => self.take_packets(client, bytes),
+        }
+    }
+
+    /// Takes what was read, packet by packet.
+    pub(super) fn take_packets(&mut self, client: &mut Client, bytes: &[u8]) -> Result<(), Loss> {
         let whole = client.facts().relay.is_some() || self.shared.plan.recording.payloads;
         let mut incoming = std::mem::take(&mut client.connection_mut().incoming);
         incoming.feed(bytes, whole, |raw| self.take_packet(client, raw))?;

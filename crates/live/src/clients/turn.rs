@@ -14,6 +14,7 @@ use super::epoll::Epoll;
 use super::pace;
 use super::shared::Shared;
 use super::timers::Timers;
+use super::writing::Room;
 use crate::control::FleetFigures;
 
 /// One client's turn.
@@ -25,6 +26,8 @@ pub(super) struct Turn<'a> {
     pub(super) tally: &'a mut Tally,
     /// Where bytes are read to.
     pub(super) buffer: &'a mut Vec<u8>,
+    /// Where packets are made that are sealed.
+    pub(super) room: &'a mut Room,
     /// The clock as it was last read.
     pub(super) now: Instant,
     /// Whether the run is over and clients say goodbye.

@@ -16,10 +16,12 @@ use mqttlab_units::{Duration, Instant};
 use super::Client;
 use super::connection::ClientConnection;
 use super::epoll::Epoll;
+use super::layered::Layered;
 use super::pace::Pace;
 use super::shared::Shared;
 use super::timers::Timers;
 use super::turn::{Tally, Turn};
+use super::writing::Room;
 use crate::control::Control;
 
 pub(super) struct Worker {
@@ -30,6 +32,7 @@ pub(super) struct Worker {
     sink: Sink,
     tally: Tally,
     buffer: Vec<u8>,
+    room: Room,
     /// Clients whose deadline has come.
     due: Vec<u32>,
     pace: Pace,
@@ -66,6 +69,7 @@ impl Worker {
             sink,
             tally,
             buffer: vec![0; BUFFER],
+            room: Room::default(),
             due: Vec::new(),
             pace,
             hurried: false,
@@ -163,6 +167,7 @@ impl Worker {
             sink: &mut self.sink,
             tally: &mut self.tally,
             buffer: &mut self.buffer,
+            room: &mut self.room,
             now: self.shared.control.now(),
             leaving: self.leaving.is_some(),
             hurried: &mut self.hurried,
@@ -176,7 +181,8 @@ fn client(shared: &Shared, who: Who, slot: u32, start: Instant) -> Client {
     let group = shared.facts(who.group);
     let over_datagrams = shared.group(who.group).transport == Transport::Udp;
     let session = group.sessions.session(who, shared.plan.seed);
-    let connection = ClientConnection::new(slot, over_datagrams);
+    let layered = Layered::of(&shared.plan, shared.group(who.group), who);
+    let connection = ClientConnection::new(slot, over_datagrams, layered);
     Client::new(who, Arc::clone(&group.facts), session, connection, shared.plan.seed, start)
 }
 

@@ -4,14 +4,16 @@
 //! costs a few dozen bytes a message whatever its payload is.
 
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 
 use mqttlab_client::mqtt;
 use mqttlab_client::mqttsn;
 use mqttlab_client::protocol::{AnySession, Envelope, Packet};
 use mqttlab_client::{Body, Loss, Transport, Who, sign};
+use mqttlab_mqtt::Kind;
 use mqttlab_mqtt::encode::{self, PublishFields};
-use mqttlab_plan::PayloadMaker;
+use mqttlab_plan::{Group, PayloadMaker};
 use mqttlab_recording::identity::{self, Identity};
 use mqttlab_recording::{EventKind, Sent};
 
@@ -23,11 +25,12 @@ use super::socket;
 use super::turn::Turn;
 
 impl Transport<AnySession, ClientConnection> for Turn<'_> {
-    const NOT_OPENED: &'static str = "no TCP connection in time";
-
     fn open(&mut self, client: Who, connection: &mut ClientConnection) -> Result<(), Loss> {
         match self.open_socket(client, connection.slot) {
-            Ok(socket) => connection.socket = Some(socket),
+            Ok(socket) => {
+                connection.socket = Some(socket);
+                connection.layered.iter_mut().for_each(|layered| layered.begin(self.now));
+            }
             Err(error) => {
                 let no_descriptor = matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE));
                 self.tally.no_descriptor += u64::from(no_descriptor);
@@ -35,6 +38,10 @@ impl Transport<AnySession, ClientConnection> for Turn<'_> {
             }
         }
         Ok(())
+    }
+
+    fn not_opened(&self, connection: &ClientConnection) -> &'static str {
+        connection.not_opened()
     }
 
     fn put(&mut self, client: Who, connection: &mut ClientConnection, packet: Packet) {
@@ -47,12 +54,16 @@ impl Transport<AnySession, ClientConnection> for Turn<'_> {
                 return connection.datagrams.iter_mut().for_each(|datagrams| datagrams.put(&packet));
             }
         };
-        let out = connection.outbox.bytes();
-        match packet {
-            mqtt::Packet::Connect => mqtt::encode_connect(group, client.index, out),
-            mqtt::Packet::Subscribe { id } => mqtt::encode_subscribe(group, client.index, id, out),
-            mqtt::Packet::Answer { kind, id } => encode::acknowledgement(kind, id.0, out),
-            mqtt::Packet::Bare(kind) => encode::bare(kind, out),
+        let ClientConnection { layered, outbox, .. } = connection;
+        let Some(layered) = layered else {
+            return encode_packet(group, client.index, packet, outbox.bytes());
+        };
+        let room = &mut self.room.bytes;
+        room.clear();
+        encode_packet(group, client.index, packet, room);
+        layered.seal(room, outbox);
+        if packet == mqtt::Packet::Bare(Kind::Disconnect) {
+            layered.say_farewell(outbox);
         }
     }
 
@@ -68,7 +79,9 @@ impl Transport<AnySession, ClientConnection> for Turn<'_> {
             Envelope::MqttSn(envelope) => return self.put_datagram(client, connection, envelope, body),
         };
         let group = self.shared.facts(client.group);
-        let outbox = &mut connection.outbox;
+        let ClientConnection { layered, outbox: way, .. } = connection;
+        // What is sealed is first made whole.
+        let outbox = if layered.is_some() { &mut self.room.message } else { &mut *way };
         let head = |topic, retain, payload_len, outbox: &mut Outbox| {
             let fields = PublishFields { topic, qos, dup, retain, id: id.0, payload_len };
             encode::publish_head(&fields, group.version, outbox.bytes());
@@ -86,7 +99,14 @@ impl Transport<AnySession, ClientConnection> for Turn<'_> {
                 outbox.bytes().extend_from_slice(&message.payload);
             }
         }
-        outbox.end()
+        if let Some(layered) = layered {
+            let Room { message, bytes } = &mut *self.room;
+            bytes.clear();
+            message.copy_to(bytes);
+            message.clear();
+            layered.seal(bytes, way);
+        }
+        way.end()
     }
 
     fn end(&self, connection: &ClientConnection) -> u64 {
@@ -163,9 +183,11 @@ impl Turn<'_> {
     fn open_socket(&self, client: Who, slot: u32) -> io::Result<OwnedFd> {
         let group = self.shared.group(client.group);
         let server = group.connects_to;
+        let port = self.shared.plan.endpoint_of(group).port;
+        let address = SocketAddr::new(self.shared.sockets.server_address(server).ip(), port);
         if group.transport == mqttlab_plan::Transport::Udp {
             let socket = self.shared.sockets.datagram_socket(group.host_of(client.index), server)?;
-            socket::connect(socket.as_fd(), self.shared.sockets.server_address(server))?;
+            socket::connect(socket.as_fd(), address)?;
             self.epoll.add(&socket, slot)?;
             return Ok(socket);
         }
@@ -173,7 +195,7 @@ impl Turn<'_> {
         socket::set_nodelay(socket.as_fd(), group.nodelay())?;
         // Where marks are forbidden, the connection is not in `tcp_state`.
         let _ = socket_states::mark(socket.as_fd(), client.number.0);
-        socket::connect(socket.as_fd(), self.shared.sockets.server_address(server))?;
+        socket::connect(socket.as_fd(), address)?;
         self.epoll.add(&socket, slot)?;
         Ok(socket)
     }
@@ -185,6 +207,22 @@ impl Turn<'_> {
             self.now = self.shared.control.now();
             self.record(EventKind::TcpInfo, client.number, None, &info.to_string());
         }
+    }
+}
+
+/// What packets are made in before they are sealed. One for each worker.
+#[derive(Default)]
+pub(super) struct Room {
+    message: Outbox,
+    bytes: Vec<u8>,
+}
+
+fn encode_packet(group: &Group, client: u32, packet: mqtt::Packet, out: &mut Vec<u8>) {
+    match packet {
+        mqtt::Packet::Connect => mqtt::encode_connect(group, client, out),
+        mqtt::Packet::Subscribe { id } => mqtt::encode_subscribe(group, client, id, out),
+        mqtt::Packet::Answer { kind, id } => encode::acknowledgement(kind, id.0, out),
+        mqtt::Packet::Bare(kind) => encode::bare(kind, out),
     }
 }
 

@@ -25,7 +25,7 @@ use crate::event::Event;
 use crate::ids::{ClientId, ConnectionId, ServerId, Side};
 use crate::message;
 use crate::said::Content;
-use crate::stream::Packet;
+use crate::stream::{Carries, Packet};
 use crate::topics::Topics;
 
 /// A broker, and what waits for it.
@@ -156,6 +156,11 @@ impl BrokerModel {
 
     fn attend_packet(&mut self, around: &mut ServerSurroundings<'_>, id: ConnectionId, packet: &Packet) {
         let (now, socket) = (around.agenda.now(), broker::ConnectionId(id.slot));
+        match packet.carries {
+            Carries::Packet => {}
+            Carries::Step(step) => return self.proceed(around, id, step),
+            Carries::Farewell => return,
+        }
         let input = match packet.kind {
             Kind::Connect => return self.attend_connect(around, id),
             Kind::Subscribe | Kind::Unsubscribe if around.transport.connection(id).said.is_some() => {
@@ -186,6 +191,14 @@ impl BrokerModel {
             _ => return,
         };
         self.broker.handle(now, socket, input);
+    }
+
+    /// A client opens what lies between TCP and its packets: says what follows.
+    fn proceed(&mut self, around: &mut ServerSurroundings<'_>, id: ConnectionId, step: u8) {
+        around.transport.proceed(id, Side::Server, Some(step));
+        if self.write(around, id) {
+            around.transport.transmit(around.agenda, around.evidence, id, Side::Server);
+        }
     }
 
     /// A gateway's packet, whose content waits at its connection.
@@ -373,6 +386,8 @@ impl BrokerModel {
             return;
         }
         let Some((packet, length)) = response.packet else {
+            around.transport.say_farewell(id, Side::Server);
+            self.write(around, id);
             return around.transport.close(around.agenda, around.evidence, id, Side::Server);
         };
         around.transport.append(id, Side::Server, packet, length);

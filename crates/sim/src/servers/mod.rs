@@ -31,7 +31,7 @@ use crate::evidence::Evidence;
 use crate::groups::Groups;
 use crate::ids::{ClientId, ConnectionId, ConversationId, Id, ServerId, Side, Table};
 use crate::topics::Topics;
-use crate::transport::Transport;
+use crate::transport::{Caller, Transport};
 use broker::BrokerModel;
 use gateway::GatewayModel;
 use proxy::ProxyModel;
@@ -111,7 +111,8 @@ impl ServerSurroundings<'_> {
         to: ServerId,
     ) -> Option<ConnectionId> {
         let listener = self.transport.hosts().listener(from);
-        let end = (client, listener.host, listener.nodelay);
+        let (host, nodelay) = (listener.host, listener.nodelay);
+        let end = Caller { client, host, nodelay, port: None, layered: None };
         let id = self.transport.open(self.agenda, self.evidence, end, to).ok()?;
         self.transport.connection_mut(id).opened_by = Some(from);
         Some(id)

@@ -1,0 +1,139 @@
+"""What lies between TCP and MQTT: the scenario's words for it, the plan, and simulated runs."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from mqttlab.errors import MqttlabError
+from mqttlab.metrics import deliveries
+from mqttlab.recording import Recording
+from mqttlab.runs import Job, perform
+from mqttlab.scenario import compile_plan
+from mqttlab.scenario.load import parse_values
+from short_scenarios import scenario as short
+
+Values = dict[str, Any]
+WEBSOCKET_PORT = 8083
+# Of a masked and of an unmasked frame with less than 126 B, and with less than 64 KiB.
+MASKED, BARE = (6, 8), (2, 4)
+
+
+def scenario(transport: Any = "websocket", **changes: Any) -> Values:
+    """Publishers and subscribers over a transport, 5 ms from their broker."""
+    values = short(**changes)
+    for group in values["groups"]:
+        group["transport"] = copy.deepcopy(transport)
+    return values
+
+
+def simulated(values: Values, directory: Path) -> Recording:
+    outcome = perform(Job(compile_plan(parse_values({**values, "backend": "sim"})), directory), lambda line: None)
+    assert outcome.verdict == "complete", outcome.reason
+    return Recording.open(directory)
+
+
+def opened(recording: Recording) -> dict[str, list[float]]:
+    """How long each part of the clients' connections took to be opened, in milliseconds."""
+    events = recording.events.filter(pl.col("kind").cast(pl.String) == "layer_open")
+    parts = events.with_columns(pl.col("detail").str.split(" ").list.first().alias("part"))
+    return {str(part): (rows["took_ns"] / 1e6).to_list() for (part,), rows in parts.group_by("part")}
+
+
+def test_a_transport_is_a_word_or_a_table_and_becomes_a_listener() -> None:
+    for transport in ("websocket", "ws", {"websocket": {}}, {"websocket": {"path": "/mqtt"}}):
+        plan = compile_plan(parse_values(scenario(transport)))
+        assert [group["transport"] for group in plan["groups"]] == [
+            {"tcp": {"nodelay": False, "websocket": {"path": "/mqtt"}}}] * 2
+        assert [(end["transport"], end["port"]) for end in plan["servers"][0]["endpoints"]] == [
+            ("tcp", 1883), ("websocket", WEBSOCKET_PORT)]
+    for transport in ("tcp", {"tcp": {}}, {}):
+        plan = compile_plan(parse_values(scenario(transport)))
+        assert [end["transport"] for end in plan["servers"][0]["endpoints"]] == ["tcp"]
+    values = scenario("websocket", broker={"ports": {"websocket": 9001}})
+    values["groups"][1] |= {"transport": "tcp", "nagle": False}
+    plan = compile_plan(parse_values({**values, "backend": "live"}))
+    assert plan["servers"][0]["endpoints"][1]["port"] == 9001
+    process = plan["servers"][0]["process"]
+    assert process is not None and "listener 9001 10.77.0.1\nprotocol websockets" in process["files"][0]["text"]
+    assert plan["groups"][1]["transport"] == {"tcp": {"nodelay": True, "websocket": None}}
+
+
+@pytest.mark.parametrize(("change", "says"), [
+    ({"transport": "webscoket"}, "did you mean \"websocket\"?"),
+    ({"transport": "quic"}, "known: tcp, websocket"),
+    ({"transport": {"websocket": {"path": "mqtt"}}}, "must begin with `/`"),
+    ({"transport": {"websocket": {"path": "/a b"}}}, "without blanks"),
+    ({"transport": {"tcp": {"nagle": True}}, "nagle": False}, "`transport.tcp` and `nagle`"),
+])
+def test_a_wrong_transport_is_named_with_the_nearest_right_one(change: Values, says: str) -> None:
+    values = scenario()
+    values["groups"][0] |= change
+    with pytest.raises(MqttlabError) as caught:
+        parse_values(values)
+    assert says in str(caught.value) and "groups" in str(caught.value)
+
+
+def test_layers_begin_at_a_client_and_end_at_a_broker_on_a_port_of_their_own() -> None:
+    with pytest.raises(MqttlabError, match=r"ports\.websocket.*is 1883"):
+        parse_values(scenario(broker={"ports": {"websocket": 1883}}))
+    proxied = scenario(servers=[{"name": "proxy", "role": "proxy", "kind": "program", "passes_to": "broker",
+                                 "program": {"command": ["true"]}}], broker={})
+    for group in proxied["groups"]:
+        group["connects_to"] = "proxy"
+    with pytest.raises(MqttlabError, match="which passes on MQTT over plain TCP"):
+        parse_values(proxied)
+
+
+def test_a_simulated_upgrade_takes_a_round_trip_and_its_bytes(tmp_path: Path) -> None:
+    plain, layered = (simulated(scenario(kind), tmp_path / kind) for kind in ("tcp", "websocket"))
+    assert opened(plain) == {}
+    took = opened(layered)
+    assert set(took) == {"tcp", "websocket"} and [len(times) for times in took.values()] == [2, 2]
+    # A round trip is 10 ms and a bit each.
+    assert all(10 <= time < 12 for times in took.values() for time in times), took
+    connack = pl.col("kind").cast(pl.String) == "connack"
+    waits = [recording.events.filter(connack)["took_ns"].median() for recording in (plain, layered)]
+    assert 10e6 <= float(waits[1]) - float(waits[0]) < 12e6  # type: ignore[arg-type]
+    ports = {int(port) for name in ("source_port", "destination_port") for port in layered.packets[name].unique()
+             } if "source_port" in layered.packets.columns else {WEBSOCKET_PORT}
+    assert WEBSOCKET_PORT in ports
+    # 111 B: PUBLISH with a topic of one letter at QoS 1, 100 B of message; HTTP takes its way before all packets.
+    first = layered.control_packets.filter(pl.col("kind").cast(pl.String) == "CONNECT")["stream_start"]
+    assert first.min() > 150  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("payload", ["0 B", "100 B", "200 B", "70 kB", "1 MB"])
+def test_a_frame_adds_its_header_and_its_mask_to_each_packet(payload: str, tmp_path: Path) -> None:
+    values = scenario(payload=payload, link={"rate": "1 Gbit/s"}, publish={"rate": "10 /s"})
+    recording = simulated(values, tmp_path / "run")
+    packets = recording.control_packets
+    own = sum(pl.col(f"{part}_bytes") for part in ("fixed_header", "topic", "packet_id", "property", "payload"))
+    added = packets.select(
+        pl.col("direction").cast(pl.String), own.alias("own"),
+        added=(pl.col("stream_end").cast(pl.Int64) - pl.col("stream_start").cast(pl.Int64) - own.cast(pl.Int64)))
+    header = pl.when(pl.col("own") < 126).then(2).when(pl.col("own") < 65536).then(4).otherwise(10)
+    mask = pl.when(pl.col("direction") == "to_broker").then(4).otherwise(0)
+    assert added.filter(pl.col("added") != header + mask).is_empty(), added
+    assert deliveries(recording).height == 10
+    assert packets["complete_ns"].is_not_null().all()
+
+
+def test_the_same_plan_over_websocket_gives_the_same_recording(tmp_path: Path) -> None:
+    found = [simulated(scenario(link={"loss": "3 %"}), tmp_path / str(number)) for number in range(2)]
+    assert found[0].packets.equals(found[1].packets) and found[0].control_packets.equals(found[1].control_packets)
+
+
+def test_a_client_that_loses_its_connection_opens_its_layers_again(tmp_path: Path) -> None:
+    # Nothing crosses for longer than the broker waits for a sign of life.
+    values = scenario(qos=1, mqtt={"keep_alive": "1 s"}, up={"loss": "60 %"}, rate="5 /s")
+    values["phases"]["duration"] = "20 s"
+    recording = simulated(values, tmp_path / "run")
+    kinds = recording.events["kind"].cast(pl.String)
+    again = int((kinds == "reconnect").sum())
+    assert len(opened(recording)["websocket"]) > 2 if again else True
+    assert len(opened(recording)["tcp"]) >= len(opened(recording)["websocket"])
