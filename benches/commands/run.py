@@ -7,11 +7,12 @@
     benches/commands/run.py --before ../before           beside another checkout, interleaved
     benches/commands/run.py --out benches/commands/RESULTS.md
 
-Recordings are simulated: 50 clients at 20 messages/s each over lossy links, for as long as the packets take. Every
-command is a fresh process, whose user and system time count; memory is the process's own peak. The least of the rounds
-is shown, because another program on the machine only ever adds. Growth is the exponent between the two largest sizes: 1
-means twice the time for twice the packets. Up to a million packets the import reads what `export --pcapng` made, beside
-tshark with as many fields.
+The other checkout's commands are run by its own `.venv`, where there is one (`benches/against/run.py COMMIT --keep
+DIRECTORY --build-only` makes both), and so by its own engine. Recordings are simulated: 50 clients at 20 messages/s
+each over lossy links, for as long as the packets take. Every command is a fresh process, whose user and system time
+count; memory is the process's own peak. The least of the rounds is shown, because another program on the machine only
+ever adds. Growth is the exponent between the two largest sizes: 1 means twice the time for twice the packets. Up to a
+million packets the import reads what `export --pcapng` made, beside tshark with as many fields.
 """
 
 from __future__ import annotations
@@ -85,25 +86,44 @@ class Checkout:
 
     place: Path
     costs: dict[tuple[str, int], Cost] = field(default_factory=dict)
+    compiled: Path | None = None
+    """Where Python keeps what it has compiled; beside the modules when left out."""
+
+    @property
+    def programs(self) -> Path:
+        """Where its Python and its engine are."""
+        own = self.place / ".venv" / "bin"
+        return own if (own / "mqttlab-engine").is_file() else Path(sys.executable).parent
+
+    def environment(self) -> dict[str, str]:
+        """What its commands are run with. Modules are compiled once, as on a user's machine, whatever is set here."""
+        kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        if self.compiled is not None:
+            kept["PYTHONPYCACHEPREFIX"] = str(self.compiled)
+        return {**kept, "PYTHONPATH": str(self.place / "python")}
 
     def mqttlab(self, *words: str | Path) -> list[str]:
         """The command line of one of its commands."""
-        return [sys.executable, "-m", "mqttlab", *map(str, words)]
+        return [str(self.programs / "python"), "-m", "mqttlab", *map(str, words)]
 
     def perform(self, *words: str | Path) -> None:
         """Run one of its commands without measuring it."""
         subprocess.run(self.mqttlab(*words), check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                       env={**os.environ, "PYTHONPATH": str(self.place / "python")})
+                       env=self.environment())
 
-    def take(self, command: str, packets: int, words: list[str]) -> None:
-        """Run a command once, and keep what it cost."""
-        environment = {**os.environ, "PYTHONPATH": str(self.place / "python")}
-        done = subprocess.run([sys.executable, "-I", "-S", "-c", MEASURE, *words], env=environment, text=True,
-                              check=True, stdout=subprocess.PIPE)
+    def take(self, command: str, packets: int, words: list[str], given: Path | None = None) -> None:
+        """Run a command once, its standard input from a file, and keep what it cost."""
+        with (given or Path(os.devnull)).open("rb") as read:
+            done = subprocess.run([sys.executable, "-I", "-S", "-c", MEASURE, *words], env=self.environment(),
+                                  text=True, check=True, stdin=read, stdout=subprocess.PIPE)
         code, cpu_s, peak_mib = json.loads(done.stdout)
+        self.note(command, packets, cpu_s, peak_mib, failed=code not in (0, 6))
+
+    def note(self, command: str, packets: int, cpu_s: float, peak_mib: float = 0, *, failed: bool = False) -> None:
+        """Keep what a command cost, if it is the least so far."""
         cost = self.costs.setdefault((command, packets), Cost())
         cost.cpu_s, cost.peak_mib = min(cost.cpu_s, cpu_s), min(cost.peak_mib, peak_mib)
-        cost.failed |= code not in (0, 6)
+        cost.failed |= failed
 
 
 def simulate(packets: float, scratch: Path) -> tuple[Path, int]:
@@ -190,6 +210,11 @@ def main() -> None:
     sizes = []
     with tempfile.TemporaryDirectory(prefix="mqttlab-commands-") as directory:
         scratch = Path(directory)
+        for number, side in enumerate(sides):
+            side.compiled = scratch / f"compiled-{number}"
+            # What is compiled then is not counted.
+            small(side)
+            side.costs.clear()
         for _ in range(options.rounds):
             for side in sides:
                 small(side)

@@ -11,23 +11,28 @@ import pytest
 from mqttlab.catalog import Catalog
 
 ROOT = Path(__file__).resolve().parents[2]
+CAPTURE = ROOT / "fuzz" / "corpus" / "capture" / "pcapng-le"
 # Each takes longer to load than these commands may take in all.
 SLOW = {"polars", "numpy", "scipy", "plotly", "pydantic", "rich", "xlsxwriter", "sqlalchemy", "dash", "distributed"}
 
 
-def loaded(*words: str) -> set[str]:
-    """The packages that a command has loaded when it ends, this one's modules by their full names."""
+def modules(*words: str) -> set[str]:
+    """The modules that a command has loaded when it ends."""
     code = ("import sys\n"
             "from mqttlab.__main__ import main\n"
             f"sys.argv = ['mqttlab', *{words!r}]\n"
             "try:\n    main()\n"
             "finally:\n"
-            "    names = {n if n.startswith('mqttlab') else n.partition('.')[0] for n in sys.modules}\n"
-            "    print('loaded', *names, file=sys.stderr)\n")
+            "    print('loaded', *sys.modules, file=sys.stderr)\n")
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False,
                             cwd=ROOT)
     assert result.returncode == 0, result.stderr
     return set(result.stderr.splitlines()[-1].split()[1:])
+
+
+def loaded(*words: str) -> set[str]:
+    """The packages that a command has loaded when it ends, this one's modules by their full names."""
+    return {name if name.startswith("mqttlab") else name.partition(".")[0] for name in modules(*words)}
 
 
 @pytest.mark.parametrize("words", [("--help",), ("run", "--help"), ("import", "capture", "--help"), ("--version",)])
@@ -61,3 +66,16 @@ def test_a_run_and_its_report_load_no_package_for_a_single_function(tmp_path: Pa
                    "phases.duration=1 s")
     # The catalog, which a run goes into, needs SQLAlchemy.
     assert names & {"xlsxwriter", "alembic", "psycopg", "pymysql", "plotly", "scipy"} == set()
+
+
+def test_how_many_modules_small_commands_load(tmp_path: Path) -> None:
+    # Some more than today, so that another Python has room; each takes a third of a millisecond.
+    assert len(modules("--help")) < 155
+    assert len(modules("list", "--runs", str(tmp_path))) < 215
+    assert len(modules("check", "scenarios/demo.toml")) < 320
+
+
+def test_an_import_without_its_page_loads_what_reads_it(tmp_path: Path) -> None:
+    names = loaded("import", "capture", str(CAPTURE), "--no-html", "--output", str(tmp_path / "run"), "--catalog",
+                   "none")
+    assert names & (SLOW | {"alembic"}) == {"polars", "numpy", "pydantic", "rich"}

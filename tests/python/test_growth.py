@@ -1,0 +1,123 @@
+"""How what commands do grows with what they are given, counted: calls of functions and bytes, not seconds."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import FrameType
+
+import pytest
+from rich.console import Console
+
+from mqttlab import export
+from mqttlab.cli.explain import show_explanation
+from mqttlab.recording import Recording
+from mqttlab.report import terminal, write_html
+from mqttlab.runs import Job, perform
+from mqttlab.scenario import Scenario, compile_plan, parse, unusual
+
+SCENARIO = """
+name = "many"
+backend = "sim"
+phases = {{ duration = "{duration}", cool_down = "1 s" }}
+hosts.clients = {{ count = {hosts} }}
+[[networks]]
+between = ["clients", "broker"]
+shared = {shared}
+up = {{ rate = "10 Mbit/s", delay = "5 ms" }}
+down = {{ rate = "10 Mbit/s", delay = "5 ms", loss = "0.1 %" }}
+[[groups]]
+name = "both"
+host = "clients"
+count = {clients}
+connect_over = "0 s"
+publish = {{ topic = "t/{{client}}", payload = "64 B", rate = "50 /s", qos = 1 }}
+subscribe = ["t/{{client}}"]
+"""
+
+
+def scenario(*, duration: str = "5 s", hosts: int = 1, clients: int = 1, shared: bool = True) -> str:
+    return SCENARIO.format(duration=duration, hosts=hosts, clients=clients, shared=str(shared).lower())
+
+
+def calls(work: Callable[[], object]) -> int:
+    """How many functions are called while it works, those of other languages included."""
+    count = 0
+
+    def called(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(called)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def test_a_plan_of_a_hundred_thousand_clients_is_no_longer_than_one_of_ten() -> None:
+    sizes, work = [], []
+    for clients in (10, 100_000):
+        read = parse(scenario(clients=clients))
+        sizes.append(len(json.dumps(compile_plan(read))))
+        work.append(calls(lambda read=read: compile_plan(read)))
+    assert sizes[1] - sizes[0] < 20
+    assert work[1] < 1.1 * work[0]
+
+
+def checked(read: Scenario, text: str) -> Sequence[object]:
+    return [compile_plan(read), *unusual(read, "many.toml", text, ())]
+
+
+@pytest.mark.parametrize(("shared", "bytes_of_one", "calls_of_one"), [(True, 560, 25), (False, 1500, 40)])
+def test_a_check_of_many_hosts_does_as_much_for_each_as_one_of_few(
+    shared: bool, bytes_of_one: int, calls_of_one: int,
+) -> None:
+    sizes, work = [], []
+    for hosts in (500, 1000, 2000):
+        text = scenario(hosts=hosts, clients=hosts, shared=shared)
+        work.append(calls(lambda text=text: checked(parse(text), text)))
+        sizes.append(len(json.dumps(compile_plan(parse(text)))))
+    assert (sizes[2] - sizes[1]) / 1000 < bytes_of_one
+    assert (work[2] - work[1]) / 1000 < calls_of_one
+    # A line, not a parabola: the second step is twice the first.
+    assert work[2] - work[1] < 2.2 * (work[1] - work[0])
+
+
+@pytest.fixture(scope="module")
+def recordings(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """One recording, and one of 10,000 more messages."""
+    made = []
+    for duration in ("2 s", "12 s"):
+        directory = tmp_path_factory.mktemp("growth") / "run"
+        text = scenario(duration=duration, hosts=20, clients=20, shared=False)
+        outcome = perform(Job(compile_plan(parse(text)), directory), lambda line: None)
+        assert outcome.verdict == "complete", outcome
+        made.append(directory)
+    return made
+
+
+def report_of(run: Path, out: Path) -> None:
+    recording = Recording.open(run)
+    terminal(recording, Console(file=io.StringIO(), width=200))
+    write_html(recording, out / "page.html")
+
+
+@pytest.mark.parametrize("command", [
+    report_of,
+    lambda run, out: show_explanation(run, None, 3, Console(file=io.StringIO())),
+    lambda run, out: export.parquet(run, out / "parquet"),
+    lambda run, out: export.csv(run, out / "csv"),
+])
+def test_nothing_is_done_in_python_for_each_message(
+    recordings: list[Path], tmp_path: Path, command: Callable[[Path, Path], object],
+) -> None:
+    # What is loaded or kept the first time is not counted.
+    command(recordings[0], tmp_path)
+    few, many = (calls(lambda run=run: command(run, tmp_path)) for run in recordings)
+    # Less than one call for each of the 10,000 messages; of frames there are four times as many.
+    assert many - few < 8000
