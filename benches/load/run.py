@@ -5,6 +5,8 @@ Each tool publishes and receives the same number of messages of 64 B. Counted is
 processes from start to end, by `wait4`, for 100 000 messages sent and received; the broker's own stands beside it.
 Rounds alternate between tools, so that a machine that grows slower is unfair to all of them.
 
+Over WebSocket paho-mqtt stands beside our clients (`benches/load/paho_pair.py`): the others do not speak it.
+
     benches/load/run.py [--rounds 3] [--messages 100000] [--mqttwrk PATH] [--json FILE]
 
 mqttwrk is installed by `cargo install mqttwrk`; a tool that is not there is left out. With many pairs mqttwrk has no
@@ -32,7 +34,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-CASES = [(1, 0), (1, 1), (100, 0), (100, 1)]
+CASES = [(1, 0, "tcp"), (1, 1, "tcp"), (100, 0, "tcp"), (100, 1, "tcp"), (1, 1, "websocket")]
 PAYLOAD_BYTES = 64
 PATIENCE_S = 30
 WINDOW = 100
@@ -43,6 +45,7 @@ class Result:
     """One tool in one round of one case."""
 
     tool: str
+    transport: str
     pairs: int
     qos: int
     delivered: int
@@ -59,6 +62,7 @@ class Result:
 class Case:
     """So many publishers, each with a subscriber of its own."""
 
+    transport: str
     port: int
     pairs: int
     qos: int
@@ -69,7 +73,7 @@ class Case:
 class Broker:
     """A Mosquitto that runs for this bench alone."""
 
-    port: int
+    ports: dict[str, int]
     pid: int
 
     def cpu_s(self) -> float:
@@ -81,18 +85,20 @@ class Broker:
 def mosquitto() -> Iterator[Broker]:
     """A broker on a free port, without limits that would lose messages."""
     program = shutil.which("mosquitto") or "/usr/sbin/mosquitto"
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as plain, socket.create_server(("127.0.0.1", 0)) as layered:
+        ports = {"tcp": plain.getsockname()[1], "websocket": layered.getsockname()[1]}
     with tempfile.TemporaryDirectory() as scratch:
         configuration = Path(scratch) / "mosquitto.conf"
         configuration.write_text(
-            f"listener {port} 127.0.0.1\nallow_anonymous true\nset_tcp_nodelay true\n"
+            f"listener {ports['tcp']} 127.0.0.1\nlistener {ports['websocket']} 127.0.0.1\nprotocol websockets\n"
+            f"allow_anonymous true\nset_tcp_nodelay true\n"
             f"max_queued_messages 0\nmax_inflight_messages {WINDOW}\nlog_type error\n"
         )
         process = subprocess.Popen([program, "-c", str(configuration)], stderr=subprocess.DEVNULL)
         try:
-            wait_for_port(port)
-            yield Broker(port=port, pid=process.pid)
+            for port in ports.values():
+                wait_for_port(port)
+            yield Broker(ports=ports, pid=process.pid)
         finally:
             process.terminate()
             process.wait()
@@ -126,11 +132,21 @@ def cpu_of(processes: list[subprocess.Popen[bytes]]) -> float:
 
 def run_mqttlab(case: Case) -> tuple[int, float]:
     program = ROOT / "target/release/examples/load"
-    arguments = [f"127.0.0.1:{case.port}", case.pairs, case.qos, PAYLOAD_BYTES, case.each * case.pairs]
+    scheme = "ws:" if case.transport == "websocket" else ""
+    arguments = [f"{scheme}127.0.0.1:{case.port}", case.pairs, case.qos, PAYLOAD_BYTES, case.each * case.pairs]
     process = subprocess.Popen([program, *map(str, arguments)], stdout=subprocess.PIPE)
     assert process.stdout is not None
     said = json.loads(process.stdout.read())
     return said["delivered"], cpu_of([process])
+
+
+def run_paho(case: Case) -> tuple[int, float]:
+    program = Path(__file__).parent / "paho_pair.py"
+    arguments = [case.transport, case.port, case.qos, PAYLOAD_BYTES, case.each, WINDOW]
+    process = subprocess.Popen([sys.executable, program, *map(str, arguments)], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    said = process.stdout.read()
+    return int(said or 0), cpu_of([process])
 
 
 def run_mosquitto_tools(case: Case) -> tuple[int, float]:
@@ -178,8 +194,10 @@ def run_mqttwrk(program: str) -> Callable[[Case], tuple[int, float]]:
     return run
 
 
-def tools(mqttwrk: str | None) -> dict[str, Callable[[Case], tuple[int, float]]]:
+def tools(mqttwrk: str | None, transport: str) -> dict[str, Callable[[Case], tuple[int, float]]]:
     found: dict[str, Callable[[Case], tuple[int, float]]] = {"mqttlab": run_mqttlab}
+    if transport == "websocket":
+        return found | {"paho-mqtt": run_paho}
     if shutil.which("mosquitto_pub") and shutil.which("mosquitto_sub"):
         found["mosquitto_pub/_sub"] = run_mosquitto_tools
     else:
@@ -193,14 +211,14 @@ def tools(mqttwrk: str | None) -> dict[str, Callable[[Case], tuple[int, float]]]
 
 def measure(broker: Broker, rounds: int, messages: int, mqttwrk: str | None) -> list[Result]:
     results = []
-    for pairs, qos in CASES:
-        case = Case(port=broker.port, pairs=pairs, qos=qos, each=messages // pairs)
+    for pairs, qos, transport in CASES:
+        case = Case(transport=transport, port=broker.ports[transport], pairs=pairs, qos=qos, each=messages // pairs)
         for _ in range(rounds):
-            for tool, run in tools(mqttwrk).items():
+            for tool, run in tools(mqttwrk, transport).items():
                 began, broker_before = time.monotonic(), broker.cpu_s()
                 delivered, cpu_s = run(case)
                 wall_s, broker_cpu_s = time.monotonic() - began, broker.cpu_s() - broker_before
-                results.append(Result(tool, pairs, qos, delivered, cpu_s, wall_s, broker_cpu_s))
+                results.append(Result(tool, transport, pairs, qos, delivered, cpu_s, wall_s, broker_cpu_s))
                 print(f"  {results[-1]}", file=sys.stderr)
     return results
 
@@ -208,20 +226,23 @@ def measure(broker: Broker, rounds: int, messages: int, mqttwrk: str | None) -> 
 def table(results: list[Result], messages: int) -> str:
     """The median of each tool and case, as Markdown."""
     lines = [
-        "| pairs | QoS | tool | delivered | CPU s per 100 000 | of mqttlab | wall s | broker CPU s |",
-        "|---|---|---|---|---|---|---|---|",
+        "| transport | pairs | QoS | tool | delivered | CPU s per 100 000 | of mqttlab | wall s | broker CPU s |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
-    for pairs, qos in CASES:
+    for pairs, qos, transport in CASES:
         ours = None
         for tool in dict.fromkeys(result.tool for result in results):
-            rows = [row for row in results if (row.tool, row.pairs, row.qos) == (tool, pairs, qos)]
+            here = [row for row in results if (row.pairs, row.qos, row.transport) == (pairs, qos, transport)]
+            rows = [row for row in here if row.tool == tool]
+            if not rows:
+                continue
             cpu_s = statistics.median(row.cpu_s_per_100k for row in rows)
             ours = ours or cpu_s
             delivered = min(row.delivered for row in rows) / (messages // pairs * pairs)
             wall_s = statistics.median(row.wall_s for row in rows)
             broker_s = statistics.median(row.broker_cpu_s for row in rows)
             lines.append(
-                f"| {pairs} | {qos} | {tool} | {delivered:.1%} | {cpu_s:.3f} | {cpu_s / ours:.1f} × "
+                f"| {transport} | {pairs} | {qos} | {tool} | {delivered:.1%} | {cpu_s:.3f} | {cpu_s / ours:.1f} × "
                 f"| {wall_s:.2f} | {broker_s:.2f} |"
             )
     return "\n".join(lines)

@@ -123,6 +123,28 @@ def test_a_frame_adds_its_header_and_its_mask_to_each_packet(payload: str, tmp_p
     assert packets["complete_ns"].is_not_null().all()
 
 
+def test_bytes_of_tcp_are_those_of_mqtt_and_those_of_websocket(tmp_path: Path) -> None:
+    # Segments of 536 B cut frames everywhere, and some are sent again.
+    values = scenario(qos=1, payload="700 B", link={"loss": "2 %"}, rate="100 /s", mtu="576 B")
+    recording = simulated(values, tmp_path / "run")
+    for scope in ("run", "direction"):
+        rows = counted(recording, scope)
+        assert rows
+        for bytes_of in rows.values():
+            assert bytes_of["websocket_bytes"] > 0
+            assert bytes_of["websocket_bytes"] + bytes_of["mqtt_bytes"] == bytes_of["tcp_payload_unique_bytes"]
+
+
+def counted(recording: Recording, scope: str) -> dict[str, dict[str, float]]:
+    """What the analyser counted, by direction and name."""
+    rows = recording.network_metrics.with_columns(pl.col("scope", "direction", "metric").cast(pl.String))
+    rows = rows.filter(pl.col("scope") == scope)
+    found: dict[str, dict[str, float]] = {}
+    for direction, name, value in rows.select("direction", "metric", "value").rows():
+        found.setdefault(str(direction), {})[name] = value
+    return found
+
+
 def test_the_same_plan_over_websocket_gives_the_same_recording(tmp_path: Path) -> None:
     found = [simulated(scenario(link={"loss": "3 %"}), tmp_path / str(number)) for number in range(2)]
     assert found[0].packets.equals(found[1].packets) and found[0].control_packets.equals(found[1].control_packets)

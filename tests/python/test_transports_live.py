@@ -17,7 +17,7 @@ from mqttlab.runs import Job, perform
 from mqttlab.runs.perform import Outcome
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
-from test_transports import Values, opened, scenario, simulated
+from test_transports import Values, counted, opened, scenario, simulated
 
 REASON = able()
 pytestmark = pytest.mark.skipif(REASON is not None, reason=REASON or "")
@@ -61,6 +61,13 @@ def test_messages_pass_over_websocket_live_as_simulated(payload: str, messages: 
         assert min(time for times in took.values() for time in times) >= 10
         ends = recording.events.filter(pl.col("kind").cast(pl.String).is_in(["disconnect", "refused"]))
         assert ends.is_empty(), ends
+    # The same packets, found in frames by the analyser and known to the simulator, and the same bytes around them.
+    packets = [recording.control_packets.group_by(pl.col("kind", "direction").cast(pl.String)).len().sort(
+        "kind", "direction").rows() for recording in found]
+    assert packets[0] == packets[1]
+    layers = [{way: row["websocket_bytes"] for way, row in counted(recording, "direction").items()}
+              for recording in found]
+    assert layers[0] == layers[1] and min(layers[0].values()) > 159
     # What the publisher puts into TCP is the same to the byte, and so is what the broker does.
     streams = [recording.packets.filter(pl.col("payload_bytes") > 0).group_by("link").agg(
         (pl.col("stream_offset") + pl.col("payload_bytes")).max().alias("bytes")).sort("link")["bytes"].to_list()

@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! load ADDRESS:PORT PAIRS QOS BYTES MESSAGES [MESSAGES PER SECOND]
+//! load ws:ADDRESS:PORT …                                              over WebSocket
 //! ```
 //!
 //! Without a rate every publisher goes as fast as its window and its socket allow. Prints one JSON object: what was
@@ -26,11 +27,16 @@ use serde_json::{Value, json};
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [address, pairs, qos, bytes, messages, rest @ ..] = &arguments[..] else {
-        eprintln!("load ADDRESS:PORT PAIRS QOS BYTES MESSAGES [MESSAGES PER SECOND]");
+        eprintln!("load [ws:]ADDRESS:PORT PAIRS QOS BYTES MESSAGES [MESSAGES PER SECOND]");
         std::process::exit(2);
     };
     let number = |text: &String| text.parse::<u64>().expect("a number");
+    let (websocket, address) = match address.strip_prefix("ws:") {
+        Some(address) => (true, address),
+        None => (false, address.as_str()),
+    };
     let work = Work {
+        websocket,
         broker: address.parse().expect("an address and a port"),
         pairs: number(pairs),
         qos: number(qos),
@@ -42,6 +48,7 @@ fn main() {
 }
 
 struct Work {
+    websocket: bool,
     broker: SocketAddr,
     pairs: u64,
     qos: u64,
@@ -105,7 +112,10 @@ impl Work {
             "network": { "kind": "external", "description": "", "mtu_bytes": 65535, "links": [], "paths": [] },
             "servers": [{
                 "name": "broker", "kind": "external", "version": "", "host": 0,
-                "endpoints": [{ "transport": "tcp", "address": self.broker.ip(), "port": self.broker.port() }],
+                "endpoints": [{
+                    "transport": if self.websocket { "websocket" } else { "tcp" },
+                    "address": self.broker.ip(), "port": self.broker.port(),
+                }],
                 "process": null, "when_it_dies": "end_run",
                 "role": { "broker": {
                     "settings": { "tcp_nodelay": true, "max_inflight": 100, "max_queued": 0, "persistence": false },
@@ -143,7 +153,9 @@ impl Work {
     fn group(&self, name: &str) -> Value {
         json!({
             "name": name, "count": self.pairs, "host": 0, "host_step": 0, "connects_to": 0,
-            "transport": { "tcp": { "nodelay": true } },
+            "transport": { "tcp": {
+                "nodelay": true, "websocket": self.websocket.then(|| json!({ "path": "/mqtt" })),
+            } },
             "protocol": { "mqtt": {
                 "version": "3.1.1", "client_id": "{group}-{client}", "keep_alive_s": 60, "clean_session": true,
                 "session_expiry_s": 0, "max_inflight": 100, "max_queued": 1_000_000, "receive_maximum": 65535, "deliver_on_release": false,

@@ -83,6 +83,8 @@ pub struct SeenSegment<'a> {
     pub header_bytes: u32,
     pub payload_bytes: u32,
     pub frame_bytes: u32,
+    /// Of its payload what WebSocket adds to the packets, as far as it is sent for the first time.
+    pub websocket_bytes: u32,
     /// The packets whose first byte is in it.
     pub packets: &'a [SeenPacket],
 }

@@ -294,8 +294,12 @@ impl Evidence {
         let stream = &mut connection.streams[frame.from as usize];
         let (mqtt, packets) = (&mut self.mqtt, &mut self.carried);
         packets.clear();
+        let mut websocket_bytes = 0;
         if let Some(start) = carried.offset {
             let end = start + u64::from(segment.length);
+            if connection.layered.is_some() {
+                websocket_bytes = stream.layer_bytes(start, end) as u32;
+            }
             stream.sent(crossing.entered, start, end, |packet, ends| {
                 if !packet.is_packet() {
                     return;
@@ -303,7 +307,8 @@ impl Evidence {
                 if ends {
                     name(packet, mqtt);
                 }
-                if packet.start >= start {
+                // With its frame's header in the segment before it belongs here.
+                if packet.body() >= start && packet.body() < end {
                     packets.push(seen(packet));
                 }
             });
@@ -331,6 +336,7 @@ impl Evidence {
             header_bytes: u32::from(segment.header_bytes()),
             payload_bytes: u32::from(segment.length),
             frame_bytes: crossing.frame_bytes,
+            websocket_bytes,
             packets: &self.carried,
         });
         self.marks.push_str(judgement.marks.unwrap_or_default());
@@ -493,7 +499,7 @@ fn name(packet: &Packet, text: &mut String) {
 fn seen(packet: &Packet) -> SeenPacket {
     let parts = Parts::of(packet);
     SeenPacket {
-        offset: packet.start + u64::from(packet.sealed.bytes()),
+        offset: packet.body(),
         packet_type: packet.kind as u8,
         qos: packet.qos.level(),
         dup: packet.dup,

@@ -88,6 +88,11 @@ impl Packet {
         Packet { carries, ..Packet::bare(Kind::Connect, 0) }
     }
 
+    /// Position of its first byte behind what layers below put before it; of what is no packet its end.
+    pub(crate) fn body(&self) -> u64 {
+        if self.is_packet() { self.start + u64::from(self.sealed.bytes()) } else { self.end }
+    }
+
     /// Whether it is one.
     pub(crate) fn is_packet(&self) -> bool {
         self.carries == Carries::Packet
@@ -150,6 +155,14 @@ impl Stream {
             packet.segments += 1;
             carried(packet, packet.end > before && packet.end <= end);
         }
+    }
+
+    /// Of the bytes from `start` to `end` those of layers below, as far as they have not come to the first link yet.
+    pub(crate) fn layer_bytes(&self, start: u64, end: u64) -> u64 {
+        let start = start.max(self.sent);
+        let from = self.packets.partition_point(|packet| packet.end <= start);
+        let within = self.packets.iter().skip(from).take_while(|packet| packet.start < end);
+        within.map(|packet| packet.body().min(end).saturating_sub(packet.start.max(start))).sum()
     }
 
     /// Packets that the socket has not taken whole.
@@ -235,6 +248,22 @@ mod tests {
         assert_eq!(stream.read(14).map(|packet| packet.id), Some(0));
         assert!(stream.read(14).is_none());
         assert_eq!(stream.read(15).map(|packet| packet.id), Some(1));
+    }
+
+    #[test]
+    fn bytes_of_layers_are_counted_once_wherever_segments_begin() {
+        let mut stream = Stream::default();
+        let sealed = Sealed { websocket: 6 };
+        stream.append(Packet::layer(Carries::Step(0)), 100);
+        stream.append(Packet { sealed, ..Packet::bare(Kind::Puback, 1) }, 10);
+        stream.append(Packet { sealed, ..Packet::bare(Kind::Puback, 2) }, 10);
+        let mut counted = Vec::new();
+        // The header of a frame is cut twice; then everything is sent again.
+        for (start, end) in [(0, 103), (103, 105), (105, 118), (118, 120), (0, 120)] {
+            counted.push(stream.layer_bytes(start, end));
+            stream.sent(Instant::from_ns(1), start, end, |_, _| {});
+        }
+        assert_eq!(counted, [103, 2, 1 + 6, 0, 0]);
     }
 
     #[test]

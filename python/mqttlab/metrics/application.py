@@ -264,7 +264,7 @@ def _connect_parts_ms(events: pl.DataFrame) -> dict[str, pl.Series]:
         parts[name] = opened.filter(part == name)["took_ns"] / NS_PER_MS
     accepted = events.filter(kind == "connack").select("at_ns", "client").sort("at_ns")
     since = opened.select("at_ns", "client", opened_ns=pl.col("at_ns")).sort("at_ns")
-    took = accepted.join_asof(since, on="at_ns", by="client").drop_nulls("opened_ns")
+    took = accepted.join_asof(since, on="at_ns", by="client", check_sortedness=False).drop_nulls("opened_ns")
     parts["mqtt"] = took.select((pl.col("at_ns") - pl.col("opened_ns")) / NS_PER_MS).to_series()
     return parts
 

@@ -1,6 +1,6 @@
 //! The simulator's segments, judged by the analyser that judges captures.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv4Addr};
 
 use mqttlab_recording::{Judgement, NetworkMetricRow, SeenPacket, SeenSegment, SegmentAnalyser};
@@ -16,6 +16,8 @@ pub struct SegmentWitness {
     analyser: Analyser,
     /// The simulator's number and the client of each connection, by the analyser's number.
     known: HashMap<u32, (u32, Option<u32>)>,
+    /// What layers between TCP and MQTT add, which stands in no packet, by connection and direction.
+    websocket_bytes: BTreeMap<(u32, usize), u64>,
     packets: Vec<PacketDescriptor>,
     marks: String,
 }
@@ -26,6 +28,7 @@ impl SegmentWitness {
         SegmentWitness {
             analyser: Analyser::new(Settings { broker_ports, ..Settings::default() }),
             known: HashMap::new(),
+            websocket_bytes: BTreeMap::new(),
             packets: Vec::new(),
             marks: String::new(),
         }
@@ -40,6 +43,10 @@ impl SegmentAnalyser for SegmentWitness {
         let verdict = annotations.verdict;
         if Bits(seen.flags).has(Bits::SYN) {
             self.known.insert(annotations.connection as u32, (seen.connection, seen.client));
+        }
+        if seen.websocket_bytes > 0 {
+            let key = (annotations.connection as u32, annotations.direction as usize);
+            *self.websocket_bytes.entry(key).or_default() += u64::from(seen.websocket_bytes);
         }
         self.marks.clear();
         if verdict.marks.0 != 0 {
@@ -57,7 +64,14 @@ impl SegmentAnalyser for SegmentWitness {
             Some(&(connection, client)) => (connection, client),
             None => (number, None),
         };
-        metrics::rows(&analyser.finish(), who, emit);
+        let mut analysis = analyser.finish();
+        for (&(number, direction), bytes) in &self.websocket_bytes {
+            analysis.total.websocket_bytes += bytes;
+            analysis.directions[direction].websocket_bytes += bytes;
+            let connection = analysis.connections.iter_mut().find(|one| one.number == u64::from(number));
+            connection.into_iter().for_each(|one| one.directions[direction].websocket_bytes += bytes);
+        }
+        metrics::rows(&analysis, who, emit);
     }
 }
 
