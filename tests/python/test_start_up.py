@@ -79,3 +79,16 @@ def test_an_import_without_its_page_loads_what_reads_it(tmp_path: Path) -> None:
     names = loaded("import", "capture", str(CAPTURE), "--no-html", "--output", str(tmp_path / "run"), "--catalog",
                    "none")
     assert names & (SLOW | {"alembic"}) == {"polars", "numpy", "pydantic", "rich"}
+
+
+def test_a_check_does_not_look_through_what_is_installed() -> None:
+    code = ("import sys\n"
+            "opened = []\n"
+            "sys.addaudithook(lambda event, given: opened.append(str(given[0])) if event == 'open' else None)\n"
+            "from mqttlab.__main__ import main\n"
+            "sys.argv = ['mqttlab', 'check', 'scenarios/demo.toml']\n"
+            "try:\n    main()\n"
+            "finally:\n    print(sum(name.endswith('entry_points.txt') for name in opened), file=sys.stderr)\n")
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False,
+                            cwd=ROOT)
+    assert result.stderr.splitlines()[-1] == "0"
