@@ -22,7 +22,7 @@ from mqttlab.scenario.load import parse_values
 from mqttlab.studies import Cell, Comparison
 from mqttlab.studies.catalogue import known
 from mqttlab.studies.chart import Chart, Series, svg
-from mqttlab.studies.claims import claims_of, decides
+from mqttlab.studies.claims import OPEN, SHOWN, claims_of, decides
 from mqttlab.studies.document import columns, rows
 from mqttlab.studies.study import printed_sources
 from mqttlab.studies.table import beside_simulated, pooled
@@ -167,6 +167,14 @@ def test_every_committed_result_is_of_every_claim() -> None:
         text = (study.directory / "results.md").read_text(encoding="utf-8")
         for claim in claims_of(study.published):
             assert claim["text"] in text, f"{name}: {claim['id']}"
+
+
+def test_every_refuted_claim_says_whether_its_cause_was_shown() -> None:
+    for name, study in STUDIES.items():
+        text = (study.directory / "results.md").read_text(encoding="utf-8")
+        refuted = [line.split(" | ") for line in text.splitlines() if line.startswith("| `") and "**refuted**" in line]
+        for claim, _, _, reason in refuted:
+            assert reason.startswith((SHOWN, OPEN)), f"{name}: {claim}"
 
 
 @pytest.mark.parametrize("page", ["findings.md", "studies-coverage.md", "studies.md"])
