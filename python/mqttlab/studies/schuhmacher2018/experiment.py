@@ -24,6 +24,7 @@ import numpy as np
 import polars as pl
 
 from mqttlab import metrics
+from mqttlab.metrics.frames import frames
 from mqttlab.recording import Recording
 from mqttlab.studies.delays import Delays, delays
 from mqttlab.studies.study import number_of, of_tables
@@ -318,6 +319,10 @@ class Measured:
     overhead: Mapping[str, float]
     """Bytes a PUBLISH to the broker, by part; ``overhead_bytes`` is their sum."""
     publish_per_segment_max: int
+    releases_shared: int = 0
+    """Segments to the broker that carry a PUBREL beside another packet."""
+    first_segment_bytes: float = float("nan")
+    """Mean TCP payload of the segments with which a PUBLISH to the broker begins."""
 
 
 def measure(recording: Recording) -> Measured:
@@ -338,7 +343,24 @@ def measure(recording: Recording) -> Measured:
         packet_bytes={} if kinds.is_empty() else dict(zip(kinds["kind"], kinds["packet_bytes_mean"], strict=True)),
         overhead={} if to_broker.is_empty() else to_broker.row(0, named=True),
         publish_per_segment_max=int(to_broker_shared.max() or 0),  # type: ignore[arg-type]
+        **_segments(recording),
     )
+
+
+def _segments(recording: Recording) -> dict[str, Any]:
+    """What shares a segment with a PUBREL, and how full the first segment of a PUBLISH is."""
+    seen = frames(recording)
+    if seen.is_empty():
+        return {}
+    sent = seen.filter(pl.col("hop") == 0, pl.col("towards") == "to_broker", pl.col("payload_bytes") > 0,
+                       pl.col("repetition") == 0).sort("entered_ns")
+    # What follows the end of a packet begins the next one.
+    of_publisher = sent.filter(pl.col("group") == "client1", pl.col("mqtt").fill_null("").str.contains("DISC").not_())
+    begins = of_publisher.filter((pl.col("control_packets") > 0).shift(1, fill_value=False))
+    return {
+        "releases_shared": sent.filter(pl.col("mqtt").fill_null("").str.contains("PUBREL"),
+                                       pl.col("control_packets") > 1).height,
+        "first_segment_bytes": number_of(begins["payload_bytes"].mean())}
 
 
 def _trips(recording: Recording) -> np.ndarray:

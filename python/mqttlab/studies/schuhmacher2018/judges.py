@@ -224,11 +224,30 @@ def _dies(_: Path, results: Results) -> Verdict:
         f"Raspberry Pi's broker lose {in_words(lost.values())} % at QoS 0 / 1 / 2 (published logs: 0 / 37 / 59 %)")
 
 
+def _release_bundling(_: Path, results: Results) -> Verdict:
+    sizes = (1, 10, 100, KB, 10 * KB, 1024 * KB)
+    shared = {payload: results[Overhead(payload=payload, qos=2).name].releases_shared for payload in sizes}
+    evidence = "of ten PUBREL packets so many segments have one beside another packet: " + "; ".join(
+        f"{payload} B {count}" for payload, count in shared.items())
+    return shared[1024 * KB] > 0 and not any(shared[payload] for payload in sizes[:-1]), evidence, cause_open(
+        "what is due while a message is on its way goes with its end")
+
+
+def _first_segments(_: Path, results: Results) -> Verdict:
+    first = {payload: results[Overhead(payload=payload, qos=0).name].first_segment_bytes
+             for payload in (10 * KB, 1024 * KB)}
+    evidence = "mean TCP payload of the first segment, QoS 0, of 1448 B: " + "; ".join(
+        f"{payload} B {value:.0f} B" for payload, value in first.items())
+    return all(value < 1400 for value in first.values()), evidence, cause_open(
+        "our clients hand a message to TCP as a whole; the study supposes that its client was still reading the file")
+
+
 JUDGES: dict[str, Callable[[Path, Results], Verdict]] = {
     "qos-order": _order, "larger-is-faster": _larger, "qos-irrelevant-for-large": _large_alike,
     "bandwidth-knee": _knee, "shark-fin": _fins, "loss-knee": _loss, "overhead": _overhead, "bundling": _bundling,
     "future-work": _future, "payload-does-not-change-overhead": _constant_overhead, "connect-suffers-most": _connect,
     "qos0-best-at-128-to-256": _small_best, "broker-dies-of-overload": _dies,
+    "qos2-bundles-releases": _release_bundling, "first-segments-not-full": _first_segments,
 }
 
 
