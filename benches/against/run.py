@@ -30,8 +30,9 @@ PARTS = {
     "load": ["benches/load/run.py", "--rounds", "1"],
     "ns3": ["benches/ns3/run.py", "--rounds", "1", "--shorten", "10"],
 }
-# How many of a row's first cells say which case it is.
-KEYS = {"simulator": 1, "load": 3, "ns3": 1}
+# The columns that say which case a row is, and what it was where a bench of then had no such column. Of other benches
+# it is the first.
+KEYS = {"load": {"transport": "tcp", "pairs": "", "QoS": "", "tool": ""}}
 NUMBER = re.compile(r"-?\d+(\.\d+)?")
 Figures = dict[tuple[str, str, str], list[float]]
 
@@ -68,17 +69,24 @@ def measure(part: str, python: Path, tree: Path, figures: Figures) -> None:
     done = subprocess.run([python, *PARTS[part]], cwd=tree, capture_output=True, text=True)
     if done.returncode != 0:
         print(f"{part} of {tree} ended with {done.returncode}: {done.stderr[-800:]}", file=sys.stderr)
+    read(part, done.stdout, figures)
+
+
+def read(part: str, said: str, figures: Figures) -> None:
+    """Take the numbers out of a bench's tables."""
     header: list[str] = []
-    for line in done.stdout.splitlines():
+    for line in said.splitlines():
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")] if line.startswith("|") else []
         if not cells:
             header = []
         elif not header:
             header = cells
         elif not set("".join(cells)) <= set("-: "):
-            case = ", ".join(cells[: KEYS[part]])
-            for name, cell in list(zip(header, cells, strict=False))[KEYS[part] :]:
-                if found := NUMBER.match(cell):
+            row = dict(zip(header, cells, strict=False))
+            keys = KEYS.get(part, {header[0]: ""})
+            case = ", ".join(row.get(name, otherwise) for name, otherwise in keys.items())
+            for name, cell in row.items():
+                if name not in keys and (found := NUMBER.match(cell)):
                     figures[part, case, name].append(float(found.group()))
 
 

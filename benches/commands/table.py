@@ -204,14 +204,15 @@ def load(sides: list[Checkout], rounds: int, scratch: Path, mqttwrk: str | None)
     spec.loader.exec_module(bench)
     for qos in (0, 1):
         with bench.mosquitto() as broker:
-            toml = scenario(LOAD, scratch / "load.toml", PORT=broker.port, QOS=qos, MESSAGES=MESSAGES)
+            toml = scenario(LOAD, scratch / "load.toml", PORT=broker.ports["tcp"], QOS=qos, MESSAGES=MESSAGES)
             for number in range(rounds):
                 for side in sides:
                     out = Path(tempfile.mkdtemp(dir=scratch)) / "run"
                     words, plan = engine_run(side, toml, out)
                     side.take(f"load 1→1 at QoS {qos}, {MESSAGES:,} messages", number, words, plan)
                 if mqttwrk:
-                    delivered, cpu_s = bench.run_mqttwrk(mqttwrk)(bench.Case(broker.port, 1, qos, MESSAGES))
+                    case = bench.Case(transport="tcp", port=broker.ports["tcp"], pairs=1, qos=qos, each=MESSAGES)
+                    delivered, cpu_s = bench.run_mqttwrk(mqttwrk)(case)
                     assert delivered == MESSAGES, f"mqttwrk has delivered {delivered}"
                     sides[-1].note(f"mqttwrk, QoS {qos}", number, cpu_s)
 
