@@ -83,7 +83,9 @@ def run_study(study: Study, console: Console, asked: Asked) -> Rerun:
     runs = len(cases) * len(every)
     words = "simulations" if asked.backend == "sim" else "live runs"
     console.print(f"{runs} {words} in {took_s:.1f} s", highlight=False)
-    charts = study.charts(directory, every[0])
+    # A short live pass has too few cells for curves.
+    few = asked.backend == "live" and asked.quick
+    charts = [] if few else study.charts(directory, every[0])
     return Rerun(study=study, how=_how(study, asked, runs, words), cells=cells, judged=judged, charts=charts)
 
 
