@@ -1,4 +1,4 @@
-"""Captures of real clients at a real broker over WebSocket: what the clients counted, and what tshark reads.
+"""Captures of real clients at a real broker over WebSocket and TLS: what the clients counted, and what tshark reads.
 
 Clients, broker and capture share one network namespace's loopback. One capture holds everything; tests take what
 they need from it, and spoil it.
@@ -10,6 +10,7 @@ import json
 import os
 import random
 import shutil
+import struct
 import subprocess
 import sys
 import time
@@ -23,24 +24,31 @@ import polars as pl
 import pytest
 
 from live import able
+from mqttlab.engine import EngineError
 from mqttlab.imports import import_evidence
 from mqttlab.recording import Recording
 from mqttlab.report.text import verdict
 
-TOOLS = ("mosquitto", "dumpcap", "editcap", "capinfos", "tshark", "ip")
+TOOLS = ("mosquitto", "dumpcap", "editcap", "capinfos", "tshark", "ip", "openssl")
 MISSING = [tool for tool in TOOLS if shutil.which(tool, path=f"{os.environ['PATH']}:/usr/sbin") is None]
 REASON = f"needs {', '.join(MISSING)}" if MISSING else able()
 pytestmark = pytest.mark.skipif(REASON is not None, reason=REASON or "")
 MESSAGES = 60
 SIZE = pl.sum_horizontal("fixed_header_bytes", "topic_bytes", "packet_id_bytes", "property_bytes", "payload_bytes")
-PORTS = {"plain": 1883, "websocket": 9001}
+# By kind of client: its port, the newest version it speaks, the suites it offers up to TLS 1.2.
+PORTS = {"plain": 1883, "websocket": 9001, "tls13": 8883, "tls13-chacha": 8884, "tls13-aes128": 8885, "tls12": 8886,
+         "tls12-chacha": 8887, "tls12-cbc": 8888, "wss": 9443}
+CIPHERS = {"tls12-chacha": "ECDHE-RSA-CHACHA20-POLY1305", "tls12-cbc": "ECDHE-RSA-AES128-SHA256"}
+OPENED = {"tls13": "TLS_AES_256_GCM_SHA384", "tls13-chacha": "TLS_CHACHA20_POLY1305_SHA256",
+          "tls13-aes128": "TLS_AES_128_GCM_SHA256", "tls12": "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
+          "tls12-chacha": "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256", "wss": "TLS_AES_256_GCM_SHA384"}
 # Publishes at all three levels of QoS, hears everything itself, and says what it counted. Sizes differ, so that frames
 # have short and long lengths, and segments end anywhere.
 CLIENT = """
-import json, sys, threading
+import json, ssl, sys, threading
 from paho.mqtt import client as paho
 from paho.mqtt.enums import CallbackAPIVersion
-kind, port, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+kind, port, count, keys, ciphers = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4], sys.argv[5]
 transport = "websockets" if kind in ("websocket", "wss") else "tcp"
 client = paho.Client(CallbackAPIVersion.VERSION2, client_id=f"client-{kind}", transport=transport)
 heard, all_heard, ready = [], threading.Event(), threading.Event()
@@ -48,6 +56,15 @@ def on_message(_, __, message):
     heard.append(message.payload)
     if len(heard) == count:
         all_heard.set()
+if kind.startswith("tls") or kind == "wss":
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.keylog_filename = keys
+    if kind.startswith("tls12"):
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
+    if ciphers:
+        context.set_ciphers(ciphers)
+    client.tls_set_context(context)
 client.on_message = on_message
 client.on_connect = lambda *_: client.subscribe(f"lab/{kind}/#", qos=2)
 client.on_subscribe = lambda *_: ready.set()
@@ -94,25 +111,35 @@ class Site:
 
 def broker(site: Site, directory: Path) -> subprocess.Popen[str]:
     """Mosquitto, ready on all its ports."""
+    shell("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "30", "-subj", "/CN=broker",
+          "-keyout", directory / "key.pem", "-out", directory / "certificate.pem")
+    lines = ["user root", "allow_anonymous true"]
+    for kind, port in PORTS.items():
+        lines += [f"listener {port}"]
+        lines += ["protocol websockets"] if kind in ("websocket", "wss") else []
+        if kind not in ("plain", "websocket"):
+            lines += [f"certfile {directory}/certificate.pem", f"keyfile {directory}/key.pem"]
+        if kind in ("tls13-chacha", "tls13-aes128"):
+            lines += ["tls_version tlsv1.3", f"ciphers_tls1.3 {OPENED[kind]}"]
     settings = directory / "mosquitto.conf"
-    settings.write_text(
-        "user root\nallow_anonymous true\nlistener 1883\nlistener 9001\nprotocol websockets\n", encoding="utf-8")
+    settings.write_text("\n".join(lines) + "\n", encoding="utf-8")
     process = site.start("mosquitto", "-c", settings, errors=subprocess.DEVNULL)
     deadline = time.monotonic() + 20
     for port in PORTS.values():
         # libwebsockets listens on both IP versions by one socket.
         while f":{port:04X} 00" not in site.run("cat", "/proc/net/tcp", "/proc/net/tcp6"):
-            assert time.monotonic() < deadline, port
+            assert time.monotonic() < deadline and process.poll() is None, port
             time.sleep(0.05)
     return process
 
 
 @dataclass(frozen=True)
 class Captured:
-    """A capture, and what each client heard."""
+    """A capture, what each client heard, and the secrets of those with TLS."""
 
     file: Path
     heard: dict[str, int]
+    keys: Path
 
 
 @pytest.fixture(scope="module")
@@ -133,14 +160,15 @@ def captured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Captured]:
         while "File:" not in capture.stderr.readline():
             assert capture.poll() is None
         clients = {
-            kind: site.start(sys.executable, "-c", CLIENT, kind, port, MESSAGES, output=subprocess.PIPE)
+            kind: site.start(sys.executable, "-c", CLIENT, kind, port, MESSAGES, directory / "keys.log",
+                             CIPHERS.get(kind, ""), output=subprocess.PIPE)
             for kind, port in PORTS.items()
         }
         heard = {kind: json.loads(client.communicate(timeout=60)[0]) for kind, client in clients.items()}
         time.sleep(1)
         ended(capture)
     assert heard == dict.fromkeys(PORTS, MESSAGES)
-    yield Captured(file, heard)
+    yield Captured(file, heard, directory / "keys.log")
 
 
 def read(file: Path, tmp_path: Path, *options: str) -> Recording:
@@ -184,6 +212,10 @@ def tshark_payloads(file: Path) -> Counter[int]:
     return found
 
 
+def reasons(recording: Recording) -> str:
+    return "\n".join(recording.run["validity"]["reasons"])
+
+
 def sums(recording: Recording) -> dict[str, float]:
     run = recording.network_metrics.filter(scope="run")
     return dict(run.select("metric", "value").rows())
@@ -214,13 +246,114 @@ def test_a_packet_s_place_in_the_stream_is_that_of_its_frame(captured: Captured,
 
 
 def test_kinds_of_connections_stand_beside_each_other(captured: Captured, tmp_path: Path) -> None:
-    recording = read(captured.file, tmp_path)
+    recording = read(captured.file, tmp_path, "--key-log", str(captured.keys))
     delivered = recording.messages.filter(fate="delivered")
-    assert delivered.height == sum(captured.heard.values())
+    assert delivered.height == MESSAGES * (len(PORTS) - 1)
     plain = read(only("plain", captured, tmp_path), tmp_path / "plain")
-    assert by_type(plain) == tshark_packets(captured.file)
+    assert by_type(plain) == tshark_packets(only("plain", captured, tmp_path))
     # The clients do the same.
-    assert by_type(recording) == Counter({kind: count * len(PORTS) for kind, count in by_type(plain).items()})
+    assert by_type(recording) == Counter({kind: count * (len(PORTS) - 1) for kind, count in by_type(plain).items()})
+    said = reasons(recording)
+    assert "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256" in said and "port 8888" in said and "1 connection" in said
+
+
+@pytest.mark.parametrize("kind", OPENED)
+def test_messages_over_tls_are_those_that_the_client_counted(kind: str, captured: Captured, tmp_path: Path) -> None:
+    file = only(kind, captured, tmp_path)
+    recording = read(file, tmp_path, "--key-log", str(captured.keys))
+    assert verdict(recording)[0] == "valid", reasons(recording)
+    assert Counter(recording.messages["fate"].to_list()) == {"delivered": captured.heard[kind]}
+    if kind != "wss":
+        as_tls = ("-o", f"tls.keylog_file:{captured.keys}", "-d", f"tcp.port=={PORTS[kind]},tls",
+                  "-d", f"tls.port=={PORTS[kind]},mqtt")
+        assert by_type(recording) == tshark_packets(file, *as_tls)
+    counted = sums(recording)
+    layers = counted["mqtt_bytes"] + counted["websocket_bytes"] + counted["tls_bytes"]
+    assert layers == counted["tcp_payload_unique_bytes"]
+    secured = recording.run["details"]["import"]["tls"]
+    assert [(row["suite"], row["connections"], row["unread"]) for row in secured] == [(OPENED[kind], 1, None)]
+
+
+def test_without_a_key_log_one_line_says_why_not(captured: Captured, tmp_path: Path) -> None:
+    recording = read(only("tls13", captured, tmp_path), tmp_path)
+    assert recording.control_packets.is_empty()
+    lines = [line for line in recording.run["validity"]["reasons"] if "TLS" in line]
+    assert len(lines) == 1 and "1 connection to port 8883" in lines[0] and "--key-log" in lines[0]
+
+
+def test_secrets_in_the_capture_itself_open_it(captured: Captured, tmp_path: Path) -> None:
+    file = tmp_path / "with-secrets.pcapng"
+    shell("editcap", "--inject-secrets", f"tls,{captured.keys}", only("tls12", captured, tmp_path), file)
+    recording = read(file, tmp_path)
+    assert Counter(recording.messages["fate"].to_list()) == {"delivered": captured.heard["tls12"]}
+
+
+def test_secrets_of_other_connections_open_nothing(captured: Captured, tmp_path: Path) -> None:
+    other = tmp_path / "other.log"
+    other.write_text(f"CLIENT_RANDOM {'ab' * 32} {'cd' * 48}\n", encoding="utf-8")
+    recording = read(only("tls13", captured, tmp_path), tmp_path, "--key-log", str(other))
+    assert "has no secrets of" in reasons(recording)
+    spoilt = tmp_path / "spoilt.log"
+    text = captured.keys.read_text(encoding="utf-8")
+    spoilt.write_text("".join(line[:-9] + "00000000\n" for line in text.splitlines(keepends=True)), encoding="utf-8")
+    recording = read(only("tls13", captured, tmp_path), tmp_path / "spoilt", "--key-log", str(spoilt))
+    assert "do not open" in reasons(recording)
+
+
+def test_what_is_no_key_log_is_refused(captured: Captured, tmp_path: Path) -> None:
+    for file in (captured.file, tmp_path / "nowhere.log"):
+        with pytest.raises(EngineError, match=file.name):
+            read(captured.file, tmp_path, "--key-log", str(file))
+    assert not (tmp_path / "imported").exists()
+
+
+def disorder(file: Path, out: Path, seed: int) -> None:
+    """The same frames, some swapped with the next one of their direction, some twice."""
+    shell("editcap", "-F", "pcap", file, out)
+    data = out.read_bytes()
+    frames, at = [], 24
+    while at < len(data):
+        end = at + 16 + struct.unpack_from("<I", data, at + 8)[0]
+        frames.append(data[at:end])
+        at = end
+    dice = random.Random(seed)
+    times = [frame[:8] for frame in frames]
+    for index in range(8, len(frames) - 8):
+        # A message may not overtake the one that it is a copy of.
+        same_way = frames[index][50:54] == frames[index + 1][50:54]
+        if same_way and dice.random() < 0.5:
+            frames[index], frames[index + 1] = frames[index + 1], frames[index]
+    kept = [time + frame[8:] for time, frame in zip(times, frames, strict=True)]
+    copies = [frame for frame in kept for _ in range(2 if dice.random() < 0.1 else 1)]
+    out.write_bytes(data[:24] + b"".join(copies))
+
+
+@pytest.mark.parametrize("kind", ["tls13", "tls12", "wss"])
+def test_reordered_and_repeated_frames_change_nothing(kind: str, captured: Captured, tmp_path: Path) -> None:
+    disorder(only(kind, captured, tmp_path), tmp_path / "disorder.pcap", 3)
+    recording = read(tmp_path / "disorder.pcap", tmp_path, "--key-log", str(captured.keys))
+    assert Counter(recording.messages["fate"].to_list()) == {"delivered": captured.heard[kind]}
+
+
+@pytest.mark.parametrize("kind", ["tls13", "tls12", "tls12-chacha", "wss"])
+def test_a_thinned_capture_with_tls_goes_on_behind_each_hole(kind: str, captured: Captured, tmp_path: Path) -> None:
+    file = only(kind, captured, tmp_path)
+    frames = int(shell("capinfos", "-M", "-T", "-r", "-c", file).split()[-1])
+    gone = random.Random(1).sample(range(30, frames + 1), frames // 25)
+    shell("editcap", file, tmp_path / "thinned.pcapng", *gone)
+    recording = read(tmp_path / "thinned.pcapng", tmp_path, "--key-log", str(captured.keys))
+    found = Counter(recording.messages["fate"].to_list())
+    assert set(found) <= {"delivered", "unknown", "foreign"}, found
+    assert verdict(recording)[0] == "not valid"
+    assert MESSAGES // 2 < found["delivered"] + found["foreign"] <= MESSAGES
+
+
+def test_a_capture_that_begins_behind_the_hellos_is_named(captured: Captured, tmp_path: Path) -> None:
+    file = only("tls13", captured, tmp_path)
+    shell("editcap", "-r", file, tmp_path / "late.pcapng", "60-400")
+    recording = read(tmp_path / "late.pcapng", tmp_path, "--key-log", str(captured.keys), "--broker-port", "8883")
+    assert recording.control_packets.is_empty()
+    assert "hellos were not captured" in reasons(recording)
 
 
 @pytest.mark.parametrize("seed", range(2))

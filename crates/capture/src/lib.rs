@@ -8,7 +8,7 @@
 //!
 //! Everything is read once, front to back, in bounded memory; nothing here panics or loops on what a file says.
 //!
-//! What it does not model: decryption, putting IP fragments together.
+//! What it does not model: putting IP fragments together.
 
 pub mod analysis;
 mod carried;
@@ -25,11 +25,13 @@ mod recorded;
 mod segment;
 
 pub use analysis::{
-    Analyser, Analysis, Annotations, Completed, Connection, Direction, Gap, Marks, Others, Protocol, Settings,
+    Analyser, Analysis, Annotations, Completed, Connection, Direction, Gap, Marks, Others, Protocol, Sealed,
+    Settings,
 };
 pub use carried::{Carried, Closed};
 pub use control_packet::Passage;
 pub use error::Error;
+pub use layers::{KeyLog, Secured, Unread};
 pub use link::{LinkType, Network};
 pub use reader::{Dropped, Frame, Reader};
 pub use reassembly::{Payload, Sighting};

@@ -80,3 +80,21 @@ fn mqtt_packets_lie_behind_one_another_in_any_stream() {
 fn websocket_streams_are_accounted_for_whatever_their_frames() {
     run("websocket", checks::websocket);
 }
+
+#[test]
+fn key_logs_have_as_many_secrets_as_they_say() {
+    run("key_log", checks::key_log);
+}
+
+#[test]
+fn tls_streams_are_accounted_for_whatever_their_records() {
+    run("tls", checks::tls);
+}
+
+/// The corpus itself is opened: else its mutations would try nothing.
+#[test]
+fn the_corpus_of_tls_holds_mqtt() {
+    for bytes in corpus("tls") {
+        assert!(checks::packets_in_tls(&bytes) >= 8);
+    }
+}

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
+use std::fs;
 use std::sync::Arc;
 
 use mqttlab_capture::mqtt::{Kind, PAYLOAD_HEAD_MAX, Packet};
 use mqttlab_capture::{
-    Analyser, Analysis, Completed, Datagram, Direction, Frame, Passage, Payload, Segment, Settings,
+    Analyser, Analysis, Completed, Datagram, Direction, Frame, KeyLog, Passage, Payload, Segment, Settings,
     Transport, dissect, metrics,
 };
 use mqttlab_mqttsn::{Packet as SnPacket, ReturnCode};
@@ -21,7 +22,7 @@ use super::clock::CaptureClock;
 use super::conversation::{Conversations, SILENCE};
 use super::datagrams::{Datagrams, SeenPacket};
 use super::dedup::Dedup;
-use super::error::Result;
+use super::error::{Error, Result};
 use super::evidence::{self, Evidence};
 use super::gaps::Gaps;
 use super::headers::{self, IpHeader};
@@ -37,16 +38,36 @@ use super::streams::CapturedStreams;
 
 /// Imports captures.
 pub fn import(order: &Order, observer: &mut dyn Observer) -> Result<Ending> {
+    let key_log = key_log(order)?;
     let meter = Meter::of(&order.files);
     let mut frames = Frames::open(&order.files, &meter)?;
-    let mut importer = Importer::new(order, CaptureClock::starting(frames.start()))?;
+    let mut importer = Importer::new(order, key_log, CaptureClock::starting(frames.start()))?;
     let mut watch = ProgressWatch::new(meter, observer);
-    while let Some((link, frame)) = frames.next() {
+    loop {
+        // They stand before the frames that they open.
+        if let Some(secrets) = frames.take_secrets() {
+            importer.analyser.add_secrets(&secrets);
+        }
+        let Some((link, frame)) = frames.next() else { break };
         importer.frame(link, &frame)?;
         importer.dropped(frames.dropped_before());
         watch.look(importer.seen.frames);
     }
     importer.finish(&frames, observer)
+}
+
+/// The secrets of TLS connections that the order names.
+fn key_log(order: &Order) -> Result<KeyLog> {
+    let mut key_log = KeyLog::default();
+    for file in &order.key_logs {
+        let text = fs::read(file).map_err(|error| Error::in_file(file, error))?;
+        if key_log.add(&text) == 0 {
+            let problem = "there are no secrets of TLS in it; a key log has lines such as `CLIENT_RANDOM`, 64 and 96 \
+                           hexadecimal digits";
+            return Err(Error::in_file(file, problem));
+        }
+    }
+    Ok(key_log)
 }
 
 struct Importer<'a> {
@@ -92,8 +113,9 @@ struct FramePlace {
 }
 
 impl<'a> Importer<'a> {
-    fn new(order: &'a Order, clock: CaptureClock) -> Result<Importer<'a>> {
-        let settings = Settings { broker_ports: order.broker_ports.clone(), ..Settings::default() };
+    fn new(order: &'a Order, key_log: KeyLog, clock: CaptureClock) -> Result<Importer<'a>> {
+        let (broker_ports, key_log) = (order.broker_ports.clone(), Arc::new(key_log));
+        let settings = Settings { broker_ports, key_log, ..Settings::default() };
         Ok(Importer {
             order,
             output: ImportOutput::open(order, clock)?,
@@ -427,7 +449,13 @@ impl<'a> Importer<'a> {
                 let publish =
                     Publish { since, ..Publish::of(packet, client, connection, topic, [first, complete]) };
                 return match direction {
-                    Direction::ToServer => Some(self.matcher.published(&publish)),
+                    Direction::ToServer => {
+                        // Its delivery cannot be told by its content.
+                        if !publish.is_whole {
+                            self.gaps.note(Some(client), first, complete);
+                        }
+                        Some(self.matcher.published(&publish))
+                    }
                     Direction::FromServer => {
                         let message = self.matcher.delivered(&publish);
                         // It may have been any message that was sent before.
@@ -547,7 +575,7 @@ impl<'a> Importer<'a> {
         });
         outcome?;
         let ports: Vec<String> = self.order.broker_ports.iter().map(u16::to_string).collect();
-        let reasons = self.seen.reasons(&analysis, &ports.join(", "));
+        let reasons = self.seen.reasons(&analysis, &self.order.broker_ports, &ports.join(", "));
         let warnings = self.seen.warnings(&analysis, &self.matcher, frames.files());
         let broker = self.conversations.broker();
         let facts = Facts {

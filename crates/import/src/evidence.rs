@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use mqttlab_capture::{Analysis, Closed, Connection, Direction, Frame, Protocol};
+use mqttlab_capture::{Analysis, Closed, Connection, Direction, Frame, Protocol, Unread};
 use mqttlab_units::Instant;
 use serde_json::{Value, json};
 
@@ -62,9 +62,10 @@ impl Evidence {
     }
 
     /// Why the numbers are not the whole truth, each with what to do about it.
-    pub fn reasons(&self, analysis: &Analysis, ports: &str) -> Vec<String> {
+    pub fn reasons(&self, analysis: &Analysis, broker_ports: &[u16], ports: &str) -> Vec<String> {
         let mut reasons = Vec::new();
-        self.say_unread(analysis, ports, &mut reasons);
+        let sealed = self.say_sealed(analysis, broker_ports, &mut reasons);
+        self.say_unread(analysis, ports, sealed, &mut reasons);
         say_missing_directions(analysis, &mut reasons);
         let mut say = |count: u64, words: String| {
             if count > 0 {
@@ -124,18 +125,51 @@ impl Evidence {
         reasons
     }
 
+    /// Connections with TLS that were not read: those to brokers, those that the key log should open, and all of them where
+    /// there is no other MQTT. Says whether there were any.
+    fn say_sealed(&self, analysis: &Analysis, broker_ports: &[u16], reasons: &mut Vec<String>) -> bool {
+        let before = reasons.len();
+        for (&(port, unread), sealed) in &analysis.sealed {
+            let should_open = matches!(unread, Unread::Suite(_) | Unread::Sealed);
+            let is_brokers = port == MQTT_OVER_TLS || broker_ports.contains(&port);
+            if !(should_open || is_brokers || self.control_packets == 0) {
+                continue;
+            }
+            let remedy = match unread {
+                Unread::NoKeyLog => {
+                    "Give the secrets that a client or the broker has logged (SSLKEYLOGFILE) with --key-log FILE."
+                }
+                Unread::NoSecret => "Log the secrets at either end while the connections open.",
+                Unread::Suite(_) | Unread::Version(_) => {
+                    "Let clients or broker use TLS 1.2 or 1.3 with AES-GCM or ChaCha20-Poly1305."
+                }
+                Unread::Begun => "Begin to capture before the clients connect.",
+                Unread::Sealed => "The key log is of another run, or damaged.",
+            };
+            let numbers: Vec<String> = sealed.numbers.iter().map(u64::to_string).collect();
+            let count = sealed.connections;
+            let (s, more) = (
+                if count == 1 { "" } else { "s" },
+                if count > sealed.numbers.len() as u64 { ", …" } else { "" },
+            );
+            reasons.push(format!(
+                "{count} connection{s} to port {port} (number {}{more}) with TLS: the messages are not imported, because \
+                 {unread}. {remedy}",
+                numbers.join(", ")
+            ));
+        }
+        reasons.len() > before
+    }
+
     /// What may carry MQTT and is not read.
-    fn say_unread(&self, analysis: &Analysis, ports: &str, reasons: &mut Vec<String>) {
+    fn say_unread(&self, analysis: &Analysis, ports: &str, sealed: bool, reasons: &mut Vec<String>) {
         for (&protocol, &count) in &analysis.on_broker_ports {
             let remedy = match protocol {
-                Protocol::Tls => {
-                    "Capture where it is decrypted, or let the broker listen without TLS for the measurement."
-                }
                 Protocol::WebSocket => {
                     "There is no MQTT in their frames: another protocol, or compressed (permessage-deflate)."
                 }
                 Protocol::Http | Protocol::Other => "Say with --broker-port where the broker listens.",
-                Protocol::Mqtt | Protocol::Unknown => continue,
+                Protocol::Mqtt | Protocol::Tls | Protocol::Unknown => continue,
             };
             let name = protocol.name();
             reasons.push(format!(
@@ -145,7 +179,7 @@ impl Evidence {
         for (closed, frames) in &self.closed {
             reasons.push(format!("{closed}: {frames} frames not read."));
         }
-        if self.control_packets == 0 {
+        if self.control_packets == 0 && !sealed {
             let others: Vec<String> = analysis
                 .others
                 .iter()
@@ -159,7 +193,7 @@ impl Evidence {
                 if others.is_empty() { String::new() } else { format!(" There is {}.", others.join(", ")) };
             reasons.push(format!(
                 "No MQTT was found on port {ports}, nor a CONNECT on any other.{found} Say where the broker listens \
-                 with --broker-port, or capture where an encrypted connection is decrypted."
+                 with --broker-port."
             ));
         }
     }
@@ -262,6 +296,7 @@ impl Evidence {
             "frames_not_read": closed,
             "frames_without_tcp": {"frames": without_tcp.frames, "bytes": without_tcp.bytes},
             "other_connections": others,
+            "tls": secured(analysis),
             "control_packets": self.control_packets,
             "control_packets_damaged": self.damaged,
             "tcp_missing_bytes": analysis.total.missing_bytes,
@@ -271,6 +306,29 @@ impl Evidence {
             "deliveries_foreign": traced.foreign,
         })
     }
+}
+
+/// Connections with TLS by version, suite and what became of them.
+fn secured(analysis: &Analysis) -> Vec<Value> {
+    let mut kinds: BTreeMap<_, [u64; 3]> = BTreeMap::new();
+    for tls in analysis.connections.iter().filter_map(|connection| connection.tls.as_deref()) {
+        let unread = tls.unread.map(|unread| unread.to_string());
+        let counts = kinds.entry((tls.version.clone(), tls.suite.clone(), unread)).or_default();
+        for (count, is_so) in counts.iter_mut().zip([true, tls.is_resumed, tls.has_early_data]) {
+            *count += u64::from(is_so);
+        }
+    }
+    let rows = kinds.into_iter().map(|((version, suite, unread), [connections, resumed, early])| {
+        json!({
+            "version": version,
+            "suite": suite,
+            "connections": connections,
+            "resumed": resumed,
+            "with_early_data": early,
+            "unread": unread,
+        })
+    });
+    rows.collect()
 }
 
 /// Directions of connections of which nothing was captured.
@@ -324,5 +382,7 @@ pub fn unseen_subscriptions_since(connection: &Connection) -> Option<Instant> {
 
 /// The largest untagged Ethernet frame, without its check sequence (IEEE 802.3).
 const ETHERNET_BYTES: u32 = 1514;
+/// What IANA has registered for MQTT over TLS.
+const MQTT_OVER_TLS: u16 = 8883;
 /// Kinds of other connections that a sentence names.
 const SHOWN: usize = 5;

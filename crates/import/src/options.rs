@@ -17,6 +17,8 @@ pub struct Order {
     pub broker_ports: Vec<u16>,
     /// Ports that gateways of MQTT-SN listen on (captures). Others are recognised by their clients' CONNECT.
     pub gateway_ports: Vec<u16>,
+    /// Logs of the secrets of TLS connections (captures).
+    pub key_logs: Vec<PathBuf>,
     /// Whether a message at QoS 2 counts as delivered at its PUBREL, not already at its PUBLISH (captures).
     pub deliver_on_release: bool,
     /// How far local times are ahead of UTC, in seconds (logs, and times without a zone in tables).
@@ -53,6 +55,7 @@ pub fn parse(words: &[&str]) -> Result<Order, String> {
         name: String::new(),
         broker_ports: Vec::new(),
         gateway_ports: Vec::new(),
+        key_logs: Vec::new(),
         deliver_on_release: true,
         utc_offset_s: 0,
     };
@@ -63,6 +66,7 @@ pub fn parse(words: &[&str]) -> Result<Order, String> {
             "--name" => order.name = value()?.into(),
             "--broker-port" => order.broker_ports.push(port(word, value()?)?),
             "--gateway-port" => order.gateway_ports.push(port(word, value()?)?),
+            "--key-log" => order.key_logs.push(value()?.into()),
             "--deliver-on" => order.deliver_on_release = release(value()?)?,
             "--utc-offset" => order.utc_offset_s = offset_s(value()?)?,
             option if option.starts_with("--") => return Err(format!("import has no option {option}")),
@@ -134,7 +138,8 @@ mod tests {
 
     #[test]
     fn options_may_stand_anywhere_and_have_defaults() {
-        let order = parsed("capture a.pcapng --output out b.pcapng --broker-port 1884").unwrap();
+        let order = parsed("capture a.pcapng --output out b.pcapng --broker-port 1884 --key-log k").unwrap();
+        assert_eq!(order.key_logs, ["k"].map(PathBuf::from));
         assert_eq!(order.files, ["a.pcapng", "b.pcapng"].map(PathBuf::from));
         assert_eq!((order.name.as_str(), order.broker_ports), ("a.pcapng", vec![1884]));
         assert!(order.deliver_on_release);

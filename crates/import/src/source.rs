@@ -125,6 +125,8 @@ pub struct Frames {
     links: Vec<String>,
     /// Why captures ended before their end.
     faults: Vec<String>,
+    /// See [`Frames::take_secrets`].
+    secrets: Vec<u8>,
 }
 
 struct Capture {
@@ -181,12 +183,17 @@ impl Frames {
     /// [`Error::Evidence`] when a file cannot be opened, is no capture, or none holds a frame.
     pub fn open(files: &[PathBuf], meter: &Meter) -> Result<Frames> {
         let labels = labels(files);
-        let mut frames =
-            Frames { captures: Vec::new(), current: Held::empty(), links: Vec::new(), faults: Vec::new() };
+        let mut frames = Frames {
+            captures: Vec::new(),
+            current: Held::empty(),
+            links: Vec::new(),
+            faults: Vec::new(),
+            secrets: Vec::new(),
+        };
         for (file, label) in files.iter().zip(labels) {
             let reader = Reader::new(open(file, meter)?).map_err(|error| Error::in_file(file, error))?;
             let mut capture = Capture { label, reader, head: Some(Held::empty()), links: HashMap::new() };
-            capture.advance(&mut frames.faults);
+            capture.advance(&mut frames.faults, &mut frames.secrets);
             frames.captures.push(capture);
         }
         if frames.captures.iter().all(|capture| capture.head.is_none()) {
@@ -208,7 +215,7 @@ impl Frames {
             .min_by_key(|&index| self.captures[index].time())?;
         let capture = &mut self.captures[earliest];
         std::mem::swap(&mut self.current, capture.head.as_mut()?);
-        capture.advance(&mut self.faults);
+        capture.advance(&mut self.faults, &mut self.secrets);
         let link = capture.link(&self.current, &mut self.links);
         let Held { time, is_timed, interface, link_type, original_len, ref data, .. } = self.current;
         Some((link, Frame { time, is_timed, interface, link_type, original_len, data }))
@@ -222,6 +229,11 @@ impl Frames {
     /// Frames that the captures dropped, nobody knows when.
     pub fn dropped_anywhere(&self) -> u64 {
         self.captures.iter().map(|capture| capture.reader.dropped().anywhere).sum()
+    }
+
+    /// Secrets of TLS connections that the captures hold, as far as they were read and not taken.
+    pub fn take_secrets(&mut self) -> Option<Vec<u8>> {
+        (!self.secrets.is_empty()).then(|| std::mem::take(&mut self.secrets))
     }
 
     /// How many files there are: each may have a clock of its own.
@@ -246,13 +258,14 @@ impl Capture {
     }
 
     /// Reads the next frame into the place of the one that was taken.
-    fn advance(&mut self, faults: &mut Vec<String>) {
+    fn advance(&mut self, faults: &mut Vec<String>, secrets: &mut Vec<u8>) {
         let Some(mut held) = self.head.take() else { return };
         let label = &self.label;
         match self.reader.next_frame() {
             Ok(Some(frame)) => {
                 held.hold(&frame);
                 held.dropped_before = self.reader.dropped().between;
+                secrets.append(&mut self.reader.take_secrets());
                 self.head = Some(held);
                 return;
             }

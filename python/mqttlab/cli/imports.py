@@ -57,6 +57,10 @@ def import_() -> None:
 @click.option("--gateway-port", "gateway_ports", type=click.IntRange(1, 65535), multiple=True, metavar="PORT",
               help="UDP port on which MQTT-SN gateways listen; repeatable. Others are recognised by their clients' "
                    "CONNECT.")
+@click.option("--key-log", "key_logs", type=click.Path(path_type=Path, exists=True, dir_okay=False), multiple=True,
+              metavar="FILE",
+              help="Secrets of TLS connections, as clients and brokers log them (SSLKEYLOGFILE); repeatable. Those in "
+                   "the capture itself are read, too.")
 @click.option("--deliver-on", type=click.Choice(["release", "publish"]), default="release", show_default=True,
               help="Whether a message at QoS 2 is delivered at its PUBREL, as Paho does, or already at its PUBLISH.")
 @HTML
@@ -64,11 +68,13 @@ def import_() -> None:
 @CATALOG
 def capture(
     files: tuple[Path, ...], output: Path | None, runs: Path, name: str | None, ports: tuple[int, ...],
-    gateway_ports: tuple[int, ...], deliver_on: str, html: bool | None, as_json: bool, catalog: str | None,
+    gateway_ports: tuple[int, ...], key_logs: tuple[Path, ...], deliver_on: str, html: bool | None, as_json: bool,
+    catalog: str | None,
 ) -> None:
     """Import captures (pcapng, pcap) into one recording.
 
-    MQTT over TCP and MQTT-SN over UDP are read; what a gateway passes on is counted once.
+    MQTT over TCP, WebSocket and TLS (with its secrets) and MQTT-SN over UDP are read; what a gateway passes on is
+    counted once.
 
     Several captures are merged by time: those of one interface one after the other, or of several links side by side,
     where frames that crossed two of them are recognised. What a capture does not hold stays empty; where it ends
@@ -78,12 +84,15 @@ def capture(
       mqttlab import capture broker.pcapng
       tcpdump -i any -w - port 1883 | mqttlab import capture -
       mqttlab import capture --broker-port 8884 --output runs/field field.pcap.gz
+      mqttlab import capture --key-log keys.log tls.pcapng
     """
     options = ["--deliver-on", deliver_on]
     for port in ports:
         options += ["--broker-port", str(port)]
     for port in gateway_ports:
         options += ["--gateway-port", str(port)]
+    for file in key_logs:
+        options += ["--key-log", str(file)]
     _import("capture", files, output, runs, name, options, html, as_json, catalog)
 
 

@@ -7,7 +7,7 @@ use mqttlab_units::{Duration, Instant};
 use super::flags::{self, Half, Marks, Verdict};
 use super::protocol::{self, Protocol};
 use super::{Annotations, Completed, Direction, Gap, Settings};
-use crate::layers::{Content, Layers, Opened, Opening, begun_as_websocket};
+use crate::layers::{Content, KeyLog, Layers, Opened, Opening, Secured, begun_as_websocket};
 use crate::metrics::{Exchange, Tally};
 use crate::mqtt::{Connect, Context, Framer, Kind, Packet, Unseen, starts_as_connect};
 use crate::reassembly::{Payload, Piece, Reassembler, Sighting};
@@ -24,6 +24,8 @@ pub struct Connection {
     pub server: Endpoint,
     /// What its streams carry; what is [`Protocol::Mqtt`] was decoded.
     pub protocol: Protocol,
+    /// What is known of its TLS, where it has any.
+    pub tls: Option<Box<Secured>>,
     /// Whether it is a broker's: by its port, or because it carries MQTT.
     pub is_broker_s: bool,
     /// What its CONNECT said.
@@ -155,6 +157,7 @@ impl Follower {
         frame: u64,
         segment: &Segment,
         payload: Payload<'_>,
+        key_log: &KeyLog,
         found: &mut Found,
     ) -> Annotations<'static> {
         self.last_frame = frame;
@@ -166,7 +169,7 @@ impl Follower {
         let verdict = self.judge(direction, segment);
         self.handshake(segment);
         let seen = Sighting { time: segment.time, frame };
-        let new_bytes = self.stream(direction, segment, payload, seen, found);
+        let new_bytes = self.stream(direction, segment, (payload, seen), key_log, found);
         Annotations {
             frame,
             connection: self.number,
@@ -226,8 +229,8 @@ impl Follower {
         &mut self,
         direction: Direction,
         segment: &Segment,
-        payload: Payload<'_>,
-        seen: Sighting,
+        (payload, seen): (Payload<'_>, Sighting),
+        key_log: &KeyLog,
         found: &mut Found,
     ) -> u64 {
         let mut sequence = segment.sequence;
@@ -244,7 +247,7 @@ impl Follower {
         let mut new_bytes = 0;
         if segment.payload_len > 0 {
             self.sniff(direction, payload);
-            new_bytes = self.with_stream(direction, found, |stream, sink| {
+            new_bytes = self.with_stream(direction, key_log, found, |stream, sink| {
                 stream.push(sequence, segment.payload_len, payload, seen, sink).new_bytes
             });
             self.ways[direction as usize].tally.payload_bytes_unique += new_bytes;
@@ -253,7 +256,9 @@ impl Follower {
             let ack = segment.acknowledgment;
             let stream = &mut self.ways[direction.opposite() as usize].stream;
             if stream.waits() {
-                self.with_stream(direction.opposite(), found, |stream, sink| stream.acknowledge(ack, sink));
+                self.with_stream(direction.opposite(), key_log, found, |stream, sink| {
+                    stream.acknowledge(ack, sink);
+                });
             } else {
                 stream.acknowledge(ack, &mut |_| {});
             }
@@ -296,6 +301,10 @@ impl Follower {
                 self.layers = Some(Box::new(Layers::websocket([false; 2])));
                 Protocol::WebSocket
             }
+            Protocol::Tls => {
+                self.layers = Some(Box::new(Layers::tls()));
+                Protocol::Tls
+            }
             Protocol::Unknown if self.on_broker_port => Protocol::Mqtt,
             Protocol::Unknown => Protocol::Other,
             known => known,
@@ -306,6 +315,7 @@ impl Follower {
     fn with_stream<T>(
         &mut self,
         direction: Direction,
+        key_log: &KeyLog,
         found: &mut Found,
         act: impl FnOnce(&mut Reassembler, &mut dyn FnMut(Piece<'_>)) -> T,
     ) -> T {
@@ -317,7 +327,7 @@ impl Follower {
                 tally.missing_bytes += len;
             }
             match (layers.as_mut(), framer.as_mut()) {
-                (Some(layers), _) => layers.feed(direction as usize, &piece),
+                (Some(layers), _) => layers.feed(direction as usize, &piece, key_log),
                 (None, Some(framer)) => framer.feed(context, &piece, &mut packets),
                 (None, None) => {}
             }
@@ -356,7 +366,9 @@ impl Follower {
             }
         }
         match self.layers.as_ref().map(|layers| layers.opening()) {
-            Some(Opening::Refused) if self.protocol != Protocol::Mqtt => self.layers = None,
+            Some(Opening::Refused) if matches!(self.protocol, Protocol::Http | Protocol::WebSocket) => {
+                self.layers = None;
+            }
             Some(Opening::Upgraded) if self.protocol == Protocol::Http => self.protocol = Protocol::WebSocket,
             _ => {}
         }
@@ -436,9 +448,9 @@ impl Follower {
         }
     }
 
-    pub(super) fn finish(mut self, found: &mut Found) -> Connection {
+    pub(super) fn finish(mut self, key_log: &KeyLog, found: &mut Found) -> Connection {
         for direction in Direction::BOTH {
-            self.with_stream(direction, found, |stream, sink| stream.finish(sink));
+            self.with_stream(direction, key_log, found, |stream, sink| stream.finish(sink));
             let mut packets = Vec::new();
             let way = &mut self.ways[direction as usize];
             if let Some(framer) = &mut way.framer {
@@ -466,6 +478,7 @@ impl Follower {
             client: self.client,
             server: self.server,
             protocol: self.protocol,
+            tls: self.layers.as_ref().and_then(|layers| layers.secured()).map(Box::new),
             is_broker_s,
             connect: self.connect,
             initial_rtt: self.handshake.initial_rtt,

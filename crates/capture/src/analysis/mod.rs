@@ -17,10 +17,12 @@ mod protocol;
 mod unacknowledged;
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use mqttlab_recording::FoldedHash;
 use mqttlab_units::{Duration, Instant};
 
+use crate::layers::{KeyLog, Unread};
 use crate::metrics::Tally;
 use crate::mqtt::Packet;
 use crate::reader::Frame;
@@ -59,6 +61,8 @@ impl Direction {
 pub struct Settings {
     /// Ports that brokers listen on.
     pub broker_ports: Vec<u16>,
+    /// Secrets of TLS connections.
+    pub key_log: Arc<KeyLog>,
     /// Bounds on memory.
     pub limits: Limits,
 }
@@ -74,7 +78,11 @@ pub struct Limits {
 
 impl Default for Settings {
     fn default() -> Self {
-        Settings { broker_ports: vec![1883], limits: Limits { open_max: 65_536, finished_max: 10_000 } }
+        Settings {
+            broker_ports: vec![1883],
+            key_log: Arc::default(),
+            limits: Limits { open_max: 65_536, finished_max: 10_000 },
+        }
     }
 }
 
@@ -133,6 +141,15 @@ pub struct Others {
     pub bytes: u64,
 }
 
+/// Connections with TLS that were not read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sealed {
+    /// How many connections.
+    pub connections: u64,
+    /// The numbers of the first of them.
+    pub numbers: Vec<u64>,
+}
+
 /// Everything that was counted.
 #[derive(Debug, Default)]
 pub struct Analysis {
@@ -146,6 +163,8 @@ pub struct Analysis {
     pub others: BTreeMap<(u16, Protocol), Others>,
     /// Connections to brokers' ports with what they carry.
     pub on_broker_ports: BTreeMap<Protocol, u64>,
+    /// Connections with TLS that were not read, by their server's port and why.
+    pub sealed: BTreeMap<(u16, Unread), Sealed>,
     /// Frames that do not carry TCP.
     pub without_tcp: Others,
     /// All frames, the others' and those without TCP among them: their sizes, the first and the last.
@@ -215,6 +234,11 @@ impl Analyser {
         self.analysis.without_tcp.bytes += u64::from(len);
     }
 
+    /// Adds secrets of TLS connections, as a text that a program has logged: to be known before the records that they open.
+    pub fn add_secrets(&mut self, text: &[u8]) {
+        Arc::make_mut(&mut self.settings.key_log).add(text);
+    }
+
     /// The next time in which packets may have passed unseen.
     pub fn gap(&mut self) -> Option<Gap> {
         self.found.gaps.pop()
@@ -228,7 +252,8 @@ impl Analyser {
         let ends = ordered(segment.source, segment.destination);
         let (slot, reused) = self.slot(ends, segment);
         let follower = self.followers[slot].as_mut().expect("a slot in the index is occupied");
-        let mut annotations = follower.segment(self.frames, segment, payload, &mut self.found);
+        let mut annotations =
+            follower.segment(self.frames, segment, payload, &self.settings.key_log, &mut self.found);
         if reused {
             annotations.verdict.marks.set(Marks::REUSED_PORTS);
             follower.reused(annotations.direction);
@@ -320,7 +345,14 @@ impl Analyser {
     }
 
     fn finish_connection(&mut self, follower: Box<Follower>) {
-        let connection = follower.finish(&mut self.found);
+        let connection = follower.finish(&self.settings.key_log, &mut self.found);
+        if let Some(unread) = connection.tls.as_ref().and_then(|tls| tls.unread) {
+            let sealed = self.analysis.sealed.entry((connection.server.port, unread)).or_default();
+            sealed.connections += 1;
+            if sealed.numbers.len() < SEALED_NUMBERS {
+                sealed.numbers.push(connection.number);
+            }
+        }
         if connection.is_broker_s {
             *self.analysis.on_broker_ports.entry(connection.protocol).or_default() += 1;
             for (sum, tally) in self.analysis.directions.iter_mut().zip(&connection.directions) {
@@ -352,5 +384,7 @@ fn ordered(a: Endpoint, b: Endpoint) -> Ends {
     if a <= b { (a, b) } else { (b, a) }
 }
 
+/// Connections with TLS that are named, of each kind.
+const SEALED_NUMBERS: usize = 5;
 /// Connections that are found without looking them up.
 const LATEST: usize = 64;

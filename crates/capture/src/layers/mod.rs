@@ -1,18 +1,19 @@
-//! What lies between TCP and MQTT: WebSocket.
+//! What lies between TCP and MQTT: TLS, WebSocket, or WebSocket in TLS.
 //!
 //! ```text
-//!   TCP stream ──► [WebSocket frames ──► payload] ──► MQTT packets
-//!   its offsets ◄── places: which bytes carried what ◄──┘
+//!   TCP stream ──► [TLS records ──► what they hold] ──► [WebSocket frames ──► payload] ──► MQTT packets
+//!   its offsets ◄──────────────── places: which bytes carried what ◄───────────┘
 //! ```
 //!
 //! A connection of plain MQTT has none of it. What is inside a layer has offsets of its own; a packet found there is told
-//! by the bytes of the TCP stream that carried it, from the header of the frame that it begins in, when it is the first in
-//! it, to its own last byte.
+//! by the bytes of the TCP stream that carried it, from the header of the frame or record that it begins in, when it is the
+//! first in it, to its own last byte, or that of its record, without which none of it can be read.
 //!
 //! What is missing below is missing inside: a hole whose length inside is known keeps its length, any other is
 //! [`UNKNOWN_BYTES`] long, so that nobody takes it for a part of one packet.
 
 mod places;
+mod tls;
 mod websocket;
 
 use std::collections::VecDeque;
@@ -20,7 +21,9 @@ use std::collections::VecDeque;
 use crate::mqtt::Packet;
 use crate::reassembly::{Payload, Piece, Sighting};
 use places::{Place, Places};
+use tls::Tls;
 
+pub use tls::{KeyLog, Secured, Unread};
 pub(crate) use websocket::begun as begun_as_websocket;
 
 /// The length of a hole of which nobody knows how long it is inside: longer than any control packet.
@@ -29,7 +32,8 @@ pub(crate) const UNKNOWN_BYTES: u64 = 1 << 32;
 /// The layers of a connection; its directions are numbered, towards the server first.
 #[derive(Debug)]
 pub(crate) struct Layers {
-    websocket: [websocket::Half; 2],
+    tls: Option<Tls>,
+    websocket: Option<[websocket::Half; 2]>,
     inside: [Inside; 2],
     ready: VecDeque<Opened>,
 }
@@ -39,6 +43,8 @@ pub(crate) struct Layers {
 struct Inside {
     offset: u64,
     places: Places,
+    /// Whether something is missing before the first byte.
+    is_headless: bool,
 }
 
 /// A part of what is inside, in the order of its direction.
@@ -81,11 +87,13 @@ impl Chunk {
 /// What was counted of one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LayerCounts {
+    /// What TLS added, bytes.
+    pub(crate) tls_bytes: u64,
     /// What WebSocket added, bytes.
     pub(crate) websocket_bytes: u64,
-    /// Bytes passed over to find the next frame.
+    /// Bytes passed over to find the next record or frame.
     pub(crate) skipped_bytes: u64,
-    /// Times that what came could not be a frame.
+    /// Times that what came could not be a record or frame.
     pub(crate) impossible: u64,
 }
 
@@ -103,52 +111,73 @@ pub(crate) enum Opening {
 impl Layers {
     /// A connection that asks for a WebSocket, or is one; `from_start` says of which direction the start was captured.
     pub(crate) fn websocket(from_start: [bool; 2]) -> Layers {
-        let [up, down] = from_start;
-        Layers {
-            websocket: [websocket::Half::new(true, up), websocket::Half::new(false, down)],
-            inside: Default::default(),
-            ready: VecDeque::new(),
-        }
+        let websocket = Some(websocket::both(from_start));
+        Layers { tls: None, websocket, inside: Default::default(), ready: VecDeque::new() }
     }
 
-    /// Whether it has become one, by what both ends said.
+    /// A connection with TLS.
+    pub(crate) fn tls() -> Layers {
+        let tls = Some(Tls::default());
+        Layers { tls, websocket: None, inside: Default::default(), ready: VecDeque::new() }
+    }
+
+    /// What is known of its TLS.
+    pub(crate) fn secured(&self) -> Option<Secured> {
+        self.tls.as_ref().map(Tls::told)
+    }
+
+    /// Whether it has become a WebSocket, by what both ends said.
     pub(crate) fn opening(&self) -> Opening {
-        let [up, down] = self.websocket.each_ref().map(websocket::Half::opening);
-        match (up, down) {
-            (Opening::Refused, _) | (_, Opening::Refused) => Opening::Refused,
-            (Opening::Unknown, Opening::Unknown) => Opening::Unknown,
+        let Some(halves) = &self.websocket else { return Opening::Unknown };
+        match halves.each_ref().map(websocket::Half::opening) {
+            [Opening::Refused, _] | [_, Opening::Refused] => Opening::Refused,
+            [Opening::Unknown, Opening::Unknown] => Opening::Unknown,
             _ => Opening::Upgraded,
-        }
-    }
-
-    /// Takes the next piece of a direction's TCP stream.
-    pub(crate) fn feed(&mut self, way: usize, piece: &Piece<'_>) {
-        let Layers { websocket, inside, ready } = self;
-        let mut emit = |chunk| inside[way].take(way, chunk, ready);
-        match *piece {
-            Piece::Data { offset, len, payload: Payload::Bytes(bytes), seen } => {
-                websocket[way].feed(bytes, Place::plain(offset, len, seen), &mut emit);
-            }
-            // A simulator's packets have no layers here: it says what these add.
-            Piece::Data { .. } => {}
-            Piece::Missing { len, .. } => websocket[way].miss(len, &mut emit),
         }
     }
 
     /// Whether what was said when it opened names MQTT as what is inside.
     pub(crate) fn names_mqtt(&self) -> bool {
-        self.websocket.iter().any(websocket::Half::names_mqtt)
+        self.websocket.iter().flatten().any(websocket::Half::names_mqtt)
     }
 
     /// Whether the start of what is inside was captured in a direction.
     pub(crate) fn is_from_start(&self, way: usize) -> bool {
-        self.websocket[way].is_from_start()
+        let is_from_start = self.websocket.as_ref().is_none_or(|halves| halves[way].is_from_start());
+        is_from_start && !self.inside[way].is_headless
     }
 
-    /// No more will come in a direction; what was counted of it.
-    pub(crate) fn finish(&mut self, way: usize) -> LayerCounts {
-        let websocket::Counts { overhead_bytes, skipped_bytes, impossible } = self.websocket[way].finish();
-        LayerCounts { websocket_bytes: overhead_bytes, skipped_bytes, impossible }
+    /// Takes the next piece of a direction's TCP stream.
+    pub(crate) fn feed(&mut self, way: usize, piece: &Piece<'_>, key_log: &KeyLog) {
+        let Layers { tls, websocket, inside, ready } = self;
+        let Some(tls) = tls else {
+            return match *piece {
+                Piece::Data { offset, len, payload: Payload::Bytes(bytes), seen } => {
+                    open_frames(way, Ok((bytes, Place::plain(offset, len, seen))), websocket, inside, ready);
+                }
+                // A simulator's packets have no layers here: it says what these add.
+                Piece::Data { .. } => {}
+                Piece::Missing { len, .. } => open_frames(way, Err(len), websocket, inside, ready),
+            };
+        };
+        // Both directions' records may be opened by one piece: some wait for the other end's hello.
+        let mut emit = |way: usize, chunk: Chunk| match (chunk.content, chunk.place) {
+            (Content::Bytes(bytes), Some(place)) => {
+                if way == 0 && inside[0].offset == 0 && websocket.is_none() && bytes.starts_with(b"GET ") {
+                    *websocket = Some(websocket::both([true; 2]));
+                }
+                open_frames(way, Ok((&bytes, place)), websocket, inside, ready);
+            }
+            (Content::Missing(len), _) => open_frames(way, Err(len), websocket, inside, ready),
+            (Content::Bytes(_), None) => {}
+        };
+        match *piece {
+            Piece::Data { offset, len, payload: Payload::Bytes(bytes), seen } => {
+                tls.feed(way, bytes, Place::plain(offset, len, seen), key_log, &mut emit);
+            }
+            Piece::Data { .. } => {}
+            Piece::Missing { len, .. } => tls.miss(way, len, key_log, &mut emit),
+        }
     }
 
     /// The next part of what is inside.
@@ -162,6 +191,35 @@ impl Layers {
         (packet.start, packet.end) = (place.start, place.end);
         packet.first = place.first;
     }
+
+    /// No more will come in a direction; what was counted of it.
+    pub(crate) fn finish(&mut self, way: usize) -> LayerCounts {
+        let tls = self.tls.as_mut().map(|tls| tls.finish(way)).unwrap_or_default();
+        let frames = self.websocket.as_mut().map(|halves| halves[way].finish()).unwrap_or_default();
+        LayerCounts {
+            tls_bytes: tls.overhead_bytes,
+            websocket_bytes: frames.overhead_bytes,
+            skipped_bytes: tls.skipped_bytes + frames.skipped_bytes,
+            impossible: tls.impossible + frames.impossible,
+        }
+    }
+}
+
+/// Takes a part of the stream below WebSocket, or the length of a hole in it; without WebSocket it is what is inside.
+fn open_frames(
+    way: usize,
+    part: Result<(&[u8], Place), u64>,
+    websocket: &mut Option<[websocket::Half; 2]>,
+    inside: &mut [Inside; 2],
+    ready: &mut VecDeque<Opened>,
+) {
+    let mut emit = |chunk| inside[way].take(way, chunk, ready);
+    match (websocket, part) {
+        (Some(halves), Ok((bytes, place))) => halves[way].feed(bytes, place, &mut emit),
+        (Some(halves), Err(len)) => halves[way].miss(len, &mut emit),
+        (None, Ok((bytes, place))) => emit(Chunk::data(bytes.to_vec(), place)),
+        (None, Err(len)) => emit(Chunk::missing(len)),
+    }
 }
 
 impl Inside {
@@ -174,7 +232,10 @@ impl Inside {
                 self.places.add(offset..offset + len, place);
                 (len, place.last)
             }
-            (Content::Missing(len), _) => (*len, Sighting::NEVER),
+            (Content::Missing(len), _) => {
+                self.is_headless |= offset == 0;
+                (*len, Sighting::NEVER)
+            }
             (Content::Bytes(_), None) => return,
         };
         self.offset += len;

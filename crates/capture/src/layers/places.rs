@@ -69,8 +69,13 @@ impl Places {
         let (range, first) = self.known.front().filter(|(range, _)| range.contains(&inside.start))?;
         let from = first.part((inside.start - range.start) as usize..length(range), length(range));
         let at = self.known.partition_point(|(range, _)| range.end < inside.end);
-        let (range, last) = self.known.get(at)?;
-        let until = last.part(0..inside.end.saturating_sub(range.start) as usize, length(range));
+        let Some((range, last)) = self.known.get(at).filter(|(range, _)| range.contains(&(inside.end - 1)))
+        else {
+            // Its last bytes are missing: as far as it was seen.
+            let seen = self.known.partition_point(|(range, _)| range.start < inside.end) - 1;
+            return Some(Place { end: self.known[seen].1.end, is_linear: false, ..from });
+        };
+        let until = last.part(0..(inside.end - range.start) as usize, length(range));
         Some(Place {
             start: from.start,
             end: until.end,
@@ -110,6 +115,9 @@ mod tests {
         let place = places.find(12..20).unwrap();
         assert_eq!((place.start, place.end, place.first.frame, place.last.frame), (116, 160, 2, 3));
         let place = places.find(20..30).unwrap();
+        assert_eq!((place.start, place.end), (116, 160));
+        // Nothing is known of what comes behind.
+        let place = places.find(25..90).unwrap();
         assert_eq!((place.start, place.end), (116, 160));
         assert_eq!(places.find(30..31), None);
     }

@@ -27,6 +27,11 @@ pub(super) struct Half {
     counts: Counts,
 }
 
+/// Both directions.
+pub(super) fn both(from_start: [bool; 2]) -> [Half; 2] {
+    [Half::new(true, from_start[0]), Half::new(false, from_start[1])]
+}
+
 /// What was counted of one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
@@ -96,7 +101,7 @@ enum HeaderRead {
 
 impl Half {
     /// A direction whose stream begins with the HTTP message, or in the middle.
-    pub(super) fn new(to_server: bool, from_start: bool) -> Half {
+    fn new(to_server: bool, from_start: bool) -> Half {
         let state = if from_start { State::Head(Vec::new()) } else { State::Searching(Box::default()) };
         Half { to_server, from_start, names_mqtt: false, state, counts: Counts::default() }
     }

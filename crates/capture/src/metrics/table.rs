@@ -325,6 +325,12 @@ pub const METRICS: &[Metric] = &[
     bytes("mqtt_skipped_bytes", "Bytes skipped to find the next MQTT packet.", LINK, |t| t.skipped_bytes),
     bytes("mqtt_bytes", "Bytes of MQTT packets that were captured whole.", MQTT, |t| t.mqtt_bytes),
     bytes(
+        "tls_bytes",
+        "What TLS adds, where it was opened: handshakes, records' headers, what sealing adds, alerts.",
+        "RFC 8446",
+        |t| t.tls_bytes,
+    ),
+    bytes(
         "websocket_bytes",
         "What WebSocket adds to MQTT packets: upgrade, frame headers with masks, control frames.",
         "RFC 6455",

@@ -136,6 +136,8 @@ pub struct Tally {
     pub packets: [u64; 16],
     /// MQTT packet bytes.
     pub mqtt_bytes: u64,
+    /// What TLS adds to them, bytes, where it was opened.
+    pub tls_bytes: u64,
     /// What WebSocket adds to them, bytes.
     pub websocket_bytes: u64,
     /// PUBLISH packets whose DUP flag is set.
@@ -185,6 +187,7 @@ impl Tally {
 
     /// What layers between TCP and MQTT added, and what could not be read in them.
     pub(crate) fn add_layers(&mut self, counts: &LayerCounts) {
+        self.tls_bytes += counts.tls_bytes;
         self.websocket_bytes += counts.websocket_bytes;
         self.skipped_bytes += counts.skipped_bytes;
         self.impossible += counts.impossible;
@@ -302,7 +305,7 @@ impl Tally {
         add!(frames_larger_than_1514 ip_bytes segments tcp_frame_bytes tcp_bytes payload_bytes);
         add!(payload_bytes_unique missing_bytes segments_with_payload segments_below_highest holes);
         add!(syn syn_ack fin rst connections connections_with_syn handshakes);
-        add!(mqtt_bytes websocket_bytes publish_dup skipped_bytes partial impossible);
+        add!(mqtt_bytes tls_bytes websocket_bytes publish_dup skipped_bytes partial impossible);
     }
 
     fn merge_distributions(&mut self, other: &Tally) {

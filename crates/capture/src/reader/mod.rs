@@ -4,10 +4,11 @@
 //! with the file. A file that ends inside a block (the capturing program was killed) ends there without an
 //! error, and [`Reader::truncated`] says so.
 //!
-//! What was dropped before it reached the file is read, too: [`Reader::dropped`].
+//! What was dropped before it reached the file is read, too: [`Reader::dropped`]. So are secrets of TLS connections:
+//! [`Reader::take_secrets`].
 //!
-//! What it does not do: decompress (pipe `zstd -dc` or `gzip -dc` into it), follow name resolution or decryption
-//! blocks, or read custom blocks; they are skipped.
+//! What it does not do: decompress (pipe `zstd -dc` or `gzip -dc` into it), follow name resolution blocks, or read
+//! custom blocks; they are skipped.
 
 mod pcap;
 mod pcapng;
@@ -120,6 +121,15 @@ impl<R: Read> Reader<R> {
         match &self.format {
             Format::Pcap(_) => Dropped::default(),
             Format::Pcapng(sections) => sections.dropped(),
+        }
+    }
+
+    /// Secrets of TLS connections that have come since they were taken last, as the text of a key log. They stand before the
+    /// frames that they open (draft-ietf-opsawg-pcapng §4.7).
+    pub fn take_secrets(&mut self) -> Vec<u8> {
+        match &mut self.format {
+            Format::Pcap(_) => Vec::new(),
+            Format::Pcapng(sections) => sections.take_secrets(),
         }
     }
 

@@ -16,6 +16,7 @@ const PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
 const INTERFACE_STATISTICS: u32 = 5;
 const ENHANCED_PACKET: u32 = 6;
+const DECRYPTION_SECRETS: u32 = 10;
 
 const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
 const OPTION_END: u16 = 0;
@@ -24,6 +25,10 @@ const OPTION_INTERFACE_DROPPED: u16 = 5;
 const OPTION_SYSTEM_DROPPED: u16 = 7;
 const OPTION_TIME_RESOLUTION: u16 = 9;
 const OPTION_TIME_OFFSET: u16 = 14;
+/// Secrets as a TLS key log (draft-ietf-opsawg-pcapng §4.7).
+const SECRETS_TLS: u32 = 0x544c_534b;
+/// Secrets that nobody has taken yet; a hostile file could repeat them forever.
+const SECRETS_MAX: usize = 64 << 20;
 /// Type, length and the repeated length at the end.
 const BLOCK_OVERHEAD: u32 = 12;
 /// A hostile file could describe interfaces forever.
@@ -37,6 +42,7 @@ pub(super) struct Sections {
     interfaces_before: u32,
     last_time: Instant,
     dropped: Dropped,
+    secrets: Vec<u8>,
 }
 
 #[derive(Clone, Copy)]
@@ -78,6 +84,7 @@ impl Sections {
                     | SIMPLE_PACKET
                     | INTERFACE_STATISTICS
                     | ENHANCED_PACKET
+                    | DECRYPTION_SECRETS
             ) {
                 if !source.skip(u64::from(length))? {
                     *truncated = true;
@@ -145,6 +152,10 @@ impl Sections {
                 self.statistics(length as usize, source);
                 Ok(None)
             }
+            DECRYPTION_SECRETS => {
+                self.keep_secrets(length as usize, source);
+                Ok(None)
+            }
             _ => match self.packet(kind, block) {
                 Some(located) => Ok(Some(located)),
                 None => Err(malformed(source, "a packet block contradicts its own length or interface")),
@@ -155,6 +166,21 @@ impl Sections {
     /// Frames that the capture dropped, as far as it has said.
     pub(super) fn dropped(&self) -> Dropped {
         self.dropped
+    }
+
+    /// Secrets that have come since they were taken last.
+    pub(super) fn take_secrets(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.secrets)
+    }
+
+    fn keep_secrets<R: Read>(&mut self, length: usize, source: &Source<R>) {
+        let (block, order) = (&source.bytes()[..length], self.order);
+        let Some(fields) = block.get(8..16) else { return };
+        let Some(secrets) = block.get(16..16 + order.u32(fields, 4) as usize) else { return };
+        if order.u32(fields, 0) == SECRETS_TLS && self.secrets.len() + secrets.len() < SECRETS_MAX {
+            self.secrets.extend_from_slice(secrets);
+            self.secrets.push(b'\n');
+        }
     }
 
     /// What an interface's statistics say that it dropped, from the start of its capture on.

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use mqttlab_capture::mqtt::{Context, Framer, Packet};
 use mqttlab_capture::reassembly::{Payload, Piece, Reassembler, Sighting};
-use mqttlab_capture::{Analyser, Bits, Direction, Endpoint, Options, Reader, Segment, Settings};
+use mqttlab_capture::{Analyser, Bits, Direction, Endpoint, KeyLog, Options, Reader, Segment, Settings};
 use mqttlab_units::Instant;
 
 /// A capture file: read to its end or to an error, and the sums are consistent.
@@ -28,7 +28,10 @@ pub fn capture(bytes: &[u8]) {
     for direction in Direction::BOTH {
         let tally = &analysis.directions[direction as usize];
         assert!(tally.payload_bytes_unique <= tally.payload_bytes);
-        assert!(tally.mqtt_bytes + tally.skipped_bytes + tally.websocket_bytes <= tally.payload_bytes_unique);
+        assert!(
+            tally.mqtt_bytes + tally.skipped_bytes + tally.tls_bytes + tally.websocket_bytes
+                <= tally.payload_bytes_unique
+        );
     }
 }
 
@@ -120,10 +123,11 @@ pub fn mqtt(bytes: &[u8]) {
 
 /// Sends both directions' bytes in turns, in segments of `size`; returns the packets with their places, and what was
 /// skipped.
-fn converse(streams: [&[u8]; 2], size: usize, with_syn: bool) -> (Vec<(u64, u64, u8)>, u64) {
+fn converse(streams: [&[u8]; 2], size: usize, with_syn: bool, secrets: &[u8]) -> (Vec<(u64, u64, u8)>, u64) {
     let end = |last, port| Endpoint { address: IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)), port };
     let ends = [end(1, 40_000), end(2, 1883)];
     let mut analyser = Analyser::new(Settings::default());
+    analyser.add_secrets(secrets);
     let mut found = Vec::new();
     let mut feed = |way: usize, sequence: u32, bits, bytes: &[u8]| {
         let len = bytes.len() as u32;
@@ -162,7 +166,10 @@ fn converse(streams: [&[u8]; 2], size: usize, with_syn: bool) -> (Vec<(u64, u64,
     found.extend(left.map(|packet| (packet.start, packet.end, packet.kind as u8)));
     let analysis = analyser.finish();
     for tally in analysis.connections.iter().flat_map(|connection| &connection.directions) {
-        assert!(tally.mqtt_bytes + tally.skipped_bytes + tally.websocket_bytes <= tally.payload_bytes_unique);
+        assert!(
+            tally.mqtt_bytes + tally.skipped_bytes + tally.tls_bytes + tally.websocket_bytes
+                <= tally.payload_bytes_unique
+        );
     }
     let doubts =
         |tally: &mqttlab_capture::metrics::Tally| tally.skipped_bytes + tally.impossible + tally.partial;
@@ -180,8 +187,41 @@ pub fn websocket(bytes: &[u8]) {
         down.extend(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n");
     }
     if to_server { &mut up } else { &mut down }.extend(bytes);
-    let (found, doubts) = converse([&up, &down], size, from_start);
+    let (found, doubts) = converse([&up, &down], size, from_start, &[]);
     if from_start && doubts == 0 {
-        assert_eq!(converse([&up, &down], 1448, true).0, found);
+        assert_eq!(converse([&up, &down], 1448, true, &[]).0, found);
     }
+}
+
+/// A key log: as many secrets as it counts, however its lines end.
+pub fn key_log(bytes: &[u8]) {
+    let mut log = KeyLog::default();
+    let lines = log.add(bytes);
+    assert_eq!(log.is_empty(), lines == 0);
+    assert!(lines <= 1 + bytes.iter().filter(|&&byte| byte == b'\n').count() as u64);
+    let again: Vec<u8> =
+        bytes.iter().flat_map(|&byte| if byte == b'\n' { vec![b'\r', byte] } else { vec![byte] }).collect();
+    assert_eq!(KeyLog::default().add(&again), lines, "lines may end as on other systems");
+}
+
+/// Both streams of a connection with TLS, with its secrets: a byte for the size of segments, the lengths of key log and of
+/// the client's stream in two bytes each, then key log, the client's stream, the server's. What is read lies inside the
+/// streams, and their bytes are accounted for.
+pub fn tls(bytes: &[u8]) {
+    let Some((&[first, a, b, c, d], rest)) = bytes.split_first_chunk() else { return };
+    let (secrets, rest) = rest.split_at(rest.len().min(usize::from(u16::from_be_bytes([a, b]))));
+    let (up, down) = rest.split_at(rest.len().min(usize::from(u16::from_be_bytes([c, d]))));
+    let (found, doubts) = converse([up, down], 5 + usize::from(first >> 1) * 31, first & 1 == 0, secrets);
+    if first & 1 == 0 && doubts == 0 && !found.is_empty() {
+        assert_eq!(converse([up, down], 1448, true, secrets).0.len(), found.len());
+    }
+}
+
+/// How many packets such streams hold.
+#[allow(dead_code)]
+pub fn packets_in_tls(bytes: &[u8]) -> usize {
+    let Some((&[_, a, b, c, d], rest)) = bytes.split_first_chunk() else { return 0 };
+    let (secrets, rest) = rest.split_at(usize::from(u16::from_be_bytes([a, b])));
+    let (up, down) = rest.split_at(usize::from(u16::from_be_bytes([c, d])));
+    converse([up, down], 1448, true, secrets).0.len()
 }
