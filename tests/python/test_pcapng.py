@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import struct
 from collections import Counter
 from pathlib import Path
@@ -79,6 +80,23 @@ def test_a_message_is_cut_out_with_its_connections_and_nothing_else(tmp_path: Pa
     topic = message["topic"].encode()
     # To the broker and from it, at least.
     assert sum(topic in data for _, _, data in made) >= 2
+
+
+def test_secrets_that_the_run_logged_stand_before_its_frames(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(SAMPLES / "3" / "live", run)
+    recording = Recording.open(run)
+    export.pcapng(recording, tmp_path / "without.pcapng")
+    text = f"CLIENT_RANDOM {'ab' * 32} {'cd' * 48}\n".encode()
+    (run / "keys.log").write_bytes(text)
+    export.pcapng(recording, tmp_path / "with.pcapng")
+    without, opened = ((tmp_path / f"{name}.pcapng").read_bytes() for name in ("without", "with"))
+    size = 20 + len(text) + -len(text) % 4
+    block = struct.pack("<4I", 10, size, 0x544C534B, len(text)) + text + bytes(-len(text) % 4) + struct.pack("<I", size)
+    section = struct.unpack_from("<I", without, 4)[0]
+    assert opened == without[:section] + block + without[section:]
+    # Who reads it back knows the secrets: else a capture without TLS would be imported all the same.
+    assert imported(tmp_path / "with.pcapng", tmp_path / "again").control_packets.height
 
 
 def test_a_part_of_the_time_is_cut_out(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 An interface for each direction of each link, frames as they came to its queue, in the order of time; a comment where a
 frame did not simply arrive. Where the recording keeps captures of its links, the bytes are theirs; else they are made
-again from the tables (:mod:`mqttlab.export.wire`), which is what makes captures of simulations.
+again from the tables (:mod:`mqttlab.export.wire`), which is what makes captures of simulations. Secrets of TLS
+connections that the recording keeps (``keys.log``) stand in front, so that Wireshark and ``mqttlab import`` open them.
 
 What it does not hold: what links copied, for these copies did not come to a queue.
 """
@@ -29,7 +30,10 @@ COLUMNS = ("link", "direction", "frame", "from_host", "to_host", "entered_ns", "
 PACKET_COLUMNS = ("connection", "direction", "protocol", "client", "kind", "qos", "dup", "retain", "packet_id",
                   "reason", "topic", "stream_start", "stream_end", "fixed_header_bytes", "packet_id_bytes",
                   "property_bytes")
-SECTION, INTERFACE, ENHANCED_PACKET = 0x0A0D0D0A, 1, 6
+SECTION, INTERFACE, ENHANCED_PACKET, DECRYPTION_SECRETS = 0x0A0D0D0A, 1, 6, 10
+# Secrets as a TLS key log (draft-ietf-opsawg-pcapng §4.7).
+TLS_KEY_LOG = 0x544C534B
+KEY_LOG = "keys.log"
 MAGIC = 0x1A2B3C4D
 COMMENT, NAME, RESOLUTION, APPLICATION = 1, 2, 9, 4
 LINKTYPE_RAW = 101
@@ -128,6 +132,7 @@ def _write(
     wire, streams = Wire(recording), _Streams(recording)
     kept = _kept(recording, started_ns, cut)
     _block(file, SECTION, struct.pack("<IHHq", MAGIC, 1, 0, -1) + _options({APPLICATION: b"mqttlab"}))
+    _secrets(file, recording.directory / KEY_LOG)
     links = [f"{name} {way}" for name in recording.layout["links"] for way in ("up", "down")]
     for name in links:
         _block(file, INTERFACE, struct.pack("<HHI", LINKTYPE_RAW, 0, 0) + _options(
@@ -218,6 +223,13 @@ def _frames(path: Path) -> Iterator[tuple[str, int, bytes]]:
             elif kind == ENHANCED_PACKET:
                 interface, high, low, captured = struct.unpack_from("<4I", body)
                 yield names[interface], high << 32 | low, body[20:20 + captured]
+
+
+def _secrets(file: BinaryIO, key_log: Path) -> None:
+    """Secrets stand before the frames that they open."""
+    text = key_log.read_bytes() if key_log.exists() else b""
+    if text:
+        _block(file, DECRYPTION_SECRETS, struct.pack("<2I", TLS_KEY_LOG, len(text)) + text + bytes(-len(text) % 4))
 
 
 def _options(options: dict[int, bytes]) -> bytes:

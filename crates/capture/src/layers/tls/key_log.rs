@@ -12,12 +12,15 @@ use std::collections::BTreeMap;
 /// Secrets of TLS connections, by the random number in their ClientHello.
 #[derive(Clone, Debug, Default)]
 pub struct KeyLog {
-    secrets: BTreeMap<Random, Vec<(Label, Box<[u8]>)>>,
+    secrets: BTreeMap<Random, Vec<Secret>>,
     lines: u64,
 }
 
 /// The random number of a ClientHello.
 pub(crate) type Random = [u8; 32];
+
+/// A secret, and what it is for.
+type Secret = (Label, Box<[u8]>);
 
 /// What a secret is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,7 +96,10 @@ fn read(line: &str) -> Option<(Random, Label, Box<[u8]>)> {
 fn hexadecimal(text: &str) -> Option<Vec<u8>> {
     let digits: Vec<u8> =
         text.chars().map(|digit| digit.to_digit(16).map(|value| value as u8)).collect::<Option<_>>()?;
-    (digits.len() % 2 == 0).then(|| digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect())
+    digits
+        .len()
+        .is_multiple_of(2)
+        .then(|| digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect())
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ pub(super) fn suite(number: u16) -> Option<Suite> {
         // Pairs of 128 and 256 bits, one for each key exchange (RFC 5288, 5289, 5487).
         0x009c..=0x00ad | 0xc02b..=0xc032 => {
             let first = if number < 0x100 { 0x009c } else { 0xc02b };
-            if (number - first) % 2 == 0 { Cipher::Aes128Gcm } else { Cipher::Aes256Gcm }
+            if (number - first).is_multiple_of(2) { Cipher::Aes128Gcm } else { Cipher::Aes256Gcm }
         }
         0x1303 | 0xcca8..=0xccae => Cipher::ChaCha20Poly1305,
         _ => return None,
