@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import mqtt_sn_kinds
+import zeromq_kinds
 
 Values = dict[str, Any]
 NEAR, FAR = "20 ms", "27.3 ms"
@@ -643,11 +644,11 @@ def kinds() -> list[Kind]:
         *_traffic(),
         *_transports(),
     ]
-    behind_gateways = [
+    other_protocols = [
         Kind(name=name, values=values, loss=loss, seconds=seconds)
-        for name, values, loss, seconds in mqtt_sn_kinds.described()
+        for name, values, loss, seconds in (*mqtt_sn_kinds.described(), *zeromq_kinds.described())
     ]
-    return [*exact, *_jittered(exact), *behind_gateways]
+    return [*exact, *_jittered(exact), *other_protocols]
 
 
 CYCLES = (

@@ -30,6 +30,8 @@ from mqttlab.plan import StoredPlan, read_plan
 
 SCHEMA_VERSION = 3
 """The latest version of the recording's schema that this program reads; earlier ones are read as it."""
+CARRIERS = ("PUBLISH", "MESSAGE")
+"""Kinds of control packets that carry a message: of MQTT and MQTT-SN, and of ZeroMQ."""
 
 TABLES = ("messages", "packets", "control_packets", "network_metrics", "events", "resources", "clients", "tcp_state",
           "positions", "payloads")

@@ -50,7 +50,8 @@ LEFT_OUT = {
     "servers.ready": "when a live run goes on",
     "servers.start_timeout": "when a live run gives up",
     "servers.when_it_dies": "no server dies here",
-    "servers.role": "proxies are compared by test_servers_live, gateways by kinds whose names begin with `sn-`",
+    "servers.role": "proxies are compared by test_servers_live, gateways and proxies of ZeroMQ by kinds whose names "
+                    "begin with `sn-` and `zmq-`",
     "servers.passes_to": "of a proxy",
     "servers.service": "only simulated",
     "servers.retry": "only simulated: brokers of today repeat nothing by the clock",
@@ -60,6 +61,8 @@ LEFT_OUT = {
     "servers.ports": "changes nothing that is measured",
     "servers.gateway": "of kinds whose names begin with `sn-`; test_mqtt_sn_sim turns the rest",
     "groups.mqtt_sn": "of kinds whose names begin with `sn-`; test_mqtt_sn_sim turns the rest",
+    "servers.zeromq": "of kinds whose names begin with `zmq-`; test_zeromq_sim turns the marks",
+    "groups.zeromq": "of kinds whose names begin with `zmq-`; test_zeromq_sim turns the marks",
     "groups.mqtt": "the same fields as `mqtt`",
     "groups.client": "a program, which is real; test_programs_live compares its latencies with ours",
     "groups.publish.payload.path": "a file's content is as any payload",

@@ -16,23 +16,26 @@ CRATES = {
     "units": set(),
     "mqtt": {"units"},
     "mqttsn": {"units", "mqtt"},
+    "zmtp": {"units"},
     "layers": set(),
     "net": {"units"},
     "tcp": {"units"},
-    "plan": {"units", "net", "mqtt", "mqttsn", "layers", "tcp"},
+    "plan": {"units", "net", "mqtt", "mqttsn", "zmtp", "layers", "tcp"},
     "evidence": {"units", "net"},
     "recording": {"units", "evidence"},
-    "capture": {"units", "mqtt", "recording", "mqttsn"},
-    "client": {"units", "mqtt", "plan", "evidence", "mqttsn", "layers"},
+    "capture": {"units", "mqtt", "recording", "mqttsn", "zmtp"},
+    "client": {"units", "mqtt", "plan", "evidence", "mqttsn", "zmtp", "layers"},
     "run": {"units", "net", "plan", "evidence"},
     "gateway": {"units", "mqtt", "mqttsn", "plan"},
-    "live": {"units", "mqtt", "net", "plan", "client", "run", "recording", "mqttsn", "layers"},
-    "sim": {"units", "mqtt", "mqttsn", "layers", "net", "tcp", "plan", "client", "run", "recording"},
+    "proxy": {"units", "zmtp", "plan"},
+    "live": {"units", "mqtt", "net", "plan", "client", "run", "recording", "mqttsn", "zmtp", "layers"},
+    "sim": {"units", "mqtt", "mqttsn", "zmtp", "layers", "net", "tcp", "plan", "client", "run", "recording"},
     "import": {"units", "mqtt", "mqttsn", "plan", "capture", "recording"},
     "summary": {"plan", "recording"},
-    "engine": {"units", "plan", "run", "live", "sim", "capture", "import", "recording", "summary", "gateway"},
+    "engine": {"units", "plan", "run", "live", "sim", "capture", "import", "recording", "summary", "gateway",
+               "proxy"},
 }
-PURE = ("units", "mqtt", "mqttsn", "layers", "net", "tcp", "evidence", "client", "run")
+PURE = ("units", "mqtt", "mqttsn", "zmtp", "layers", "net", "tcp", "evidence", "client", "run")
 # Crates that do neither input nor output.
 HARMLESS = {"serde", "serde_json", "schemars"}
 # Every room may raise the package's errors, and read files.

@@ -31,10 +31,10 @@ impl Passage {
         ControlPacketRow {
             connection: self.connection,
             transport: "tcp",
-            protocol: "mqtt",
+            protocol: if packet.frames.is_some() { "zeromq" } else { "mqtt" },
             direction: towards(self.direction),
             client: self.client,
-            kind: packet.kind.name(),
+            kind: packet.name(),
             qos: publish.then_some(packet.qos),
             dup: packet.dup,
             retain: packet.retain,

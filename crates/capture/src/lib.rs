@@ -23,6 +23,7 @@ mod reader;
 pub mod reassembly;
 mod recorded;
 mod segment;
+mod zmtp;
 
 pub use analysis::{
     Analyser, Analysis, Annotations, Completed, Connection, Direction, Gap, Marks, Others, Protocol, Sealed,

@@ -262,11 +262,14 @@ impl<S: Session, C: Connection> Client<S, C> {
         }
         let before = around.written(&self.connection);
         let outcome = around.write(&mut self.connection);
+        let mut ended = Ok(());
         if self.outgoing.has_unwritten() {
             let (written, now) = (around.written(&self.connection), around.read_clock());
-            self.outgoing.written(written, written == before, now, around);
+            let messages = self.outgoing.written(written, written == before, now, around);
+            self.session.written(now, messages);
+            ended = self.settle(around);
         }
-        self.lose_unless(around, outcome);
+        self.lose_unless(around, outcome.and(ended));
     }
 
     /// Disconnects gracefully; what was put into the connection still goes out.
@@ -428,6 +431,7 @@ impl<S: Session, C: Connection> Client<S, C> {
             Step::Release(id) => return self.release(around, id),
             Step::Acknowledged(message) => self.acknowledged(around, message),
             Step::Refused(message) => self.refused(around, message),
+            Step::Close => return Err(Loss::Farewell),
             Step::Fail(why) => return Err(Loss::broken(why)),
         }
         Ok(())
@@ -448,6 +452,7 @@ impl<S: Session, C: Connection> Client<S, C> {
         if !self.facts.subscribes || resumed && self.is_subscribed {
             self.standing.change(around.books(), Standing::Ready);
         } else {
+            self.subscribe_sent = around.now();
             self.session.subscribe(around.now());
         }
     }

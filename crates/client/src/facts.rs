@@ -63,7 +63,8 @@ impl GroupFacts {
     pub fn of(group: &Group) -> GroupFacts {
         GroupFacts {
             reconnect: group.reconnect,
-            subscribes: !group.subscriptions.is_empty(),
+            // A publisher of ZeroMQ waits until others have.
+            subscribes: !group.subscriptions.is_empty() || group.zeromq().is_some(),
             publish: group.publish.as_ref().map(|publish| PublishFacts {
                 qos: qos(publish.qos),
                 retain: publish.retain,

@@ -43,6 +43,7 @@ mod session;
 mod signing;
 mod surroundings;
 mod transport;
+pub mod zeromq;
 
 pub use books::Books;
 pub use client::{Client, Snapshot, State};

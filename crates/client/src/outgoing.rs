@@ -118,9 +118,18 @@ impl<R: Default> Outgoing<R> {
     /// A message has one row, with the time of writing. Only where the transport is stuck, having taken nothing this time,
     /// or where a message has waited for [`RECORDED_AFTER`], it is recorded before, without that time: it may wait long,
     /// and who looks at a killed run should know of it.
-    pub(crate) fn written(&mut self, position: u64, is_stuck: bool, now: Instant, rows: &mut impl Rows) {
+    /// Says how many messages it has taken whole since it was last asked.
+    pub(crate) fn written(
+        &mut self,
+        position: u64,
+        is_stuck: bool,
+        now: Instant,
+        rows: &mut impl Rows,
+    ) -> usize {
+        let mut taken = 0;
         while let Some(message) = self.unwritten.pop_front_if(|message| message.end <= position) {
             rows.sent(&Sent { written: Some(now), ..message.row });
+            taken += 1;
         }
         let waits = |message: &Unwritten| {
             is_stuck || now.checked_since(message.row.sent).is_some_and(|wait| wait >= RECORDED_AFTER)
@@ -134,6 +143,7 @@ impl<R: Default> Outgoing<R> {
             rows.sent(&message.row);
             message.is_recorded = true;
         }
+        taken
     }
 
     /// The connection has ended: what it has not taken will never be written.

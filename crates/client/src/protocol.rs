@@ -14,6 +14,7 @@ use crate::facts::Who;
 use crate::mqtt::{self, Mqtt};
 use crate::mqttsn::{self, MqttSn};
 use crate::session::{Admission, Arrived, Receipt, Session, Step, Token};
+use crate::zeromq::{self, ZeroMq};
 
 /// A session of one of the protocols.
 #[derive(Clone, Debug)]
@@ -22,6 +23,7 @@ use crate::session::{Admission, Arrived, Receipt, Session, Step, Token};
 pub enum AnySession {
     Mqtt(Mqtt),
     MqttSn(Box<MqttSn>),
+    ZeroMq(Box<ZeroMq>),
 }
 
 /// A packet that is sent and carries no message.
@@ -30,6 +32,7 @@ pub enum AnySession {
 pub enum Packet {
     Mqtt(mqtt::Packet),
     MqttSn(mqttsn::Packet),
+    ZeroMq(zeromq::Packet),
 }
 
 /// What is said about a message beside the message itself.
@@ -38,6 +41,7 @@ pub enum Packet {
 pub enum Envelope {
     Mqtt(mqtt::Envelope),
     MqttSn(mqttsn::Envelope),
+    ZeroMq,
 }
 
 /// A packet that came and carries no message.
@@ -46,6 +50,7 @@ pub enum Envelope {
 pub enum Received {
     Mqtt(Input),
     MqttSn(mqttsn::Received),
+    ZeroMq(zeromq::Received),
 }
 
 /// What a group's plan means for the sessions of its clients, worked out once.
@@ -56,6 +61,7 @@ pub struct Sessions(Kind);
 enum Kind {
     Mqtt(ClientOptions),
     MqttSn { options: SnOptions, search_radius: Option<u8>, known: Arc<BTreeMap<u32, Topic>> },
+    ZeroMq { sockets: zeromq::Sockets, group: Box<Group> },
 }
 
 impl Sessions {
@@ -68,6 +74,10 @@ impl Sessions {
                 search_radius: plan.search_radius,
                 known: Arc::new(mqttsn::known_topics(plan, topics.iter().map(|topic| &*topic.name))),
             },
+            Protocol::ZeroMq(plan) => Kind::ZeroMq {
+                sockets: zeromq::Sockets::of(plan, group, topics),
+                group: Box::new(group.clone()),
+            },
         })
     }
 
@@ -75,6 +85,9 @@ impl Sessions {
     pub fn session(&self, who: Who, seed: Seed) -> AnySession {
         match &self.0 {
             Kind::Mqtt(options) => AnySession::Mqtt(Mqtt::new(*options)),
+            Kind::ZeroMq { sockets, group } => {
+                AnySession::ZeroMq(Box::new(sockets.session(group, who.index)))
+            }
             Kind::MqttSn { options, search_radius, known } => {
                 let mut dice = seed.derive("searchgw").index(u64::from(who.number.0)).dice();
                 let delay = Duration::from_ns((dice.uniform() * T_SEARCHGW.as_ns() as f64) as u64);
@@ -92,6 +105,7 @@ macro_rules! each {
         match $session {
             AnySession::Mqtt($inner) => $call,
             AnySession::MqttSn($inner) => $call,
+            AnySession::ZeroMq($inner) => $call,
         }
     };
 }
@@ -134,14 +148,20 @@ impl Session for AnySession {
         match (self, packet) {
             (AnySession::Mqtt(session), Received::Mqtt(packet)) => session.received(now, packet),
             (AnySession::MqttSn(session), Received::MqttSn(packet)) => session.received(now, packet),
+            (AnySession::ZeroMq(session), Received::ZeroMq(packet)) => session.received(now, packet),
             _ => unreachable!("a client's packets are its protocol's"),
         }
+    }
+
+    fn written(&mut self, now: Instant, messages: usize) {
+        each!(self, session => session.written(now, messages));
     }
 
     fn poll(&mut self) -> Option<Step<Packet, Envelope>> {
         Some(match self {
             AnySession::Mqtt(session) => session.poll()?.map(Packet::Mqtt, Envelope::Mqtt),
             AnySession::MqttSn(session) => session.poll()?.map(Packet::MqttSn, Envelope::MqttSn),
+            AnySession::ZeroMq(session) => session.poll()?.map(Packet::ZeroMq, |()| Envelope::ZeroMq),
         })
     }
 

@@ -55,6 +55,8 @@ pub trait Session {
     fn arrived(&mut self, now: Instant, message: Arrived) -> Option<Receipt>;
     /// Another packet came.
     fn received(&mut self, now: Instant, packet: Self::Received);
+    /// The transport has taken so many more messages whole.
+    fn written(&mut self, _: Instant, _: usize) {}
     /// The next thing to do.
     fn poll(&mut self) -> Option<Step<Self::Packet, Self::Envelope>>;
     /// When to call [`Session::tick`] at the latest; a peek.
@@ -100,6 +102,8 @@ pub enum Step<P, E> {
     Acknowledged(Token),
     /// The other side will not have a message.
     Refused(Token),
+    /// Everything has been said: the connection ends as planned.
+    Close,
     /// The connection must end.
     Fail(&'static str),
 }
@@ -120,6 +124,7 @@ impl<P, E> Step<P, E> {
             Step::Release(id) => Step::Release(id),
             Step::Acknowledged(message) => Step::Acknowledged(message),
             Step::Refused(message) => Step::Refused(message),
+            Step::Close => Step::Close,
             Step::Fail(why) => Step::Fail(why),
         }
     }

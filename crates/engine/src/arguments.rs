@@ -49,6 +49,8 @@ pub enum Command {
     Import(Order),
     /// Be an MQTT-SN gateway with the settings of this file.
     Gateway(PathBuf),
+    /// Be a proxy of ZeroMQ with the settings of this file.
+    Proxy(PathBuf),
     /// Say which version this is.
     Version,
     /// Say how it is used.
@@ -65,6 +67,8 @@ pub fn parse(arguments: &[String]) -> Result<Command, String> {
         ["run", rest @ ..] => run(rest),
         ["check"] => Ok(Command::Check),
         ["gateway", "--settings", settings] => Ok(Command::Gateway(settings.into())),
+        ["proxy", "--settings", settings] => Ok(Command::Proxy(settings.into())),
+        ["proxy", ..] => Err("proxy needs its settings: mqttlab-engine proxy --settings FILE".into()),
         ["gateway", ..] => Err("gateway needs its settings: mqttlab-engine gateway --settings FILE".into()),
         ["schema"] => Ok(Command::Schema),
         ["doctor"] => Ok(Command::Doctor),
@@ -201,6 +205,9 @@ mqttlab-engine performs MQTT experiments: real brokers and real TCP over emulate
   mqttlab-engine gateway --settings FILE
                                        be an MQTT-SN gateway until a signal ends it, then print its counters;
                                        FILE is JSON: listen, broker, role
+  mqttlab-engine proxy --settings FILE
+                                       be a proxy of ZeroMQ (XSUB, XPUB) until a signal ends it, then print its
+                                       counters; FILE is JSON: publishers, subscribers, high_water_mark
   mqttlab-engine probe [--seconds N] < plan.json
                                        measure delay, jitter, loss and rate of the plan's emulated paths
   mqttlab-engine doctor                report what this machine can do, as JSON

@@ -22,7 +22,7 @@ use std::process::ExitCode;
 use arguments::Command;
 use mqttlab_capture::FrameWitness;
 use mqttlab_import::{MQTT_PORT, ProgramReader};
-use mqttlab_plan::{Backend, Destination, GatewayProgram, Plan, stored_server_ports};
+use mqttlab_plan::{Backend, Destination, GatewayProgram, Plan, ProxyProgram, stored_server_ports};
 use mqttlab_recording::{recover, snapshot};
 use mqttlab_run::{Observer, Outcome, Verdict};
 use mqttlab_summary::summarise;
@@ -54,6 +54,7 @@ fn main() -> ExitCode {
         }
         Ok(Command::Import(order)) => import::run(&order),
         Ok(Command::Gateway(settings)) => gateway(&settings),
+        Ok(Command::Proxy(settings)) => proxy(&settings),
         Ok(Command::Version) => say(&format!("mqttlab-engine {}", env!("CARGO_PKG_VERSION"))),
         Ok(Command::Help) => say(arguments::HELP.trim_end()),
         Err(problem) => {
@@ -125,22 +126,35 @@ fn run_until(plan: Plan, destination: &Destination, until: Instant) -> ExitCode 
 
 /// The MQTT-SN gateway, until a signal ends it.
 fn gateway(path: &Path) -> ExitCode {
-    let settings = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()));
-    let settings = settings.and_then(|text| {
-        serde_json::from_str::<GatewayProgram>(&text).map_err(|error| format!("{}: {error}", path.display()))
-    });
-    let settings = match settings {
-        Ok(settings) => settings,
+    serve(path, |settings: &GatewayProgram| {
+        mqttlab_gateway::run(settings).map_err(|error| format!("the gateway at {}: {error}", settings.listen))
+    })
+}
+
+/// The proxy of ZeroMQ, until a signal ends it.
+fn proxy(path: &Path) -> ExitCode {
+    serve(path, |settings: &ProxyProgram| {
+        mqttlab_proxy::run(settings).map_err(|error| format!("the proxy at {}: {error}", settings.publishers))
+    })
+}
+
+/// Performs a server with the settings of a file.
+fn serve<S: serde::de::DeserializeOwned>(
+    path: &Path,
+    perform: impl FnOnce(&S) -> Result<(), String>,
+) -> ExitCode {
+    let named = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    let settings = std::fs::read_to_string(path).map_err(|error| named(&error));
+    let settings = settings.and_then(|text| serde_json::from_str(&text).map_err(|error| named(&error)));
+    match settings.map(|settings| perform(&settings)) {
+        Ok(Ok(())) => ExitCode::SUCCESS,
+        Ok(Err(problem)) => {
+            eprintln!("mqttlab-engine: {problem}");
+            ExitCode::FAILURE
+        }
         Err(problem) => {
             eprintln!("mqttlab-engine: {problem}");
-            return ExitCode::from(WRONG);
-        }
-    };
-    match mqttlab_gateway::run(&settings) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("mqttlab-engine: the gateway at {}: {error}", settings.listen);
-            ExitCode::FAILURE
+            ExitCode::from(WRONG)
         }
     }
 }

@@ -168,6 +168,7 @@ impl Evidence {
                 Protocol::WebSocket => {
                     "There is no MQTT in their frames: another protocol, or compressed (permessage-deflate)."
                 }
+                Protocol::ZeroMq => "Of ZeroMQ only runs of mqttlab's own are read, not captures.",
                 Protocol::Http | Protocol::Other => "Say with --broker-port where the broker listens.",
                 Protocol::Mqtt | Protocol::Tls | Protocol::Unknown => continue,
             };

@@ -9,15 +9,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{Plan, Relay};
+use crate::{Plan, Relay, zeromq};
 use mqttlab_mqtt::TopicTree;
 use mqttlab_mqtt::topic::share;
+use mqttlab_zmtp::prefixes::Prefixes;
 
 /// Every subscription of a plan.
 pub struct Subscriptions<'p> {
     plan: &'p Plan,
     /// By server.
     trees: Vec<TopicTree<Taker>>,
+    /// Of proxies of ZeroMQ, whose subscriptions are prefixes.
+    prefixes: Vec<Prefixes>,
 }
 
 /// Who receives a message.
@@ -47,6 +50,7 @@ impl<'p> Subscriptions<'p> {
     /// All of them, by filter.
     pub fn of(plan: &'p Plan) -> Subscriptions<'p> {
         let mut trees: Vec<TopicTree<Taker>> = plan.servers.iter().map(|_| TopicTree::new()).collect();
+        let mut prefixes = vec![Prefixes::default(); plan.servers.len()];
         let mut shares = BTreeMap::new();
         for (group, (members, start)) in plan.groups.iter().zip(plan.client_numbers()).enumerate() {
             let server = plan.serving(members);
@@ -54,6 +58,10 @@ impl<'p> Subscriptions<'p> {
             for subscription in &members.subscriptions {
                 for client in 0..members.count {
                     let filter = subscription.filter.fill(&members.name, client, 0);
+                    if members.zeromq().is_some() {
+                        prefixes[server].add(zeromq::prefix(&filter).as_bytes(), start + client);
+                        continue;
+                    }
                     let Some((_, inner)) = share(&filter) else {
                         tree.insert(&filter, Taker { group, of: Of::Client(start + client) });
                         continue;
@@ -66,13 +74,13 @@ impl<'p> Subscriptions<'p> {
                 }
             }
         }
-        Subscriptions { plan, trees }
+        Subscriptions { plan, trees, prefixes }
     }
 
     /// Who receives what is published to a server's `topic`, copies by relays included. A relay that hears itself would make
     /// endless copies; what comes after `RELAY_ROUNDS` is not expected.
     pub fn audience(&self, server: usize, topic: &str) -> Audience {
-        let (mut clients, mut shares) = (BTreeSet::new(), BTreeSet::new());
+        let (mut clients, mut shares) = (self.prefixes[server].takers(topic.as_bytes()), BTreeSet::new());
         let mut names = BTreeSet::from([topic.to_owned()]);
         let mut relayed = false;
         for _ in 0..=RELAY_ROUNDS {

@@ -109,6 +109,11 @@ fn server(server: &Server, place: &str) -> Result<(), PlanError> {
         at_most(service.per_copy, HOUR, &format!("{place}.role.broker.service.per_copy_ns"))?;
         retries(broker.settings.retry, &format!("{place}.role.broker.settings"))?;
     }
+    if let Role::ZeroMq(role) = &server.role {
+        within(server.endpoints.len() as u64, 2, 2, &format!("{place}.endpoints"))?;
+        at_most(role.service.per_packet, HOUR, &format!("{place}.role.zeromq.service.per_packet_ns"))?;
+        at_most(role.service.per_copy, HOUR, &format!("{place}.role.zeromq.service.per_copy_ns"))?;
+    }
     if let Role::Gateway(role) = &server.role {
         gateway(role, &format!("{place}.role.gateway"))?;
     }
@@ -245,6 +250,7 @@ fn group(group: &Group, place: &str) -> Result<(), PlanError> {
     match &group.protocol {
         Protocol::Mqtt(mqtt) => session(mqtt, &format!("{place}.protocol.mqtt"))?,
         Protocol::MqttSn(mqtt_sn) => mqtt_sn_session(mqtt_sn, &format!("{place}.protocol.mqtt_sn"))?,
+        Protocol::ZeroMq(zeromq) => text(&zeromq.client_id, &format!("{place}.protocol.zeromq.client_id"))?,
     }
     if let Some(websocket) = group.tcp().and_then(|tcp| tcp.websocket.as_ref()) {
         resource(&websocket.path, &format!("{place}.transport.tcp.websocket.path"))?;

@@ -259,6 +259,7 @@ fn check_program(plan: &Plan, group: &Group, place: &str) -> Result<(), PlanErro
 fn check_protocol(plan: &Plan, group: &Group, place: &str) -> Result<(), PlanError> {
     let server = plan.server_of(group);
     let speaks_sn = group.mqtt_sn().is_some();
+    check_zeromq(server, group, place)?;
     require(speaks_sn == (group.transport == Transport::Udp), &format!("{place}.transport"), || {
         "does not carry the group's protocol: MQTT-SN goes over UDP, MQTT over TCP".into()
     })?;
@@ -296,6 +297,33 @@ fn check_protocol(plan: &Plan, group: &Group, place: &str) -> Result<(), PlanErr
         let bytes = name.fill(&group.name, last, topics.saturating_sub(1)).len();
         require(bytes <= room, &format!("{place}.{field}"), || {
             format!("has {bytes} B, but a datagram of this MTU has room for a name of {room} B")
+        })?;
+    }
+    Ok(())
+}
+
+/// A socket of ZeroMQ publishes or subscribes, and knows neither acknowledgements nor wild cards.
+fn check_zeromq(server: &Server, group: &Group, place: &str) -> Result<(), PlanError> {
+    require(group.zeromq().is_some() == server.zeromq().is_some(), &format!("{place}.connects_to"), || {
+        format!("is `{}`, but ZeroMQ clients connect to proxies of ZeroMQ, and others do not", server.name)
+    })?;
+    if group.zeromq().is_none() {
+        return Ok(());
+    }
+    let does = [group.publish.is_some(), !group.subscriptions.is_empty()];
+    require(group.relay.is_none() && does != [true, true], place, || {
+        "publishes and subscribes, but a socket of ZeroMQ does one of these".into()
+    })?;
+    if let Some(publish) = &group.publish {
+        require(publish.qos == 0 && !publish.retain, &format!("{place}.publish"), || {
+            "has a QoS above 0 or is retained, which ZeroMQ does not know".into()
+        })?;
+    }
+    for (index, subscription) in group.subscriptions.iter().enumerate() {
+        let filter = &subscription.filter.0;
+        let wild = filter.contains('+') || filter.starts_with("$share/");
+        require(subscription.qos == 0 && !wild, &format!("{place}.subscriptions[{index}]"), || {
+            format!("is {filter:?} at QoS {}, but a subscription of ZeroMQ is a prefix", subscription.qos)
         })?;
     }
     Ok(())

@@ -7,7 +7,7 @@ use mqttlab_units::{Duration, Ratio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{MqttSnPlan, ServerFile, TopicPattern};
+use crate::{MqttSnPlan, ServerFile, TopicPattern, ZeroMqPlan};
 
 /// Clients alike. A client may publish, subscribe, relay, or several of these.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -72,6 +72,9 @@ pub enum Protocol {
     Mqtt(MqttPlan),
     /// MQTT-SN 1.2, to a gateway.
     MqttSn(MqttSnPlan),
+    /// ZMTP 3.1, to a proxy of ZeroMQ.
+    #[serde(rename = "zeromq")]
+    ZeroMq(ZeroMqPlan),
 }
 
 /// What carries a protocol's packets.

@@ -30,6 +30,7 @@ mod session;
 mod stored;
 mod syntax;
 mod topic;
+pub mod zeromq;
 
 use std::collections::BTreeMap;
 
@@ -59,6 +60,7 @@ pub use server::{
 pub use session::qos;
 pub use stored::stored_server_ports;
 pub use topic::TopicPattern;
+pub use zeromq::{ProxyProgram, ZeroMqPlan, ZeroMqRole};
 
 pub use mqttlab_tcp::{CongestionControl, Stack, TcpPlan};
 

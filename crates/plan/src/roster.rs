@@ -160,12 +160,17 @@ impl Plan {
         &self.servers[group.connects_to]
     }
 
-    /// Where a group's clients connect to.
+    /// Where a group's clients connect to. A proxy of ZeroMQ has an endpoint for those who publish, and one for those who
+    /// subscribe.
     ///
     /// # Panics
     /// Where its server does not listen for them, which no plan that was checked has.
     pub fn endpoint_of(&self, group: &Group) -> &Endpoint {
-        self.server_of(group).endpoint_for(&group.transport).expect("the plan was checked")
+        let server = self.server_of(group);
+        match server.zeromq().is_some() && group.publish.is_none() {
+            true => &server.endpoints[1],
+            false => server.endpoint_for(&group.transport).expect("the plan was checked"),
+        }
     }
 
     /// Index of the server that a group's messages come to: the one that its clients connect to, or behind proxies and

@@ -12,7 +12,7 @@ use mqttlab_units::{Duration, Ratio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{GatewayRole, RetryPlan, Transport};
+use crate::{GatewayRole, RetryPlan, Transport, ZeroMqRole};
 
 /// A program inside a host, or an address where one is running already.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -60,7 +60,7 @@ impl Server {
     pub fn broker(&self) -> Option<&BrokerRole> {
         match &self.role {
             Role::Broker(broker) => Some(broker),
-            Role::Gateway(_) | Role::Proxy(_) => None,
+            Role::Gateway(_) | Role::Proxy(_) | Role::ZeroMq(_) => None,
         }
     }
 
@@ -68,14 +68,22 @@ impl Server {
     pub fn gateway(&self) -> Option<&GatewayRole> {
         match &self.role {
             Role::Gateway(gateway) => Some(gateway),
-            Role::Broker(_) | Role::Proxy(_) => None,
+            Role::Broker(_) | Role::Proxy(_) | Role::ZeroMq(_) => None,
+        }
+    }
+
+    /// What it is as a proxy of ZeroMQ.
+    pub fn zeromq(&self) -> Option<&ZeroMqRole> {
+        match &self.role {
+            Role::ZeroMq(zeromq) => Some(zeromq),
+            Role::Broker(_) | Role::Gateway(_) | Role::Proxy(_) => None,
         }
     }
 
     /// Index of the server that it passes on to, if it is known to.
     pub fn passes_to(&self) -> Option<usize> {
         match &self.role {
-            Role::Broker(_) => None,
+            Role::Broker(_) | Role::ZeroMq(_) => None,
             Role::Gateway(gateway) => Some(gateway.broker),
             Role::Proxy(proxy) => proxy.to,
         }
@@ -175,6 +183,9 @@ pub enum Role {
     Gateway(GatewayRole),
     /// Passes packets on to another server.
     Proxy(ProxyRole),
+    /// Passes messages of ZeroMQ on to whoever has subscribed.
+    #[serde(rename = "zeromq")]
+    ZeroMq(ZeroMqRole),
 }
 
 /// A proxy, and what the simulator must know to stand in for it.

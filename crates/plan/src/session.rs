@@ -7,6 +7,7 @@ use mqttlab_units::Duration;
 
 use crate::{
     Group, MqttPlan, MqttSnPlan, PingPlan, Protocol, ProtocolVersion, TcpTransport, Transport, Will,
+    ZeroMqPlan,
 };
 
 impl Group {
@@ -14,7 +15,7 @@ impl Group {
     pub fn mqtt(&self) -> Option<&MqttPlan> {
         match &self.protocol {
             Protocol::Mqtt(mqtt) => Some(mqtt),
-            Protocol::MqttSn(_) => None,
+            Protocol::MqttSn(_) | Protocol::ZeroMq(_) => None,
         }
     }
 
@@ -22,7 +23,15 @@ impl Group {
     pub fn mqtt_sn(&self) -> Option<&MqttSnPlan> {
         match &self.protocol {
             Protocol::MqttSn(mqtt_sn) => Some(mqtt_sn),
-            Protocol::Mqtt(_) => None,
+            Protocol::Mqtt(_) | Protocol::ZeroMq(_) => None,
+        }
+    }
+
+    /// The clients' sockets, where they speak ZeroMQ.
+    pub fn zeromq(&self) -> Option<&ZeroMqPlan> {
+        match &self.protocol {
+            Protocol::ZeroMq(zeromq) => Some(zeromq),
+            Protocol::Mqtt(_) | Protocol::MqttSn(_) => None,
         }
     }
 
@@ -49,6 +58,7 @@ impl Group {
         match &self.protocol {
             Protocol::Mqtt(mqtt) => &mqtt.client_id,
             Protocol::MqttSn(mqtt_sn) => &mqtt_sn.client_id,
+            Protocol::ZeroMq(zeromq) => &zeromq.client_id,
         }
     }
 
@@ -57,6 +67,7 @@ impl Group {
         match &self.protocol {
             Protocol::Mqtt(mqtt) => mqtt.will.as_ref(),
             Protocol::MqttSn(mqtt_sn) => mqtt_sn.will.as_ref(),
+            Protocol::ZeroMq(_) => None,
         }
     }
 
@@ -65,6 +76,7 @@ impl Group {
         match &self.protocol {
             Protocol::Mqtt(mqtt) => mqtt.session_expiry(),
             Protocol::MqttSn(mqtt_sn) => mqtt_sn.clean_session.then_some(Duration::ZERO),
+            Protocol::ZeroMq(_) => Some(Duration::ZERO),
         }
     }
 

@@ -152,7 +152,7 @@ table! {
         pub connection: u32,
         /// What the connection is: `tcp`; `udp` under MQTT-SN, between a client and a gateway. Recordings of schema versions 1 and 2 do not say it, and have no other.
         pub transport: &'a str,
-        /// The packet's protocol: `mqtt`, `mqtt-sn`. Recordings of schema versions 1 and 2 do not say it, and have no other.
+        /// The packet's protocol: `mqtt`, `mqtt-sn`, `zeromq`. Recordings of schema versions 1 and 2 do not say it, and have no other.
         pub protocol: &'a str,
         /// `to_broker` or `to_client`.
         pub direction: Towards,

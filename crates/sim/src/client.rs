@@ -11,16 +11,20 @@ use mqttlab_client::{
     Arriving, Body, Books, ClientNumber, Connection, Delivery, Loss, MessageFacts, Offered, PacketId, Rows,
     Transport, Who,
 };
-use mqttlab_client::{mqtt, mqttsn};
+use mqttlab_client::{mqtt, mqttsn, zeromq};
 use mqttlab_mqtt::client::Input;
 use mqttlab_mqtt::{Kind, Qos, encode};
 use mqttlab_mqttsn::{Packet as SnSaid, Topic};
+use mqttlab_plan::zeromq::{prefix, socket_type};
 use mqttlab_recording::identity::{self, Identity};
 use mqttlab_recording::{
     Acknowledged, EventKind, Identified, Payload, PayloadSource, PositionSample, Received, Sent, Unsent,
 };
 use mqttlab_run::MessageFigures;
 use mqttlab_units::{Duration, Instant};
+use mqttlab_zmtp::command::Command;
+use mqttlab_zmtp::greeting::{self, Greeting};
+use mqttlab_zmtp::{Kind as Frames, SocketType};
 
 use crate::datagrams::{Content, Datagram, SnPacket};
 use crate::ids::{ClientId, ConnectionId, ConversationId, Side};
@@ -77,6 +81,48 @@ impl DatagramSocket {
 }
 
 impl Surroundings<'_> {
+    /// A control packet of MQTT, to be given its place in a stream, and its length.
+    fn encoded(&mut self, client: Who, packet: mqtt::Packet) -> (Packet, usize) {
+        let group = self.groups.group_of(client.into());
+        match packet {
+            mqtt::Packet::Connect => {
+                mqtt::encode_connect(group, client.index, self.scratch);
+                (Packet::bare(Kind::Connect, 0), self.scratch.len())
+            }
+            mqtt::Packet::Subscribe { id } => {
+                mqtt::encode_subscribe(group, client.index, id, self.scratch);
+                (Packet::bare(Kind::Subscribe, id.0), self.scratch.len())
+            }
+            mqtt::Packet::Answer { kind, id } => (Packet::bare(kind, id.0), encode::ACKNOWLEDGEMENT_LEN),
+            mqtt::Packet::Bare(kind) => (Packet::bare(kind, 0), encode::BARE_LEN),
+        }
+    }
+
+    /// A packet of ZMTP that is no message, likewise.
+    fn framed(&mut self, client: Who, packet: zeromq::Packet) -> (Packet, usize) {
+        let (group, facts) = (self.groups.group_of(client.into()), self.groups.facts_of(client.into()));
+        zeromq::encode(group, client.index, packet, self.scratch);
+        let topic = match packet {
+            zeromq::Packet::Subscribe { subscription, .. } => {
+                let filter = zeromq::filter(group, client.index, subscription);
+                self.topics.number(facts.serving, prefix(&filter))
+            }
+            _ => 0,
+        };
+        (Packet::frames(zeromq::kind(packet), topic), self.scratch.len())
+    }
+
+    /// Puts a message into the stream as frames.
+    fn put_frames(&mut self, client: Who, socket: &ClientSocket, body: Body<'_, RelayedMessage>) -> u64 {
+        let Body::Own(row) = body else {
+            unreachable!("the plan was checked: nothing is relayed over ZeroMQ")
+        };
+        let Some(connection) = socket.id else { return 0 };
+        let message = message::token(client.into(), row.sequence);
+        let (packet, length) = self.groups.frames(self.topics, (message, row.topic));
+        self.append(connection, packet, length)
+    }
+
     /// Keeps what a message carries, where the plan wants that: what its publisher's plan makes.
     fn keep_payload(&mut self, row: &Received, intended: Option<Instant>) {
         let Some(publisher) = row.publisher else { return };
@@ -118,7 +164,8 @@ impl Transport<AnySession, ClientSocket> for Surroundings<'_> {
     fn put(&mut self, client: Who, socket: &mut ClientSocket, packet: Said) {
         let group = self.groups.group_of(client.into());
         let packet = match packet {
-            Said::Mqtt(packet) => packet,
+            Said::Mqtt(packet) => Ok(packet),
+            Said::ZeroMq(packet) => Err(packet),
             Said::MqttSn(packet) => {
                 let name = |topic| self.topics.name(topic).to_owned();
                 let message = message::will(client.into());
@@ -133,16 +180,8 @@ impl Transport<AnySession, ClientSocket> for Surroundings<'_> {
         let Some(connection) = socket.id else { return };
         self.scratch.clear();
         let (packet, length) = match packet {
-            mqtt::Packet::Connect => {
-                mqtt::encode_connect(group, client.index, self.scratch);
-                (Packet::bare(Kind::Connect, 0), self.scratch.len())
-            }
-            mqtt::Packet::Subscribe { id } => {
-                mqtt::encode_subscribe(group, client.index, id, self.scratch);
-                (Packet::bare(Kind::Subscribe, id.0), self.scratch.len())
-            }
-            mqtt::Packet::Answer { kind, id } => (Packet::bare(kind, id.0), encode::ACKNOWLEDGEMENT_LEN),
-            mqtt::Packet::Bare(kind) => (Packet::bare(kind, 0), encode::BARE_LEN),
+            Ok(packet) => self.encoded(client, packet),
+            Err(packet) => self.framed(client, packet),
         };
         self.append(connection, packet, length);
         if packet.kind == Kind::Disconnect {
@@ -160,6 +199,7 @@ impl Transport<AnySession, ClientSocket> for Surroundings<'_> {
         let mqtt::Envelope { id, qos, dup } = match envelope {
             Envelope::Mqtt(envelope) => envelope,
             Envelope::MqttSn(envelope) => return put_datagram(client, socket, envelope, body),
+            Envelope::ZeroMq => return self.put_frames(client, socket, body),
         };
         let Some(connection) = socket.id else { return 0 };
         let (message, topic, retain) = match body {
@@ -420,8 +460,32 @@ fn identified(
     Delivery { row, intended: None, is_a_clients: false }
 }
 
+/// What a packet of ZMTP tells a client's socket, but for messages.
+fn heard(around: &Surroundings<'_>, client: ClientId, kind: Frames, packet: &Packet) -> Heard {
+    let prefix = || around.topics.name(packet.topic).as_bytes().into();
+    let peer = match socket_type(around.groups.group_of(client)) {
+        SocketType::Pub | SocketType::Xpub => SocketType::Xsub,
+        SocketType::Sub | SocketType::Xsub => SocketType::Xpub,
+    };
+    let command = match kind {
+        Frames::Greeting => {
+            return Heard::ZeroMq(zeromq::Received::Greeting(Greeting { minor: greeting::MINOR }));
+        }
+        Frames::Ready => Command::Ready { socket: Some(peer) },
+        Frames::Subscribe => Command::Subscribe(prefix()),
+        Frames::Cancel => Command::Cancel(prefix()),
+        Frames::Pong => Command::Pong,
+        Frames::Error => Command::Error(Box::default()),
+        Frames::Ping | Frames::Message | Frames::Command => Command::Other,
+    };
+    Heard::ZeroMq(zeromq::Received::Command(command))
+}
+
 /// What a packet tells a client's session, but for PUBLISH. `None`: nothing.
-pub(crate) fn input(packet: &Packet) -> Option<Heard> {
+pub(crate) fn input(around: &Surroundings<'_>, client: ClientId, packet: &Packet) -> Option<Heard> {
+    if let Some(kind) = packet.frames {
+        return Some(heard(around, client, kind, packet));
+    }
     let id = packet.id;
     Some(Heard::Mqtt(match packet.kind {
         Kind::Connack => Input::Connack {

@@ -234,7 +234,7 @@ fn take_packet(client: &mut Client, around: &mut Surroundings<'_>, id: Connectio
     if !packet.is_packet() {
         return;
     }
-    let outcome = match client::input(packet) {
+    let outcome = match client::input(around, client.who().into(), packet) {
         _ if packet.kind == Kind::Publish => client.message(around, packet),
         Some(input) => client.packet(around, input),
         None => Ok(()),

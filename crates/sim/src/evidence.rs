@@ -13,6 +13,7 @@ use mqttlab_recording::{
 };
 use mqttlab_tcp::{Flags, Segment};
 use mqttlab_units::{Duration, Instant};
+use mqttlab_zmtp::Kind as Frames;
 
 use crate::connections::Connection;
 use crate::datagrams::{Conversation, Datagram};
@@ -256,10 +257,14 @@ impl Evidence {
         let outcome = self.recorder.control_packet(&ControlPacketRow {
             connection: connection.number,
             transport: "tcp",
-            protocol: "mqtt",
+            protocol: if packet.frames.is_some() { "zeromq" } else { "mqtt" },
             direction: if from == Side::Client { Towards::Broker } else { Towards::Client },
-            client: connection.client.map(|client| client.0),
-            kind: packet.kind.name(),
+            // A greeting comes before a client says who it is.
+            client: connection
+                .client
+                .filter(|_| packet.frames != Some(Frames::Greeting))
+                .map(|client| client.0),
+            kind: packet.name(),
             qos: publish.then(|| packet.qos.level()),
             dup: packet.dup,
             retain: packet.retain,
@@ -307,8 +312,8 @@ impl Evidence {
                 if ends {
                     name(packet, mqtt);
                 }
-                // With its frame's header in the segment before it belongs here.
-                if packet.body() >= start && packet.body() < end {
+                // With its frame's header in the segment before it belongs here. What the analyser counts are packets of MQTT.
+                if packet.body() >= start && packet.body() < end && packet.frames.is_none() {
                     packets.push(seen(packet));
                 }
             });
@@ -482,7 +487,10 @@ fn name(packet: &Packet, text: &mut String) {
     if !text.is_empty() {
         text.push(' ');
     }
-    text.push_str(packet.kind.name());
+    text.push_str(packet.name());
+    if packet.frames.is_some() {
+        return;
+    }
     let written = match (packet.kind == Kind::Publish, packet.id) {
         (true, 0) => {
             text.push_str(["(0)", "(1)", "(2)"][usize::from(packet.qos.level())]);
@@ -524,6 +532,19 @@ struct Parts {
 impl Parts {
     fn of(packet: &Packet) -> Parts {
         let total = (packet.end - packet.start) as u32 - packet.sealed.bytes();
+        if let Some(kind) = packet.frames {
+            let content = packet.payload_bytes + u32::from(packet.topic_bytes);
+            return match kind {
+                Frames::Message => {
+                    Parts { fixed_header: total - content, id: 0, payload: packet.payload_bytes }
+                }
+                Frames::Greeting => Parts { fixed_header: 0, id: 0, payload: total },
+                _ => {
+                    let fixed_header = if total > 257 { 9 } else { 2 };
+                    Parts { fixed_header, id: 0, payload: total - fixed_header }
+                }
+            };
+        }
         // One byte, and the remaining length in groups of seven bits (MQTT 3.1.1 §2.2.3).
         let fixed_header = [(128, 2), (16_384, 3), (2_097_152, 4)]
             .into_iter()

@@ -10,6 +10,7 @@ use mqttlab_mqtt::{Kind, Qos, Version, encode};
 use mqttlab_plan::{Endpoint, Entry, Group, PayloadMaker, SaidPlaces};
 use mqttlab_recording::identity::Identity;
 use mqttlab_units::{GeoPoint, Seed};
+use mqttlab_zmtp::frame;
 
 use crate::ids::{ClientId, GroupId, HostId, ServerId, Table};
 use crate::message;
@@ -196,6 +197,21 @@ impl Groups {
         }
         let will = self.group_of(owner).will();
         will.map_or(0, |will| will.payload.len() as u32)
+    }
+
+    /// A message of ZMTP to be given its place in a stream, and its length: topic and payload, a frame each.
+    pub(crate) fn frames(&self, topics: &Topics, (message, topic): (u64, u32)) -> (Packet, usize) {
+        let payload_bytes = self.payload_bytes(message);
+        let name = topics.name(topic).len();
+        let packet = Packet {
+            frames: Some(mqttlab_zmtp::Kind::Message),
+            topic,
+            message,
+            topic_bytes: name as u16,
+            payload_bytes,
+            ..Packet::bare(Kind::Publish, 0)
+        };
+        (packet, frame::len(name) + frame::len(payload_bytes as usize))
     }
 
     /// A PUBLISH to be given its place in a stream, and its length.

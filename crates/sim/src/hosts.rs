@@ -59,7 +59,9 @@ impl Listener {
             host: HostId(server.host as u32),
             port: server.endpoint().port,
             // A gateway of ours sets it towards the broker, and accepts no connections itself.
+            // libzmq sets it on all of its sockets.
             nodelay: server.gateway().is_some()
+                || server.zeromq().is_some()
                 || server.broker().is_some_and(|broker| broker.settings.tcp_nodelay),
             loopback: stack::profile(plan, server.host, stack::LOOPBACK_MTU_BYTES)?,
         })

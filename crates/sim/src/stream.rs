@@ -30,6 +30,8 @@ pub(crate) struct Packet {
     /// What of its bytes belongs to layers below.
     pub(crate) sealed: Sealed,
     pub(crate) kind: Kind,
+    /// What it is in ZMTP, on connections of ZeroMQ: a message is called a PUBLISH beside it, everything else a PINGREQ.
+    pub(crate) frames: Option<mqttlab_zmtp::Kind>,
     pub(crate) qos: Qos,
     pub(crate) dup: bool,
     pub(crate) retain: bool,
@@ -66,6 +68,7 @@ impl Packet {
             carries: Carries::Packet,
             sealed: Sealed::default(),
             kind,
+            frames: None,
             qos: Qos::AtMostOnce,
             dup: false,
             retain: false,
@@ -96,6 +99,16 @@ impl Packet {
     /// Whether it is one.
     pub(crate) fn is_packet(&self) -> bool {
         self.carries == Carries::Packet
+    }
+
+    /// A packet of ZMTP that is no message; the topic by number is the prefix of a subscription.
+    pub(crate) fn frames(kind: mqttlab_zmtp::Kind, topic: u32) -> Packet {
+        Packet { frames: Some(kind), topic, ..Packet::bare(Kind::Pingreq, 0) }
+    }
+
+    /// As its protocol calls it.
+    pub(crate) fn name(&self) -> &'static str {
+        self.frames.map_or(self.kind.name(), mqttlab_zmtp::Kind::name)
     }
 }
 

@@ -239,7 +239,8 @@ impl ControlPackets {
 
 /// The numbers of the kinds' names.
 struct Kinds {
-    publish: i64,
+    /// MQTT's, MQTT-SN's, and ZeroMQ's.
+    publishes: [i64; 2],
     release: i64,
     received: i64,
     over: [i64; 2],
@@ -251,7 +252,7 @@ impl Kinds {
     fn new(words: &mut Vocabulary) -> Kinds {
         let mut code = |name: &str| i64::from(words.code(name.as_bytes()));
         Kinds {
-            publish: code("PUBLISH"),
+            publishes: [code("PUBLISH"), code("MESSAGE")],
             release: code("PUBREL"),
             received: code("PUBREC"),
             over: [code("PUBACK"), code("PUBCOMP")],
@@ -268,7 +269,7 @@ impl Kinds {
 
     fn of(&self, kind: i64, reason: i64) -> PacketKind {
         match kind {
-            _ if kind == self.publish => PacketKind::Publish,
+            _ if self.publishes.contains(&kind) => PacketKind::Publish,
             _ if kind == self.release => PacketKind::Release,
             // MQTT 5 §3.5.2.1: reason codes from 0x80 on are errors.
             _ if kind == self.received => PacketKind::Received { refuses: reason >= 0x80 },

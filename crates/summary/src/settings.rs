@@ -188,7 +188,8 @@ fn client(plan: &Value, group: &Value) -> ClientSettings {
         window: window(&session["max_inflight"]),
         window_to_it: window(&session["receive_maximum"]).min(window(&settings["max_inflight"])),
         on_release: session["deliver_on_release"].as_bool().unwrap_or(true),
-        broker_nagle: !settings["tcp_nodelay"].as_bool().unwrap_or(false),
+        // A proxy of ZeroMQ always switches it off, as libzmq does.
+        broker_nagle: !settings["tcp_nodelay"].as_bool().unwrap_or(server["role"]["zeromq"].is_object()),
     }
 }
 

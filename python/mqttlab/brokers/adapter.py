@@ -49,7 +49,8 @@ class BrokerSettings(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class BrokerPlace:
-    """Where the server is to listen; of a gateway also where its broker does, and its part of the plan."""
+    """Where the server is to listen; of a gateway also where its broker does, and its part of the plan; of a proxy of
+    ZeroMQ where subscribers connect to (0 for other servers), and its high-water mark."""
 
     address: str
     port: int
@@ -58,6 +59,8 @@ class BrokerPlace:
     broker_address: str = ""
     broker_port: int = 0
     gateway: Mapping[str, Any] | None = None
+    subscriber_port: int = 0
+    high_water_mark: int = 0
 
 
 class Adapter(Protocol):

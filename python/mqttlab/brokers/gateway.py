@@ -1,4 +1,4 @@
-"""The engine's own MQTT-SN gateway, as a program beside the clients."""
+"""The engine's own MQTT-SN gateway and proxy of ZeroMQ, as programs beside the clients."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import Any
 from mqttlab.brokers.adapter import BrokerPlace, BrokerSettings
 
 READY_LINE = "mqttlab gateway listens on"
+PROXY_READY_LINE = "mqttlab proxy listens on"
 
 
 class Gateway:
-    """``mqttlab-engine gateway``: the machine that simulations drive, over a UDP socket and TCP to the broker."""
+    """``mqttlab-engine gateway``: the machine that simulations drive, over a UDP socket and TCP to the broker. And
+    ``mqttlab-engine proxy``, likewise, over TCP sockets."""
 
     def version(self) -> str:
         return ""
@@ -21,6 +23,8 @@ class Gateway:
         return "mqttlab-engine"
 
     def process(self, broker: BrokerSettings, place: BrokerPlace) -> dict[str, Any] | None:
+        if place.subscriber_port:
+            return _proxy(place)
         settings = {
             "listen": f"{place.address}:{place.port}",
             "broker": f"{place.broker_address}:{place.broker_port}",
@@ -32,3 +36,17 @@ class Gateway:
             "files": [{"path": "gateway.json", "text": json.dumps(settings, indent=2) + "\n"}],
             "ready": {"log_line": READY_LINE},
         }
+
+
+def _proxy(place: BrokerPlace) -> dict[str, Any]:
+    settings = {
+        "publishers": f"{place.address}:{place.port}",
+        "subscribers": f"{place.address}:{place.subscriber_port}",
+        "high_water_mark": place.high_water_mark,
+    }
+    return {
+        "command": ["{engine}", "proxy", "--settings", "{directory}/proxy.json"],
+        "environment": {},
+        "files": [{"path": "proxy.json", "text": json.dumps(settings, indent=2) + "\n"}],
+        "ready": {"log_line": PROXY_READY_LINE},
+    }

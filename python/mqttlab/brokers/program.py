@@ -9,8 +9,9 @@ from mqttlab.brokers.adapter import BrokerPlace, BrokerSettings
 
 
 class Program:
-    """What the scenario's ``program`` says, with `{address}` and `{port}` filled in, and of a gateway its broker's
-    `{broker_address}` and `{broker_port}`, of a broker whose clients ask for WebSocket `{websocket_port}`.
+    """What the scenario's ``program`` says, with `{address}` and `{port}` filled in, of a gateway its broker's
+    `{broker_address}` and `{broker_port}`, of a broker whose clients ask for WebSocket `{websocket_port}`, and of a proxy
+    of ZeroMQ `{subscriber_port}` and `{high_water_mark}`.
 
     The scenario's settings (``nagle``, ``max_inflight``, ...) say what the program's own files say: reports and the
     simulator read them, and nothing here can check that they agree.
@@ -31,6 +32,8 @@ class Program:
             text = text.replace("{broker_address}", place.broker_address)
             for transport, port in place.listeners:
                 text = text.replace(f"{{{transport}_port}}", str(port))
+            text = text.replace("{subscriber_port}", str(place.subscriber_port))
+            text = text.replace("{high_water_mark}", str(place.high_water_mark))
             return text.replace("{broker_port}", str(place.broker_port))
 
         return {

@@ -44,7 +44,7 @@ def _frames(recording: Recording) -> pl.DataFrame:
         .with_columns(
             pl.col("marks").str.split(","),
             towards=TOWARDS,
-            publishes=pl.col("mqtt").str.count_matches("PUBLISH(", literal=True).fill_null(0),
+            publishes=pl.col("mqtt").str.count_matches(r"PUBLISH\(|MESSAGE").fill_null(0),
             control_packets=(pl.col("mqtt").str.count_matches(" ", literal=True) + 1).fill_null(0),
         )
         .drop("client_port")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from mqttlab.recording import Recording
+from mqttlab.recording import CARRIERS, Recording
 
 PARTS = {
     "overhead_fixed_header_bytes": "fixed_header_bytes",
@@ -29,7 +29,7 @@ def overhead(recording: Recording) -> pl.DataFrame:
     sums = sums.with_columns(pl.col("direction", "kind").cast(pl.String))
     count = pl.col("packets").sum()
     publishes = (
-        sums.filter(pl.col("kind") == "PUBLISH")
+        sums.filter(pl.col("kind").is_in(CARRIERS))
         .group_by("direction", "qos")
         .agg(
             publish_packets=count,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from mqttlab.recording import Recording
+from mqttlab.recording import CARRIERS, Recording
 
 
 def publish_per_segment(recording: Recording, *, measurement_only: bool = False) -> pl.DataFrame:
@@ -33,7 +33,7 @@ def segments_per_publish(recording: Recording) -> pl.DataFrame:
     sums = recording.summary("packet_sums")
     if sums.is_empty():
         return _nothing("segments")
-    counted = sums.filter(pl.col("kind") == "PUBLISH").group_by(pl.col("direction").cast(pl.String), "segments").agg(
+    counted = sums.filter(pl.col("kind").is_in(CARRIERS)).group_by(pl.col("direction").cast(pl.String), "segments").agg(
         pl.col("packets").sum())
     return _with_share(counted, "segments")
 

@@ -509,7 +509,11 @@ class ProtocolMqttSn(TypedDict):
     mqtt_sn: MqttSnPlan
 
 
-Protocol = ProtocolMqtt | ProtocolMqttSn
+class ProtocolZeromq(TypedDict):
+    zeromq: ZeroMqPlan
+
+
+Protocol = ProtocolMqtt | ProtocolMqttSn | ProtocolZeromq
 """A protocol, and a client's session of it."""
 
 
@@ -617,7 +621,11 @@ class RoleProxy(TypedDict):
     proxy: ProxyRole
 
 
-Role = RoleBroker | RoleGateway | RoleProxy
+class RoleZeromq(TypedDict):
+    zeromq: ZeroMqRole
+
+
+Role = RoleBroker | RoleGateway | RoleProxy | RoleZeromq
 """What a server is for."""
 
 
@@ -785,3 +793,16 @@ class Will(TypedDict):
 
 WindowUnit = Literal["segments", "bytes"]
 """What the congestion window counts: a small segment fills a window of segments as much as a large one."""
+
+
+class ZeroMqPlan(TypedDict):
+    """A client's socket: a PUB where the group publishes, a SUB where it subscribes."""
+    client_id: str
+    high_water_mark: int
+
+
+class ZeroMqRole(TypedDict):
+    """A ZeroMQ proxy: an XSUB socket at its first endpoint, to which publishers connect, and an XPUB socket at its
+    second one."""
+    high_water_mark: int
+    service: ServiceTime

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from mqttlab.recording import Recording
+from mqttlab.recording import CARRIERS, Recording
 from mqttlab.report.text import number
 from mqttlab.statistics import WARN_BELOW, batches_coverage
 
@@ -69,5 +69,6 @@ def energy(recording: Recording) -> str:
 
 def _published(recording: Recording) -> str:
     sums = recording.summary("packet_sums")
-    count = 0 if sums.is_empty() else int(sums.filter(pl.col("kind").cast(pl.String) == "PUBLISH")["packets"].sum())
+    carriers = pl.col("kind").cast(pl.String).is_in(CARRIERS)
+    count = 0 if sums.is_empty() else int(sums.filter(carriers)["packets"].sum())
     return f"{number(count)} PUBLISH packets"

@@ -31,7 +31,8 @@ IDENTITY_BYTES = 9
 
 def contradictions(scenario: Scenario) -> list[Problem]:
     """Everything that is wrong between the fields of a scenario whose fields are right."""
-    checks = (_servers, _transports, _parts, _programs, _hosts, _networks, _queues, _groups, _mqtt_sn, _names, _sizes)
+    checks = (_servers, _transports, _parts, _programs, _hosts, _networks, _queues, _groups, _mqtt_sn, _zeromq, _names,
+              _sizes)
     return [problem for check in checks for problem in check(scenario)]
 
 
@@ -63,6 +64,8 @@ def _servers(scenario: Scenario) -> Iterator[Problem]:
         names.add(server.name)
         ports: list[tuple[Location, int]] = [(("port",), server.port)]
         ports += [(("ports", kind), port) for kind, port in scenario.listeners(server)]
+        if server.role == "zeromq":
+            ports.append((("zeromq", "subscriber_port"), server.subscriber_port))
         for field, port in ports:
             at = (server.address or server.host, port)
             if at in listening:
@@ -114,9 +117,10 @@ def _programs(scenario: Scenario) -> Iterator[Problem]:
 def _server(scenario: Scenario, place: Location, server: Server) -> Iterator[Problem]:
     if server.kind not in ADAPTERS:
         yield (*place, "kind"), f"is an unknown {server.role} {shown(server.kind)}; {near(server.kind, ADAPTERS)}"
-    if server.kind == "mqttlab" and server.role != "gateway":
-        yield (*place, "kind"), (f"is \"mqttlab\", our MQTT-SN gateway, but the server is a {server.role}; use "
-                                 "`role = \"gateway\"` in [[servers]], or another kind")
+    if server.kind == "mqttlab" and server.role not in ("gateway", "zeromq"):
+        yield (*place, "kind"), (f"is \"mqttlab\", our MQTT-SN gateway or proxy of ZeroMQ, but the server is a "
+                                 f"{server.role}; use `role = \"gateway\"` or `\"zeromq\"` in [[servers]], or another "
+                                 "kind")
     if server.role == "gateway":
         yield from _gateway(scenario, place, server)
     yield from _passes_to(scenario, place, server)
@@ -217,6 +221,42 @@ def _mqtt_sn(scenario: Scenario) -> Iterator[Problem]:
         if group.protocol == "mqtt-sn":
             for field, problem in _sn_session(scenario, group):
                 yield (*place, *field), problem
+
+
+def _zeromq(scenario: Scenario) -> Iterator[Problem]:
+    """A socket of ZeroMQ publishes or subscribes, and knows neither acknowledgements nor wild cards."""
+    proxies = [server.name for _, server in scenario.all_servers if server.role == "zeromq"]
+    for index, group in enumerate(scenario.groups):
+        server, place = scenario.server_of(group), ("groups", index)
+        if group.protocol != "zeromq" and server.role == "zeromq":
+            yield (*place, "connects_to"), (f"is the proxy of ZeroMQ `{server.name}`, but the group speaks MQTT; "
+                                            "connect it to a broker, or use `protocol = \"zeromq\"`")
+        if group.protocol != "zeromq":
+            continue
+        if server.role != "zeromq":
+            known = f"one of {', '.join(proxies)}" if proxies else "and add one: [[servers]] with `role = \"zeromq\"`"
+            yield (*place, "connects_to"), (f"is the {server.role} `{server.name}`, but ZeroMQ clients connect to a "
+                                            f"proxy of ZeroMQ; use {known}")
+        if group.publish is not None and group.subscribe:
+            yield place, ("publishes and subscribes, but a socket of ZeroMQ does one of these; make it two groups")
+        for field, problem in _zeromq_messages(group):
+            yield (*place, *field), problem
+
+
+def _zeromq_messages(group: Group) -> Iterator[tuple[Location, str]]:
+    publish = group.publish
+    if publish is not None and publish.qos > 0:
+        yield ("publish", "qos"), f"is {publish.qos}, but ZeroMQ acknowledges nothing; leave it out, or use MQTT"
+    if publish is not None and publish.retain:
+        yield ("publish", "retain"), "is true, but a proxy of ZeroMQ keeps nothing; leave it out, or use MQTT"
+    for number, subscription in enumerate(group.subscribe):
+        place: Location = ("subscribe", number)
+        if subscription.qos > 0:
+            yield (*place, "qos"), f"is {subscription.qos}, but ZeroMQ acknowledges nothing; leave it out, or use MQTT"
+        if "+" in subscription.filter or subscription.filter.startswith("$share/"):
+            before = subscription.filter.removeprefix("$share/").split("+")[0]
+            yield (*place, "filter"), (f"is {shown(subscription.filter)}, but a subscription of ZeroMQ is a prefix: no "
+                                       f"`+`, no `$share`, and `#` only at the end; use {shown(before + '#')}, or MQTT")
 
 
 def _sn_session(scenario: Scenario, group: Group) -> Iterator[tuple[Location, str]]:

@@ -14,6 +14,7 @@ from mqttlab.networks import stacks
 from mqttlab.plan import SCHEMA, types
 from mqttlab.scenario.model import Group, Host, Mqtt, MqttSn, Publish, Readiness, Scenario, Server, Will
 from mqttlab.scenario.routes import network
+from mqttlab.scenario.zeromq import ZeroMq
 
 S = 10**9
 # Addresses exist only inside the namespaces that the run makes.
@@ -138,9 +139,12 @@ def _server(scenario: Scenario, server: Server, hosts: _Hosts) -> types.Server:
 
 
 def _endpoints(scenario: Scenario, server: Server, address: str) -> list[types.Endpoint]:
-    """Where a server listens: for MQTT over plain TCP first, and for what its clients' transports ask."""
+    """Where a server listens: for MQTT over plain TCP first, and for what its clients' transports ask. A proxy of ZeroMQ for
+    publishers first."""
     first = "udp" if server.role == "gateway" else "tcp"
     listeners = [(first, server.port), *scenario.listeners(server)]
+    if server.role == "zeromq":
+        listeners = [("tcp", server.port), ("tcp", server.subscriber_port)]
     return [{"transport": cast(types.EndpointTransport, transport), "address": address, "port": port}
             for transport, port in listeners]
 
@@ -150,6 +154,8 @@ def _role(scenario: Scenario, server: Server) -> types.Role:
         return {"broker": _broker(server)}
     if server.role == "gateway":
         return {"gateway": _gateway(scenario, server)}
+    if server.role == "zeromq":
+        return {"zeromq": {"high_water_mark": server.zeromq.high_water_mark, "service": _service(server)}}
     names = [other.name for _, other in scenario.all_servers]
     to = None if server.passes_to is None else names.index(server.passes_to)
     return {"proxy": {"to": to, "service": _service(server)}}
@@ -157,6 +163,10 @@ def _role(scenario: Scenario, server: Server) -> types.Role:
 
 def _place(scenario: Scenario, server: Server, address: str, hosts: _Hosts) -> BrokerPlace:
     """Where a server listens, and a gateway's broker."""
+    if server.role == "zeromq":
+        return BrokerPlace(
+            address=address, port=server.port, subscriber_port=server.subscriber_port,
+            high_water_mark=server.zeromq.high_water_mark)
     if server.role != "gateway":
         return BrokerPlace(address=address, port=server.port, listeners=tuple(scenario.listeners(server)))
     broker = scenario.broker_of(server)
@@ -228,9 +238,8 @@ def _group(scenario: Scenario, group: Group, hosts: _Hosts) -> types.Group:
         "host": hosts.first[group.host],
         "host_step": 1 if hosts.count[group.host] > 1 else 0,
         "connects_to": _number_of(scenario, group),
-        "protocol": {"mqtt": _mqtt(group.mqtt or scenario.mqtt)} if group.protocol == "mqtt"
-        else {"mqtt_sn": _mqtt_sn(group.mqtt_sn)},
-        "transport": {"tcp": _tcp(group)} if group.protocol == "mqtt" else "udp",
+        "protocol": _protocol(scenario, group),
+        "transport": "udp" if group.protocol == "mqtt-sn" else {"tcp": _tcp(group)},
         "reconnect": {
             "enabled": group.reconnect.enabled,
             "initial_ns": group.reconnect.initial,
@@ -255,7 +264,8 @@ def _group(scenario: Scenario, group: Group, hosts: _Hosts) -> types.Group:
 def _tcp(group: Group) -> types.TcpTransport:
     websocket = group.transport.websocket if group.transport is not None else None
     return {
-        "nodelay": not group.uses_nagle,
+        # libzmq sets TCP_NODELAY on all of its sockets.
+        "nodelay": group.protocol == "zeromq" or not group.uses_nagle,
         "websocket": None if websocket is None else {"path": websocket.path},
     }
 
@@ -263,6 +273,18 @@ def _tcp(group: Group) -> types.TcpTransport:
 def _number_of(scenario: Scenario, group: Group) -> int:
     """The index of the server that a group connects to."""
     return [server.name for _, server in scenario.all_servers].index(scenario.server_of(group).name)
+
+
+def _protocol(scenario: Scenario, group: Group) -> types.Protocol:
+    if group.protocol == "mqtt-sn":
+        return {"mqtt_sn": _mqtt_sn(group.mqtt_sn)}
+    if group.protocol == "zeromq":
+        return {"zeromq": _zeromq(group.zeromq)}
+    return {"mqtt": _mqtt(group.mqtt or scenario.mqtt)}
+
+
+def _zeromq(sockets: ZeroMq) -> types.ZeroMqPlan:
+    return {"client_id": sockets.client_id, "high_water_mark": sockets.high_water_mark}
 
 
 def _mqtt(mqtt: Mqtt) -> types.MqttPlan:

@@ -31,6 +31,7 @@ from mqttlab.quantity import (
 from mqttlab.scenario.threshold import Threshold
 from mqttlab.scenario.topics import MQTT_TEXT_MAX, published_topic, topic_filter, topic_suffix, will_topic
 from mqttlab.scenario.transport import Ports, Transport, read_transport
+from mqttlab.scenario.zeromq import ZeroMq, ZeroMqProxy
 
 S = 10**9
 MS = 10**6
@@ -155,7 +156,7 @@ def read_readiness(value: Any) -> Any:
 class Program(Part):
     """A server's program. `{directory}` stands for a private directory, `{address}` and `{port}` for its endpoint, of a
     gateway `{broker_address}` and `{broker_port}` for its broker's, of a broker `{websocket_port}` for
-    where it is to listen for WebSocket."""
+    where it is to listen for WebSocket, of a proxy of ZeroMQ `{subscriber_port}` and `{high_water_mark}`."""
 
     command: list[str] = Field(min_length=1, description="The program and its arguments.")
     environment: dict[str, str] = Field(default_factory=dict, description="Environment variables, in addition.")
@@ -229,14 +230,16 @@ class Server(Broker):
     """A server: a broker, a gateway or a proxy. `[broker]` is short for one named `broker`."""
 
     name: Name = Field(description="Unique among the servers; groups connect to it by this name.")
-    role: Literal["broker", "gateway", "proxy"] = Field(
+    role: Literal["broker", "gateway", "proxy", "zeromq"] = Field(
         "broker", description="What it is for. A gateway is one of MQTT-SN, by default our own (`kind = \"mqttlab\"`, "
-        "port 1884). A proxy is a program. The simulator has a model of both, which takes `service.per_packet` for "
-        "each packet.")
+        "port 1884). A proxy is a program. One of `zeromq` is a proxy of ZeroMQ, by default our own (`kind = "
+        "\"mqttlab\"`, port 5559, and 5560 for subscribers). The simulator has a model of each, which takes "
+        "`service.per_packet` for each packet.")
     passes_to: Name | None = Field(
         None, description="For a proxy: the server that it passes packets on to, by name. Simulations need it; in a "
         "live run its clients' messages are then known to be those of that server's other clients, too.")
     gateway: Gateway = Field(Gateway(), description="For `role = \"gateway\"`.")
+    zeromq: ZeroMqProxy = Field(ZeroMqProxy(), description="For `role = \"zeromq\"`.")
 
     @model_validator(mode="before")
     @classmethod
@@ -246,6 +249,8 @@ class Server(Broker):
             values = {**values, "host": values["name"]}
         if isinstance(values, dict) and values.get("role") == "gateway":
             values = {"kind": "mqttlab", "port": 1884, **values}
+        if isinstance(values, dict) and values.get("role") == "zeromq":
+            values = {"kind": "mqttlab", "port": 5559, **values}
         return values
 
     @model_validator(mode="after")
@@ -257,7 +262,14 @@ class Server(Broker):
             raise ValueError(f"is a {self.role}, which has no `passes_to`; leave it out, or say `role = \"proxy\"`")
         if "gateway" in self.model_fields_set and self.role != "gateway":
             raise ValueError(f"has a table `gateway`, but is a {self.role}; use `role = \"gateway\"`, or leave it out")
+        if "zeromq" in self.model_fields_set and self.role != "zeromq":
+            raise ValueError(f"has a table `zeromq`, but is a {self.role}; use `role = \"zeromq\"`, or leave it out")
         return self
+
+    @property
+    def subscriber_port(self) -> int:
+        """Where subscribers of ZeroMQ connect to; everybody else connects to `port`."""
+        return self.zeromq.subscriber_port or self.port + 1
 
 
 class Will(Part):
@@ -470,8 +482,9 @@ class Group(Part):
     count: Whole = Field(1, ge=1, le=100_000, description="Number of clients.")
     connects_to: Name | None = Field(
         None, description="The server they connect to; may be left out where there is only one.")
-    protocol: Literal["mqtt", "mqtt-sn"] = Field(
-        "mqtt", description="What they speak; it has a table of its own. `mqtt-sn` needs a gateway to connect to.")
+    protocol: Literal["mqtt", "mqtt-sn", "zeromq"] = Field(
+        "mqtt", description="What they speak; it has a table of its own. `mqtt-sn` needs a gateway to connect to, "
+        "`zeromq` a proxy of ZeroMQ.")
     transport: Annotated[
         Transport, BeforeValidator(read_transport, json_schema_input_type=Transport | str)] | None = Field(
             None, description="What carries it, and how: `\"tcp\"` when left out, `\"websocket\"`, or a table. MQTT-SN "
@@ -480,6 +493,7 @@ class Group(Part):
         None, description="Short for `transport = { tcp = { nagle = ... } }`; `true` (Paho's default) when left out.")
     mqtt: Mqtt | None = Field(None, description="Protocol and session; the scenario's `mqtt` when left out.")
     mqtt_sn: MqttSn = Field(MqttSn(), description="For `protocol = \"mqtt-sn\"`: the session.")
+    zeromq: ZeroMq = Field(ZeroMq(), description="For `protocol = \"zeromq\"`: the sockets.")
     reconnect: Reconnect = Field(Reconnect(), description="What happens after a connection is lost.")
     connect_over: DurationNs | None = Field(
         None, description="Connections are opened evenly over this time; 2 ms per client when left out.")
@@ -513,8 +527,15 @@ class Group(Part):
 
     @model_validator(mode="after")
     def _protocol(self) -> Self:
-        if self.protocol == "mqtt" and "mqtt_sn" in self.model_fields_set:
-            raise ValueError("has a table `mqtt_sn`, but speaks MQTT; use `protocol = \"mqtt-sn\"`, or leave it out")
+        spoken = {"mqtt": "MQTT", "mqtt-sn": "MQTT-SN", "zeromq": "ZeroMQ"}[self.protocol]
+        for field, protocol in (("mqtt_sn", "mqtt-sn"), ("zeromq", "zeromq")):
+            if protocol != self.protocol and field in self.model_fields_set:
+                raise ValueError(
+                    f"has a table `{field}`, but speaks {spoken}; use `protocol = \"{protocol}\"`, or leave it out")
+        if self.protocol == "zeromq":
+            for field in ("mqtt", "transport", "nagle", "relay"):
+                if getattr(self, field) is not None:
+                    raise ValueError(f"speaks ZeroMQ, but has `{field}`, which goes with MQTT; leave it out")
         if self.protocol == "mqtt-sn":
             for field in ("mqtt", "transport", "nagle", "relay"):
                 if getattr(self, field) is not None:

@@ -12,6 +12,7 @@ use crate::metrics::{Exchange, Tally};
 use crate::mqtt::{Connect, Context, Framer, Kind, Packet, Unseen, starts_as_connect};
 use crate::reassembly::{Payload, Piece, Reassembler, Sighting};
 use crate::segment::{Bits, Endpoint, Segment};
+use crate::zmtp;
 
 /// A connection and what was counted of it.
 #[derive(Clone, Debug)]
@@ -58,6 +59,8 @@ pub(super) struct Follower {
     protocol: Protocol,
     /// Whether the server listens on a broker's port.
     on_broker_port: bool,
+    /// Whether packets of ZMTP are wanted.
+    reads_zeromq: bool,
     ways: [Way; 2],
     /// What lies between TCP and MQTT, where there is anything.
     layers: Option<Box<Layers>>,
@@ -74,6 +77,8 @@ struct Way {
     half: Half,
     stream: Reassembler,
     framer: Option<Framer>,
+    /// Instead of it, for ZMTP.
+    frames: Option<zmtp::Framer>,
     from_start: bool,
     publishes_in: PerSegment,
     publishes_from: PerSegment,
@@ -102,6 +107,7 @@ impl Follower {
             half: Half::default(),
             stream: Reassembler::default(),
             framer: None,
+            frames: None,
             from_start: false,
             publishes_in: PerSegment::default(),
             publishes_from: PerSegment::default(),
@@ -115,6 +121,7 @@ impl Follower {
             server,
             protocol: Protocol::Unknown,
             on_broker_port: broker,
+            reads_zeromq: settings.reads_zeromq,
             ways,
             layers: None,
             context: Context::default(),
@@ -283,6 +290,9 @@ impl Follower {
         if self.protocol == Protocol::Mqtt && self.layers.is_none() && way.framer.is_none() {
             way.framer = Some(Framer::new(direction == Direction::ToServer, way.from_start));
         }
+        if self.protocol == Protocol::ZeroMq && self.reads_zeromq && way.frames.is_none() {
+            way.frames = Some(zmtp::Framer::new(way.from_start));
+        }
     }
 
     /// What begins so, if not with a CONNECT.
@@ -320,7 +330,7 @@ impl Follower {
         act: impl FnOnce(&mut Reassembler, &mut dyn FnMut(Piece<'_>)) -> T,
     ) -> T {
         let mut packets = std::mem::take(&mut found.packets);
-        let Way { stream, framer, tally, .. } = &mut self.ways[direction as usize];
+        let Way { stream, framer, frames, tally, .. } = &mut self.ways[direction as usize];
         let (context, layers) = (&mut self.context, &mut self.layers);
         let result = act(stream, &mut |piece| {
             if let Piece::Missing { len, .. } = piece {
@@ -330,6 +340,9 @@ impl Follower {
                 (Some(layers), _) => layers.feed(direction as usize, &piece, key_log),
                 (None, Some(framer)) => framer.feed(context, &piece, &mut packets),
                 (None, None) => {}
+            }
+            if let Some(frames) = frames {
+                frames.feed(&piece, &mut packets);
             }
         });
         if self.layers.is_some() {
@@ -406,7 +419,8 @@ impl Follower {
 
     /// Damaged packets are handed on, but the decoder counts them with those that were cut.
     fn packet(&mut self, direction: Direction, packet: Packet, found: &mut Found) {
-        if packet.damaged {
+        // What is counted here are packets of MQTT.
+        if packet.damaged || packet.frames.is_some() {
             found.completed.push(Completed { connection: self.number, direction, packet });
             return;
         }
@@ -462,6 +476,9 @@ impl Follower {
             if let Some(layers) = &mut self.layers {
                 packets.iter_mut().for_each(|packet| layers.carry(direction as usize, packet));
                 way.tally.add_layers(&layers.finish(direction as usize));
+            }
+            if let Some(frames) = &way.frames {
+                way.tally.skipped_bytes = frames.skipped_bytes;
             }
             self.note_unseen(direction, found);
             for packet in packets {

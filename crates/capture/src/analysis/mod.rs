@@ -65,6 +65,8 @@ pub struct Settings {
     pub key_log: Arc<KeyLog>,
     /// Bounds on memory.
     pub limits: Limits,
+    /// Whether packets of ZeroMQ are handed on, too.
+    pub reads_zeromq: bool,
 }
 
 /// Bounds on memory.
@@ -82,6 +84,7 @@ impl Default for Settings {
             broker_ports: vec![1883],
             key_log: Arc::default(),
             limits: Limits { open_max: 65_536, finished_max: 10_000 },
+            reads_zeromq: false,
         }
     }
 }

@@ -5,6 +5,8 @@
 pub enum Protocol {
     /// MQTT over TCP.
     Mqtt,
+    /// ZMTP, ZeroMQ's protocol, over TCP.
+    ZeroMq,
     /// TLS: what is inside cannot be read.
     Tls,
     /// HTTP that asks for a WebSocket.
@@ -22,6 +24,7 @@ impl Protocol {
     pub const fn name(self) -> &'static str {
         match self {
             Protocol::Mqtt => "MQTT",
+            Protocol::ZeroMq => "ZeroMQ",
             Protocol::Tls => "TLS",
             Protocol::WebSocket => "WebSocket",
             Protocol::Http => "HTTP",
@@ -36,6 +39,8 @@ pub(super) fn of(bytes: &[u8]) -> Protocol {
     match bytes {
         // A record of TLS (RFC 8446 §5.1): change cipher spec, alert, handshake or data, at most 2^14 + 256 bytes.
         [0x14..=0x17, 3, 0..=4, length, ..] if *length <= 0x41 => Protocol::Tls,
+        // A greeting's signature (ZeroMQ RFC 37): eight bytes between are padding, the last one a number in older versions.
+        [0xff, 0, 0, 0, 0, 0, 0, 0, _, 0x7f, ..] => Protocol::ZeroMq,
         _ if METHODS.iter().any(|method| bytes.starts_with(method)) => {
             let text = bytes.to_ascii_lowercase();
             let upgrade = text.windows(WEBSOCKET.len()).any(|window| window == WEBSOCKET);
@@ -60,6 +65,8 @@ mod tests {
         assert_eq!(of(&[0x17, 3, 3, 0, 0x45, 9]), Protocol::Tls);
         assert_eq!(of(b"GET /mqtt HTTP/1.1\r\nUpgrade: WebSocket\r\n"), Protocol::WebSocket);
         assert_eq!(of(b"HTTP/1.1 200 OK\r\n"), Protocol::Http);
+        let signature = [&[0xff][..], &[0; 7], &[1, 0x7f, 3]].concat();
+        assert_eq!(of(&signature), Protocol::ZeroMq);
         assert_eq!(of(&[0x10, 12, 0, 4, b'M', b'Q', b'T', b'T', 4]), Protocol::Unknown);
     }
 }

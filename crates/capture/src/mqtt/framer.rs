@@ -453,6 +453,7 @@ impl Partial {
             body,
             damaged: self.damaged,
             message: 0,
+            frames: None,
         }
     }
 }

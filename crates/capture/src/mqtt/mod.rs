@@ -49,6 +49,7 @@ impl PacketDescriptor {
             body: None,
             damaged: false,
             message: self.message,
+            frames: None,
         }
     }
 }
@@ -118,6 +119,15 @@ pub struct Packet {
     pub damaged: bool,
     /// [`PacketDescriptor::message`], or 0.
     pub message: u64,
+    /// What it is in ZMTP, where that is spoken: there a message is called a PUBLISH, and everything else a PINGREQ.
+    pub frames: Option<mqttlab_zmtp::Kind>,
+}
+
+impl Packet {
+    /// As its protocol calls it.
+    pub fn name(&self) -> &'static str {
+        self.frames.map_or(self.kind.name(), mqttlab_zmtp::Kind::name)
+    }
 }
 
 impl PayloadHead {
@@ -126,6 +136,11 @@ impl PayloadHead {
             PayloadHead { bytes: [0; PAYLOAD_HEAD_MAX], len: bytes.len().min(PAYLOAD_HEAD_MAX) as u8 };
         head.bytes[..usize::from(head.len)].copy_from_slice(&bytes[..usize::from(head.len)]);
         head
+    }
+
+    /// Others instead.
+    pub(crate) fn with(self, bytes: &[u8]) -> PayloadHead {
+        PayloadHead::new(bytes)
     }
 
     /// The bytes kept.

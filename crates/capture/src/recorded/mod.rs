@@ -93,7 +93,11 @@ impl FrameWitness {
         FrameWitness {
             headers: HeaderAnalyser::default(),
             datagrams: Datagrams::new(broker_ports.clone()),
-            analyser: Some(Analyser::new(Settings { broker_ports, ..Settings::default() })),
+            analyser: Some(Analyser::new(Settings {
+                broker_ports,
+                reads_zeromq: true,
+                ..Settings::default()
+            })),
             streams: Streams::default(),
             packets: Vec::new(),
             mqtt: String::new(),
@@ -303,7 +307,11 @@ impl FrameAnalyser for FrameWitness {
         }
         while let Some(joined) = self.streams.join.poll() {
             let client = self.streams.client_of.get(&joined.connection).copied();
-            if let Some(reader) = &mut self.reader {
+            // Nobody has said a name before READY, which a greeting may or may not arrive behind.
+            let is_greeting = joined.packet.frames == Some(mqttlab_zmtp::Kind::Greeting);
+            let client = client.filter(|_| !is_greeting);
+            // Programs that are clients speak MQTT.
+            if let Some(reader) = self.reader.as_mut().filter(|_| joined.packet.frames.is_none()) {
                 reader.packet(&joined, client);
             }
             emit(&row(&joined, client));
@@ -351,7 +359,10 @@ struct Named<'a>(&'a Packet);
 impl std::fmt::Display for Named<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let packet = self.0;
-        f.write_str(packet.kind.name())?;
+        f.write_str(packet.name())?;
+        if packet.frames.is_some() {
+            return Ok(());
+        }
         match (packet.kind == Kind::Publish, packet.id) {
             (true, Some(id)) => write!(f, "({},{id})", packet.qos),
             (true, None) => write!(f, "({})", packet.qos),

@@ -4,6 +4,7 @@ use std::os::fd::OwnedFd;
 
 use mqttlab_client::Connection;
 use mqttlab_layers::Layer;
+use mqttlab_zmtp::stream::Decoder;
 
 use super::datagrams::Datagrams;
 use super::incoming::Incoming;
@@ -22,6 +23,8 @@ pub(super) struct ClientConnection {
     pub(super) incoming: Incoming,
     /// Between the stream and its packets.
     pub(super) layered: Option<Box<Layered>>,
+    /// Instead of `incoming`, for ZeroMQ.
+    pub(super) frames: Option<Box<Decoder>>,
     /// Instead of a stream.
     pub(super) datagrams: Option<Box<Datagrams>>,
     /// What it has received of messages too small to say who they are. It outlives connections.
@@ -47,6 +50,7 @@ impl ClientConnection {
             outbox: Outbox::default(),
             incoming: Incoming::default(),
             layered: layered.map(Box::new),
+            frames: None,
             datagrams: over_datagrams.then(Box::default),
             order: ReceivedInOrder::default(),
         }

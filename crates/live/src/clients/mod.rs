@@ -27,6 +27,7 @@
 mod connection;
 mod datagrams;
 mod epoll;
+mod frames;
 mod incoming;
 mod layered;
 mod order;

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::AsFd;
 
-use mqttlab_client::protocol::Received as Said;
+use mqttlab_client::protocol::{AnySession, Received as Said};
 use mqttlab_client::{Arriving, Delivery, Loss, PacketId, Surroundings, Who};
 use mqttlab_mqtt::client::Input;
 use mqttlab_mqtt::packet::{self, Acknowledgement, Packet, Publish};
@@ -123,6 +123,9 @@ impl Turn<'_> {
 
     /// Takes what was read, packet by packet.
     pub(super) fn take_packets(&mut self, client: &mut Client, bytes: &[u8]) -> Result<(), Loss> {
+        if let AnySession::ZeroMq(_) = client.session() {
+            return self.take_frames(client, bytes);
+        }
         let whole = client.facts().relay.is_some() || self.shared.plan.recording.payloads;
         let mut incoming = std::mem::take(&mut client.connection_mut().incoming);
         incoming.feed(bytes, whole, |raw| self.take_packet(client, raw))?;

@@ -10,6 +10,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use mqttlab_client::mqtt;
 use mqttlab_client::mqttsn;
 use mqttlab_client::protocol::{AnySession, Envelope, Packet};
+use mqttlab_client::zeromq;
 use mqttlab_client::{Body, Loss, Transport, Who, sign};
 use mqttlab_mqtt::Kind;
 use mqttlab_mqtt::encode::{self, PublishFields};
@@ -53,6 +54,9 @@ impl Transport<AnySession, ClientConnection> for Turn<'_> {
                 let packet = mqttsn::packet(group, client.index, packet, name);
                 return connection.datagrams.iter_mut().for_each(|datagrams| datagrams.put(&packet));
             }
+            Packet::ZeroMq(packet) => {
+                return zeromq::encode(group, client.index, packet, connection.outbox.bytes());
+            }
         };
         let ClientConnection { layered, outbox, .. } = connection;
         let Some(layered) = layered else {
@@ -77,6 +81,7 @@ impl Transport<AnySession, ClientConnection> for Turn<'_> {
         let mqtt::Envelope { id, qos, dup } = match envelope {
             Envelope::Mqtt(envelope) => envelope,
             Envelope::MqttSn(envelope) => return self.put_datagram(client, connection, envelope, body),
+            Envelope::ZeroMq => return self.put_frames(client, connection, body),
         };
         let group = self.shared.facts(client.group);
         let ClientConnection { layered, outbox: way, .. } = connection;
@@ -137,6 +142,7 @@ impl Transport<AnySession, ClientConnection> for Turn<'_> {
         }
         connection.outbox.clear();
         connection.incoming.clear();
+        connection.frames = None;
         connection.datagrams.iter_mut().for_each(|datagrams| datagrams.clear());
     }
 
@@ -227,7 +233,7 @@ fn encode_packet(group: &Group, client: u32, packet: mqtt::Packet, out: &mut Vec
 }
 
 /// Appends a payload with its identity. Only the beginning of a large one is copied, if all messages share it.
-fn write_payload(payloads: &PayloadMaker, client: u32, row: &Sent, outbox: &mut Outbox) {
+pub(super) fn write_payload(payloads: &PayloadMaker, client: u32, row: &Sent, outbox: &mut Outbox) {
     let start = outbox.bytes().len();
     let shared = payloads.shared().filter(|content| content.len() >= SHARED_FROM);
     match shared {

@@ -1,7 +1,7 @@
 //! Servers: what runs inside hosts beside the clients, a model for each role.
 //!
 //! ```text
-//!   simulation ──► Servers ──► ServerModel: BrokerModel · GatewayModel · ProxyModel
+//!   simulation ──► Servers ──► ServerModel: BrokerModel · GatewayModel · ProxyModel · ZeroMqModel
 //!                                 └── ServerSurroundings: agenda, transport, evidence, topics, groups
 //! ```
 //!
@@ -15,6 +15,7 @@ mod broker;
 mod gateway;
 mod proxy;
 mod service;
+mod zeromq;
 
 use std::rc::Rc;
 
@@ -35,6 +36,7 @@ use crate::transport::{Caller, Transport};
 use broker::BrokerModel;
 use gateway::GatewayModel;
 use proxy::ProxyModel;
+use zeromq::ZeroMqModel;
 
 /// One end of a connection.
 pub(crate) type End = (ConnectionId, Side);
@@ -217,6 +219,7 @@ fn model(id: ServerId, plan: &mqttlab_plan::Server, seed: Seed) -> Result<Box<dy
     match &plan.role {
         Role::Broker(role) => Ok(Box::new(BrokerModel::new(id, &plan.name, role, seed))),
         Role::Proxy(role) => Ok(Box::new(ProxyModel::new(id, &plan.name, role, seed)?)),
+        Role::ZeroMq(role) => Ok(Box::new(ZeroMqModel::new(id, &plan.name, role, seed))),
         Role::Gateway(role) => Ok(Box::new(GatewayModel::new(id, &plan.name, role, seed))),
     }
 }

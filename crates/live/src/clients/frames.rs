@@ -1,0 +1,100 @@
+//! ZeroMQ: packets of a connection in and out as frames.
+
+use mqttlab_client::protocol::Received as Said;
+use mqttlab_client::zeromq::Received as Heard;
+use mqttlab_client::{Arriving, Body, Delivery, Loss, PacketId, Who};
+use mqttlab_mqtt::Qos;
+use mqttlab_recording::{Received, identity};
+use mqttlab_zmtp::frame;
+use mqttlab_zmtp::stream::{Message, Raw};
+use mqttlab_zmtp::{command, command::Command};
+
+use super::Client;
+use super::connection::{ClientConnection, RelayedMessage};
+use super::reading::Origin;
+use super::turn::Turn;
+use super::writing::write_payload;
+
+impl Turn<'_> {
+    /// Takes what was read, packet by packet.
+    pub(super) fn take_frames(&mut self, client: &mut Client, bytes: &[u8]) -> Result<(), Loss> {
+        let whole = self.shared.plan.recording.payloads;
+        let publishes = client.facts().publish.is_some();
+        let mut frames = client.connection_mut().frames.take().unwrap_or_default();
+        let outcome = frames.feed(bytes, whole, |raw| match raw {
+            Raw::Greeting(greeting) => client.packet(self, Said::ZeroMq(Heard::Greeting(greeting))),
+            Raw::Command(command) => {
+                client.packet(self, Said::ZeroMq(Heard::Command(command.map(Box::from))))
+            }
+            // What a subscriber of ZMTP 3.0 says is a message of one frame.
+            Raw::Message(message) if publishes && message.frames == 1 => {
+                let command = match command::subscription(message.topic) {
+                    Some((true, prefix)) => Command::Subscribe(prefix.into()),
+                    Some((false, prefix)) => Command::Cancel(prefix.into()),
+                    None => Command::Other,
+                };
+                client.packet(self, Said::ZeroMq(Heard::Command(command)))
+            }
+            Raw::Message(message) => client.message(self, &message),
+        });
+        // A connection that has ended meanwhile begins with a greeting again.
+        if outcome.is_ok() {
+            client.connection_mut().frames = Some(frames);
+        }
+        outcome
+    }
+
+    /// A message as two frames: its topic, and its payload.
+    pub(super) fn put_frames(
+        &mut self,
+        client: Who,
+        connection: &mut ClientConnection,
+        body: Body<'_, RelayedMessage>,
+    ) -> u64 {
+        let (Body::Own(row), Some(payloads)) = (body, &self.shared.facts(client.group).payloads) else {
+            unreachable!("the plan was checked: nothing is relayed over ZeroMQ")
+        };
+        let topic = self.shared.directory.layout().topic_name(row.topic);
+        let outbox = &mut connection.outbox;
+        let bytes = outbox.bytes();
+        frame::message_header(topic.len(), true, bytes);
+        bytes.extend_from_slice(topic.as_bytes());
+        frame::message_header(row.payload_bytes as usize, false, bytes);
+        write_payload(payloads, client.index, row, outbox);
+        outbox.end()
+    }
+}
+
+impl<'t> Arriving<ClientConnection, Turn<'t>> for Message<'_> {
+    fn qos(&self) -> Qos {
+        Qos::AtMostOnce
+    }
+
+    fn id(&self) -> PacketId {
+        PacketId(0)
+    }
+
+    fn identify(&self, client: Who, connection: &mut ClientConnection, turn: &mut Turn<'t>) -> Delivery {
+        let server = turn.shared.facts(client.group).serving;
+        let topic = std::str::from_utf8(self.topic).unwrap_or_default();
+        let origin = Origin::find(self.payload, (topic, 0, false), server, connection, turn);
+        let row = Received {
+            subscriber: client.number.0,
+            publisher: origin.publisher,
+            sequence: origin.sequence,
+            qos: 0,
+            dup: false,
+            retained: false,
+            payload_bytes: self.payload_bytes as u32,
+            received: turn.now,
+            identified: origin.identified,
+        };
+        turn.keep_payload(&row, self.payload);
+        let untraced = origin.publisher.is_none() && self.payload.len() < identity::BYTES_MIN;
+        let is_a_clients = untraced && turn.shared.order.is_shared(server, topic);
+        Delivery { row, intended: origin.intended, is_a_clients }
+    }
+
+    /// Nobody relays over ZeroMQ; the plan was checked.
+    fn copy_to(&self, _: &mut RelayedMessage) {}
+}
