@@ -211,8 +211,10 @@ fn socket_type(mut data: &[u8]) -> Result<Option<SocketType>, Malformed> {
     Ok(found)
 }
 
+type Property<'a> = (&'a [u8], &'a [u8], &'a [u8]);
+
 /// A property's name and value, and what follows.
-fn property(data: &[u8]) -> Result<(&[u8], &[u8], &[u8]), Malformed> {
+fn property(data: &[u8]) -> Result<Property<'_>, Malformed> {
     let (name, rest) = split(data)?;
     let (length, rest) = rest.split_at_checked(4).ok_or(Malformed::Command)?;
     let length = u32::from_be_bytes(length.try_into().expect("four bytes")) as usize;

@@ -238,15 +238,11 @@ impl<M: Clone> Proxy<M> {
             Command::Subscribe(_) | Command::Cancel(_) if !end.socket.publishes() => {
                 return Err(Malformed::OutOfPlace(kind));
             }
-            Command::Subscribe(prefix) => {
-                if self.wanted.add(prefix, peer.0) {
-                    self.tell_publishers(true, prefix);
-                }
+            Command::Subscribe(prefix) if self.wanted.add(prefix, peer.0) => {
+                self.tell_publishers(true, prefix);
             }
-            Command::Cancel(prefix) => {
-                if self.wanted.remove(prefix, peer.0) {
-                    self.tell_publishers(false, prefix);
-                }
+            Command::Cancel(prefix) if self.wanted.remove(prefix, peer.0) => {
+                self.tell_publishers(false, prefix);
             }
             Command::Ping { context } => {
                 self.outputs.push_back(Output::Send(peer, Send::Pong(Context::of(context))));

@@ -139,8 +139,8 @@ def _server(scenario: Scenario, server: Server, hosts: _Hosts) -> types.Server:
 
 
 def _endpoints(scenario: Scenario, server: Server, address: str) -> list[types.Endpoint]:
-    """Where a server listens: for MQTT over plain TCP first, and for what its clients' transports ask. A proxy of ZeroMQ for
-    publishers first."""
+    """Where a server listens: for MQTT over plain TCP first, and for what its clients' transports ask. A proxy of
+    ZeroMQ for publishers first."""
     first = "udp" if server.role == "gateway" else "tcp"
     listeners = [(first, server.port), *scenario.listeners(server)]
     if server.role == "zeromq":
