@@ -69,7 +69,8 @@ def run_study(study: Study, console: Console, asked: Asked) -> Rerun:
     directory = study.published
     every_cell = pooled([list(study.compare(directory, results)) for results in every])
     if asked.backend == "live":
-        every_cell = beside_simulated(every_cell, study.compare(directory, _simulate_too(study, cases, asked)))
+        simulated = _simulate_too(study, cases, asked)
+        every_cell = beside_simulated(every_cell, pooled([list(study.compare(directory, each)) for each in simulated]))
     cells = [cell for cell in every_cell
              if asked.everything or cell.table in asked.tables or (asked.claims and not asked.tables)]
     judged = [claim for claim in _agreed([study.claims(directory, results) for results in every])
@@ -142,13 +143,18 @@ def _live(study: Study, asked: Asked) -> LiveCells:
     return study.live_quick if asked.quick else study.live
 
 
-def _simulate_too(study: Study, cases: Sequence[Case], asked: Asked) -> Ran:
-    """What was run live, simulated for as long, to stand beside it."""
-    effort = study.quick if asked.quick else study.thorough
-    scenarios = {case.name: case.scenario(effort) for case in cases}
-    for values in scenarios.values():
-        values["phases"] |= _live(study, asked).phases
-    return Ran(simulate(scenarios, study.measure, jobs=asked.jobs))
+def _simulate_too(study: Study, cases: Sequence[Case], asked: Asked) -> list[Ran]:
+    """What was run live, simulated for as long, as often and with the same seeds, to stand beside it."""
+    effort, live = study.quick if asked.quick else study.thorough, _live(study, asked)
+    wanted: dict[tuple[str, int], dict[str, Any]] = {}
+    for case in cases:
+        values = case.scenario(effort)
+        values["phases"] |= live.phases
+        wanted |= {(case.name, seed): {**values, "seed": seed} for seed in range(1, live.repetitions + 1)}
+    found = simulate({f"{name}-r{seed}": values for (name, seed), values in wanted.items()}, study.measure,
+                     jobs=asked.jobs)
+    return [Ran({case.name: found[f"{case.name}-r{seed}"] for case in cases})
+            for seed in range(1, live.repetitions + 1)]
 
 
 def _simulated(case: Case, effort: Any) -> dict[str, Any]:

@@ -92,8 +92,10 @@ def rows(cells: Sequence[Cell]) -> list[tuple[str, ...]]:
 def _beside(cell: Cell) -> tuple[str, str]:
     if cell.simulated is None:
         return "", ""
-    finite = math.isfinite(cell.simulated) and math.isfinite(cell.ours) and cell.simulated != 0
-    return number(cell.simulated), f"{cell.ours / cell.simulated:.2f}" if finite else ""
+    # What is left of sums of equal numbers is none.
+    simulated = 0.0 if abs(cell.simulated) <= 1e-9 * abs(cell.ours) else cell.simulated
+    finite = math.isfinite(simulated) and math.isfinite(cell.ours) and simulated != 0
+    return number(simulated), f"{cell.ours / simulated:.2f}" if finite else ""
 
 
 def _half(half: float | None, value: float) -> str:
