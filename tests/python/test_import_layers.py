@@ -374,7 +374,10 @@ def test_a_thinned_capture_says_what_the_client_counted_or_unknown(
 def test_a_capture_that_begins_in_the_middle_goes_on_with_the_next_frame(captured: Captured, tmp_path: Path) -> None:
     file = only("websocket", captured, tmp_path)
     frames = int(shell("capinfos", "-M", "-T", "-r", "-c", file).split()[-1])
-    shell("editcap", "-r", file, tmp_path / "late.pcapng", f"{frames // 2}-{frames}")
+    # What a connection carries is told by its first captured segment: here one that begins with a client's frame.
+    begins = f"frame.number > {frames // 2} && tcp.dstport == {PORTS['websocket']} && tcp.payload[0:1] == 82"
+    first = shell("tshark", "-r", file, "-Y", begins, "-T", "fields", "-e", "frame.number").split()[0]
+    shell("editcap", "-r", file, tmp_path / "late.pcapng", f"{first}-{frames}")
     recording = read(tmp_path / "late.pcapng", tmp_path)
     found = Counter(recording.messages["fate"].to_list())
     assert verdict(recording)[0] == "not valid"
