@@ -607,9 +607,16 @@ def over(transport: Any, values: Values) -> Values:
 def _transports() -> Iterator[Kind]:
     websocket = {"websocket": {"path": "/mqtt"}}
     yield Kind(name="websocket-qos0", values=over(websocket, pair(qos=0)))
+    yield Kind(name="websocket-qos2", values=over(websocket, pair(qos=2)))
+    yield Kind(name="websocket-rate-20kB", values=over(websocket, pair(near=link(rate="20 kB/s"), publish=SLOW)))
+    yield Kind(
+        name="websocket-loss3-qos1", loss=True, seconds=20.0,
+        values=over(websocket, pair(near=link(loss="3 %"), publish=SLOW)),
+    )
     yield Kind(name="websocket-qos1-nagle", values=over(websocket, pair(qos=1, nagle=True, publish=NAGLE_INTERVAL)))
     yield Kind(
         name="websocket-large",
+        seconds=20.0,
         values=over({"websocket": {"path": "/a/longer/resource"}}, pair(publish={"payload": "5 kB", "rate": "10 /s"})),
     )
 

@@ -20,6 +20,10 @@ _OVERTAKING = (
     "microseconds decide whether it is before it (seed 1, publisher's data: 61 of 112 live, none of 115 simulated), "
     "and so whether something is sent again; with messages every 23 ms (`reordering-apart`) both agree"
 )
+_LIBWEBSOCKETS = (
+    "Mosquitto 2.0.11 looks at its WebSocket connections anew every 100 ms when libwebsockets has read or written a "
+    "part, which it does above 4 KiB"
+)
 
 REASONS: dict[str, dict[str, str]] = {
     "reordering": {"segments_with_payload": _OVERTAKING},
@@ -33,5 +37,6 @@ REASONS: dict[str, dict[str, str]] = {
     "shared-subscription": {"": _PHASE},
     "topics-and-wild-cards": {"": _PHASE},
     "coincidence-qos2": {"": _READS},
+    "websocket-large": {"": _LIBWEBSOCKETS},
     "closed-loop-qos1-window20": {"": _READS},
 }

@@ -145,7 +145,8 @@ impl Transport {
             client,
             server,
             profiles: self.hosts.profiles(host, server, self.wire.is_loopback(paths[Side::Client as usize])),
-            nodelay: [nodelay, listener.nodelay],
+            // libwebsockets, Mosquitto's end of WebSocket, sets TCP_NODELAY whatever Mosquitto is told.
+            nodelay: [nodelay, listener.nodelay || layered.is_some()],
             hosts,
             paths,
             server_port: port.unwrap_or(listener.port),
