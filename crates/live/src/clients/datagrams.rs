@@ -18,7 +18,7 @@ use mqttlab_recording::Received;
 
 use super::Client;
 use super::connection::{ClientConnection, RelayedMessage};
-use super::reading::Origin;
+use super::reading::{Origin, Reading};
 use super::socket;
 use super::turn::Turn;
 
@@ -88,10 +88,10 @@ struct ArrivingDatagram<'a> {
     topic: &'a str,
 }
 
-impl Turn<'_> {
+impl Reading<'_, '_> {
     /// Takes every datagram that has come.
     pub(super) fn receive_datagrams(&mut self, client: &mut Client) -> Result<(), Loss> {
-        let mut buffer = std::mem::take(self.buffer);
+        let mut buffer = std::mem::take(self.turn.buffer);
         let mut outcome = Ok(());
         while let Some(socket) = &client.connection().socket {
             let count = match socket::read(socket.as_fd(), &mut buffer) {
@@ -103,27 +103,29 @@ impl Turn<'_> {
                     break;
                 }
             };
-            self.read_clock();
-            if client.is_listening(self) {
+            self.turn.read_clock();
+            if client.is_listening(self.turn) {
                 outcome = self.take_datagram(client, &buffer[..count]);
             }
             if outcome.is_err() {
                 break;
             }
         }
-        *self.buffer = buffer;
+        *self.turn.buffer = buffer;
         outcome
     }
 
     fn take_datagram(&mut self, client: &mut Client, bytes: &[u8]) -> Result<(), Loss> {
         let packet = decode(bytes)?.packet;
         let Packet::Publish { topic, message, .. } = &packet else {
-            return client.packet(self, Said::MqttSn(packet.map(Box::from, |_| ())));
+            return client.packet(self.turn, Said::MqttSn(packet.map(Box::from, |_| ())));
         };
         let small = message.len() < mqttlab_recording::identity::BYTES_MIN;
-        let name = if small { self.shared.topic_name(client, *topic) } else { None };
-        client
-            .message(self, &ArrivingDatagram { packet: &packet, topic: name.as_deref().unwrap_or_default() })
+        let name = if small { self.turn.shared.topic_name(client, *topic) } else { None };
+        client.message(
+            self.turn,
+            &ArrivingDatagram { packet: &packet, topic: name.as_deref().unwrap_or_default() },
+        )
     }
 }
 

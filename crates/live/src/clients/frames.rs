@@ -11,20 +11,20 @@ use mqttlab_zmtp::{command, command::Command};
 
 use super::Client;
 use super::connection::{ClientConnection, RelayedMessage};
-use super::reading::Origin;
+use super::reading::{Origin, Reading};
 use super::turn::Turn;
 use super::writing::write_payload;
 
-impl Turn<'_> {
+impl Reading<'_, '_> {
     /// Takes what was read, packet by packet.
     pub(super) fn take_frames(&mut self, client: &mut Client, bytes: &[u8]) -> Result<(), Loss> {
-        let whole = self.shared.plan.recording.payloads;
+        let whole = self.turn.shared.plan.recording.payloads;
         let publishes = client.facts().publish.is_some();
         let mut frames = client.connection_mut().frames.take().unwrap_or_default();
         let outcome = frames.feed(bytes, whole, |raw| match raw {
-            Raw::Greeting(greeting) => client.packet(self, Said::ZeroMq(Heard::Greeting(greeting))),
+            Raw::Greeting(greeting) => client.packet(self.turn, Said::ZeroMq(Heard::Greeting(greeting))),
             Raw::Command(command) => {
-                client.packet(self, Said::ZeroMq(Heard::Command(command.map(Box::from))))
+                client.packet(self.turn, Said::ZeroMq(Heard::Command(command.map(Box::from))))
             }
             // What a subscriber of ZMTP 3.0 says is a message of one frame.
             Raw::Message(message) if publishes && message.frames == 1 => {
@@ -33,9 +33,9 @@ impl Turn<'_> {
                     Some((false, prefix)) => Command::Cancel(prefix.into()),
                     None => Command::Other,
                 };
-                client.packet(self, Said::ZeroMq(Heard::Command(command)))
+                client.packet(self.turn, Said::ZeroMq(Heard::Command(command)))
             }
-            Raw::Message(message) => client.message(self, &message),
+            Raw::Message(message) => client.message(self.turn, &message),
         });
         // A connection that has ended meanwhile begins with a greeting again.
         if outcome.is_ok() {
@@ -43,7 +43,9 @@ impl Turn<'_> {
         }
         outcome
     }
+}
 
+impl Turn<'_> {
     /// A message as two frames: its topic, and its payload.
     pub(super) fn put_frames(
         &mut self,

@@ -19,6 +19,7 @@ use mqttlab_units::{Dice, Duration, Instant};
 use super::Client;
 use super::connection::ClientConnection;
 use super::outbox::Outbox;
+use super::reading::Reading;
 use super::turn::Turn;
 
 /// The layers of one client's connections.
@@ -120,7 +121,9 @@ impl Turn<'_> {
             client.lose(self, &loss);
         }
     }
+}
 
+impl Reading<'_, '_> {
     /// Takes what was read through the layers of its connection.
     pub(super) fn unseal(&mut self, client: &mut Client, bytes: &[u8]) -> Result<(), Loss> {
         let rest = self.take_answer(client, bytes)?;
@@ -135,7 +138,7 @@ impl Turn<'_> {
 
     /// Takes what belongs to the answer to the upgrade, and says how many bytes did.
     fn take_answer(&mut self, client: &mut Client, bytes: &[u8]) -> Result<usize, Loss> {
-        let now = self.now;
+        let now = self.turn.now;
         let Some(layered) = client.connection_mut().layered.as_mut().filter(|layered| layered.is_opening())
         else {
             return Ok(0);
@@ -147,8 +150,8 @@ impl Turn<'_> {
         })?;
         let Some(taken) = taken else { return Ok(bytes.len()) };
         let took = layered.enter(Stage::Open, now);
-        self.event(EventKind::LayerOpen, client.who().number, Some(took), "websocket");
-        client.opened(self);
+        self.turn.event(EventKind::LayerOpen, client.who().number, Some(took), "websocket");
+        client.opened(self.turn);
         Ok(taken)
     }
 
@@ -169,7 +172,7 @@ impl Turn<'_> {
         };
         // It is answered before the connection ends (§5.5.1).
         layered.say_farewell(outbox);
-        self.write(client.connection_mut())?;
+        self.turn.write(client.connection_mut())?;
         let code = code.map_or_else(String::new, |code| format!(", code {code}"));
         Err(Loss::broken(format!("the broker closed the WebSocket{code}")))
     }

@@ -29,6 +29,13 @@ struct ArrivingPublish<'a> {
     payload_bytes: u32,
 }
 
+/// What comes on a client's socket in its turn: the way from bytes, through the layers of its connection, to packets.
+pub(super) struct Reading<'r, 't> {
+    pub(super) turn: &'r mut Turn<'t>,
+    /// Messages that the client has received and must acknowledge, by QoS.
+    answered: [u32; 3],
+}
+
 /// Who sent a message, as far as it can be told.
 pub(super) struct Origin {
     pub(super) publisher: Option<u32>,
@@ -46,13 +53,15 @@ impl Turn<'_> {
         let is_opening_layers =
             client.connection().layered.as_ref().is_some_and(|layered| layered.is_opening());
         if ready.readable && (client.is_open() || is_opening_layers) {
-            self.answered = [0; 3];
-            if let Err(loss) = self.receive(client, ready.ended) {
+            let mut reading = Reading { turn: self, answered: [0; 3] };
+            let outcome = reading.receive(client, ready.ended);
+            let answered = reading.answered;
+            if let Err(loss) = outcome {
                 client.lose(self, &loss);
             }
             let server = self.shared.plan.server_of(self.shared.group(client.who().group));
             let window = server.broker().map_or(0, |broker| broker.settings.max_inflight);
-            let strains = |qos: Qos| pace::strains(qos, self.answered[usize::from(qos.level())], window);
+            let strains = |qos: Qos| pace::strains(qos, answered[usize::from(qos.level())], window);
             *self.hurried |= strains(Qos::AtLeastOnce) || strains(Qos::ExactlyOnce);
         }
         if client.facts().is_back_to_back() {
@@ -78,21 +87,23 @@ impl Turn<'_> {
             }
         }
     }
+}
 
+impl Reading<'_, '_> {
     fn receive(&mut self, client: &mut Client, ended: bool) -> Result<(), Loss> {
         if client.connection().is_datagrams() {
             return self.receive_datagrams(client);
         }
-        let mut buffer = std::mem::take(self.buffer);
+        let mut buffer = std::mem::take(self.turn.buffer);
         let outcome = self.receive_into(client, &mut buffer, ended);
-        *self.buffer = buffer;
+        *self.turn.buffer = buffer;
         outcome
     }
 
     fn receive_into(&mut self, client: &mut Client, buffer: &mut [u8], ended: bool) -> Result<(), Loss> {
         while let Some(socket) = &client.connection().socket {
             let count = match socket::read(socket.as_fd(), buffer) {
-                Ok(Some(0)) | Err(_) if self.leaving => return Err(Loss::Farewell),
+                Ok(Some(0)) | Err(_) if self.turn.leaving => return Err(Loss::Farewell),
                 Ok(Some(0)) => return Err(Loss::broken(client.connection().closed_by_broker())),
                 Ok(Some(count)) => count,
                 Ok(None) => return Ok(()),
@@ -102,8 +113,8 @@ impl Turn<'_> {
                 Err(error) => return Err(Loss::broken(error.to_string())),
             };
             // Read after the bytes were: nothing may seem to arrive before another thread has sent it.
-            self.read_clock();
-            if client.is_listening(self) {
+            self.turn.read_clock();
+            if client.is_listening(self.turn) {
                 self.take_bytes(client, &buffer[..count])?;
             }
             // Less than asked for is all there was; what comes later is announced anew.
@@ -126,7 +137,7 @@ impl Turn<'_> {
         if let AnySession::ZeroMq(_) = client.session() {
             return self.take_frames(client, bytes);
         }
-        let whole = client.facts().relay.is_some() || self.shared.plan.recording.payloads;
+        let whole = client.facts().relay.is_some() || self.turn.shared.plan.recording.payloads;
         let mut incoming = std::mem::take(&mut client.connection_mut().incoming);
         incoming.feed(bytes, whole, |raw| self.take_packet(client, raw))?;
         client.connection_mut().incoming = incoming;
@@ -134,13 +145,13 @@ impl Turn<'_> {
     }
 
     fn take_packet(&mut self, client: &mut Client, raw: Raw<'_>) -> Result<(), Loss> {
-        let version = self.shared.facts(client.who().group).version;
+        let version = self.turn.shared.facts(client.who().group).version;
         if raw.header.kind == Kind::Publish {
             let (publish, head_len) = packet::publish_head(raw.header, raw.body, version)?;
             let payload = raw.body.get(head_len..).unwrap_or_default();
             let payload_bytes = (raw.header.remaining - head_len) as u32;
             self.answered[usize::from(publish.qos.level())] += 1;
-            return client.message(self, &ArrivingPublish { publish, payload, payload_bytes });
+            return client.message(self.turn, &ArrivingPublish { publish, payload, payload_bytes });
         }
         let input = match packet::decode(raw.header, raw.body, version)? {
             Packet::Connack(connack) => return self.take_connack(client, &connack),
@@ -159,7 +170,7 @@ impl Turn<'_> {
             }
             _ => return Err(Loss::broken(format!("the broker sent a {}", raw.header.kind))),
         };
-        client.packet(self, Said::Mqtt(input))
+        client.packet(self.turn, Said::Mqtt(input))
     }
 
     fn take_connack(&mut self, client: &mut Client, connack: &packet::Connack<'_>) -> Result<(), Loss> {
@@ -170,7 +181,7 @@ impl Turn<'_> {
             receive_maximum: number(id::RECEIVE_MAXIMUM).unwrap_or(u16::MAX),
             keep_alive_s: number(id::SERVER_KEEP_ALIVE),
         };
-        client.packet(self, Said::Mqtt(input))?;
+        client.packet(self.turn, Said::Mqtt(input))?;
         match connack.code {
             0 => Ok(()),
             code => Err(Loss::Refused {
@@ -183,7 +194,7 @@ impl Turn<'_> {
     fn note_refusals(&mut self, client: &Client, codes: &[u8]) {
         for code in codes.iter().filter(|code| **code >= REFUSES) {
             let detail = format!("SUBSCRIBE: code 0x{code:02x}");
-            self.record(EventKind::Refused, client.who().number, None, &detail);
+            self.turn.record(EventKind::Refused, client.who().number, None, &detail);
         }
     }
 }

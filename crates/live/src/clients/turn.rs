@@ -34,8 +34,6 @@ pub(super) struct Turn<'a> {
     pub(super) leaving: bool,
     /// Set when a client could have had more to do since its last turn.
     pub(super) hurried: &'a mut bool,
-    /// Messages that a client has received in its turn and must acknowledge, by QoS.
-    pub(super) answered: [u32; 3],
 }
 
 /// Changes of the run's figures since they were last brought there: many clients share each atomic.

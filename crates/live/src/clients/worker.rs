@@ -171,7 +171,6 @@ impl Worker {
             now: self.shared.control.now(),
             leaving: self.leaving.is_some(),
             hurried: &mut self.hurried,
-            answered: [0; 3],
         };
         (&mut self.clients, turn)
     }
