@@ -125,7 +125,11 @@ impl ZeroMqModel {
 
     fn attend_packet(&mut self, around: &mut ServerSurroundings<'_>, id: ConnectionId, packet: &Packet) {
         let (now, peer) = (around.now(), Peer(id.slot));
-        let named = around.topics.name(packet.topic).as_bytes();
+        // Only these two name a topic; where nobody publishes there may be none.
+        let named = match packet.frames {
+            Some(Kind::Message | Kind::Subscribe) => around.topics.name(packet.topic).as_bytes(),
+            _ => b"",
+        };
         let command = match packet.frames {
             Some(Kind::Message) => {
                 let unmatched = self.proxy.counters().unmatched;
