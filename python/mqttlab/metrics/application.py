@@ -255,6 +255,8 @@ def _connect_parts_ms(events: pl.DataFrame) -> dict[str, pl.Series]:
     """How long each part of connections took that have layers above TCP: those, and from the last one to CONNACK."""
     nothing = pl.Series([], dtype=pl.Float64)
     parts = {"tcp": nothing, "websocket": nothing, "mqtt": nothing}
+    if events.is_empty():
+        return parts
     kind = pl.col("kind").cast(pl.String)
     opened = events.filter(kind == "layer_open")
     if opened.is_empty():
