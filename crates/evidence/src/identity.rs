@@ -2,7 +2,8 @@
 //!
 //! | payload        | what it carries                                                        |
 //! |----------------|------------------------------------------------------------------------|
-//! | 0 to 8 bytes   | nothing: messages are told apart by their order                        |
+//! | none           | nothing: messages are told apart by their order                        |
+//! | 1 to 8 bytes   | the last bytes of the sequence, big-endian: the order tells the rest   |
 //! | from 9 bytes   | check (2), publisher (3), sequence (4), big-endian                     |
 //! | from 17 bytes  | the same with another check, then the intended time in nanoseconds (8) |
 //! | text           | `mqttlab:` and 38 hexadecimal digits                                   |
@@ -38,15 +39,19 @@ pub const TEXT_BYTES: usize = PREFIX.len() + TEXT_DIGITS;
 pub const SEARCH_BYTES: usize = 1024;
 
 impl Identity {
-    /// Writes the identity over the start of a binary payload, with the time if there is room. `false`, and
-    /// nothing written, when the payload is too small.
+    /// Writes the identity over the start of a binary payload, with the time if there is room. `false`, and only the end
+    /// of the sequence written, when the payload is too small.
     ///
     /// # Panics
     /// When the publisher is not below 2^24.
     pub fn write(&self, payload: &mut [u8]) -> bool {
         assert!(self.publisher < 1 << 24, "publisher {} does not fit 24 bits", self.publisher);
         let intended = self.intended.filter(|_| payload.len() >= BYTES_WITH_TIME);
-        let Some(head) = payload.get_mut(..BYTES_MIN) else { return false };
+        let Some(head) = payload.get_mut(..BYTES_MIN) else {
+            let end = u64::from(self.sequence).to_be_bytes();
+            payload.copy_from_slice(&end[end.len() - payload.len()..]);
+            return false;
+        };
         head[..2].copy_from_slice(&check(SALT_BINARY, self.publisher, self.sequence, intended).to_be_bytes());
         head[2..5].copy_from_slice(&self.publisher.to_be_bytes()[1..]);
         head[5..9].copy_from_slice(&self.sequence.to_be_bytes());
@@ -77,6 +82,53 @@ impl Identity {
         assert_eq!(text.len(), TEXT_BYTES, "the text form has a length of its own");
     }
 }
+
+/// How the sequence of a message ends, as a payload too small for an identity says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SequenceEnd {
+    value: u32,
+    /// Of `value`; the others of a sequence are not known.
+    mask: u32,
+}
+
+impl SequenceEnd {
+    /// What a whole payload says. `None` of one that is empty, that has room for an identity, or that is not ours.
+    pub fn of(payload: &[u8]) -> Option<SequenceEnd> {
+        let room = size_of::<u64>().checked_sub(payload.len())?;
+        let mut bytes = [0; size_of::<u64>()];
+        bytes[room..].copy_from_slice(payload);
+        SequenceEnd::stored(u32::try_from(u64::from_be_bytes(bytes)).ok()?, payload.len())
+    }
+
+    /// The same of a payload of so many bytes, from the [`value`](Self::value) that it had.
+    pub fn stored(value: u32, payload_bytes: usize) -> Option<SequenceEnd> {
+        let mask = match payload_bytes {
+            1..4 => (1 << (8 * payload_bytes)) - 1,
+            4..BYTES_MIN => u32::MAX,
+            _ => return None,
+        };
+        Some(SequenceEnd { value, mask })
+    }
+
+    /// The bytes as a number.
+    pub fn value(self) -> u32 {
+        self.value
+    }
+
+    /// Which of `count` messages ends so: the one nearest to the place where the next is expected, of two the later one.
+    /// Behind it are copies of what came before, ahead of it what came while others were lost.
+    pub fn place(self, expected: usize, count: usize, sequence: impl Fn(usize) -> u32) -> Option<usize> {
+        let ends_so = |place: &usize| *place < count && sequence(*place) & self.mask == self.value;
+        let farthest = expected.max(count).min(SEARCH_PLACES);
+        (0..=farthest).find_map(|distance| {
+            let ahead = Some(expected + distance).filter(ends_so);
+            ahead.or_else(|| expected.checked_sub(distance).filter(ends_so))
+        })
+    }
+}
+
+/// A message is looked for so far from where it is expected.
+const SEARCH_PLACES: usize = 1 << 16;
 
 /// The identity that a payload carries, if it carries one.
 pub fn find(payload: &[u8]) -> Option<Identity> {
@@ -189,6 +241,41 @@ mod tests {
             *digit = if *digit == b'0' { b'1' } else { b'0' };
             prop_assert_ne!(find(&text), Some(identity));
         }
+    }
+
+    fn end_of(sequence: u32, bytes: usize) -> SequenceEnd {
+        let mut payload = vec![0xaa; bytes];
+        assert!(!Identity { publisher: 1, sequence, intended: None }.write(&mut payload));
+        SequenceEnd::of(&payload).unwrap()
+    }
+
+    #[test]
+    fn a_small_payload_has_the_end_of_the_number() {
+        let sequence = 0x0102_0304;
+        for (bytes, value) in
+            [(1, 4), (2, 0x0304), (3, 0x0002_0304), (4, sequence), (5, sequence), (8, sequence)]
+        {
+            let end = end_of(sequence, bytes);
+            assert_eq!(end.value(), value, "{bytes} B");
+            assert_eq!(SequenceEnd::stored(value, bytes), Some(end));
+            assert_eq!(end.place(0, 1, |_| sequence), Some(0));
+            assert_eq!(end.place(0, 1, |_| sequence + 1), None);
+        }
+        assert_eq!(SequenceEnd::of(&[]), None);
+        assert_eq!(SequenceEnd::of(b"23.5\xc2\xb0C"), None, "not one of ours");
+        assert_eq!(SequenceEnd::of(&[0; BYTES_MIN]), None);
+    }
+
+    #[test]
+    fn of_numbers_that_end_alike_the_nearest_is_taken() {
+        let place = |sequence: u32, expected| end_of(sequence, 1).place(expected, 600, |place| place as u32);
+        assert_eq!(place(300, 300), Some(300), "as expected");
+        assert_eq!(place(427, 300), Some(427), "127 were lost");
+        assert_eq!(place(173, 300), Some(173), "127 come once more");
+        assert_eq!(place(428, 300), Some(428), "of two as near the later");
+        assert_eq!(place(90, 600), Some(346), "not behind the last");
+        assert_eq!(place(0, 5_000_000), None, "out of reach");
+        assert_eq!(end_of(0, 4).place(0, 0, |_| unreachable!("nothing was sent")), None);
     }
 
     #[test]

@@ -232,7 +232,7 @@ pub struct Publish {
     pub messages: Option<u64>,
 }
 
-/// What is in a message. Every payload of 9 B or more carries its identity.
+/// What is in a message. Every payload of 9 B or more carries its identity, a smaller one the end of its number.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Payload {

@@ -51,7 +51,8 @@ table! {
         pub out_of_order: bool,
         /// Whether it took longer than the scenario allows.
         pub late: bool,
-        /// How the delivery was matched to the message: `payload`, `order` or `unknown`.
+        /// How the delivery was matched to the message: `payload`, `order` (with what a payload of less than 9 bytes has of its
+        /// number) or `unknown`.
         pub identified: Option<Identified>,
         /// When it was due by the schedule. Latency counts from here.
         pub intended_ns: Option<u64>,
@@ -174,7 +175,8 @@ table! {
         pub topic: Option<&'a str>,
         /// The client that published the message, for a PUBLISH whose payload or order tells.
         pub publisher: Option<u32>,
-        /// The message's number at its publisher, as in `messages`.
+        /// The message's number at its publisher, as in `messages`. Without a publisher (own live runs): what a payload of 1 to
+        /// 8 bytes has of it, which the order completes (`named_packets`).
         pub sequence: Option<u32>,
         /// Position of its first byte in the connection's stream of this direction.
         pub stream_start: u64,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use mqttlab_recording::identity::SequenceEnd;
 use mqttlab_recording::reading::{ABSENT, TableReader, Vocabulary, Wanted};
 use mqttlab_recording::{PacketSumRow, PacketSumWriter, Result, TopicSumRow, TopicSumWriter, Towards};
 
@@ -71,6 +72,17 @@ impl NamedPacket {
     /// The topic's number in the vocabulary.
     pub(crate) fn topic(&self) -> i64 {
         wide(self.topic)
+    }
+
+    /// Its client, and which of both ends sent it.
+    pub(crate) fn connection_end(&self) -> (u32, bool) {
+        (self.client, self.to_broker)
+    }
+
+    /// How its message's number ends, where a small payload says no more than that.
+    pub(crate) fn sequence_end(&self) -> Option<SequenceEnd> {
+        let is_known = !self.is_named() && self.sequence != NONE;
+        is_known.then(|| SequenceEnd::stored(self.sequence, self.payload_bytes as usize)).flatten()
     }
 
     /// Publisher and number of its message.

@@ -1,13 +1,17 @@
 //! PUBLISH packets without an identity, each with its message as far as the order tells.
 //!
-//! Where a payload has no room for an identity, the n-th PUBLISH on a topic is the n-th message there, and the n-th that
-//! a relay sends on is the n-th that it has received.
+//! A payload of 1 to 8 bytes has the end of its message's number: a PUBLISH carries the next message of its topic, or, where
+//! some were lost or come once more, the nearest whose number ends so. Empty ones, and those of recordings made before,
+//! have nothing: there the n-th PUBLISH on a topic is the n-th message, and the n-th that a relay sends on is the n-th
+//! that it has received.
 //!
-//! What it does not model: subscribers that receive such messages both from their publisher and from a relay.
+//! What it does not model: copies of empty messages; topics with several publishers; subscribers that receive empty messages
+//! both from their publisher and from a relay.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
+use mqttlab_recording::identity::SequenceEnd;
 use mqttlab_recording::reading::{ABSENT, Vocabulary};
 use mqttlab_recording::{NamedPacketRow, NamedPacketWriter, Result};
 
@@ -54,13 +58,15 @@ fn found(
     settings: &RunSettings,
     words: &mut Vocabulary,
 ) -> BTreeMap<u32, Message> {
-    let orphans: Vec<(u32, &NamedPacket)> =
+    let mut orphans: Vec<(u32, &NamedPacket)> =
         control.publishes().filter(|(_, packet)| !packet.is_named()).collect();
     let mut named = BTreeMap::new();
     if orphans.is_empty() {
         return named;
     }
     let origins = Origins::of(&orphans, messages, settings, words);
+    by_end(&orphans, messages, &origins, &mut named);
+    orphans.retain(|(_, packet)| packet.sequence_end().is_none());
     let is_copy =
         |packet: &NamedPacket| packet.to_broker && origins.of_topic(packet.topic()) != packet.topic();
     let of_clients = |&(_, packet): &(u32, &NamedPacket)| packet.to_broker && !is_copy(packet);
@@ -106,6 +112,39 @@ impl Origins {
 
     fn of_topic(&self, topic: i64) -> i64 {
         self.0.get(&topic).copied().unwrap_or(ABSENT)
+    }
+}
+
+/// What the end of its number says, beside the message that is expected next.
+fn by_end(
+    orphans: &[(u32, &NamedPacket)],
+    messages: &StoredMessages,
+    origins: &Origins,
+    named: &mut BTreeMap<u32, Message>,
+) {
+    // By topic, with its one publisher; `None` where there are several.
+    let mut sent: HashMap<i64, Option<(i64, Vec<i64>)>> = HashMap::new();
+    for one in &messages.sent {
+        let topic = sent.entry(one.topic).or_insert_with(|| Some((one.publisher, Vec::new())));
+        match topic {
+            Some((publisher, sequences)) if *publisher == one.publisher => sequences.push(one.sequence),
+            _ => *topic = None,
+        }
+    }
+    let ends = orphans.iter().filter_map(|&(number, packet)| Some((number, packet, packet.sequence_end()?)));
+    let mut ends: Vec<(u32, &NamedPacket, SequenceEnd)> = ends.collect();
+    ends.sort_by_key(|(_, packet, _)| (packet.first_sent_ns, packet.connection, packet.stream_start));
+    let mut next = HashMap::new();
+    for (number, packet, end) in ends {
+        let Some(Some((publisher, sequences))) = sent.get(&origins.of_topic(packet.topic())) else {
+            continue;
+        };
+        let expected = next.entry((packet.connection_end(), packet.topic())).or_default();
+        let sequence = |place: usize| sequences[place] as u32;
+        if let Some(place) = end.place(*expected, sequences.len(), sequence) {
+            named.insert(number, (*publisher, sequences[place]));
+            *expected = place + 1;
+        }
     }
 }
 

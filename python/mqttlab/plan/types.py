@@ -416,7 +416,7 @@ class PayloadFile(TypedDict):
 
 
 Payload = PayloadFixed | PayloadRandom | PayloadGps | PayloadImage | PayloadFile
-"""What is in a message. Every payload of 9 B or more carries its identity."""
+"""What is in a message. Every payload of 9 B or more carries its identity, a smaller one the end of its number."""
 
 
 class Phases(TypedDict):

@@ -8,7 +8,8 @@ use std::fmt::Write;
 use mqttlab_mqttsn::account::Parts;
 use mqttlab_mqttsn::packet::{self, Packet};
 use mqttlab_mqttsn::{PublishQos, ReturnCode};
-use mqttlab_recording::{ControlPacketRow, Frame, FrameFate, Towards, identity};
+use mqttlab_recording::identity::{self, SequenceEnd};
+use mqttlab_recording::{ControlPacketRow, Frame, FrameFate, Towards};
 use mqttlab_units::Instant;
 
 use crate::segment::{Datagram, Endpoint};
@@ -55,7 +56,8 @@ pub(super) struct Seen {
     id: Option<u16>,
     reason: Option<u8>,
     topic: Option<String>,
-    identity: Option<(u32, u32)>,
+    publisher: Option<u32>,
+    sequence: Option<u32>,
     start: u64,
     bytes: u32,
     parts: Parts,
@@ -155,7 +157,8 @@ impl Datagrams {
             id: packet.id(),
             reason: packet.code().map(ReturnCode::number),
             topic: None,
-            identity: None,
+            publisher: None,
+            sequence: None,
             start,
             bytes,
             parts: packet.parts(bytes, |message| message.len()),
@@ -166,10 +169,13 @@ impl Datagrams {
             seen.qos = Some(qos.level().level());
             (seen.dup, seen.retain) = (*dup, *retain);
             seen.topic = topic.short_name().map(str::to_owned);
-            seen.identity = identity::find(message).map(|identity| (identity.publisher, identity.sequence));
+            let identity = identity::find(message);
+            seen.publisher = identity.map(|identity| identity.publisher);
+            let end = SequenceEnd::of(message).map(SequenceEnd::value);
+            seen.sequence = identity.map(|identity| identity.sequence).or(end);
             // QoS −1 has no connection that could have said whose it is, but the message does.
             if *qos == PublishQos::WithoutConnection {
-                seen.client = seen.identity.map(|(publisher, _)| publisher);
+                seen.client = seen.publisher;
             }
         }
         seen
@@ -196,8 +202,8 @@ impl Seen {
             packet_id: self.id.filter(|id| *id != 0),
             reason: self.reason,
             topic: self.topic.as_deref(),
-            publisher: self.identity.map(|(publisher, _)| publisher),
-            sequence: self.identity.map(|(_, sequence)| sequence),
+            publisher: self.publisher,
+            sequence: self.sequence,
             stream_start: self.start,
             stream_end: self.start + u64::from(self.bytes),
             fixed_header_bytes: self.parts.fixed_header,

@@ -20,7 +20,8 @@ use std::fmt::Write;
 
 use mqttlab_recording::{
     ControlPacketRow, Frame, FrameAnalyser, FrameFate, HeaderAnalyser, Headers, Layout, NetworkMetricRow,
-    SeenRow, identity,
+    SeenRow,
+    identity::{self, SequenceEnd},
 };
 use mqttlab_units::Instant;
 
@@ -343,12 +344,15 @@ fn word(text: &str) -> Option<&str> {
 fn row(joined: &Joined, client: Option<u32>) -> ControlPacketRow<'_> {
     let Joined { connection, direction, ref packet, complete, segments } = *joined;
     let publish = packet.kind == Kind::Publish;
-    let identity = publish.then(|| identity::find(packet.payload_head.as_slice())).flatten();
+    let head = packet.payload_head.as_slice();
+    let identity = publish.then(|| identity::find(head)).flatten();
+    let is_whole = publish && head.len() as u64 == u64::from(packet.lengths.payload);
+    let end = is_whole.then(|| SequenceEnd::of(head)).flatten();
     let passage =
         Passage { connection, direction, client, first_sent: packet.first.time, complete, segments };
     ControlPacketRow {
         publisher: identity.map(|identity| identity.publisher),
-        sequence: identity.map(|identity| identity.sequence),
+        sequence: identity.map(|identity| identity.sequence).or(end.map(SequenceEnd::value)),
         ..passage.row_of(packet)
     }
 }

@@ -1,18 +1,18 @@
 //! Messages too small to say who they are, told apart by their order.
 //!
-//! The n-th message that a subscriber receives on a topic is the n-th that the topic's one publisher sent to it.
-//! A publisher writes down what it sends, a subscriber counts what it receives. What the one relay of such a topic
-//! sends on keeps the order, so that the n-th copy is the n-th message, too.
+//! A publisher writes down what it sends, a subscriber counts what it receives: the message that it receives on a topic is
+//! the next one that the topic's one publisher sent, or, where messages were lost or come once more, the nearest one whose
+//! number ends as the payload says. What the one relay of such a topic sends on keeps the order.
 //!
-//! What it cannot see: a lost QoS 0 message. From then on that subscriber's messages are matched to earlier ones,
-//! and the loss shows at the end. A topic with several publishers is not told apart at all.
+//! What it cannot see: losses and copies of empty messages, whose n-th is taken for the n-th that was sent; and 128 losses
+//! in a row of messages of 1 B. A topic with several publishers is not told apart at all.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Mutex;
 
 use mqttlab_mqtt::topic::matches;
 use mqttlab_plan::Plan;
-use mqttlab_recording::identity;
+use mqttlab_recording::identity::{self, SequenceEnd};
 use mqttlab_units::Instant;
 
 use crate::directory::Directory;
@@ -47,7 +47,8 @@ struct Told {
 /// What one subscriber has received on such topics.
 #[derive(Default)]
 pub(super) struct ReceivedInOrder {
-    counts: HashMap<usize, usize>,
+    /// The place of the message that is expected next.
+    next: HashMap<usize, usize>,
     /// The place of the message last received under a packet identifier.
     places: HashMap<(usize, u16), usize>,
 }
@@ -102,19 +103,25 @@ impl SentInOrder {
         }
     }
 
-    /// Who the message is that `subscriber` has now received on a server's `topic`, if its order tells. `repeated` is the
-    /// packet identifier of a message that may have come before under the same one.
+    /// Who the message is that `subscriber` has now received on a server's `topic`, if its order and its small `payload`
+    /// tell. With DUP it may have come before under the same packet identifier.
     pub(super) fn received(
         &self,
         subscriber: &mut ReceivedInOrder,
         server: usize,
         topic: &str,
-        id: Option<u16>,
-        dup: bool,
+        payload: &[u8],
+        (id, dup): (Option<u16>, bool),
     ) -> Option<Known> {
         let &Told { publisher, log, count } = self.topics[server].get(topic)?;
-        let place = subscriber.place(count, id, dup);
         let sent = self.logs[log].lock().expect("no thread panics with it");
+        let expected = subscriber.expected(count, id.filter(|_| dup));
+        let place = if payload.is_empty() {
+            expected
+        } else {
+            SequenceEnd::of(payload)?.place(expected, sent.len(), |place| sent[place].0)?
+        };
+        subscriber.took(count, id, place);
         sent.get(place).map(|&(sequence, intended)| Known { publisher, sequence, intended })
     }
 }
@@ -157,17 +164,19 @@ fn relays_of<'p>(plan: &'p Plan, server: usize, topic: &str) -> Vec<&'p str> {
 const RELAY_ROUNDS: usize = 4;
 
 impl ReceivedInOrder {
-    fn place(&mut self, log: usize, id: Option<u16>, dup: bool) -> usize {
-        if let Some(place) = id.filter(|_| dup).and_then(|id| self.places.get(&(log, id))) {
-            return *place;
+    /// Where the next message is expected: one that may be `repeated` at the place that it had.
+    fn expected(&self, log: usize, repeated: Option<u16>) -> usize {
+        let had = repeated.and_then(|id| self.places.get(&(log, id)));
+        had.or_else(|| self.next.get(&log)).copied().unwrap_or_default()
+    }
+
+    /// A message came at this place. The next is expected behind it, or behind later ones where it came once more.
+    fn took(&mut self, log: usize, id: Option<u16>, place: usize) {
+        let next = self.next.entry(log).or_default();
+        let again = id.is_some_and(|id| self.places.insert((log, id), place) == Some(place));
+        if !again {
+            *next = place + 1;
         }
-        let count = self.counts.entry(log).or_default();
-        let place = *count;
-        *count += 1;
-        if let Some(id) = id {
-            self.places.insert((log, id), place);
-        }
-        place
     }
 }
 
@@ -190,17 +199,33 @@ mod tests {
     fn the_nth_message_received_is_the_nth_sent() {
         let (sent, mut subscriber) = (sent(), ReceivedInOrder::default());
         let known = |sequence, ns| Some(Known { publisher: 7, sequence, intended: Instant::from_ns(ns) });
-        assert_eq!(sent.received(&mut subscriber, 0, "a", None, false), known(10, 1));
-        assert_eq!(sent.received(&mut subscriber, 0, "b", None, false), None);
-        assert_eq!(sent.received(&mut subscriber, 0, "a", None, false), known(12, 2));
-        assert_eq!(sent.received(&mut subscriber, 0, "a", None, false), None);
+        assert_eq!(sent.received(&mut subscriber, 0, "a", b"", (None, false)), known(10, 1));
+        assert_eq!(sent.received(&mut subscriber, 0, "b", b"", (None, false)), None);
+        assert_eq!(sent.received(&mut subscriber, 0, "a", b"", (None, false)), known(12, 2));
+        assert_eq!(sent.received(&mut subscriber, 0, "a", b"", (None, false)), None);
     }
 
     #[test]
     fn a_repetition_under_the_same_identifier_is_the_same_message() {
         let (sent, mut subscriber) = (sent(), ReceivedInOrder::default());
-        let first = sent.received(&mut subscriber, 0, "a", Some(4), false);
-        assert_eq!(sent.received(&mut subscriber, 0, "a", Some(4), true), first);
-        assert_eq!(sent.received(&mut subscriber, 0, "a", Some(5), true).unwrap().sequence, 12);
+        let first = sent.received(&mut subscriber, 0, "a", b"", (Some(4), false));
+        assert_eq!(sent.received(&mut subscriber, 0, "a", b"", (Some(4), true)), first);
+        assert_eq!(sent.received(&mut subscriber, 0, "a", b"", (Some(5), true)).unwrap().sequence, 12);
+    }
+
+    #[test]
+    fn what_was_lost_or_comes_once_more_shifts_nothing() {
+        let sent = sent();
+        (13..40).for_each(|sequence| sent.sent(0, "a", sequence, Instant::from_ns(sequence.into())));
+        let mut subscriber = ReceivedInOrder::default();
+        // 12 and 13 are lost; 14 and 15 come again with other identifiers, before what follows them.
+        let arrivals = [10, 14, 15, 16, 14, 15, 17, 18, 39];
+        for (id, sequence) in (1..).zip(arrivals) {
+            let found = sent.received(&mut subscriber, 0, "a", &[sequence], (Some(id), false));
+            assert_eq!(found.map(|known| known.sequence), Some(sequence.into()));
+        }
+        assert_eq!(sent.received(&mut subscriber, 0, "a", &[77], (None, false)), None, "nobody sent this");
+        let again = sent.received(&mut subscriber, 0, "a", &[17], (Some(7), true));
+        assert_eq!(again.map(|known| known.sequence), Some(17));
     }
 }

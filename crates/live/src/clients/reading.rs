@@ -265,7 +265,7 @@ impl Origin {
         }
         let id = (id != 0).then_some(id);
         let known = (payload.len() < identity::BYTES_MIN)
-            .then(|| turn.shared.order.received(&mut connection.order, server, topic, id, dup));
+            .then(|| turn.shared.order.received(&mut connection.order, server, topic, payload, (id, dup)));
         match known.flatten() {
             Some(known) => Origin {
                 publisher: Some(known.publisher),

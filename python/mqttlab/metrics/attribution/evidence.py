@@ -61,6 +61,8 @@ def control_packets(recording: Recording, connections: Collection[int] | None = 
     if connections is not None:
         table = table.filter(pl.col("connection").is_in(list(connections)))
     found = recording.collect(table).with_columns(to_broker=pl.col("direction") == "to_broker")
+    # Without a publisher the number is only what a small payload has of it.
+    found = found.with_columns(sequence=pl.when(pl.col("publisher").is_not_null()).then(pl.col("sequence")))
     named = recording.summary("named_packets")
     if named.is_empty():
         return found
