@@ -6,8 +6,6 @@ fraction (``1/3``): of a bare ``1`` nobody knows whether it is all or a hundredt
 which no experiment lies, so that the engine's 64 bits hold whatever is computed from them.
 """
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Callable

@@ -19,6 +19,7 @@ from mqttlab.report import terminal, write_html
 from mqttlab.runs import Job, perform
 from mqttlab.scenario import Scenario, compile_plan, parse, unusual
 
+ROOT = Path(__file__).resolve().parents[2]
 SCENARIO = """
 name = "many"
 backend = "sim"
@@ -71,6 +72,14 @@ def test_a_plan_of_a_hundred_thousand_clients_is_no_longer_than_one_of_ten() -> 
 
 def checked(read: Scenario, text: str) -> Sequence[object]:
     return [compile_plan(read), *unusual(read, "many.toml", text, ())]
+
+
+def test_what_a_check_looks_up_it_looks_up_once() -> None:
+    text = (ROOT / "scenarios" / "demo.toml").read_text(encoding="utf-8")
+    checked(parse(text), text)
+    read = parse(text)
+    # 3,700; it was 35,500 when the servers were copied for each question.
+    assert calls(lambda: checked(read, text)) < 8_000
 
 
 @pytest.mark.parametrize(("shared", "bytes_of_one", "calls_of_one"), [(True, 560, 25), (False, 1500, 40)])

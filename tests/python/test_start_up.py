@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from mqttlab.catalog import Catalog
+from mqttlab.networks.link import Part
+from mqttlab.scenario import Scenario
 
 ROOT = Path(__file__).resolve().parents[2]
 CAPTURE = ROOT / "fuzz" / "corpus" / "capture" / "pcapng-le"
@@ -58,7 +60,23 @@ def test_a_question_to_the_catalog_loads_no_data_frames(tmp_path: Path) -> None:
 
 
 def test_a_check_loads_what_reads_scenarios_and_no_tables() -> None:
-    assert loaded("check", "scenarios/demo.toml") & SLOW == {"pydantic"}
+    names = loaded("check", "scenarios/demo.toml")
+    assert names & SLOW == {"pydantic"}
+    # A hundred types, for type checkers alone.
+    assert "mqttlab.plan.types" not in names
+
+
+def parts(part: type[Part]) -> list[type[Part]]:
+    return [part, *(below for subclass in part.__subclasses__() for below in parts(subclass))]
+
+
+def test_annotations_of_fields_are_compiled_once_and_not_by_every_command() -> None:
+    declared = [part for part in parts(Part) if part.__module__.startswith(("mqttlab.scenario.", "mqttlab.networks."))]
+    assert Scenario in declared and len(declared) > 40
+    # As text, pydantic compiles and evaluates each when its class is made.
+    texts = {f"{part.__name__}.{name}" for part in declared
+             for name, annotation in part.__annotations__.items() if isinstance(annotation, str)}
+    assert texts == set()
 
 
 def test_a_run_and_its_report_load_no_package_for_a_single_function(tmp_path: Path) -> None:

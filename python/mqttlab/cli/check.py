@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from mqttlab.networks.link import LinkDirection
-from mqttlab.plan.types import Plan
 from mqttlab.scenario import Scenario, compile_plan, load, unusual
+
+if TYPE_CHECKING:
+    from mqttlab.plan.types import Plan
 
 
 def show_check(scenario: Path, overrides: dict[str, Any], show_plan: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich import box
@@ -17,10 +17,12 @@ from mqttlab.cli.problems import nearest
 from mqttlab.engine import probe
 from mqttlab.errors import UsageError
 from mqttlab.networks import MODELS
-from mqttlab.plan import Plan
 from mqttlab.report import probe as shown
 from mqttlab.scenario import compile_plan, load
 from mqttlab.scenario.load import parse_values
+
+if TYPE_CHECKING:
+    from mqttlab.plan import Plan
 
 
 def show_probe(target: str, seconds: int, as_json: bool) -> None:

@@ -11,12 +11,14 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from mqttlab.engine.interruption import Interrupted, Interruption
 from mqttlab.engine.locks import is_locked
 from mqttlab.errors import MqttlabError
-from mqttlab.plan import Plan
+
+if TYPE_CHECKING:
+    from mqttlab.plan import Plan
 
 PROGRAM = "mqttlab-engine"
 

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
@@ -21,7 +21,6 @@ from mqttlab.experiments.model import RESERVED, ExperimentFile, Repetitions
 from mqttlab.experiments.places import put
 from mqttlab.experiments.points import Design, DesignError, Point, design_of, point
 from mqttlab.experiments.responses import DEFAULT, EXPECTED, Response, bound, response_of, supported, wrong
-from mqttlab.plan import Plan
 from mqttlab.quantity import shown
 from mqttlab.scenario import Scenario, ScenarioError, compile_plan
 from mqttlab.scenario.compile import repetition_seed
@@ -29,6 +28,9 @@ from mqttlab.scenario.load import parse_values
 from mqttlab.scenario.location import Location
 from mqttlab.scenario.threshold import Measured, Threshold
 from mqttlab.scenario.wording import Source, problems_of, read_text, toml_values
+
+if TYPE_CHECKING:
+    from mqttlab.plan import Plan
 
 PROBLEMS_MAX = 20
 """More lines than these do not help."""

@@ -1,7 +1,5 @@
 """One direction of a link, as a scenario writes it."""
 
-from __future__ import annotations
-
 import re
 from typing import Annotated, Any, Literal, Self
 
@@ -16,7 +14,11 @@ Truth = Annotated[bool, Field(strict=True)]
 
 
 class Part(BaseModel):
-    """A part of a scenario: unknown fields are refused, and nothing changes after reading."""
+    """A part of a scenario: unknown fields are refused, and nothing changes after reading.
+
+    Modules that declare parts do without ``from __future__ import annotations``: pydantic would compile and evaluate
+    each field's annotation from its text again, at every start of a command.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=False)
 

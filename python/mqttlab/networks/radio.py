@@ -3,8 +3,6 @@
 Every host is a station, in the order of the plan; the broker's host is one of them, or the access point in front of it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 

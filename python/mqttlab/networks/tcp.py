@@ -6,8 +6,6 @@ that a kernel can be told, which each host has (``hosts[].tcp``), and a stack's 
 ``crates/tcp/src/profile.rs``.
 """
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 

@@ -4,9 +4,13 @@ Its type is declared once, in ``crates/plan``. Recordings outlive the program th
 stored plan of every schema as one of the latest.
 """
 
+from typing import TYPE_CHECKING
+
 from mqttlab.plan.servers import broker_of, brokers, clients_of, ports, server_of
 from mqttlab.plan.stored import SCHEMA, StoredGroup, StoredPlan, StoredServer, read_plan
-from mqttlab.plan.types import Plan
+
+if TYPE_CHECKING:
+    from mqttlab.plan.types import Plan
 
 __all__ = [
     "SCHEMA",

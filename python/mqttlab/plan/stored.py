@@ -13,23 +13,25 @@ Imports and hand-made plans know less than a plan that was performed: what they 
 
 from __future__ import annotations
 
-from typing import Any, Literal, NotRequired, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict, cast
 
-from mqttlab.plan.types import (
-    BrokerSettings,
-    LinkSpec,
-    MediumSpec,
-    Phases,
-    Protocol,
-    ProxyRole,
-    Publish,
-    RecordingPlan,
-    Relay,
-    RoleGateway,
-    ServiceTime,
-    TcpPlan,
-    Transport,
-)
+if TYPE_CHECKING:
+    from mqttlab.plan.types import (
+        BrokerSettings,
+        LinkSpec,
+        MediumSpec,
+        Phases,
+        Protocol,
+        ProxyRole,
+        Publish,
+        RecordingPlan,
+        Relay,
+        RoleGateway,
+        ServiceTime,
+        TcpPlan,
+        Transport,
+    )
+
 
 SCHEMA = 2
 """The schema that the engine performs."""

@@ -11,9 +11,10 @@ import secrets
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mqttlab.plan import Plan
+if TYPE_CHECKING:
+    from mqttlab.plan import Plan
 
 # Crockford's base 32: no I, L, O or U.
 LETTERS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"

@@ -7,14 +7,17 @@ is made here.
 from __future__ import annotations
 
 import hashlib
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from mqttlab.brokers import ADAPTERS, BrokerPlace
 from mqttlab.networks import stacks
-from mqttlab.plan import SCHEMA, types
+from mqttlab.plan import SCHEMA
 from mqttlab.scenario.model import Group, Host, Mqtt, MqttSn, Publish, Readiness, Scenario, Server, Will
 from mqttlab.scenario.routes import network
 from mqttlab.scenario.zeromq import ZeroMq
+
+if TYPE_CHECKING:
+    from mqttlab.plan import types
 
 S = 10**9
 # Addresses exist only inside the namespaces that the run makes.
@@ -43,7 +46,7 @@ def compile_plan(scenario: Scenario, repetition: int = 0) -> types.Plan:
             "cool_down_ns": scenario.phases.cool_down,
         },
         "hosts": hosts.plan(),
-        "network": cast(types.Network, network(scenario, hosts, hosts.servers)),
+        "network": cast("types.Network", network(scenario, hosts, hosts.servers)),
         "servers": [_server(scenario, server, hosts) for _, server in scenario.all_servers],
         "groups": [_group(scenario, group, hosts) for group in scenario.groups],
         "recording": {
@@ -92,12 +95,12 @@ class _Hosts:
 
     def plan(self) -> list[types.Host]:
         # Hosts of one name have one TCP: made once, for there may be tens of thousands.
-        tcp = {name: cast(types.TcpPlan, host.tcp.plan()) for name, host in self.named.items()}
+        tcp = {name: cast("types.TcpPlan", host.tcp.plan()) for name, host in self.named.items()}
         return [{"name": label, "address": _address(index), "tcp": tcp[name]}
                 for index, (label, name) in enumerate(self.entries)]
 
     def stacks(self) -> dict[str, types.Stack]:
-        return cast(dict[str, types.Stack], stacks({host.tcp.profile for host in self.named.values()}))
+        return cast("dict[str, types.Stack]", stacks({host.tcp.profile for host in self.named.values()}))
 
     def members(self, name: str) -> range:
         return range(self.first[name], self.first[name] + self.count[name])
@@ -145,7 +148,7 @@ def _endpoints(scenario: Scenario, server: Server, address: str) -> list[types.E
     listeners = [(first, server.port), *scenario.listeners(server)]
     if server.role == "zeromq":
         listeners = [("tcp", server.port), ("tcp", server.subscriber_port)]
-    return [{"transport": cast(types.EndpointTransport, transport), "address": address, "port": port}
+    return [{"transport": cast("types.EndpointTransport", transport), "address": address, "port": port}
             for transport, port in listeners]
 
 

@@ -3,9 +3,8 @@
 Every field says in its description what it does; ``docs/scenario.md`` is generated from them.
 """
 
-from __future__ import annotations
-
 import re
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -646,9 +645,10 @@ class Scenario(Part):
     live: Live = Field(Live(), description="Settings of the live testbed.")
     sim: Sim = Field(Sim(), description="Settings of the simulator.")
 
-    @property
+    @cached_property
     def all_servers(self) -> list[tuple[tuple[int | str, ...], Server]]:
         """The servers with their places in the scenario; `[broker]` first, where it is written or there is no other."""
+        # Asked for by every check of every group and host, and a copy of the broker's fields each time.
         listed: list[tuple[tuple[int | str, ...], Server]] = [
             (("servers", index), server) for index, server in enumerate(self.servers)]
         if self.servers and "broker" not in self.model_fields_set:

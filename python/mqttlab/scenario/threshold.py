@@ -1,7 +1,5 @@
 """A threshold: what a metric may be, in scenarios and in experiments. :mod:`mqttlab.experiments` judges it."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator

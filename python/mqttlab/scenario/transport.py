@@ -1,7 +1,5 @@
 """What carries a group's protocol, and where a broker listens for it."""
 
-from __future__ import annotations
-
 import difflib
 from typing import Annotated, Any
 

@@ -1,7 +1,5 @@
 """ZeroMQ in a scenario: a group's sockets, and the proxy that they connect to."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from mqttlab.networks.link import Part, Whole

@@ -7,14 +7,16 @@ import shutil
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mqttlab.engine import EngineError, Interrupted
-from mqttlab.plan import Plan
 from mqttlab.recording import Recording
 from mqttlab.runs import Job, LocalPool, Outcome
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
+
+if TYPE_CHECKING:
+    from mqttlab.plan import Plan
 
 T = TypeVar("T")
 Simulations = Mapping[str, T]
