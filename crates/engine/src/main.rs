@@ -127,14 +127,16 @@ fn run_until(plan: Plan, destination: &Destination, until: Instant) -> ExitCode 
 /// The MQTT-SN gateway, until a signal ends it.
 fn gateway(path: &Path) -> ExitCode {
     serve(path, |settings: &GatewayProgram| {
-        mqttlab_gateway::run(settings).map_err(|error| format!("the gateway at {}: {error}", settings.listen))
+        mqttlab_gateway::run(settings, io::stdout())
+            .map_err(|error| format!("the gateway at {}: {error}", settings.listen))
     })
 }
 
 /// The proxy of ZeroMQ, until a signal ends it.
 fn proxy(path: &Path) -> ExitCode {
     serve(path, |settings: &ProxyProgram| {
-        mqttlab_proxy::run(settings).map_err(|error| format!("the proxy at {}: {error}", settings.publishers))
+        mqttlab_proxy::run(settings, io::stdout())
+            .map_err(|error| format!("the proxy at {}: {error}", settings.publishers))
     })
 }
 

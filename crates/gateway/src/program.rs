@@ -26,11 +26,12 @@ struct Program {
     broker: std::net::SocketAddr,
 }
 
-/// Runs a gateway until a signal ends it.
+/// Runs a gateway until a signal ends it. What it says goes to `out`; where nobody reads that any more (its parent is gone),
+/// it serves its peers all the same, as any server does.
 ///
 /// # Errors
 /// It cannot listen, or the kernel refuses to wait.
-pub fn run(settings: &GatewayProgram) -> io::Result<()> {
+pub fn run(settings: &GatewayProgram, mut out: impl io::Write) -> io::Result<()> {
     // SAFETY: the handler does nothing but store to an atomic.
     unsafe {
         for signal in [libc::SIGTERM, libc::SIGINT] {
@@ -44,12 +45,12 @@ pub fn run(settings: &GatewayProgram) -> io::Result<()> {
         links: BTreeMap::new(),
         broker: settings.broker,
     };
-    println!("{READY} {}", settings.listen);
+    let _ = writeln!(out, "{READY} {}", settings.listen);
     program.drain();
     while !STOPPED.load(Ordering::Relaxed) {
         program.turn()?;
     }
-    println!("{}", program.counters());
+    let _ = writeln!(out, "{}", program.counters());
     Ok(())
 }
 

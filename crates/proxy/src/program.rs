@@ -36,11 +36,12 @@ struct Program {
     buffer: Vec<u8>,
 }
 
-/// Runs a proxy until a signal ends it.
+/// Runs a proxy until a signal ends it. What it says goes to `out`; where nobody reads that any more (its parent is gone),
+/// it serves its peers all the same, as any server does.
 ///
 /// # Errors
 /// It cannot listen, or the kernel refuses to wait.
-pub fn run(settings: &ProxyProgram) -> io::Result<()> {
+pub fn run(settings: &ProxyProgram, mut out: impl io::Write) -> io::Result<()> {
     // SAFETY: the handler does nothing but store to an atomic.
     unsafe {
         for signal in [libc::SIGTERM, libc::SIGINT] {
@@ -48,11 +49,11 @@ pub fn run(settings: &ProxyProgram) -> io::Result<()> {
         }
     }
     let mut program = Program::new(settings)?;
-    println!("{READY} {} (XSUB) and {} (XPUB)", settings.publishers, settings.subscribers);
+    let _ = writeln!(out, "{READY} {} (XSUB) and {} (XPUB)", settings.publishers, settings.subscribers);
     while !STOPPED.load(Ordering::Relaxed) {
         program.turn()?;
     }
-    println!("{}", program.counters());
+    let _ = writeln!(out, "{}", program.counters());
     Ok(())
 }
 
