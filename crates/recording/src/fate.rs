@@ -1,7 +1,7 @@
 //! What became of a message that did not arrive: lost, under way, or unknown.
 //!
 //! ```text
-//!   dropped? ─► lost    gap? ─► unknown    overtaken? ─► lost    a delivery that nothing traces? ─► unknown
+//!   dropped? ─► lost    gap? ─► unknown    a delivery that nothing traces? ─► unknown    overtaken? ─► lost
 //!   session over? ─► lost    otherwise ─► under way
 //! ```
 //!
@@ -155,11 +155,12 @@ impl<'a> Judge<'a> {
         if self.missing.rows || self.has_gap(absent) {
             return unknown;
         }
-        if absent.overtaken {
-            return lost(LossCause::Overtaken);
-        }
+        // What came later overtook nothing if the delivery that nothing traces was this one.
         if absent.untraced {
             return unknown;
+        }
+        if absent.overtaken {
+            return lost(LossCause::Overtaken);
         }
         let verdict = if self.layout.drops_are_complete { None } else { self.by_connections(absent) };
         match verdict {

@@ -66,6 +66,31 @@ fn what_has_not_arrived_at_the_end_is_under_way_unless_a_later_message_has_arriv
 }
 
 #[test]
+fn what_a_delivery_that_nothing_traces_may_have_been_is_unknown_although_later_ones_arrived() {
+    check(
+        &layout(),
+        |recorder| {
+            recorder.sent(&sent(0, 0, 0, 1_000)).unwrap();
+            recorder.sent(&sent(0, 1, 0, 3_000)).unwrap();
+            recorder.sent(&sent(0, 2, 0, 3_000)).unwrap();
+            recorder.received(&received(2, None, 0, 2_000)).unwrap();
+            recorder.received(&received(2, Some(0), 2, 4_000)).unwrap();
+            recorder.received(&received(3, Some(0), 2, 4_000)).unwrap();
+        },
+        &expect![[r#"
+            publisher sequence subscriber fate cause
+            0 0 2 unknown null
+            0 0 3 lost overtaken
+            0 1 2 lost overtaken
+            0 1 3 lost overtaken
+            0 2 2 delivered null
+            0 2 3 delivered null
+            null null 2 foreign null
+        "#]],
+    );
+}
+
+#[test]
 fn order_is_kept_by_publisher_topic_and_qos_only_and_not_by_retained_copies() {
     let mut layout = layout();
     layout.topics[1].receivers = 1;
