@@ -121,7 +121,7 @@ def test_killed_again_and_again_no_run_is_lost_and_none_is_done_twice(tmp_path: 
                 if killed < 2:
                     os.kill(process, signal.SIGKILL)
                     killed += 1
-                # A second one that finds the first there ends at once.
+                # One that leaves, or that finds another there, ends at once.
                 elif not queue and len(found := queues()) == 1:
                     [queue] = found
                     os.kill(queue, signal.SIGKILL)
