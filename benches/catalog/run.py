@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 
 from mqttlab.catalog import Catalog
+from mqttlab.catalog.adding import add_facts
 from mqttlab.catalog.origin import Experiment, Origin
 from mqttlab.catalog.reading import Facts
 from mqttlab.catalog.remarks import Annotations
@@ -54,7 +55,7 @@ def fill(catalog: Catalog, runs: int, place: Path) -> float:
             values=[(f"metric_{n}", "run", "", "ms", dice.lognormvariate(3, 1)) for n in range(SERIES)],
             sketches={}, origin=Origin(experiment=experiment, point=point, levels={"loss": f"{point} %"},
                                        block=number // 3))
-        catalog._database.write(lambda connection, facts=facts: catalog._put(connection, facts))  # type: ignore[misc]
+        add_facts(catalog._database, facts)
     return time.perf_counter() - began
 
 

@@ -23,10 +23,11 @@ from polars.testing import assert_frame_equal
 from databases import KINDS, new_database
 from mqttlab.catalog import FIELDS, Catalog, CatalogError, CatalogUnavailable
 from mqttlab.catalog import place as places
-from mqttlab.catalog.database import HEAD, Database, known_schemas, make_version_table
+from mqttlab.catalog.database import HEAD, SCHEMA, Database, known_schemas, make_version_table, rows_of
 from mqttlab.catalog.migrations.upgrade import migrate
 from mqttlab.catalog.place import url_of
-from mqttlab.catalog.tables import METADATA
+from mqttlab.catalog.rows import Rows
+from mqttlab.catalog.tables import METADATA, sqlite_schema
 from mqttlab.cli import main
 from mqttlab.runs.job import ulid
 from recordings import Message, write
@@ -282,7 +283,7 @@ def test_a_catalog_whose_making_was_cut_off_is_made_whole(url: str, tmp_path: Pa
     if database.file is not None:
         pytest.skip("SQLite makes the whole schema in one transaction")
     with database.engine.begin() as connection:
-        make_version_table(connection)
+        make_version_table(rows_of(connection))
         METADATA.create_all(connection, tables=[METADATA.tables["experiment"], METADATA.tables["scenario"]])
     database.close()
     recording(tmp_path / "r0", 5)
@@ -357,6 +358,42 @@ def test_a_newer_schema_is_refused_in_one_line(url: str) -> None:
 
 def test_the_migrations_end_at_the_schema_that_the_program_expects() -> None:
     assert known_schemas()[-1] == HEAD
+
+
+def test_a_file_is_made_with_the_tables_that_are_declared(tmp_path: Path) -> None:
+    assert SCHEMA.read_text(encoding="utf-8") == sqlite_schema(), (
+        "run python -m mqttlab.catalog.tables > python/mqttlab/catalog/schema.sql")
+    Catalog.open(str(tmp_path / "catalog.db")).close()
+    declared = sa.create_engine(f"sqlite:///{tmp_path}/declared.db")
+    METADATA.create_all(declared)
+    declared.dispose()
+    made, wanted = (objects_of(tmp_path / name) for name in ("catalog.db", "declared.db"))
+    assert made.pop("alembic_version") and made == wanted and len(made) > 20
+
+
+def objects_of(file: Path) -> dict[str, str]:
+    """Tables and indices of a file of SQLite, and the statements that make them, with single blanks."""
+    connection = sqlite3.connect(file)
+    found = connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
+    connection.close()
+    return {name: " ".join(statement.split()) for name, statement in found}
+
+
+def test_what_went_wrong_halfway_leaves_nothing_and_the_next_writer_goes_on(url: str, tmp_path: Path) -> None:
+    database = Database(url)
+
+    def fail(rows: Rows) -> None:
+        rows.insert("saved_view", [{"name": "half", "json": "{}"}])
+        raise ValueError("halfway")
+
+    with pytest.raises(ValueError, match="halfway"):
+        database.write(fail)
+    with pytest.raises(CatalogError):
+        database.write(lambda rows: rows.insert("saved_view", [{"name": "no json", "json": None}]))
+    # Names that are words of SQL's in one of the databases.
+    database.write(lambda rows: rows.insert("saved_view", [{"name": "a", "json": ":b %s"}, {"name": "c", "json": "?"}]))
+    assert database.write(lambda rows: rows.find("saved_view", ("name", "json"))) == [("a", ":b %s"), ("c", "?")]
+    database.close()
 
 
 def test_other_peoples_databases_are_left_alone(tmp_path: Path) -> None:

@@ -14,12 +14,14 @@ import sqlalchemy as sa
 
 from mqttlab.catalog import remarks, writing
 from mqttlab.catalog import tables as t
+from mqttlab.catalog.adding import add, add_facts
 from mqttlab.catalog.database import Database
-from mqttlab.catalog.found import ask, is_integer, path_of
-from mqttlab.catalog.place import CatalogError
+from mqttlab.catalog.found import ask, is_integer
+from mqttlab.catalog.place import CatalogError, path_of
 from mqttlab.catalog.query import FIELDS, Kind, Names, Question, series_of
-from mqttlab.catalog.reading import Facts, found_below, read
+from mqttlab.catalog.reading import found_below, read
 from mqttlab.catalog.remarks import Annotations, Baseline, Covers, Note
+from mqttlab.catalog.rows import Rows
 from mqttlab.catalog.sketch import Sketch
 from mqttlab.errors import MqttlabError
 from mqttlab.recording import Recording
@@ -56,7 +58,7 @@ class Catalog:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._base = None if database.file is None else database.file.parent.resolve()
+        self._base = database.base
 
     @classmethod
     def open(cls, url: str, *, read_only: bool = False) -> Catalog:
@@ -102,24 +104,7 @@ class Catalog:
             RecordingError: it cannot be read.
             CatalogError: it is being written, or is a copy of one that is in the catalog and still there.
         """
-        facts = read(directory, recording)
-        copied = self._database.write(lambda connection: self._put(connection, facts))
-        if copied is not None:
-            raise CatalogError(f"{directory} is a copy of {copied}, which is in the catalog; remove one of them")
-        return str(facts.run["run_id"])
-
-    def _put(self, connection: sa.Connection, facts: Facts) -> Path | None:
-        """Put facts in; returns what they are a copy of, and puts nothing then."""
-        stored = writing.stored_as(facts.directory, self._base)
-        known = connection.execute(sa.select(t.RUN.c.directory).where(t.RUN.c.run_id == facts.run["run_id"])).scalar()
-        if known is not None and known != stored:
-            other = path_of(known, self._base)
-            if (other / "plan.json").is_file():
-                return other
-        experiment = facts.origin.experiment
-        place = None if experiment is None else writing.stored_as(experiment.directory, self._base)
-        writing.put(connection, facts, stored, place)
-        return None
+        return add(self._database, directory, recording)
 
     def scan(self, directories: Sequence[Path], *, observe: Callable[[int, int, Path], None] = lambda done, of,
              place: None,
@@ -146,7 +131,7 @@ class Catalog:
             self._scan_one(place, scanned)
         observe(len(places), len(places), Path())
         tops = [directory.resolve() for directory in directories]
-        scanned.removed = self._database.write(lambda connection: self._forget_gone(connection, tops, set(places)))
+        scanned.removed = self._database.write(lambda rows: self._forget_gone(rows, tops, set(places)))
         return scanned
 
     def _scan_one(self, place: Path, scanned: Scanned) -> None:
@@ -160,20 +145,20 @@ class Catalog:
         except MqttlabError as error:
             scanned.problems += error.problems
             return
-        copied = self._database.write(lambda connection: self._put(connection, facts))
+        copied = add_facts(self._database, facts)
         if copied is None:
             scanned.added.append(place)
         else:
             scanned.copies.append((place, copied))
 
-    def _forget_gone(self, connection: sa.Connection, tops: list[Path], there: set[Path]) -> list[Path]:
+    def _forget_gone(self, rows: Rows, tops: list[Path], there: set[Path]) -> list[Path]:
         gone = []
-        for run, stored in writing.directories_of(connection).values():
+        for run, stored in writing.directories_of(rows).values():
             place = path_of(stored, self._base)
             if place not in there and any(place.is_relative_to(top) for top in tops):
-                writing.remove(connection, run)
+                writing.remove(rows, run)
                 gone.append(place)
-        writing.sweep(connection)
+        writing.sweep(rows)
         return gone
 
     # Asking.
@@ -291,9 +276,9 @@ class Catalog:
 
     def save_view(self, name: str, state: Any) -> None:
         """Keep a view (of a dashboard) under a name: whatever JSON can hold. Views stand in the catalog alone."""
-        def work(connection: sa.Connection) -> None:
-            connection.execute(t.SAVED_VIEW.delete().where(t.SAVED_VIEW.c.name == name))
-            connection.execute(t.SAVED_VIEW.insert().values(name=name, json=json.dumps(state)))
+        def work(rows: Rows) -> None:
+            rows.delete("saved_view", name=name)
+            rows.insert("saved_view", [{"name": name, "json": json.dumps(state)}])
 
         self._database.write(work)
 
@@ -369,8 +354,7 @@ class Catalog:
         if but is None or place != but.resolve():
             if place.is_dir():
                 self._say(place, lambda annotations: _without(annotations, name))
-            gone = t.BASELINE.delete().where(t.BASELINE.c.name == name)
-            self._database.write(lambda connection: connection.execute(gone))
+            self._database.write(lambda rows: rows.delete("baseline", name=name))
         return True
 
     def baseline(self, name: str) -> list[Path]:
@@ -416,7 +400,7 @@ class Catalog:
         if run is None:
             self.add(directory)
         else:
-            self._database.write(lambda connection: writing.annotate(connection, run, annotations))
+            self._database.write(lambda rows: writing.annotate(rows, run, annotations))
 
     def _key_of(self, directory: Path) -> int | None:
         stored = writing.stored_as(directory, self._base)
@@ -448,9 +432,9 @@ def _without(annotations: Annotations, baseline: str) -> None:
     annotations.baselines.pop(baseline, None)
 
 
-def _forget_all(connection: sa.Connection) -> None:
-    connection.execute(t.RUN.delete())
-    writing.sweep(connection)
+def _forget_all(rows: Rows) -> None:
+    rows.delete("run")
+    writing.sweep(rows)
 
 
 def _series(metrics: Collection[str], names: Names) -> list[int]:

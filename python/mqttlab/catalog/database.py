@@ -6,6 +6,9 @@ is told so begins again. Readers open SQLite's file read-only and wait for nobod
 
 A catalog of an older schema is brought up to date when it is next written to, after a copy of it was made; on a server,
 which others use as well, only by ``mqttlab catalog upgrade``. A newer one is refused.
+
+A file is made and written to by Python's own module for SQLite (:class:`mqttlab.catalog.rows.Rows`); SQLAlchemy is
+loaded for questions, for servers and for upgrades.
 """
 
 from __future__ import annotations
@@ -17,27 +20,25 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
-
-import sqlalchemy as sa
-from sqlalchemy.exc import (
-    ArgumentError,
-    DatabaseError,
-    IntegrityError,
-    InterfaceError,
-    NoSuchModuleError,
-    OperationalError,
-)
+from threading import Lock
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mqttlab.catalog.place import CatalogError, CatalogUnavailable, file_of, refuse_network, url_of
-from mqttlab.catalog.tables import METADATA
+from mqttlab.catalog.rows import Row, Rows
+from mqttlab.errors import MqttlabError
 from mqttlab.files import from_here
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
 
 T = TypeVar("T")
 HEAD = "0002"
 """The schema that this program reads and writes: the last of the migrations."""
 MIGRATIONS = Path(__file__).parent / "migrations"
+SCHEMA = Path(__file__).parent / "schema.sql"
+"""What a file of SQLite is made from; :mod:`mqttlab.catalog.tables` writes it."""
 BUSY_MS = 10_000
 ATTEMPTS = 12
 # A name for the locks of PostgreSQL (a number) and MariaDB under which the schema is made or changed.
@@ -45,7 +46,7 @@ LOCK = 0x6D71_746C
 
 
 class Database:
-    """One catalog's database. Connections are opened when they are needed."""
+    """One catalog's database. Connections are opened when they are needed; several threads may use it."""
 
     def __init__(self, given: str, *, read_only: bool = False, as_it_is: bool = False) -> None:
         """Open it, and make it where it is a file that is not there yet.
@@ -62,9 +63,12 @@ class Database:
         self.url = url_of(given)
         self.file = file_of(self.url)
         self.read_only = read_only
+        self.base = None if self.file is None else self.file.parent.resolve()
+        """What directories are written relative to: where the file lies; none of a server."""
+        self._writer: sqlite3.Connection | None = None
+        self._writing = Lock()
         if self.file is not None:
             self._check_file(self.file)
-        self.engine = self._engine()
         if not as_it_is:
             with self.problems():
                 self._ready()
@@ -74,9 +78,29 @@ class Database:
         """What messages call it: without a password."""
         return self.engine.url.render_as_string() if self.file is None else str(from_here(self.file))
 
+    @cached_property
+    def engine(self) -> sa.Engine:
+        """SQLAlchemy's, for questions and servers."""
+        import sqlalchemy as sa
+        from sqlalchemy.exc import ArgumentError, NoSuchModuleError
+
+        try:
+            if self.file is None:
+                return sa.create_engine(self.url, isolation_level="READ COMMITTED", pool_pre_ping=True)
+            engine = sa.create_engine("sqlite://", creator=self._connect, poolclass=sa.pool.QueuePool)
+        except (ArgumentError, NoSuchModuleError, ModuleNotFoundError) as error:
+            raise CatalogError(f"--catalog {self.url}: {str(error).splitlines()[0]}") from error
+        begin = "BEGIN" if self.read_only else "BEGIN IMMEDIATE"
+        sa.event.listen(engine, "begin", lambda connection: connection.exec_driver_sql(begin))
+        return engine
+
     def close(self) -> None:
         """Close all connections."""
-        self.engine.dispose()
+        if "engine" in self.__dict__:
+            self.engine.dispose()
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
@@ -84,28 +108,49 @@ class Database:
         with self.problems(), self.engine.connect() as connection:
             yield connection
 
-    def write(self, work: Callable[[sa.Connection], T]) -> T:
+    def write(self, work: Callable[[Rows], T]) -> T:
         """Do ``work`` in one transaction, again where another writer came between."""
         with self.problems():
             for attempt in range(1, ATTEMPTS + 1):
                 try:
-                    with self.engine.begin() as connection:
-                        return work(connection)
-                except (IntegrityError, OperationalError):
-                    if attempt == ATTEMPTS:
+                    return self._written_to_server(work) if self.file is None else self._written_to_file(work)
+                except Exception as error:
+                    if attempt == ATTEMPTS or not _is_passing(error):
                         raise
                     time.sleep(random.uniform(0, 0.02 * 2 ** min(attempt, 6)))
         raise AssertionError("the last attempt returns or raises")
+
+    def _written_to_file(self, work: Callable[[Rows], T]) -> T:
+        with self._writing:
+            if self._writer is None:
+                self._writer = self._connect()
+            connection = self._writer
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                result = work(_rows_of_file(connection))
+                connection.execute("COMMIT")
+            except BaseException:
+                connection.rollback()
+                raise
+            return result
+
+    def _written_to_server(self, work: Callable[[Rows], T]) -> T:
+        with self.engine.begin() as connection:
+            return work(rows_of(connection))
 
     @contextmanager
     def problems(self) -> Iterator[None]:
         """What the database says as a :class:`CatalogError`."""
         try:
             yield
-        except (OperationalError, InterfaceError) as error:
-            raise CatalogUnavailable(f"the catalog {self.name}: {_words(error)}") from error
-        except DatabaseError as error:
-            raise CatalogError(f"the catalog {self.name}: {_words(error)}") from error
+        except MqttlabError:
+            raise
+        except Exception as error:
+            told = _told(error)
+            if told is None:
+                raise
+            kind, words = told
+            raise kind(f"the catalog {self.name}: {words}") from error
 
     def _check_file(self, file: Path) -> None:
         place = from_here(file)
@@ -118,17 +163,6 @@ class Database:
                                "another")
         if not self.read_only:
             refuse_network(file)
-
-    def _engine(self) -> sa.Engine:
-        try:
-            if self.file is None:
-                return sa.create_engine(self.url, isolation_level="READ COMMITTED", pool_pre_ping=True)
-            engine = sa.create_engine("sqlite://", creator=self._connect, poolclass=sa.pool.QueuePool)
-        except (ArgumentError, NoSuchModuleError, ModuleNotFoundError) as error:
-            raise CatalogError(f"--catalog {self.url}: {str(error).splitlines()[0]}") from error
-        begin = "BEGIN" if self.read_only else "BEGIN IMMEDIATE"
-        sa.event.listen(engine, "begin", lambda connection: connection.exec_driver_sql(begin))
-        return engine
 
     def _connect(self, *, foreign_keys: bool = True) -> sqlite3.Connection:
         assert self.file is not None
@@ -154,15 +188,25 @@ class Database:
         Raises:
             CatalogError: it has tables, and no catalog's.
         """
-        with self.reading() as connection:
-            return self._schema(connection)
+        if self.file is None:
+            with self.reading() as connection:
+                return self._schema(rows_of(connection), _tables_of(connection))
+        with self.problems():
+            file = self._connect()
+            try:
+                return self._schema_of_file(_rows_of_file(file))
+            finally:
+                file.close()
 
-    def _schema(self, connection: sa.Connection) -> str | None:
-        tables = set(sa.inspect(connection).get_table_names())
+    def _schema_of_file(self, rows: Rows) -> str | None:
+        names = rows.ask("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite~_%' ESCAPE '~'")
+        return self._schema(rows, {name for (name,) in names})
+
+    def _schema(self, rows: Rows, tables: set[str]) -> str | None:
         if "alembic_version" in tables:
-            found = connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar()
-            if found is not None:
-                return str(found)
+            found = rows.find("alembic_version", ("version_num",))
+            if found:
+                return str(found[0][0])
             if self.file is None:
                 # MariaDB commits each table by itself: another process is making them now, or died while it did.
                 return None
@@ -178,7 +222,10 @@ class Database:
         if schema is None:
             if self.read_only:
                 raise CatalogError(f"there is no catalog in {self.name} yet; mqttlab catalog scan DIR makes it")
-            self._exclusively(self._make)
+            if self.file is None:
+                self._exclusively(self._make)
+            else:
+                self.write(self._make_file)
         elif self.read_only or self.file is None:
             raise CatalogError(f"{self.name} has schema {schema}, and this mqttlab needs {HEAD}; bring it up to date "
                                "with "
@@ -194,11 +241,23 @@ class Database:
         return schema
 
     def _make(self, connection: sa.Connection) -> None:
-        if self._schema(connection) is None:
+        from mqttlab.catalog.tables import METADATA
+
+        rows = rows_of(connection)
+        if self._schema(rows, _tables_of(connection)) is None:
             # The table of the version comes first, and its row last: who looks between the two waits for the lock.
-            make_version_table(connection)
+            make_version_table(rows)
             METADATA.create_all(connection)
-            stamp(connection)
+            stamp(rows)
+
+    def _make_file(self, rows: Rows) -> None:
+        # Another process may have been faster.
+        if self._schema_of_file(rows) is None:
+            make_version_table(rows)
+            for statement in SCHEMA.read_text(encoding="utf-8").split(";\n"):
+                if statement.strip():
+                    rows.perform(statement)
+            stamp(rows)
 
     def upgrade(self, backup: Path | None = None) -> Path | None:
         """Bring the database to the present schema, after a copy of it was made.
@@ -227,7 +286,7 @@ class Database:
         from mqttlab.catalog.migrations.upgrade import copy, migrate
 
         # Another process may have been faster.
-        if self._schema(connection) != HEAD:
+        if self._schema(rows_of(connection), _tables_of(connection)) != HEAD:
             if self.file is None:
                 copy(connection, backup)
             else:
@@ -252,6 +311,8 @@ class Database:
 
     def _exclusively(self, work: Callable[[sa.Connection], None]) -> None:
         """Do what changes the schema, while nobody else does."""
+        import sqlalchemy as sa
+
         engine = self.engine
         if self.file is not None:
             # A table is changed by making it again, which would delete what refers to it.
@@ -294,21 +355,64 @@ def _log_ahead(connection: sqlite3.Connection) -> None:
             time.sleep(random.uniform(0.001, 0.02))
 
 
-def make_version_table(connection: sa.Connection) -> None:
+def rows_of(connection: sa.Connection) -> Rows:
+    """The rows behind a connection of SQLAlchemy's."""
+    import sqlalchemy as sa
+
+    def perform(statement: str, values: Any) -> list[Row]:
+        result = connection.execute(sa.text(statement), values)
+        return [tuple(row) for row in result] if result.returns_rows else []
+
+    return Rows(perform, connection.dialect.identifier_preparer.initial_quote)
+
+
+def _rows_of_file(connection: sqlite3.Connection) -> Rows:
+    def perform(statement: str, values: Any) -> list[Row]:
+        if isinstance(values, list):
+            connection.executemany(statement, values)
+            return []
+        return connection.execute(statement, values).fetchall()
+
+    return Rows(perform)
+
+
+def _tables_of(connection: sa.Connection) -> set[str]:
+    import sqlalchemy as sa
+
+    return set(sa.inspect(connection).get_table_names())
+
+
+def make_version_table(rows: Rows) -> None:
     """Make the table in which Alembic keeps the schema, where there is none: without a row nothing is finished."""
-    connection.execute(sa.text("CREATE TABLE IF NOT EXISTS alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY "
-                               "KEY)"))
+    rows.perform("CREATE TABLE IF NOT EXISTS alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY)")
 
 
-def stamp(connection: sa.Connection) -> None:
+def stamp(rows: Rows) -> None:
     """Say, as Alembic does, that the database is of the present schema."""
-    make_version_table(connection)
-    connection.execute(sa.text("DELETE FROM alembic_version"))
-    connection.execute(sa.text("INSERT INTO alembic_version (version_num) VALUES (:head)"), {"head": HEAD})
+    make_version_table(rows)
+    rows.delete("alembic_version")
+    rows.insert("alembic_version", [{"version_num": HEAD}])
 
 
-def _words(error: DatabaseError | InterfaceError) -> str:
-    """A database's own words in one line."""
-    origin: Any = error.orig
+def _is_passing(error: Exception) -> bool:
+    """Whether an error may be another writer's doing, so that it is worth trying again."""
+    if isinstance(error, sqlite3.Error):
+        return isinstance(error, (sqlite3.IntegrityError, sqlite3.OperationalError))
+    from sqlalchemy.exc import IntegrityError, OperationalError
+
+    return isinstance(error, (IntegrityError, OperationalError))
+
+
+def _told(error: Exception) -> tuple[type[CatalogError], str] | None:
+    """What an error of a database is to who uses the catalog, and the database's own words in one line."""
+    origin: Any
+    if isinstance(error, sqlite3.Error):
+        passing, origin = isinstance(error, (sqlite3.OperationalError, sqlite3.InterfaceError)), error
+    else:
+        from sqlalchemy.exc import DatabaseError, InterfaceError, OperationalError
+
+        if not isinstance(error, (DatabaseError, InterfaceError)):
+            return None
+        passing, origin = isinstance(error, (OperationalError, InterfaceError)), error.orig
     words = str(origin.args[1] if len(getattr(origin, "args", ())) > 1 else origin)
-    return " ".join(words.split()) or type(origin).__name__
+    return CatalogUnavailable if passing else CatalogError, " ".join(words.split()) or type(origin).__name__

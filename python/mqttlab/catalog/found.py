@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from mqttlab.catalog import tables as t
 from mqttlab.catalog.database import Database
+from mqttlab.catalog.place import path_of
 from mqttlab.catalog.query import FIELDS, Kind, Names, Question
 
 
@@ -44,7 +45,7 @@ def find(
     """
     database = Database(url, read_only=True)
     try:
-        base = None if database.file is None else database.file.parent.resolve()
+        base = database.base
         with database.reading() as connection:
             rows, kinds = ask(connection, where, columns=columns, sort=sort, limit=limit)
             stored = connection.execute(sa.select(t.RUN.c.directory)).scalars().all()
@@ -68,12 +69,6 @@ def ask(
         question.order(name)
     rows = [tuple(row) for row in connection.execute(question.select(columns, limit))]
     return rows, [question.column(name).kind for name in columns]
-
-
-def path_of(stored: str, base: Path | None) -> Path:
-    """A directory of which the catalog wrote this; what lies below a catalog's own directory is written from there."""
-    path = Path(stored)
-    return path if path.is_absolute() or base is None else base / path
 
 
 def is_integer(name: str) -> bool:

@@ -12,6 +12,9 @@ from pathlib import Path
 from mqttlab.errors import MqttlabError
 
 FILE = "catalog.db"
+# As long as a key may be: one of InnoDB has 3072 bytes, four for each letter.
+PATH_LETTERS_MAX = 700
+NAME_LETTERS_MAX = 255
 # SQLAlchemy's names with the drivers that this package installs.
 DRIVERS = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg", "mysql": "mysql+pymysql",
            "mariadb": "mariadb+pymysql"}
@@ -62,6 +65,12 @@ def url_of(given: str, option: str = "--catalog") -> str:
 def file_of(url: str) -> Path | None:
     """The SQLite file of a URL of :func:`url_of`; none for servers."""
     return Path(url.removeprefix("sqlite:///")) if url.startswith("sqlite:///") else None
+
+
+def path_of(stored: str, base: Path | None) -> Path:
+    """A directory of which the catalog wrote this; what lies below a catalog's own directory is written from there."""
+    path = Path(stored)
+    return path if path.is_absolute() or base is None else base / path
 
 
 def refuse_network(path: Path, mounts: Path = Path("/proc/self/mountinfo")) -> None:

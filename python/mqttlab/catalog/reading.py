@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from mqttlab.catalog.origin import Origin, origin_of
-from mqttlab.catalog.place import CatalogError
+from mqttlab.catalog.place import NAME_LETTERS_MAX, PATH_LETTERS_MAX, CatalogError
 from mqttlab.catalog.remarks import Annotations
-from mqttlab.catalog.tables import NAME_LETTERS_MAX, PATH_LETTERS_MAX
 from mqttlab.engine import EngineError, is_being_written
 from mqttlab.recording import Recording
 

@@ -15,6 +15,9 @@ filter by.
 Numbers are numbers, in the unit that ``series.unit`` says; times are text in ISO 8601 with microseconds and ``Z``,
 which sorts by time everywhere. Plans (without seed and repetition) and ``run.json`` stand verbatim beside what was
 taken out of them.
+
+A file of SQLite is made from ``schema.sql``, which this module writes (``python -m mqttlab.catalog.tables``), so that a
+run's first recording does not wait for SQLAlchemy.
 """
 
 from __future__ import annotations
@@ -36,7 +39,11 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
 )
+from sqlalchemy.dialects import sqlite
 from sqlalchemy.dialects.mysql import LONGTEXT, MEDIUMBLOB
+from sqlalchemy.schema import CreateIndex, CreateTable
+
+from mqttlab.catalog.place import NAME_LETTERS_MAX, PATH_LETTERS_MAX
 
 CONVENTION = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s", "uq": "uq_%(table_name)s_%(column_0_N_name)s",
@@ -53,9 +60,6 @@ OPTIONS: dict[str, Any] = {
 }
 LONG = Text().with_variant(LONGTEXT(), "mysql", "mariadb")
 BYTES = LargeBinary().with_variant(MEDIUMBLOB(), "mysql", "mariadb")
-# A key of InnoDB has 3072 bytes, four for each letter.
-PATH_LETTERS_MAX = 700
-NAME_LETTERS_MAX = 255
 WORD = String(120)
 NAME = String(NAME_LETTERS_MAX)
 INSTANT = String(32)
@@ -153,3 +157,20 @@ SKETCH = Table(
 
 SAVED_VIEW = Table(
     "saved_view", METADATA, Column("name", NAME, primary_key=True), Column("json", LONG, nullable=False), **OPTIONS)
+
+
+def sqlite_schema() -> str:
+    """The statements that make the tables in a file of SQLite: what ``schema.sql`` has."""
+    dialect = sqlite.dialect()
+    made: list[CreateTable | CreateIndex] = []
+    for table in METADATA.sorted_tables:
+        indices = sorted(table.indexes, key=lambda index: str(index.name))
+        made += [CreateTable(table), *map(CreateIndex, indices)]
+    statements = [str(statement.compile(dialect=dialect)).strip().replace("\t", "    ") for statement in made]
+    lines = "\n\n".join(f"{statement};" for statement in statements).splitlines()
+    return "".join(f"{line.rstrip()}\n" for line in lines)
+
+
+if __name__ == "__main__":
+    # python -m mqttlab.catalog.tables > python/mqttlab/catalog/schema.sql
+    print(sqlite_schema(), end="")

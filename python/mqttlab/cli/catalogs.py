@@ -150,10 +150,12 @@ def remember(directory: Path, url: str | None, runs: Path | None = None, *, reco
     if url == "none" or (url is None and home is None):
         return
     try:
-        from mqttlab.catalog import Catalog
+        # The catalog without its questions, which need SQLAlchemy.
+        from mqttlab.catalog.adding import add
+        from mqttlab.catalog.database import Database
 
-        with Catalog.open(url_of(url, home or directory)) as opened:
-            opened.add(directory, recording)
+        with contextlib.closing(Database(url_of(url, home or directory))) as database:
+            add(database, directory, recording)
     except MqttlabError as error:
         for problem in error.problems:
             click.echo(f"mqttlab: warning: not in the catalog: {problem}", err=True)
