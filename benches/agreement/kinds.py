@@ -619,6 +619,18 @@ def _transports() -> Iterator[Kind]:
         seconds=20.0,
         values=over({"websocket": {"path": "/a/longer/resource"}}, pair(publish={"payload": "5 kB", "rate": "10 /s"})),
     )
+    for version in ("1.2", "1.3"):
+        tls = {"tls": {"version": version, "client_certificate": version == "1.2"}}
+        yield Kind(name=f"tls{version}-qos1", values=over(tls, pair(qos=1)))
+        yield Kind(name=f"tls{version}-large", values=over(tls, pair(publish={"payload": "20 kB", "rate": "10 /s"})))
+    plain: Values = {"tls": {}}
+    yield Kind(name="tls1.3-qos1-nagle", values=over(plain, pair(qos=1, nagle=True, publish=NAGLE_INTERVAL)))
+    yield Kind(
+        name="tls1.3-loss3-qos1", loss=True, seconds=20.0,
+        values=over({"tls": {"resumption": False}}, pair(near=link(loss="3 %"), publish=SLOW)),
+    )
+    yield Kind(name="tls1.3-rate-20kB", values=over(plain, pair(near=link(rate="20 kB/s"), publish=SLOW)))
+    yield Kind(name="wss-qos1", values=over({"tls": {}, "websocket": {}}, pair(qos=1)))
 
 
 def _jittered(exact: Iterable[Kind]) -> Iterator[Kind]:

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from mqttlab.errors import MqttlabError
-from mqttlab.metrics import deliveries
+from mqttlab.metrics import deliveries, setup
 from mqttlab.recording import Recording
 from mqttlab.runs import Job, perform
 from mqttlab.scenario import compile_plan
@@ -48,7 +48,7 @@ def test_a_transport_is_a_word_or_a_table_and_becomes_a_listener() -> None:
     for transport in ("websocket", "ws", {"websocket": {}}, {"websocket": {"path": "/mqtt"}}):
         plan = compile_plan(parse_values(scenario(transport)))
         assert [group["transport"] for group in plan["groups"]] == [
-            {"tcp": {"nodelay": False, "websocket": {"path": "/mqtt"}}}] * 2
+            {"tcp": {"nodelay": False, "tls": None, "websocket": {"path": "/mqtt"}}}] * 2
         assert [(end["transport"], end["port"]) for end in plan["servers"][0]["endpoints"]] == [
             ("tcp", 1883), ("websocket", WEBSOCKET_PORT)]
     for transport in ("tcp", {"tcp": {}}, {}):
@@ -60,7 +60,43 @@ def test_a_transport_is_a_word_or_a_table_and_becomes_a_listener() -> None:
     assert plan["servers"][0]["endpoints"][1]["port"] == 9001
     process = plan["servers"][0]["process"]
     assert process is not None and "listener 9001 10.77.0.1\nprotocol websockets" in process["files"][0]["text"]
-    assert plan["groups"][1]["transport"] == {"tcp": {"nodelay": True, "websocket": None}}
+    assert plan["groups"][1]["transport"] == {"tcp": {"nodelay": True, "tls": None, "websocket": None}}
+
+
+def test_tls_is_a_word_or_a_table_too_and_its_listener_has_the_certificates_of_the_run() -> None:
+    defaults = {"version": "1.3", "resumption": True, "client_certificate": False}
+    for transport in ("tls", "mqtts", {"tls": {}}, {"tls": {"version": "1.3"}}):
+        plan = compile_plan(parse_values(scenario(transport)))
+        assert [group["transport"] for group in plan["groups"]] == [
+            {"tcp": {"nodelay": False, "tls": defaults, "websocket": None}}] * 2
+        ends = [(end["transport"], end["port"]) for end in plan["servers"][0]["endpoints"]]
+        assert ends == [("tcp", 1883), ("tls", 8883)]
+    values = scenario("wss")
+    values["groups"][1]["transport"] = {"tls": {"version": "1.2", "resumption": False}}
+    plan = compile_plan(parse_values({**values, "backend": "live"}))
+    websockets = [group["transport"]["tcp"]["websocket"] for group in plan["groups"]]  # type: ignore[index]
+    assert websockets == [{"path": "/mqtt"}, None]
+    process = plan["servers"][0]["process"]
+    assert process is not None
+    text = process["files"][0]["text"]
+    for start in ("listener 8084 10.77.0.1\nprotocol websockets\n", "listener 8883 10.77.0.1\n"):
+        assert start + "cafile {directory}/tls/ca.pem\ncertfile {directory}/tls/server.pem\nkeyfile" in text
+    assert text.count("require_certificate false") == 2
+    assert "PRIVATE KEY" not in str(plan), "keys are made by the engine, and no plan has them"
+
+
+@pytest.mark.parametrize(("backend", "change", "says"), [
+    ("sim", {"client_certificate": True}, "says the opposite"),
+    ("sim", {"version": "1.1"}, "1.2"),
+    ("sim", {"resumtion": False}, "resumption"),
+    ("live", {}, "has no certificate of this run"),
+])
+def test_what_tls_cannot_be_is_named_with_the_remedy(backend: str, change: Values, says: str) -> None:
+    values = scenario({"tls": {}}, broker={"kind": "external", "address": "127.0.0.1"} if backend == "live" else {})
+    values["groups"][1]["transport"] = {"tls": change}
+    with pytest.raises(MqttlabError) as caught:
+        parse_values({**values, "backend": backend})
+    assert says in str(caught.value) and "groups" in str(caught.value)
 
 
 @pytest.mark.parametrize(("change", "says"), [
@@ -107,6 +143,58 @@ def test_a_simulated_upgrade_takes_a_round_trip_and_its_bytes(tmp_path: Path) ->
     assert first.min() > 150  # type: ignore[operator]
 
 
+@pytest.mark.parametrize(("transport", "round_trips"), [
+    ({"tls": {"version": "1.3"}}, {"tcp": 1, "tls": 1}),
+    ({"tls": {"version": "1.2"}}, {"tcp": 1, "tls": 2}),
+    ({"tls": {"version": "1.2", "client_certificate": True}, "websocket": {}}, {"tcp": 1, "tls": 2, "websocket": 1}),
+])
+def test_a_simulated_handshake_takes_its_round_trips(
+    transport: Values, round_trips: dict[str, int], tmp_path: Path
+) -> None:
+    recording = simulated(scenario(transport), tmp_path / "run")
+    took = opened(recording)
+    assert set(took) == set(round_trips)
+    for part, times in took.items():
+        # A round trip of 10 ms, and at 10 Mbit/s some ms for handshakes.
+        assert all(10 * round_trips[part] <= time < 10 * round_trips[part] + 5 for time in times), (part, times)
+    said = recording.events.filter(pl.col("detail").cast(pl.String).str.starts_with("tls"))["detail"].to_list()
+    version = transport["tls"]["version"]
+    suite = {"1.3": "TLS13_AES_256_GCM_SHA384", "1.2": "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"}[version]
+    assert said == [f"tls TLSv{version} full {suite}"] * 2
+    row = setup(recording).row(0, named=True)
+    assert row["connect_tls_ms_p50"] == pytest.approx(took["tls"][0], abs=1)
+    assert row["connect_tls_resumed_ms_p50"] is None
+    assert row["connect_ms_p50"] >= 10 * (sum(round_trips.values()) + 1)
+
+
+@pytest.mark.parametrize(("resumption", "version"), [(True, "1.3"), (True, "1.2"), (False, "1.3")])
+def test_who_connects_again_resumes_its_session_if_it_may(resumption: bool, version: str, tmp_path: Path) -> None:
+    values = scenario({"tls": {"version": version, "resumption": resumption}}, qos=1, mqtt={"keep_alive": "1 s"},
+                      up={"loss": "60 %"}, rate="5 /s", subscriber={"count": 5})
+    values["phases"]["duration"] = "20 s"
+    recording = simulated(values, tmp_path / "run")
+    again = opened(recording)["tls"][6:]
+    words = recording.events.filter(pl.col("kind").cast(pl.String) == "layer_open")["detail"].cast(pl.String)
+    resumed = int(words.str.contains(" resumed ").sum())
+    assert len(again) > 10 and (resumed > 10 if resumption else resumed == 0), words.to_list()
+    row = setup(recording).row(0, named=True)
+    assert (row["connect_tls_resumed_ms_p50"] is not None) == resumption
+    for bytes_of in counted(recording, "direction").values():
+        assert bytes_of["tls_bytes"] + bytes_of["mqtt_bytes"] == bytes_of["tcp_payload_unique_bytes"]
+
+
+@pytest.mark.parametrize("payload", ["0 B", "100 B", "20 kB"])
+def test_each_packet_is_sealed_in_records_of_its_own(payload: str, tmp_path: Path) -> None:
+    for version, record in (("1.3", 22), ("1.2", 29)):
+        values = scenario({"tls": {"version": version}}, payload=payload, publish={"rate": "10 /s"})
+        packets = simulated(values, tmp_path / version).control_packets
+        own = sum(pl.col(f"{part}_bytes") for part in ("fixed_header", "topic", "packet_id", "property", "payload"))
+        added = packets.select(own.alias("own"), added=(
+            pl.col("stream_end").cast(pl.Int64) - pl.col("stream_start").cast(pl.Int64) - own.cast(pl.Int64)))
+        records = (pl.col("own") - 1) // 16384 + 1
+        assert added.filter(pl.col("added") != records * record).is_empty(), added
+
+
 @pytest.mark.parametrize("payload", ["0 B", "100 B", "200 B", "70 kB", "1 MB"])
 def test_a_frame_adds_its_header_and_its_mask_to_each_packet(payload: str, tmp_path: Path) -> None:
     values = scenario(payload=payload, link={"rate": "1 Gbit/s"}, publish={"rate": "10 /s"})
@@ -123,16 +211,19 @@ def test_a_frame_adds_its_header_and_its_mask_to_each_packet(payload: str, tmp_p
     assert packets["complete_ns"].is_not_null().all()
 
 
-def test_bytes_of_tcp_are_those_of_mqtt_and_those_of_websocket(tmp_path: Path) -> None:
+@pytest.mark.parametrize("transport", ["websocket", "tls", "wss"])
+def test_bytes_of_tcp_are_those_of_mqtt_and_those_of_layers(transport: str, tmp_path: Path) -> None:
     # Segments of 536 B cut frames everywhere, and some are sent again.
-    values = scenario(qos=1, payload="700 B", link={"loss": "2 %"}, rate="100 /s", mtu="576 B")
+    values = scenario(transport, qos=1, payload="700 B", link={"loss": "2 %"}, rate="100 /s", mtu="576 B")
     recording = simulated(values, tmp_path / "run")
     for scope in ("run", "direction"):
         rows = counted(recording, scope)
         assert rows
         for bytes_of in rows.values():
-            assert bytes_of["websocket_bytes"] > 0
-            assert bytes_of["websocket_bytes"] + bytes_of["mqtt_bytes"] == bytes_of["tcp_payload_unique_bytes"]
+            assert (bytes_of["tls_bytes"] > 0) == (transport != "websocket")
+            assert (bytes_of["websocket_bytes"] > 0) == (transport != "tls")
+            layers = bytes_of["tls_bytes"] + bytes_of["websocket_bytes"]
+            assert layers + bytes_of["mqtt_bytes"] == bytes_of["tcp_payload_unique_bytes"]
 
 
 def counted(recording: Recording, scope: str) -> dict[str, dict[str, float]]:

@@ -11,6 +11,8 @@ import polars as pl
 import pytest
 
 from live import able
+from mqttlab import export
+from mqttlab.imports import import_evidence
 from mqttlab.metrics import deliveries
 from mqttlab.recording import Recording
 from mqttlab.runs import Job, perform
@@ -73,6 +75,68 @@ def test_messages_pass_over_websocket_live_as_simulated(payload: str, messages: 
         (pl.col("stream_offset") + pl.col("payload_bytes")).max().alias("bytes")).sort("link")["bytes"].to_list()
         for recording in found]
     assert streams[0] == streams[1]
+
+
+@pytest.mark.parametrize(("transport", "handshake"), [
+    ({"tls": {}}, "tls TLSv1.3 full TLS13_AES_256_GCM_SHA384"),
+    ({"tls": {"version": "1.2", "client_certificate": True}},
+     "tls TLSv1.2 full TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"),
+    ({"tls": {"client_certificate": True}, "websocket": {}}, "tls TLSv1.3 full TLS13_AES_256_GCM_SHA384"),
+])
+def test_tls_is_live_what_it_is_simulated_and_its_own_capture_shows_the_same(
+    transport: Values, handshake: str, tmp_path: Path
+) -> None:
+    # 20 kB are two records.
+    values = scenario(transport, payload="20 kB", link={"rate": "1 Gbit/s"}, publish={
+        "rate": "5 /s", "start_phase": "synchronised"})
+    values["phases"]["warm_up"] = "0 s"
+    values["recording"] = {"pcapng": True}
+    outcome = run(values, tmp_path / "live")
+    assert outcome.verdict == "complete", outcome.reason
+    found = [Recording.open(tmp_path / "live"), simulated(values, tmp_path / "sim")]
+    for recording in found:
+        assert deliveries(recording).height == 5
+        details = recording.events.filter(pl.col("kind").cast(pl.String) == "layer_open")["detail"].to_list()
+        assert details.count(handshake) == 2, details
+        ends = recording.events.filter(pl.col("kind").cast(pl.String).is_in(["disconnect", "refused"]))
+        assert ends.is_empty(), ends
+    # Who reads the frames has the run's secrets: what is in TLS is found as if it were not.
+    packets = [kinds(recording) for recording in found]
+    assert packets[0] == packets[1]
+    assert found[0].control_packets["sequence"].drop_nulls().len() > 0
+    layers = [counted(recording, "direction") for recording in found]
+    for way, live in layers[0].items():
+        assert live["websocket_bytes"] == layers[1][way]["websocket_bytes"]
+        # A signature's length varies by 2 B, of which the server makes up to two a connection; a ticket's by 16 B.
+        assert live["tls_bytes"] == pytest.approx(layers[1][way]["tls_bytes"], abs=2 * (4 + 32)), way
+        assert live["tls_bytes"] + live["websocket_bytes"] + live["mqtt_bytes"] == live["tcp_payload_unique_bytes"]
+    # The same by a capture, which has the secrets in it.
+    export.pcapng(found[0], tmp_path / "run.pcapng")
+    again = import_evidence("capture", [tmp_path / "run.pcapng"], tmp_path / "imported", lambda line: None, options=())
+    imported = Recording.open(again.directory)
+    assert kinds(imported) == packets[0]
+    assert dict(imported.messages["fate"].value_counts().rows()) == {"delivered": 5}
+
+
+def kinds(recording: Recording) -> list[tuple[object, ...]]:
+    """How many packets of each kind went each way."""
+    return recording.control_packets.group_by(pl.col("kind", "direction").cast(pl.String)).len().sort(
+        "kind", "direction").rows()
+
+
+@pytest.mark.parametrize(("resumption", "version"), [(True, "1.3"), (True, "1.2"), (False, "1.3")])
+def test_a_client_that_comes_back_resumes_what_it_may(resumption: bool, version: str, tmp_path: Path) -> None:
+    # Half of the frames are lost, so that the broker hears nothing for a second and a half again and again.
+    values = scenario({"tls": {"version": version, "resumption": resumption}}, qos=1, mqtt={"keep_alive": "1 s"},
+                      up={"loss": "60 %"}, rate="5 /s", subscriber={"count": 10})
+    values["phases"] |= {"duration": "5 s", "cool_down": "1 s"}
+    assert run(values, tmp_path / "run").verdict == "complete"
+    events = Recording.open(tmp_path / "run").events
+    words = events.filter(pl.col("kind").cast(pl.String) == "layer_open")["detail"].cast(pl.String)
+    full, resumed = (int(words.str.contains(f" {word} ").sum()) for word in ("full", "resumed"))
+    assert full + resumed > 11, "somebody came back"
+    assert resumed > 0 if resumption else resumed == 0
+    assert full <= 11 + resumed if resumption else full > 11
 
 
 def program(answer: str) -> dict[str, Any]:

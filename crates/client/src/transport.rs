@@ -80,6 +80,7 @@ pub enum Loss {
 pub fn not_opened(waits_for: Option<Layer>) -> &'static str {
     match waits_for {
         None => "no TCP connection in time",
+        Some(Layer::Tls) => "no TLS in time",
         Some(Layer::WebSocket) => "no WebSocket in time",
     }
 }

@@ -109,7 +109,7 @@ fn sum_up(directory: &Path) {
 fn perform(plan: Plan, destination: &Destination, lines: &mut Lines) -> Outcome {
     match plan.backend {
         Backend::Live => {
-            let mut witness = witness(plan.server_ports());
+            let mut witness = witness(plan.server_ports(), &destination.directory);
             mqttlab_live::run(plan, destination, lines, &mut witness)
         }
         Backend::Sim => simulation::run(plan, destination, lines),
@@ -170,12 +170,13 @@ fn doctor() -> ExitCode {
 fn witness_of(directory: &Path) -> FrameWitness {
     let plan = std::fs::read_to_string(directory.join("plan.json")).ok();
     let ports = plan.map_or(Vec::new(), |text| stored_server_ports(&text));
-    witness(if ports.is_empty() { vec![MQTT_PORT] } else { ports })
+    witness(if ports.is_empty() { vec![MQTT_PORT] } else { ports }, directory)
 }
 
-/// Who reads the frames of servers that listen on these ports, programs' messages included.
-fn witness(ports: Vec<u16>) -> FrameWitness {
-    FrameWitness::new(ports).with_reader(Box::new(ProgramReader::new()))
+/// Who reads the frames of servers that listen on these ports, programs' messages and what is in TLS included.
+fn witness(ports: Vec<u16>, directory: &Path) -> FrameWitness {
+    let reader = Box::new(ProgramReader::new());
+    FrameWitness::new(ports).with_key_log(directory.join(KEY_LOG)).with_reader(reader)
 }
 
 fn told<E: std::fmt::Display>(outcome: Result<impl serde::Serialize, E>) -> ExitCode {
@@ -195,5 +196,7 @@ fn say(text: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// Secrets of the clients' TLS connections, in a recording's directory.
+const KEY_LOG: &str = "keys.log";
 const WRONG: u8 = 2;
 const INCOMPLETE: u8 = 3;

@@ -225,8 +225,8 @@ words! {
         /// What the kernel had counted of a client's connection just before its socket was closed; the detail is a JSON
         /// object: `port` (the client's), `total_retrans`, `rtt_us`, `rto_us` (`tcpi_…` of tcp(7)).
         TcpInfo = "tcp_info",
-        /// A part of a client's connection is open, where it has layers above TCP: the detail begins with `tcp`, `tls` or
-        /// `websocket`; `took` counts from when the part below was, of TCP from the start of its opening.
+        /// A part of a client's connection is open, where it has layers above TCP: the detail begins with `tcp`, `tls` (then
+        /// version, `full` or `resumed`, cipher suite) or `websocket`; `took` counts from when the part below was, of TCP from the start of its opening.
         LayerOpen = "layer_open",
         /// A client's session ended, and its subscriptions with it.
         SessionEnd = "session_end",

@@ -2,10 +2,13 @@
 
 use crate::frame;
 use crate::script::End;
+use crate::tls::Tls;
 
 /// The layers of a connection, between TCP and the protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Layers {
+    /// TLS, next to TCP.
+    pub tls: Option<Tls>,
     /// WebSocket frames.
     pub websocket: bool,
 }
@@ -13,6 +16,8 @@ pub struct Layers {
 /// What layers add to a packet that is written at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sealed {
+    /// Records' headers, nonces and tags.
+    pub tls: u32,
     /// The frame's header with its masking key.
     pub websocket: u32,
 }
@@ -20,7 +25,7 @@ pub struct Sealed {
 impl Sealed {
     /// All together.
     pub fn bytes(self) -> u32 {
-        self.websocket
+        self.tls + self.websocket
     }
 }
 
@@ -34,13 +39,30 @@ impl Layers {
     pub fn seal(self, from: End, packet: usize) -> Sealed {
         // Only clients mask (RFC 6455 §5.1).
         let websocket = if self.websocket { frame::header_len(packet, from == End::Client) } else { 0 };
-        Sealed { websocket: websocket as u32 }
+        Sealed { tls: self.record(packet + websocket), websocket: websocket as u32 }
+    }
+
+    /// What TLS adds to bytes that are written at once.
+    fn record(self, bytes: usize) -> u32 {
+        self.tls.map_or(0, |tls| tls.version.added(bytes) as u32)
+    }
+
+    /// Bytes in which WebSocket says something of its own.
+    pub(crate) fn say(self, bytes: usize) -> Sealed {
+        Sealed { tls: self.record(bytes), websocket: bytes as u32 }
     }
 
     /// Bytes in which an end says that it will say no more, behind its last packet.
-    pub fn farewell(self, from: End) -> usize {
-        // A Close frame with a status code, and the same as its answer (RFC 6455 §5.5.1).
-        if self.websocket { frame::header_len(CLOSE, from == End::Client) + CLOSE } else { 0 }
+    pub fn farewell(self, from: End) -> Sealed {
+        // A Close frame with a status code, and the same as its answer (RFC 6455 §5.5.1). Over TLS Mosquitto ends the connection
+        // at the DISCONNECT, whose record libwebsockets reads without the one behind it.
+        let closes = self.websocket && (from == End::Client || self.tls.is_none());
+        let close = if closes { frame::header_len(CLOSE, from == End::Client) + CLOSE } else { 0 };
+        let said = self.say(close);
+        // Over WebSocket it is the server who ends the connection (RFC 6455 §7.1.1).
+        let ends = from == End::Server || !self.websocket;
+        let alert = self.tls.filter(|_| ends).map_or(0, |tls| tls.version.close_notify());
+        Sealed { tls: said.tls + alert as u32, ..said }
     }
 }
 
@@ -50,10 +72,11 @@ const CLOSE: usize = 2;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tls::Version;
 
     #[test]
     fn what_is_added_is_what_an_encoder_adds() {
-        let layers = Layers { websocket: true };
+        let layers = Layers { tls: None, websocket: true };
         for (from, key) in [(End::Client, Some([1, 2, 3, 4])), (End::Server, None)] {
             for length in [0, 1, 125, 126, 65_535, 65_536] {
                 let mut frame = Vec::new();
@@ -62,7 +85,23 @@ mod tests {
                 assert_eq!(Layers::default().seal(from, length), Sealed::default());
             }
         }
-        assert_eq!([End::Client, End::Server].map(|from| layers.farewell(from)), [8, 4]);
-        assert_eq!(Layers::default().farewell(End::Client), 0);
+        assert_eq!([End::Client, End::Server].map(|from| layers.farewell(from).bytes()), [8, 4]);
+        assert_eq!(Layers::default().farewell(End::Client), Sealed::default());
+    }
+
+    #[test]
+    fn a_record_holds_16_kib_and_is_sealed_on_its_own() {
+        for (version, record) in [(Version::V12, 29), (Version::V13, 22)] {
+            let tls = Some(Tls { version, resumption: true, client_certificate: false });
+            let (plain, both) = (Layers { tls, websocket: false }, Layers { tls, websocket: true });
+            for (length, records) in [(2, 1), (16_384, 1), (16_385, 2), (40_000, 3)] {
+                assert_eq!(plain.seal(End::Server, length), Sealed { tls: records * record, websocket: 0 });
+            }
+            // The frame's header is sealed, too.
+            assert_eq!(both.seal(End::Client, 16_380), Sealed { tls: 2 * record, websocket: 8 });
+            assert_eq!(plain.farewell(End::Client), Sealed { tls: record + 2, websocket: 0 });
+            assert_eq!(both.farewell(End::Client), Sealed { tls: record, websocket: 8 });
+            assert_eq!(both.farewell(End::Server), Sealed { tls: record + 2, websocket: 0 });
+        }
     }
 }

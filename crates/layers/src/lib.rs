@@ -1,8 +1,8 @@
-//! What lies between a TCP connection and the protocol on it: WebSocket (RFC 6455), in bytes and in lengths.
+//! What lies between a TCP connection and the protocol on it: WebSocket (RFC 6455) in bytes and in lengths, TLS in lengths.
 //!
 //! ```text
-//!    MQTT packet ──► frame, masked ──► TCP          bytes: `frame`, `upgrade`      (live clients)
-//!                      +2 … +14 B                   lengths: `Layers`, `script`    (simulator)
+//!    MQTT packet ──► frame, masked ──► record, sealed ──► TCP    bytes: `frame`, `upgrade`; TLS by rustls   (live clients)
+//!                      +2 … +14 B        +22 or +29 B            lengths: `Layers`, `Script`, `tls`         (simulator)
 //! ```
 //!
 //! Pure: bytes, nonces and masking keys come in as arguments.
@@ -14,6 +14,7 @@ pub mod frame;
 mod lengths;
 mod script;
 mod sha1;
+pub mod tls;
 pub mod upgrade;
 
 pub use lengths::{Layers, Sealed};

@@ -14,12 +14,13 @@
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
-use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{self, Relaxed};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU32, AtomicU64};
+use std::sync::{Arc, OnceLock};
 
 use mqttlab_run::Schedule;
 use mqttlab_units::{Duration, Instant};
+use rustls::ClientConfig;
 
 use crate::clock::Clock;
 use crate::histogram::Histogram;
@@ -47,6 +48,11 @@ pub trait SocketFactory: Send + Sync {
 
     /// Where clients of a server (an index into the plan's) connect to.
     fn server_address(&self, server: usize) -> SocketAddr;
+
+    /// What clients of a group (an index into the plan's) open TLS with; `None`: they do not.
+    fn tls(&self, _group: usize) -> Option<Arc<ClientConfig>> {
+        None
+    }
 }
 
 /// Shared by the conductor and all workers of one run.

@@ -16,6 +16,7 @@
 //! contended it was), and anything below IP.
 
 pub mod calibration;
+mod certificates;
 pub mod clients;
 mod clock;
 mod control;
@@ -54,6 +55,7 @@ mod stages;
 mod tail;
 pub mod tcp;
 mod testbed;
+mod tls;
 mod traffic;
 mod usage;
 mod validity;

@@ -46,6 +46,7 @@ use crate::share::Share;
 use crate::signals::Signals;
 use crate::stages::Stages;
 use crate::testbed::Testbed;
+use crate::tls::Secured;
 use crate::usage::Usage;
 use crate::watch::Watch;
 use crate::watchdog::{GRACE, Watchdog, say_at_last};
@@ -140,6 +141,8 @@ struct Prepared {
     plan: Arc<Plan>,
     control: Arc<Control>,
     testbed: Testbed,
+    /// What clients open TLS with.
+    secured: Secured,
     directory: Arc<Directory>,
     /// Where the recording is, and servers' logs are.
     logs: PathBuf,
@@ -208,6 +211,9 @@ fn prepare(
     let mut recorder =
         Recorder::create(place, &plan.to_json(), &layout).map_err(|error| error.to_string())?;
     recorder.provisional();
+    // What is stored of the plan has no keys.
+    let mut equipped = plan.clone();
+    let secured = Secured::of(&mut equipped, place)?;
     let endpoint = if real_time { Priority::ENDPOINT } else { Priority::Normal };
     let tcp = testbed.tcp_in_force(plan);
     let mut witnessed = Witnessed::new(real_time, compensation, emulator_priority, tcp);
@@ -220,9 +226,10 @@ fn prepare(
         }
     }
     Ok(Prepared {
-        plan: Arc::new(plan.clone()),
+        plan: Arc::new(equipped),
         control: Arc::new(Control::new(*clock, endpoint, plan.groups.len()).with_share(share)),
         testbed,
+        secured,
         directory,
         logs: place.to_owned(),
         recorder,
@@ -278,7 +285,7 @@ impl Prepared {
         self.company.gather(&mut self.watch, &self.control.clock)?;
         let fleet = Fleet::start(
             Arc::clone(&self.plan),
-            Arc::new(self.testbed.sockets()),
+            Arc::new(self.testbed.sockets().secured(self.secured.clone())),
             Arc::clone(&self.directory),
             &self.recorder,
             Arc::clone(&self.control),

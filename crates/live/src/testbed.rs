@@ -17,6 +17,7 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 
 use mqttlab_plan::{NetworkKind, Plan, PortKind, TcpPlan};
+use rustls::ClientConfig;
 use serde_json::{Value, json};
 
 use crate::control::SocketFactory;
@@ -25,6 +26,7 @@ use crate::namespaces::{Namespace, set_sysctl, sysctl};
 use crate::netlink::{self, LinkSettings, Metrics, RouteKind};
 use crate::port::{Device, Port};
 use crate::tcp;
+use crate::tls::Secured;
 
 /// Hosts and what joins them.
 pub struct Testbed {
@@ -43,6 +45,7 @@ pub struct Sockets {
     namespaces: Vec<Arc<Namespace>>,
     tcp: Vec<TcpPlan>,
     servers: Vec<SocketAddr>,
+    secured: Secured,
 }
 
 /// A testbed could not be built.
@@ -107,7 +110,12 @@ impl Testbed {
 
     /// What makes the clients' sockets.
     pub fn sockets(&self) -> Sockets {
-        Sockets { namespaces: self.namespaces.clone(), tcp: self.tcp.clone(), servers: self.servers.clone() }
+        Sockets {
+            namespaces: self.namespaces.clone(),
+            tcp: self.tcp.clone(),
+            servers: self.servers.clone(),
+            secured: Secured::default(),
+        }
     }
 
     /// What is not in force although the plan wants it.
@@ -237,6 +245,12 @@ impl Testbed {
 }
 
 impl Sockets {
+    /// The same, for clients who open TLS.
+    #[must_use]
+    pub(crate) fn secured(self, secured: Secured) -> Sockets {
+        Sockets { secured, ..self }
+    }
+
     fn make(&self, host: usize, server: usize, kind: libc::c_int) -> io::Result<OwnedFd> {
         if let Some(namespace) = self.namespaces.get(host) {
             namespace.enter()?;
@@ -270,6 +284,10 @@ impl SocketFactory for Sockets {
 
     fn server_address(&self, server: usize) -> SocketAddr {
         self.servers[server]
+    }
+
+    fn tls(&self, group: usize) -> Option<Arc<ClientConfig>> {
+        self.secured.config(group)
     }
 }
 

@@ -255,6 +255,20 @@ fn check_program(plan: &Plan, group: &Group, place: &str) -> Result<(), PlanErro
     })
 }
 
+/// Certificates are made for a run, by the engine that starts its servers.
+fn check_tls(plan: &Plan, group: &Group, place: &str) -> Result<(), PlanError> {
+    if group.tls().is_none() || plan.backend != Backend::Live {
+        return Ok(());
+    }
+    let (place, server) = (&format!("{place}.transport.tcp.tls"), plan.server_of(group));
+    require(server.process.is_some(), place, || {
+        format!("is set, but `{}` runs elsewhere, and would need a certificate of this run", server.name)
+    })?;
+    require(plan.live.parts <= 1, place, || {
+        "is set, but the parts of a run would not know each other's certificates; use one part".into()
+    })
+}
+
 /// A protocol is spoken over its transport, and to a server that knows it.
 fn check_protocol(plan: &Plan, group: &Group, place: &str) -> Result<(), PlanError> {
     let server = plan.server_of(group);
@@ -268,6 +282,7 @@ fn check_protocol(plan: &Plan, group: &Group, place: &str) -> Result<(), PlanErr
         &format!("{place}.transport.tcp"),
         || format!("has layers above TCP, but `{}` is no broker, and others have none", server.name),
     )?;
+    check_tls(plan, group, place)?;
     require(speaks_sn == server.gateway().is_some(), &format!("{place}.connects_to"), || {
         format!("is `{}`, but MQTT-SN clients connect to gateways, and others do not", server.name)
     })?;

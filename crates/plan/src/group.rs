@@ -93,9 +93,35 @@ pub enum Transport {
 pub struct TcpTransport {
     /// TCP_NODELAY on the clients' sockets (Nagle's algorithm off).
     pub nodelay: bool,
-    /// WebSocket on it; `null` for none.
+    /// TLS on it; `null` for none.
+    #[serde(default)]
+    pub tls: Option<TlsPlan>,
+    /// WebSocket on it, or on TLS; `null` for none.
     #[serde(default)]
     pub websocket: Option<WebSocketPlan>,
+}
+
+/// TLS, with certificates that are made for the run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TlsPlan {
+    /// The only version that the clients speak.
+    pub version: TlsVersion,
+    /// A client that has connected before resumes its session, as far as it has got tickets.
+    pub resumption: bool,
+    /// The server asks for a certificate, and each client has one.
+    pub client_certificate: bool,
+}
+
+/// A version of TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum TlsVersion {
+    /// RFC 5246.
+    #[serde(rename = "1.2")]
+    V12,
+    /// RFC 8446.
+    #[serde(rename = "1.3")]
+    V13,
 }
 
 /// WebSocket (RFC 6455), a binary frame for each packet.

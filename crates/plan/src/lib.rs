@@ -46,7 +46,8 @@ pub use check::PlanError;
 pub use destination::{Destination, Part};
 pub use group::{
     Arrival, ClientProgram, Group, MqttPlan, Payload, PingPlan, Protocol, ProtocolVersion, Publish,
-    Reconnect, Relay, RetryPlan, StartPhase, Subscription, TcpTransport, Transport, WebSocketPlan, Will,
+    Reconnect, Relay, RetryPlan, StartPhase, Subscription, TcpTransport, TlsPlan, TlsVersion, Transport,
+    WebSocketPlan, Will,
 };
 pub use host::Host;
 pub use mqttsn::{GatewayMode, GatewayProgram, GatewayRole, MqttSnPlan, PredefinedTopic, SleepPlan};

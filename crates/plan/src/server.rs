@@ -50,8 +50,12 @@ impl Server {
     pub fn endpoint_for(&self, transport: &Transport) -> Option<&Endpoint> {
         let wanted = match transport {
             Transport::Udp => EndpointTransport::Udp,
-            Transport::Tcp(tcp) if tcp.websocket.is_some() => EndpointTransport::Websocket,
-            Transport::Tcp(_) => EndpointTransport::Tcp,
+            Transport::Tcp(tcp) => match (&tcp.tls, &tcp.websocket) {
+                (None, None) => EndpointTransport::Tcp,
+                (None, Some(_)) => EndpointTransport::Websocket,
+                (Some(_), None) => EndpointTransport::Tls,
+                (Some(_), Some(_)) => EndpointTransport::Wss,
+            },
         };
         self.endpoints.iter().find(|endpoint| endpoint.transport == wanted)
     }
@@ -119,10 +123,22 @@ pub enum EndpointTransport {
     Udp,
     /// WebSocket over TCP.
     Websocket,
+    /// TLS over TCP.
+    Tls,
+    /// WebSocket over TLS.
+    Wss,
+}
+
+impl EndpointTransport {
+    /// Whether it begins with a handshake of TLS.
+    pub fn is_secured(self) -> bool {
+        matches!(self, EndpointTransport::Tls | EndpointTransport::Wss)
+    }
 }
 
 /// A program to start. In arguments, environment and file texts `{directory}` stands for a private scratch directory, and
-/// `{engine}` for the engine's own program.
+/// `{engine}` for the engine's own program. A server with an endpoint for TLS finds a certificate that was made for the run in
+/// `{directory}/tls/server.pem`, its key in `server.key` and the authority's certificate in `ca.pem`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ServerProcess {

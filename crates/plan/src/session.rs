@@ -1,13 +1,13 @@
 //! What a group's plan means for the session machines.
 
-use mqttlab_layers::Layers;
+use mqttlab_layers::{Layers, tls};
 use mqttlab_mqtt::client::{ClientOptions, Ping};
 use mqttlab_mqtt::{Qos, Version};
 use mqttlab_units::Duration;
 
 use crate::{
-    Group, MqttPlan, MqttSnPlan, PingPlan, Protocol, ProtocolVersion, TcpTransport, Transport, Will,
-    ZeroMqPlan,
+    Group, MqttPlan, MqttSnPlan, PingPlan, Protocol, ProtocolVersion, TcpTransport, TlsPlan, TlsVersion,
+    Transport, Will, ZeroMqPlan,
 };
 
 impl Group {
@@ -48,9 +48,21 @@ impl Group {
         }
     }
 
+    /// TLS on their connections, where there is any.
+    pub fn tls(&self) -> Option<&TlsPlan> {
+        self.tcp()?.tls.as_ref()
+    }
+
     /// What lies between TCP and the protocol.
     pub fn layers(&self) -> Layers {
-        Layers { websocket: self.tcp().is_some_and(|tcp| tcp.websocket.is_some()) }
+        Layers {
+            tls: self.tls().map(|tls| tls::Tls {
+                version: tls.version.version(),
+                resumption: tls.resumption,
+                client_certificate: tls.client_certificate,
+            }),
+            websocket: self.tcp().is_some_and(|tcp| tcp.websocket.is_some()),
+        }
     }
 
     /// The pattern of its clients' identifiers.
@@ -116,6 +128,16 @@ impl MqttPlan {
             ProtocolVersion::V5 => Some(Duration::from_s(self.session_expiry_s.into())),
             _ if self.clean_session => Some(Duration::ZERO),
             _ => None,
+        }
+    }
+}
+
+impl TlsVersion {
+    /// As lengths are asked for.
+    pub fn version(self) -> tls::Version {
+        match self {
+            TlsVersion::V12 => tls::Version::V12,
+            TlsVersion::V13 => tls::Version::V13,
         }
     }
 }

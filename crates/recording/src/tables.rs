@@ -228,7 +228,8 @@ table! {
         /// Its type: `connect`, `connack`, `disconnect`, `reconnect`, `subscribe`, `suback`, `refused`, `phase`,
         /// `server_start`, `server_exit` (the detail begins with the server's name; in earlier recordings `broker_start`
         /// and `broker_exit`), `program_start`, `program_exit` (of a client that is a program), `warning`, `note`, `close`
-        /// (as planned), `layer_open` (a part of a client's connection is open that has layers above TCP; the detail begins with `tcp` or `websocket`), `tcp_info` (what the kernel had counted of a connection: a JSON object with `port`,
+        /// (as planned), `layer_open` (a part of a client's connection is open that has layers above TCP; the detail begins with `tcp`, `tls`
+        /// (then version, `full` or `resumed`, and cipher suite) or `websocket`), `tcp_info` (what the kernel had counted of a connection: a JSON object with `port`,
         /// `total_retrans`, `rtt_us` and `rto_us`) or `session_end` (the client's session and its subscriptions are over).
         pub kind: EventKind,
         /// The client; empty for events of the run or the broker.

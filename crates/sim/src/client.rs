@@ -28,6 +28,7 @@ use mqttlab_zmtp::{Kind as Frames, SocketType};
 
 use crate::datagrams::{Content, Datagram, SnPacket};
 use crate::ids::{ClientId, ConnectionId, ConversationId, Side};
+use crate::layered::Tickets;
 use crate::message;
 use crate::stream::Packet;
 use crate::surroundings::Surroundings;
@@ -41,6 +42,8 @@ pub(crate) struct ClientSocket {
     pub(crate) id: Option<ConnectionId>,
     /// For when its client's timer is on the agenda.
     pub(crate) alarm: Option<Instant>,
+    /// What it can resume a session of TLS with.
+    tickets: Tickets,
     /// Instead of a connection.
     pub(crate) datagrams: Option<Box<DatagramSocket>>,
 }
@@ -60,7 +63,12 @@ pub(crate) struct DatagramSocket {
 
 impl ClientSocket {
     pub(crate) fn new(over_datagrams: bool) -> ClientSocket {
-        ClientSocket { id: None, alarm: None, datagrams: over_datagrams.then(Box::default) }
+        ClientSocket {
+            id: None,
+            alarm: None,
+            tickets: Tickets::default(),
+            datagrams: over_datagrams.then(Box::default),
+        }
     }
 
     /// Whether it needs no opening and has no end.
@@ -152,7 +160,7 @@ impl Transport<AnySession, ClientSocket> for Surroundings<'_> {
             datagrams.conversation = Some(conversation);
             return Ok(());
         }
-        socket.id = Some(self.connect(client.into()).map_err(Loss::broken)?);
+        socket.id = Some(self.connect(client.into(), socket.tickets).map_err(Loss::broken)?);
         Ok(())
     }
 
@@ -249,6 +257,8 @@ impl Transport<AnySession, ClientSocket> for Surroundings<'_> {
             self.transport.close_conversation(conversation);
         }
         if let Some(connection) = socket.id.take() {
+            let layered = self.transport.connection(connection).layered.as_ref();
+            socket.tickets = layered.map(|layered| layered.tickets()).unwrap_or_default();
             Surroundings::close(self, connection);
         }
     }

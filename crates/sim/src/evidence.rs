@@ -4,6 +4,7 @@
 
 use std::fmt::Write;
 
+use mqttlab_layers::Sealed;
 use mqttlab_mqtt::{Kind, Qos};
 use mqttlab_mqttsn::{Packet as SnPacket, PublishQos};
 use mqttlab_net::{self as net, Fate};
@@ -299,11 +300,11 @@ impl Evidence {
         let stream = &mut connection.streams[frame.from as usize];
         let (mqtt, packets) = (&mut self.mqtt, &mut self.carried);
         packets.clear();
-        let mut websocket_bytes = 0;
+        let mut sealed = Sealed::default();
         if let Some(start) = carried.offset {
             let end = start + u64::from(segment.length);
             if connection.layered.is_some() {
-                websocket_bytes = stream.layer_bytes(start, end) as u32;
+                sealed = stream.layer_bytes(start, end);
             }
             stream.sent(crossing.entered, start, end, |packet, ends| {
                 if !packet.is_packet() {
@@ -341,7 +342,8 @@ impl Evidence {
             header_bytes: u32::from(segment.header_bytes()),
             payload_bytes: u32::from(segment.length),
             frame_bytes: crossing.frame_bytes,
-            websocket_bytes,
+            websocket_bytes: sealed.websocket,
+            tls_bytes: sealed.tls,
             packets: &self.carried,
         });
         self.marks.push_str(judgement.marks.unwrap_or_default());

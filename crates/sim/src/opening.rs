@@ -6,6 +6,7 @@
 //!
 //! A step stands in the stream as a packet does, and is served as one by a server.
 
+use mqttlab_layers::Step;
 use mqttlab_recording::EventKind;
 
 use crate::ids::{ClientId, ConnectionId, Side};
@@ -14,30 +15,25 @@ use crate::surroundings::Surroundings;
 use crate::transport::Transport;
 
 impl Transport {
-    /// An end has heard a step of a connection's opening, or begins with it: it says what follows, behind what it has to
-    /// say. Returns the steps that are done by that, the heard one first.
-    pub(crate) fn proceed(&mut self, id: ConnectionId, side: Side, heard: Option<u8>) -> Vec<u8> {
-        let connection = self.connection_mut(id);
-        let Some(layered) = &connection.layered else { return Vec::new() };
-        let stream = &mut connection.streams[side as usize];
-        let (mut done, mut next) = (Vec::from_iter(heard), vec![heard]);
-        while let Some(last) = next.pop() {
-            for (number, step) in layered.next(side, last) {
-                let packet = Packet::layer(Carries::Step(number));
-                stream.append(packet, step.bytes as usize);
-                done.push(number);
-                next.push(Some(number));
-            }
-        }
-        done
+    /// An end has heard or said a step of a connection's opening, or begins with it: the steps that it says then.
+    pub(crate) fn following(&self, id: ConnectionId, side: Side, done: Option<u8>) -> Vec<(u8, Step)> {
+        let layered = self.connection(id).layered.as_ref();
+        layered.map_or_else(Vec::new, |layered| layered.next(side, done).collect())
+    }
+
+    /// Puts a step behind what an end has to say. It is to be written on its own.
+    pub(crate) fn say(&mut self, id: ConnectionId, side: Side, (number, step): (u8, Step)) {
+        let stream = &mut self.connection_mut(id).streams[side as usize];
+        stream.append(Packet::layer(Carries::Step(number), step.length), step.length.bytes() as usize);
     }
 
     /// Puts behind an end's last packet what says that nothing more will be said.
     pub(crate) fn say_farewell(&mut self, id: ConnectionId, side: Side) {
         let connection = self.connection_mut(id);
-        let bytes = connection.layered.as_ref().map_or(0, |layered| layered.farewell(side));
-        if bytes > 0 {
-            connection.streams[side as usize].append(Packet::layer(Carries::Farewell), bytes);
+        let said = connection.layered.as_ref().map(|layered| layered.farewell(side)).unwrap_or_default();
+        if said.bytes() > 0 {
+            let farewell = Packet::layer(Carries::Farewell, said);
+            connection.streams[side as usize].append(farewell, said.bytes() as usize);
         }
     }
 }
@@ -55,17 +51,26 @@ impl Surroundings<'_> {
 
     /// A client has heard a step, or begins. Says whether all layers are open by that.
     pub(crate) fn proceed(&mut self, client: ClientId, id: ConnectionId, heard: Option<u8>) -> bool {
-        let (now, done) = (self.agenda.now(), self.transport.proceed(id, Side::Client, heard));
-        let mut is_open = false;
-        for step in done {
-            let Some(layered) = &mut self.transport.connection_mut(id).layered else { break };
-            let Some((layer, took, is_last)) = layered.opened(step, now) else { continue };
-            is_open |= is_last;
-            self.evidence.event(now, EventKind::LayerOpen, Some(client), Some(took), layer.name());
-        }
-        if self.write(id) {
-            self.transmit(id);
+        let mut is_open = heard.is_some_and(|step| self.note_step(client, id, step));
+        let mut following = self.transport.following(id, Side::Client, heard);
+        while let Some((number, step)) = following.pop() {
+            self.transport.say(id, Side::Client, (number, step));
+            if self.write(id) {
+                self.transmit(id);
+            }
+            is_open |= self.note_step(client, id, number);
+            following.extend(self.transport.following(id, Side::Client, Some(number)));
         }
         is_open
+    }
+
+    /// The client has heard or said a step. Says whether all layers are open by that.
+    fn note_step(&mut self, client: ClientId, id: ConnectionId, step: u8) -> bool {
+        let now = self.agenda.now();
+        let Some(layered) = &mut self.transport.connection_mut(id).layered else { return false };
+        let Some((layer, took, is_last)) = layered.opened(step, now) else { return false };
+        let words = layered.in_words(layer);
+        self.evidence.event(now, EventKind::LayerOpen, Some(client), Some(took), &words);
+        is_last
     }
 }

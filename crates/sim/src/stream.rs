@@ -86,14 +86,15 @@ impl Packet {
         }
     }
 
-    /// What is no packet. Its kind means nothing.
-    pub(crate) fn layer(carries: Carries) -> Packet {
-        Packet { carries, ..Packet::bare(Kind::Connect, 0) }
+    /// What is no packet, and consists of bytes of layers. Its kind means nothing.
+    pub(crate) fn layer(carries: Carries, sealed: Sealed) -> Packet {
+        Packet { carries, sealed, ..Packet::bare(Kind::Connect, 0) }
     }
 
-    /// Position of its first byte behind what layers below put before it; of what is no packet its end.
+    /// Position of its first byte behind what layers below add, all of which is taken to stand before it; of what is no packet
+    /// its end.
     pub(crate) fn body(&self) -> u64 {
-        if self.is_packet() { self.start + u64::from(self.sealed.bytes()) } else { self.end }
+        self.start + u64::from(self.sealed.bytes())
     }
 
     /// Whether it is one.
@@ -171,11 +172,17 @@ impl Stream {
     }
 
     /// Of the bytes from `start` to `end` those of layers below, as far as they have not come to the first link yet.
-    pub(crate) fn layer_bytes(&self, start: u64, end: u64) -> u64 {
+    pub(crate) fn layer_bytes(&self, start: u64, end: u64) -> Sealed {
         let start = start.max(self.sent);
+        let within = |from: u64, to: u64| to.min(end).saturating_sub(from.max(start)) as u32;
         let from = self.packets.partition_point(|packet| packet.end <= start);
-        let within = self.packets.iter().skip(from).take_while(|packet| packet.start < end);
-        within.map(|packet| packet.body().min(end).saturating_sub(packet.start.max(start))).sum()
+        let mut sum = Sealed::default();
+        for packet in self.packets.iter().skip(from).take_while(|packet| packet.start < end) {
+            let frame = packet.start + u64::from(packet.sealed.tls);
+            sum.tls += within(packet.start, frame);
+            sum.websocket += within(frame, packet.body());
+        }
+        sum
     }
 
     /// Packets that the socket has not taken whole.
@@ -266,17 +273,18 @@ mod tests {
     #[test]
     fn bytes_of_layers_are_counted_once_wherever_segments_begin() {
         let mut stream = Stream::default();
-        let sealed = Sealed { websocket: 6 };
-        stream.append(Packet::layer(Carries::Step(0)), 100);
+        let sealed = Sealed { tls: 0, websocket: 6 };
+        stream.append(Packet::layer(Carries::Step(0), Sealed { tls: 29, websocket: 71 }), 100);
         stream.append(Packet { sealed, ..Packet::bare(Kind::Puback, 1) }, 10);
         stream.append(Packet { sealed, ..Packet::bare(Kind::Puback, 2) }, 10);
         let mut counted = Vec::new();
         // The header of a frame is cut twice; then everything is sent again.
         for (start, end) in [(0, 103), (103, 105), (105, 118), (118, 120), (0, 120)] {
-            counted.push(stream.layer_bytes(start, end));
+            let Sealed { tls, websocket } = stream.layer_bytes(start, end);
+            counted.push((tls, websocket));
             stream.sent(Instant::from_ns(1), start, end, |_, _| {});
         }
-        assert_eq!(counted, [103, 2, 1 + 6, 0, 0]);
+        assert_eq!(counted, [(29, 71 + 3), (0, 2), (0, 1 + 6), (0, 0), (0, 0)]);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::evidence::Evidence;
 use crate::figures::{GroupCounts, LiveFigures};
 use crate::groups::Groups;
 use crate::ids::{ClientId, ConnectionId, ConversationId, Side};
-use crate::layered::Layered;
+use crate::layered::{Layered, Tickets};
 use crate::stream::Packet;
 use crate::topics::Topics;
 use crate::transport::{Caller, Transport};
@@ -46,11 +46,15 @@ impl Surroundings<'_> {
         self.figures.group(self.groups.number_of(client))
     }
 
-    /// Begins to connect to the client's server.
+    /// Begins to connect to the client's server, with what it can resume a session of TLS with.
     ///
     /// # Errors
     /// Why it cannot.
-    pub(crate) fn connect(&mut self, client: ClientId) -> Result<ConnectionId, &'static str> {
+    pub(crate) fn connect(
+        &mut self,
+        client: ClientId,
+        tickets: Tickets,
+    ) -> Result<ConnectionId, &'static str> {
         let (group, facts) = (self.groups.group_of(client), self.groups.facts_of(client));
         let path =
             group.tcp().and_then(|tcp| tcp.websocket.as_ref()).map_or("/", |websocket| &websocket.path);
@@ -60,7 +64,7 @@ impl Surroundings<'_> {
             host: self.groups.host_of(client),
             nodelay: group.nodelay(),
             port: Some(facts.port),
-            layered: Layered::new(group.layers(), resource, self.agenda.now()),
+            layered: Layered::new(group.layers(), tickets, resource, self.agenda.now()),
         };
         self.transport.open(self.agenda, self.evidence, caller, self.groups.server_of(client))
     }

@@ -146,7 +146,10 @@ impl Transport {
             server,
             profiles: self.hosts.profiles(host, server, self.wire.is_loopback(paths[Side::Client as usize])),
             // libwebsockets, Mosquitto's end of WebSocket, sets TCP_NODELAY whatever Mosquitto is told.
-            nodelay: [nodelay, listener.nodelay || layered.is_some()],
+            nodelay: [
+                nodelay,
+                listener.nodelay || layered.as_ref().is_some_and(|layered| layered.has_websocket()),
+            ],
             hosts,
             paths,
             server_port: port.unwrap_or(listener.port),

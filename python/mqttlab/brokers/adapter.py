@@ -54,8 +54,10 @@ class BrokerPlace:
 
     address: str
     port: int
-    # Further transports (`websocket`) and their ports.
+    # Further transports (`websocket`, `tls`, `wss`) and their ports.
     listeners: tuple[tuple[str, int], ...] = ()
+    # Whether those with TLS ask for certificates of clients.
+    client_certificates: bool = False
     broker_address: str = ""
     broker_port: int = 0
     gateway: Mapping[str, Any] | None = None

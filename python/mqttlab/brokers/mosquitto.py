@@ -12,6 +12,7 @@ from mqttlab.brokers.adapter import BrokerPlace, BrokerSettings
 
 READY_LINE = " running"
 # Debian puts daemons where a user's PATH does not look.
+CERTIFICATES = {"cafile": "ca.pem", "certfile": "server.pem", "keyfile": "server.key"}
 SEARCH_PATH = "/usr/local/sbin:/usr/sbin:/sbin"
 
 
@@ -41,7 +42,7 @@ def configuration(broker: BrokerSettings, place: BrokerPlace) -> str:
         "per_listener_settings false",
         # Debian's 2.0.11 ends when all of its listeners are WebSocket's; a plain one is always there.
         f"listener {place.port} {place.address}",
-        *(line for transport, port in place.listeners for line in listener(transport, port, place.address)),
+        *(line for transport, port in place.listeners for line in listener(transport, port, place)),
         "allow_anonymous true",
         # Inside a user namespace only this user exists.
         "user root",
@@ -63,10 +64,15 @@ def configuration(broker: BrokerSettings, place: BrokerPlace) -> str:
     return "\n".join(lines) + "\n"
 
 
-def listener(transport: str, port: int, address: str) -> list[str]:
-    """The lines of a listener for what is not MQTT over plain TCP."""
-    assert transport == "websocket", "the scenario was checked"
-    return [f"listener {port} {address}", "protocol websockets"]
+def listener(transport: str, port: int, place: BrokerPlace) -> list[str]:
+    """The lines of a listener for what is not MQTT over plain TCP. The engine makes the certificates."""
+    lines = [f"listener {port} {place.address}"]
+    if transport in ("websocket", "wss"):
+        lines.append("protocol websockets")
+    if transport in ("tls", "wss"):
+        lines += [f"{word} {{directory}}/tls/{file}" for word, file in CERTIFICATES.items()]
+        lines.append(f"require_certificate {_word(place.client_certificates)}")
+    return lines
 
 
 @cache

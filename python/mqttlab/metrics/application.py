@@ -254,15 +254,18 @@ def _took_ms(events: pl.DataFrame, kind: str) -> pl.Series:
 def _connect_parts_ms(events: pl.DataFrame) -> dict[str, pl.Series]:
     """How long each part of connections took that have layers above TCP: those, and from the last one to CONNACK."""
     nothing = pl.Series([], dtype=pl.Float64)
-    parts = {"tcp": nothing, "websocket": nothing, "mqtt": nothing}
+    parts = {"tcp": nothing, "tls": nothing, "tls_resumed": nothing, "websocket": nothing, "mqtt": nothing}
     if events.is_empty():
         return parts
     kind = pl.col("kind").cast(pl.String)
     opened = events.filter(kind == "layer_open")
     if opened.is_empty():
         return parts
-    part = pl.col("detail").str.split(" ").list.first()
-    for name in ("tcp", "websocket"):
+    words = pl.col("detail").cast(pl.String).str.split(" ")
+    # `tls TLSv1.3 resumed …`: what is asked of a handshake with certificates is not mixed with those without.
+    is_resumed = words.list.get(2, null_on_oob=True) == "resumed"
+    part = pl.when(is_resumed).then(words.list.first() + "_resumed").otherwise(words.list.first())
+    for name in parts:
         parts[name] = opened.filter(part == name)["took_ns"] / NS_PER_MS
     accepted = events.filter(kind == "connack").select("at_ns", "client").sort("at_ns")
     since = opened.select("at_ns", "client", opened_ns=pl.col("at_ns")).sort("at_ns")

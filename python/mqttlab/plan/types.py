@@ -121,7 +121,7 @@ class Endpoint(TypedDict):
     transport: EndpointTransport
 
 
-EndpointTransport = Literal["tcp", "udp", "websocket"]
+EndpointTransport = Literal["tcp", "udp", "websocket", "tls", "wss"]
 """What carries packets to an endpoint."""
 
 
@@ -657,7 +657,9 @@ class ServerFile(TypedDict):
 
 class ServerProcess(TypedDict):
     """A program to start. In arguments, environment and file texts `{directory}` stands for a private scratch
-    directory, and `{engine}` for the engine's own program."""
+    directory, and `{engine}` for the engine's own program. A server with an endpoint for TLS finds a certificate that
+    was made for the run in `{directory}/tls/server.pem`, its key in `server.key` and the authority's certificate in
+    `ca.pem`."""
     command: list[str]
     environment: dict[str, str]
     files: list[ServerFile]
@@ -758,7 +760,19 @@ class TcpPlan(TypedDict):
 class TcpTransport(TypedDict):
     """The clients' end of a TCP connection; the rest is its host's."""
     nodelay: bool
+    tls: TlsPlan | None
     websocket: WebSocketPlan | None
+
+
+class TlsPlan(TypedDict):
+    """TLS, with certificates that are made for the run."""
+    client_certificate: bool
+    resumption: bool
+    version: TlsVersion
+
+
+TlsVersion = Literal["1.2", "1.3"]
+"""A version of TLS."""
 
 
 TopicPattern = str

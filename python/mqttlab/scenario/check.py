@@ -15,6 +15,7 @@ from mqttlab.scenario.location import Location, Problem
 from mqttlab.scenario.model import Group, Mqtt, Scenario, Server
 from mqttlab.scenario.routes import STAGES_MAX, lengths
 from mqttlab.scenario.topics import FILTER_PLACEHOLDERS, placeholders
+from mqttlab.scenario.transport import shows_certificate
 
 # The engine has the same bounds (crates/plan, bounds.rs): recordings number hosts in 16 bits, and each client and each
 # topic takes memory before the run starts.
@@ -89,9 +90,29 @@ def _transports(scenario: Scenario) -> Iterator[Problem]:
             yield ("groups", index, "transport"), (
                 f"is \"{group.layers}\", but `{server.name}` is a {server.role}, which passes on MQTT over plain TCP; "
                 "connect the group to a broker, or use \"tcp\"")
+    yield from _secured(scenario)
     for place, server in scenario.all_servers:
         if "ports" in server.model_fields_set and server.role != "broker":
             yield (*place, "ports"), f"is only for brokers, but this is a {server.role}; leave it out"
+
+
+def _secured(scenario: Scenario) -> Iterator[Problem]:
+    """Certificates are made for the run, by who starts its brokers; a listener asks all clients for one, or none."""
+    firsts: dict[str, Group] = {}
+    for index, group in enumerate(scenario.groups):
+        place: Location = ("groups", index, "transport", "tls")
+        if group.layers not in ("tls", "wss"):
+            continue
+        server = scenario.server_of(group)
+        if server.kind == "external" and scenario.backend == "live":
+            yield place, (f"is set, but `{server.name}` runs elsewhere and has no certificate of this run; use a "
+                          "broker of another kind, or `transport = \"tcp\"`")
+        first = firsts.setdefault(server.name, group)
+        shows, wanted = (shows_certificate(one.transport) for one in (group, first))
+        if shows != wanted:
+            yield (*place, "client_certificate"), (
+                f"is {str(shows).lower()}, but group `{first.name}` says the opposite, and `{server.name}` asks all of "
+                f"its clients over TLS for a certificate or none; use {str(wanted).lower()}")
 
 
 def _programs(scenario: Scenario) -> Iterator[Problem]:

@@ -14,6 +14,7 @@ from mqttlab.networks import stacks
 from mqttlab.plan import SCHEMA
 from mqttlab.scenario.model import Group, Host, Mqtt, MqttSn, Publish, Readiness, Scenario, Server, Will
 from mqttlab.scenario.routes import network
+from mqttlab.scenario.transport import shows_certificate
 from mqttlab.scenario.zeromq import ZeroMq
 
 if TYPE_CHECKING:
@@ -164,6 +165,12 @@ def _role(scenario: Scenario, server: Server) -> types.Role:
     return {"proxy": {"to": to, "service": _service(server)}}
 
 
+def _asks_for_certificates(scenario: Scenario, server: Server) -> bool:
+    """Whether a server's clients over TLS have certificates: all of them, as is checked."""
+    clients = (group for group in scenario.groups if scenario.server_of(group).name == server.name)
+    return any(shows_certificate(group.transport) for group in clients)
+
+
 def _place(scenario: Scenario, server: Server, address: str, hosts: _Hosts) -> BrokerPlace:
     """Where a server listens, and a gateway's broker."""
     if server.role == "zeromq":
@@ -171,7 +178,8 @@ def _place(scenario: Scenario, server: Server, address: str, hosts: _Hosts) -> B
             address=address, port=server.port, subscriber_port=server.subscriber_port,
             high_water_mark=server.zeromq.high_water_mark)
     if server.role != "gateway":
-        return BrokerPlace(address=address, port=server.port, listeners=tuple(scenario.listeners(server)))
+        return BrokerPlace(address=address, port=server.port, listeners=tuple(scenario.listeners(server)),
+                           client_certificates=_asks_for_certificates(scenario, server))
     broker = scenario.broker_of(server)
     return BrokerPlace(
         address=address, port=server.port, broker_address=broker.address or _address(hosts.first[broker.host]),
@@ -265,10 +273,12 @@ def _group(scenario: Scenario, group: Group, hosts: _Hosts) -> types.Group:
 
 
 def _tcp(group: Group) -> types.TcpTransport:
-    websocket = group.transport.websocket if group.transport is not None else None
+    tls, websocket = (None, None) if group.transport is None else (group.transport.tls, group.transport.websocket)
     return {
         # libzmq sets TCP_NODELAY on all of its sockets.
         "nodelay": group.protocol == "zeromq" or not group.uses_nagle,
+        "tls": None if tls is None else {
+            "version": tls.version, "resumption": tls.resumption, "client_certificate": tls.client_certificate},
         "websocket": None if websocket is None else {"path": websocket.path},
     }
 

@@ -154,8 +154,10 @@ def read_readiness(value: Any) -> Any:
 
 class Program(Part):
     """A server's program. `{directory}` stands for a private directory, `{address}` and `{port}` for its endpoint, of a
-    gateway `{broker_address}` and `{broker_port}` for its broker's, of a broker `{websocket_port}` for
-    where it is to listen for WebSocket, of a proxy of ZeroMQ `{subscriber_port}` and `{high_water_mark}`."""
+    gateway `{broker_address}` and `{broker_port}` for its broker's, of a broker `{websocket_port}`, `{tls_port}` and
+    `{wss_port}` for where it is to listen for what its clients' transports ask (certificate and key are in
+    `{directory}/tls/server.pem` and `server.key`, the authority in `ca.pem`), of a proxy of ZeroMQ `{subscriber_port}`
+    and `{high_water_mark}`."""
 
     command: list[str] = Field(min_length=1, description="The program and its arguments.")
     environment: dict[str, str] = Field(default_factory=dict, description="Environment variables, in addition.")
@@ -486,7 +488,8 @@ class Group(Part):
         "`zeromq` a proxy of ZeroMQ.")
     transport: Annotated[
         Transport, BeforeValidator(read_transport, json_schema_input_type=Transport | str)] | None = Field(
-            None, description="What carries it, and how: `\"tcp\"` when left out, `\"websocket\"`, or a table. MQTT-SN "
+            None, description="What carries it, and how: `\"tcp\"` when left out, `\"websocket\"`, "
+            "`\"tls\"`, `\"wss\"`, or a table. MQTT-SN "
             "goes over UDP.")
     nagle: Truth | None = Field(
         None, description="Short for `transport = { tcp = { nagle = ... } }`; `true` (Paho's default) when left out.")
@@ -516,7 +519,7 @@ class Group(Part):
     @property
     def layers(self) -> str:
         """What lies on TCP, as an endpoint is called that listens for it."""
-        return "websocket" if self.transport is not None and self.transport.websocket is not None else "tcp"
+        return "tcp" if self.transport is None else self.transport.layers
 
     @model_validator(mode="after")
     def _one_transport(self) -> Self:

@@ -1,7 +1,7 @@
 """What carries a group's protocol, and where a broker listens for it."""
 
 import difflib
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -13,6 +13,8 @@ class Ports(Part):
     """Where a broker listens for what is not MQTT over plain TCP."""
 
     websocket: Whole = Field(8083, ge=1, le=65_535, description="WebSocket.")
+    tls: Whole = Field(8883, ge=1, le=65_535, description="TLS.")
+    wss: Whole = Field(8084, ge=1, le=65_535, description="WebSocket over TLS.")
 
 
 class TcpTransport(Part):
@@ -29,6 +31,16 @@ def resource(value: str) -> str:
     return value
 
 
+class Tls(Part):
+    """TLS (RFC 5246, RFC 8446), with certificates that are made for the run."""
+
+    version: Literal["1.2", "1.3"] = Field("1.3", description="The only version that the clients speak.")
+    resumption: Truth = Field(True, description=(
+        "A client that connects again resumes its session by a ticket, if it has got one."))
+    client_certificate: Truth = Field(False, description=(
+        "The broker asks for a certificate, and each client shows one."))
+
+
 class WebSocket(Part):
     """MQTT over WebSocket (RFC 6455): a binary frame for each packet."""
 
@@ -37,15 +49,30 @@ class WebSocket(Part):
 
 
 class Transport(Part):
-    """What carries the protocol: TCP, and what lies on it. `"websocket"` is short for `{ websocket = {} }`."""
+    """What carries the protocol: TCP, and what lies on it. `"websocket"` is short for `{ websocket = {} }`, `"tls"` for
+    `{ tls = {} }`, `"wss"` for both."""
 
     tcp: TcpTransport = Field(TcpTransport(), description="A TCP connection.")
-    websocket: WebSocket | None = Field(None, description="WebSocket on it.")
+    tls: Tls | None = Field(None, description="TLS on it.")
+    websocket: WebSocket | None = Field(None, description="WebSocket on it, or on TLS.")
+
+    @property
+    def layers(self) -> str:
+        """What lies on TCP, as an endpoint is called that listens for it."""
+        if self.tls is not None:
+            return "tls" if self.websocket is None else "wss"
+        return "tcp" if self.websocket is None else "websocket"
 
 
-TRANSPORTS: dict[str, dict[str, Any]] = {"tcp": {}, "websocket": {"websocket": {}}}
-# As EMQX, HiveMQ and others call it.
-TRANSPORTS["ws"] = TRANSPORTS["websocket"]
+def shows_certificate(transport: Transport | None) -> bool:
+    """Whether clients with this transport show a certificate in TLS."""
+    return transport is not None and transport.tls is not None and transport.tls.client_certificate
+
+
+TRANSPORTS: dict[str, dict[str, Any]] = {
+    "tcp": {}, "websocket": {"websocket": {}}, "tls": {"tls": {}}, "wss": {"tls": {}, "websocket": {}}}
+# As EMQX, HiveMQ and others call it, and as URLs do.
+TRANSPORTS |= {"ws": TRANSPORTS["websocket"], "mqtts": TRANSPORTS["tls"]}
 
 
 def read_transport(value: Any) -> Any:

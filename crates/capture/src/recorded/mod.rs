@@ -17,6 +17,7 @@ mod stream;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
+use std::path::PathBuf;
 
 use mqttlab_recording::{
     ControlPacketRow, Frame, FrameAnalyser, FrameFate, HeaderAnalyser, Headers, Layout, NetworkMetricRow,
@@ -65,6 +66,8 @@ pub struct FrameWitness {
     /// What the frame before this one carried.
     latest: Option<Carried>,
     analysis: Option<Analysis>,
+    /// Where secrets of TLS connections are, if there are any.
+    key_log: Option<PathBuf>,
     reader: Option<Box<dyn PacketReader>>,
 }
 
@@ -106,6 +109,7 @@ impl FrameWitness {
             datagram: None,
             latest: None,
             analysis: None,
+            key_log: None,
             reader: None,
         }
     }
@@ -114,6 +118,12 @@ impl FrameWitness {
     #[must_use]
     pub fn with_reader(self, reader: Box<dyn PacketReader>) -> Self {
         FrameWitness { reader: Some(reader), ..self }
+    }
+
+    /// The same, with the secrets of TLS connections that this file has when the reading begins; it need not be there.
+    #[must_use]
+    pub fn with_key_log(self, file: PathBuf) -> Self {
+        FrameWitness { key_log: Some(file), ..self }
     }
 
     /// A frame on its first link: what the sender did. `None` when it does not carry TCP.
@@ -260,6 +270,11 @@ impl FrameAnalyser for FrameWitness {
         let programs = clients.filter(|(client, _)| client.is_program);
         self.streams.programs = programs.map(|(client, number)| (client.host, number)).collect();
         self.datagrams.introduce(self.streams.clients.clone());
+        // Without secrets what is in TLS is counted and not read, as in a capture.
+        let secrets = self.key_log.take().and_then(|file| std::fs::read(file).ok());
+        if let (Some(analyser), Some(secrets)) = (&mut self.analyser, secrets) {
+            analyser.add_secrets(&secrets);
+        }
         if let Some(reader) = &mut self.reader {
             reader.begin(layout);
         }

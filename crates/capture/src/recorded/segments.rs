@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use mqttlab_recording::{Judgement, NetworkMetricRow, SeenPacket, SeenSegment, SegmentAnalyser};
 
 use crate::analysis::{Analyser, Settings};
-use crate::metrics;
+use crate::metrics::{self, Tally};
 use crate::mqtt::{Kind, Lengths, PacketDescriptor};
 use crate::reassembly::Payload;
 use crate::segment::{Bits, Endpoint, Options, Segment};
@@ -17,9 +17,15 @@ pub struct SegmentWitness {
     /// The simulator's number and the client of each connection, by the analyser's number.
     known: HashMap<u32, (u32, Option<u32>)>,
     /// What layers between TCP and MQTT add, which stands in no packet, by connection and direction.
-    websocket_bytes: BTreeMap<(u32, usize), u64>,
+    layer_bytes: BTreeMap<(u32, usize), LayerBytes>,
     packets: Vec<PacketDescriptor>,
     marks: String,
+}
+
+#[derive(Clone, Copy, Default)]
+struct LayerBytes {
+    tls: u64,
+    websocket: u64,
 }
 
 impl SegmentWitness {
@@ -28,7 +34,7 @@ impl SegmentWitness {
         SegmentWitness {
             analyser: Analyser::new(Settings { broker_ports, ..Settings::default() }),
             known: HashMap::new(),
-            websocket_bytes: BTreeMap::new(),
+            layer_bytes: BTreeMap::new(),
             packets: Vec::new(),
             marks: String::new(),
         }
@@ -44,9 +50,11 @@ impl SegmentAnalyser for SegmentWitness {
         if Bits(seen.flags).has(Bits::SYN) {
             self.known.insert(annotations.connection as u32, (seen.connection, seen.client));
         }
-        if seen.websocket_bytes > 0 {
+        if seen.websocket_bytes > 0 || seen.tls_bytes > 0 {
             let key = (annotations.connection as u32, annotations.direction as usize);
-            *self.websocket_bytes.entry(key).or_default() += u64::from(seen.websocket_bytes);
+            let sum = self.layer_bytes.entry(key).or_default();
+            sum.tls += u64::from(seen.tls_bytes);
+            sum.websocket += u64::from(seen.websocket_bytes);
         }
         self.marks.clear();
         if verdict.marks.0 != 0 {
@@ -65,11 +73,15 @@ impl SegmentAnalyser for SegmentWitness {
             None => (number, None),
         };
         let mut analysis = analyser.finish();
-        for (&(number, direction), bytes) in &self.websocket_bytes {
-            analysis.total.websocket_bytes += bytes;
-            analysis.directions[direction].websocket_bytes += bytes;
+        for (&(number, direction), bytes) in &self.layer_bytes {
+            let add = |tally: &mut Tally| {
+                tally.tls_bytes += bytes.tls;
+                tally.websocket_bytes += bytes.websocket;
+            };
+            add(&mut analysis.total);
+            add(&mut analysis.directions[direction]);
             let connection = analysis.connections.iter_mut().find(|one| one.number == u64::from(number));
-            connection.into_iter().for_each(|one| one.directions[direction].websocket_bytes += bytes);
+            connection.into_iter().for_each(|one| add(&mut one.directions[direction]));
         }
         metrics::rows(&analysis, who, emit);
     }

@@ -69,6 +69,7 @@ impl ClientConnection {
             .filter(|layered| layered.is_opening())
             .and_then(|layered| layered.waits_for())
         {
+            Some(Layer::Tls) => "the broker closed the connection before TLS was open",
             Some(Layer::WebSocket) => "the broker closed the connection instead of upgrading it to WebSocket",
             None => "the broker closed the connection",
         }

@@ -34,6 +34,7 @@ mod order;
 mod outbox;
 mod pace;
 mod reading;
+mod secured;
 mod shared;
 mod socket;
 mod timers;

@@ -180,7 +180,7 @@ fn client(shared: &Shared, who: Who, slot: u32, start: Instant) -> Client {
     let group = shared.facts(who.group);
     let over_datagrams = shared.group(who.group).transport == Transport::Udp;
     let session = group.sessions.session(who, shared.plan.seed);
-    let layered = Layered::of(&shared.plan, shared.group(who.group), who);
+    let layered = Layered::of(shared, who);
     let connection = ClientConnection::new(slot, over_datagrams, layered);
     Client::new(who, Arc::clone(&group.facts), session, connection, shared.plan.seed, start)
 }

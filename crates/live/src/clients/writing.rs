@@ -105,7 +105,7 @@ impl Transport<AnySession, ClientConnection> for Turn<'_> {
             }
         }
         if let Some(layered) = layered {
-            let Room { message, bytes } = &mut *self.room;
+            let Room { message, bytes, .. } = &mut *self.room;
             bytes.clear();
             message.copy_to(bytes);
             message.clear();
@@ -140,6 +140,7 @@ impl Transport<AnySession, ClientConnection> for Turn<'_> {
         {
             self.note_tcp_info(client, &socket);
         }
+        connection.layered.iter_mut().for_each(|layered| layered.end());
         connection.outbox.clear();
         connection.incoming.clear();
         connection.frames = None;
@@ -221,6 +222,8 @@ impl Turn<'_> {
 pub(super) struct Room {
     message: Outbox,
     bytes: Vec<u8>,
+    /// What was read, opened.
+    pub(super) plain: Vec<u8>,
 }
 
 fn encode_packet(group: &Group, client: u32, packet: mqtt::Packet, out: &mut Vec<u8>) {

@@ -195,9 +195,11 @@ impl BrokerModel {
 
     /// A client opens what lies between TCP and its packets: says what follows.
     fn proceed(&mut self, around: &mut ServerSurroundings<'_>, id: ConnectionId, step: u8) {
-        around.transport.proceed(id, Side::Server, Some(step));
-        if self.write(around, id) {
-            around.transport.transmit(around.agenda, around.evidence, id, Side::Server);
+        for said in around.transport.following(id, Side::Server, Some(step)) {
+            around.transport.say(id, Side::Server, said);
+            if self.write(around, id) {
+                around.transport.transmit(around.agenda, around.evidence, id, Side::Server);
+            }
         }
     }
 
