@@ -3,6 +3,7 @@ are not what they should be."""
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -23,21 +24,28 @@ from test_transports import Values, counted, opened, scenario, simulated
 
 REASON = able()
 pytestmark = pytest.mark.skipif(REASON is not None, reason=REASON or "")
-# Answers every HTTP request with its last argument, closes at once where that is "close", is silent where it is empty.
+# Answers every HTTP request with its last argument, closes at once where that is "close", is silent where it is empty;
+# answers the first byte where it begins with "!", and has a certificate of nobody's where it is "tls".
 SERVER = '''
-import asyncio, sys
+import asyncio, pathlib, ssl, sys
 
 async def serve(reader, writer):
     if sys.argv[3] == "close":
         return writer.close()
-    await reader.readuntil(b"\\r\\n\\r\\n")
+    await (reader.read(1) if sys.argv[3].startswith("!") else reader.readuntil(b"\\r\\n\\r\\n"))
     if sys.argv[3]:
         writer.write(sys.argv[3].encode().decode("unicode_escape").encode("latin-1"))
     await writer.drain()
     await asyncio.sleep(60)
 
 async def main():
-    servers = [await asyncio.start_server(serve, sys.argv[1], int(port)) for port in sys.argv[2].split(",")]
+    context = None
+    if sys.argv[3] == "tls":
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(pathlib.Path(__file__).parent / "own.pem")
+    plain, *others = [int(port) for port in sys.argv[2].split(",")]
+    servers = [await asyncio.start_server(serve, sys.argv[1], plain)]
+    servers += [await asyncio.start_server(serve, sys.argv[1], port, ssl=context) for port in others]
     await asyncio.gather(*(server.serve_forever() for server in servers))
 
 asyncio.run(main())
@@ -139,10 +147,10 @@ def test_a_client_that_comes_back_resumes_what_it_may(resumption: bool, version:
     assert full <= 11 + resumed if resumption else full > 11
 
 
-def program(answer: str) -> dict[str, Any]:
+def program(answer: str, layers: str = "websocket", **files: str) -> dict[str, Any]:
     return {"kind": "program", "program": {
-        "command": [sys.executable, "{directory}/server.py", "{address}", "{port},{websocket_port}", answer],
-        "files": {"server.py": SERVER}}}
+        "command": [sys.executable, "{directory}/server.py", "{address}", f"{{port}},{{{layers}_port}}", answer],
+        "files": {"server.py": SERVER, **files}}}
 
 
 @pytest.mark.parametrize(("answer", "says"), [
@@ -156,6 +164,29 @@ def test_a_server_that_does_not_upgrade_is_told_as_what_it_does(answer: str, say
     values = scenario(broker=program(answer))
     for group in values["groups"]:
         group["reconnect"] = {"enabled": False, "timeout": "1 s"}
+    values["phases"] |= {"connect_timeout": "2 s", "cool_down": "100 ms"}
+    outcome = run(values, tmp_path / "run")
+    assert any("2 of 2 clients had not connected" in warning for warning in outcome.warnings), outcome.warnings
+    events = Recording.open(tmp_path / "run").events.filter(pl.col("kind").cast(pl.String).is_in(["refused", "note"]))
+    assert sum(says in str(detail) for detail in events["detail"]) == 2, events["detail"].to_list()
+
+
+@pytest.mark.parametrize(("answer", "says"), [
+    ("close", "the broker closed the connection before TLS was open"),
+    ("", "no TLS in time"),
+    ("!HTTP/1.1 400 Bad Request\\r\\n\\r\\n", "the broker sent what is no TLS"),
+    ("tls", "TLS: invalid peer certificate"),
+])
+def test_a_server_that_does_not_open_tls_is_told_as_what_it_does(answer: str, says: str, tmp_path: Path) -> None:
+    own = tmp_path / "own.pem"
+    subprocess.run([
+        "openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=broker", "-keyout", own,
+        "-out", tmp_path / "certificate.pem"], check=True, capture_output=True, timeout=30)
+    texts = {"own.pem": own.read_text() + (tmp_path / "certificate.pem").read_text()}
+    values = scenario("tls", broker=program(answer, "tls", **texts))
+    for group in values["groups"]:
+        # Who is refused does not try again.
+        group["reconnect"] = {"enabled": answer == "tls", "timeout": "1 s"}
     values["phases"] |= {"connect_timeout": "2 s", "cool_down": "100 ms"}
     outcome = run(values, tmp_path / "run")
     assert any("2 of 2 clients had not connected" in warning for warning in outcome.warnings), outcome.warnings
