@@ -7,11 +7,11 @@
 //! A CONNECT changes nothing until the broker accepts it: what it refuses leaves the old session as it was (MQTT 5
 //! §3.1.4). Where its CONNACK is not captured, the next packet of the broker's says that it did.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use mqttlab_capture::mqtt::{Connect, Kind, Packet};
 use mqttlab_capture::{Bits, Direction, Endpoint};
-use mqttlab_recording::{Client, Event, EventKind};
+use mqttlab_recording::{Client, Event, EventKind, NumberMap, NumberSet};
 use mqttlab_units::{Duration, Instant};
 use serde_json::{Value, json};
 
@@ -22,14 +22,14 @@ use super::participants::{Participants, written};
 /// All conversations, by the connection's number.
 #[derive(Default)]
 pub struct Conversations {
-    ends: HashMap<u32, Ends>,
-    of: HashMap<u32, Conversation>,
+    ends: NumberMap<u32, Ends>,
+    of: NumberMap<u32, Conversation>,
     /// The connection that a client uses now.
-    current: HashMap<u32, u32>,
+    current: NumberMap<u32, u32>,
     /// Clients whose last connection was lost.
-    lost: HashSet<u32>,
+    lost: NumberSet<u32>,
     /// Connections without a CONNECT.
-    unknown: HashSet<u32>,
+    unknown: NumberSet<u32>,
     swept: Instant,
     /// Connections of which only the session is left, by when it ends.
     expiring: BTreeMap<Instant, Vec<u32>>,
@@ -60,7 +60,7 @@ struct Conversation {
     connect: Option<(Instant, Connect)>,
     /// Whether the CONNECT has neither been accepted nor refused.
     asks: bool,
-    subscribing: HashMap<u16, (Instant, Vec<String>)>,
+    subscribing: NumberMap<u16, (Instant, Vec<String>)>,
 }
 
 impl Conversations {
@@ -174,7 +174,7 @@ impl Conversations {
             ended: None,
             connect: None,
             asks: false,
-            subscribing: HashMap::new(),
+            subscribing: NumberMap::default(),
         });
         let client = conversation.client;
         let unnamed = packet.connect.is_none() && conversation.connect.is_none();

@@ -3,16 +3,17 @@
 //! A capture of all interfaces of a host (`any`) holds a frame that it forwards several times, too: coming in, going
 //! out, and on every bridge between. Linux' own header says which way it went, and since version 2 on which interface.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use mqttlab_capture::{Frame, LinkType, Network};
+use mqttlab_recording::NumberMap;
 use mqttlab_units::{Duration, Instant};
 
 /// Recognises frames that another link has carried.
 #[derive(Default)]
 pub struct Dedup {
-    seen: HashMap<u64, Original>,
+    seen: NumberMap<u64, Original>,
     order: VecDeque<u64>,
 }
 

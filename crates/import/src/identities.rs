@@ -5,9 +5,8 @@
 //! run started is not in its messages: the message that was sent most promptly is taken to have been sent at its
 //! intended time.
 
-use std::collections::{HashMap, HashSet};
-
 use mqttlab_recording::identity::Identity;
+use mqttlab_recording::{NumberMap, NumberSet};
 use mqttlab_units::Instant;
 
 use super::matcher::{Message, Publish};
@@ -15,12 +14,12 @@ use super::matcher::{Message, Publish};
 /// Publishers by the numbers of their run.
 #[derive(Default)]
 pub struct Identities {
-    publishers: HashMap<u32, Publisher>,
-    clients: HashSet<u32>,
+    publishers: NumberMap<u32, Publisher>,
+    clients: NumberSet<u32>,
     /// Clients that have received messages of this run: only they can be relays.
-    heard: HashSet<u32>,
+    heard: NumberSet<u32>,
     /// What the sequences of earlier runs take, by client.
-    bases: HashMap<u32, u32>,
+    bases: NumberMap<u32, u32>,
     /// The start of the run on this recording's clock; it may be before its zero.
     start_ns: Option<i128>,
 }

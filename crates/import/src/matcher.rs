@@ -12,11 +12,11 @@
 //! the message with the same identity, else of the one with the same content ([`WaitingMessages`]), else foreign. Behind a hole
 //! in its publisher's stream a message is known only later than its delivery, which waits for it ([`Untraced`]).
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use mqttlab_capture::mqtt::{PAYLOAD_HEAD_MAX, Packet};
-use mqttlab_recording::{Acknowledged, Identified, Received, Sent, identity};
+use mqttlab_recording::{Acknowledged, Identified, NumberMap, NumberSet, Received, Sent, identity};
 use mqttlab_units::Instant;
 
 use super::identities::{Identities, Origin};
@@ -119,20 +119,20 @@ pub struct Matcher {
     pub subscriptions: Subscriptions,
     identities: Identities,
     waiting: WaitingMessages,
-    counts: HashMap<u32, u32>,
+    counts: NumberMap<u32, u32>,
     /// Not acknowledged, by publisher and packet identifier.
-    outgoing: HashMap<(u32, u16), Outgoing>,
+    outgoing: NumberMap<(u32, u16), Outgoing>,
     /// Not acknowledged by the receiver, by receiver and packet identifier.
-    incoming: HashMap<(u32, u16), Delivery>,
+    incoming: NumberMap<(u32, u16), Delivery>,
     deliver_on_release: bool,
     traced: Traced,
     /// Clients that were taken for subscribers because a message reached them.
     guessed: Vec<u32>,
     /// Connections that are over.
-    parted: HashSet<u32>,
+    parted: NumberSet<u32>,
     rows: VecDeque<Slot>,
     /// How many deliveries with this content wait for their message.
-    untraced: HashMap<u64, u32>,
+    untraced: NumberMap<u64, u32>,
     /// Whether no more packets come.
     over: bool,
 }
@@ -184,15 +184,15 @@ impl Matcher {
             subscriptions: Subscriptions::default(),
             identities: Identities::default(),
             waiting: WaitingMessages::default(),
-            counts: HashMap::new(),
-            outgoing: HashMap::new(),
-            incoming: HashMap::new(),
+            counts: NumberMap::default(),
+            outgoing: NumberMap::default(),
+            incoming: NumberMap::default(),
             deliver_on_release,
             traced: Traced::default(),
             guessed: Vec::new(),
-            parted: HashSet::new(),
+            parted: NumberSet::default(),
             rows: VecDeque::new(),
-            untraced: HashMap::new(),
+            untraced: NumberMap::default(),
             over: false,
         }
     }

@@ -2,15 +2,16 @@
 //!
 //! Offsets are those of the analyser: 0 is the first byte after the SYN, or the first byte that was captured.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use mqttlab_capture::{Bits, Direction, Segment};
+use mqttlab_recording::NumberMap;
 
 /// Both directions of every connection.
 #[derive(Default)]
 pub struct CapturedStreams {
-    ways: HashMap<(u64, Direction), Way>,
+    ways: NumberMap<(u64, Direction), Way>,
 }
 
 /// One direction of a connection.

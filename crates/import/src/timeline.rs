@@ -1,9 +1,9 @@
 //! Messages as logs and tables tell them: who offered what, and who got it when.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use mqttlab_recording::{Ending, Identified, Layout, Received, Sent, Unsent};
+use mqttlab_recording::{Ending, Identified, Layout, NumberMap, Received, Sent, Unsent};
 use mqttlab_units::Instant;
 use serde_json::json;
 
@@ -132,7 +132,7 @@ impl Timeline {
     fn sequences(&self) -> Vec<u32> {
         let mut in_order: Vec<usize> = (0..self.offers.len()).collect();
         in_order.sort_by_key(|&offer| self.offers[offer].intended);
-        let mut counts: HashMap<u32, u32> = HashMap::new();
+        let mut counts: NumberMap<u32, u32> = NumberMap::default();
         let mut sequences = vec![0; self.offers.len()];
         for offer in in_order {
             let count = counts.entry(self.offers[offer].publisher).or_default();

@@ -4,10 +4,10 @@
 //! promises it for each publisher), so that its n-th delivery is the n-th message since it subscribed. Where contents
 //! differ every queue holds one message, and the content alone decides.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use mqttlab_recording::Identified;
+use mqttlab_recording::{Identified, NumberMap, NumberSet};
 use mqttlab_units::Instant;
 
 use super::matcher::{Message, Publish};
@@ -15,11 +15,11 @@ use super::matcher::{Message, Publish};
 /// Messages that may still be delivered.
 #[derive(Default)]
 pub struct WaitingMessages {
-    queues: HashMap<u64, WaitingQueue>,
+    queues: NumberMap<u64, WaitingQueue>,
     /// The queues of the messages, oldest first.
     order: VecDeque<u64>,
     /// Clients of which packets were not captured.
-    distrusted: HashSet<u32>,
+    distrusted: NumberSet<u32>,
 }
 
 #[derive(Default)]
@@ -28,7 +28,7 @@ struct WaitingQueue {
     gone: u64,
     messages: VecDeque<(Message, Instant)>,
     /// The place of the next message, counted from the first ever, for receivers that have had one.
-    next: HashMap<u32, u64>,
+    next: NumberMap<u32, u64>,
 }
 
 impl WaitingMessages {

@@ -79,7 +79,7 @@ pub use footer::FileSize;
 pub use frames::{
     FrameAnalyser, HeaderAnalyser, Headers, Judgement, SeenPacket, SeenRow, SeenSegment, SegmentAnalyser,
 };
-pub use hash::{Folded, FoldedHash};
+pub use hash::{Folded, FoldedHash, NumberMap, NumberSet};
 pub use layout::{read as read_layout, store_phases};
 pub use parts::{append_part, is_part_file, part_files};
 pub use recorder::{Closed, Recorder, Sink, Strain};

@@ -15,11 +15,12 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 
 use crate::error::{Context, Error, Result};
+use crate::hash::FoldedHash;
 
 /// Words by number, each once, over all the columns and tables that share them.
 #[derive(Debug, Default)]
 pub struct Vocabulary {
-    codes: HashMap<Box<[u8]>, u32>,
+    codes: HashMap<Box<[u8]>, u32, FoldedHash>,
     words: Vec<Box<[u8]>>,
 }
 

@@ -12,8 +12,7 @@
 //!
 //! A link's own copies are not sent again by anybody, and are not among these.
 
-use std::collections::HashMap;
-
+use mqttlab_recording::NumberMap;
 use mqttlab_recording::reading::ABSENT;
 
 use crate::rows::{ACK, FIN, Row, SYN, StoredFate, wrapped};
@@ -43,9 +42,9 @@ const DUPLICATES_WANTED: usize = 3;
 const NEVER: i64 = i64::MAX;
 
 /// The frames of a connection, or of none, whose segments were sent again.
-pub(crate) fn sent_again(rows: &[Row], early_ns: i64) -> HashMap<u64, Again> {
+pub(crate) fn sent_again(rows: &[Row], early_ns: i64) -> NumberMap<u64, Again> {
     let is_again = |row: &&Row| row.is_first() && row.fate != StoredFate::Duplicated && row.repetition > 0;
-    let mut found: HashMap<u64, Again> =
+    let mut found: NumberMap<u64, Again> =
         rows.iter().filter(is_again).map(|row| (row.frame, Again::Unknown)).collect();
     let placed = |row: &&Row| row.connection != ABSENT && row.seq != ABSENT;
     let mut ports: Vec<i32> =
@@ -142,7 +141,7 @@ impl Way {
             let of_way = |row: &&&Row| row.destination_port == port && row.has_flag(ACK) && row.ack != ABSENT;
             segments.iter().filter(of_way)
         };
-        let mut set_out = HashMap::new();
+        let mut set_out = NumberMap::default();
         for row in back() {
             set_out.entry(row.frame).or_insert(row.entered);
         }
@@ -168,7 +167,7 @@ impl Way {
     }
 
     /// The kind of each repetition.
-    fn judge(&self, early_ns: i64, found: &mut HashMap<u64, Again>) {
+    fn judge(&self, early_ns: i64, found: &mut NumberMap<u64, Again>) {
         let again: Vec<usize> = (0..self.sent.len()).filter(|&row| self.sent[row].repetition > 0).collect();
         let answered = self.answered(&again);
         let mut pieces = Pieces::of(self);
@@ -196,7 +195,7 @@ impl Way {
     /// By when the sender had been told that this repetition, or one after it, had arrived; one more: never.
     fn answered(&self, again: &[usize]) -> Vec<i64> {
         let mut told = vec![NEVER; again.len() + 1];
-        let arrived: HashMap<u64, i64> = self.arrived.iter().map(|one| (one.frame, one.at)).collect();
+        let arrived: NumberMap<u64, i64> = self.arrived.iter().map(|one| (one.frame, one.at)).collect();
         let mut by_sending: Vec<&Back> = self.acks.iter().collect();
         by_sending.sort_by_key(|one| one.sent);
         let (mut highest, mut numbers) = (i64::MIN, Vec::with_capacity(by_sending.len()));

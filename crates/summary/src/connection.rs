@@ -1,7 +1,6 @@
 //! What is summed and judged of one connection at a time: its frames, its round trips, what was sent again.
 
-use std::collections::HashMap;
-
+use mqttlab_recording::NumberMap;
 use mqttlab_recording::reading::ABSENT;
 
 use crate::again::Again;
@@ -50,7 +49,7 @@ pub(crate) fn towards(row: &Row, client_port: Option<i32>) -> Option<bool> {
 /// sent more than once (Karn), nor where the acknowledgement was lost.
 pub(crate) fn round_trips(rows: &[Row], client_port: Option<i32>, settings: &RunSettings) -> Vec<RoundTrips> {
     let counted = || rows.iter().filter(|row| is_counted(row, settings));
-    let mut arrivals = HashMap::new();
+    let mut arrivals = NumberMap::default();
     for row in counted() {
         if row.hop + 1 == row.hops && row.fate == StoredFate::Delivered && row.delivered != ABSENT {
             // A frame that a link has doubled arrives twice.
@@ -97,19 +96,19 @@ impl Timer {
 
 /// What a frame's first link says of it on all of them: its marks, and why it was sent again.
 pub(crate) struct FirstLink {
-    marks: HashMap<u64, u8>,
-    again: HashMap<u64, Again>,
+    marks: NumberMap<u64, u8>,
+    again: NumberMap<u64, Again>,
 }
 
 impl FirstLink {
     /// `known`: marks of frames on their first links, as far as they are gathered beforehand.
     pub(crate) fn of(
         rows: &[Row],
-        again: HashMap<u64, Again>,
-        known: &HashMap<u64, u8>,
+        again: NumberMap<u64, Again>,
+        known: &NumberMap<u64, u8>,
         settings: &RunSettings,
     ) -> FirstLink {
-        let mut marks = HashMap::new();
+        let mut marks = NumberMap::default();
         let known = |row: &Row| known.get(&row.frame).copied().unwrap_or(row.marks);
         for row in rows.iter().filter(|row| is_counted(row, settings)) {
             let of_first = if row.is_first() { known(row) } else { known(&Row { marks: 0, ..*row }) };

@@ -11,8 +11,9 @@
 //!
 //! What it does not model: which topic a REGISTER names, which no column tells. A client has one such exchange at a time.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
+use mqttlab_recording::NumberMap;
 use mqttlab_recording::reading::ABSENT;
 
 use crate::control::{NamedPacket, PacketKind};
@@ -183,7 +184,7 @@ fn registering(packets: &[&NamedPacket]) -> Spans<(bool, i64)> {
         }
     }
     events.sort_by_key(|&(at, ends, _)| (at, ends));
-    let (mut open, mut spans) = (HashMap::new(), Spans::new());
+    let (mut open, mut spans) = (NumberMap::default(), Spans::new());
     for (at, ends, packet) in events {
         // The answer goes the other way.
         let by_client = packet.to_broker != ends;
@@ -222,7 +223,7 @@ fn asleep(packets: &[&NamedPacket]) -> Spans<(bool, i64)> {
         }
     }
     events.sort_by_key(|&(at, by_client, _)| (at, by_client));
-    let (mut states, mut spans) = (HashMap::<_, Wakefulness>::new(), Spans::new());
+    let (mut states, mut spans) = (NumberMap::<_, Wakefulness>::default(), Spans::new());
     for (at, by_client, packet) in events {
         let key = (by_client, packet.client());
         let state = states.entry(key).or_default();

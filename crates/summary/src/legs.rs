@@ -10,8 +10,7 @@
 //! A message that was published again after a reconnect has several PUBLISHes. What came first to the broker decides when
 //! the broker had it; what was sent first decides since when it has been on its way.
 
-use std::collections::HashMap;
-
+use mqttlab_recording::NumberMap;
 use mqttlab_recording::reading::ABSENT;
 
 use crate::control::{ControlPackets, NamedPacket, PacketKind};
@@ -158,7 +157,7 @@ fn join_relays(legs: &mut [Leg]) {
     if !legs.iter().any(is_relayed) {
         return;
     }
-    let mut received = HashMap::new();
+    let mut received = NumberMap::default();
     for (number, leg) in (0..).zip(legs.iter()) {
         let StoredDelivery { publisher, sequence, subscriber, received_ns, .. } = leg.delivery;
         received.entry((publisher, sequence, subscriber)).or_insert((number, received_ns));

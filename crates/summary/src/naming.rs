@@ -8,12 +8,12 @@
 //! What it does not model: copies of empty messages; topics with several publishers; subscribers that receive empty messages
 //! both from their publisher and from a relay.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use mqttlab_recording::identity::SequenceEnd;
 use mqttlab_recording::reading::{ABSENT, Vocabulary};
-use mqttlab_recording::{NamedPacketRow, NamedPacketWriter, Result};
+use mqttlab_recording::{NamedPacketRow, NamedPacketWriter, NumberMap, Result};
 
 use crate::control::{ControlPackets, NamedPacket, PacketKind};
 use crate::messages::StoredMessages;
@@ -80,7 +80,7 @@ fn found(
 }
 
 /// For each topic the one that its messages were first published to: relays append something to it.
-struct Origins(HashMap<i64, i64>);
+struct Origins(NumberMap<i64, i64>);
 
 impl Origins {
     fn of(
@@ -89,7 +89,7 @@ impl Origins {
         settings: &RunSettings,
         words: &mut Vocabulary,
     ) -> Origins {
-        let mut known = HashMap::new();
+        let mut known = NumberMap::default();
         for &(_, packet) in orphans {
             if packet.topic() != ABSENT && !known.contains_key(&packet.topic()) {
                 let mut topic = packet.topic();
@@ -123,7 +123,7 @@ fn by_end(
     named: &mut BTreeMap<u32, Message>,
 ) {
     // By topic, with its one publisher; `None` where there are several.
-    let mut sent: HashMap<i64, Option<(i64, Vec<i64>)>> = HashMap::new();
+    let mut sent: NumberMap<i64, Option<(i64, Vec<i64>)>> = NumberMap::default();
     for one in &messages.sent {
         let topic = sent.entry(one.topic).or_insert_with(|| Some((one.publisher, Vec::new())));
         match topic {
@@ -134,7 +134,7 @@ fn by_end(
     let ends = orphans.iter().filter_map(|&(number, packet)| Some((number, packet, packet.sequence_end()?)));
     let mut ends: Vec<(u32, &NamedPacket, SequenceEnd)> = ends.collect();
     ends.sort_by_key(|(_, packet, _)| (packet.first_sent_ns, packet.connection, packet.stream_start));
-    let mut next = HashMap::new();
+    let mut next = NumberMap::default();
     for (number, packet, end) in ends {
         let Some(Some((publisher, sequences))) = sent.get(&origins.of_topic(packet.topic())) else {
             continue;
@@ -155,8 +155,8 @@ fn by_order_sent(
     messages: &StoredMessages,
     named: &mut BTreeMap<u32, Message>,
 ) {
-    let mut nth = HashMap::new();
-    let mut sent = HashMap::new();
+    let mut nth = NumberMap::default();
+    let mut sent = NumberMap::default();
     for one in &messages.sent {
         let count = nth.entry((one.client, one.topic)).or_insert(0_u64);
         sent.insert((one.client, one.topic, *count), one.sequence);
@@ -186,13 +186,13 @@ fn by_order_sent(
 
 /// When clients began exchanges, and when they were over, by client and packet identifier.
 struct PacketExchanges {
-    begun: HashMap<(i64, i32), Vec<(i64, u32)>>,
-    over: HashMap<(i64, i32), Vec<i64>>,
+    begun: NumberMap<(i64, i32), Vec<(i64, u32)>>,
+    over: NumberMap<(i64, i32), Vec<i64>>,
 }
 
 impl PacketExchanges {
     fn of(control: &ControlPackets, publishes: &[(u32, &NamedPacket)]) -> PacketExchanges {
-        let (mut begun, mut over) = (HashMap::<_, Vec<_>>::new(), HashMap::<_, Vec<_>>::new());
+        let (mut begun, mut over) = (NumberMap::<_, Vec<_>>::default(), NumberMap::<_, Vec<_>>::default());
         for &(number, packet) in publishes.iter().filter(|(_, packet)| !packet.dup) {
             begun
                 .entry((packet.client(), packet.packet_id))
@@ -232,8 +232,8 @@ fn by_order_received(
     origins: &Origins,
     named: &mut BTreeMap<u32, Message>,
 ) {
-    let mut nth = HashMap::new();
-    let mut received = HashMap::new();
+    let mut nth = NumberMap::default();
+    let mut received = NumberMap::default();
     for one in &messages.received {
         let count = nth.entry((one.client, one.topic)).or_insert(0_u64);
         received.insert((one.client, one.topic, *count), (one.publisher, one.sequence));

@@ -1,12 +1,12 @@
 //! What the frames sum to, over every scope, one connection after another.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use mqttlab_recording::reading::{ABSENT, TableReader, Vocabulary, Wanted};
 use mqttlab_recording::{
-    CarrierRow, CarrierWriter, FrameSumRow, FrameSumWriter, GroupFrameRow, GroupFrameWriter, Result,
-    RoundTripRow, RoundTripWriter, SentAgainRow, SentAgainWriter,
+    CarrierRow, CarrierWriter, FrameSumRow, FrameSumWriter, GroupFrameRow, GroupFrameWriter, NumberMap,
+    Result, RoundTripRow, RoundTripWriter, SentAgainRow, SentAgainWriter,
 };
 
 use crate::again::{Again, sent_again};
@@ -21,7 +21,7 @@ use crate::tally::{FrameTally, Trips};
 #[derive(Clone, Debug)]
 pub(crate) struct Extent {
     /// Of imports, Wireshark's marks by frame: the same frame on a later link belongs to no connection there.
-    marks: HashMap<u64, u8>,
+    marks: NumberMap<u64, u8>,
     first_sent: i64,
     last_sent: i64,
     /// Whether the recording says what was sent again: imports, and recordings of schema 1, do not.
@@ -30,7 +30,7 @@ pub(crate) struct Extent {
 
 impl Default for Extent {
     fn default() -> Extent {
-        Extent { marks: HashMap::new(), first_sent: i64::MAX, last_sent: i64::MIN, counts_again: false }
+        Extent { marks: NumberMap::default(), first_sent: i64::MAX, last_sent: i64::MIN, counts_again: false }
     }
 }
 
@@ -86,14 +86,14 @@ struct AtEnds {
 /// The sums so far.
 pub(crate) struct NetworkSums<'a> {
     settings: &'a RunSettings,
-    marks: HashMap<u64, u8>,
+    marks: NumberMap<u64, u8>,
     counts_again: bool,
     control: &'a ControlPackets,
     /// The client of each connection, and its PUBLISH packets.
-    client_of: HashMap<i64, u32>,
-    publishes: HashMap<u32, Vec<u32>>,
+    client_of: NumberMap<i64, u32>,
+    publishes: NumberMap<u32, Vec<u32>>,
     /// The group of each host whose clients are all of one.
-    alone: HashMap<i64, usize>,
+    alone: NumberMap<i64, usize>,
     run: Scope,
     directions: [Scope; 2],
     links: BTreeMap<(u16, bool), Scope>,
@@ -113,7 +113,7 @@ impl<'a> NetworkSums<'a> {
         settings: &'a RunSettings,
         extent: Extent,
     ) -> Result<NetworkSums<'a>> {
-        let mut publishes = HashMap::<u32, Vec<u32>>::new();
+        let mut publishes = NumberMap::<u32, Vec<u32>>::default();
         for (number, packet) in control.publishes() {
             publishes.entry(packet.connection).or_default().push(number);
         }
@@ -379,8 +379,8 @@ impl<'a> NetworkSums<'a> {
 }
 
 /// The client of each connection, as the analyser of frames knows it, else as control packets do.
-fn clients(dir: &Path, control: &ControlPackets) -> Result<HashMap<i64, u32>> {
-    let mut found = HashMap::new();
+fn clients(dir: &Path, control: &ControlPackets) -> Result<NumberMap<i64, u32>> {
+    let mut found = NumberMap::default();
     let mut note = |connection: i64, client: i64| {
         if let (true, Ok(client)) = (connection != ABSENT, u32::try_from(client)) {
             found.entry(connection).or_insert(client);
@@ -400,8 +400,8 @@ fn clients(dir: &Path, control: &ControlPackets) -> Result<HashMap<i64, u32>> {
 }
 
 /// The group of each host whose clients are all of one.
-fn alone(settings: &RunSettings) -> HashMap<i64, usize> {
-    let mut groups = HashMap::<i64, Option<usize>>::new();
+fn alone(settings: &RunSettings) -> NumberMap<i64, usize> {
+    let mut groups = NumberMap::<i64, Option<usize>>::default();
     for (&host, &group) in settings.host_of.iter().zip(&settings.group_of) {
         let of_host = groups.entry(host).or_insert(Some(group));
         *of_host = of_host.filter(|&known| known == group);

@@ -7,9 +7,8 @@
 //! What it does not model: the congestion window, which no frame shows. That an acknowledgement was followed by data that
 //! had to wait, and that Nagle's algorithm cannot have held, is taken as evidence for a window.
 
-use std::collections::{HashMap, HashSet};
-
 use mqttlab_recording::reading::ABSENT;
+use mqttlab_recording::{NumberMap, NumberSet};
 
 use crate::moment::{Kept, Moment, SLACK_NS, known, least, most};
 use crate::rows::{Row, StoredFate};
@@ -65,7 +64,7 @@ pub(crate) struct Way {
     repetitions: Vec<u32>,
     /// In the order of arriving, and of those the first of each frame.
     arrived: Vec<Arrived>,
-    first_arrival: HashMap<u64, u32>,
+    first_arrival: NumberMap<u64, u32>,
     /// In the order of arriving, and places of those that acknowledge something new.
     acknowledgements: Vec<SeenAck>,
     advances: Vec<u32>,
@@ -147,15 +146,15 @@ pub(crate) fn ways(rows: &[Row], settings: &RunSettings) -> [Way; 2] {
 }
 
 /// When each frame set out, and how long it waited in queues on its way.
-struct Journeys(HashMap<u64, (i64, i64)>);
+struct Journeys(NumberMap<u64, (i64, i64)>);
 
 impl Journeys {
     fn of(rows: &[Row]) -> Journeys {
         let carries = |row: &&Row| row.fate != StoredFate::Dropped && row.has_data();
         let mut hops: Vec<&Row> = rows.iter().filter(carries).collect();
         hops.sort_by_key(|row| (row.hop, row.place));
-        let mut found = HashMap::<u64, (i64, i64)>::new();
-        let mut counted = HashMap::<u64, u8>::new();
+        let mut found = NumberMap::<u64, (i64, i64)>::default();
+        let mut counted = NumberMap::<u64, u8>::default();
         for row in hops {
             // A copy is made behind the transmitter, and has waited as long as its original.
             if counted.insert(row.frame, row.hop) == Some(row.hop) {
@@ -200,7 +199,7 @@ impl Way {
     }
 
     fn end_arrivals(&mut self) {
-        let again: HashSet<u64> =
+        let again: NumberSet<u64> =
             self.repetitions.iter().map(|&place| self.sent[place as usize].frame).collect();
         self.arrived.sort_by_key(|one| one.delivered);
         for (place, one) in (0..).zip(&mut self.arrived) {
