@@ -154,12 +154,13 @@ def chromium() -> str:
 
 
 @contextmanager
-def visitor(served: Served, **context: Any) -> Iterator[Visitor]:
+def visitor(served: Served, within_ms: float = WITHIN_MS, **context: Any) -> Iterator[Visitor]:
     """Somebody who has opened the printed address."""
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
         made = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, "accept_downloads": True, **context})
         somebody = Visitor(made.new_page(), served)
+        somebody.page.set_default_timeout(within_ms)
         somebody.page.goto(served.url)
         somebody.ready()
         yield somebody

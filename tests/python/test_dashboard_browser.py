@@ -57,6 +57,9 @@ def test_from_the_table_to_the_ladder_of_a_message(somebody: Visitor) -> None:
 def test_figures_over_time_are_zoomed_together_and_the_address_keeps_it(somebody: Visitor) -> None:
     page = somebody.page
     somebody.go("/run/plain?part=time")
+    whole = page.locator(".plot.over-time.js-plotly-plot").evaluate_all(
+        "plots => plots.map(plot => plot.layout.xaxis.range.join(' '))")
+    assert len(whole) >= 4 and len(set(whole)) == 1
     drawn = page.get_by_role("figure", name="Links: data rate").locator(".nsewdrag").first
     drawn.scroll_into_view_if_needed()
     box = drawn.bounding_box()
@@ -151,10 +154,11 @@ def test_no_page_is_wider_than_the_screen_and_none_breaks_a_rule_of_accessibilit
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="make setup-test").Axe()
     page = somebody.page
     try:
+        somebody.turn(path)
         for width in (1280, 400):
             page.set_viewport_size({"width": width, "height": 800})
-            somebody.turn(path)
-            assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+            # Figures take their new width a moment later.
+            page.wait_for_function("width => document.documentElement.scrollWidth <= width", arg=width)
             found = axe.run(page, context={"exclude": [[widget] for widget in WIDGETS]}, options={
                 "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}).response["violations"]
             assert [(width, one["id"], one["nodes"][0]["html"][:120]) for one in found
@@ -241,6 +245,13 @@ def test_groups_of_runs_are_compared_from_the_table_of_runs(somebody: Visitor) -
     page.get_by_role("region", name="The scenarios differ in, table").get_by_role("row").nth(1).wait_for()
     page.get_by_role("heading", name=re.compile("at each QoS")).first.wait_for()
     somebody.ready()
+    page.get_by_text(re.compile(r"^All \d+ metrics$")).click()
+    every = page.get_by_role("region", name="All metrics, table")
+    # It is built when it is opened.
+    every.locator("tbody tr").first.wait_for()
+    many = every.locator("tbody tr:visible").count()
+    every.get_by_label("All metrics: only rows with").fill("p99 at QoS")
+    assert 0 < every.locator("tbody tr:visible").count() < many
     # The two sides the other way round, as addresses say it.
     before = page.get_by_label("First: or all that are found by").input_value()
     page.get_by_role("link", name="Change sides").click()
@@ -253,7 +264,7 @@ def test_groups_of_runs_are_compared_from_the_table_of_runs(somebody: Visitor) -
     cells.nth(0).click()
     page.get_by_text("1 selected.").wait_for()
     page.get_by_role("button", name="Compare", exact=True).click()
-    page.get_by_text("The first side has 1 runs").wait_for()
+    page.get_by_text("The first side has 1 run:").wait_for()
     somebody.ready()
     cells.nth(1).click()
     page.locator(".ag-row-selected[row-index='1']").first.wait_for()
@@ -317,6 +328,24 @@ def test_a_field_of_the_form_and_the_text_follow_each_other(somebody: Visitor) -
     page.get_by_text("This can be run.").wait_for()
     text = page.get_by_label("Scenario (TOML)")
     assert 'cool_down = "4 s"' in text.input_value()
+    # A text that is no TOML yet is left alone, and no field takes anything till it is one again.
+    before = text.input_value()
+    text.fill(before + "\n[half")
+    page.get_by_text("This cannot be run.").wait_for()
+    assert page.get_by_label("Duration", exact=True).is_disabled() and section.get_by_label("cool down").is_disabled()
+    text.fill(before)
+    page.get_by_text("This can be run.").wait_for()
+    assert page.get_by_label("Duration", exact=True).is_enabled()
+    protocol = page.get_by_role("button", name=re.compile("^Protocol"))
+    protocol.focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("option", name="ZeroMQ", exact=True).click()
+    page.wait_for_function("() => document.getElementById('toml').value.includes('role = \"zeromq\"')")
+    somebody.ready()
+    # The address has all of it: a reload shows the same.
+    page.reload()
+    somebody.ready()
+    assert 'role = "zeromq"' in text.input_value() and 'cool_down = "4 s"' in text.input_value()
     text.fill(text.input_value().replace('cool_down = "4 s"', 'cool_down = "6 s"'))
     page.wait_for_function("() => document.getElementById('field-phases.cool_down').value === '6 s'")
     assert page.get_by_alt_text("Drawing: ").is_visible()

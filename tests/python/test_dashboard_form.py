@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import tomllib
+import zlib
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ pytest.importorskip("tomlkit", reason="the dashboard's packages are missing: mak
 
 from mqttlab.dashboard import definition, drafts, drawing
 from mqttlab.dashboard.drafts import REFUSED, Draft
-from mqttlab.dashboard.forms import FIELDS, followed
+from mqttlab.dashboard.forms import FIELDS, drafted, followed
 from mqttlab.dashboard.jobs import Jobs
 from mqttlab.dashboard.pages import configure
 from mqttlab.dashboard.topology import topology
@@ -88,8 +90,72 @@ def test_the_six_fields_leave_the_rest_of_the_text_alone() -> None:
     assert "# Why it is so long." in text and tomllib.loads(text)["mqtt"]["keep_alive"] == "7 s"
     changed, _ = followed({"form-change"}, text, values, {"place": "seed", "value": " 5 "})
     assert tomllib.loads(changed)["seed"] == 5
+    # What is no TOML yet is somebody's work: no field touches it, and each keeps what it says.
+    for broken in (text + "\n[", "not [ toml"):
+        for name in FIELDS:
+            assert followed({f"draft-{name}"}, broken, values) == (broken, drafted(values)), name
+        assert followed({"form-change"}, broken, values, {"place": "seed", "value": "5"})[0] == broken
     for change in (None, {}, {"place": "x"}, {"place": "broker.address", "value": "1"}, {"place": 3, "value": "1"}):
         assert followed({"form-change"}, text, values, change)[0] == text
+
+
+def after(text: str, name: str, value: object) -> str:
+    """The text after one of the six fields was set; the fields say what it says."""
+    before = drafts.read(text, Draft())
+    made, draft = followed({f"draft-{name}"}, text, tuple(
+        value if field == name else getattr(before, field) for field in FIELDS))
+    assert drafts.read(made, Draft()) == draft
+    return made
+
+
+@pytest.mark.parametrize("protocol", ["mqtt-sn", "zeromq", "2", "each"])
+def test_another_protocol_takes_the_groups_place_and_leaves_the_rest(protocol: str) -> None:
+    text = after(definition.put(COMMENTED, "mqtt.keep_alive", "7 s"), "nodes", 2)
+    there = after(text, "qos", protocol)
+    assert drafts.check(there) and drafts.read(there, Draft()).qos == protocol
+    assert "# Why it is so long." in there and tomllib.loads(there)["mqtt"]["keep_alive"] == "7 s"
+    assert tomllib.loads(after(there, "qos", "each"))["groups"] == tomllib.loads(text)["groups"]
+
+
+def test_a_text_that_the_fields_did_not_write_is_never_written_anew() -> None:
+    text = '''name = "mine"  # Mine.
+[phases]
+duration = "9 s"
+[[networks]]
+between = ["far", "broker"]
+up = { rate = "1 Mbit/s", delay = "5 ms" }
+down = { rate = "1 Mbit/s", delay = "5 ms" }
+[[groups]]
+name = "sensors"
+host = "far"
+count = 8
+publish = { topic = "s/{client}", payload = { kind = "zeros", size = "50 B" }, rate = "2 /s" }
+[[groups]]
+name = "office"
+host = "far"
+subscribe = ["s/#", { filter = "t/#", qos = 1 }]
+'''
+    told = drafts.read(text, Draft())
+    assert (told.network, told.data, told.delay, told.nodes, told.qos, told.duration) == ("", "", "", 8, "0", "9 s")
+    for name, value in (("network", "dsl"), ("data", "gps"), ("delay", "3 s"), ("nodes", 4), ("qos", "2"),
+                        ("backend", "sim"), ("duration", "5 s")):
+        text = after(text, name, value)
+        assert getattr(drafts.read(text, Draft()), name) == value, name
+    found = tomllib.loads(text)
+    assert "# Mine." in text and [group["name"] for group in found["groups"]] == ["sensors", "office"]
+    assert "count" not in found["groups"][1] and drafts.check(text).groups[1].subscribe[1].qos == 2
+    # Its groups are nobody's to replace.
+    assert after(text, "qos", "zeromq") == text
+
+
+def test_an_address_holds_a_scenario_and_nothing_else() -> None:
+    assert configure.kept(TEXT) == ""
+    for text in (COMMENTED, "not [ toml", "ä = 1"):
+        assert configure.unpacked(configure.kept(text)) == text
+    endless = base64.urlsafe_b64encode(zlib.compress(b"x" * 10_000_000, 9)).decode()
+    for packed in ("", "?", "AAAA", "x" * 10_000, endless):
+        assert len(configure.unpacked(packed) or "") <= drafts.TOML_LETTERS_MAX
+    assert configure.kept("".join(chr(33 + (7 * n * n) % 90) + str(n) for n in range(9000))) == ""
 
 
 def test_the_plan_is_drawn_and_said_and_names_stay_text(tmp_path: Path) -> None:

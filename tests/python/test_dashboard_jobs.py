@@ -41,8 +41,12 @@ WITHIN_S = 60
 def test_every_choice_of_the_fields_can_be_run_and_is_read_back(qos: str, network: str, data: str) -> None:
     draft = Draft(qos=qos, network=network, data=data, nodes=3)
     text = drafts.written(draft)
-    assert drafts.check(text).groups[0].count == 3
     assert drafts.read(text, Draft()) == draft
+    if qos == "mqtt-sn" and data == "10 kB":
+        with pytest.raises(ScenarioError, match="MQTT-SN does not fragment"):
+            drafts.check(text)
+        return
+    assert drafts.check(text).groups[0].count == 3
 
 
 def test_a_field_writes_the_text_and_the_text_sets_the_fields() -> None:

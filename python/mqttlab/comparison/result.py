@@ -16,6 +16,7 @@ from mqttlab.comparison.words import what_happened
 from mqttlab.statistics import Interval
 
 MESSAGES_MOST = 100_000
+DIFFERENT = ("better", "worse", "different")
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,14 @@ class Comparison:
     def rows(self) -> list[Row]:
         """Metric by metric."""
         return rows(self.first, self.second, tolerance_percent=self.tolerance_percent, metrics=self.metrics)
+
+    @cached_property
+    def differing(self) -> list[Row]:
+        """The rows that differ, by how much they do: those whose verdict says so; of one run each, which have no
+        verdicts, those whose values are further apart than the tolerance."""
+        found = [row for row in self.rows if (
+            row.verdict.word in DIFFERENT if row.verdict else _apart(row) > self.tolerance_percent)]
+        return sorted(found, key=_apart, reverse=True)
 
     @cached_property
     def shifts(self) -> list[Shift]:
@@ -102,6 +111,14 @@ def compare(
     """
     sides = [gather(word) if isinstance(word, str) else word for word in (first, second)]
     return Comparison(sides[0], sides[1], tolerance_percent, tuple(metrics))
+
+
+def _apart(row: Row) -> float:
+    """How far apart the means are, in per cent of the first; without end where that is zero and the other is not, and 0
+    where a side has no value."""
+    if None in row.means:
+        return 0.0
+    return math.inf if row.percent is None else abs(row.percent)
 
 
 def _side(side: Side) -> dict[str, Any]:

@@ -8,19 +8,17 @@ text and nothing else of it: comments and order stay.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from itertools import pairwise
 from typing import Any
 
-from mqttlab.dashboard import drafts
 from mqttlab.dashboard.drafts import REFUSED
 from mqttlab.scenario.schema import scenario_schema
 
 # What is in tables of its own, in the order of the page; of the others the top level's fields come first.
-SECTIONS = ("phases", "networks", "groups", "mqtt", "broker", "radio", "trunk", "recording", "live", "sim")
+SECTIONS = ("phases", "networks", "servers", "groups", "mqtt", "broker", "radio", "trunk", "recording", "live", "sim")
 OPEN = ("", "phases", "networks[0]", "groups[0]")
 # Tables of programs, which a browser may not start.
 HIDDEN = (*REFUSED, "client")
@@ -213,27 +211,6 @@ def put(text: str, place: str, written: str) -> str:
         return tomlkit.dumps(document)
     except (TOMLKitError, LookupError, TypeError, AttributeError) as error:
         raise ValueError(f"{place} cannot be set: {error}") from error
-
-
-def changed(toml: str, name: str, draft: drafts.Draft) -> str:
-    """A text after one of the six fields has changed: nothing else of it changes where it has the field's places; else
-    it is written anew."""
-    try:
-        values = tomllib.loads(toml)
-        groups = [number for number, group in enumerate(values["groups"]) if "publish" in group]
-        counted = range(len(values["groups"]))
-        places = {
-            "network": [("networks[0].model", draft.network)] if "model" in values["networks"][0] else [],
-            "duration": [("phases.duration", draft.duration)], "backend": [("backend", draft.backend)],
-            "delay": [(f"groups[{number}].publish.interval", draft.delay) for number in groups],
-            "data": [(f"groups[{number}].publish.payload", draft.data) for number in groups],
-            "nodes": [(f"groups[{number}].count", str(draft.nodes)) for number in counted],
-        }.get(name, [])
-        for place, value in places:
-            toml = put(toml, place, value)
-        return toml if places else drafts.written(draft)
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError, ImportError):
-        return drafts.written(draft)
 
 
 def _steps(word: str) -> list[str | int]:

@@ -63,6 +63,8 @@ def _of_a_run(server: flask.Flask, store: Store) -> None:
             return _missing("figure", name)
         drawn = figure.draw(store.recording(run), shown)
         theme = flask.request.args.get("theme", "light")
+        if figure.over_time and shown is None:
+            shown = run_figures.span(store.recording(run))
         made = '{"figure": null}' if drawn is None else answer(
             verdicts.mark(drawn, name, verdicts.thresholds(store, run)), theme, over_time=figure.over_time, shown=shown)
         return flask.Response(made, content_type="application/json")

@@ -26,7 +26,7 @@ class Draft:
     """The six fields that andersen2021's front end has, and which backend."""
 
     qos: str = "each"
-    """``0``, ``1``, ``2`` or ``each``."""
+    """``0``, ``1``, ``2`` or ``each`` of MQTT; ``mqtt-sn`` or ``zeromq``."""
     network: str = "satcom"
     data: str = "gps"
     duration: str = "20 s"
@@ -38,39 +38,73 @@ class Draft:
 
 def written(draft: Draft) -> str:
     """The draft as TOML: publishers and as many subscribers, each of whom follows one publisher."""
-    levels = ["0", "1", "2"] if draft.qos == "each" else [draft.qos]
     parts = [
         'name = "from-the-dashboard"', f'backend = "{_text(draft.backend)}"', "",
         "[phases]", 'warm_up = "2 s"', f'duration = "{_text(draft.duration)}"', 'cool_down = "10 s"', "",
         "[[networks]]", 'between = ["field", "broker"]', f'model = "{_text(draft.network)}"', "",
     ]
-    for qos in levels:
-        topic = f"data/qos{qos}/{{client}}"
-        parts += [
-            "[[groups]]", f'name = "publishers-qos{qos}"', 'host = "field"', f"count = {draft.nodes}",
-            f'publish = {{ topic = "{topic}", qos = {qos}, payload = "{_text(draft.data)}", '
-            f'interval = "{_text(draft.delay)}" }}', "",
-            "[[groups]]", f'name = "subscribers-qos{qos}"', 'host = "field"', f"count = {draft.nodes}",
-            f'subscribe = [{{ filter = "{topic}", qos = {qos} }}]', "",
-        ]
+    if draft.qos == "zeromq":
+        parts += ["[[servers]]", 'name = "proxy"', 'role = "zeromq"', 'host = "broker"', ""]
+        parts += _groups(draft, "zeromq", 0, "proxy")
+    elif draft.qos == "mqtt-sn":
+        parts += ["[broker]", "", "[[servers]]", 'name = "gateway"', 'role = "gateway"', 'host = "broker"', ""]
+        parts += _groups(draft, "mqtt-sn", 1, "gateway")
+    else:
+        for qos in ("0", "1", "2") if draft.qos == "each" else (_text(draft.qos),):
+            parts += _groups(draft, f"qos{qos}", qos)
     return "\n".join(parts)
 
 
+def _groups(draft: Draft, kind: str, qos: int | str, server: str = "") -> list[str]:
+    """Publishers and subscribers of one kind."""
+    topic = f"data/{kind}/{{client}}"
+    spoken = [f'connects_to = "{server}"', f'protocol = "{kind}"'] if server else []
+    # ZeroMQ knows no QoS.
+    told, asked = (f" qos = {qos},", f'[{{ filter = "{topic}", qos = {qos} }}]') if kind != "zeromq" else (
+        "", f'["{topic}"]')
+    return [
+        "[[groups]]", f'name = "publishers-{kind}"', 'host = "field"', f"count = {draft.nodes}", *spoken,
+        f'publish = {{ topic = "{topic}",{told} payload = "{_text(draft.data)}", '
+        f'interval = "{_text(draft.delay)}" }}', "",
+        "[[groups]]", f'name = "subscribers-{kind}"', 'host = "field"', f"count = {draft.nodes}", *spoken,
+        f"subscribe = {asked}", "",
+    ]
+
+
 def read(toml: str, before: Draft) -> Draft:
-    """The six fields as a TOML has them; those that it does not tell stay as they were."""
+    """The six fields as a TOML has them; empty, or 0, where it says something else than a field can. What is no TOML
+    says nothing, and the fields stay as they were."""
     try:
         values = tomllib.loads(toml)
-        groups = [group["publish"] | {"count": group.get("count", 1)} for group in values["groups"]
-                  if "publish" in group]
-        levels = {str(publish.get("qos", 0)) for publish in groups}
-        return Draft(
-            qos="each" if len(levels) > 1 else levels.pop(), network=str(values["networks"][0].get(
-                "model", before.network)),
-            data=str(groups[0].get("payload", before.data)), duration=str(values["phases"]["duration"]),
-            delay=str(groups[0].get("interval", before.delay)), nodes=int(groups[0]["count"]),
-            backend=str(values.get("backend", "live")))
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError):
+    except (ValueError, RecursionError):
         return before
+    groups = [group for group in _tables(values, "groups") if isinstance(group.get("publish"), dict)]
+    publish = groups[0]["publish"] if groups else {}
+    phases, networks = values.get("phases"), _tables(values, "networks")
+    count = groups[0].get("count", 1) if groups else 0
+    return Draft(
+        qos=_protocol(groups), network=_short(networks[0].get("model")) if networks else "",
+        data=_short(publish.get("payload")), delay=_short(publish.get("interval")),
+        duration=_short(phases.get("duration")) if isinstance(phases, dict) else "",
+        nodes=count if isinstance(count, int) else 0, backend=_short(values.get("backend", "live")))
+
+
+def _tables(values: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    found = values.get(name)
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+
+
+def _short(value: Any) -> str:
+    return "" if value is None or isinstance(value, (dict, list)) else str(value)
+
+
+def _protocol(groups: list[dict[str, Any]]) -> str:
+    """What publishers speak, as the field has it; empty where they do not speak the same."""
+    spoken = {str(group.get("protocol", "mqtt")) for group in groups}
+    if spoken != {"mqtt"}:
+        return spoken.pop() if len(spoken) == 1 else ""
+    levels = {str(group["publish"].get("qos", 0)) for group in groups}
+    return "each" if len(levels) > 1 else levels.pop()
 
 
 def check(toml: str) -> Scenario:

@@ -8,8 +8,9 @@ from typing import Any
 import dash
 from dash import Input, Output, State
 
-from mqttlab.dashboard import definition, drafts, experiment_drafts
+from mqttlab.dashboard import definition, draft_edits, drafts, experiment_drafts
 from mqttlab.dashboard.actions import Actions
+from mqttlab.dashboard.draft_edits import is_toml
 from mqttlab.dashboard.drafts import Draft
 from mqttlab.dashboard.jobs import Jobs
 from mqttlab.dashboard.pages import configure, live
@@ -30,16 +31,18 @@ def forms(app: dash.Dash, store: Store, jobs: Jobs, watch: Watch, actions: Actio
     @app.callback(
         Output("toml", "value"), *(Output(f"draft-{name}", "value") for name in FIELDS), Output("preview", "children"),
         Output("start", "disabled"), Output("start-held", "disabled"), Output("form", "data-form"),
-        Output("toml-known", "data"),
+        Output("toml-known", "data"), Output("draft-fields", "disabled"), Output("form-fields", "disabled"),
+        Output("draft-address", "data"),
         Input("toml", "value"), Input("form-change", "data"),
         *(Input(f"draft-{name}", "value") for name in FIELDS), prevent_initial_call=True)
     def follow(toml: str, change: Any, *fields: Any) -> Any:
         text, draft = followed(set(dash.ctx.triggered_prop_ids.values()), toml or "", fields, change)
         told = [getattr(draft, name) for name in FIELDS]
         same = [dash.no_update if new == old else new for new, old in zip(told, fields, strict=True)]
-        refused = not runnable(text)
+        refused, broken = not runnable(text), not is_toml(text)
+        # Where the text is none, the fields keep what they say until it is one again, and cannot be changed.
         return (dash.no_update if text == toml else text, *same, configure.preview(text, jobs), refused, refused,
-                configure.form(text), text)
+                dash.no_update if broken else configure.form(text), text, broken, broken, configure.kept(text))
 
     @app.callback(Output("started", "children"), Input("start", "n_clicks"), Input("start-held", "n_clicks"),
                   *states, prevent_initial_call=True)
@@ -84,8 +87,8 @@ def forms(app: dash.Dash, store: Store, jobs: Jobs, watch: Watch, actions: Actio
 
 
 def followed(changed: Collection[str], toml: str, fields: tuple[Any, ...], change: Any = None) -> tuple[str, Draft]:
-    """The text and the fields after one of them has changed: a field changes its places in the text, or writes it anew
-    where it has none; the text sets the fields.
+    """The text and the fields after one of them has changed: a field changes its places in the text, where it has any;
+    the fields are what the text says.
 
     Args:
         changed: the identifiers of what has changed; more than one where they changed at once.
@@ -98,10 +101,11 @@ def followed(changed: Collection[str], toml: str, fields: tuple[Any, ...], chang
     if "form-change" in changed:
         toml = _put(toml, change)
     if names and "toml" not in changed:
-        return brought(toml, draft, names), draft
+        toml = brought(toml, draft, names)
+        return toml, drafts.read(toml, draft)
     # What was typed into the text is newer than every field but those that changed with it.
     for name in names:
-        toml = definition.changed(toml, name, draft)
+        toml = draft_edits.changed(toml, name, draft)
     return toml, drafts.read(toml, draft)
 
 
@@ -123,7 +127,7 @@ def brought(toml: str, draft: Draft, changed: Collection[str] = ()) -> str:
     told = drafts.read(toml, draft)
     for name in FIELDS:
         if name in changed or getattr(told, name) != getattr(draft, name):
-            toml = definition.changed(toml, name, draft)
+            toml = draft_edits.changed(toml, name, draft)
     return toml
 
 

@@ -13,6 +13,7 @@ import polars as pl
 from mqttlab import metrics
 from mqttlab.dashboard.topology import Topology, topology
 from mqttlab.recording import Recording
+from mqttlab.report.text import counted
 
 NODES_MAX = 2000
 PLACES_OF_A_NODE = 400
@@ -120,7 +121,7 @@ def _rounded(place: tuple[float, float], kind: str) -> list[float]:
 def _words(server: str | None, clients: list[str]) -> str:
     """What runs on a host."""
     named = ", ".join(clients[:6]) + (f" and {len(clients) - 6} more" if len(clients) > 6 else "")
-    parts = [f"server {server}" if server else "", f"{len(clients)} clients: {named}" if clients else ""]
+    parts = [f"server {server}" if server else "", f"{counted(len(clients), 'client')}: {named}" if clients else ""]
     return "; ".join(filter(None, parts))
 
 

@@ -22,6 +22,8 @@ Content = list[Any]
 """Components, one below another."""
 TWIN_ROWS = 100
 ROWS_SHOWN = 100
+# Beyond these a table scrolls within itself, under its headings.
+ROWS_OPEN = 30
 
 
 def address(path: str, **query: Any) -> str:
@@ -124,7 +126,7 @@ class Act(Cell):
 
 
 def written_table(caption: str, heads: Sequence[Head], rows: Sequence[Sequence[Any]], name: str = "",
-                  wraps: bool = False) -> html.Div:
+                  wraps: bool = False, filtered: bool = False) -> html.Div:
     """A table of any cells: numbers, texts, :class:`Link`, :class:`Act`.
 
     The browser builds it from data (``assets/a-tables.js``): thousands of cells as components of their own would take
@@ -136,9 +138,11 @@ def written_table(caption: str, heads: Sequence[Head], rows: Sequence[Sequence[A
         rows: the cells.
         name: under which a page that goes on finds it again, to give it other rows.
         wraps: whether its texts are sentences.
+        filtered: whether a field stands above it that keeps only the rows with what is typed.
     """
-    told = told_table(caption, heads, rows)
-    return html.Div(className="scroll rows wraps" if wraps else "scroll rows", tabIndex=0, role="region",
+    told = {**told_table(caption, heads, rows), "filtered": filtered}
+    kinds = ("scroll rows", "wraps" if wraps else "", "many" if len(rows) > ROWS_OPEN else "")
+    return html.Div(className=" ".join(filter(None, kinds)), tabIndex=0, role="region",
                     **{"aria-label": f"{caption}, table", "data-rows": json.dumps(told), "data-table": name})
 
 
@@ -154,7 +158,8 @@ def act(title: str, name: str, value: str = "", *, label: str = "", main: bool =
         "data-act": name, "data-value": value, **({"aria-label": label} if label else {})})
 
 
-def figure(name: str, source: str, *, over_time: bool = False, version: str = "") -> html.Section:
+def figure(name: str, source: str, *, over_time: bool = False, version: str = "",
+           across: bool = False) -> html.Section:
     """A figure's place: the browser asks for it when the page is there (``assets/a-figures.js``).
 
     Args:
@@ -162,8 +167,9 @@ def figure(name: str, source: str, *, over_time: bool = False, version: str = ""
         source: the address of its JSON; with ``.csv`` in place of ``.json`` that of its numbers.
         version: another one asks for the figure again.
         over_time: whether its horizontal axis is the run's time, which all such figures of a page share.
+        across: whether it is as wide as the page.
     """
-    words = name.replace("-", " ")
+    words = name.replace("-", " ").capitalize()
     return html.Section(
         [
             html.H3(words),
@@ -174,7 +180,7 @@ def figure(name: str, source: str, *, over_time: bool = False, version: str = ""
                     _picture("SVG", name), _picture("PNG", name)], className="links"),
             html.Details([html.Summary("The figure as a table"), html.Div(className="twin")]),
         ],
-        className="panel figure-panel",
+        className="panel figure-panel across" if across else "panel figure-panel",
     )
 
 

@@ -56,6 +56,28 @@ def named(name: str) -> RunFigure | None:
     return next((figure for figure in FIGURES if figure.name == name), None)
 
 
+def span(recording: Recording) -> tuple[float, float]:
+    """From the start of the run to the last that its figures over time show, in seconds: all of them have this axis."""
+    found: float = recording.derived("span of figures", _span)["end_s"][0]
+    return 0.0, found
+
+
+def _span(recording: Recording) -> pl.DataFrame:
+    slices, states = recording.derived("slices of figures", metrics.slices), recording.tcp_state
+    deliveries, trips = recording.derived("deliveries in run time", _in_run_time), _round_trips(recording)
+    ends = [_last(deliveries.select(pl.col("intended_s") + pl.col("latency_ms") / 1e3) if deliveries.height else None),
+            _last(trips.select("at_s") if trips.height else None),
+            _last(slices.select((pl.col("at_ns") + pl.col("length_ns")) / 1e9) if slices.height else None),
+            *(_last(table.select(pl.col("at_ns") / 1e9) if table.height else None)
+              for table in (states, recording.resources))]
+    return pl.DataFrame({"end_s": [max(*ends, 1e-3)]})
+
+
+def _last(column: pl.DataFrame | None) -> float:
+    found = None if column is None else column.to_series().max()
+    return float(found) if isinstance(found, (int, float)) else 0.0
+
+
 def _deliveries(recording: Recording) -> pl.DataFrame:
     return recording.derived("deliveries", metrics.deliveries)
 

@@ -60,7 +60,8 @@ def _application(recording: Recording) -> list[RunTable]:
 def _setup(recording: Recording) -> list[RunTable]:
     timings = metrics.setup(recording)
     return [RunTable(name="connecting", title="Connecting", rows=timings,
-                     columns=metrics.family("setup").columns("page"), words=coverage.setup(timings))]
+                     columns=network.columns(timings, metrics.family("setup").columns("page")),
+                     words=coverage.setup(timings))]
 
 
 def _parts(recording: Recording) -> list[RunTable]:
@@ -103,7 +104,11 @@ def _network(recording: Recording) -> list[RunTable]:
         made.append(RunTable(name="energy", title="Energy", rows=energy, columns=(
             "of", *network.columns(energy, metrics.family("energy").columns("page"))),
             words=coverage.energy(recording)))
-    connections = network.labelled(metrics.connections(recording))
+    datagrams = network.mqtt_sn(recording)
+    if not datagrams.is_empty():
+        made.append(RunTable(name="mqtt-sn", title="MQTT-SN", rows=datagrams, words=coverage.mqtt_sn(
+            datagrams), columns=("of", *network.columns(datagrams, metrics.family("mqtt_sn").columns("page")))))
+    connections = network.connections(recording)
     made.append(RunTable(name="connections", title="Connections", rows=connections, columns=(
         "connection", "of", *network.columns(connections, network.COLUMNS))))
     return made

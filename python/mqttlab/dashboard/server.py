@@ -87,6 +87,8 @@ class Dashboard:
 
     def serve(self) -> None:
         """Serve until Ctrl-C, or :meth:`end` from another thread."""
+        # Who opens the printed address shall not wait for thousands of runs to be read.
+        threading.Thread(target=self.store.runs, daemon=True).start()
         self._server.run()
 
     def end(self) -> None:
@@ -136,7 +138,9 @@ class Dashboard:
             return runs.figures_of(names, dict(parse_qsl((search or "").removeprefix("?"))), axes), words
 
     def _scenario(self, query: dict[str, str]) -> str | None:
-        """The scenario to begin with: that of a run, where the address names one."""
+        """The scenario to begin with: that of the address, or of a run that it names."""
+        if "scenario" in query:
+            return configure.unpacked(query["scenario"])
         return remarks.scenario_of(self.store, query["run"])[0] if "run" in query else None
 
     def _lists(self, app: dash.Dash) -> None:
@@ -199,6 +203,8 @@ def _browser_callbacks(app: dash.Dash) -> None:
     app.clientside_callback(
         here("chooseRun"), Output("location", "search", allow_duplicate=True), Input("map-run", "value"),
         State("location", "search"), prevent_initial_call=True)
+    app.clientside_callback(here("keepScenario"), Output("started", "title"), Input("draft-address", "data"),
+                            prevent_initial_call=True)
     app.clientside_callback(
         here("searchMessages"), Output("location", "search", allow_duplicate=True), Input("message-topic", "value"),
         Input("message-client", "value"), State("location", "search"),

@@ -6,6 +6,8 @@ leads out. Recordings stay open for a while, because a page asks for many figure
 
 from __future__ import annotations
 
+import contextlib
+import os
 import threading
 import time
 from collections import OrderedDict
@@ -46,6 +48,8 @@ class Store:
         self._open: OrderedDict[Path, tuple[tuple[Any, ...], float, Recording]] = OrderedDict()
         self._facts: dict[Path, tuple[tuple[int, ...], dict[str, Any]]] = {}
         self._listed: tuple[float, pl.DataFrame] = (-LISTED_FOR_S, pl.DataFrame(schema=SCHEMA))
+        self._seen: dict[str, int] = {}
+        self._verdicts: set[str] = set()
         self._lock = threading.Lock()
 
     def place(self, name: str) -> Path:
@@ -88,15 +92,38 @@ class Store:
         with self._lock:
             at, table = self._listed
             if time.monotonic() - at > LISTED_FOR_S:
-                rows = [row for place in run_places(self.directory) if (row := self._row(place)) is not None]
-                table = pl.DataFrame(rows, schema=SCHEMA, orient="row", strict=False)
-                table = self._with_catalog(table).sort("started", descending=True, maintain_order=True)
+                seen = self._look()
+                # Of ten thousand runs that are all as they were nothing is read, and the table stays.
+                if seen != self._seen or "running" in self._verdicts:
+                    table, self._seen = self._made(), seen
                 self._listed = (time.monotonic(), table)
         return table
+
+    def _made(self) -> pl.DataFrame:
+        rows = [row for place in run_places(self.directory) if (row := self._row(place)) is not None]
+        self._verdicts = {row["verdict"] for row in rows}
+        table = pl.DataFrame(rows, schema=SCHEMA, orient="row", strict=False)
+        return self._with_catalog(table).sort("started", descending=True, maintain_order=True)
+
+    def _look(self) -> dict[str, int]:
+        """When the directories of runs, those of experiments and the catalog changed last: a run that begins or ends
+        puts a file into its own."""
+        seen = _changed(self.directory)
+        for place in list(seen):
+            # Whether a directory has runs of its own changes with the directory.
+            known = self._seen.get(place) == seen[place]
+            inner = f"{place}{os.sep}runs"
+            if (inner in self._seen) if known else Path(inner).is_dir():
+                seen |= {inner: 0, **_changed(Path(inner))}
+        for name in ("catalog.db", "catalog.db-wal"):
+            with contextlib.suppress(OSError):
+                seen[name] = (self.directory / name).stat().st_mtime_ns
+        return seen
 
     def forget(self) -> None:
         """Read the list again: something is said of a run."""
         with self._lock:
+            self._seen = {}
             self._listed = (-LISTED_FOR_S, self._listed[1])
 
     def _with_catalog(self, table: pl.DataFrame) -> pl.DataFrame:
@@ -135,6 +162,15 @@ class Store:
                 return None
             known = self._facts[place] = (now, _facts(*told))
         return {**known[1], "run": str(place.relative_to(self.directory))}
+
+
+def _changed(above: Path) -> dict[str, int]:
+    """The directories in one, and when each changed last."""
+    try:
+        with os.scandir(above) as entries:
+            return {entry.path: entry.stat().st_mtime_ns for entry in entries if entry.is_dir()}
+    except OSError:
+        return {}
 
 
 def stamp(place: Path) -> tuple[int, ...]:

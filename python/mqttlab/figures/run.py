@@ -385,7 +385,7 @@ def _cut_where_empty(figure: Figure, values: np.ndarray[Any, Any]) -> Figure:
             x, y = _within(np.asarray(curve.x), np.asarray(curve.y), low, high)
             figure.add_trace({**curve, "x": x, "y": y, "xaxis": f"x{name}", "legendgroup": curve.name,
                               "showlegend": number == 0})
-    words = f"{title}; the axis skips a range without values"
+    words = f"{title}; an empty range is skipped"
     figure.add_annotation(text=words, showarrow=False, xref="paper", yref="paper", x=0.5, y=-0.17)
     return figure
 

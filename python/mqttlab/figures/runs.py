@@ -40,7 +40,8 @@ def run_boxes(runs: pl.DataFrame, y: str, titles: Mapping[str, str], by: str) ->
         titles: of the columns, with their units.
         by: what ``by`` is.
     """
-    figure = blank(f"{titles.get(y, y)} by {titles.get(by, by) or 'nothing'}", titles.get(by, by), titles.get(y, y))
+    figure = blank(f"{titles.get(y, y)} by {titles.get(by, by)}" if by else f"{titles.get(y, y)} of all runs",
+                   titles.get(by, by), titles.get(y, y))
     for index, (name, part) in enumerate(_by(runs)):
         values = part[y].drop_nulls()
         if values.is_empty():
@@ -75,7 +76,7 @@ def run_lines(runs: pl.DataFrame, columns: Sequence[str], titles: Mapping[str, s
     ends = [_ends(runs[name]) for name in columns]
     words = [titles.get(name, name).replace(" (", "<br>(") for name in columns]
     figure.update_xaxes(tickvals=list(range(len(columns))), range=[-0.3, len(columns) - 0.7], ticktext=[
-        f"{word}<br>{low} – {high}" for word, (low, high) in zip(words, ends, strict=True)])
+        f"{word}<br>{low} –<br>{high}" for word, (low, high) in zip(words, ends, strict=True)])
     figure.update_yaxes(showticklabels=False, range=[-0.05, 1.05], ticks="")
     return figure.update_layout(showlegend=runs["by"].n_unique() > 1)
 

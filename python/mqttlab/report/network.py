@@ -7,7 +7,7 @@ import polars as pl
 from mqttlab import figures, metrics
 from mqttlab.figures.drawing import Figure
 from mqttlab.recording import Recording
-from mqttlab.report.text import number
+from mqttlab.report.text import counted, number
 
 COLUMNS = (
     "frames", "bytes", "data_rate_kbit_s", "publish_frame_bytes_min", "publish_frame_bytes_mean",
@@ -29,6 +29,8 @@ SHORT_COLUMNS = (
 NARROW_COLUMNS = ("frames", "retransmissions", "rtt_ms_mean", "publish_per_segment_mean")
 OVERHEAD_COLUMNS = ("publish_packets", *metrics.family("overhead").columns("page"))
 EFFICIENCY_COLUMNS = ("group", "messages_sent", *metrics.family("efficiency").columns("page"))
+# Of datagrams a pair of ports is what a connection is, numbered from here on.
+DATAGRAMS = 1 << 31
 # Pages are read by people; the exports hold every connection and every link.
 CONNECTIONS_SHOWN = 100
 STATIONS_SHOWN = 50
@@ -53,7 +55,7 @@ def covered(table: pl.DataFrame) -> str:
     """What the tables of the network layer are made of, in a sentence."""
     run = table.filter(pl.col("scope") == "run").row(0, named=True)
     return (f"Covers the whole run, connecting and cooling down included: {number(run['frames'])} frames, "
-            f"{number(run['connections'])} TCP connections, {number(run['mqtt_packets'])} MQTT packets, of which "
+            f"{counted(run['connections'], 'connection')}, {number(run['mqtt_packets'])} MQTT packets, of which "
             f"{number(run['publish_packets'])} PUBLISH.")
 
 
@@ -103,6 +105,15 @@ def mqtt_sn(recording: Recording) -> pl.DataFrame:
     return table.with_columns(
         of=pl.when(pl.col("scope") == "run").then(pl.lit("all datagrams"))
         .when(pl.col("scope") == "group").then(pl.format("group {}", "name")).otherwise(pl.col("name")))
+
+
+def connections(recording: Recording) -> pl.DataFrame:
+    """Connections with a column ``of``; those of datagrams are told apart by their name."""
+    table = labelled(metrics.connections(recording))
+    if table.is_empty():
+        return table
+    return table.with_columns(connection=pl.when(pl.col("connection") < DATAGRAMS).then(
+        pl.col("connection").cast(pl.String)).otherwise(pl.format("UDP {}", pl.col("connection") - DATAGRAMS)))
 
 
 def energy(recording: Recording) -> pl.DataFrame:

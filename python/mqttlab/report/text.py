@@ -9,6 +9,7 @@ from mqttlab.metrics import ALL
 from mqttlab.recording import Recording
 
 # What stands below a heading; others are counts of what the heading names.
+NOTHING = 1e-12
 UNITS = ("ms", "s", "B", "B/s", "kbit/s", "%")
 
 
@@ -19,7 +20,8 @@ def number(value: Any, digits: int = 4) -> str:
     if isinstance(value, float):
         if value != value:
             return "–"
-        if value == 0:
+        # What is left of a difference of equal numbers is none.
+        if abs(value) < NOTHING:
             return "0"
         if abs(value) >= 10 ** (digits - 1):
             return f"{value:,.0f}".replace(",", "\u202f")
@@ -27,6 +29,11 @@ def number(value: Any, digits: int = 4) -> str:
     if isinstance(value, int):
         return f"{value:,}".replace(",", "\u202f")
     return str(value)
+
+
+def counted(count: int, one: str, several: str = "") -> str:
+    """How many of a thing there are: ``1 run``, ``2 runs``."""
+    return f"{number(count)} {one if count == 1 else several or one + 's'}"
 
 
 def heading(column: str) -> str:

@@ -3,7 +3,7 @@
 (function () {
   "use strict";
 
-  const CONFIG = { displaylogo: false, responsive: true, modeBarButtonsToRemove: ["toImage", "lasso2d", "select2d"] };
+  const CONFIG = { displaylogo: false, responsive: true, doubleClick: "autosize", modeBarButtonsToRemove: ["toImage", "lasso2d", "select2d"] };
   const mqttlab = window.mqttlab = Object.assign(window.mqttlab || {}, { theme: "", fillFigures: fill, redraw });
   let range = null;
   let settled = 0;

@@ -91,7 +91,9 @@
       const parts = [this.button, element("label", { for: "map-time" }, "Time"), this.slider, this.clock];
       parts.push(...this.choice("speed", "Speed", SPEEDS), ...this.choice("colour", "Links by", [["use", "use"],
         ["loss", "loss"]]));
-      parts.push(element("label", { for: "map-filter" }, "Messages"), filter);
+      const only = element("span", { class: "field" });
+      only.append(element("label", { for: "map-filter" }, "Messages"), filter);
+      parts.push(only);
       box.replaceChildren(...parts);
     }
 

@@ -49,7 +49,7 @@
   }
 
   function table(data) {
-    const made = element("table");
+    const made = element("table", data.rows.length ? {} : { hidden: "" });
     made.appendChild(element("caption", { class: "unseen" }, data.caption));
     const head = made.createTHead().insertRow();
     for (const column of data.heads) {
@@ -71,16 +71,41 @@
     return made;
   }
 
+  // Keeps the rows in which every word occurs, in whatever order they were typed.
+  function filter(caption, made) {
+    const rows = [...made.tBodies[0].rows].map((row) => [row, row.textContent.toLowerCase()]);
+    const field = element("input", { type: "search", class: "table-filter", placeholder: "such as: latency p99",
+      "aria-label": caption + ": only rows with" });
+    const count = element("output", { role: "status" });
+    const label = element("label", { class: "form-row" }, "Only rows with");
+    label.append(field, count);
+    field.oninput = () => {
+      const words = field.value.toLowerCase().split(/\s+/);
+      let kept = 0;
+      for (const [row, text] of rows) {
+        row.hidden = !words.every((word) => text.includes(word));
+        kept += row.hidden ? 0 : 1;
+      }
+      count.textContent = kept + " of " + rows.length;
+    };
+    return label;
+  }
+
   // A page that changes may keep the place of a table and give it other rows.
   const built = new WeakMap();
   function fill(page) {
     for (const place of page.querySelectorAll(".rows[data-rows]")) {
       const data = place.dataset.rows;
-      if (built.get(place) === data) continue;
+      // What nobody has opened is not built: a study has thousands of cells.
+      if (built.get(place) === data || place.closest("details:not([open])")) continue;
       built.set(place, data);
-      place.replaceChildren(table(JSON.parse(data)));
+      const told = JSON.parse(data);
+      const made = table(told);
+      place.replaceChildren(...(told.filtered ? [filter(told.caption, made), made] : [made]));
     }
   }
+
+  document.addEventListener("toggle", () => fill(document), true);
 
   window.mqttlab = Object.assign(window.mqttlab || {}, { fillTables: fill });
 })();

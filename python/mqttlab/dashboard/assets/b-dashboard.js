@@ -71,8 +71,20 @@
   }
   const preferred = () => window.matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
 
+  // Dash's lists to choose from are named by their value alone, and no key comes to them: their labels name them, too.
+  function nameLists() {
+    for (const list of document.querySelectorAll("button.dash-dropdown[id]")) {
+      const label = document.querySelector('label[for="' + list.id + '"]');
+      const known = list.getAttribute("aria-labelledby") || "";
+      if (label && !label.id) label.id = list.id + "-label";
+      if (label && !known.startsWith(label.id)) list.setAttribute("aria-labelledby", label.id + " " + known);
+      if (list.tabIndex < 0) list.tabIndex = 0;
+    }
+  }
+
   function watch() {
     markPlace();
+    nameLists();
     window.mqttlab.fillTables(document);
     window.mqttlab.fillFigures(document);
     window.mqttlab.fillMaps(document);
@@ -191,6 +203,18 @@
         return window.dash_clientside.no_update;
       },
       chooseRun: (run, before) => run ? search(before, { run }) : window.dash_clientside.no_update,
+      // The address changes beside the page, which has it already: a reload, or who is sent it, sees the same.
+      keepScenario: (packed) => {
+        const at = window.location;
+        if (at.pathname === "/configure") {
+          const query = new URLSearchParams(at.search);
+          query.delete("run");
+          if (packed) query.set("scenario", packed); else query.delete("scenario");
+          const text = query.toString();
+          window.history.replaceState(window.history.state, "", at.pathname + (text ? "?" + text : ""));
+        }
+        return window.dash_clientside.no_update;
+      },
       searchMessages: (topic, client, before) => typed()
         ? search(before, { topic, client }) : window.dash_clientside.no_update,
     },

@@ -19,6 +19,7 @@ CHOOSE = ("Choose the two sides. The first is the reference.",
           "A side is a run, several runs, or all that a search of the table finds, such as: name=demo qos=1.",
           "On the page Runs, what is selected and what is grouped can be compared, too.")
 NAMES_OFFERED = 1000
+DIFFERING_SHOWN = 25
 MESSAGES_SHOWN = 100
 
 
@@ -71,7 +72,7 @@ def _compared(found: Shown, query: dict[str, str]) -> Content:
         notice(kind, counts or "One run each", [comparison.design, *_runs(comparison), *tables.remarks(comparison)]),
         _scenarios(comparison),
         html.Div([shown[name] for name in BY_QOS], className="figures"),
-        _panel("Metrics", tables.metrics(comparison), 2),
+        _metrics(comparison),
         shown["ratios"] if words else None,
     ]
     if comparison.shifts:
@@ -115,6 +116,20 @@ def _scenarios(comparison: Comparison) -> html.Section:
     return html.Section([html.H2("The scenarios differ in"), said, plans], className="panel")
 
 
+def _metrics(comparison: Comparison) -> html.Section:
+    """What differs; behind it all metrics, which can be searched."""
+    differing, several = comparison.differing, any(row.verdict for row in comparison.rows)
+    words = f"{number(len(differing))} of {number(len(comparison.rows))} metrics "
+    words += "differ by their verdicts" if several else f"differ by more than {comparison.tolerance_percent:g} %"
+    words += f"; the {DIFFERING_SHOWN} that differ most:" if len(differing) > DIFFERING_SHOWN else "."
+    shown = tables.metrics(comparison, differing[:DIFFERING_SHOWN])
+    first = [_table("Metrics that differ", shown, 2)] if differing else []
+    return html.Section([
+        html.H2("Metrics"), html.P(words, role="status"), *first,
+        html.Details([html.Summary(f"All {number(len(comparison.rows))} metrics"),
+                      _table("All metrics", tables.metrics(comparison), 2, filtered=True)])], className="panel")
+
+
 def _pair(pair: ByMessage) -> Content:
     """What became of the messages, and of those that differ what made the difference."""
     different = pair.different
@@ -133,6 +148,10 @@ def _pair(pair: ByMessage) -> Content:
 
 def _panel(title: str, table: tables.Table, left: int) -> html.Section:
     """A table of a comparison: its first columns are names."""
+    return html.Section([html.H2(title), _table(title, table, left)], className="panel")
+
+
+def _table(title: str, table: tables.Table, left: int, filtered: bool = False) -> html.Div:
     heads, rows = table
-    return html.Section([html.H2(title), written_table(
-        title, [Head(words, text=place < left) for place, words in enumerate(heads)], rows)], className="panel")
+    return written_table(title, [Head(words, text=place < left) for place, words in enumerate(heads)], rows,
+                         filtered=filtered)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import base64
 import json
 import tomllib
+import zlib
 from typing import Any
 
 from dash import dcc, html
 
 from mqttlab.dashboard import definition, drafts, drawing, experiment_drafts
+from mqttlab.dashboard.draft_edits import is_toml
 from mqttlab.dashboard.drafts import PAYLOADS, Draft
 from mqttlab.dashboard.jobs import Jobs
 from mqttlab.dashboard.panels import Content, Head, facts, notice, written_table
@@ -22,9 +24,12 @@ from mqttlab.scenario.needs import room
 FIELDS = ("qos", "network", "data", "duration", "delay", "nodes", "backend")
 LABELS = {"qos": "Protocol", "network": "Network model", "data": "Data type", "duration": "Duration",
           "delay": "Publish delay", "nodes": "Nodes at each level", "backend": "Backend"}
-QOS = {"each": "MQTT, each QoS level", "0": "MQTT, QoS 0", "1": "MQTT, QoS 1", "2": "MQTT, QoS 2"}
+QOS = {"each": "MQTT, each QoS level", "0": "MQTT, QoS 0", "1": "MQTT, QoS 1", "2": "MQTT, QoS 2",
+       "mqtt-sn": "MQTT-SN, QoS 1", "zeromq": "ZeroMQ"}
 BACKENDS = {"live": "live: real broker and TCP", "sim": "simulated"}
 LINKS_SHOWN = 12
+# What browsers and proxies take for an address.
+ADDRESS_LETTERS_MAX = 6000
 
 
 def page(jobs: Jobs, toml: str | None = None) -> html.Div:
@@ -34,9 +39,13 @@ def page(jobs: Jobs, toml: str | None = None) -> html.Div:
     return html.Div([
         html.H1("Configure"),
         html.P("The fields write the scenario; what is written in the scenario changes the fields. All that a scenario "
-               "can say may be written there, but for what would start programs.", className="lead"),
+               "can say may be written there, but for what would start programs. The address keeps it.",
+               className="lead"),
+        dcc.Store(id="draft-address", data=kept(text)),
         html.Div([
-            html.Section([html.H2("Fields"), *(_field(name, getattr(draft, name)) for name in FIELDS),
+            html.Section([html.H2("Fields"), html.Fieldset([
+                              _field(name, getattr(draft, name)) for name in FIELDS], id="draft-fields",
+                              className="plain", disabled=not is_toml(text)),
                           html.Details([html.Summary("Network models and the delays that they imply"), networks()])],
                          className="panel"),
             html.Section([
@@ -59,9 +68,29 @@ def page(jobs: Jobs, toml: str | None = None) -> html.Div:
             html.P("Every field of a scenario, from its definition. A field that is empty has its default.",
                    className="lead"),
             dcc.Store(id="form-change"),
-            html.Div(id="form", className="form-place", **{"data-form": form(text)}),
+            html.Fieldset(html.Div(id="form", className="form-place", **{"data-form": form(text)}), id="form-fields",
+                          className="plain", disabled=not is_toml(text)),
         ], className="panel"),
     ])
+
+
+def kept(text: str) -> str:
+    """A scenario as an address holds it; nothing for the one that the page begins with, and for what is too long."""
+    if text == drafts.written(Draft()):
+        return ""
+    packed = base64.urlsafe_b64encode(zlib.compress(text.encode(), 9)).decode().rstrip("=")
+    return packed if len(packed) <= ADDRESS_LETTERS_MAX else ""
+
+
+def unpacked(packed: str) -> str | None:
+    """The scenario of an address; nothing where it holds none."""
+    if len(packed) > ADDRESS_LETTERS_MAX:
+        return None
+    try:
+        content = base64.b64decode(packed + "=" * (-len(packed) % 4), altchars=b"-_", validate=True)
+        return zlib.decompressobj().decompress(content, drafts.TOML_LETTERS_MAX).decode()
+    except (ValueError, zlib.error):
+        return None
 
 
 def _experiment() -> html.Section:
@@ -116,11 +145,11 @@ def _field(name: str, value: Any) -> html.Div:
         kind = "number" if name == "nodes" else "text"
         field = dcc.Input(id=f"draft-{name}", type=kind, value=value, debounce=0.3)
     else:
-        known = choices if value in choices else {**choices, value: str(value)}
+        known = choices if not value or value in choices else {**choices, value: str(value)}
         # A browser's own list: everybody's keyboard and reader knows it.
         field = dcc.RadioItems(id=f"draft-{name}", value=value, className="choices-below", options=[
             {"label": words, "value": key} for key, words in known.items()]) if len(known) <= 2 else dcc.Dropdown(
-            id=f"draft-{name}", value=value, clearable=False, searchable=False,
+            id=f"draft-{name}", value=value, clearable=False, searchable=False, placeholder="as the text says",
             options=[{"label": words, "value": key} for key, words in known.items()])
     return html.Div([label, field], className="field-below")
 

@@ -9,10 +9,11 @@ from mqttlab import metrics
 from mqttlab.dashboard import connection_figures
 from mqttlab.dashboard.panels import Content, Head, Link, address, figure, link, notice, written_table
 from mqttlab.recording import Recording
+from mqttlab.report.network import DATAGRAMS
 
 SHOWN = 300
-HEADS = (Head("connection"), Head("client", text=True), Head("segments to the broker"), Head("to the client"),
-         Head("sent again"), Head("look into it", text=True))
+HEADS = (Head("connection", text=True), Head("client", text=True), Head("segments to the broker"),
+         Head("to the client"), Head("sent again"), Head("look into it", text=True))
 
 
 def part(recording: Recording, run: str, query: dict[str, str]) -> Content:
@@ -21,8 +22,8 @@ def part(recording: Recording, run: str, query: dict[str, str]) -> Content:
     if named.isdecimal() and len(named) < 10:
         drawn = [figure(name, address(f"/data/run/{run}/figure/{name}.json"), over_time=True)
                  for name in connection_figures.names(int(named))]
-        return [html.P([link("All connections", address(f"/run/{run}", part="connections")), f" › connection {named}"],
-                       className="crumbs"),
+        every = link("All connections", address(f"/run/{run}", part="connections"))
+        return [html.P([every, f" › connection {_spoken(int(named))}"], className="crumbs"),
                 html.P("Segments where they came to their first link; all have one time axis. For Wireshark `mqttlab "
                        "export --pcapng` makes a capture of them.", className="lead"),
                 html.Div(drawn, className="figures")]
@@ -30,8 +31,12 @@ def part(recording: Recording, run: str, query: dict[str, str]) -> Content:
     if not rows:
         return [notice("note", "No frames were recorded, so that there are no connections to look into.")]
     cut = [html.P(f"The first {SHOWN}.")] if len(rows) > SHOWN else []
-    return [html.Section([html.H2("TCP connections"), *cut, written_table("TCP connections", HEADS, rows[:SHOWN])],
+    return [html.Section([html.H2("Connections"), *cut, written_table("Connections", HEADS, rows[:SHOWN])],
                          className="panel")]
+
+
+def _spoken(number: int) -> str:
+    return f"UDP {number - DATAGRAMS}" if number >= DATAGRAMS else str(number)
 
 
 def _rows(recording: Recording, run: str) -> list[list[object]]:
@@ -44,11 +49,15 @@ def _rows(recording: Recording, run: str) -> list[list[object]]:
         if number is None:
             continue
         ways = {str(row["direction"]): row for row in part.iter_rows(named=True)}
+        spoken = _spoken(int(number))
         client = next((str(row["name"]) for row in ways.values() if row["name"] is not None), "–")
         counts = [int(ways[way]["segments_with_payload"] or 0) if way in ways else 0 for way in metrics.DIRECTIONS]
         repeated = sum(int(row[again] or 0) for row in ways.values()) if again else None
-        to = address(f"/run/{run}", part="connections", connection=number)
-        rows.append([number, client, *counts, repeated, Link("figures", to, f"figures of connection {number}")])
+        # Datagrams have neither a stream nor windows.
+        more = Link("messages", address(f"/run/{run}", part="recent", client=client), f"messages of {client}") if (
+            number >= DATAGRAMS) else Link("figures", address(f"/run/{run}", part="connections", connection=number),
+                                           f"figures of connection {spoken}")
+        rows.append([spoken, client, *counts, repeated, more])
     return rows
 
 

@@ -16,8 +16,8 @@ ROWS = 200
 TIMEOUT_S = 20.0
 CLIENT_HEADS = (Head("host", text=True), Head("client", text=True), Head("connection", text=True),
                 Head("online", text=True), Head("unacknowledged"), Head("unsent"), Head("unwritten"), Head("held"))
-SESSION_HEADS = (Head("server"), Head("session of", text=True), Head("connected", text=True), Head("subscriptions"),
-                 Head("in flight"), Head("window"), Head("waiting"), Head("held"))
+SESSION_HEADS = (Head("server", text=True), Head("session of", text=True), Head("connected", text=True),
+                 Head("subscriptions"), Head("in flight"), Head("window"), Head("waiting"), Head("held"))
 SOCKET_HEADS = (Head("connection"), Head("host", text=True), Head("client", text=True), Head("end", text=True),
                 Head("state", text=True), Head("recovery", text=True), Head("congestion window"), Head("threshold"),
                 Head("in flight"), Head("unacknowledged", unit="B"), Head("round trip", text=True),
@@ -34,7 +34,8 @@ def part(recording: Recording, run: str, query: dict[str, str]) -> Content:
         state = state_at(recording.plan, at, timeout_s=TIMEOUT_S)
     except MqttlabError as error:
         return [_steps(run, at, None), notice("problem", "The run could not be stopped there.", error.problems)]
-    return [_steps(run, at, state.get("next_event_at_ns")), _counts(state), *_tables(state)]
+    names = [str(server["name"]) for server in recording.plan.get("servers") or ()]
+    return [_steps(run, at, state.get("next_event_at_ns")), _counts(state), *_tables(state, names)]
 
 
 def _asked(recording: Recording, query: dict[str, str]) -> float:
@@ -73,22 +74,26 @@ def _counts(state: dict[str, Any]) -> html.Dl:
     return facts(rows)
 
 
-def _tables(state: dict[str, Any]) -> Content:
+def _tables(state: dict[str, Any], names: list[str]) -> Content:
     hosts = state["hosts"]
+
+    def name(server: int) -> str:
+        return names[server] if server < len(names) else str(server)
+
     queues = [[link_["link"], link_["queue_frames"], link_["queue_bytes"]] for link_ in state["links"]]
     clients = [[host["host"], one["client"], _when(one), _yes(one["online"]), one["unacknowledged"], one["unsent"],
                 one["unwritten"], one["held"]] for host in hosts for one in host["clients"]]
-    servers = [[host["host"], one["server"], one["inbox"], one["outbox"], _until(one.get("busy_until_ns"))]
+    servers = [[host["host"], name(one["server"]), one["inbox"], one["outbox"], _until(one.get("busy_until_ns"))]
                for host in hosts for one in host["servers"]]
-    sessions = [[one["server"], each["client"], _yes(each["connected"]), each["subscriptions"], each["in_flight"],
+    sessions = [[name(one["server"]), each["client"], _yes(each["connected"]), each["subscriptions"], each["in_flight"],
                  each["window"], each["waiting"], each["held"]]
                 for host in hosts for one in host["servers"] for each in one["sessions"]]
     sockets = [[one["connection"], host["host"], one["client"], one["side"], one["state"], one["recovery"],
                 one["congestion_window"], one["slow_start_threshold"], one["in_flight"], one["unacknowledged_bytes"],
                 duration(one["srtt_ns"]), duration(one["rto_ns"]), _until(one["next_timer_at_ns"]),
                 one["unwritten_bytes"], one["unread_bytes"]] for host in hosts for one in host["sockets"]]
-    server_heads = (Head("host", text=True), Head("server"), Head("read, not served"), Head("served, not written"),
-                    Head("busy until", unit="s"))
+    server_heads = (Head("host", text=True), Head("server", text=True), Head("read, not served"),
+                    Head("served, not written"), Head("busy until", unit="s"))
     link_heads = (Head("link", text=True), Head("waiting", unit="frames"), Head("waiting", unit="B"))
     return [_panel(title, heads, rows) for title, heads, rows in (
         ("Queues of links", link_heads, queues), ("Clients and their sessions", CLIENT_HEADS, clients),

@@ -59,7 +59,8 @@ def frame(store: Store, jobs: Jobs, watch: Watch) -> Content:
     found = [_running(jobs, job, watch) for job in running]
     found += [_experiment(store, driver) for driver in drivers if driver.command[:1] == ["experiment"]]
     if not found:
-        found = [html.P("Nothing runs now. Configure has a scenario to begin with.", className="lead")]
+        found = [html.P(["Nothing runs now. ", link("Configure", "/configure"), " has a scenario to begin with."],
+                        className="lead")]
     ended, left = jobs.ended(ENDED_SHOWN), jobs.left_s(going_on)
     queue = html.Section([
         html.H2("Queue"),

@@ -45,7 +45,7 @@ def part(recording: Recording, run: str) -> Content:
                 "data-source": address(f"/data/run/{run}/map.json")}),
             html.P(className="map-words", role="status"),
         ], className="panel map-panel"),
-        html.Section([html.H2("Nodes"), written_table("Nodes", NODE_HEADS, _rows(told)),
+        html.Section([html.H2("Nodes"), written_table("Nodes", NODE_HEADS, _rows(told), wraps=True),
                       html.P(f"The first {ROWS} of {len(told['nodes'])}.") if len(told["nodes"]) > ROWS else None],
                      className="panel"),
     ]

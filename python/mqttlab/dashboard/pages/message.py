@@ -13,6 +13,8 @@ from mqttlab.explanation.diagram import Ladder
 from mqttlab.metrics import attribution_gap, evidence
 from mqttlab.recording import Recording
 
+UNKNOWN = "No delivery of this name has evidence of where its time went: it was not delivered, or is not recorded."
+
 
 def part(recording: Recording, run: str, query: dict[str, str]) -> Content:
     """The story of the message that the address names: ``publisher:sequence@subscriber``, by number."""
@@ -20,7 +22,7 @@ def part(recording: Recording, run: str, query: dict[str, str]) -> Content:
     story = _story(recording, query.get("message", ""))
     if story is None:
         gap = attribution_gap(recording)
-        return [back, notice("note", "This message cannot be explained.", [gap] if gap else [])]
+        return [back, notice("note", "This message cannot be explained.", [gap or UNKNOWN])]
     picture = base64.b64encode(Ladder(story).draw().encode()).decode()
     heads = [Head("part", text=True), Head("time"), Head("share")]
     return [

@@ -30,7 +30,8 @@ def part(recording: Recording, run: str, query: dict[str, str]) -> Content:
     shown = payloads.found(recording, shown)
     words = f"{number(found.height)} of {number(messages.height)} messages and receivers"
     words += f", the latest {SHOWN} of them." if found.height > SHOWN else "."
-    if not recording.rows("payloads"):
+    kept = recording.rows("payloads") > 0
+    if not kept:
         words += " What they carried was not kept; recording.payloads keeps it."
     return [
         html.Div([
@@ -41,8 +42,9 @@ def part(recording: Recording, run: str, query: dict[str, str]) -> Content:
                      **{"aria-label": "Fate"}),
         ], className="form-row"),
         html.P(words, role="status"),
-        written_table("The latest messages", HEADS, [
-            [*_row(run, row, names, explained), _carried(recording, run, row)] for row in shown.iter_rows(named=True)]),
+        html.Section(written_table("The latest messages", HEADS if kept else HEADS[:-1], [
+            [*_row(run, row, names, explained), *([_carried(recording, run, row)] if kept else [])]
+            for row in shown.iter_rows(named=True)]), className="panel"),
         html.Section([html.H2("Subscribers"), written_table("Subscribers", NODE_HEADS, _nodes(run, messages, names))],
                      className="panel"),
     ]

@@ -90,7 +90,7 @@ def _remarks(store: Store, name: str, recording: Recording) -> html.Section:
     notes = [html.Li([note.text, html.Small(f" {note.author}, {moment(note.at)}")]) for note in said.notes]
     return html.Section([
         html.Div([
-            html.Span("Tags"), *tags, html.Label("Tag", htmlFor="run-tag"),
+            html.Span("Tags" if tags else "No tags"), *tags, html.Label("Tag", htmlFor="run-tag"),
             dcc.Input(id="run-tag", placeholder="name or name=value"),
             html.Button("Add the tag", type="button", className="act", **{
                 "data-act": "tag", "data-from": "run-tag", "data-value": one}),
@@ -99,7 +99,7 @@ def _remarks(store: Store, name: str, recording: Recording) -> html.Section:
                 "data-act": "note", "data-from": "run-note", "data-value": one}),
             act("Run again", "again", name), link("Change it and run", address("/configure", run=name)),
         ], className="form-row"),
-        html.Ul(notes, className="notes"),
+        html.Ul(notes, className="notes") if notes else None,
     ], className="panel remarks")
 
 
@@ -126,6 +126,13 @@ def _body(recording: Recording, name: str, part: str, query: dict[str, str]) -> 
     return [*said, *tables, html.Div(drawn, className="figures" if part != "time" else "figures one-below-another")]
 
 
+def _told(key: str, value: object) -> tuple[str, str]:
+    """A fact of the machine; bytes as people say them."""
+    if key.endswith("_bytes") and isinstance(value, (int, float)):
+        return key.removesuffix("_bytes").replace("_", " "), f"{value / 1e9:.3g} GB"
+    return key.replace("_", " "), str(value)
+
+
 def _files(recording: Recording, name: str) -> Content:
     place = recording.source or recording.directory
     run = recording.run
@@ -134,10 +141,11 @@ def _files(recording: Recording, name: str) -> Content:
     machine = run.get("machine") or recording.layout.get("machine") or {}
     versions = run.get("versions") or {}
     known = [("identifier", recording.run_id or "–"), ("recording", str(place)),
-             *((key.replace("_", " "), str(value)) for key, value in {**machine, **versions}.items()),
+             *(_told(key, value) for key, value in {**machine, **versions}.items()),
              ("plan", str(run.get("plan_sha256", "–")))]
     phases = (run.get("details") or {}).get("phases") or {}
-    known += [(key.removesuffix("_ns").replace("_", " "), duration(value)) for key, value in phases.items()]
+    known += [(key.removesuffix("_ns").replace("_", " "), duration(value)) for key, value in phases.items()
+              if key.endswith("_ns") and value is not None]
     plan = json.dumps(recording.plan, indent=1)
     again = f"mqttlab report {place}\nmqttlab export {place} --csv\nmqttlab explain {place} --slowest 3"
     return [

@@ -15,11 +15,14 @@ from mqttlab.dashboard import run_sets
 from mqttlab.dashboard.panels import Content, Head, Link, act, address, figure, link, notice, written_table
 from mqttlab.dashboard.remarks import views
 from mqttlab.dashboard.store import Store
-from mqttlab.report.text import heading, meaning, number, unit
+from mqttlab.report.text import counted, heading, meaning, number, unit
 
 TITLES = {"run": "run", "planned_s": "measured (s)", "payload_bytes": "payload", "qos": "QoS", "clients": "clients"}
 ALWAYS = ("run", "started", "verdict")
 BLOCK = 100
+# To the second: "2026-11-22 21:30:18".
+MOMENT_LETTERS = 19
+LETTER_PX, COLUMN_PX_MAX = 7, 330
 GROUPS_SHOWN = 500
 RUNS_IN_ADDRESS = 200
 STATE = ("search", "columns", "group", "pin", "all", "first")
@@ -88,7 +91,7 @@ def _grid(shown: pl.DataFrame, query: dict[str, str]) -> dag.AgGrid:
         columnDefs=[{**column, **({"pinned": "left"} if column["field"] in pinned else {})} for column in defined],
         defaultColDef={"sortable": True, "resizable": True, "minWidth": 90, "filter": "agTextColumnFilter",
                        "filterParams": {"maxNumConditions": 1, "buttons": ["reset"]}},
-        columnSize="autoSize", getRowId="params.data.run",
+        getRowId="params.data.run",
         dashGridOptions={"cacheBlockSize": BLOCK, "maxBlocksInCache": 20, "rowHeight": 34, "headerHeight": 38,
                          "suppressColumnVirtualisation": True,
                          "rowSelection": {"mode": "multiRow", "enableClickSelection": True, "headerCheckbox": False}},
@@ -107,7 +110,7 @@ def _said(query: dict[str, str]) -> html.Div:
             "data-act": "tag", "data-from": "runs-tag", "data-with": "selection"}),
         html.Button("Compare with the first side" if first else "Compare", type="button", id="runs-compare",
                     title="Two runs with each other; of one or several you choose the second side next"),
-        html.Span([f"The first side has {number(len(first.split(',')))} runs: select those of the second. ",
+        html.Span([f"The first side has {counted(len(first.split(',')), 'run')}: select those of the second. ",
                    link("Forget it", address("/", **{**query, "first": ""}))]) if first else None,
     ], className="form-row")
 
@@ -118,8 +121,8 @@ def _groups(shown: pl.DataFrame, by: list[str], query: dict[str, str]) -> html.S
     heads = [Head(TITLES.get(name, heading(name)), text=name in by, unit="" if name in by else unit(name),
                   meaning=meaning(name)) for name in names]
     left_out = shown.height - kept.height
-    words = [f"{number(len(rows))} groups of {number(kept.height)} runs: mean ± half of the 95 % interval (least – "
-             "greatest), over runs."]
+    words = [f"{counted(len(rows), 'group')} of {counted(kept.height, 'run')}: mean ± half of the 95 % interval (least "
+             "– greatest), over runs."]
     words += [f"{number(left_out)} that are not valid are left out."] if left_out else []
     words += [f"The first {GROUPS_SHOWN} are shown."] if len(rows) > GROUPS_SHOWN else []
     asked = [" ".join([query.get("search", ""), *(f"{name}={shlex.quote(value)}" for name, value in zip(
@@ -169,7 +172,7 @@ def _figures(shown: pl.DataFrame, query: dict[str, str]) -> html.Section:
 def figures_of(names: list[str], query: dict[str, str], axes: dict[str, str]) -> Content:
     """The figures of these runs; of all that an address shows where none is named."""
     asked = {**{key: query.get(key, "") for key in STATE}, **axes, "runs": ",".join(names[:RUNS_IN_ADDRESS])}
-    return [figure(name, run_sets.source(name, asked)) for name in run_sets.FIGURES
+    return [figure(name, run_sets.source(name, asked), across=name == "parallel") for name in run_sets.FIGURES
             if names or name not in ("cdf", "tail")]
 
 
@@ -177,16 +180,21 @@ def columns(runs: pl.DataFrame, differing: bool) -> list[dict[str, Any]]:
     """The grid's columns; with ``differing`` only those in which the rows are not all alike."""
     shown = [name for name in runs.columns
              if name in ALWAYS or not differing or runs[name].n_unique() > 1]
-    return [_column(name, runs.schema[name]) for name in shown if runs[name].null_count() < max(runs.height, 1)
+    return [_column(name, runs[name]) for name in shown if runs[name].null_count() < max(runs.height, 1)
             or name in ALWAYS]
 
 
-def _column(name: str, kind: Any) -> dict[str, Any]:
-    made: dict[str, Any] = {"field": name, "headerName": TITLES.get(name, heading(name)),
-                            "headerTooltip": meaning(name)}
+def _column(name: str, values: pl.Series) -> dict[str, Any]:
+    title = TITLES.get(name, heading(name))
+    # The grid has no rows yet when it is laid out, and they come block by block: the server knows how wide all are.
+    longest = values.cast(pl.String).str.len_chars().max()
+    longest = MOMENT_LETTERS if name == "started" else longest
+    letters = max(len(title) + 4, longest if isinstance(longest, int) else 0)
+    made: dict[str, Any] = {"field": name, "headerName": title, "headerTooltip": meaning(name),
+                            "width": min(COLUMN_PX_MAX, 36 + LETTER_PX * letters)}
     if name == "run":
-        made |= {"cellRenderer": "RunLink", "pinned": "left", "minWidth": 180, "width": 250}
-    if kind.is_numeric():
+        made |= {"cellRenderer": "RunLink", "pinned": "left", "minWidth": 180, "width": min(300, made["width"])}
+    if values.dtype.is_numeric():
         made |= {"filter": "agNumberColumnFilter", "type": "rightAligned"}
     return made
 
@@ -221,7 +229,8 @@ def rows(runs: pl.DataFrame, request: dict[str, Any]) -> dict[str, Any]:
         runs = runs.sort([part["colId"] for part in order], descending=[part["sort"] == "desc" for part in order],
                          nulls_last=True, maintain_order=True)
     block = runs.slice(int(request["startRow"]), int(request["endRow"]) - int(request["startRow"]))
-    return {"rowData": [{**row, "href": address(f"/run/{row['run']}")} for row in block.iter_rows(named=True)],
+    return {"rowData": [{**row, "started": (row["started"] or "")[:MOMENT_LETTERS].replace("T", " "),
+                         "href": address(f"/run/{row['run']}")} for row in block.iter_rows(named=True)],
             "rowCount": runs.height}
 
 

@@ -7,9 +7,20 @@ from pathlib import Path
 
 from dash import html
 
-from mqttlab.dashboard.panels import Act, Content, Head, Link, address, facts, link, notice, written_table
+from mqttlab.dashboard.panels import (
+    ROWS_OPEN,
+    Act,
+    Content,
+    Head,
+    Link,
+    address,
+    facts,
+    link,
+    notice,
+    written_table,
+)
 from mqttlab.dashboard.store import Store, UnknownRun
-from mqttlab.report.text import number
+from mqttlab.report.text import counted, number
 from mqttlab.studies import Study
 from mqttlab.studies.catalogue import known
 from mqttlab.studies.claims import claims_of
@@ -19,6 +30,8 @@ SIGNS = {"held": "✓ held", "refuted": "✕ refuted", "undecided": "? undecided
 BEFORE = {"holds": "held", "does not hold": "refuted", "not decided": "not judged yet"}
 # Simulated over published: what is near, and what is not far.
 NEAR, NOT_FAR = 0.10, 0.25
+# Longer tables are closed: a study has thousands of cells.
+CELLS_OPEN = 12
 NUMBERS = ("published", "simulated", "ours", "± 95 %", "deviation", "never received", "ratio", "values",
            "median ratio", "within 10 %", "within 25 %")
 
@@ -68,7 +81,7 @@ def page() -> html.Div:
     return html.Div([html.H1("Studies"), html.P(
         "Published experiments, rerun here: what was printed, what is simulated, and whether each claim holds.",
         className="lead"),
-                     html.Section([written_table("Studies", heads, rows)], className="panel")])
+                     html.Section([written_table("Studies", heads, rows, wraps=True)], className="panel")])
 
 
 def one(store: Store, name: str) -> html.Div:
@@ -126,15 +139,17 @@ def _table(title: str, results: Results) -> html.Section:
 def _cells(title: str, results: Results) -> html.Section:
     """A published table: what was printed and what is simulated, and how near they are in words, too."""
     heads, rows = results.tables[title]
-    made = []
+    made, near = [], 0
     for row in rows:
         ratio = _ratio(heads, row)
         away = None if ratio is None else abs(ratio - 1)
         said = "" if away is None else "near" if away <= NEAR else "not far" if away <= NOT_FAR else "apart"
+        near += said == "near"
         made.append([*row, said])
-    return html.Section([html.Details([html.Summary(html.H2(title)), written_table(
+    words = f" {counted(len(made), 'row')}, {number(near)} within 10 %"
+    return html.Section([html.Details([html.Summary([html.H2(title), words]), written_table(
         title, [*(Head(words, text=words not in NUMBERS) for words in heads), Head("is", text=True)], made)],
-        open=True)], className="panel")
+        open=len(made) <= CELLS_OPEN)], className="panel")
 
 
 def _verdicts(results: Results) -> list[str]:
@@ -163,6 +178,7 @@ def _cases(store: Store, name: str, study: Study) -> html.Section:
         rows.append([case.name, Act("Run it", "study-case", f"{name} {case.name}", f"Run {case.name}"), len(there),
                      Link("the latest", address(f"/run/{there[0]}"), f"latest run of {case.name}") if there else ""])
     heads = [Head("scenario", text=True), Head("", text=True), Head("runs here"), Head("", text=True)]
-    return html.Section([html.H2("Scenarios behind the cells"), html.P(
-        "Each is simulated at the study's quick effort when it is run here; its recording stays."),
-        written_table("Scenarios behind the cells", heads, rows)], className="panel")
+    return html.Section([html.Details([
+        html.Summary([html.H2("Scenarios behind the cells"), f" {number(len(rows))}"]),
+        html.P("Each is simulated at the study's quick effort when it is run here; its recording stays."),
+        written_table("Scenarios behind the cells", heads, rows, filtered=len(rows) > ROWS_OPEN)])], className="panel")

@@ -13,8 +13,13 @@ Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
 KNOBS_SHOWN = 12
 
 
-def metrics(comparison: Comparison) -> Table:
-    """Metric by metric: means, difference with its interval, effect sizes and verdict, where there are several runs."""
+def metrics(comparison: Comparison, shown: Sequence[Row] | None = None) -> Table:
+    """Metric by metric: means, difference with its interval, effect sizes and verdict, where there are several runs.
+
+    Args:
+        comparison: of which.
+        shown: some of its rows; all when left out.
+    """
     several = any(row.difference is not None for row in comparison.rows)
     labels = comparison.first.label, comparison.second.label
     if labels[0] == labels[1]:
@@ -23,7 +28,7 @@ def metrics(comparison: Comparison) -> Table:
     if several:
         head += ["verdict", "difference, 95 %", "ratio, 95 %", "Hodges–Lehmann shift", "Cliff's δ"]
     rows = []
-    for row in comparison.rows:
+    for row in comparison.rows if shown is None else shown:
         first, second = row.means
         cells = [row.scope, heading(row.metric), number(first), number(second), percent(row.percent)]
         if several:
