@@ -2,7 +2,7 @@
 
 use crate::frame;
 use crate::script::End;
-use crate::tls::Tls;
+use crate::tls::{LIBWEBSOCKETS_WRITE_MAX, RECORD_MAX, Tls};
 
 /// The layers of a connection, between TCP and the protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,17 +39,19 @@ impl Layers {
     pub fn seal(self, from: End, packet: usize) -> Sealed {
         // Only clients mask (RFC 6455 §5.1).
         let websocket = if self.websocket { frame::header_len(packet, from == End::Client) } else { 0 };
-        Sealed { tls: self.record(packet + websocket), websocket: websocket as u32 }
+        Sealed { tls: self.records(from, packet + websocket), websocket: websocket as u32 }
     }
 
-    /// What TLS adds to bytes that are written at once.
-    fn record(self, bytes: usize) -> u32 {
-        self.tls.map_or(0, |tls| tls.version.added(bytes) as u32)
+    /// What TLS adds to bytes that an end says at once.
+    fn records(self, from: End, bytes: usize) -> u32 {
+        let in_parts = self.websocket && from == End::Server;
+        let at_once = if in_parts { LIBWEBSOCKETS_WRITE_MAX } else { RECORD_MAX };
+        self.tls.map_or(0, |tls| tls.version.added(bytes, at_once) as u32)
     }
 
     /// Bytes in which WebSocket says something of its own.
-    pub(crate) fn say(self, bytes: usize) -> Sealed {
-        Sealed { tls: self.record(bytes), websocket: bytes as u32 }
+    pub(crate) fn say(self, from: End, bytes: usize) -> Sealed {
+        Sealed { tls: self.records(from, bytes), websocket: bytes as u32 }
     }
 
     /// Bytes in which an end says that it will say no more, behind its last packet.
@@ -58,7 +60,7 @@ impl Layers {
         // at the DISCONNECT, whose record libwebsockets reads without the one behind it.
         let closes = self.websocket && (from == End::Client || self.tls.is_none());
         let close = if closes { frame::header_len(CLOSE, from == End::Client) + CLOSE } else { 0 };
-        let said = self.say(close);
+        let said = self.say(from, close);
         // Over WebSocket it is the server who ends the connection (RFC 6455 §7.1.1).
         let ends = from == End::Server || !self.websocket;
         let alert = self.tls.filter(|_| ends).map_or(0, |tls| tls.version.close_notify());
@@ -97,7 +99,9 @@ mod tests {
             for (length, records) in [(2, 1), (16_384, 1), (16_385, 2), (40_000, 3)] {
                 assert_eq!(plain.seal(End::Server, length), Sealed { tls: records * record, websocket: 0 });
             }
-            // The frame's header is sealed, too.
+            // The frame's header is sealed, too; and libwebsockets writes in parts.
+            assert_eq!(both.seal(End::Server, 4_092).tls, record);
+            assert_eq!(both.seal(End::Server, 20_000), Sealed { tls: 5 * record, websocket: 4 });
             assert_eq!(both.seal(End::Client, 16_380), Sealed { tls: 2 * record, websocket: 8 });
             assert_eq!(plain.farewell(End::Client), Sealed { tls: record + 2, websocket: 0 });
             assert_eq!(both.farewell(End::Client), Sealed { tls: record, websocket: 8 });

@@ -60,9 +60,9 @@ impl Script {
             script.add_tls(tls, handshake, listener)
         });
         if layers.websocket {
-            let request = layers.say(upgrade::request_len(host, path));
+            let request = layers.say(End::Client, upgrade::request_len(host, path));
             let asks = script.add(End::Client, secured, request, None);
-            let answer = layers.say(SWITCHING_PROTOCOLS);
+            let answer = layers.say(End::Server, SWITCHING_PROTOCOLS);
             script.add(End::Server, Some(asks), answer, Some(Layer::WebSocket));
         }
         script

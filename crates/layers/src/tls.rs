@@ -68,9 +68,9 @@ impl Version {
         }
     }
 
-    /// What is added to bytes that are sealed at once.
-    pub fn added(self, bytes: usize) -> usize {
-        bytes.div_ceil(RECORD_MAX) * self.record()
+    /// What is added to bytes of which so many at most are sealed at once.
+    pub fn added(self, bytes: usize, at_once: usize) -> usize {
+        bytes.div_ceil(at_once) * self.record()
     }
 
     /// What is added to the content of a record.
@@ -210,6 +210,10 @@ fn certificate_12(chain: &[usize]) -> usize {
     MESSAGE + 3 + chain.iter().map(|certificate| 3 + certificate).sum::<usize>()
 }
 
+/// Content of a record at most (RFC 8446 §5.1).
+pub const RECORD_MAX: usize = 1 << 14;
+/// libwebsockets writes so much at once, and OpenSSL makes a record of it.
+pub const LIBWEBSOCKETS_WRITE_MAX: usize = 4096;
 /// The certificate that a run makes for its servers (DER), which has an address in it.
 pub const SERVER_CERTIFICATE: usize = 335;
 /// The one that it makes for its clients.
@@ -227,8 +231,6 @@ pub const EMPTY_TICKET: usize = 4;
 const HEADER: usize = 5;
 /// Of AES-GCM.
 const TAG: usize = 16;
-/// Content of a record at most.
-const RECORD_MAX: usize = 1 << 14;
 /// Type and length of a handshake's message.
 const MESSAGE: usize = 4;
 const ALERT: usize = 2;
