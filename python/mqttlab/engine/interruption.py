@@ -12,13 +12,16 @@ from __future__ import annotations
 
 import contextlib
 import signal
-import socket
 import subprocess
 import threading
 from collections.abc import Iterator
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from mqttlab.errors import MqttlabError
+
+if TYPE_CHECKING:
+    import socket
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # An engine ends by itself within two seconds of being asked to, if it can run at all.
@@ -54,6 +57,8 @@ class Interruption:
         numbers = [n for n in SIGNALS if n != signal.SIGHUP or signal.getsignal(n) is not signal.SIG_IGN]
         # A handler runs once the main thread is back from what it waits for, and a signal that comes just before the
         # wait begins does not end it. The byte that Python writes for each signal is read by a thread at once.
+        import socket
+
         ours, pythons = socket.socketpair()
         pythons.setblocking(False)
         listener = threading.Thread(target=self._listen, args=(ours,), name="signals", daemon=True)

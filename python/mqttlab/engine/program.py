@@ -8,7 +8,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -97,6 +96,8 @@ def measure(seconds: float, observe: Callable[[dict[str, Any]], None]) -> dict[s
 
 def _watched(arguments: list[str], text: str, observe: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
     """Run a command of the engine that says how far it is, and return what its last line has found."""
+    import tempfile
+
     interruption = Interruption()
     found: dict[str, Any] | None = None
     with tempfile.TemporaryFile("w+", encoding="utf-8") as complaints, interruption.heard():
@@ -140,6 +141,8 @@ def recover(directory: Path) -> Path:
         full = any(words in str(first) for words in ("No space left", "Disk quota", "Read-only file system"))
         if os.access(directory, os.W_OK) and shutil.disk_usage(directory).free > 0 and not full:
             raise
+        import tempfile
+
         out = Path(tempfile.mkdtemp(prefix=f"{directory.name}-"))
         try:
             _call("recover", str(directory), "--out", str(out))

@@ -13,7 +13,6 @@ import queue
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar
@@ -79,6 +78,9 @@ class LocalPool(Generic[T]):
             live_alone: a live run waits until no other one holds the machine, those of other programs included.
             waiting: told for which one it waits, where it has to.
         """
+        # Loaded by who runs something, and not by who lists what was run; so are others of these rooms.
+        from concurrent.futures import ThreadPoolExecutor
+
         self._keep = keep
         self._observe = observe
         self._live_alone = live_alone

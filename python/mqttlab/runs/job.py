@@ -7,7 +7,7 @@ identifier names the job from before it is begun, for whoever queues, watches or
 from __future__ import annotations
 
 import json
-import secrets
+import os
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,7 +22,7 @@ LETTERS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 def ulid() -> str:
     """A new identifier: 48 bits of milliseconds since 1970, then 80 random bits, as 26 letters that sort by time."""
-    value = (time.time_ns() // 1_000_000) << 80 | secrets.randbits(80)
+    value = (time.time_ns() // 1_000_000) << 80 | int.from_bytes(os.urandom(10), "big")
     return "".join(LETTERS[value >> shift & 31] for shift in range(125, -1, -5))
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -24,6 +23,8 @@ WHAT_BYTES = 4096
 
 def lock_path() -> Path:
     """The file that is locked."""
+    import tempfile
+
     return Path(tempfile.gettempdir(), f"mqttlab-{os.getuid()}-live.lock")
 
 

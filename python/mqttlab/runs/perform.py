@@ -10,7 +10,6 @@ import contextlib
 import json
 import signal
 import subprocess
-import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -117,6 +116,8 @@ def _run_parts(
 def _run_engine(
     job: Job, observe: Callable[[dict[str, Any]], None], interruption: Interruption, inherit: Sequence[int]
 ) -> Outcome:
+    import tempfile
+
     directory = job.directory
     with tempfile.TemporaryFile("w+", encoding="utf-8") as complaints:
         engine = subprocess.Popen(
