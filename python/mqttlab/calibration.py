@@ -138,7 +138,7 @@ def _the_broker(recording: Recording, server: str | None) -> StoredServer:
 
 def _its_packets(recording: Recording, broker: StoredServer) -> pl.DataFrame:
     """Control packets between a broker and its clients. With a single server they need not be known to be its."""
-    packets = recording.control_packets
+    packets = recording.collect(recording.scan_captured())
     if packets.is_empty() or len(recording.plan["servers"]) < 2:
         return packets
     groups = clients_of(recording.plan, broker)

@@ -28,7 +28,7 @@ from mqttlab.engine import EngineError, is_being_written, recover, snapshot, sum
 from mqttlab.errors import MqttlabError
 from mqttlab.plan import StoredPlan, read_plan
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """The latest version of the recording's schema that this program reads; earlier ones are read as it."""
 CARRIERS = ("PUBLISH", "MESSAGE")
 """Kinds of control packets that carry a message: of MQTT and MQTT-SN, and of ZeroMQ."""
@@ -40,6 +40,7 @@ TABLES = ("messages", "packets", "control_packets", "network_metrics", "events",
 ADDED: dict[str, dict[str, pl.DataType]] = {
     "messages": {"cause": pl.String()},
     "packets": {"repetition": pl.UInt32()},
+    "control_packets": {"written_ns": pl.Int64(), "read_ns": pl.Int64()},
     "clients": {"under_way": pl.Int64(), "unknown": pl.Int64()},
     "resources": {"run_queue_s": pl.Float64(), "faults_minor": pl.Int64(), "faults_major": pl.Int64(),
                   "steal_s": pl.Float64(), "server": pl.UInt16()},
@@ -56,9 +57,9 @@ ADDED: dict[str, dict[str, pl.DataType]] = {
 
 NEW_TABLES = {name: ADDED[name] for name in ("tcp_state", "positions", "payloads")}
 
-# What older recordings do not say, for they have nothing else: their control packets are MQTT's on TCP.
+# What older recordings do not say, for they have nothing else: their control packets are MQTT's on TCP, in frames.
 IMPLIED: dict[str, dict[str, str]] = {
-    "control_packets": {"transport": "tcp", "protocol": "mqtt"},
+    "control_packets": {"transport": "tcp", "protocol": "mqtt", "seen_by": "capture"},
 }
 
 
@@ -178,6 +179,22 @@ class Recording:
             return scanned.collect(engine="streaming")
         except (pl.exceptions.PolarsError, OSError) as error:
             raise RecordingError(f"{self.directory} cannot be read: {error}") from error
+
+    def scan_captured(self) -> pl.LazyFrame:
+        """The rows of ``control_packets`` that frames show: without those that only clients have seen."""
+        table = self.scan("control_packets")
+        if not table.collect_schema():
+            return table
+        return table.filter(pl.col("seen_by").cast(pl.String) == "capture")
+
+    @cached_property
+    def has_clients_packets(self) -> bool:
+        """Whether clients have seen control packets that no frame shows."""
+        table = self.scan("control_packets")
+        if not table.collect_schema():
+            return False
+        seen = table.filter(pl.col("seen_by").cast(pl.String) == "client").select(pl.len())
+        return bool(self.collect(seen).item())
 
     def rows(self, name: str) -> int:
         """How many rows a table has, which its file says at its end."""
@@ -363,7 +380,7 @@ def _finished(directory: Path) -> Recording:
 
 
 FINISHED_WITHIN_S = 10
-SUMMARY_VERSION = 2
+SUMMARY_VERSION = 3
 """The version of the derived tables that this program reads."""
 
 

@@ -31,6 +31,7 @@ CONTROL: dict[str, Any] = {
     "dup": pl.Boolean, "packet_id": pl.UInt16, "reason": pl.UInt8, "topic": pl.String, "publisher": pl.UInt32,
     "sequence": pl.UInt32, "stream_start": pl.Int64, "stream_end": pl.Int64, "payload_bytes": pl.UInt32,
     "first_sent_ns": pl.Int64, "complete_ns": pl.Int64, "segments": pl.UInt32,
+    "seen_by": pl.String, "written_ns": pl.Int64, "read_ns": pl.Int64,
 }
 
 
@@ -79,7 +80,16 @@ class Conversation:
             "connection": client, "direction": "to_broker" if up else "to_client", "client": client, "kind": kind,
             "qos": None, "dup": False, "packet_id": None, "reason": None, "topic": None, "publisher": None,
             "sequence": None, "stream_start": start, "stream_end": end, "payload_bytes": 0,
-            "first_sent_ns": ns(sent), "complete_ns": ns(complete), "segments": 1, **more})
+            "first_sent_ns": ns(sent), "complete_ns": ns(complete), "segments": 1,
+            "seen_by": "capture", "written_ns": None, "read_ns": None, **more})
+
+    def own(self, client: int, up: bool, at: float, kind: str = "PUBLISH", **more: Any) -> None:
+        """A control packet that only its client has seen; a PUBLISH is of message 0."""
+        seen = {"seen_by": "client", "segments": None, "connection": 2**30 + client,
+                "written_ns" if up else "read_ns": ns(at)}
+        tell = self.publish if kind == "PUBLISH" else self.packet
+        more = {**seen, **more} if kind == "PUBLISH" else {"kind": kind, **seen, **more}
+        tell(client, up, start=0, end=100, sent=at, complete=None, **{**more, "first_sent_ns": None})
 
     def publish(self, client: int, up: bool, start: int, end: int, sent: float, complete: float | None,
                 **more: Any) -> None:
@@ -112,7 +122,8 @@ class Conversation:
         names = list(MESSAGE_SCHEMA)
         for name, rows, kinds in (("messages", self.messages, MESSAGE_SCHEMA), ("packets", self.packets, PACKETS),
                                   ("control_packets", self.control, CONTROL)):
-            if rows:
+            # A run without frames has a table of them, too.
+            if rows or (name == "packets" and self.control):
                 columns = names if name == "messages" else list(kinds)
                 pl.DataFrame(rows, schema=kinds).select(columns).write_parquet(directory / f"{name}.parquet")
         session = {"max_inflight": self.max_inflight, "receive_maximum": 65535,

@@ -80,10 +80,13 @@ def test_what_stays_within_the_brokers_host_is_captured(pairs: dict[str, dict[st
     assert published.filter(pl.col("direction") == "to_client").height == 44
 
 
-def test_a_direct_network_has_no_packets_and_says_so(pairs: dict[str, dict[str, Recording]]) -> None:
+def test_a_direct_network_has_no_frames_and_its_clients_say_what_they_know(
+        pairs: dict[str, dict[str, Recording]]) -> None:
     recording = pairs["direct, both on the broker's host"]["live"]
     assert recording.packets.is_empty()
-    assert "direct" in str(metrics.attribution_gap(recording))
+    assert (recording.control_packets["seen_by"] == "client").all()
+    covered = metrics.attribution_coverage(recording)
+    assert (covered.attributed, covered.by_clients) == (recording.messages.height, recording.messages.height)
 
 
 def test_tcp_settings_of_the_brokers_host_hold_on_its_loopback_device(tmp_path: Path) -> None:

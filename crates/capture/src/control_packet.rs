@@ -1,6 +1,6 @@
 //! A control packet as a row of a recording, whoever made its capture.
 
-use mqttlab_recording::ControlPacketRow;
+use mqttlab_recording::{ControlPacketRow, SeenBy};
 use mqttlab_units::Instant;
 
 use crate::analysis::Direction;
@@ -30,6 +30,7 @@ impl Passage {
         let publish = packet.kind == Kind::Publish;
         ControlPacketRow {
             connection: self.connection,
+            seen_by: SeenBy::Capture,
             transport: "tcp",
             protocol: if packet.frames.is_some() { "zeromq" } else { "mqtt" },
             direction: towards(self.direction),
@@ -50,9 +51,11 @@ impl Passage {
             packet_id_bytes: packet.lengths.id,
             property_bytes: packet.lengths.properties,
             payload_bytes: packet.lengths.payload,
-            first_sent_ns: self.first_sent.as_ns(),
+            first_sent_ns: Some(self.first_sent.as_ns()),
             complete_ns: self.complete.map(Instant::as_ns),
-            segments: self.segments,
+            segments: Some(self.segments),
+            written_ns: None,
+            read_ns: None,
         }
     }
 }

@@ -69,7 +69,7 @@ fn connected() -> FrameWitness {
 
 fn completed(witness: &mut FrameWitness) -> Vec<(Option<u64>, u32)> {
     let mut rows = Vec::new();
-    witness.control_packets(true, &mut |row| rows.push((row.complete_ns, row.segments)));
+    witness.control_packets(true, &mut |row| rows.push((row.complete_ns, row.segments.unwrap())));
     rows
 }
 

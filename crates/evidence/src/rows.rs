@@ -119,6 +119,58 @@ record! {
     }
 }
 
+record! {
+    /// A control packet as the client at the connection's end knows it, where no frame of the connection is recorded. The
+    /// topic of a PUBLISH travels beside it.
+    pub struct OwnPacket {
+        /// The client.
+        pub client: u32,
+        /// Which of the client's connections, from 0.
+        pub connection: u32,
+        /// Which way it went.
+        pub towards: Towards,
+        /// Its type, as the protocol numbers it (MQTT 5 §2.1.2).
+        pub kind: u8,
+        /// Quality of service of a PUBLISH; 0 of others.
+        pub qos: u8,
+        /// DUP flag of a PUBLISH.
+        pub dup: bool,
+        /// RETAIN flag of a PUBLISH.
+        pub retain: bool,
+        /// Packet identifier; 0: it has none.
+        pub packet_id: u16,
+        /// Reason code or return code, when it has one.
+        pub reason: Option<u16>,
+        /// The client that published the message, where the payload says.
+        pub publisher: Option<u32>,
+        /// The message's number at its publisher, or what a small payload has of it.
+        pub sequence: Option<u32>,
+        /// Position of its first byte among the bytes of packets that went this way.
+        pub start: u64,
+        /// Fixed header.
+        pub fixed_header_bytes: u8,
+        /// Topic name with its length.
+        pub topic_bytes: u32,
+        /// Packet identifier.
+        pub packet_id_bytes: u8,
+        /// MQTT 5 properties with their length.
+        pub property_bytes: u32,
+        /// Application message; of other packets all that is left.
+        pub payload_bytes: u32,
+        /// To the broker: when the socket had taken its last byte; from it: when the read returned that brought that.
+        pub at: Instant,
+    }
+}
+
+impl OwnPacket {
+    /// How long it is.
+    pub fn bytes(&self) -> u64 {
+        let small = u64::from(self.fixed_header_bytes) + u64::from(self.packet_id_bytes);
+        let large = [self.topic_bytes, self.property_bytes, self.payload_bytes];
+        small + large.into_iter().map(u64::from).sum::<u64>()
+    }
+}
+
 impl Payload {
     /// Of a message that was received.
     pub fn of(row: &Received, source: PayloadSource) -> Payload {
@@ -432,6 +484,16 @@ words! {
         Measurement = "measurement",
         /// After measuring: what is under way arrives.
         CoolDown = "cool_down",
+    }
+}
+
+words! {
+    /// Who saw a control packet.
+    pub enum SeenBy {
+        /// Whoever recorded the frames of its connection.
+        Capture = "capture",
+        /// The client at the connection's end, where no frame of it was recorded.
+        Client = "client",
     }
 }
 

@@ -22,7 +22,7 @@ use mqttlab_capture::{Datagram, Direction, Endpoint};
 use mqttlab_mqtt::topic::is_name;
 use mqttlab_mqttsn::ReturnCode;
 use mqttlab_mqttsn::packet::{Filter, Packet, Topic, decode};
-use mqttlab_recording::{ControlPacketRow, Event, EventKind, Towards};
+use mqttlab_recording::{ControlPacketRow, Event, EventKind, SeenBy, Towards};
 use mqttlab_units::{Duration, Instant};
 
 use super::matcher::{Matcher, Message};
@@ -326,6 +326,7 @@ impl SeenPacket<'_> {
         };
         ControlPacketRow {
             connection: self.connection,
+            seen_by: SeenBy::Capture,
             transport: "udp",
             protocol: "mqtt-sn",
             direction: match self.direction {
@@ -349,9 +350,11 @@ impl SeenPacket<'_> {
             packet_id_bytes: parts.id,
             property_bytes: 0,
             payload_bytes: parts.payload,
-            first_sent_ns: at.as_ns(),
+            first_sent_ns: Some(at.as_ns()),
             complete_ns: Some(at.as_ns()),
-            segments: 1,
+            segments: Some(1),
+            written_ns: None,
+            read_ns: None,
         }
     }
 }

@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::thread::sleep;
 use std::time;
 
-use mqttlab_live::clients::Fleet;
+use mqttlab_live::clients::{Fleet, Unseen};
 use mqttlab_live::priority::Priority;
 use mqttlab_live::{Clock, Control, Directory, Schedule, Testbed};
 use mqttlab_plan::Plan;
@@ -66,7 +66,14 @@ impl Work {
         let control = Arc::new(Control::new(clock, Priority::Normal, plan.groups.len()));
         let sockets = Arc::new(Testbed::build(&plan).expect("a testbed").sockets());
         let clients = *plan.client_numbers().last().expect("there is an end");
-        let fleet = Fleet::start(Arc::new(plan), sockets, directory, &recorder, Arc::clone(&control));
+        let fleet = Fleet::start(
+            Arc::new(plan),
+            sockets,
+            directory,
+            &recorder,
+            Arc::clone(&control),
+            Unseen::default(),
+        );
         let fleet = fleet.expect("a fleet");
         let figures = &control.figures;
         wait(|| figures.ready.load(Relaxed) == clients);

@@ -45,6 +45,7 @@ pub struct LoopbackSetting<'a> {
 
 /// A witness at work.
 pub struct LoopbackWitness {
+    server: usize,
     waker: Waker,
     thread: JoinHandle<io::Result<Seen>>,
 }
@@ -88,7 +89,12 @@ impl LoopbackWitness {
             buffer: vec![0; FRAME_BYTES_MAX].into(),
         };
         let thread = thread::Builder::new().name("loopback".into()).spawn(move || reader.run(poller))?;
-        Ok(LoopbackWitness { waker, thread })
+        Ok(LoopbackWitness { server: setting.server, waker, thread })
+    }
+
+    /// Which of the plan's servers it listens to.
+    pub fn server(&self) -> usize {
+        self.server
     }
 
     /// Takes what the kernel still has, and ends.

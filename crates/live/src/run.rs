@@ -24,7 +24,7 @@ use mqttlab_run::{Announcer, Failure, Interruption, Observer, Outcome, Phase};
 use mqttlab_units::{Duration, Instant};
 
 use crate::calibration;
-use crate::clients::Fleet;
+use crate::clients::{Fleet, Unseen};
 use crate::clock::Clock;
 use crate::control::Control;
 use crate::control_timer::ControlTimer;
@@ -283,12 +283,14 @@ impl Prepared {
         self.start_emulator(running)?;
         running.loopback = self.watch_loopback(announcer);
         self.company.gather(&mut self.watch, &self.control.clock)?;
+        let heard: Vec<usize> = running.loopback.iter().map(LoopbackWitness::server).collect();
         let fleet = Fleet::start(
             Arc::clone(&self.plan),
             Arc::new(self.testbed.sockets().secured(self.secured.clone())),
             Arc::clone(&self.directory),
             &self.recorder,
             Arc::clone(&self.control),
+            Unseen::of(&self.plan, &heard),
         );
         self.recorder.keep();
         running.fleet =
@@ -392,7 +394,10 @@ impl Prepared {
             });
             match started {
                 Ok(witness) => witnesses.push(witness),
-                Err(error) => announcer.warn(format!("packets of clients beside `{}`: {error}", server.name)),
+                Err(error) => announcer.warn(format!(
+                    "frames of clients beside `{}` are not recorded ({error}); of their packets is known what they know",
+                    server.name
+                )),
             }
         }
         witnesses

@@ -43,6 +43,10 @@ table! {
         pub gateway_ns: Option<u64>,
         /// QoS 2, where the broker hands on at the PUBREL: from the PUBLISH until its PUBREL had come to the broker.
         pub handshake_ns: Option<u64>,
+        /// From when the sender's socket had taken the message, and of a message whose way to the broker is recorded from when the
+        /// broker had it: until the subscriber had read the PUBLISH, or until the broker's first byte is seen. Network and broker in
+        /// one, where no frames of a client's connection were recorded.
+        pub undivided_ns: Option<u64>,
         /// Inside the broker, including the time that a subscriber was not connected.
         pub broker_ns: Option<u64>,
         /// Waiting in the broker for the in-flight window towards the subscriber.
@@ -68,6 +72,9 @@ table! {
         pub adjusted_ns: Option<u64>,
         /// 1, and 1 more for each relay.
         pub legs: u32,
+        /// What the parts were read from: `capture`, the frames of all connections that carried the message; `client`, what the
+        /// clients at their ends know; `both`.
+        pub seen_by: Option<&'a str>,
         /// Why the parts are empty, where they are.
         pub unattributed: Option<&'a str>,
     }
@@ -99,6 +106,8 @@ table! {
         pub up_first_sent_ns: Option<u64>,
         /// When the sender could send it: had it, and room for it in its window.
         pub up_ready_ns: Option<u64>,
+        /// When its sender's socket had taken it, where no frame shows it.
+        pub up_written_ns: Option<u64>,
         /// When the in-flight window of the sender let it through, if that held it.
         pub up_window_ns: Option<u64>,
         /// The acknowledgement that made room in that window.
@@ -183,6 +192,8 @@ table! {
         pub down_arrived_ns: Option<u64>,
         /// When the packet was complete.
         pub down_complete_ns: Option<u64>,
+        /// When the subscriber had read it, where no frame shows it.
+        pub down_read_ns: Option<u64>,
         /// The PUBREL that let its receiver hand it on (QoS 2).
         pub down_release_packet: Option<u64>,
         /// When that was complete.
@@ -477,7 +488,7 @@ table! {
         pub kind: &'a str,
         /// Quality of service of a PUBLISH.
         pub qos: Option<u8>,
-        /// Segments that carried one of them, until it was complete.
+        /// Segments that carried one of them, until it was complete; 0 where no frame shows them.
         pub segments: u32,
         /// Packets.
         pub packets: u64,

@@ -39,6 +39,7 @@ mod join;
 mod journal;
 mod layout;
 mod machine;
+mod own_packets;
 mod packets;
 mod pages;
 mod parts;
@@ -60,9 +61,9 @@ mod words;
 // What the interface here is made of.
 pub use mqttlab_evidence::{
     Acknowledged, Cause, Client, Direction, Dropped, End, Ending, Event, EventKind, Frame, FrameFate, Gap,
-    GivenUp, Identified, Layout, LossCause, MessageFate, Payload, PayloadSource, Phase, PositionSample,
-    PositionSource, Process, Reason, Received, Resource, RunFacts, Sent, Session, TcpSample, Topic, Towards,
-    Unsent, identity,
+    GivenUp, Identified, Layout, LossCause, MessageFate, OwnPacket, Payload, PayloadSource, Phase,
+    PositionSample, PositionSource, Process, Reason, Received, Resource, RunFacts, SeenBy, Sent, Session,
+    TcpSample, Topic, Towards, Unsent, identity,
 };
 
 pub use claim::{Claim, discard};

@@ -15,6 +15,7 @@ use crate::footer::FileSize;
 use crate::frames::FrameAnalyser;
 use crate::gather::{for_each, ranges};
 use crate::journal;
+use crate::own_packets;
 use crate::pcapng::PcapngWriter;
 use crate::spool::{Reader, Spool};
 use crate::summary::LinkTally;
@@ -183,6 +184,7 @@ pub(crate) fn convert(
     })?;
     hand_out(analyser, &mut tables, true)?;
     hand_out_metrics(analyser, &mut tables)?;
+    own_packets::append(from, &mut tables)?;
     let mut network = tables.finish(layout)?;
     if captures {
         network.files.extend(write_captures(from, to, layout)?);

@@ -9,8 +9,8 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use mqttlab_evidence::{
-    Acknowledged, Dropped, Event, EventKind, Gap, Payload, PositionSample, Received, Record, Sent, TcpSample,
-    Unsent,
+    Acknowledged, Dropped, Event, EventKind, Gap, OwnPacket, Payload, PositionSample, Received, Record, Sent,
+    TcpSample, Unsent,
 };
 use mqttlab_units::Instant;
 
@@ -61,6 +61,7 @@ pub fn append_part(dir: &Path, from: &Path, shift: impl Fn(Instant) -> Instant) 
     append(dir, from, Spool::TcpSamples, |row: TcpSample| TcpSample { at: shift(row.at), ..row })?;
     append(dir, from, Spool::Positions, |row: PositionSample| PositionSample { at: shift(row.at), ..row })?;
     append(dir, from, Spool::Payloads, |row: Payload| Payload { received: shift(row.received), ..row })?;
+    append(dir, from, Spool::OwnPackets, |row: OwnPacket| OwnPacket { at: shift(row.at), ..row })?;
     // Phases are of the run as a whole.
     append_some(dir, from, Spool::Events, |row: Event| {
         (row.kind != EventKind::Phase).then(|| Event { at: shift(row.at), ..row })

@@ -23,8 +23,8 @@ use std::thread::JoinHandle;
 use std::time;
 
 use mqttlab_evidence::{
-    Acknowledged, Dropped, Event, Frame, Layout, Payload, PositionSample, Received, Record, Resource, Sent,
-    TcpSample, Unsent,
+    Acknowledged, Dropped, Event, Frame, Layout, OwnPacket, Payload, PositionSample, Received, Record,
+    Resource, Sent, TcpSample, Unsent,
 };
 
 use crate::claim::Claim;
@@ -232,6 +232,11 @@ impl Sink {
     /// What a message that arrived carried: all of it, or the first 8 MiB.
     pub fn payload(&mut self, row: &Payload, bytes: &[u8]) {
         self.push(Spool::Payloads, row, spool::kept_of(bytes));
+    }
+
+    /// What a client knows of a packet on a connection whose frames are not recorded, with the topic of a PUBLISH.
+    pub fn own_packet(&mut self, row: &OwnPacket, topic: &str) {
+        self.push(Spool::OwnPackets, row, topic.as_bytes());
     }
 
     /// What became of a frame on one link. `bytes` is the IP packet.

@@ -12,8 +12,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use mqttlab_evidence::{
-    Acknowledged, Dropped, Event, Frame, Gap, Payload, PositionSample, Received, Record, Resource, Sent,
-    TcpSample, Unsent,
+    Acknowledged, Dropped, Event, Frame, Gap, OwnPacket, Payload, PositionSample, Received, Record, Resource,
+    Sent, TcpSample, Unsent,
 };
 
 use crate::error::{Context, Error, Result};
@@ -33,11 +33,12 @@ pub(crate) enum Spool {
     TcpSamples,
     Positions,
     Payloads,
+    OwnPackets,
     Frames,
 }
 
 impl Spool {
-    pub(crate) const ALL: [Spool; 12] = [
+    pub(crate) const ALL: [Spool; 13] = [
         Spool::Sent,
         Spool::Acknowledged,
         Spool::Unsent,
@@ -49,6 +50,7 @@ impl Spool {
         Spool::TcpSamples,
         Spool::Positions,
         Spool::Payloads,
+        Spool::OwnPackets,
         Spool::Frames,
     ];
 
@@ -65,6 +67,7 @@ impl Spool {
             Spool::TcpSamples => "tcp_samples",
             Spool::Positions => "positions",
             Spool::Payloads => "payloads",
+            Spool::OwnPackets => "own_packets",
             Spool::Frames => "frames",
         }
     }
@@ -81,7 +84,7 @@ impl Spool {
             Spool::Gaps => Gap::SIZE,
             Spool::TcpSamples => TcpSample::SIZE,
             Spool::Positions => PositionSample::SIZE,
-            Spool::Events | Spool::Payloads | Spool::Frames => 0,
+            Spool::Events | Spool::Payloads | Spool::OwnPackets | Spool::Frames => 0,
         }
     }
 
@@ -90,6 +93,7 @@ impl Spool {
         match self {
             Spool::Events => Event::SIZE,
             Spool::Payloads => Payload::SIZE,
+            Spool::OwnPackets => OwnPacket::SIZE,
             Spool::Frames => Frame::SIZE,
             _ => self.record_bytes(),
         }
@@ -138,9 +142,12 @@ impl Spool {
             Spool::Events => 21,
             Spool::Frames => 55,
             // Later ones than that schema.
-            Spool::Dropped | Spool::Gaps | Spool::TcpSamples | Spool::Positions | Spool::Payloads => {
-                self.least_bytes()
-            }
+            Spool::Dropped
+            | Spool::Gaps
+            | Spool::TcpSamples
+            | Spool::Positions
+            | Spool::Payloads
+            | Spool::OwnPackets => self.least_bytes(),
         }
     }
 }

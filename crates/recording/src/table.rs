@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use mqttlab_evidence::{
-    Cause, Direction, EventKind, FrameFate, Identified, LossCause, MessageFate, Phase, Towards, Word,
+    Cause, Direction, EventKind, FrameFate, Identified, LossCause, MessageFate, Phase, SeenBy, Towards, Word,
 };
 use parquet::basic::{LogicalType, Repetition, Type as Physical};
 use parquet::errors::ParquetError;
@@ -158,7 +158,7 @@ macro_rules! cells_of_words {
     )*};
 }
 cells_of_words! {
-    Cause, Direction, EventKind, FrameFate, Identified, LossCause, MessageFate, Phase, Towards,
+    Cause, Direction, EventKind, FrameFate, Identified, LossCause, MessageFate, Phase, SeenBy, Towards,
 }
 
 /// Declares a table: its row, its columns, and what they mean.

@@ -3,7 +3,7 @@
 //! Times are nanoseconds since the start of the run; clients, hosts and links are numbered as in `layout.json`.
 
 use mqttlab_evidence::{
-    Cause, Direction, EventKind, FrameFate, Identified, LossCause, MessageFate, Phase, Towards,
+    Cause, Direction, EventKind, FrameFate, Identified, LossCause, MessageFate, Phase, SeenBy, Towards,
 };
 
 use crate::table::{Columns, Description, table};
@@ -147,10 +147,14 @@ table! {
 }
 
 table! {
-    /// One row per control packet of any protocol, in the order in which they were complete.
+    /// One row per control packet of any protocol, in the order in which they were complete; behind those of captures the
+    /// ones that clients saw, in the order in which each wrote them down.
     pub struct ControlPacketRow<'a> in "control_packets", columns ControlPacketColumns {
         /// The connection's number, as in `packets`.
         pub connection: u32,
+        /// Who saw it: `capture`, in the frames of the connection; `client`, the client at its end, where no frame of it was recorded.
+        /// A connection has rows of one of both. Recordings of schema versions 1 to 3 do not say it, and have no other than `capture`.
+        pub seen_by: SeenBy,
         /// What the connection is: `tcp`; `udp` under MQTT-SN, between a client and a gateway. Recordings of schema versions 1 and 2 do not say it, and have no other.
         pub transport: &'a str,
         /// The packet's protocol: `mqtt`, `mqtt-sn`, `zeromq`. Recordings of schema versions 1 and 2 do not say it, and have no other.
@@ -178,7 +182,8 @@ table! {
         /// The message's number at its publisher, as in `messages`. Without a publisher (own live runs): what a payload of 1 to
         /// 8 bytes has of it, which the order completes (`named_packets`).
         pub sequence: Option<u32>,
-        /// Position of its first byte in the connection's stream of this direction.
+        /// Position of its first byte in the connection's stream of this direction; seen by the client, among the bytes of
+        /// packets alone, without what layers between them and TCP add.
         pub stream_start: u64,
         /// Position behind its last byte.
         pub stream_end: u64,
@@ -192,12 +197,17 @@ table! {
         pub property_bytes: u32,
         /// Application message.
         pub payload_bytes: u32,
-        /// When the first segment with a byte of it came to the first link.
-        pub first_sent_ns: u64,
-        /// When every byte of it had arrived; empty when that did not happen.
+        /// When the first segment with a byte of it came to the first link; empty where no frame shows it.
+        pub first_sent_ns: Option<u64>,
+        /// When every byte of it had arrived; empty when that did not happen, and where no frame shows it.
         pub complete_ns: Option<u64>,
-        /// Segments that carried a byte of it until it was complete, lost ones and retransmissions too.
-        pub segments: u32,
+        /// Segments that carried a byte of it until it was complete, lost ones and retransmissions too; empty where no frame
+        /// shows them.
+        pub segments: Option<u32>,
+        /// Seen by the client, to the broker: when its socket had taken the last byte.
+        pub written_ns: Option<u64>,
+        /// Seen by the client, from the broker: when its read returned that brought the last byte.
+        pub read_ns: Option<u64>,
     }
 }
 

@@ -10,7 +10,7 @@ use mqttlab_mqttsn::{Packet as SnPacket, PublishQos};
 use mqttlab_net::{self as net, Fate};
 use mqttlab_recording::{
     Cause, ControlPacketRow, DirectRecorder, Direction, Dropped, Error, Event, EventKind, FrameFate, Layout,
-    LossCause, PacketRow, SeenPacket, SeenSegment, SegmentAnalyser, Towards,
+    LossCause, PacketRow, SeenBy, SeenPacket, SeenSegment, SegmentAnalyser, Towards,
 };
 use mqttlab_tcp::{Flags, Segment};
 use mqttlab_units::{Duration, Instant};
@@ -257,6 +257,7 @@ impl Evidence {
         let origin = publish.then(|| message::origin(packet.message)).flatten();
         let outcome = self.recorder.control_packet(&ControlPacketRow {
             connection: connection.number,
+            seen_by: SeenBy::Capture,
             transport: "tcp",
             protocol: if packet.frames.is_some() { "zeromq" } else { "mqtt" },
             direction: if from == Side::Client { Towards::Broker } else { Towards::Client },
@@ -281,9 +282,11 @@ impl Evidence {
             packet_id_bytes: parts.id,
             property_bytes: packet.property_bytes.into(),
             payload_bytes: parts.payload,
-            first_sent_ns: first_sent.as_ns(),
+            first_sent_ns: Some(first_sent.as_ns()),
             complete_ns: packet.complete.map(Instant::as_ns),
-            segments: packet.segments,
+            segments: Some(packet.segments),
+            written_ns: None,
+            read_ns: None,
         });
         self.keep(outcome);
     }
@@ -441,6 +444,7 @@ fn datagram_row<'a>(
     let publisher = origin.map(|(publisher, _)| publisher.0);
     ControlPacketRow {
         connection: conversation.number,
+        seen_by: SeenBy::Capture,
         transport: "udp",
         protocol: "mqtt-sn",
         direction: if datagram.from == Side::Client { Towards::Broker } else { Towards::Client },
@@ -465,9 +469,11 @@ fn datagram_row<'a>(
         packet_id_bytes: parts.id,
         property_bytes: 0,
         payload_bytes: parts.payload,
-        first_sent_ns: datagram.sent.as_ns(),
+        first_sent_ns: Some(datagram.sent.as_ns()),
         complete_ns: complete.map(Instant::as_ns),
-        segments: 1,
+        segments: Some(1),
+        written_ns: None,
+        read_ns: None,
     }
 }
 

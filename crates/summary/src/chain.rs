@@ -16,7 +16,7 @@ use crate::settings::RunSettings;
 use crate::ways::{CarriedPacket, SegmentFlight};
 
 /// The parts, in the order in which they pass.
-const PARTS: usize = 21;
+const PARTS: usize = 22;
 const SCHEDULE: usize = 0;
 const SESSION: usize = 1;
 const SLEEP: usize = 2;
@@ -29,15 +29,17 @@ const WIRE_TO_BROKER: usize = 8;
 const LOST_TO_BROKER: usize = 9;
 const GATEWAY: usize = 10;
 const HANDSHAKE: usize = 11;
-const BROKER: usize = 12;
-const BROKER_WINDOW: usize = 13;
-const BROKER_NAGLE: usize = 14;
-const BROKER_SOCKET: usize = 15;
-const QUEUE_TO_SUBSCRIBER: usize = 16;
-const WIRE_TO_SUBSCRIBER: usize = 17;
-const LOST_TO_SUBSCRIBER: usize = 18;
-const RELEASE: usize = 19;
-const DELIVERY: usize = 20;
+/// Of what no frame shows: from the one client's socket to the other's, or as far as frames are there.
+const UNDIVIDED: usize = 12;
+const BROKER: usize = 13;
+const BROKER_WINDOW: usize = 14;
+const BROKER_NAGLE: usize = 15;
+const BROKER_SOCKET: usize = 16;
+const QUEUE_TO_SUBSCRIBER: usize = 17;
+const WIRE_TO_SUBSCRIBER: usize = 18;
+const LOST_TO_SUBSCRIBER: usize = 19;
+const RELEASE: usize = 20;
+const DELIVERY: usize = 21;
 
 const EARLIER_LEG: &str = "a part of their way to the relay was not recorded";
 /// Relays behind one another, at most: where tables contradict each other, a leg may come before itself.
@@ -49,6 +51,8 @@ pub(crate) struct Attribution {
     parts: Option<[i64; PARTS]>,
     adjusted: Option<i64>,
     legs: u32,
+    /// Whether frames tell of it, and whether clients alone do of some of it.
+    evidence: [bool; 2],
     unattributed: Option<&'static str>,
 }
 
@@ -137,6 +141,11 @@ impl Chains<'_> {
         side.packet.map(|number| &self.control.packets[number as usize])
     }
 
+    /// The packet of a side that only the client at its end has seen.
+    fn clients_own(&self, side: &LegSide) -> Option<&NamedPacket> {
+        self.packet(side).filter(|packet| packet.is_clients)
+    }
+
     fn flight(&self, packet: Option<u32>) -> SegmentFlight {
         let place = |number: u32| self.flights.binary_search_by_key(&number, |&(packet, _)| packet).ok();
         packet.and_then(place).map(|place| self.flights[place].1).unwrap_or_default()
@@ -156,8 +165,10 @@ impl Chains<'_> {
         }
     }
 
+    /// What frames tell of a side.
     fn instants(&self, side: &LegSide) -> Instants {
-        let (flight, packet) = (self.flight(side.packet), self.packet(side));
+        let packet = self.packet(side).filter(|packet| !packet.is_clients);
+        let flight = self.flight(side.packet);
         let first_sent = packet.and_then(|packet| known(packet.first_sent_ns));
         let came_through = first_sent.is_some() && side.tried.get() == first_sent;
         let of_copy = |at: Kept| at.get().filter(|_| came_through);
@@ -170,6 +181,18 @@ impl Chains<'_> {
             held_until: of_copy(flight.first.held_until),
             window: of_copy(side.window),
             flight,
+        }
+    }
+
+    /// The same of the side towards the subscriber. What its first segment waited for is not known where nobody knows when
+    /// the broker had the message.
+    fn instants_down(&self, leg: &Leg) -> Instants {
+        let down = self.instants(&leg.down);
+        match self.clients_own(&leg.up) {
+            Some(_) => {
+                Instants { nagle_until: None, socket_until: None, held_until: None, window: None, ..down }
+            }
+            None => down,
         }
     }
 
@@ -256,13 +279,17 @@ impl Chains<'_> {
     }
 
     /// The steps from the broker to the subscriber, or its gateway.
-    fn steps_down(leg: &Leg, down: &Instants) -> [(Moment, usize); 13] {
+    fn steps_down(&self, leg: &Leg, down: &Instants) -> [(Moment, usize); 13] {
+        // Where one of both sides has no frames, the broker's time cannot be told from the way there or from there.
+        let read = self.clients_own(&leg.down).map(|packet| known(packet.complete_ns));
+        let is_undivided = read.is_some() || self.clients_own(&leg.up).is_some();
+        let broker = if is_undivided { UNDIVIDED } else { BROKER };
         [
             (down.window, BROKER_WINDOW),
             (down.nagle_until, BROKER_NAGLE),
             (down.socket_until, BROKER_SOCKET),
             (down.held_until, BROKER_NAGLE),
-            (leg.down.tried.get(), BROKER),
+            (read.unwrap_or(leg.down.tried.get()), broker),
             (down.flight.resumed.get(), LOST_TO_SUBSCRIBER),
             (down.flight.tail.nagle_until.get(), BROKER_NAGLE),
             (down.flight.tail.socket_until.get(), BROKER_SOCKET),
@@ -285,9 +312,11 @@ impl Chains<'_> {
         if leg.up.packet.is_none() && !(is_all_behind && hops[0].is_some()) {
             return Some("their PUBLISH to the broker was not recorded");
         }
-        let frames = [(down, leg.down.packet), (up, leg.up.packet)];
-        let is_seen =
-            frames.iter().all(|(side, packet)| packet.is_none() || side.flight.frame.get().is_some());
+        let frames = [(down, &leg.down), (up, &leg.up)];
+        let is_seen = frames.iter().all(|(instants, side)| {
+            let needs_none = side.packet.is_none() || self.clients_own(side).is_some();
+            needs_none || instants.flight.frame.get().is_some()
+        });
         let hops_seen =
             hops.into_iter().flatten().all(|hop| self.flight(Some(hop.packet)).frame.get().is_some());
         (!is_seen || !hops_seen).then_some("the frame that completed their PUBLISH was not recorded")
@@ -295,7 +324,7 @@ impl Chains<'_> {
 
     /// The parts of one leg, and what was adjusted; else what it lacks.
     fn parts(&self, leg: &Leg) -> Result<([i64; PARTS], i64), &'static str> {
-        let (up, down) = (self.instants(&leg.up), self.instants(&leg.down));
+        let (up, down) = (self.instants(&leg.up), self.instants_down(leg));
         if let Some(missing) = self.missing(leg, &up, &down) {
             return Err(missing);
         }
@@ -306,7 +335,7 @@ impl Chains<'_> {
         let (mut last, mut before) = (begins, begins);
         let received = leg.delivery.received_ns;
         let to_broker = self.steps_to_gateway(leg).into_iter().chain(self.steps_up(leg, &up));
-        let to_subscriber = Self::steps_down(leg, &down).into_iter().chain(self.steps_from_gateway(leg));
+        let to_subscriber = self.steps_down(leg, &down).into_iter().chain(self.steps_from_gateway(leg));
         let ends = [(self.handed_on(leg), RELEASE), (Some(received), DELIVERY)];
         for (instant, part) in to_broker.chain(to_subscriber).chain(ends) {
             let Some(instant) = instant else { continue };
@@ -321,8 +350,14 @@ impl Chains<'_> {
 
     /// The parts of a delivery: those of its last leg, and of the legs before.
     pub(crate) fn attribution(&self, number: usize) -> Attribution {
-        let mut whole = Attribution { parts: None, adjusted: None, legs: 1, unattributed: None };
         let mut leg = &self.followed.legs[number];
+        let mut whole = Attribution {
+            parts: None,
+            adjusted: None,
+            legs: 1,
+            evidence: self.evidence(leg),
+            unattributed: None,
+        };
         match self.parts(leg) {
             Ok((parts, adjusted)) => (whole.parts, whole.adjusted) = (Some(parts), Some(adjusted)),
             Err(reason) => whole.unattributed = Some(reason),
@@ -330,6 +365,8 @@ impl Chains<'_> {
         while let Some(before) = leg.before.filter(|_| whole.legs < LEGS_MAX) {
             leg = &self.followed.legs[before as usize];
             whole.legs += 1;
+            let [frames, clients] = self.evidence(leg);
+            whole.evidence = [whole.evidence[0] | frames, whole.evidence[1] | clients];
             let earlier = self.parts(leg).ok();
             if earlier.is_none() && whole.unattributed.is_none() {
                 whole.unattributed = Some(EARLIER_LEG);
@@ -341,6 +378,12 @@ impl Chains<'_> {
             whole.adjusted = whole.adjusted.zip(earlier).map(|(adjusted, (_, more))| adjusted + more);
         }
         whole
+    }
+
+    /// Whether frames tell of a leg, and whether clients alone do of some of it.
+    fn evidence(&self, leg: &Leg) -> [bool; 2] {
+        let is_clients = [&leg.up, &leg.down].map(|side| self.clients_own(side).is_some());
+        [is_clients != [true, true], is_clients.contains(&true)]
     }
 
     /// The row of a delivery in `legs`.
@@ -402,19 +445,21 @@ impl Chains<'_> {
     /// With what is known of the way to the broker.
     fn with_up<'a>(&self, leg: &Leg, row: LegRow<'a>) -> LegRow<'a> {
         let (up, up_packet) = (self.instants(&leg.up), self.packet(&leg.up));
+        let is_clients = self.clients_own(&leg.up).is_some();
         LegRow {
             up_packet: number_of(leg.up.packet),
             up_connection: connection(up_packet),
             up_packet_id: identifier(up_packet),
             up_first_sent_ns: ns(up.first_sent),
             up_ready_ns: ns(leg.up.ready.get()),
+            up_written_ns: ns(leg.up.tried.get()).filter(|_| is_clients),
             up_window_ns: ns(up.window),
             up_window_packet: number_of(leg.up.window_packet),
             up_nagle_until_ns: ns(up.nagle_until),
             up_socket_until_ns: ns(up.socket_until),
             up_held_until_ns: ns(up.held_until),
             up_release_frame: ns(up.flight.first.frame.get()),
-            up_tried_ns: ns(leg.up.tried.get()),
+            up_tried_ns: ns(leg.up.tried.get()).filter(|_| !is_clients),
             up_resumed_ns: ns(up.flight.resumed.get()),
             up_tail_nagle_until_ns: ns(up.flight.tail.nagle_until.get()),
             up_tail_socket_until_ns: ns(up.flight.tail.socket_until.get()),
@@ -433,7 +478,8 @@ impl Chains<'_> {
 
     /// With what is known of the way from the broker.
     fn with_down<'a>(&self, leg: &Leg, row: LegRow<'a>) -> LegRow<'a> {
-        let (down, down_packet) = (self.instants(&leg.down), self.packet(&leg.down));
+        let (down, down_packet) = (self.instants_down(leg), self.packet(&leg.down));
+        let own = self.clients_own(&leg.down);
         LegRow {
             down_packet: number_of(leg.down.packet),
             down_connection: connection(down_packet),
@@ -446,7 +492,7 @@ impl Chains<'_> {
             down_socket_until_ns: ns(down.socket_until),
             down_held_until_ns: ns(down.held_until),
             down_release_frame: ns(down.flight.first.frame.get()),
-            down_tried_ns: ns(leg.down.tried.get()),
+            down_tried_ns: ns(leg.down.tried.get()).filter(|_| own.is_none()),
             down_resumed_ns: ns(down.flight.resumed.get()),
             down_tail_nagle_until_ns: ns(down.flight.tail.nagle_until.get()),
             down_tail_socket_until_ns: ns(down.flight.tail.socket_until.get()),
@@ -457,6 +503,7 @@ impl Chains<'_> {
             down_started_ns: ns(down.started),
             down_arrived_ns: ns(down.flight.arrived.get()),
             down_complete_ns: ns(down.complete),
+            down_read_ns: own.and_then(|packet| ns(known(packet.complete_ns))),
             down_release_packet: number_of(leg.down.release_packet),
             down_release_ns: ns(leg.down.release.get()),
             ..row
@@ -498,6 +545,7 @@ impl Attribution {
             retransmission_to_broker_ns: part(LOST_TO_BROKER),
             gateway_ns: part(GATEWAY),
             handshake_ns: part(HANDSHAKE),
+            undivided_ns: part(UNDIVIDED),
             broker_ns: part(BROKER),
             broker_window_ns: part(BROKER_WINDOW),
             broker_nagle_ns: part(BROKER_NAGLE),
@@ -509,6 +557,11 @@ impl Attribution {
             delivery_ns: part(DELIVERY),
             adjusted_ns: self.adjusted.map(|adjusted| adjusted as u64),
             legs: self.legs,
+            seen_by: self.parts.map(|_| match self.evidence {
+                [true, true] => "both",
+                [true, false] => "capture",
+                [false, _] => "client",
+            }),
             unattributed: self.unattributed,
         }
     }

@@ -36,6 +36,9 @@ pub(crate) struct NamedPacket {
     pub(crate) to_broker: bool,
     /// Whether it is a datagram between a client of MQTT-SN and its gateway.
     pub(crate) is_datagram: bool,
+    /// Whether only the client at its connection's end has seen it. Then both times are that client's: when its socket had
+    /// taken the packet, or when it had read it.
+    pub(crate) is_clients: bool,
     pub(crate) dup: bool,
     pub(crate) qos: i8,
     pub(crate) packet_id: i32,
@@ -149,22 +152,30 @@ const COLUMNS: [(&str, Wanted); 19] = [
 const SUMMED: [(&str, Wanted); 2] =
     [("packet_id_bytes", Wanted::Integers), ("property_bytes", Wanted::Integers)];
 const PROTOCOL: (&str, Wanted) = ("protocol", Wanted::Words);
+/// What a client says of packets that no frame shows. Earlier recordings have none.
+const OF_CLIENTS: [(&str, Wanted); 3] =
+    [("seen_by", Wanted::Words), ("written_ns", Wanted::Integers), ("read_ns", Wanted::Integers)];
 
 impl ControlPackets {
     pub(crate) fn read(dir: &Path, words: &mut Vocabulary) -> Result<ControlPackets> {
         let mut found = ControlPackets::default();
         let Some(table) = TableReader::open(dir, "control_packets")? else { return Ok(found) };
         let kinds = Kinds::new(words);
-        let [to_broker, mqtt_sn] = [&b"to_broker"[..], b"mqtt-sn"].map(|word| i64::from(words.code(word)));
-        let wanted: Vec<_> = COLUMNS.into_iter().chain(SUMMED).chain([PROTOCOL]).collect();
+        let [to_broker, mqtt_sn, by_client] =
+            [&b"to_broker"[..], b"mqtt-sn", b"client"].map(|word| i64::from(words.code(word)));
+        let wanted: Vec<_> = COLUMNS.into_iter().chain(SUMMED).chain([PROTOCOL]).chain(OF_CLIENTS).collect();
         found.packets.reserve_exact(table.rows() as usize);
         table.for_each_batch(&wanted, words, |columns, rows, _| {
             for row in 0..rows {
                 let at = |column: usize| columns[column].integers[row];
+                let is_clients = at(22) == by_client;
+                let known_at = if at(0) == to_broker { at(23) } else { at(24) };
+                let [first_sent_ns, complete_ns] = if is_clients { [known_at; 2] } else { [at(15), at(16)] };
                 let packet = NamedPacket {
                     kind: kinds.of(at(1), at(5)),
                     to_broker: at(0) == to_broker,
                     is_datagram: at(21) == mqtt_sn,
+                    is_clients,
                     dup: at(3) == 1,
                     qos: if at(2) == ABSENT { -1 } else { at(2) as i8 },
                     packet_id: if at(4) == ABSENT { -1 } else { at(4) as i32 },
@@ -177,8 +188,8 @@ impl ControlPackets {
                     stream_end: at(12),
                     payload_bytes: at(13).max(0) as u32,
                     segments: at(14).max(0) as u32,
-                    first_sent_ns: at(15),
-                    complete_ns: at(16),
+                    first_sent_ns,
+                    complete_ns,
                 };
                 let sizes = [at(17), at(18), at(19), at(20), at(13), at(12) - at(11)];
                 found.count(&packet, at(1), sizes.map(|size| size.max(0) as u64));
@@ -200,6 +211,11 @@ impl ControlPackets {
             *(if packet.to_broker { &mut topic.to_broker } else { &mut topic.to_client }) += 1;
             topic.payload_bytes += u64::from(packet.payload_bytes);
         }
+    }
+
+    /// Whether clients have seen some that no frame shows.
+    pub(crate) fn has_clients(&self) -> bool {
+        self.packets.iter().any(|packet| packet.is_clients)
     }
 
     /// The PUBLISH packets, by number.

@@ -295,6 +295,8 @@ impl<'a> Index<'a> {
         self.released(&mut leg.down);
         self.through(&mut leg.up, sender.map(|sender| sender.window));
         // Of a relay nothing but its packets is known: it could send when it had received, and its window had room.
+        let is_clients = |side: &LegSide| side.packet.is_some_and(|number| self.packet(number).is_clients);
+        let (up_is_clients, down_is_clients) = (is_clients(&leg.up), is_clients(&leg.down));
         let (begins, handed, ready) = if relayed {
             let received = leg.before_received.get();
             (received, received, most([received, leg.up.window.get()]))
@@ -305,6 +307,8 @@ impl<'a> Index<'a> {
             let ready = if segments > 1 { least([written, leg.up.tried.get()]) } else { written };
             (known(delivery.intended_ns), known(delivery.sent_ns), ready)
         };
+        // What a client says itself is when its socket had taken it; behind that nothing is known of its stack.
+        let ready = if up_is_clients { leg.up.tried.get() } else { ready };
         (leg.begins, leg.handed, leg.up.ready) = (begins.into(), handed.into(), ready.into());
         if let Some(hop) = leg.hop_up.map(|place| &mut hops[place as usize]) {
             self.datagrams.fill(hop, handed);
@@ -319,10 +323,13 @@ impl<'a> Index<'a> {
         }
         // Either time is allowed (MQTT 5 §4.3.3): a broker that had sent before the PUBREL came did not wait for it.
         let (release, tried) = (leg.up.release.get(), leg.down.tried.get());
-        let waited = release.zip(tried).is_some_and(|(at, tried)| at <= tried + SLACK_NS);
+        // When it sent is not known where only the subscriber has seen it.
+        let waited = !down_is_clients && release.zip(tried).is_some_and(|(at, tried)| at <= tried + SLACK_NS);
         let complete = leg.up.packet.and_then(|up| known(self.packet(up).complete_ns));
-        let ingress = if waited { release } else { complete };
-        self.through(&mut leg.down, receiver.map(|receiver| receiver.window_to_it));
+        let ingress = if waited { release } else { complete }.filter(|_| !up_is_clients);
+        if !down_is_clients {
+            self.through(&mut leg.down, receiver.map(|receiver| receiver.window_to_it));
+        }
         let window = leg.down.window.get().filter(|&at| ingress.is_some_and(|ingress| at > ingress));
         leg.down.ready = most([ingress, window]).into();
         (leg.ingress, leg.down.window) = (ingress.into(), window.into());

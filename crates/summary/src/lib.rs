@@ -12,7 +12,7 @@
 //!
 //! It reads finished tables, whoever made them, and writes derived ones, whose meaning is in `docs/recording.md`. They can be
 //! made again at any time; [`DONE`] is written last, and tells readers that all of them are there. A recording without
-//! frames has none but the sums over its control packets.
+//! frames has the sums over its control packets, and, where its clients have seen these, `attribution` and `legs`.
 //!
 //! Memory is bounded by the control packets and the deliveries, not by the frames; see `rows`.
 //!
@@ -56,7 +56,7 @@ use ways::SegmentFlight;
 pub const DONE: &str = "summary.json";
 
 /// The version of the derived tables. A recording with those of another version is summarised again.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// What [`DONE`] says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -92,10 +92,13 @@ pub fn summarise(dir: &Path, out: &Path) -> Result<Summarised> {
     control.write(out, &words)?;
     let frames = rows::count(dir)?;
     let mut deliveries = 0;
-    if frames > 0 {
+    if frames > 0 || control.has_clients() {
         let followed = followed(dir, out, &mut control, &settings, &mut words)?;
         deliveries = followed.legs.len() as u64;
-        let flights = frames_read(dir, out, &followed, &control, &settings, &mut words)?;
+        let flights = match frames {
+            0 => Vec::new(),
+            _ => frames_read(dir, out, &followed, &control, &settings, &mut words)?,
+        };
         attribute(
             out,
             &Chains { followed: &followed, control: &control, flights: &flights, settings: &settings },

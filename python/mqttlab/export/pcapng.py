@@ -66,7 +66,7 @@ def cut_of_message(recording: Recording, publisher: int, sequence: int, subscrib
     if rows.is_empty():
         raise ExportError(f"there is no message {publisher}:{sequence}" + (
             "" if subscriber is None else f" for client {subscriber}"))
-    packets = recording.scan("control_packets")
+    packets = recording.scan_captured()
     if not packets.collect_schema():
         raise ExportError(f"message {publisher}:{sequence} cannot be cut out: no packets were recorded")
     clients = [publisher, *rows["subscriber"].drop_nulls().unique()]

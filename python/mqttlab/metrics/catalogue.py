@@ -394,6 +394,10 @@ ATTRIBUTION: tuple[Metric, ...] = (
     _part("handshake", "handshake",
           "QoS 2, where the broker hands on at the PUBREL: from the PUBLISH until its PUBREL had come to the broker.",
           "MQTT 5, 4.3.3"),
+    _part("undivided", "network and broker",
+          "Where no frames of a client's connection were recorded, network and broker in one: from when the sender's "
+          "socket had taken the message, or the broker had it where that is recorded, until the subscriber had read "
+          "the PUBLISH, or the broker's first byte to it is seen."),
     _part("broker", "broker", "Inside the broker, including the time that a subscriber was not connected."),
     _part("broker_window", "broker window",
           "Waiting in the broker for the in-flight window towards the subscriber.", "MQTT 5, 4.9"),

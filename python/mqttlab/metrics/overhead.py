@@ -21,7 +21,8 @@ def overhead(recording: Recording) -> pl.DataFrame:
     """One row per direction and QoS of the PUBLISH packets: where their bytes go, on average.
 
     Columns: ``direction``, ``qos``, and the metrics of ``OVERHEAD``. Packets that were published again count again, as
-    do their acknowledgements. Empty where frames were not recorded.
+    do their acknowledgements. Empty where neither frames nor what clients know
+    of their packets was recorded.
     """
     sums = recording.summary("packet_sums")
     if sums.is_empty():

@@ -33,7 +33,9 @@ def segments_per_publish(recording: Recording) -> pl.DataFrame:
     sums = recording.summary("packet_sums")
     if sums.is_empty():
         return _nothing("segments")
-    counted = sums.filter(pl.col("kind").is_in(CARRIERS)).group_by(pl.col("direction").cast(pl.String), "segments").agg(
+    # Packets that only clients have seen have none.
+    carried = sums.filter(pl.col("kind").is_in(CARRIERS), pl.col("segments") > 0)
+    counted = carried.group_by(pl.col("direction").cast(pl.String), "segments").agg(
         pl.col("packets").sum())
     return _with_share(counted, "segments")
 

@@ -48,6 +48,9 @@ def coverage(recording: Recording) -> str:
     """A sentence on how many of the delivered messages are attributed, and why the others are not."""
     covered = metrics.attribution_coverage(recording)
     words = f"Covers {number(covered.attributed)} of {number(covered.delivered)} deliveries of the run."
+    if covered.by_clients:
+        words += (f" Of {number(covered.by_clients)} of these no frames were recorded on a client's connection: "
+                  "when its socket took and it read their packets is known, network and broker are one part.")
     if covered.complete:
         return words
     reasons = "; ".join(f"{reason} ({number(count)})" for reason, count in covered.reasons.items())

@@ -9,7 +9,7 @@ use mqttlab_mqttsn::account::Parts;
 use mqttlab_mqttsn::packet::{self, Packet};
 use mqttlab_mqttsn::{PublishQos, ReturnCode};
 use mqttlab_recording::identity::{self, SequenceEnd};
-use mqttlab_recording::{ControlPacketRow, Frame, FrameFate, Towards};
+use mqttlab_recording::{ControlPacketRow, Frame, FrameFate, SeenBy, Towards};
 use mqttlab_units::Instant;
 
 use crate::segment::{Datagram, Endpoint};
@@ -191,6 +191,7 @@ impl Seen {
     pub(super) fn row(&self) -> ControlPacketRow<'_> {
         ControlPacketRow {
             connection: self.connection,
+            seen_by: SeenBy::Capture,
             transport: "udp",
             protocol: "mqtt-sn",
             direction: self.towards,
@@ -211,9 +212,11 @@ impl Seen {
             packet_id_bytes: self.parts.id,
             property_bytes: 0,
             payload_bytes: self.parts.payload,
-            first_sent_ns: self.sent.as_ns(),
+            first_sent_ns: Some(self.sent.as_ns()),
             complete_ns: self.complete.map(Instant::as_ns),
-            segments: 1,
+            segments: Some(1),
+            written_ns: None,
+            read_ns: None,
         }
     }
 }

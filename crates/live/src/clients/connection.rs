@@ -11,6 +11,7 @@ use super::incoming::Incoming;
 use super::layered::Layered;
 use super::order::ReceivedInOrder;
 use super::outbox::Outbox;
+use super::own_packets::OwnPackets;
 
 /// What the fleet keeps for one client.
 pub(super) struct ClientConnection {
@@ -27,6 +28,8 @@ pub(super) struct ClientConnection {
     pub(super) frames: Option<Box<Decoder>>,
     /// Instead of a stream.
     pub(super) datagrams: Option<Box<Datagrams>>,
+    /// What it knows of its packets, where nobody records their frames. It outlives connections.
+    pub(super) own_packets: Option<Box<OwnPackets>>,
     /// What it has received of messages too small to say who they are. It outlives connections.
     pub(super) order: ReceivedInOrder,
 }
@@ -52,8 +55,14 @@ impl ClientConnection {
             layered: layered.map(Box::new),
             frames: None,
             datagrams: over_datagrams.then(Box::default),
+            own_packets: None,
             order: ReceivedInOrder::default(),
         }
+    }
+
+    /// With a book of its packets, if there is to be one.
+    pub(super) fn with_own_packets(self, own_packets: Option<OwnPackets>) -> ClientConnection {
+        ClientConnection { own_packets: own_packets.map(Box::new), ..self }
     }
 
     /// How far it has come that is not open in time.

@@ -32,6 +32,7 @@ mod incoming;
 mod layered;
 mod order;
 mod outbox;
+mod own_packets;
 mod pace;
 mod reading;
 mod secured;
@@ -53,6 +54,7 @@ use crate::control::{Control, SocketFactory};
 use crate::directory::Directory;
 use connection::ClientConnection;
 use mqttlab_client::protocol::AnySession;
+pub use own_packets::Unseen;
 use shared::Shared;
 use worker::Worker;
 
@@ -65,7 +67,7 @@ pub struct Fleet {
 
 impl Fleet {
     /// Starts the plan's workers. Clients begin to connect at once, publish when `control` announces the schedule,
-    /// and leave when it says stop.
+    /// and leave when it says stop. Of packets on connections that are `unseen` they record what they know.
     ///
     /// # Errors
     /// A payload's file cannot be read, or the kernel has no more threads or descriptors.
@@ -75,9 +77,10 @@ impl Fleet {
         directory: Arc<Directory>,
         recorder: &Recorder,
         control: Arc<Control>,
+        unseen: Unseen,
     ) -> io::Result<Fleet> {
         let count = plan.live.workers.max(1);
-        let shared = Arc::new(Shared::new(plan, sockets, directory, control)?);
+        let shared = Arc::new(Shared::new(plan, sockets, directory, control, unseen)?);
         let mut workers = Vec::new();
         for which in 0..count {
             let worker = Worker::new(Arc::clone(&shared), recorder.sink(), which, count)?;

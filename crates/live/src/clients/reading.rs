@@ -145,6 +145,9 @@ impl Reading<'_, '_> {
     }
 
     fn take_packet(&mut self, client: &mut Client, raw: Raw<'_>) -> Result<(), Loss> {
+        if let Some(own) = &mut client.connection_mut().own_packets {
+            own.read(&raw, self.turn.now, self.turn.sink);
+        }
         let version = self.turn.shared.facts(client.who().group).version;
         if raw.header.kind == Kind::Publish {
             let (publish, head_len) = packet::publish_head(raw.header, raw.body, version)?;

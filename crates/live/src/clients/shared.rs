@@ -15,6 +15,7 @@ use mqttlab_units::{Duration, GeoPoint};
 
 use super::Client;
 use super::order::SentInOrder;
+use super::own_packets::Unseen;
 use crate::control::{Control, SocketFactory};
 use crate::directory::Directory;
 
@@ -24,6 +25,8 @@ pub(super) struct Shared {
     pub(super) sockets: Arc<dyn SocketFactory>,
     pub(super) directory: Arc<Directory>,
     pub(super) order: SentInOrder,
+    /// Whose packets no frame will show.
+    pub(super) unseen: Unseen,
     /// Whether some clients are programs, whose messages nobody here knows.
     pub(super) has_programs: bool,
     /// The number of the first client of each group.
@@ -53,6 +56,7 @@ impl Shared {
         sockets: Arc<dyn SocketFactory>,
         directory: Arc<Directory>,
         control: Arc<Control>,
+        unseen: Unseen,
     ) -> io::Result<Shared> {
         let groups = plan
             .groups
@@ -73,6 +77,7 @@ impl Shared {
             sockets,
             directory,
             order,
+            unseen,
             groups,
         })
     }

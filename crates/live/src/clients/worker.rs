@@ -7,6 +7,7 @@
 use std::io;
 use std::sync::Arc;
 
+use mqttlab_client::protocol::AnySession;
 use mqttlab_client::{ClientNumber, GroupNumber, Loss, Who};
 use mqttlab_plan::{Arrivals, Transport};
 use mqttlab_recording::{Event, EventKind, Sink};
@@ -17,6 +18,7 @@ use super::Client;
 use super::connection::ClientConnection;
 use super::epoll::Epoll;
 use super::layered::Layered;
+use super::own_packets::OwnPackets;
 use super::pace::Pace;
 use super::shared::Shared;
 use super::timers::Timers;
@@ -181,7 +183,10 @@ fn client(shared: &Shared, who: Who, slot: u32, start: Instant) -> Client {
     let over_datagrams = shared.group(who.group).transport == Transport::Udp;
     let session = group.sessions.session(who, shared.plan.seed);
     let layered = Layered::of(shared, who);
-    let connection = ClientConnection::new(slot, over_datagrams, layered);
+    let is_unseen = shared.unseen.holds(&shared.plan, shared.group(who.group), who.index);
+    let speaks_mqtt = matches!(session, AnySession::Mqtt(_));
+    let own_packets = (is_unseen && speaks_mqtt).then(|| OwnPackets::new(who.number.0, group.version));
+    let connection = ClientConnection::new(slot, over_datagrams, layered).with_own_packets(own_packets);
     Client::new(who, Arc::clone(&group.facts), session, connection, shared.plan.seed, start)
 }
 

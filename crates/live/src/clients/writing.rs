@@ -22,6 +22,7 @@ use crate::socket_states;
 
 use super::connection::{ClientConnection, RelayedMessage};
 use super::outbox::Outbox;
+use super::own_packets::OwnPackets;
 use super::socket;
 use super::turn::Turn;
 
@@ -31,6 +32,7 @@ impl Transport<AnySession, ClientConnection> for Turn<'_> {
             Ok(socket) => {
                 connection.socket = Some(socket);
                 connection.layered.iter_mut().for_each(|layered| layered.begin(self.now));
+                connection.own_packets.iter_mut().for_each(|own| own.begin());
             }
             Err(error) => {
                 let no_descriptor = matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE));
@@ -58,14 +60,19 @@ impl Transport<AnySession, ClientConnection> for Turn<'_> {
                 return zeromq::encode(group, client.index, packet, connection.outbox.bytes());
             }
         };
-        let ClientConnection { layered, outbox, .. } = connection;
+        let ClientConnection { layered, outbox, own_packets, .. } = connection;
         let Some(layered) = layered else {
-            return encode_packet(group, client.index, packet, outbox.bytes());
+            let start = outbox.bytes().len();
+            encode_packet(group, client.index, packet, outbox.bytes());
+            return note_put(own_packets, outbox, start);
         };
         let room = &mut self.room.bytes;
         room.clear();
         encode_packet(group, client.index, packet, room);
         layered.seal(room, outbox);
+        if let Some(own) = own_packets {
+            own.put(room, outbox.end());
+        }
         if packet == mqtt::Packet::Bare(Kind::Disconnect) {
             layered.say_farewell(outbox);
         }
@@ -84,9 +91,10 @@ impl Transport<AnySession, ClientConnection> for Turn<'_> {
             Envelope::ZeroMq => return self.put_frames(client, connection, body),
         };
         let group = self.shared.facts(client.group);
-        let ClientConnection { layered, outbox: way, .. } = connection;
+        let ClientConnection { layered, outbox: way, own_packets, .. } = connection;
         // What is sealed is first made whole.
         let outbox = if layered.is_some() { &mut self.room.message } else { &mut *way };
+        let start = outbox.bytes().len();
         let head = |topic, retain, payload_len, outbox: &mut Outbox| {
             let fields = PublishFields { topic, qos, dup, retain, id: id.0, payload_len };
             encode::publish_head(&fields, group.version, outbox.bytes());
@@ -104,12 +112,17 @@ impl Transport<AnySession, ClientConnection> for Turn<'_> {
                 outbox.bytes().extend_from_slice(&message.payload);
             }
         }
-        if let Some(layered) = layered {
-            let Room { message, bytes, .. } = &mut *self.room;
-            bytes.clear();
-            message.copy_to(bytes);
-            message.clear();
-            layered.seal(bytes, way);
+        let Some(layered) = layered else {
+            note_put(own_packets, way, start);
+            return way.end();
+        };
+        let Room { message: whole, bytes, .. } = &mut *self.room;
+        bytes.clear();
+        whole.copy_to(bytes);
+        whole.clear();
+        layered.seal(bytes, way);
+        if let Some(own) = own_packets {
+            own.put(bytes, way.end());
         }
         way.end()
     }
@@ -128,7 +141,12 @@ impl Transport<AnySession, ClientConnection> for Turn<'_> {
             return datagrams.write(socket.as_fd()).map_err(|error| Loss::broken(error.to_string()));
         }
         // What is left waits until the socket says that it has room.
-        match connection.outbox.write(socket.as_fd()) {
+        let outcome = connection.outbox.write(socket.as_fd());
+        if let Some(own) = connection.own_packets.as_mut().filter(|own| own.is_waiting()) {
+            let now = self.shared.control.now();
+            own.written(connection.outbox.written(), now, self.sink);
+        }
+        match outcome {
             Ok(_) => Ok(()),
             Err(error) => Err(Loss::broken(error.to_string())),
         }
@@ -232,6 +250,14 @@ fn encode_packet(group: &Group, client: u32, packet: mqtt::Packet, out: &mut Vec
         mqtt::Packet::Subscribe { id } => mqtt::encode_subscribe(group, client, id, out),
         mqtt::Packet::Answer { kind, id } => encode::acknowledgement(kind, id.0, out),
         mqtt::Packet::Bare(kind) => encode::bare(kind, out),
+    }
+}
+
+/// Notes a packet that was put from this place of the outbox's own bytes on, where that is wanted.
+fn note_put(own_packets: &mut Option<Box<OwnPackets>>, outbox: &mut Outbox, start: usize) {
+    if let Some(own) = own_packets {
+        let end = outbox.end();
+        own.put(&outbox.bytes()[start..], end);
     }
 }
 

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread::sleep;
 use std::time;
 
-use mqttlab_live::clients::Fleet;
+use mqttlab_live::clients::{Fleet, Unseen};
 use mqttlab_live::priority::Priority;
 use mqttlab_live::{Clock, Control, Directory, Schedule, Testbed};
 use mqttlab_plan::Plan;
@@ -189,8 +189,14 @@ pub struct Performance {
 }
 
 impl Performance {
-    /// Starts all clients of a plan.
+    /// Starts all clients of a plan. They record what they know of their packets, where the plan wants packets.
     pub fn start(plan: Plan) -> Performance {
+        let unseen = Unseen::of(&plan, &[]);
+        Performance::start_unseen(plan, unseen)
+    }
+
+    /// The same, of these connections.
+    pub fn start_unseen(plan: Plan, unseen: Unseen) -> Performance {
         let (scratch, clock) = (Scratch::new(), Clock::start());
         let directory = Arc::new(Directory::new(&plan, &clock));
         let recorder = Recorder::create(&scratch.0, &plan.to_json(), directory.layout()).unwrap();
@@ -198,7 +204,8 @@ impl Performance {
         let sockets = Arc::new(Testbed::build(&plan).unwrap().sockets());
         let plan = Arc::new(plan);
         let (of_fleet, of_control) = (Arc::clone(&directory), Arc::clone(&control));
-        let fleet = Fleet::start(Arc::clone(&plan), sockets, of_fleet, &recorder, of_control).unwrap();
+        let fleet =
+            Fleet::start(Arc::clone(&plan), sockets, of_fleet, &recorder, of_control, unseen).unwrap();
         Performance { plan, control, directory, recorder, fleet, scratch }
     }
 
@@ -243,6 +250,7 @@ impl Performance {
         finalise(&self.scratch.0, finish).unwrap();
         LatenessEvidence {
             messages: rows(&self.scratch.0.join("messages.parquet")),
+            packets: rows(&self.scratch.0.join("control_packets.parquet")),
             events: rows(&self.scratch.0.join("events.parquet")),
             clients: rows(&self.scratch.0.join("clients.parquet")),
             control: self.control,
@@ -264,6 +272,7 @@ pub struct LatenessEvidence {
     pub messages: Vec<BTreeMap<String, Value>>,
     pub events: Vec<BTreeMap<String, Value>>,
     pub clients: Vec<BTreeMap<String, Value>>,
+    pub packets: Vec<BTreeMap<String, Value>>,
     pub control: Arc<Control>,
 }
 

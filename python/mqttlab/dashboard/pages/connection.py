@@ -63,7 +63,7 @@ def _rows(recording: Recording, run: str) -> list[list[object]]:
 
 def of_client(recording: Recording, client: int) -> int | None:
     """A connection of a client, if its frames are there: the first."""
-    packets = recording.control_packets
+    packets = recording.collect(recording.scan_captured())
     if packets.is_empty():
         return None
     found = packets.filter(pl.col("client") == client)["connection"]

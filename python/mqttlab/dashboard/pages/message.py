@@ -52,6 +52,6 @@ def _story(recording: Recording, named: str) -> Story | None:
         return None
     found = evidence(recording)
     legs = found.legs.filter(
-        pl.col("adjusted_ns").is_not_null(), pl.col("publisher") == int(publisher),
+        pl.col("seen_by") == "capture", pl.col("publisher") == int(publisher),
         pl.col("sequence") == int(sequence), pl.col("subscriber") == int(subscriber))
     return None if legs.is_empty() else tell(recording, found, legs["leg"][0])

@@ -26,7 +26,8 @@ def part(recording: Recording, run: str, query: dict[str, str]) -> Content:
     found = chosen(messages, names, query)
     when = pl.coalesce("received_ns", "intended_ns")
     shown = found.top_k(SHOWN, by=when).sort(when, descending=True, nulls_last=True)
-    explained = attribution_gap(recording) is None
+    # A story needs frames; what clients know of their packets is not enough for one.
+    explained = attribution_gap(recording) is None and recording.rows("packets") > 0
     shown = payloads.found(recording, shown)
     words = f"{number(found.height)} of {number(messages.height)} messages and receivers"
     words += f", the latest {SHOWN} of them." if found.height > SHOWN else "."

@@ -11,7 +11,8 @@ and the gateway's own time.
 
 The engine's finalising pass follows every delivery and stores its parts (``attribution``) and what they were read from
 (``legs``); this module presents them and takes means. Nothing here knows who made the recording; where no packets were
-recorded, the parts are null.
+recorded, the parts are null. Where clients have seen their packets and nobody has recorded frames, network and broker
+are one part, ``undivided``.
 """
 
 from __future__ import annotations
@@ -30,8 +31,10 @@ __all__ = ["ADDED", "Coverage", "Evidence", "attribution", "attribution_by_band"
            "attribution_coverage", "attribution_gap", "evidence", "explainable", "has_deliveries", "intervals",
            "scan_attribution"]
 
-ADDED = (*PARTS, "adjusted_ns", "legs", "unattributed")
-NO_PACKETS = "packets were not recorded, because the network was direct or the scenario did not ask for them"
+WORDS = ("seen_by", "unattributed")
+ADDED = (*PARTS, "adjusted_ns", "legs", *WORDS)
+NO_PACKETS = ("packets were not recorded, because the scenario did not ask for them, or the network was direct and the "
+              "clients do not say what they know")
 # Percentiles of the latency, within each QoS level.
 BANDS = ((0, 50), (50, 90), (90, 99), (99, 100))
 COLUMNS = ("publisher", "sequence", "topic", "subscriber", "publisher_group", "subscriber_group", "phase", "qos",
@@ -42,9 +45,9 @@ def attribution(recording: Recording) -> pl.DataFrame:
     """One row per delivered message and receiver, in the order of the recording.
 
     Columns: who and when, ``latency_ns``, the parts, which add up to it, ``adjusted_ns`` (by how much in all the
-    recorded instants had to be moved for that), ``legs`` (1, and 1 more for each relay), and ``unattributed``: why the
-    parts are null, where they are. Wide, and as long as the recording: what only sums up asks
-    :func:`scan_attribution`.
+    recorded instants had to be moved for that), ``legs`` (1, and 1 more for each relay), ``seen_by`` (what the parts
+    were read from: ``capture``, ``client`` or ``both``), and ``unattributed``: why the parts are null, where they are.
+    Wide, and as long as the recording: what only sums up asks :func:`scan_attribution`.
     """
     return recording.derived("attribution", _attribution)
 
@@ -66,10 +69,10 @@ def scan_attribution(recording: Recording) -> pl.LazyFrame:
         publisher_group=group("publisher"), subscriber_group=group("subscriber")).select(COLUMNS)
     if attribution_gap(recording) is not None:
         nothing = pl.lit(None, pl.Int64)
-        empty = [nothing.alias(name) for name in ADDED if name != "unattributed"]
-        return table.with_columns(*empty, unattributed=pl.lit(NO_PACKETS))
+        empty = [nothing.alias(name) for name in ADDED if name not in WORDS]
+        return table.with_columns(*empty, seen_by=pl.lit(None, pl.String), unattributed=pl.lit(NO_PACKETS))
     stored = recording.scan_summary("attribution").select(
-        pl.col(*PARTS, "adjusted_ns"), pl.col("legs").cast(pl.Int64), pl.col("unattributed").cast(pl.String))
+        pl.col(*PARTS, "adjusted_ns"), pl.col("legs").cast(pl.Int64), pl.col(*WORDS).cast(pl.String))
     return pl.concat([table, stored], how="horizontal")
 
 
@@ -87,14 +90,14 @@ def _deliveries(recording: Recording) -> int:
 
 
 def explainable(recording: Recording) -> pl.DataFrame:
-    """The rows of :func:`attribution` that have parts, and of them only what chooses some.
+    """The rows of :func:`attribution` that frames tell of from end to end, and of them only what chooses some.
 
     Columns: ``leg`` (the row's number), ``publisher``, ``sequence``, ``subscriber``, ``latency_ns``. Only where
     :func:`attribution_gap` is ``None``.
     """
     table = recording.collect(_delivered(recording).select("publisher", "sequence", "subscriber", "latency_ns"))
-    known = recording.summary("attribution", ("adjusted_ns",))["adjusted_ns"].is_not_null()
-    return table.with_row_index("leg").filter(known)
+    seen_by = recording.summary("attribution", ("seen_by",))["seen_by"].cast(pl.String)
+    return table.with_row_index("leg").filter((seen_by == "capture").fill_null(False))
 
 
 def _delivered(recording: Recording) -> pl.LazyFrame:
@@ -106,26 +109,27 @@ def attribution_coverage(recording: Recording) -> Coverage:
     """How many of the first deliveries of the whole run are attributed, and why the others are not."""
     if not recording.rows("messages"):
         return Coverage(0, 0, {})
-    told = (recording.scan_summary("attribution").select(pl.col("unattributed").cast(pl.String))
+    told = (recording.scan_summary("attribution").select(pl.col(*WORDS).cast(pl.String))
             if attribution_gap(recording) is None else
-            _delivered(recording).with_columns(unattributed=pl.lit(NO_PACKETS)).select("unattributed"))
-    counted = recording.collect(told.group_by("unattributed").len()).sort(
+            _delivered(recording).select(seen_by=pl.lit(None, pl.String), unattributed=pl.lit(NO_PACKETS)))
+    of_clients = pl.col("seen_by").is_in(["client", "both"]).sum()
+    counted = recording.collect(told.group_by("unattributed").agg(pl.len(), of_clients.alias("of_clients"))).sort(
         "len", "unattributed", descending=[True, False])
-    reasons = {reason: count for reason, count in counted.iter_rows() if reason is not None}
+    reasons = {reason: count for reason, count, _ in counted.iter_rows() if reason is not None}
     height = int(counted["len"].sum())
     arrived = int(recording.collect(
         recording.scan("messages").select((pl.col("fate") == "delivered").sum())).item())
     attributed = height - sum(reasons.values())
     if arrived > height:
         reasons["their intended time is not known"] = arrived - height
-    return Coverage(arrived, attributed, reasons)
+    return Coverage(arrived, attributed, reasons, by_clients=int(counted["of_clients"].sum()))
 
 
 def attribution_gap(recording: Recording) -> str | None:
     """Why nothing can be said about where the time went; ``None`` when it can."""
     if not recording.rows("messages"):
         return "no message was recorded"
-    if not recording.rows("packets") or not recording.rows("control_packets"):
+    if not recording.rows("control_packets") or not (recording.rows("packets") or recording.has_clients_packets):
         return NO_PACKETS
     return None
 

@@ -15,6 +15,8 @@ class Coverage:
     attributed: int
     reasons: dict[str, int]
     """Of the others: why it is not, and of how many."""
+    by_clients: int = 0
+    """Of those that are: how many by what clients know, all of it or a part, because frames were not recorded."""
 
     @property
     def complete(self) -> bool:
@@ -22,6 +24,10 @@ class Coverage:
         return self.attributed == self.delivered
 
     def table(self) -> pl.DataFrame:
-        """One row for what is attributed and one for each reason: ``what``, ``deliveries``."""
-        rows = {"delivered": self.delivered, "attributed": self.attributed, **self.reasons}
+        """One row for what is attributed, one for what of that only clients tell, one for each reason.
+
+        Columns: ``what``, ``deliveries``.
+        """
+        by_clients = {"attributed by what clients know": self.by_clients} if self.by_clients else {}
+        rows = {"delivered": self.delivered, "attributed": self.attributed, **by_clients, **self.reasons}
         return pl.DataFrame({"what": list(rows), "deliveries": list(rows.values())})

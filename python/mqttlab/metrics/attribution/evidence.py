@@ -79,7 +79,7 @@ def _legs(recording: Recording, deliveries: Collection[int] | None) -> pl.DataFr
     if deliveries is not None:
         wanted = sorted(_with_legs_before(recording.summary("legs", ["before"])["before"], deliveries))
         stored, whole = _rows(stored, wanted), _rows(whole, wanted)
-    parts = recording.collect(whole.select("leg", "row", "unattributed", "adjusted_ns", *PARTS))
+    parts = recording.collect(whole.select("leg", "row", "seen_by", "unattributed", "adjusted_ns", *PARTS))
     messages = _messages(recording, parts["row"], every=deliveries is None)
     legs = recording.collect(stored.drop("qos").rename({"topic": "down_topic"}))
     return _own(legs.hstack(messages).hstack(parts.drop("leg", "row")))

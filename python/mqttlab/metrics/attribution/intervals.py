@@ -26,7 +26,8 @@ STEPS: tuple[tuple[str, str], ...] = (
     ("up_complete_ns", "retransmission_to_broker"),
     ("ingress_ns", "handshake"), ("down_window_ns", "broker_window"),
     ("down_nagle_until_ns", "broker_nagle"), ("down_socket_until_ns", "broker_socket"),
-    ("down_held_until_ns", "broker_nagle"), ("down_tried_ns", "broker"),
+    ("down_held_until_ns", "broker_nagle"), ("down_tried_ns", "_down_before"),
+    ("down_read_ns", "undivided"),
     ("down_resumed_ns", "retransmission_to_subscriber"),
     ("down_tail_nagle_until_ns", "broker_nagle"), ("down_tail_socket_until_ns", "broker_socket"),
     ("down_tail_held_until_ns", "broker_nagle"), ("down_went_ns", "broker_socket"),
@@ -86,11 +87,13 @@ def intervals(legs: pl.DataFrame) -> pl.DataFrame:
 
 def _shares() -> list[tuple[int, str, pl.Expr]]:
     """The part that ends at each step, and when: a relay's own time is its session's, a gateway's its own, a stack's is
-    its socket's."""
+    its socket's, and the broker's cannot be told from the way to it where no frame shows that."""
     relayed, passed_on = pl.col("relayed").fill_null(False), pl.col("sn_up_packet").is_not_null()
+    is_unseen = pl.col("up_written_ns").is_not_null()
     either = {
         "_up_before": {"gateway": passed_on, "session": ~passed_on},
         "_up_rest": {"gateway": passed_on, "session": ~passed_on & relayed, "sender_socket": ~passed_on & ~relayed},
+        "_down_before": {"undivided": is_unseen, "broker": ~is_unseen},
         "_sn_rest": {"session": relayed, "sender_socket": ~relayed},
     }
     return [

@@ -1,0 +1,85 @@
+//! What clients know of the packets on connections whose frames nobody records, as rows of `control_packets`.
+//!
+//! Live networks without an emulator have no frames. There a client says of each packet when its socket had taken it, or
+//! when it had read it; no more is known of it, and no less is recorded. A connection is of one kind or the other, so that
+//! nothing is there twice.
+//!
+//! What it does not model: packets of which the socket had not taken the last byte when the connection ended.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use mqttlab_evidence::{OwnPacket, SeenBy, Towards};
+
+use crate::error::Result;
+use crate::gather::for_each;
+use crate::packets::PacketTables;
+use crate::spool::Spool;
+use crate::tables::ControlPacketRow;
+
+/// Puts them behind the packets that frames show.
+pub(crate) fn append(from: &Path, tables: &mut PacketTables) -> Result<()> {
+    let mut numbers = HashMap::new();
+    for_each(from, Spool::OwnPackets, |packet: OwnPacket, topic| {
+        let next = FIRST + numbers.len() as u32;
+        let number = *numbers.entry((packet.client, packet.connection)).or_insert(next);
+        tables.control_packet(&row(&packet, number, &String::from_utf8_lossy(topic)))
+    })
+}
+
+fn row<'a>(packet: &OwnPacket, connection: u32, topic: &'a str) -> ControlPacketRow<'a> {
+    let is_publish = packet.kind == PUBLISH;
+    let at = |towards| (packet.towards == towards).then_some(packet.at.as_ns());
+    ControlPacketRow {
+        connection,
+        seen_by: SeenBy::Client,
+        transport: "tcp",
+        protocol: "mqtt",
+        direction: packet.towards,
+        client: Some(packet.client),
+        kind: KINDS.get(usize::from(packet.kind)).copied().unwrap_or(KINDS[0]),
+        qos: is_publish.then_some(packet.qos),
+        dup: packet.dup,
+        retain: packet.retain,
+        packet_id: Some(packet.packet_id).filter(|&id| id != 0),
+        reason: packet.reason.and_then(|reason| u8::try_from(reason).ok()),
+        topic: is_publish.then_some(topic),
+        publisher: packet.publisher,
+        sequence: packet.sequence,
+        stream_start: packet.start,
+        stream_end: packet.start + packet.bytes(),
+        fixed_header_bytes: packet.fixed_header_bytes.into(),
+        topic_bytes: packet.topic_bytes,
+        packet_id_bytes: packet.packet_id_bytes.into(),
+        property_bytes: packet.property_bytes,
+        payload_bytes: packet.payload_bytes,
+        first_sent_ns: None,
+        complete_ns: None,
+        segments: None,
+        written_ns: at(Towards::Broker),
+        read_ns: at(Towards::Client),
+    }
+}
+
+const PUBLISH: u8 = 3;
+/// By number (MQTT 5 §2.1.2).
+const KINDS: [&str; 16] = [
+    "RESERVED",
+    "CONNECT",
+    "CONNACK",
+    "PUBLISH",
+    "PUBACK",
+    "PUBREC",
+    "PUBREL",
+    "PUBCOMP",
+    "SUBSCRIBE",
+    "SUBACK",
+    "UNSUBSCRIBE",
+    "UNSUBACK",
+    "PINGREQ",
+    "PINGRESP",
+    "DISCONNECT",
+    "AUTH",
+];
+/// Captures count TCP's connections from 0, and conversations of datagrams from 2^31.
+const FIRST: u32 = 1 << 30;
