@@ -30,7 +30,7 @@ def show_explanation(run: Path, message: str | None, slowest: int, console: Cons
     if message is not None:
         known, slowest = _of_message(recording, known, message), 1
     if known.is_empty():
-        raise RecordingError(f"{run} cannot be explained. {coverage(recording)}")
+        raise RecordingError(f"{run} cannot be explained frame by frame. {coverage(recording)}")
     if recording.going_on:
         console.print(f"[bold yellow]{recording.going_on}[/]", highlight=False, soft_wrap=True)
     console.print(coverage(recording), highlight=False, soft_wrap=True)

@@ -119,6 +119,8 @@ def _sentence(story: Story, part: str) -> str:
                                        f"({_frames(lost)}).{resent}",
         "handshake_ns": f"Waited {took} at the broker for its PUBREL, one more round trip: the broker hands a QoS 2 "
                         "message on when the PUBREL has come.",
+        "undivided_ns": f"Spent {took} in the network and the broker, which nothing parts: a client's frames were not "
+                        "recorded.",
         "broker_ns": f"Spent {took} inside the broker: it was busy, or the subscriber was not connected.",
         "broker_window_ns": f"Waited {took} in the broker for room in the in-flight window towards "
                             f"{names['subscriber']} (`broker.max_inflight`).",

@@ -20,7 +20,8 @@ PART_COLOURS = {
     "schedule_ns": "#B0B7C0", "session_ns": "#8A63B8", "sleep_ns": "#3B4A6B", "register_ns": "#7FB069",
     "sender_nagle_ns": "#D55E00", "sender_socket_ns": "#F2B48C", "retry_ns": "#C0504D", "gateway_ns": "#A0826D",
     "queue_to_broker_ns": "#D9B300", "wire_to_broker_ns": "#0072B2", "retransmission_to_broker_ns": "#A5123A",
-    "handshake_ns": "#009E73", "broker_ns": "#5B6572", "broker_window_ns": "#B79AD6", "broker_nagle_ns": "#F07F2E",
+    "handshake_ns": "#009E73", "undivided_ns": "#8C9AA8", "broker_ns": "#5B6572", "broker_window_ns": "#B79AD6",
+    "broker_nagle_ns": "#F07F2E",
     "broker_socket_ns": "#F7D0B0", "queue_to_subscriber_ns": "#F0E442", "wire_to_subscriber_ns": "#56B4E9",
     "retransmission_to_subscriber_ns": "#DE6B86", "release_ns": "#66C9A8", "delivery_ns": "#D3D8DE",
 }
