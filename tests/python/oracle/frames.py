@@ -18,7 +18,7 @@ def frames(recording: Recording) -> pl.DataFrame:
     sent again, why; else null), both on every link of the path,
     ``publishes`` and ``control_packets`` (how many became complete in the segment).
     """
-    return recording.derived("frames", _frames)
+    return recording.derived("oracle frames", _frames)
 
 
 def _frames(recording: Recording) -> pl.DataFrame:

@@ -39,7 +39,7 @@ def attribution(recording: Recording) -> pl.DataFrame:
     recorded instants had to be moved for that), ``legs`` (1, and 1 more for each relay), and ``unattributed``: why the
     parts are null, where they are.
     """
-    return recording.derived("attribution", _attribution)
+    return recording.derived("oracle attribution", _attribution)
 
 
 def _attribution(recording: Recording) -> pl.DataFrame:
