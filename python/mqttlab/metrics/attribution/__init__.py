@@ -111,7 +111,8 @@ def attribution_coverage(recording: Recording) -> Coverage:
         return Coverage(0, 0, {})
     told = (recording.scan_summary("attribution").select(pl.col(*WORDS).cast(pl.String))
             if attribution_gap(recording) is None else
-            _delivered(recording).select(seen_by=pl.lit(None, pl.String), unattributed=pl.lit(NO_PACKETS)))
+            _delivered(recording).with_columns(
+                seen_by=pl.lit(None, pl.String), unattributed=pl.lit(NO_PACKETS)).select(WORDS))
     of_clients = pl.col("seen_by").is_in(["client", "both"]).sum()
     counted = recording.collect(told.group_by("unattributed").agg(pl.len(), of_clients.alias("of_clients"))).sort(
         "len", "unattributed", descending=[True, False])
