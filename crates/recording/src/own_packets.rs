@@ -13,17 +13,16 @@ use mqttlab_evidence::{OwnPacket, SeenBy, Towards};
 
 use crate::error::Result;
 use crate::gather::for_each;
-use crate::packets::PacketTables;
 use crate::spool::Spool;
 use crate::tables::ControlPacketRow;
 
-/// Puts them behind the packets that frames show.
-pub(crate) fn append(from: &Path, tables: &mut PacketTables) -> Result<()> {
+/// Hands out the row of each.
+pub(crate) fn rows(from: &Path, mut each: impl FnMut(&ControlPacketRow<'_>) -> Result<()>) -> Result<()> {
     let mut numbers = HashMap::new();
     for_each(from, Spool::OwnPackets, |packet: OwnPacket, topic| {
         let next = FIRST + numbers.len() as u32;
         let number = *numbers.entry((packet.client, packet.connection)).or_insert(next);
-        tables.control_packet(&row(&packet, number, &String::from_utf8_lossy(topic)))
+        each(&row(&packet, number, &String::from_utf8_lossy(topic)))
     })
 }
 

@@ -184,7 +184,8 @@ pub(crate) fn convert(
     })?;
     hand_out(analyser, &mut tables, true)?;
     hand_out_metrics(analyser, &mut tables)?;
-    own_packets::append(from, &mut tables)?;
+    // Behind those that frames show.
+    own_packets::rows(from, |row| tables.control_packet(row))?;
     let mut network = tables.finish(layout)?;
     if captures {
         network.files.extend(write_captures(from, to, layout)?);
