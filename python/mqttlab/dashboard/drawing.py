@@ -7,9 +7,10 @@ from html import escape
 from typing import Any
 
 from mqttlab.dashboard.topology import Topology, topology
+from mqttlab.report.text import counted
 
 RING = 150
-GROUPS_SHOWN = 5
+GROUPS_SHOWN = 6
 HOSTS_MAX = 60
 COLOURS = {"server": "#D55E00", "clients": "#0072B2", "junction": "#8a8f98"}
 
@@ -27,7 +28,9 @@ def drawn(plan: Mapping[str, Any]) -> tuple[str, str]:
         return "", f"{words} (more than {HOSTS_MAX} hosts and junctions are not drawn)"
     places = [(RING * x, RING * y) for x, y in joined.places(servers)]
     left, right = min((x for x, _ in places), default=0) - 130, max((x for x, _ in places), default=0) + 130
-    top, bottom = min((y for _, y in places), default=0) - 46, max((y for _, y in places), default=0) + 104
+    # Room for a host's name, its server, its groups and how many more there are.
+    below = 26 + 15 * (GROUPS_SHOWN + 2)
+    top, bottom = min((y for _, y in places), default=0) - 46, max((y for _, y in places), default=0) + below
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{left:.0f} {top:.0f} {right - left:.0f} '
              f'{bottom - top:.0f}" font-family="system-ui, sans-serif" font-size="12">']
     for edge in joined.edges:
@@ -40,7 +43,7 @@ def drawn(plan: Mapping[str, Any]) -> tuple[str, str]:
         lines = [name, *([f"server {servers[number]}"] if number in servers else []),
                  *groups.get(number, [])[:GROUPS_SHOWN]]
         more = len(groups.get(number, [])) - GROUPS_SHOWN
-        lines += [f"and {more} more groups"] if more > 0 else []
+        lines += [f"and {counted(more, 'more group')}"] if more > 0 else []
         parts.append(f'<circle cx="{x:.0f}" cy="{y:.0f}" r="{11 if role == "server" else 8}" fill="{COLOURS[role]}"/>')
         parts += [f'<text x="{x:.0f}" y="{y + 26 + 15 * line:.0f}" text-anchor="middle" fill="#1c2733" '
                   f'font-weight="{400 if line else 600}">{escape(text)}</text>' for line, text in enumerate(lines)]

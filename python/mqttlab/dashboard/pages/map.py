@@ -10,6 +10,8 @@ from mqttlab.dashboard.store import Store
 from mqttlab.recording import Recording
 
 ROWS = 200
+# The latest; a run of long ago has its map on its own page.
+NAMES_OFFERED = 1000
 NODE_HEADS = (Head("node", text=True), Head("is", text=True), Head("place", text=True), Head("has", text=True))
 
 
@@ -26,7 +28,8 @@ def page(store: Store, query: dict[str, str]) -> html.Div:
     return html.Div([
         html.H1("Map"),
         html.Div([html.Label("Run", htmlFor="map-run"), dcc.Dropdown(
-            id="map-run", value=run, options=names, clearable=False, className="run-choice"),
+            id="map-run", value=run, options=[*dict.fromkeys([run, *names[:NAMES_OFFERED]])], clearable=False,
+            className="run-choice"),
             link("The run", address(f"/run/{run}"))], className="form-row"),
         *part(store.recording(run), run),
     ])
