@@ -103,7 +103,8 @@ pub(crate) struct Absent {
     pub dropped: Option<LossCause>,
     /// Whether a later message of the same publisher, topic and QoS reached the receiver.
     pub overtaken: bool,
-    /// Whether the receiver had a delivery of its size since then that nothing traces to a message: it may be this one.
+    /// Whether the receiver had a delivery of its size since then, and none later than what overtook it, that nothing traces
+    /// to a message: it may be this one.
     pub untraced: bool,
 }
 

@@ -286,7 +286,7 @@ fn take_if<R>(range: &Range<u64>, key: u64, row: R, rows: &mut Vec<R>) -> Result
 /// from the broker's store, past whatever is on its way.
 #[derive(Default)]
 pub(crate) struct Latest {
-    sequences: HashMap<(u32, u32, u8, u32), u32, FoldedHash>,
+    deliveries: HashMap<(u32, u32, u8, u32), (u32, Instant), FoldedHash>,
 }
 
 impl Latest {
@@ -304,17 +304,18 @@ impl Latest {
             let Some(sent) = message.sent else { return Ok(()) };
             for delivery in message.deliveries.iter().filter(|delivery| !delivery.row.retained) {
                 let key = (sent.publisher, sent.topic, sent.qos, delivery.row.subscriber);
-                self.sequences.insert(key, sent.sequence);
+                self.deliveries.insert(key, (sent.sequence, delivery.row.received));
             }
             Ok(())
         });
         self
     }
 
-    /// Whether a later message than this one reached the receiver.
-    pub(crate) fn overtakes(&self, sent: &Sent, subscriber: u32) -> bool {
+    /// When the last message reached the receiver, if that was a later one than this.
+    pub(crate) fn overtakes(&self, sent: &Sent, subscriber: u32) -> Option<Instant> {
         let key = (sent.publisher, sent.topic, sent.qos, subscriber);
-        self.sequences.get(&key).is_some_and(|&latest| latest > sent.sequence)
+        let &(sequence, at) = self.deliveries.get(&key)?;
+        (sequence > sent.sequence).then_some(at)
     }
 }
 

@@ -93,18 +93,18 @@ fn dropped(from: &Path) -> Result<DroppedRows> {
     Ok(dropped)
 }
 
-/// When a receiver last had a delivery of a size that nothing traces to a message, by receiver and size.
-type UntracedRows = BTreeMap<(u32, u32), Instant>;
+/// When a receiver had deliveries of a size that nothing traces to a message, in order, by receiver and size.
+type UntracedRows = BTreeMap<(u32, u32), Vec<Instant>>;
 
 fn untraced(from: &Path) -> Result<UntracedRows> {
     let mut untraced = UntracedRows::new();
     for_each(from, Spool::Received, |row: Received, _| {
         if row.publisher.is_none() {
-            let last = untraced.entry((row.subscriber, row.payload_bytes)).or_default();
-            *last = row.received.max(*last);
+            untraced.entry((row.subscriber, row.payload_bytes)).or_default().push(row.received);
         }
         Ok(())
     })?;
+    untraced.values_mut().for_each(|times| times.sort_unstable());
     Ok(untraced)
 }
 
@@ -169,10 +169,14 @@ impl<'a> TableOut<'a> {
             let concerns = |whom: Option<u32>| whom.is_none_or(|whom| whom == subscriber);
             rows.iter().find(|(whom, _)| concerns(*whom)).map(|(_, cause)| *cause)
         });
-        let overtaken = self.latest.as_ref().is_some_and(|latest| latest.overtakes(sent, subscriber));
-        let untraced =
-            self.untraced.get(&(subscriber, sent.payload_bytes)).is_some_and(|last| *last >= sent.sent);
+        let overtaken = self.latest.as_ref().and_then(|latest| latest.overtakes(sent, subscriber));
+        let untraced = self.untraced.get(&(subscriber, sent.payload_bytes)).is_some_and(|times| {
+            let since = times.partition_point(|at| *at < sent.sent);
+            // What came behind a later message was none before it.
+            times.get(since).is_some_and(|at| overtaken.is_none_or(|overtaken| *at <= overtaken))
+        });
         let known = absent(sent, message.acknowledged);
+        let overtaken = overtaken.is_some();
         let absent = Absent { subscriber: Some(subscriber), dropped, overtaken, untraced, ..known };
         self.judged(row, &absent, Some(subscriber))
     }

@@ -76,6 +76,8 @@ fn what_a_delivery_that_nothing_traces_may_have_been_is_unknown_although_later_o
             recorder.received(&received(2, None, 0, 2_000)).unwrap();
             recorder.received(&received(2, Some(0), 2, 4_000)).unwrap();
             recorder.received(&received(3, Some(0), 2, 4_000)).unwrap();
+            // Too late for both.
+            recorder.received(&received(3, None, 0, 5_000)).unwrap();
         },
         &expect![[r#"
             publisher sequence subscriber fate cause
@@ -86,6 +88,7 @@ fn what_a_delivery_that_nothing_traces_may_have_been_is_unknown_although_later_o
             0 2 2 delivered null
             0 2 3 delivered null
             null null 2 foreign null
+            null null 3 foreign null
         "#]],
     );
 }
