@@ -25,6 +25,11 @@ _LIBWEBSOCKETS = (
     "part, which it does above 4 KiB"
 )
 
+_RECORDS = (
+    "Mosquitto writes each record of 16 KiB on its own, and a segment ends with it; "
+    "the simulator writes a packet at once"
+)
+
 REASONS: dict[str, dict[str, str]] = {
     "reordering": {"segments_with_payload": _OVERTAKING},
     "network-direct": {"": _HOSTS},
@@ -38,5 +43,7 @@ REASONS: dict[str, dict[str, str]] = {
     "topics-and-wild-cards": {"": _PHASE},
     "coincidence-qos2": {"": _READS},
     "websocket-large": {"": _LIBWEBSOCKETS},
+    "tls1.2-large": {"segments_with_payload": _RECORDS},
+    "tls1.3-large": {"segments_with_payload": _RECORDS},
     "closed-loop-qos1-window20": {"": _READS},
 }
