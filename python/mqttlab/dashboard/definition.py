@@ -80,7 +80,13 @@ def form(values: dict[str, Any], problems: list[str]) -> list[dict[str, Any]]:
         for one in section.fields:
             one.problem = "; ".join(words for words in problems if f"`{one.place}`" in words)
         section.open = section.open or any(one.problem for one in section.fields)
-    return [asdict(section) for section in made if section.fields]
+    shown = [section for section in made if section.fields]
+    places = {section.place for section in shown}
+    for section in shown:
+        above = section.place.rpartition(".")[0]
+        # What stands in no other section says whose it is.
+        section.title = f"{above}: {section.title}" if above and above not in places else section.title
+    return [asdict(section) for section in shown]
 
 
 def _tables(name: str, node: dict[str, Any], given: Any) -> list[tuple[str, str, dict[str, Any], dict[str, Any]]]:
@@ -123,7 +129,7 @@ def _nested(place: str, node: dict[str, Any], given: dict[str, Any], depth: int)
         below = given.get(name) if isinstance(given.get(name), dict) else {}
         assert isinstance(below, dict)
         at = f"{place}.{name}"
-        section = _section(at, at.replace("_", " "), table, below)
+        section = _section(at, name.replace("_", " "), table, below)
         section.open = False
         # What must be said where the table is there need not be said where it is not.
         for one in section.fields:

@@ -23,15 +23,21 @@
   function build(place, sections, shape) {
     const at = document.activeElement && document.activeElement.id;
     place.dataset.shape = shape;
-    place.replaceChildren(...sections.map((section) => {
+    // What is a table within another stands in it: a group's publishing is found under the group.
+    const boxes = new Map();
+    const outer = [];
+    for (const section of sections) {
       const box = element("details", { class: "form-section", "data-place": section.place });
       box.open = section.open || opened.has(section.place);
       box.ontoggle = () => { if (box.open) opened.add(section.place); else opened.delete(section.place); };
       box.appendChild(element("summary", {}, section.title));
       if (section.help) box.appendChild(element("p", { class: "lead" }, section.help));
       for (const field of section.fields) box.appendChild(one(field));
-      return box;
-    }));
+      boxes.set(section.place, box);
+      const above = boxes.get(section.place.slice(0, Math.max(0, section.place.lastIndexOf("."))));
+      if (section.place.includes(".") && above) above.appendChild(box); else outer.push(box);
+    }
+    place.replaceChildren(...outer);
     update(place, sections);
     const back = at && document.getElementById(at);
     if (back && place.contains(back)) back.focus();
@@ -71,7 +77,9 @@
         input.setAttribute("aria-invalid", field.problem ? "true" : "false");
         const problem = document.getElementById(input.id + "-problem");
         if (problem.textContent !== field.problem) problem.textContent = field.problem;
-        if (field.problem) input.closest("details").open = true;
+        for (let box = field.problem && input.closest("details"); box; box = box.parentElement.closest("details")) {
+          box.open = true;
+        }
       }
     }
   }
