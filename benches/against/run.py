@@ -6,13 +6,14 @@
 The commit is checked out and built beside this one, and each of its benches is the one that it came with: a plan of
 then is nothing for the engine of now. Rounds alternate between the two, so that a machine that grows slower is unfair
 to both. Of each cell of the benches' tables that is a number the medians over the rounds are printed beside each other.
-Both are built by `cargo build --release`, as they are set up here.
+Both are built with fat LTO and one codegen unit, as wheels are.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import shutil
 import statistics
@@ -56,8 +57,10 @@ def check_out(commit: str, directory: Path) -> Path:
 def build(tree: Path, programs: Path) -> None:
     """The engine, beside the Python that runs it, and the program of the load bench."""
     cargo = ["cargo", "build", "--release", "--locked", "--quiet"]
-    subprocess.run([*cargo, "--package", "mqttlab-engine"], cwd=tree, check=True)
-    subprocess.run([*cargo, "--package", "mqttlab-live", "--example", "load"], cwd=tree, check=True)
+    # As wheels are built, whatever the profile of each commit says: some had that for every build, others for wheels.
+    environment = {**os.environ, "CARGO_PROFILE_RELEASE_LTO": "fat", "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "1"}
+    subprocess.run([*cargo, "--package", "mqttlab-engine"], cwd=tree, check=True, env=environment)
+    subprocess.run([*cargo, "--package", "mqttlab-live", "--example", "load"], cwd=tree, check=True, env=environment)
     asked = ["cargo", "metadata", "--format-version", "1", "--no-deps"]
     answer = subprocess.run(asked, cwd=tree, check=True, capture_output=True, text=True).stdout
     target = Path(json.loads(answer)["target_directory"])
