@@ -34,7 +34,7 @@ PARTS = {
 # The columns that say which case a row is, and what it was where a bench of then had no such column. Of other benches
 # it is the first.
 KEYS = {"load": {"transport": "tcp", "pairs": "", "QoS": "", "tool": ""}}
-NUMBER = re.compile(r"-?\d+(\.\d+)?")
+NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?")
 Figures = dict[tuple[str, str, str], list[float]]
 
 
