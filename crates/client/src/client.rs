@@ -31,6 +31,8 @@ pub struct Client<S: Session, C: Connection> {
     /// Whether its subscriptions have ever been accepted.
     is_subscribed: bool,
     subscribe_sent: Instant,
+    /// While it sleeps.
+    asleep_since: Option<Instant>,
 }
 
 /// Where a client is with its connection.
@@ -109,6 +111,7 @@ impl<S: Session, C: Connection> Client<S, C> {
             standing: Standing::Absent,
             is_subscribed: false,
             subscribe_sent: Instant::ZERO,
+            asleep_since: None,
         }
     }
 
@@ -289,7 +292,9 @@ impl<S: Session, C: Connection> Client<S, C> {
         if self.is_gone() {
             return;
         }
-        // First, while the transport can still be asked what it knows of the connection.
+        // Who looks for a gateway is awake.
+        self.rest(around, false);
+        // Then, while the transport can still be asked what it knows of the connection.
         around.close(self.who, &mut self.connection);
         let (was, was_open) = (self.standing, self.is_open());
         self.standing.change(around.books(), Standing::Absent);
@@ -431,10 +436,25 @@ impl<S: Session, C: Connection> Client<S, C> {
             Step::Release(id) => return self.release(around, id),
             Step::Acknowledged(message) => self.acknowledged(around, message),
             Step::Refused(message) => self.refused(around, message),
+            Step::Asleep(asleep) => self.rest(around, asleep),
             Step::Close => return Err(Loss::Farewell),
             Step::Fail(why) => return Err(Loss::broken(why)),
         }
         Ok(())
+    }
+
+    /// It sleeps from now on, or no longer.
+    fn rest(&mut self, around: &mut impl Surroundings, asleep: bool) {
+        if asleep == self.asleep_since.is_some() {
+            return;
+        }
+        let slept = self.asleep_since.take().map(|since| around.now().since(since));
+        if asleep {
+            self.asleep_since = Some(around.now());
+        }
+        let kind = if asleep { EventKind::Asleep } else { EventKind::Awake };
+        around.event(kind, self.who.number, slept, "");
+        around.rest(self.who, asleep);
     }
 
     fn connected(&mut self, around: &mut impl Surroundings, resumed: bool) {

@@ -178,7 +178,7 @@ fn step(output: Output) -> Option<Step<Packet, Envelope>> {
         Output::Release { id } => Step::Release(PacketId(id)),
         Output::Acknowledged { token } => Step::Acknowledged(Token(token)),
         Output::Refused { token, .. } => Step::Refused(Token(token)),
-        Output::Asleep(_) => return None,
+        Output::Asleep(asleep) => Step::Asleep(asleep),
         Output::Close(reason) => Step::Fail(match reason {
             Reason::Asked => return None,
             Reason::Refused(code) => match code.number() {

@@ -102,6 +102,8 @@ pub enum Step<P, E> {
     Acknowledged(Token),
     /// The other side will not have a message.
     Refused(Token),
+    /// It sleeps from now on, or no longer.
+    Asleep(bool),
     /// Everything has been said: the connection ends as planned.
     Close,
     /// The connection must end.
@@ -124,6 +126,7 @@ impl<P, E> Step<P, E> {
             Step::Release(id) => Step::Release(id),
             Step::Acknowledged(message) => Step::Acknowledged(message),
             Step::Refused(message) => Step::Refused(message),
+            Step::Asleep(asleep) => Step::Asleep(asleep),
             Step::Close => Step::Close,
             Step::Fail(why) => Step::Fail(why),
         }

@@ -35,6 +35,8 @@ pub trait Surroundings: Rows {
     fn offered(&mut self, row: &Sent);
     /// The session has taken it; nothing of it is written yet.
     fn admitted(&mut self, row: &Sent);
+    /// A client sleeps from now on, or no longer.
+    fn rest(&mut self, client: Who, asleep: bool);
     /// A message was delivered; `first` says whether it is no repetition, and one of the run's own.
     fn delivered(&mut self, delivery: &Delivery, first: bool);
 }

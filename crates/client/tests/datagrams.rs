@@ -92,6 +92,8 @@ impl<N: Network> Surroundings for Around<N> {
     }
     fn offered(&mut self, _: &Sent) {}
     fn admitted(&mut self, _: &Sent) {}
+    fn rest(&mut self, _: Who, _: bool) {}
+
     fn delivered(&mut self, _: &Delivery, _: bool) {}
 }
 

@@ -286,6 +286,10 @@ words! {
         ProgramStart = "program_start",
         /// It ended; the detail is its exit status.
         ProgramExit = "program_exit",
+        /// A client of MQTT-SN fell asleep.
+        Asleep = "asleep",
+        /// It woke up, or its connection was over; `took` is how long it slept.
+        Awake = "awake",
     }
 }
 

@@ -4,6 +4,8 @@
 //! ```text
 //! load ADDRESS:PORT PAIRS QOS BYTES MESSAGES [MESSAGES PER SECOND]
 //! load ws:ADDRESS:PORT …                                              over WebSocket
+//! load tls:AUTHORITY.pem:ADDRESS:PORT …                               over TLS 1.3
+//! load sn:ADDRESS:PORT …                                              MQTT-SN, to a gateway
 //! ```
 //!
 //! Without a rate every publisher goes as fast as its window and its socket allow. Prints one JSON object: what was
@@ -18,7 +20,7 @@ use std::time;
 
 use mqttlab_live::clients::{Fleet, Unseen};
 use mqttlab_live::priority::Priority;
-use mqttlab_live::{Clock, Control, Directory, Schedule, Testbed};
+use mqttlab_live::{Clock, Control, Directory, Schedule, Secured, Testbed};
 use mqttlab_plan::Plan;
 use mqttlab_recording::Recorder;
 use mqttlab_units::Duration;
@@ -27,17 +29,14 @@ use serde_json::{Value, json};
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [address, pairs, qos, bytes, messages, rest @ ..] = &arguments[..] else {
-        eprintln!("load [ws:]ADDRESS:PORT PAIRS QOS BYTES MESSAGES [MESSAGES PER SECOND]");
+        eprintln!("load [ws:|tls:AUTHORITY:|sn:]ADDRESS:PORT PAIRS QOS BYTES MESSAGES [MESSAGES PER SECOND]");
         std::process::exit(2);
     };
     let number = |text: &String| text.parse::<u64>().expect("a number");
-    let (websocket, address) = match address.strip_prefix("ws:") {
-        Some(address) => (true, address),
-        None => (false, address.as_str()),
-    };
+    let (over, address) = Over::of(address);
     let work = Work {
-        websocket,
-        broker: address.parse().expect("an address and a port"),
+        over,
+        server: address.parse().expect("an address and a port"),
         pairs: number(pairs),
         qos: number(qos),
         bytes: number(bytes),
@@ -47,9 +46,44 @@ fn main() {
     println!("{}", work.perform());
 }
 
+/// What clients speak, and over what.
+#[derive(PartialEq)]
+enum Over {
+    Tcp,
+    Websocket,
+    /// With the authority's certificate, as PEM.
+    Tls(String),
+    MqttSn,
+}
+
+impl Over {
+    /// From an argument, with the rest of it.
+    fn of(argument: &str) -> (Over, &str) {
+        if let Some(address) = argument.strip_prefix("ws:") {
+            return (Over::Websocket, address);
+        }
+        if let Some(address) = argument.strip_prefix("sn:") {
+            return (Over::MqttSn, address);
+        }
+        let Some(rest) = argument.strip_prefix("tls:") else { return (Over::Tcp, argument) };
+        let (authority, address) = rest.split_once(':').expect("AUTHORITY:ADDRESS:PORT");
+        (Over::Tls(std::fs::read_to_string(authority).expect("a PEM file")), address)
+    }
+
+    /// As endpoints are called.
+    fn name(&self) -> &'static str {
+        match self {
+            Over::Tcp => "tcp",
+            Over::Websocket => "websocket",
+            Over::Tls(_) => "tls",
+            Over::MqttSn => "udp",
+        }
+    }
+}
+
 struct Work {
-    websocket: bool,
-    broker: SocketAddr,
+    over: Over,
+    server: SocketAddr,
     pairs: u64,
     qos: u64,
     bytes: u64,
@@ -60,11 +94,12 @@ struct Work {
 impl Work {
     fn perform(&self) -> Value {
         let scratch = std::env::temp_dir().join(format!("mqttlab-load-{}", std::process::id()));
-        let (plan, clock) = (self.plan(), Clock::start());
+        let (mut plan, clock) = (self.plan(), Clock::start());
         let directory = Arc::new(Directory::new(&plan, &clock));
         let recorder = Recorder::create(&scratch, &plan.to_json(), directory.layout()).expect("a recording");
         let control = Arc::new(Control::new(clock, Priority::Normal, plan.groups.len()));
-        let sockets = Arc::new(Testbed::build(&plan).expect("a testbed").sockets());
+        let secured = Secured::of(&mut plan, &scratch).expect("TLS");
+        let sockets = Arc::new(Testbed::build(&plan).expect("a testbed").sockets().secured(secured));
         let clients = *plan.client_numbers().last().expect("there is an end");
         let fleet = Fleet::start(
             Arc::new(plan),
@@ -117,24 +152,46 @@ impl Work {
             "phases": { "connect_timeout_ns": 1, "warm_up_ns": 0, "duration_ns": 1, "cool_down_ns": 0 },
             "hosts": [{ "name": "all", "address": "127.0.0.1", "tcp": tcp }],
             "network": { "kind": "external", "description": "", "mtu_bytes": 65535, "links": [], "paths": [] },
-            "servers": [{
-                "name": "broker", "kind": "external", "version": "", "host": 0,
-                "endpoints": [{
-                    "transport": if self.websocket { "websocket" } else { "tcp" },
-                    "address": self.broker.ip(), "port": self.broker.port(),
-                }],
-                "process": null, "when_it_dies": "end_run",
-                "role": { "broker": {
-                    "settings": { "tcp_nodelay": true, "max_inflight": 100, "max_queued": 0, "persistence": false },
-                    "service": { "per_packet_ns": 0, "per_copy_ns": 0, "jitter": [0, 1] },
-                } },
-            }],
+            "servers": self.servers(),
             "groups": [self.publishers(), self.subscribers()],
             "recording": { "packets": false, "pcapng": false, "resource_interval_ns": 1_000_000_000 },
             "live": { "real_time": false, "latency_compensation_ns": null, "port": "auto", "workers": 1 },
             "sim": { "stop": null, "detect_transient": false, "client_wake_up_ns": 0, "tcp_stacks": {} },
         });
         Plan::from_json(&plan.to_string()).expect("the plan is one")
+    }
+
+    /// What clients connect to is the first one. Behind a gateway there is a broker, to which nobody here does.
+    fn servers(&self) -> Value {
+        let service = json!({ "per_packet_ns": 0, "per_copy_ns": 0, "jitter": [0, 1] });
+        let broker = json!({ "broker": {
+            "settings": { "tcp_nodelay": true, "max_inflight": 100, "max_queued": 0, "persistence": false },
+            "service": service,
+        } });
+        let server = |name: &str, transport: &str, port: u16, role: &Value| {
+            json!({
+                "name": name, "kind": "external", "version": "", "host": 0,
+                "endpoints": [{ "transport": transport, "address": self.server.ip(), "port": port }],
+                "process": null, "trust": null, "when_it_dies": "end_run", "role": role,
+            })
+        };
+        let mut first = server("broker", self.over.name(), self.server.port(), &broker);
+        if let Over::Tls(authorities) = &self.over {
+            first["trust"] = json!({ "authorities": authorities, "name": null });
+        }
+        if self.over != Over::MqttSn {
+            return json!([first]);
+        }
+        let gateway = json!({ "gateway": {
+            "broker": 1, "mode": "transparent", "id": 1, "client_id": "gateway", "keep_alive_s": 60,
+            "retry_ns": 10_000_000_000_u64, "retries": 3, "window": 0, "buffer": 1_000_000, "clients_max": 10_000,
+            "broker_window": 100, "broker_queue": 1_000_000, "filter_duplicates": true, "advertise_ns": null,
+            "predefined_topics": [], "service": service,
+        } });
+        json!([
+            server("gateway", "udp", self.server.port(), &gateway),
+            server("broker", "tcp", 1883, &broker)
+        ])
     }
 
     fn publishers(&self) -> Value {
@@ -160,14 +217,8 @@ impl Work {
     fn group(&self, name: &str) -> Value {
         json!({
             "name": name, "count": self.pairs, "host": 0, "host_step": 0, "connects_to": 0,
-            "transport": { "tcp": {
-                "nodelay": true, "websocket": self.websocket.then(|| json!({ "path": "/mqtt" })),
-            } },
-            "protocol": { "mqtt": {
-                "version": "3.1.1", "client_id": "{group}-{client}", "keep_alive_s": 60, "clean_session": true,
-                "session_expiry_s": 0, "max_inflight": 100, "max_queued": 1_000_000, "receive_maximum": 65535, "deliver_on_release": false,
-                "retry": null, "username": null, "password": null, "will": null,
-            } },
+            "transport": self.transport(),
+            "protocol": self.protocol(),
             "reconnect": {
                 "enabled": false, "initial_ns": 0, "maximum_ns": 0, "jitter": [0, 1],
                 "connect_timeout_ns": 30_000_000_000_u64,
@@ -175,6 +226,34 @@ impl Work {
             "connect_over_ns": self.pairs * 200_000, "publish": null, "subscriptions": [], "relay": null,
             "late_after_ns": null,
         })
+    }
+}
+
+impl Work {
+    fn transport(&self) -> Value {
+        let tls = matches!(self.over, Over::Tls(_))
+            .then(|| json!({ "version": "1.3", "resumption": false, "client_certificate": false }));
+        let websocket = (self.over == Over::Websocket).then(|| json!({ "path": "/mqtt" }));
+        match self.over {
+            Over::MqttSn => json!("udp"),
+            _ => json!({ "tcp": { "nodelay": true, "tls": tls, "websocket": websocket } }),
+        }
+    }
+
+    fn protocol(&self) -> Value {
+        if self.over == Over::MqttSn {
+            return json!({ "mqtt_sn": {
+                "client_id": "{group}-{client}", "keep_alive_s": 60, "clean_session": true,
+                "without_connection": false, "retry_ns": 1_000_000_000, "retries": 3, "wait_ns": 1_000_000_000,
+                "max_queued": 1_000_000, "deliver_on_release": false, "short_topics": false,
+                "predefined_topics": [], "search_radius": null, "sleep": null, "will": null,
+            } });
+        }
+        json!({ "mqtt": {
+            "version": "3.1.1", "client_id": "{group}-{client}", "keep_alive_s": 60, "clean_session": true,
+            "session_expiry_s": 0, "max_inflight": 100, "max_queued": 1_000_000, "receive_maximum": 65535,
+            "deliver_on_release": false, "retry": null, "username": null, "password": null, "will": null,
+        } })
     }
 }
 

@@ -10,6 +10,7 @@ use std::io;
 use std::mem;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 use std::os::fd::AsRawFd;
+use std::sync::Arc;
 use std::thread;
 use std::time;
 
@@ -60,8 +61,15 @@ impl Bench {
         let paths = vec![PathPlan { from: 0, to: 1, hops: vec![Hop::Link(0)] }];
         let wiring = Wiring::of_pair(ADDRESSES, vec![link], paths, Seed(0));
         let clock = Clock::start();
-        let emulator =
-            Emulator::start(EmulatorSetting { ports, wiring, compensation, clock, priority, sink: None })?;
+        let emulator = Emulator::start(EmulatorSetting {
+            ports,
+            wiring,
+            compensation,
+            clock,
+            rests: Arc::default(),
+            priority,
+            sink: None,
+        })?;
         Ok(Bench { emulator, sender, receiver })
     }
 

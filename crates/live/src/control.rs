@@ -25,6 +25,7 @@ use rustls::ClientConfig;
 use crate::clock::Clock;
 use crate::histogram::Histogram;
 use crate::priority::Priority;
+use crate::rests::RestDesk;
 use crate::share::{Share, Standing};
 use crate::tail::Tail;
 
@@ -63,6 +64,8 @@ pub struct Control {
     pub worker_priority: Priority,
     /// Which of the run's clients are here.
     pub share: Share,
+    /// Whose radios may be off.
+    pub rests: Arc<RestDesk>,
     schedule: OnceLock<Schedule>,
     stopped: AtomicBool,
     /// Live figures, which the workers keep and the conductor reads.
@@ -158,6 +161,7 @@ impl Control {
             clock,
             worker_priority,
             share: Share::default(),
+            rests: Arc::default(),
             schedule: OnceLock::new(),
             stopped: AtomicBool::new(false),
             figures: FleetFigures { groups, ..FleetFigures::default() },
@@ -168,6 +172,12 @@ impl Control {
     #[must_use]
     pub fn with_share(self, share: Share) -> Self {
         Control { share, ..self }
+    }
+
+    /// The same with radios that may be off.
+    #[must_use]
+    pub fn with_rests(self, rests: RestDesk) -> Self {
+        Control { rests: Arc::new(rests), ..self }
     }
 
     /// Now, in run time.

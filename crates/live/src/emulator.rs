@@ -26,6 +26,7 @@ use crate::hold_ups;
 use crate::poller::{Poller, Waker};
 use crate::port::Port;
 use crate::priority::Priority;
+use crate::rests::RestDesk;
 use crate::traffic::TrafficDesk;
 use crate::wire::{Delivery, Wire, Wiring, Witness};
 
@@ -39,6 +40,8 @@ pub struct EmulatorSetting {
     pub compensation: Duration,
     /// The run's clock.
     pub clock: Clock,
+    /// Whose radios may be off.
+    pub rests: Arc<RestDesk>,
     /// How its thread is scheduled.
     pub priority: Priority,
     /// Where frames are written down; `None` for nowhere.
@@ -131,6 +134,7 @@ struct Driver {
     ports: Vec<Port>,
     wire: Wire,
     clock: Clock,
+    rests: Arc<RestDesk>,
     priority: Priority,
     poller: Poller,
     shared: Arc<Shared>,
@@ -165,6 +169,7 @@ impl Driver {
             wire: Wire::new(setting.wiring, setting.compensation),
             ports: setting.ports,
             clock: setting.clock,
+            rests: setting.rests,
             priority: setting.priority,
             poller,
             shared,
@@ -231,6 +236,9 @@ impl Driver {
     }
 
     fn deliver(&mut self, until: Instant) {
+        for change in self.rests.take() {
+            self.wire.rest(change.at, change.host, change.rests);
+        }
         while let Some(delivery) = self.wire.poll(until, &mut self.recorder) {
             let now = self.clock.now();
             self.shared.lateness.count(now.since(delivery.due));

@@ -40,6 +40,7 @@ use crate::parts::{Company, Follow, Lead};
 use crate::priority::{self, CpuAwake, Priority};
 use crate::probe;
 use crate::programs::{self, Programs};
+use crate::rests::RestDesk;
 use crate::sampler::Sampler;
 use crate::server::{RunningServer, ServerError, ServerHandle, told};
 use crate::share::Share;
@@ -227,7 +228,11 @@ fn prepare(
     }
     Ok(Prepared {
         plan: Arc::new(equipped),
-        control: Arc::new(Control::new(*clock, endpoint, plan.groups.len()).with_share(share)),
+        control: Arc::new(
+            Control::new(*clock, endpoint, plan.groups.len())
+                .with_share(share)
+                .with_rests(RestDesk::of(plan)),
+        ),
         testbed,
         secured,
         directory,
@@ -360,6 +365,7 @@ impl Prepared {
             wiring: Wiring::of(&self.plan),
             compensation: self.witnessed.compensation,
             clock: self.control.clock,
+            rests: Arc::clone(&self.control.rests),
             priority: self.witnessed.emulator_priority,
             sink: records.then(|| self.recorder.sink()),
         });

@@ -247,7 +247,7 @@ impl Testbed {
 impl Sockets {
     /// The same, for clients who open TLS.
     #[must_use]
-    pub(crate) fn secured(self, secured: Secured) -> Sockets {
+    pub fn secured(self, secured: Secured) -> Sockets {
         Sockets { secured, ..self }
     }
 

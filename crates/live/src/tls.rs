@@ -17,10 +17,11 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use mqttlab_plan::{Plan, TlsPlan, TlsVersion};
+use mqttlab_plan::{Group, Plan, TlsPlan, TlsVersion, Trust};
 use rustls::client::Resumption;
 use rustls::crypto::ring;
-use rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, KeyLog, RootCertStore, SupportedProtocolVersion};
 
@@ -28,7 +29,7 @@ use crate::certificates::{Authority, Identity};
 
 /// What clients need who open TLS, by group.
 #[derive(Clone, Default)]
-pub(crate) struct Secured {
+pub struct Secured {
     groups: Vec<Option<Arc<ClientConfig>>>,
 }
 
@@ -37,20 +38,30 @@ impl Secured {
     ///
     /// # Errors
     /// A sentence.
-    pub(crate) fn of(plan: &mut Plan, place: &Path) -> Result<Secured, String> {
+    pub fn of(plan: &mut Plan, place: &Path) -> Result<Secured, String> {
         if plan.groups.iter().all(|group| group.tls().is_none()) {
             return Ok(Secured::default());
         }
         let unmade = |error: rcgen::Error| format!("certificates cannot be made: {error}");
+        for group in &plan.groups {
+            server_name(plan, group)?;
+        }
         let authority = Authority::new().map_err(unmade)?;
         authority.equip(plan).map_err(unmade)?;
         let client = authority.client().map_err(unmade)?;
         let log = SecretsLog::create(&place.join(KEY_LOG));
         let log = Arc::new(log.map_err(|error| format!("`{KEY_LOG}` cannot be written: {error}"))?);
-        let config = |tls: &TlsPlan| config(tls, &authority, &client, Arc::clone(&log));
-        let groups = plan.groups.iter().map(|group| group.tls().map(config).transpose());
-        let groups: Result<_, rustls::Error> = groups.collect();
-        Ok(Secured { groups: groups.map_err(|error| format!("TLS cannot be set up: {error}"))? })
+        let unset = |error| format!("TLS cannot be set up: {error}");
+        let of_group = |group: &Group| {
+            let Some(tls) = group.tls() else { return Ok(None) };
+            let roots = match &plan.server_of(group).trust {
+                Some(trust) => trusted(trust)?,
+                None => only(&authority).map_err(unset)?,
+            };
+            config(tls, roots, &client, Arc::clone(&log)).map(Some).map_err(unset)
+        };
+        let groups: Result<_, String> = plan.groups.iter().map(of_group).collect();
+        Ok(Secured { groups: groups? })
     }
 
     /// What a group's clients are told; `None` where they do not open TLS.
@@ -67,9 +78,36 @@ pub(crate) fn config_of_client(shared: &ClientConfig, tls: &TlsPlan) -> Arc<Clie
     Arc::new(config)
 }
 
+/// Whom a group's clients expect at the other end.
+pub(crate) fn server_name(plan: &Plan, group: &Group) -> Result<ServerName<'static>, String> {
+    let server = plan.server_of(group);
+    let name = server.trust.as_ref().and_then(|trust| trust.name.clone());
+    let Some(name) = name else { return Ok(plan.endpoint_of(group).address.into()) };
+    ServerName::try_from(name.clone())
+        .map_err(|_| format!("`{name}`, for which the certificate of `{}` must be, is no name", server.name))
+}
+
+/// The authority of this run alone.
+fn only(authority: &Authority) -> Result<RootCertStore, rustls::Error> {
+    let mut roots = RootCertStore::empty();
+    roots.add(authority.certificate().der().clone())?;
+    Ok(roots)
+}
+
+/// The authorities that somebody else's server is known by.
+fn trusted(trust: &Trust) -> Result<RootCertStore, String> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(trust.authorities.as_bytes()) {
+        let certificate = certificate.map_err(|error| format!("the authorities are no PEM: {error}"))?;
+        // A system's list may hold some that are of no use to TLS; what is left has to do.
+        let _ = roots.add(certificate);
+    }
+    if roots.is_empty() { Err("the authorities' PEM has no usable certificate".into()) } else { Ok(roots) }
+}
+
 fn config(
     tls: &TlsPlan,
-    authority: &Authority,
+    roots: RootCertStore,
     client: &Identity,
     log: Arc<SecretsLog>,
 ) -> Result<Arc<ClientConfig>, rustls::Error> {
@@ -77,8 +115,6 @@ fn config(
         TlsVersion::V12 => &[&TLS12],
         TlsVersion::V13 => &[&TLS13],
     };
-    let mut roots = RootCertStore::empty();
-    roots.add(authority.certificate().der().clone())?;
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
     let builder = builder.with_protocol_versions(versions)?.with_root_certificates(roots);
     let mut config = if tls.client_certificate {
@@ -140,7 +176,7 @@ mod tests {
         for (version, bytes) in [(TlsVersion::V12, CLIENT_HELLO_12), (TlsVersion::V13, CLIENT_HELLO_13)] {
             for client_certificate in [false, true] {
                 let tls = TlsPlan { version, resumption: false, client_certificate };
-                let shared = config(&tls, &authority, &client, Arc::clone(&log)).unwrap();
+                let shared = config(&tls, only(&authority).unwrap(), &client, Arc::clone(&log)).unwrap();
                 let config = config_of_client(&shared, &tls);
                 let server = "10.77.0.1".try_into().unwrap();
                 let mut connection = ClientConnection::new(config, server).unwrap();
@@ -150,6 +186,21 @@ mod tests {
             }
         }
         std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn a_server_that_runs_elsewhere_is_known_by_what_the_plan_says() {
+        let authority = Authority::new().unwrap();
+        let pem = authority.certificate().pem();
+        let trust = |authorities: &str| Trust { authorities: authorities.into(), name: None };
+        assert_eq!(trusted(&trust(&format!("{pem}\n{pem}"))).unwrap().len(), 2);
+        let words = |text: &str| trusted(&trust(text)).unwrap_err();
+        assert_eq!(words("nothing"), "the authorities' PEM has no usable certificate");
+        let cut = pem.replace("-----END CERTIFICATE-----", "");
+        assert!(words(&cut).starts_with("the authorities are no PEM"), "{}", words(&cut));
+        // A certificate's frame around what is none.
+        let empty = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+        assert_eq!(words(empty), "the authorities' PEM has no usable certificate");
     }
 
     #[test]

@@ -227,6 +227,13 @@ impl Network {
         }
     }
 
+    /// Whether a station's radio is to be off while it has nothing to do; see [`Medium::rest`]. `at` may lie in the past.
+    pub fn rest(&mut self, at: Instant, medium: usize, station: usize, rests: bool) {
+        self.tick(self.now.max(at));
+        self.media[medium].rest(at, station, rests);
+        self.drain(medium);
+    }
+
     /// The next thing that happened.
     pub fn poll(&mut self) -> Option<Output> {
         self.ready.pop_front()

@@ -255,14 +255,20 @@ fn check_program(plan: &Plan, group: &Group, place: &str) -> Result<(), PlanErro
     })
 }
 
-/// Certificates are made for a run, by the engine that starts its servers.
+/// Certificates are made for a run, by the engine that starts its servers; of a server that runs elsewhere somebody vouches.
 fn check_tls(plan: &Plan, group: &Group, place: &str) -> Result<(), PlanError> {
     if group.tls().is_none() || plan.backend != Backend::Live {
         return Ok(());
     }
     let (place, server) = (&format!("{place}.transport.tcp.tls"), plan.server_of(group));
+    if server.trust.is_some() {
+        let shows = group.tls().is_some_and(|tls| tls.client_certificate);
+        return require(!shows, &format!("{place}.client_certificate"), || {
+            format!("is set, but `{}` runs elsewhere and does not know this run's certificates", server.name)
+        });
+    }
     require(server.process.is_some(), place, || {
-        format!("is set, but `{}` runs elsewhere, and would need a certificate of this run", server.name)
+        format!("is set, but `{}` runs elsewhere, and `trust` does not say who vouches for it", server.name)
     })?;
     require(plan.live.parts <= 1, place, || {
         "is set, but the parts of a run would not know each other's certificates; use one part".into()

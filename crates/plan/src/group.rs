@@ -101,7 +101,7 @@ pub struct TcpTransport {
     pub websocket: Option<WebSocketPlan>,
 }
 
-/// TLS, with certificates that are made for the run.
+/// TLS, with certificates that are made for the run, or with whom a server that runs elsewhere says to trust.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TlsPlan {

@@ -56,10 +56,10 @@ pub use payload::{IdentityPlace, PayloadMaker, SaidPlaces, find_place};
 pub use roster::{Entry, Roster};
 pub use server::{
     BrokerRole, BrokerSettings, Endpoint, EndpointTransport, ProxyRole, Readiness, Role, Server, ServerFile,
-    ServerProcess, ServiceTime, WhenItDies,
+    ServerProcess, ServiceTime, Trust, WhenItDies,
 };
 pub use session::qos;
-pub use stored::stored_server_ports;
+pub use stored::{server_ports, stored_server_ports};
 pub use topic::TopicPattern;
 pub use zeromq::{ProxyProgram, ZeroMqPlan, ZeroMqRole};
 

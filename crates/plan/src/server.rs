@@ -31,6 +31,9 @@ pub struct Server {
     pub endpoints: Vec<Endpoint>,
     /// What to start; `null` for a server that is running already, or a simulated one.
     pub process: Option<ServerProcess>,
+    /// How clients over TLS know a server that is running already; `null` where certificates are made for the run.
+    #[serde(default)]
+    pub trust: Option<Trust>,
     /// What its end means for the run.
     pub when_it_dies: WhenItDies,
     /// What it is for, and what the simulator must know to stand in for it.
@@ -92,6 +95,16 @@ impl Server {
             Role::Proxy(proxy) => proxy.to,
         }
     }
+}
+
+/// Who vouches for a server that somebody else runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Trust {
+    /// Certificates of the authorities that clients trust, as PEM.
+    pub authorities: String,
+    /// What the server's certificate must be for, and what clients ask for (SNI); `null`: its address, and no SNI.
+    pub name: Option<String>,
 }
 
 /// An address that a server listens on.

@@ -8,13 +8,26 @@
 //! What it does not do: make a plan of them that could be performed. Python reads all of an older plan
 //! (`mqttlab/recording.py`).
 
+use serde::Deserialize;
 use serde_json::Value;
+
+/// What says which servers there were. Hosts and links, megabytes for thousands of clients, are passed over.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct StoredServers {
+    broker: Value,
+    servers: Value,
+}
 
 /// The ports that servers listened on, by a stored plan of any schema; empty where it does not say.
 pub fn stored_server_ports(text: &str) -> Vec<u16> {
-    let plan: Value = serde_json::from_str(text).unwrap_or_default();
-    let broker = &plan["broker"];
-    let endpoints = plan["servers"].as_array().into_iter().flatten();
+    let stored: StoredServers = serde_json::from_str(text).unwrap_or_default();
+    server_ports(&stored.broker, &stored.servers)
+}
+
+/// The same of a plan's `broker` and `servers`.
+pub fn server_ports(broker: &Value, servers: &Value) -> Vec<u16> {
+    let endpoints = servers.as_array().into_iter().flatten();
     let endpoints = endpoints.flat_map(|server| server["endpoints"].as_array().into_iter().flatten());
     let listed = broker["ports"].as_array().into_iter().flatten();
     let mut ports: Vec<u16> = endpoints

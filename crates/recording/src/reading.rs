@@ -43,7 +43,7 @@ impl Vocabulary {
 }
 
 /// What is wanted of a column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub enum Wanted {
     /// Whole numbers, times and truths.
     Integers,
@@ -51,12 +51,14 @@ pub enum Wanted {
     Words,
     /// Texts, each handed to whoever asks, and not kept.
     Texts,
+    /// Texts, of each the number that a function makes of it.
+    Told(fn(&[u8]) -> i64),
 }
 
 /// Some rows of a column.
 #[derive(Debug, Default)]
 pub struct Values {
-    /// Of integers and words, by row; [`ABSENT`] in rows without a value.
+    /// Of integers, words and what texts tell, by row; [`ABSENT`] in rows without a value.
     pub integers: Vec<i64>,
     texts: Vec<Option<ByteArray>>,
 }
@@ -134,7 +136,7 @@ impl TableReader {
                 path: self.path.clone(),
                 what: format!("column `{name}` is of a type that no recording has"),
             })?;
-            Ok(Column { source: Some(source), wanted: kind, signed, levels: Vec::new() })
+            Ok(Column { source: Some(source), wanted: kind, signed })
         };
         wanted.iter().map(open).collect()
     }
@@ -145,23 +147,29 @@ struct Column {
     source: Option<Source>,
     wanted: Wanted,
     signed: bool,
-    levels: Vec<i16>,
 }
 
 enum Source {
-    Truths(ColumnReaderImpl<BoolType>),
-    Narrow(ColumnReaderImpl<Int32Type>),
-    Wide(ColumnReaderImpl<Int64Type>),
-    Bytes(ColumnReaderImpl<ByteArrayType>),
+    Truths(Decoder<BoolType>),
+    Narrow(Decoder<Int32Type>),
+    Wide(Decoder<Int64Type>),
+    Bytes(Decoder<ByteArrayType>),
+}
+
+/// A column's decoder, and the values and levels of the rows that are being read.
+struct Decoder<T: DataType> {
+    reader: ColumnReaderImpl<T>,
+    found: Vec<T::T>,
+    levels: Vec<i16>,
 }
 
 impl Source {
     fn of(reader: ColumnReader) -> Option<Source> {
         Some(match reader {
-            ColumnReader::BoolColumnReader(reader) => Source::Truths(reader),
-            ColumnReader::Int32ColumnReader(reader) => Source::Narrow(reader),
-            ColumnReader::Int64ColumnReader(reader) => Source::Wide(reader),
-            ColumnReader::ByteArrayColumnReader(reader) => Source::Bytes(reader),
+            ColumnReader::BoolColumnReader(reader) => Source::Truths(Decoder::of(reader)),
+            ColumnReader::Int32ColumnReader(reader) => Source::Narrow(Decoder::of(reader)),
+            ColumnReader::Int64ColumnReader(reader) => Source::Wide(Decoder::of(reader)),
+            ColumnReader::ByteArrayColumnReader(reader) => Source::Bytes(Decoder::of(reader)),
             _ => return None,
         })
     }
@@ -169,7 +177,7 @@ impl Source {
 
 impl Column {
     fn missing(wanted: Wanted) -> Column {
-        Column { source: None, wanted, signed: true, levels: Vec::new() }
+        Column { source: None, wanted, signed: true }
     }
 
     fn read(
@@ -180,74 +188,84 @@ impl Column {
     ) -> parquet::errors::Result<()> {
         into.integers.clear();
         into.texts.clear();
-        let (levels, signed, wanted) = (&mut self.levels, self.signed, self.wanted);
+        let (signed, wanted) = (self.signed, self.wanted);
         let Some(source) = &mut self.source else {
             into.integers.resize(rows, ABSENT);
-            into.texts.resize(if wanted == Wanted::Texts { rows } else { 0 }, None);
+            into.texts.resize(if let Wanted::Texts = wanted { rows } else { 0 }, None);
             return Ok(());
         };
         let integers = &mut into.integers;
+        integers.reserve(rows);
         let widen = |value: i32| if signed { value.into() } else { i64::from(value as u32) };
         match source {
-            Source::Truths(reader) => spread(reader, rows, levels, |value| {
+            Source::Truths(column) => column.spread(rows, |value| {
                 integers.push(value.map_or(ABSENT, |&value| value.into()));
             }),
-            Source::Narrow(reader) => spread(reader, rows, levels, |value| {
+            Source::Narrow(column) => column.spread(rows, |value| {
                 integers.push(value.map_or(ABSENT, |&value| widen(value)));
             }),
-            Source::Wide(reader) => spread(reader, rows, levels, |value| {
+            Source::Wide(column) => column.spread(rows, |value| {
                 integers.push(value.copied().unwrap_or(ABSENT));
             }),
-            Source::Bytes(reader) if wanted == Wanted::Texts => {
-                spread(reader, rows, levels, |value| into.texts.push(value.cloned()))
-            }
-            Source::Bytes(reader) => {
-                // Neighbouring rows often have the same word.
-                let mut latest: Option<(ByteArray, i64)> = None;
-                spread(reader, rows, levels, |value| {
-                    let code = match (value, &latest) {
-                        (None, _) => ABSENT,
-                        (Some(value), Some((word, code))) if word.data() == value.data() => *code,
-                        (Some(value), _) => {
-                            let code = words.code(value.data()).into();
-                            latest = Some((value.clone(), code));
-                            code
-                        }
-                    };
-                    integers.push(code);
-                })
-            }
+            Source::Bytes(column) => match wanted {
+                Wanted::Texts => column.spread(rows, |value| into.texts.push(value.cloned())),
+                Wanted::Told(tell) => column.spread(rows, |value| {
+                    integers.push(value.map_or(ABSENT, |value| tell(value.data())));
+                }),
+                Wanted::Integers | Wanted::Words => {
+                    // Neighbouring rows often have the same word.
+                    let mut latest: Option<(&ByteArray, i64)> = None;
+                    column.spread(rows, |value| {
+                        let code = match (value, latest) {
+                            (None, _) => ABSENT,
+                            (Some(value), Some((word, code))) if word.data() == value.data() => code,
+                            (Some(value), _) => {
+                                let code = words.code(value.data()).into();
+                                latest = Some((value, code));
+                                code
+                            }
+                        };
+                        integers.push(code);
+                    })
+                }
+            },
         }
     }
 }
 
-/// Reads so many rows, and hands out what each of them has.
-fn spread<T: DataType>(
-    reader: &mut ColumnReaderImpl<T>,
-    rows: usize,
-    levels: &mut Vec<i16>,
-    mut take: impl FnMut(Option<&T::T>),
-) -> parquet::errors::Result<()> {
-    let mut found = Vec::with_capacity(rows);
-    levels.clear();
-    let mut read = 0;
-    // A reader may stop at the end of a page.
-    while read < rows {
-        let (records, _, _) = reader.read_records(rows - read, Some(levels), None, &mut found)?;
-        if records == 0 {
-            return Err(ParquetError::General("a column ends before its row group".into()));
+impl<T: DataType> Decoder<T> {
+    fn of(reader: ColumnReaderImpl<T>) -> Decoder<T> {
+        Decoder { reader, found: Vec::new(), levels: Vec::new() }
+    }
+
+    /// Reads so many rows, and hands out what each of them has.
+    fn spread<'a>(
+        &'a mut self,
+        rows: usize,
+        mut take: impl FnMut(Option<&'a T::T>),
+    ) -> parquet::errors::Result<()> {
+        let Decoder { reader, found, levels } = self;
+        found.clear();
+        levels.clear();
+        let mut read = 0;
+        // A reader may stop at the end of a page.
+        while read < rows {
+            let (records, _, _) = reader.read_records(rows - read, Some(levels), None, found)?;
+            if records == 0 {
+                return Err(ParquetError::General("a column ends before its row group".into()));
+            }
+            read += records;
         }
-        read += records;
+        if levels.is_empty() {
+            found.iter().for_each(|value| take(Some(value)));
+            return Ok(());
+        }
+        let mut values = found.iter();
+        for &level in levels.iter() {
+            take(if level > 0 { values.next() } else { None });
+        }
+        Ok(())
     }
-    if levels.is_empty() {
-        found.iter().for_each(|value| take(Some(value)));
-        return Ok(());
-    }
-    let mut values = found.iter();
-    for &level in levels.iter() {
-        take(if level > 0 { values.next() } else { None });
-    }
-    Ok(())
 }
 
 fn damaged(path: &Path, error: &ParquetError) -> Error {

@@ -237,7 +237,8 @@ table! {
         pub at_ns: u64,
         /// Its type: `connect`, `connack`, `disconnect`, `reconnect`, `subscribe`, `suback`, `refused`, `phase`,
         /// `server_start`, `server_exit` (the detail begins with the server's name; in earlier recordings `broker_start`
-        /// and `broker_exit`), `program_start`, `program_exit` (of a client that is a program), `warning`, `note`, `close`
+        /// and `broker_exit`), `program_start`, `program_exit` (of a client that is a program), `asleep`, `awake`
+        /// (of clients of MQTT-SN; `took_ns` is how long they slept), `warning`, `note`, `close`
         /// (as planned), `layer_open` (a part of a client's connection is open that has layers above TCP; the detail begins with `tcp`, `tls`
         /// (then version, `full` or `resumed`, and cipher suite) or `websocket`), `tcp_info` (what the kernel had counted of a connection: a JSON object with `port`,
         /// `total_retrans`, `rtt_us` and `rto_us`) or `session_end` (the client's session and its subscriptions are over).

@@ -340,6 +340,10 @@ impl mqttlab_client::Surroundings for Surroundings<'_> {
         }
     }
 
+    fn rest(&mut self, client: Who, asleep: bool) {
+        self.transport.rest(self.agenda.now(), self.groups.host_of(client.into()), asleep);
+    }
+
     fn delivered(&mut self, delivery: &Delivery, first: bool) {
         let row = &delivery.row;
         self.keep_payload(row, delivery.intended);

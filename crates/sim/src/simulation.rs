@@ -14,7 +14,7 @@
 //! Nothing is entered twice: a program that acts lets TCP send, and what TCP has to tell programs in turn is drained
 //! here, one thing after the other ([`Simulation::settle`]).
 
-use mqttlab_client::Books;
+use mqttlab_client::{Books, Rests};
 use mqttlab_plan::{Destination, Plan, Roster};
 use mqttlab_recording::{EventKind, SegmentAnalyser};
 use mqttlab_run::{Interruption, Observer, Outcome, Phase, Progress, Stage, Stations, Warnings};
@@ -80,6 +80,7 @@ impl Simulation {
         let servers = Servers::new(&plan.servers, plan.seed)?;
         let there = |group| (ServerId::from_index(plan.serving(group)), *plan.endpoint_of(group));
         let there: Vec<_> = plan.groups.iter().map(there).collect();
+        let rests = Rests::new(&plan);
         // The hosts of the plan, of which there may be thousands, are not kept.
         let Plan { seed, groups, network, phases, sim, recording, .. } = plan;
         let description = network.description.clone();
@@ -91,7 +92,7 @@ impl Simulation {
         let wire = Wire::new(network, seed, bare_links);
         let mut simulation = Simulation {
             agenda: Agenda::default(),
-            transport: Transport::new(hosts, connections, wire),
+            transport: Transport::new(hosts, connections, wire, rests),
             clients: Clients::new(&groups, sim.client_wake_up, seed),
             servers,
             evidence,

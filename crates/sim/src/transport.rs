@@ -14,6 +14,7 @@
 
 use std::rc::Rc;
 
+use mqttlab_client::Rests;
 use mqttlab_layers::Sealed;
 use mqttlab_net::{Delivery, Fate};
 use mqttlab_tcp::{Event as TcpEvent, Output, Segment};
@@ -37,6 +38,7 @@ pub(crate) struct Transport {
     connections: Connections,
     conversations: Conversations,
     wire: Wire,
+    rests: Rests,
 }
 
 /// Who opens a connection.
@@ -61,9 +63,9 @@ pub(crate) enum Arrival {
 }
 
 impl Transport {
-    pub(crate) fn new(hosts: Hosts, connections: Connections, wire: Wire) -> Transport {
+    pub(crate) fn new(hosts: Hosts, connections: Connections, wire: Wire, rests: Rests) -> Transport {
         let conversations = Conversations::new(hosts.len());
-        Transport { hosts, connections, conversations, wire }
+        Transport { hosts, connections, conversations, wire, rests }
     }
 
     pub(crate) fn hosts(&self) -> &Hosts {
@@ -104,6 +106,13 @@ impl Transport {
         let paths = self.paths(hosts).ok_or("no path leads to the gateway")?;
         let id = self.conversations.add((client, server), hosts, paths, listener.port);
         id.ok_or("no port is left")
+    }
+
+    /// A client on this host falls asleep, or wakes up.
+    pub(crate) fn rest(&mut self, now: Instant, host: HostId, asleep: bool) {
+        if let Some(rests) = self.rests.change(host.0 as usize, asleep) {
+            self.wire.rest(now, host, rests);
+        }
     }
 
     /// A client closes its socket for datagrams.
@@ -488,13 +497,13 @@ mod tests {
             let recorder = recorded::begin(&plan, &destination, &Roster::of(&plan)).unwrap();
             let hosts = Hosts::new(&plan).unwrap();
             let connections = Connections::new(plan.seed, 1, hosts.len());
-            let links = [plan.direct_link(), plan.loopback_link()];
+            let (links, rests) = ([plan.direct_link(), plan.loopback_link()], Rests::new(&plan));
             let wire = Wire::new(plan.network, plan.seed, links);
             Bench {
                 agenda: Agenda::default(),
                 evidence: Evidence::new(recorder, true, Box::new(Blind)),
                 topics: Topics::default(),
-                transport: Transport::new(hosts, connections, wire),
+                transport: Transport::new(hosts, connections, wire, rests),
             }
         }
 

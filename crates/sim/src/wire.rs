@@ -203,6 +203,13 @@ impl Wire {
         json!(StationReport::all(self.network.media(), &self.stations))
     }
 
+    /// Everybody on this host sleeps from now on, or no longer: so does its radio, if it has one.
+    pub(crate) fn rest(&mut self, now: Instant, host: HostId, rests: bool) {
+        for (&(medium, station), _) in self.stations.iter().filter(|(_, its)| **its == host.0 as usize) {
+            self.network.rest(now, medium, station, rests);
+        }
+    }
+
     /// A frame sets out on a path.
     pub(crate) fn send(&mut self, now: Instant, path: usize, named: Named, from: Side, cargo: Cargo) {
         let size = Bytes(cargo.ip_bytes().into());

@@ -50,6 +50,7 @@ pub(crate) fn towards(row: &Row, client_port: Option<i32>) -> Option<bool> {
 pub(crate) fn round_trips(rows: &[Row], client_port: Option<i32>, settings: &RunSettings) -> Vec<RoundTrips> {
     let counted = || rows.iter().filter(|row| is_counted(row, settings));
     let mut arrivals = NumberMap::default();
+    arrivals.reserve(rows.len() / 2);
     for row in counted() {
         if row.hop + 1 == row.hops && row.fate == StoredFate::Delivered && row.delivered != ABSENT {
             // A frame that a link has doubled arrives twice.
@@ -109,9 +110,9 @@ impl FirstLink {
         settings: &RunSettings,
     ) -> FirstLink {
         let mut marks = NumberMap::default();
-        let known = |row: &Row| known.get(&row.frame).copied().unwrap_or(row.marks);
         for row in rows.iter().filter(|row| is_counted(row, settings)) {
-            let of_first = if row.is_first() { known(row) } else { known(&Row { marks: 0, ..*row }) };
+            let own = if row.is_first() { row.marks } else { 0 };
+            let of_first = known.get(&row.frame).copied().unwrap_or(own);
             if of_first > 0 {
                 marks.entry(row.frame).or_insert(of_first);
             }

@@ -86,13 +86,16 @@ pub fn summarise(dir: &Path, out: &Path) -> Result<Summarised> {
     if done.exists() {
         fs::remove_file(&done).map_err(|source| disk("remove", &done, source))?;
     }
-    let settings = RunSettings::read(dir)?;
+    if !dir.join("plan.json").exists() {
+        return Err(Error::NotARecording(dir.to_owned()));
+    }
     let mut words = Vocabulary::default();
     let mut control = ControlPackets::read(dir, &mut words)?;
     control.write(out, &words)?;
     let frames = rows::count(dir)?;
     let mut deliveries = 0;
     if frames > 0 || control.has_clients() {
+        let settings = RunSettings::read(dir)?;
         let followed = followed(dir, out, &mut control, &settings, &mut words)?;
         deliveries = followed.legs.len() as u64;
         let flights = match frames {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use mqttlab_recording::reading::{ABSENT, Vocabulary};
-use mqttlab_recording::{LinkSumRow, LinkSumWriter, Result, SliceRow, SliceWriter};
+use mqttlab_recording::{LinkSumRow, LinkSumWriter, NumberMap, Result, SliceRow, SliceWriter};
 
 use crate::rows::{Row, StoredFate};
 
@@ -52,14 +52,18 @@ impl Default for LinkSums {
     }
 }
 
-/// All links, by their numbers.
+/// All links, by their numbers; those between them that have no row, too.
 #[derive(Debug, Default)]
-pub(crate) struct Links(BTreeMap<u16, LinkSums>);
+pub(crate) struct Links(Vec<LinkSums>);
 
 impl Links {
     /// Counts a row, and the number of the word for the cause of its loss.
     pub(crate) fn count(&mut self, row: &Row, cause: i64) {
-        let sums = self.0.entry(row.link).or_default();
+        let link = usize::from(row.link);
+        if link >= self.0.len() {
+            self.0.resize_with(link + 1, LinkSums::default);
+        }
+        let sums = &mut self.0[link];
         let size = u64::from(row.frame_bytes);
         let is_original = row.fate != StoredFate::Duplicated;
         sums.rows += 1;
@@ -90,7 +94,7 @@ impl Links {
 
     pub(crate) fn write(&self, out: &Path, words: &Vocabulary) -> Result<()> {
         let mut table = LinkSumWriter::create(out)?;
-        for (&link, sums) in &self.0 {
+        for (link, sums) in (0..).zip(&self.0).filter(|(_, sums)| sums.rows > 0) {
             let causes = sums.causes(words);
             table.push(&LinkSumRow {
                 link,
@@ -129,7 +133,7 @@ impl LinkSums {
 #[derive(Debug)]
 pub(crate) struct Slices {
     length: i64,
-    sums: BTreeMap<(u16, bool, i64), SliceSums>,
+    sums: NumberMap<(u16, bool, i64), SliceSums>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -152,7 +156,7 @@ impl Slices {
             }
             decade *= 10;
         };
-        Slices { length, sums: BTreeMap::new() }
+        Slices { length, sums: NumberMap::default() }
     }
 
     /// Counts a frame where its last bit went out, and the time for which it kept the transmitter busy. `counted`: whether
@@ -161,6 +165,7 @@ impl Slices {
         if row.sent == ABSENT || row.fate == StoredFate::Duplicated {
             return;
         }
+        let (length, last) = (self.length, row.sent.div_euclid(self.length));
         let sums = self.of(row);
         sums.link_bytes += u64::from(row.frame_bytes);
         if counted {
@@ -168,14 +173,21 @@ impl Slices {
             sums.ip_bytes += u64::from(row.ip_bytes);
             sums.payload_bytes += u64::from(row.payload_bytes);
         }
-        if row.start != ABSENT {
-            self.keep_busy(row);
+        if row.start == ABSENT {
+            return;
+        }
+        // Most frames go out within one slice.
+        let begin = row.start.max(last * length);
+        sums.busy += (row.sent - begin).max(0);
+        if begin != row.start {
+            self.keep_busy(row, last);
         }
     }
 
-    fn keep_busy(&mut self, row: &Row) {
+    /// Counts the time before the slice `last`, in which the frame's last bit went out.
+    fn keep_busy(&mut self, row: &Row, last: i64) {
         let length = self.length;
-        for slice in row.start.div_euclid(length)..=row.sent.div_euclid(length) {
+        for slice in row.start.div_euclid(length)..last {
             let (from, to) = (row.start.max(slice * length), row.sent.min((slice + 1) * length));
             if to > from {
                 self.sums.entry((row.link, row.down, slice)).or_default().busy += to - from;
@@ -194,7 +206,9 @@ impl Slices {
 
     pub(crate) fn write(&self, out: &Path) -> Result<()> {
         let mut table = SliceWriter::create(out)?;
-        for (&(link, down, slice), sums) in &self.sums {
+        let mut sorted: Vec<_> = self.sums.iter().collect();
+        sorted.sort_unstable_by_key(|&(&place, _)| place);
+        for (&(link, down, slice), sums) in sorted {
             table.push(&SliceRow {
                 link,
                 direction: if down { "down" } else { "up" },

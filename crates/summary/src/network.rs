@@ -96,13 +96,15 @@ pub(crate) struct NetworkSums<'a> {
     alone: NumberMap<i64, usize>,
     run: Scope,
     directions: [Scope; 2],
-    links: BTreeMap<(u16, bool), Scope>,
+    /// Of each link up it and down it.
+    links: Vec<[Scope; 2]>,
     groups: BTreeMap<(usize, bool), Scope>,
     connections: Vec<OfConnection>,
     round_trips: Vec<RoundTrips>,
     again: Vec<(u64, Again)>,
     carriers: BTreeMap<(Option<bool>, u16), (u64, u64)>,
-    at_ends: BTreeMap<usize, AtEnds>,
+    /// By group.
+    at_ends: Vec<AtEnds>,
     slices: Slices,
 }
 
@@ -127,13 +129,13 @@ impl<'a> NetworkSums<'a> {
             alone: alone(settings),
             run: Scope::default(),
             directions: Default::default(),
-            links: BTreeMap::new(),
+            links: Vec::new(),
             groups: BTreeMap::new(),
             connections: Vec::new(),
             round_trips: Vec::new(),
             again: Vec::new(),
             carriers: BTreeMap::new(),
-            at_ends: BTreeMap::new(),
+            at_ends: vec![AtEnds::default(); settings.groups.len()],
             slices: Slices::new(extent.last_sent.saturating_sub(extent.first_sent)),
         })
     }
@@ -170,7 +172,11 @@ impl<'a> NetworkSums<'a> {
                 continue;
             }
             let (marks, again) = first_link.of_frame(row);
-            let scope = self.links.entry((row.link, row.down)).or_default();
+            let link = usize::from(row.link);
+            if link >= self.links.len() {
+                self.links.resize_with(link + 1, Default::default);
+            }
+            let scope = &mut self.links[link][usize::from(row.down)];
             scope.tally.count(row, marks, again);
             if row.connection != ABSENT && !touched.contains(&(row.link, row.down)) {
                 touched.push((row.link, row.down));
@@ -241,7 +247,7 @@ impl<'a> NetworkSums<'a> {
                 && self.settings.is_measured(row.entered)
                 && let Some(group) = of(row, row.from_host, true)
             {
-                let ends = self.at_ends.entry(group).or_default();
+                let ends = &mut self.at_ends[group];
                 ends.sent += 1;
                 ends.sent_bytes += size;
             }
@@ -250,7 +256,7 @@ impl<'a> NetworkSums<'a> {
                 && self.settings.is_measured(row.delivered)
                 && let Some(group) = of(row, row.to_host, false)
             {
-                let ends = self.at_ends.entry(group).or_default();
+                let ends = &mut self.at_ends[group];
                 ends.received += 1;
                 ends.received_bytes += size;
             }
@@ -310,9 +316,10 @@ impl<'a> NetworkSums<'a> {
         }
         table.finish()?;
         let mut table = GroupFrameWriter::create(out)?;
-        for (&group, ends) in &self.at_ends {
+        let seen = self.settings.groups.iter().zip(&self.at_ends);
+        for (group, ends) in seen.filter(|(_, ends)| ends.sent + ends.received > 0) {
             table.push(&GroupFrameRow {
-                group: &self.settings.groups[group],
+                group,
                 frames_sent: ends.sent,
                 frames_sent_bytes: ends.sent_bytes,
                 frames_received: ends.received,
@@ -338,9 +345,10 @@ impl<'a> NetworkSums<'a> {
                 })?;
             }
         }
-        for (&(link, down), scope) in &self.links {
-            let direction = Some(if down { "down" } else { "up" });
-            table.push(&FrameSumRow { link: Some(link), direction, ..row(scope, "link") })?;
+        for (link, ways) in (0..).zip(&self.links) {
+            for (scope, way) in ways.iter().zip(["up", "down"]).filter(|(scope, _)| !scope.tally.is_empty()) {
+                table.push(&FrameSumRow { link: Some(link), direction: Some(way), ..row(scope, "link") })?;
+            }
         }
         for (&(group, to_broker), scope) in self.groups.iter().filter(|(_, scope)| !scope.tally.is_empty()) {
             let (group, direction) = (Some(&*self.settings.groups[group]), Some(direction(to_broker)));

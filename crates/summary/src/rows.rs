@@ -1,16 +1,16 @@
 //! The frames of a recording, gathered by their connections within a bounded memory.
 //!
 //! What is to be said of a connection needs all its frames at once, and the table has those of all connections in the order
-//! of time. The rows go, packed, into as many heaps as it takes for one to be small, each connection into one; large
-//! recordings' heaps into files beside the result. Memory is bounded by the largest heap: by [`HEAP_ROWS`], or by the
-//! largest connection where that has more.
+//! of time. The rows go into as many heaps as it takes for one to be small, each connection into one; large recordings'
+//! heaps go, packed, into files beside the result. Memory is bounded by [`MEMORY_ROWS`], or by the largest connection
+//! where that has more.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use mqttlab_recording::reading::{ABSENT, TableReader, Values, Vocabulary, Wanted};
-use mqttlab_recording::{Error, Result};
+use mqttlab_recording::{Error, NumberMap, Result};
 
 use crate::settings::RunSettings;
 
@@ -128,7 +128,7 @@ const COLUMNS: [(&str, Wanted); 28] = [
     ("destination_port", Wanted::Integers),
     ("from_host", Wanted::Integers),
     ("to_host", Wanted::Integers),
-    ("mqtt", Wanted::Texts),
+    ("mqtt", Wanted::Told(carried)),
     ("marks", Wanted::Words),
     ("link", Wanted::Integers),
     ("hop", Wanted::Integers),
@@ -151,11 +151,12 @@ pub(crate) fn for_each(
     let mut place = 0;
     let mut marks = Vec::new();
     table.for_each_batch(&COLUMNS, words, |columns, rows, words| {
+        let numbers = std::array::from_fn(|column| columns[column].integers.as_slice());
         for row in 0..rows {
-            let mut found = read(columns, row, &names);
+            let mut found = read(&numbers, &columns[SACK], row, &names);
             found.place = place;
-            found.marks = marks_of(columns[20].integers[row], words, &mut marks);
-            take(&found, columns[27].integers[row])?;
+            found.marks = marks_of(numbers[20][row], words, &mut marks);
+            take(&found, numbers[27][row])?;
             place += 1;
         }
         Ok(())
@@ -168,11 +169,14 @@ pub(crate) fn count(dir: &Path) -> Result<u64> {
     Ok(TableReader::open(dir, "packets")?.map_or(0, |table| table.rows()))
 }
 
-fn read(columns: &[Values], row: usize, names: &[i64; 4]) -> Row {
-    let at = |column: usize| columns[column].integers[row];
+/// The place of `sack` in [`COLUMNS`], which alone is text.
+const SACK: usize = 7;
+
+fn read(numbers: &[&[i64]; COLUMNS.len()], sack: &Values, row: usize, names: &[i64; 4]) -> Row {
+    let at = |column: usize| numbers[column][row];
     let narrow = |column: usize| if at(column) == ABSENT { -1 } else { at(column) as i32 };
     let size = |column: usize| at(column).max(0) as u32;
-    let (publishes, packets) = columns[19].text(row).map_or((0, 0), carried);
+    let carried = at(19).max(0);
     let [delivered, duplicated, dropped, down] = *names;
     let ack = at(9);
     Row {
@@ -184,7 +188,7 @@ fn read(columns: &[Values], row: usize, names: &[i64; 4]) -> Row {
         delivered: at(4),
         stream_offset: at(5),
         ack_rtt: at(6),
-        sacked_beyond: columns[7].text(row).map_or(ABSENT, |sack| beyond(sack, ack)),
+        sacked_beyond: sack.text(row).map_or(ABSENT, |sack| beyond(sack, ack)),
         seq: at(8),
         ack,
         repetition: at(10),
@@ -196,8 +200,8 @@ fn read(columns: &[Values], row: usize, names: &[i64; 4]) -> Row {
         destination_port: narrow(16),
         from_host: narrow(17),
         to_host: narrow(18),
-        publishes,
-        packets,
+        publishes: (carried >> 16) as u16,
+        packets: carried as u16,
         marks: 0,
         link: size(21) as u16,
         hop: size(22) as u8,
@@ -213,12 +217,10 @@ fn read(columns: &[Values], row: usize, names: &[i64; 4]) -> Row {
     }
 }
 
-/// How many PUBLISH packets, and how many packets, the `mqtt` column names: `PUBLISH(1,7) PUBACK(3)`.
-fn carried(text: &[u8]) -> (u16, u16) {
+/// How many PUBLISH packets, from bit 16 on, and how many packets the `mqtt` column names: `PUBLISH(1,7) PUBACK(3)`.
+fn carried(text: &[u8]) -> i64 {
     let words = text.split(|&byte| byte == b' ');
-    words.fold((0, 0), |(publishes, packets), word| {
-        (publishes + u16::from(word.starts_with(b"PUBLISH(")), packets + 1)
-    })
+    words.fold(0, |found, word| found + 1 + (i64::from(word.starts_with(b"PUBLISH(")) << 16))
 }
 
 /// How far the farthest edge of a `sack` column, `100-200 300-400`, lies beyond the acknowledgement. Numbers wrap.
@@ -254,9 +256,16 @@ pub(crate) struct Heaps {
     heaps: Vec<Heap>,
 }
 
-struct Heap {
+enum Heap {
+    Kept(Vec<Row>),
+    Stored(Box<StoredHeap>),
+}
+
+/// A heap in a file.
+struct StoredHeap {
+    path: PathBuf,
+    file: BufWriter<File>,
     packed: Vec<u8>,
-    file: Option<(PathBuf, BufWriter<File>)>,
     latest: [i64; FIELDS],
 }
 
@@ -265,15 +274,14 @@ impl Heaps {
     pub(crate) fn new(rows: u64, dir: &Path) -> Result<Heaps> {
         let count = rows.div_ceil(HEAP_ROWS).max(1);
         let make = |number: u64| {
-            let file = match rows > MEMORY_ROWS {
-                false => None,
-                true => {
-                    let path = dir.join(format!("summary-{number}.tmp"));
-                    let file = File::create(&path).map_err(|source| disk("create", &path, source))?;
-                    Some((path, BufWriter::with_capacity(1 << 16, file)))
-                }
-            };
-            Ok(Heap { packed: Vec::new(), file, latest: [0; FIELDS] })
+            if rows <= MEMORY_ROWS {
+                return Ok(Heap::Kept(Vec::with_capacity((rows / count) as usize)));
+            }
+            let path = dir.join(format!("summary-{number}.tmp"));
+            let file = File::create(&path).map_err(|source| disk("create", &path, source))?;
+            let file = BufWriter::with_capacity(1 << 16, file);
+            let heap = StoredHeap { path, file, packed: Vec::new(), latest: [0; FIELDS] };
+            Ok(Heap::Stored(Box::new(heap)))
         };
         Ok(Heaps { heaps: (0..count).map(make).collect::<Result<_>>()? })
     }
@@ -282,29 +290,27 @@ impl Heaps {
         // Neighbouring numbers belong to clients alike: spread them.
         let mixed = (row.connection as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         let number = mixed as usize % self.heaps.len();
-        let heap = &mut self.heaps[number];
-        heap.put(row);
-        if let Some((path, file)) = &mut heap.file
-            && heap.packed.len() >= 1 << 15
-        {
-            file.write_all(&heap.packed).map_err(|source| disk("write", path, source))?;
-            heap.packed.clear();
+        match &mut self.heaps[number] {
+            Heap::Kept(rows) => rows.push(*row),
+            Heap::Stored(heap) => heap.put(row)?,
         }
         Ok(())
     }
 
     /// Hands out the rows of each connection, in their order; first those of none.
     pub(crate) fn for_each(self, mut take: impl FnMut(&[Row]) -> Result<()>) -> Result<()> {
+        let mut together = Vec::new();
         for heap in self.heaps {
-            let rows = heap.rows()?;
-            // What is put in order is their numbers: a row is ten times as long.
-            let numbered = rows.iter().enumerate().map(|(number, row)| (row.connection, number));
-            let mut order: Vec<(i64, usize)> = numbered.collect();
-            order.sort_unstable();
-            let mut together = Vec::new();
-            for connection in order.chunk_by(|one, next| one.0 == next.0) {
+            let rows = match heap {
+                Heap::Kept(rows) => rows,
+                Heap::Stored(heap) => heap.rows()?,
+            };
+            let (order, ends) = by_connection(&rows);
+            let mut begin = 0;
+            for end in ends {
                 together.clear();
-                together.extend(connection.iter().map(|&(_, number)| rows[number]));
+                together.extend(order[begin..end].iter().map(|&number| rows[number as usize]));
+                begin = end;
                 take(&together)?;
             }
         }
@@ -312,8 +318,40 @@ impl Heaps {
     }
 }
 
-impl Heap {
-    fn put(&mut self, row: &Row) {
+/// The numbers of the rows in the order of their connections, and where each connection's end. Connections are few beside
+/// rows: these are counted, and only those are sorted.
+fn by_connection(rows: &[Row]) -> (Vec<u32>, Vec<usize>) {
+    let mut known = NumberMap::<i64, u32>::default();
+    let mut counted: Vec<(i64, usize)> = Vec::new();
+    let of_row = |row: &Row| {
+        let next = counted.len() as u32;
+        let number = *known.entry(row.connection).or_insert(next);
+        if number == next {
+            counted.push((row.connection, 0));
+        }
+        counted[number as usize].1 += 1;
+        number
+    };
+    let numbers: Vec<u32> = rows.iter().map(of_row).collect();
+    let mut sorted: Vec<usize> = (0..counted.len()).collect();
+    sorted.sort_unstable_by_key(|&number| counted[number].0);
+    let (mut ends, mut places, mut end) = (Vec::with_capacity(sorted.len()), vec![0; sorted.len()], 0);
+    for number in sorted {
+        places[number] = end;
+        end += counted[number].1;
+        ends.push(end);
+    }
+    let mut order = vec![0; rows.len()];
+    for (row, number) in (0..).zip(numbers) {
+        let place = &mut places[number as usize];
+        order[*place] = row;
+        *place += 1;
+    }
+    (order, ends)
+}
+
+impl StoredHeap {
+    fn put(&mut self, row: &Row) -> Result<()> {
         let fields = fields(row);
         for (field, latest) in fields.iter().zip(&mut self.latest) {
             let step = field.wrapping_sub(*latest);
@@ -325,17 +363,17 @@ impl Heap {
             }
             self.packed.push(rest as u8);
         }
+        if self.packed.len() >= 1 << 15 {
+            self.file.write_all(&self.packed).map_err(|source| disk("write", &self.path, source))?;
+            self.packed.clear();
+        }
+        Ok(())
     }
 
     fn rows(mut self) -> Result<Vec<Row>> {
-        if let Some((path, mut file)) = self.file.take() {
-            file.write_all(&self.packed)
-                .and_then(|()| file.flush())
-                .map_err(|source| disk("write", &path, source))?;
-            drop(file);
-            self.packed = fs::read(&path).map_err(|source| disk("read", &path, source))?;
-            let _ = fs::remove_file(&path);
-        }
+        let written = self.file.write_all(&self.packed).and_then(|()| self.file.flush());
+        written.map_err(|source| disk("write", &self.path, source))?;
+        self.packed = fs::read(&self.path).map_err(|source| disk("read", &self.path, source))?;
         let mut rows = Vec::new();
         let (mut bytes, mut latest) = (self.packed.iter(), [0_i64; FIELDS]);
         while bytes.len() > 0 {
@@ -356,11 +394,9 @@ impl Heap {
     }
 }
 
-impl Drop for Heap {
+impl Drop for StoredHeap {
     fn drop(&mut self) {
-        if let Some((path, _)) = &self.file {
-            let _ = fs::remove_file(path);
-        }
+        let _ = fs::remove_file(&self.path);
     }
 }
 
@@ -504,19 +540,41 @@ mod tests {
     }
 
     #[test]
-    fn rows_come_back_from_their_heap_as_they_were_with_what_was_absent() {
-        let mut heaps = Heaps::new(3, Path::new("nowhere")).unwrap();
-        for place in [0, 7, 2] {
-            heaps.push(&row(place, if place == 7 { ABSENT } else { 5 })).unwrap();
+    fn rows_come_back_from_memory_and_files_as_they_were_with_what_was_absent() {
+        let dir = std::env::temp_dir().join(format!("mqttlab-heaps-few-{}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        for wanted in [3, MEMORY_ROWS + 1] {
+            let mut heaps = Heaps::new(wanted, &dir).unwrap();
+            for place in [0, 7, 2] {
+                heaps.push(&row(place, if place == 7 { ABSENT } else { 5 })).unwrap();
+            }
+            let mut seen = Vec::new();
+            heaps
+                .for_each(|rows| {
+                    seen.push(format!("{rows:?}"));
+                    Ok(())
+                })
+                .unwrap();
+            seen.sort_by_key(String::len);
+            assert_eq!(seen, [format!("{:?}", [row(7, ABSENT)]), format!("{:?}", [row(0, 5), row(2, 5)])]);
+        }
+        fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn connections_come_in_their_order_and_those_of_none_first() {
+        let mut heaps = Heaps::new(5, Path::new("nowhere")).unwrap();
+        for (place, connection) in [(0, 9), (1, 4), (2, ABSENT), (3, 9), (4, 4)] {
+            heaps.push(&row(place, connection)).unwrap();
         }
         let mut seen = Vec::new();
         heaps
             .for_each(|rows| {
-                seen.push(format!("{rows:?}"));
+                seen.push(rows.iter().map(|row| row.place).collect::<Vec<_>>());
                 Ok(())
             })
             .unwrap();
-        assert_eq!(seen, [format!("{:?}", [row(7, ABSENT)]), format!("{:?}", [row(0, 5), row(2, 5)])]);
+        assert_eq!(seen, [vec![2], vec![1, 4], vec![0, 3]]);
     }
 
     #[test]
@@ -544,7 +602,7 @@ mod tests {
 
     #[test]
     fn what_a_segment_carries_and_how_far_it_is_acknowledged_is_read_from_its_words() {
-        assert_eq!(carried(b"PUBLISH(1,7) PUBACK(3) PUBLISH(0)"), (2, 3));
+        assert_eq!(carried(b"PUBLISH(1,7) PUBACK(3) PUBLISH(0)"), 2 << 16 | 3);
         assert_eq!(beyond(b"100-200 4294967290-20", 4_294_967_280), 216);
         assert_eq!(beyond(b"", 5), ABSENT);
     }

@@ -8,8 +8,10 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use mqttlab_plan::stored_server_ports;
+use mqttlab_plan::server_ports;
 use mqttlab_recording::{Error, Result};
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 
 /// A window that never closes.
@@ -64,6 +66,65 @@ pub(crate) struct RunSettings {
     pub(crate) early_ns: i64,
 }
 
+/// What of a stored plan is looked at. Its links and paths, most of it, are passed over.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct StoredPlan {
+    /// Of imports.
+    sources: Option<IgnoredAny>,
+    broker: Value,
+    servers: Value,
+    groups: Value,
+    hosts: Vec<StoredHost>,
+    network: Option<StoredNetwork>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct StoredHost {
+    name: Value,
+    tcp: Option<StoredStack>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct StoredStack {
+    mss_bytes: Value,
+    timestamps: Value,
+    rto_min_ns: Value,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct StoredNetwork {
+    mtu_bytes: Value,
+}
+
+/// What of a stored layout is looked at.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct StoredLayout {
+    warm_up_end_ns: Value,
+    measurement_end_ns: Value,
+    hosts: Vec<String>,
+    links: Vec<String>,
+    clients: Vec<StoredClient>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct StoredClient {
+    group: String,
+    host: Value,
+}
+
+/// What of `run.json` is looked at: its links are passed over.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct StoredRun {
+    details: Value,
+}
+
 impl RunSettings {
     pub(crate) fn read(dir: &Path) -> Result<RunSettings> {
         let text = match fs::read_to_string(dir.join("plan.json")) {
@@ -76,58 +137,58 @@ impl RunSettings {
                 source,
             })?,
         };
-        let plan = json(dir, "plan.json", &text)?;
+        let plan: StoredPlan = json(dir, "plan.json", &text)?;
         let path = dir.join("layout.json");
         let words = fs::read_to_string(&path);
         let words = words.map_err(|source| Error::Disk { action: "read", path, source })?;
-        let layout = json(dir, "layout.json", &words)?;
+        let layout: StoredLayout = json(dir, "layout.json", &words)?;
         let mut settings = RunSettings {
-            ports: stored_server_ports(&text).into_iter().map(i64::from).collect(),
-            is_import: plan.get("sources").is_some(),
+            ports: server_ports(&plan.broker, &plan.servers).into_iter().map(i64::from).collect(),
+            is_import: plan.sources.is_some(),
             measured: (
-                layout["warm_up_end_ns"].as_i64().unwrap_or(0),
+                layout.warm_up_end_ns.as_i64().unwrap_or(0),
                 // `u64::MAX` where there is no cool-down.
-                layout["measurement_end_ns"].as_i64().unwrap_or(i64::MAX),
+                layout.measurement_end_ns.as_i64().unwrap_or(i64::MAX),
             ),
             early_ns: early(dir),
             ..RunSettings::default()
         };
-        settings.read_layout(&layout);
-        settings.read_plan(&plan, &names(&layout["hosts"]));
+        settings.read_clients(&layout.clients);
+        settings.links = layout.links;
+        settings.read_plan(&plan, &layout.hosts);
         Ok(settings)
     }
 
-    fn read_layout(&mut self, layout: &Value) {
-        self.links = names(&layout["links"]);
+    fn read_clients(&mut self, clients: &[StoredClient]) {
         let mut known = BTreeMap::new();
-        for client in list(&layout["clients"]) {
-            let name = client["group"].as_str().unwrap_or_default();
+        for client in clients {
             let groups = &mut self.groups;
-            let index = *known.entry(name.to_owned()).or_insert_with(|| {
-                groups.push(name.to_owned());
+            let index = *known.entry(client.group.as_str()).or_insert_with(|| {
+                groups.push(client.group.clone());
                 groups.len() - 1
             });
             self.group_of.push(index);
-            self.host_of.push(client["host"].as_i64().unwrap_or(-1));
+            self.host_of.push(client.host.as_i64().unwrap_or(-1));
         }
     }
 
-    fn read_plan(&mut self, plan: &Value, hosts: &[String]) {
-        for group in list(&plan["groups"]) {
+    fn read_plan(&mut self, plan: &StoredPlan, hosts: &[String]) {
+        for group in list(&plan.groups) {
             let count = group["count"].as_u64().unwrap_or(0) as usize;
             self.clients.extend(std::iter::repeat_n(client(plan, group), count));
             self.suffixes.extend(group["relay"]["topic_suffix"].as_str().map(str::to_owned));
         }
         self.suffixes.sort_unstable();
         self.suffixes.dedup();
-        let mtu = plan["network"]["mtu_bytes"].as_i64().filter(|&mtu| mtu > 0).unwrap_or(ETHERNET_BYTES);
-        let mut least = BTreeMap::new();
-        for host in list(&plan["hosts"]) {
-            let tcp = &host["tcp"];
-            let most =
-                tcp["mss_bytes"].as_i64().filter(|&most| most > 0).unwrap_or(mtu - IP_TCP_HEADERS_BYTES);
-            self.stacks.push((most, tcp["timestamps"].as_bool().unwrap_or(true)));
-            if let (Some(name), Some(rto)) = (host["name"].as_str(), tcp["rto_min_ns"].as_i64()) {
+        let mtu = plan.network.as_ref().and_then(|network| network.mtu_bytes.as_i64());
+        let mtu = mtu.filter(|&mtu| mtu > 0).unwrap_or(ETHERNET_BYTES);
+        let (mut least, unknown) = (BTreeMap::new(), StoredStack::default());
+        for host in &plan.hosts {
+            let tcp = host.tcp.as_ref().unwrap_or(&unknown);
+            let most = tcp.mss_bytes.as_i64().filter(|&most| most > 0);
+            self.stacks
+                .push((most.unwrap_or(mtu - IP_TCP_HEADERS_BYTES), tcp.timestamps.as_bool().unwrap_or(true)));
+            if let (Some(name), Some(rto)) = (host.name.as_str(), tcp.rto_min_ns.as_i64()) {
                 least.insert(name, rto);
             }
         }
@@ -165,7 +226,7 @@ impl RunSettings {
 }
 
 /// Settings of a group's clients. A window of 0 is no limit for Mosquitto.
-fn client(plan: &Value, group: &Value) -> ClientSettings {
+fn client(plan: &StoredPlan, group: &Value) -> ClientSettings {
     // The first schema had `mqtt` and `tcp_nodelay` in the group, and one `broker` in the plan.
     let protocol = &group["protocol"];
     let session = match (protocol.is_null(), protocol["mqtt_sn"].is_null()) {
@@ -175,12 +236,12 @@ fn client(plan: &Value, group: &Value) -> ClientSettings {
     };
     let transport = &group["transport"]["tcp"]["nodelay"];
     let nodelay = transport.as_bool().or(group["tcp_nodelay"].as_bool());
-    let mut server = &plan["servers"][group["connects_to"].as_u64().unwrap_or(0) as usize];
+    let mut server = &plan.servers[group["connects_to"].as_u64().unwrap_or(0) as usize];
     // Behind a gateway it is the gateway to which the broker's sockets and windows are.
     if let Some(behind) = server["role"]["gateway"]["broker"].as_u64() {
-        server = &plan["servers"][behind as usize];
+        server = &plan.servers[behind as usize];
     }
-    let broker = if server.is_null() { &plan["broker"] } else { &server["role"]["broker"] };
+    let broker = if server.is_null() { &plan.broker } else { &server["role"]["broker"] };
     let settings = &broker["settings"];
     let window = |value: &Value| value.as_i64().filter(|&most| most > 0).unwrap_or(UNLIMITED);
     ClientSettings {
@@ -196,19 +257,15 @@ fn client(plan: &Value, group: &Value) -> ClientSettings {
 fn early(dir: &Path) -> i64 {
     let run =
         ["run.json", "incomplete.json"].into_iter().find_map(|name| fs::read_to_string(dir.join(name)).ok());
-    let run: Value = run.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
-    run["details"]["emulator"]["latency_compensation_ns"].as_i64().unwrap_or(0)
+    let run: StoredRun = run.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+    run.details["emulator"]["latency_compensation_ns"].as_i64().unwrap_or(0)
 }
 
-fn json(dir: &Path, name: &str, text: &str) -> Result<Value> {
+fn json<T: DeserializeOwned>(dir: &Path, name: &str, text: &str) -> Result<T> {
     serde_json::from_str(text)
         .map_err(|error| Error::Damaged { path: dir.join(name), what: error.to_string() })
 }
 
 fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
-}
-
-fn names(value: &Value) -> Vec<String> {
-    list(value).iter().map(|name| name.as_str().unwrap_or_default().to_owned()).collect()
 }

@@ -7,6 +7,8 @@
 //! What it does not model: the congestion window, which no frame shows. That an acknowledgement was followed by data that
 //! had to wait, and that Nagle's algorithm cannot have held, is taken as evidence for a window.
 
+use std::collections::hash_map::Entry;
+
 use mqttlab_recording::reading::ABSENT;
 use mqttlab_recording::{NumberMap, NumberSet};
 
@@ -145,23 +147,38 @@ pub(crate) fn ways(rows: &[Row], settings: &RunSettings) -> [Way; 2] {
     })
 }
 
-/// When each frame set out, and how long it waited in queues on its way.
-struct Journeys(NumberMap<u64, (i64, i64)>);
+/// The journeys of frames.
+struct Journeys(NumberMap<u64, Journey>);
+
+/// When a frame set out, how long it waited in queues on its way, and the last link on which it did.
+struct Journey {
+    went: i64,
+    queue: i64,
+    hop: u8,
+}
 
 impl Journeys {
     fn of(rows: &[Row]) -> Journeys {
-        let carries = |row: &&Row| row.fate != StoredFate::Dropped && row.has_data();
-        let mut hops: Vec<&Row> = rows.iter().filter(carries).collect();
-        hops.sort_by_key(|row| (row.hop, row.place));
-        let mut found = NumberMap::<u64, (i64, i64)>::default();
-        let mut counted = NumberMap::<u64, u8>::default();
-        for row in hops {
-            // A copy is made behind the transmitter, and has waited as long as its original.
-            if counted.insert(row.frame, row.hop) == Some(row.hop) {
-                continue;
+        let mut found = NumberMap::<u64, Journey>::default();
+        found.reserve(rows.len() / 2);
+        let hops = rows.iter().map(|row| row.hop).max().unwrap_or(0);
+        // Link by link of each frame's way; on each the rows are in the order of the table.
+        for hop in 0..=hops {
+            let carries = |row: &&Row| row.hop == hop && row.fate != StoredFate::Dropped && row.has_data();
+            for row in rows.iter().filter(carries) {
+                let wait = if row.start == ABSENT { 0 } else { row.start - row.entered };
+                match found.entry(row.frame) {
+                    Entry::Vacant(entry) => {
+                        entry.insert(Journey { went: row.entered, queue: wait, hop });
+                    }
+                    // A copy is made behind the transmitter, and has waited as long as its original.
+                    Entry::Occupied(entry) if entry.get().hop == hop => {}
+                    Entry::Occupied(mut entry) => {
+                        entry.get_mut().queue += wait;
+                        entry.get_mut().hop = hop;
+                    }
+                }
             }
-            let wait = if row.start == ABSENT { 0 } else { row.start - row.entered };
-            found.entry(row.frame).or_insert((row.entered, 0)).1 += wait;
         }
         Journeys(found)
     }
@@ -193,7 +210,8 @@ impl Way {
     }
 
     fn arrive(&mut self, row: &Row, journeys: &Journeys) {
-        let &(went, queue) = journeys.0.get(&row.frame).unwrap_or(&(row.entered, 0));
+        let journey = journeys.0.get(&row.frame);
+        let (went, queue) = journey.map_or((row.entered, 0), |journey| (journey.went, journey.queue));
         let (delivered, frame, offset, end) = (row.delivered, row.frame, row.stream_offset, row.end());
         self.arrived.push(Arrived { delivered, frame, offset, end, went, queue, again: false });
     }

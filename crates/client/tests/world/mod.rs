@@ -135,6 +135,8 @@ impl Surroundings for World {
         self.say(&format!("admitted {}", row.sequence));
     }
 
+    fn rest(&mut self, _: Who, _: bool) {}
+
     fn delivered(&mut self, delivery: &Delivery, first: bool) {
         self.say(&format!("delivered {}, first {first}", delivery.row.sequence));
     }

@@ -61,8 +61,10 @@ impl Layered {
         let (plan, group) = (&shared.plan, shared.group(who.group));
         let server = plan.endpoint_of(group).socket_address();
         let config = shared.sockets.tls(who.group.0 as usize).zip(group.tls());
-        let secured =
-            config.map(|(config, tls)| Secured::new(tls::config_of_client(&config, tls), server.ip().into()));
+        let secured = config.map(|(config, tls)| {
+            let name = tls::server_name(plan, group).expect("names were tried before the run");
+            Secured::new(tls::config_of_client(&config, tls), name)
+        });
         let dice = || plan.seed.derive("websocket").index(u64::from(who.number.0)).dice();
         let asked = group.tcp().and_then(|tcp| tcp.websocket.as_ref());
         let websocket = asked.map(|asked| WebSocket::new((server.to_string(), asked.path.clone()), dice()));

@@ -180,6 +180,11 @@ impl Surroundings for Turn<'_> {
         }
     }
 
+    fn rest(&mut self, client: Who, asleep: bool) {
+        let host = self.shared.group(client.group).host_of(client.index);
+        self.shared.control.rests.tell(self.now, host, asleep);
+    }
+
     fn delivered(&mut self, delivery: &Delivery, first: bool) {
         self.tally.group_of(self.shared, delivery.row.subscriber).delivered += u64::from(first);
         let latency = delivery.intended.and_then(|intended| delivery.row.received.checked_since(intended));

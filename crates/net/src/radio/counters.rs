@@ -62,7 +62,7 @@ pub struct Tally {
     pub bytes: u64,
 }
 
-/// How long a radio was in each state, and how often it began to do something. It never sleeps.
+/// How long a radio was in each state, and how often it began to do something.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AirTime {
     /// Sending.
@@ -71,6 +71,8 @@ pub struct AirTime {
     pub receive: Duration,
     /// Listening to silence.
     pub idle: Duration,
+    /// Off ([`Medium::rest`](super::Medium::rest)).
+    pub sleep: Duration,
     /// Times that it went from listening to silence over to sending or receiving.
     pub wake_ups: u64,
 }

@@ -19,6 +19,9 @@ pub struct EnergyProfile {
     pub receive_ua: u32,
     /// Current while it listens and hears nothing, in µA.
     pub idle_ua: u32,
+    /// Current while it is off because all of its host's clients sleep, in nA.
+    #[serde(default)]
+    pub sleep_na: u32,
 }
 
 impl EnergyProfile {
@@ -26,7 +29,8 @@ impl EnergyProfile {
     pub fn energy_j(&self, time: &AirTime) -> f64 {
         let charge_uc = f64::from(self.transmit_ua) * time.transmit.as_s_f64()
             + f64::from(self.receive_ua) * time.receive.as_s_f64()
-            + f64::from(self.idle_ua) * time.idle.as_s_f64();
+            + f64::from(self.idle_ua) * time.idle.as_s_f64()
+            + f64::from(self.sleep_na) * 1e-3 * time.sleep.as_s_f64();
         charge_uc * 1e-6 * f64::from(self.voltage_mv) * 1e-3
     }
 }

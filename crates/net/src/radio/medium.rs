@@ -32,6 +32,8 @@ pub struct Medium {
     agenda: Agenda,
     /// Stations that waited for an answer and heard something else.
     disappointed: Vec<u32>,
+    /// Stations that are to rest, and still have something to do.
+    drowsy: Vec<u32>,
     ready: VecDeque<Output>,
     now: Instant,
 }
@@ -65,6 +67,7 @@ impl Medium {
             levels,
             agenda: Agenda::default(),
             disappointed: Vec::new(),
+            drowsy: Vec::new(),
             ready: VecDeque::new(),
             now: Instant::ZERO,
             spec,
@@ -127,6 +130,7 @@ impl Medium {
         let Input::Send { frame, from, to, size } = input;
         assert!(from.max(to) < self.stations.len(), "a frame was given to a station that is not there");
         assert!(from != to, "a station was told to send to itself");
+        self.wake(now, from);
         let station = &mut self.stations[from];
         let job = Job::new(now, frame, to as u32, size.0);
         if self.spec.mac.queue_limit_frames.is_some_and(|limit| station.queue.len() >= limit as usize) {
@@ -157,8 +161,57 @@ impl Medium {
                 Event::Respond => self.respond(entry.at, station),
                 Event::Timeout => self.time_out(entry.at, station),
             }
+            self.doze(entry.at);
         }
         self.now = now;
+    }
+
+    /// Whether a station's radio is to be off while it has nothing to send, to answer or to receive. Whatever is sent to
+    /// it then is lost on it, as to one that is out of reach. `at` is when that was decided; it may lie in the past.
+    ///
+    /// # Panics
+    /// When a station is not there.
+    pub fn rest(&mut self, at: Instant, station: usize, rests: bool) {
+        self.tick(self.now.max(at));
+        self.stations[station].rests = rests;
+        if rests {
+            self.drowsy.push(station as u32);
+            self.doze(at);
+        } else {
+            self.wake(at, station);
+        }
+    }
+
+    /// Stations that are to rest do so once they are done.
+    fn doze(&mut self, now: Instant) {
+        let Medium { drowsy, stations, receivers, levels, .. } = self;
+        drowsy.retain(|&number| {
+            let (station, receiver) = (&stations[number as usize], &mut receivers[number as usize]);
+            let done = station.is_done() && receiver.is_quiet();
+            if station.rests && done && !receiver.is_asleep() {
+                receiver.rest(now, true, levels);
+            }
+            station.rests && !done
+        });
+    }
+
+    /// A station's radio goes on, if it was off: it waits from here as from the end of a frame, for it does not know what
+    /// went on before.
+    fn wake(&mut self, now: Instant, number: usize) {
+        if !self.receivers[number].is_asleep() {
+            return;
+        }
+        self.receivers[number].rest(now, false, &self.levels);
+        let station = &mut self.stations[number];
+        if station.rests {
+            self.drowsy.push(number as u32);
+        }
+        if self.receivers[number].is_busy() {
+            station.freeze(now, &self.timing);
+        } else {
+            station.carrier.restart(now);
+        }
+        self.contend(number);
     }
 
     /// The next thing that happened.

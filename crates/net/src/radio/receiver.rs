@@ -20,6 +20,8 @@ pub(crate) struct Receiver {
     transmitting: bool,
     /// Whether the medium is sensed busy.
     sensed: bool,
+    /// Off: it neither hears nor senses.
+    asleep: bool,
     since: Instant,
     time: AirTime,
 }
@@ -70,6 +72,23 @@ impl Receiver {
         self.transmitting
     }
 
+    /// Whether nothing is being sent or received here.
+    pub(crate) fn is_quiet(&self) -> bool {
+        !self.transmitting && self.locked.is_none()
+    }
+
+    pub(crate) fn is_asleep(&self) -> bool {
+        self.asleep
+    }
+
+    /// The radio goes off, or on again: then it senses what is on the air, and takes up none of the frames that began
+    /// before. `now` may lie in the past, as far as nothing has happened here since.
+    pub(crate) fn rest(&mut self, now: Instant, asleep: bool, levels: &Levels) {
+        self.account(now.max(self.since));
+        self.asleep = asleep;
+        self.sensed = !asleep && self.total >= levels.carrier_sense;
+    }
+
     /// Since when it is receiving the frame that it receives.
     pub(crate) fn receiving_since(&self) -> Option<Instant> {
         self.locked.map(|lock| lock.start)
@@ -92,7 +111,7 @@ impl Receiver {
     /// Another station begins to send. Whether this one begins to receive it.
     pub(crate) fn begin(&mut self, now: Instant, from: u32, kind: Kind, power: u64, levels: &Levels) -> bool {
         self.total += power;
-        if self.transmitting {
+        if self.transmitting || self.asleep {
             return false;
         }
         let interference = self.total - power;
@@ -116,7 +135,7 @@ impl Receiver {
     /// Another station has sent its last bit.
     pub(crate) fn end(&mut self, now: Instant, from: u32, power: u64, levels: &Levels) -> Heard {
         self.total -= power;
-        if self.transmitting {
+        if self.transmitting || self.asleep {
             return Heard::Nothing;
         }
         let heard = match self.locked {
@@ -156,6 +175,7 @@ impl Receiver {
     fn account(&mut self, now: Instant) {
         let passed: Duration = now.since(self.since);
         let state = match (self.transmitting, self.sensed) {
+            _ if self.asleep => &mut self.time.sleep,
             (true, _) => &mut self.time.transmit,
             (false, true) => &mut self.time.receive,
             (false, false) => &mut self.time.idle,

@@ -31,6 +31,7 @@ pub struct StationReport {
     pub transmit_s: f64,
     pub receive_s: f64,
     pub idle_s: f64,
+    pub sleep_s: f64,
     pub wake_ups: u64,
     pub energy_j: f64,
 }
@@ -69,6 +70,7 @@ impl StationReport {
             transmit_s: counters.time.transmit.as_s_f64(),
             receive_s: counters.time.receive.as_s_f64(),
             idle_s: counters.time.idle.as_s_f64(),
+            sleep_s: counters.time.sleep.as_s_f64(),
             wake_ups: counters.time.wake_ups,
             energy_j: medium.energy_j(station),
         }

@@ -26,6 +26,8 @@ pub(crate) struct Station {
     /// The first one is being sent.
     pub(crate) queue: VecDeque<Job>,
     pub(crate) window: u32,
+    /// Its radio is to be off whenever it has nothing to do.
+    pub(crate) rests: bool,
     pub(crate) dice: Dice,
     pub(crate) counters: StationCounters,
 }
@@ -86,9 +88,15 @@ impl Station {
             air: Air { kind: Kind::Data, to: 0, bytes: 0, reserved: Duration::ZERO },
             queue: VecDeque::new(),
             window: phy.cw_min_slots,
+            rests: false,
             dice: seed.dice(),
             counters: StationCounters::default(),
         }
+    }
+
+    /// Whether nothing is to be said, answered or awaited.
+    pub(crate) fn is_done(&self) -> bool {
+        self.queue.is_empty() && self.waiting.is_none() && self.response.is_none()
     }
 
     /// The medium is busy.

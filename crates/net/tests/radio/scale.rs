@@ -77,6 +77,7 @@ fn times_and_energy_add_up() {
         transmit_ua: 200_000,
         receive_ua: 100_000,
         idle_ua: 10_000,
+        sleep_na: 0,
     };
     let mut medium = medium(spec);
     send(&mut medium, us(1000), 1, 0, 1, 200);
@@ -88,6 +89,72 @@ fn times_and_energy_add_up() {
     // 3 V (0.2 A * 1.136 ms + 0.1 A * 0.304 ms + 0.01 A * 8.56 ms).
     assert!((medium.energy_j(0) - 3.0 * (0.2 * 1.136e-3 + 0.1 * 0.304e-3 + 0.01 * 8.56e-3)).abs() < 1e-12);
     assert!((medium.energy_j(1) - 3.0 * (0.2 * 0.304e-3 + 0.1 * 1.136e-3 + 0.01 * 8.56e-3)).abs() < 1e-12);
+}
+
+#[test]
+fn a_station_that_rests_draws_its_sleep_current_and_hears_nothing() {
+    let mut spec = line("dsss-2", &[0, 10, 20]);
+    spec.energy = EnergyProfile {
+        name: "made up".into(),
+        voltage_mv: 3_000,
+        transmit_ua: 0,
+        receive_ua: 0,
+        idle_ua: 10_000,
+        sleep_na: 500,
+    };
+    let mut medium = medium(spec);
+    let everything = |medium: &Medium, station| {
+        let time = medium.counters(station).time;
+        time.transmit + time.receive + time.idle + time.sleep
+    };
+    medium.rest(us(1_000), 1, true);
+    // Others' frames are no concern of its; what is sent to it is lost.
+    send(&mut medium, us(2_000), 1, 0, 2, 200);
+    assert!(finished(&run_until(&mut medium, us(10_000))).iter().all(is_delivered));
+    assert_eq!(overheard(&medium, 1), 0);
+    send(&mut medium, us(10_000), 2, 0, 1, 200);
+    let lost = finished(&run_until(&mut medium, us(200_000)));
+    assert!(matches!(lost[..], [Finished { fate: Outcome::Dropped { .. }, .. }]), "{lost:?}");
+    medium.tick(us(1_001_000));
+    let time = medium.counters(1).time;
+    assert_eq!((time.sleep, time.idle), (Duration::from_s(1), Duration::from_ms(1)));
+    // 3 V (0.5 uA * 1 s + 10 mA * 1 ms).
+    assert!((medium.energy_j(1) - 3.0 * (0.5e-6 + 10e-3 * 1e-3)).abs() < 1e-12);
+    // For a frame of its own it is awake, and for as long as that takes alone.
+    send(&mut medium, us(1_001_000), 3, 1, 0, 200);
+    assert!(finished(&run_until(&mut medium, us(1_050_000))).iter().all(is_delivered));
+    medium.tick(us(1_101_000));
+    let awake = everything(&medium, 1) - medium.counters(1).time.sleep;
+    assert!(awake < Duration::from_ms(4), "{awake}");
+    // Awake again it hears, from then on.
+    medium.rest(us(1_101_000), 1, false);
+    send(&mut medium, us(1_102_000), 4, 0, 1, 200);
+    assert!(finished(&run_until(&mut medium, us(1_200_000))).iter().all(is_delivered));
+    medium.tick(us(1_200_000));
+    assert_eq!(everything(&medium, 1), Duration::from_us(1_200_000));
+    // Told late, it does as of then: nothing has happened at it since.
+    let before = medium.counters(1).time.sleep;
+    medium.rest(us(1_150_000), 1, true);
+    medium.tick(us(1_300_000));
+    assert_eq!(medium.counters(1).time.sleep - before, Duration::from_ms(150));
+    assert_eq!(everything(&medium, 1), Duration::from_us(1_300_000));
+}
+
+#[test]
+fn a_station_falls_asleep_when_its_exchange_is_over_and_not_before() {
+    let mut medium = medium(line("dsss-2", &[0, 10]));
+    send(&mut medium, us(1_000), 1, 0, 1, 200);
+    // In the middle of the data frame, which it receives and acknowledges.
+    run_until(&mut medium, us(1_500));
+    medium.rest(us(1_500), 1, true);
+    assert_eq!(medium.counters(1).time.sleep, Duration::ZERO);
+    assert!(finished(&run_until(&mut medium, us(50_000))).iter().all(is_delivered));
+    medium.tick(us(50_000));
+    assert!(medium.counters(1).time.sleep > Duration::from_ms(45));
+}
+
+fn overheard(medium: &Medium, station: usize) -> u64 {
+    medium.counters(station).overheard.total().frames
 }
 
 #[test]

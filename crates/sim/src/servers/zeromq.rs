@@ -4,7 +4,8 @@
 //!   packet ──► inbox ──► service (per packet) ──► machine ──► outbox (per copy) ──► socket
 //! ```
 //!
-//! One packet is served at a time, as in `zmq_proxy`, whatever connection it came from. A message that a socket does not take waits for it,
+//! One packet is served at a time, as in `zmq_proxy`, whatever connection it came from. What came of one connection at once is served
+//! in a row, and each socket is written to once for all of it, as our own proxy does. A message that a socket does not take waits for it,
 //! up to the high-water mark. What comes stays in its own socket while enough waits to be served, so that TCP's windows reach through
 //! to the publishers.
 //!
@@ -34,6 +35,10 @@ pub(crate) struct ZeroMqModel {
     untaken: BTreeMap<u32, u64>,
     inbox: Inbox<(ConnectionId, What)>,
     outbox: VecDeque<(Instant, ConnectionId, Response)>,
+    /// Connections with packets in their streams that were not handed to their sockets yet.
+    unwritten: Vec<ConnectionId>,
+    /// Whether nothing of what was read with the packet that was served last is still to be served.
+    is_row_over: bool,
     /// The end that it has written to last.
     wrote_to: Option<End>,
     alarm: Alarm,
@@ -48,7 +53,8 @@ struct Passed {
 
 #[derive(Clone, Copy)]
 enum What {
-    Packet(Packet),
+    /// And whether it is the last of those that were read with it.
+    Packet(Packet, bool),
     Closed,
 }
 
@@ -65,6 +71,8 @@ impl ZeroMqModel {
             untaken: BTreeMap::new(),
             inbox: Inbox::new(ServiceTimes::new(role.service, name, seed)),
             outbox: VecDeque::new(),
+            unwritten: Vec::new(),
+            is_row_over: true,
             wrote_to: None,
             alarm: Alarm::new(id),
         }
@@ -79,8 +87,14 @@ impl ZeroMqModel {
     fn read_socket(&mut self, around: &mut ServerSurroundings<'_>, id: ConnectionId) {
         let end = (id, Side::Server);
         let Some(offset) = around.read_socket(end) else { return };
+        let mut before = None;
         while let Some(packet) = around.transport.take_packet(around.evidence, around.topics, end, offset) {
-            self.request(around, id, What::Packet(packet));
+            if let Some(packet) = before.replace(packet) {
+                self.request(around, id, What::Packet(packet, false));
+            }
+        }
+        if let Some(last) = before {
+            self.request(around, id, What::Packet(last, true));
         }
     }
 
@@ -104,13 +118,14 @@ impl ZeroMqModel {
     }
 
     fn attend(&mut self, around: &mut ServerSurroundings<'_>, id: ConnectionId, what: What) {
+        self.is_row_over = !matches!(what, What::Packet(_, false));
         // The slot may have been given to another connection since.
         if !around.transport.connections().is_current(id) {
             return;
         }
         around.transport.connection_mut(id).unserved -= 1;
         match what {
-            What::Packet(packet) => self.attend_packet(around, id, &packet),
+            What::Packet(packet, _) => self.attend_packet(around, id, &packet),
             What::Closed => {
                 self.proxy.handle(around.now(), Peer(id.slot), Input::Closed);
                 self.untaken.remove(&id.slot);
@@ -205,9 +220,23 @@ impl ZeroMqModel {
         match response {
             Response::Packet(packet, length) => {
                 around.transport.append(id, Side::Server, *packet, *length);
-                self.write(around, id);
+                if !self.unwritten.contains(&id) {
+                    self.unwritten.push(id);
+                }
             }
             Response::Close => around.close((id, Side::Server)),
+        }
+    }
+
+    /// Hands to sockets what has come together, once all of it has.
+    fn write_row(&mut self, around: &mut ServerSurroundings<'_>) {
+        if !self.is_row_over || !self.outbox.is_empty() {
+            return;
+        }
+        for id in std::mem::take(&mut self.unwritten) {
+            if around.transport.connections().is_current(id) {
+                self.write(around, id);
+            }
         }
     }
 
@@ -269,6 +298,7 @@ impl ServerModel for ZeroMqModel {
             } else {
                 break;
             }
+            self.write_row(around);
             self.begin(now);
         }
         self.set_alarm(around);
