@@ -22,6 +22,7 @@ RATE_UNITS = {"bit/s": 1, "kbit/s": 10**3, "Mbit/s": 10**6, "Gbit/s": 10**9,
 SIZE_UNITS = {"B": 1, "kB": 10**3, "MB": 10**6, "KiB": 2**10, "MiB": 2**20}
 LENGTH_UNITS = {"mm": 1, "m": 10**3, "km": 10**6}
 SPEED_UNITS = {"mm/s": Fraction(1), "m/s": Fraction(1000), "km/h": Fraction(10**6, 3600)}
+CURRENT_UNITS = {"nA": 1, "uA": 10**3, "µA": 10**3, "mA": 10**6, "A": 10**9}
 POWER_UNITS = {"dBm": 1000}
 GAIN_UNITS = {"dB": 1000}
 FREQUENCY_UNITS = {"/s": Fraction(1), "/min": Fraction(1, 60), "/h": Fraction(1, 3600)}
@@ -136,6 +137,8 @@ LENGTH = Kind(name="a length", units=LENGTH_UNITS, usual="m", example="150 m", l
               most_text="1000 km")
 SPEED = Kind(name="a speed", units=SPEED_UNITS, usual="m/s", example="1.5 m/s", least=0, least_text="0 m/s",
              most=10**6, most_text="1000 m/s")
+CURRENT = Kind(name="a current", units=CURRENT_UNITS, usual="uA", example="10 uA", least=0, least_text="0 A",
+               most=4 * 10**9, most_text="4 A")
 POWER = Kind(name="a power", units=POWER_UNITS, usual="dBm", example="20 dBm", least=-200_000, least_text="-200 dBm",
              most=100_000, most_text="100 dBm")
 GAIN = Kind(name="a level", units=GAIN_UNITS, usual="dB", example="4 dB", least=-100_000, least_text="-100 dB",
@@ -214,6 +217,11 @@ def speed_mm_s(value: Any) -> int:
     return round(SPEED.read(value))
 
 
+def current_na(value: Any) -> int:
+    """Nanoamperes, zero or more."""
+    return round(CURRENT.read(value))
+
+
 def power_mdbm(value: Any) -> int:
     """Thousandths of a dBm."""
     return round(POWER.read(value))
@@ -267,6 +275,7 @@ SizeBytes = Annotated[int, *_quantity(size_bytes, "200 B")]
 LengthMm = Annotated[int, *_quantity(length_mm, "150 m")]
 AreaMm = Annotated[tuple[int, int], *_quantity(area_mm, "150 m x 150 m")]
 SpeedMmS = Annotated[int, *_quantity(speed_mm_s, "1.5 m/s")]
+CurrentNa = Annotated[int, *_quantity(current_na, "10 uA")]
 PowerMdbm = Annotated[int, *_quantity(power_mdbm, "20 dBm")]
 GainMdb = Annotated[int, *_quantity(gain_mdb, "4 dB")]
 IntervalNs = Annotated[int, *_quantity(interval_ns, "100 /s")]

@@ -19,6 +19,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -74,10 +75,17 @@ class Recording:
     directory: Path
     source: Path | None = None
     """The run that is still going on, where this is what it had written."""
+    summaries: Path | None = None
+    """Where derived tables are kept of recordings that have none of this version; nowhere when left out."""
 
     @classmethod
-    def open(cls, directory: Path) -> Recording:
+    def open(cls, directory: Path, summaries: Path | None = None) -> Recording:
         """Open a directory; recovers what a killed run has left behind, and only looks at a run that is going on.
+
+        Args:
+            directory: the recording's.
+            summaries: a directory, which need not exist, for derived tables of recordings that have none of this
+                version, so that they are made once. Nothing is ever written into a recording for that.
 
         Raises:
             RecordingError: there is no recording in it.
@@ -89,7 +97,7 @@ class Recording:
             raise RecordingError(f"{directory} is not a recording: it has no plan.json")
         # Before anything is printed: every table needs the plan.
         _json(directory / "plan.json")
-        recording = _finished(directory) if any(directory.glob("*.spool")) else cls(directory)
+        recording = _finished(directory) if any(directory.glob("*.spool")) else cls(directory, summaries=summaries)
         version = recording.run.get("schema_version", SCHEMA_VERSION)
         if version > SCHEMA_VERSION:
             raise RecordingError(f"{directory} is of schema version {version}, but this program knows versions up to "
@@ -203,14 +211,20 @@ class Recording:
     @cached_property
     def _summed_up(self) -> Path:
         """Where the derived tables are: beside the others, or made now, elsewhere, of a recording that has none."""
-        if _is_summary_of(self.directory):
+        if _is_summary_of(self.directory, self.directory):
             return self.directory
-        out = Path(tempfile.mkdtemp(prefix="mqttlab-summary-"))
-        weakref.finalize(self, shutil.rmtree, out, ignore_errors=True)
+        kept = self.summaries and self.summaries / sha256(str(self.directory.resolve()).encode()).hexdigest()[:32]
+        if kept and _is_summary_of(self.directory, kept):
+            return kept
+        out = _made_below(self.summaries) or Path(tempfile.mkdtemp(prefix=SUMMARY_PREFIX))
         try:
             summarise(self.directory, out)
         except EngineError as error:
+            shutil.rmtree(out, ignore_errors=True)
             raise RecordingError(str(error)) from error
+        if kept and _put(out, kept):
+            return kept
+        weakref.finalize(self, shutil.rmtree, out, ignore_errors=True)
         return out
 
     def scan_summary(self, name: str) -> pl.LazyFrame:
@@ -384,10 +398,38 @@ SUMMARY_VERSION = 3
 """The version of the derived tables that this program reads."""
 
 
-def _is_summary_of(directory: Path) -> bool:
-    """Whether a directory has the derived tables of this version, made from the tables that are there."""
+SUMMARY_PREFIX = "mqttlab-summary-"
+
+
+def _made_below(above: Path | None) -> Path | None:
+    """A new directory in one; nothing where none can be made."""
+    if above is None:
+        return None
     try:
-        said = json.loads((directory / "summary.json").read_text(encoding="utf-8"))
+        above.mkdir(parents=True, exist_ok=True)
+        return Path(tempfile.mkdtemp(prefix=SUMMARY_PREFIX, dir=above))
+    except OSError:
+        return None
+
+
+def _put(made: Path, place: Path) -> bool:
+    """Give a directory its place, in which an earlier one may stand; whether that was possible."""
+    try:
+        if place.exists():
+            earlier = Path(tempfile.mkdtemp(prefix=SUMMARY_PREFIX, dir=place.parent))
+            place.rename(earlier / "earlier")
+            shutil.rmtree(earlier, ignore_errors=True)
+        made.rename(place)
+    except OSError:
+        # Somebody else was first, or it is on another file system.
+        return False
+    return True
+
+
+def _is_summary_of(directory: Path, summary: Path) -> bool:
+    """Whether a directory has the derived tables of this version, made from a recording's tables as they are."""
+    try:
+        said = json.loads((summary / "summary.json").read_text(encoding="utf-8"))
         sizes = {name: (directory / f"{name}.parquet").stat().st_size for name in said["made_from"]}
     except (OSError, ValueError, KeyError, TypeError):
         return False

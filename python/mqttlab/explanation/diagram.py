@@ -115,7 +115,7 @@ class Ladder:
                 continue
             x = self.x[span.host] + (3 if self._side(span.host) == "right" else -3 - BAR)
             y, end = self.y(span.from_ns), self.y(span.to_ns)
-            words = escape(f"{title(span.part)}: {ms(span.length_ns)}")
+            words = escape(f"{title(self.story, span.part)}: {ms(span.length_ns)}")
             drawn.append(f'<rect x="{x:.1f}" y="{y:.1f}" width="{BAR}" height="{max(end - y, 1):.1f}" rx="2" '
                          f'fill="{PART_COLOURS[span.part]}"><title>{words}</title></rect>')
         return drawn
@@ -178,7 +178,7 @@ def _labels(story: Story) -> list[_Label]:
     names = story.names
     labels = [_Label(names["publisher_host"], story.begins_ns, "intended", FAINT)]
     labels += [
-        _Label(span.host, span.from_ns, f"{title(span.part)} {ms(span.length_ns)}", "#1c2733")
+        _Label(span.host, span.from_ns, f"{title(story, span.part)} {ms(span.length_ns)}", "#1c2733")
         for span in story.spans if "wire" not in span.part and span.length_ns >= LABELLED * story.latency_ns
     ]
     labels += [_Label(event.host, event.at_ns, event.text, LOST) for event in story.happenings]

@@ -124,6 +124,12 @@ class Story:
         return self.ends_ns - self.begins_ns
 
 
+def _server(recording: Recording) -> str:
+    """What stands between publishers and subscribers is called in words: a ``broker``, or of ZeroMQ a ``proxy``."""
+    roles = [server.get("role") for server in recording.plan.get("servers") or ()]
+    return "proxy" if roles and all(isinstance(role, dict) and "zeromq" in role for role in roles) else "broker"
+
+
 def tell(recording: Recording, evidence: Evidence, leg: int) -> Story:
     """The story of the delivery with this number in ``evidence.legs``, all its legs from the publisher on."""
     chain = _legs_of(evidence.legs, leg)
@@ -142,7 +148,8 @@ def tell(recording: Recording, evidence: Evidence, leg: int) -> Story:
     return Story(
         publisher=last["publisher"], sequence=last["sequence"], subscriber=last["subscriber"],
         names={"publisher": clients[last["publisher"]]["name"], "subscriber": clients[last["subscriber"]]["name"],
-               "broker": broker, "publisher_host": teller.host(ends[0]), "subscriber_host": teller.host(ends[-1])},
+               "broker": broker, "server": _server(recording),
+               "publisher_host": teller.host(ends[0]), "subscriber_host": teller.host(ends[-1])},
         topic=message["topic"][0], qos=message["qos"][0], payload_bytes=message["payload_bytes"][0],
         begins_ns=first["begins_ns"], ends_ns=last["received_ns"],
         parts={part: sum(row[part] for row in chain) for part in PARTS},

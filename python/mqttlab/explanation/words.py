@@ -13,9 +13,9 @@ DOMINATES = 0.4
 DELAYED_NS = 5_000_000
 
 
-def title(part: str) -> str:
+def title(story: Story, part: str) -> str:
     """A part's short name."""
-    return ALL[part].title
+    return ALL[part].title.replace("broker", story.names["server"])
 
 
 def ms(nanoseconds: int) -> str:
@@ -37,7 +37,7 @@ def parts_table(story: Story) -> list[tuple[str, str, str]]:
     for part in PARTS:
         took = story.parts[part]
         if took:
-            rows.append((title(part), ms(took), f"{100 * took / max(story.latency_ns, 1):.1f} %"))
+            rows.append((title(story, part), ms(took), f"{100 * took / max(story.latency_ns, 1):.1f} %"))
     return rows
 
 
@@ -135,7 +135,7 @@ def _sentence(story: Story, part: str) -> str:
         "delivery_ns": f"Waited {took} at the host of {names['subscriber']} until the application read it: the machine "
                        "is too busy.",
     }
-    return sentences[part]
+    return sentences[part].replace("the broker", f"the {names['server']}")
 
 
 def _frames(lost: int) -> str:
@@ -150,7 +150,7 @@ def ladder(story: Story) -> list[str]:
     shortest = story.latency_ns / 1000
     for span in story.spans:
         if "wire" not in span.part and span.length_ns >= shortest:
-            text = f"· {title(span.part)}: {ms(span.length_ns)}"
+            text = f"· {title(story, span.part)}: {ms(span.length_ns)}"
             rows.append((span.from_ns, 0, (_time(story, span.from_ns), f"   {span.host}", text)))
     for happening in story.happenings:
         row = (_time(story, happening.at_ns), f"   {happening.host}", f"· {happening.text}")

@@ -111,18 +111,17 @@ def ratios(table: pl.DataFrame) -> Figure:
     return figure
 
 
-def latency_in_both(messages: pl.DataFrame) -> Figure:
+def latency_in_both(messages: pl.DataFrame, most: int = POINTS_MOST) -> Figure:
     """Each message's latency in both runs; those on the line are as fast in both.
 
     Args:
-        messages: columns ``first_ms``, ``second_ms``, ``reason``. Above 5000 messages an even selection is drawn, and
-        the
-            title says so.
+        messages: columns ``first_ms``, ``second_ms``, ``reason``.
+        most: above so many messages an even selection is drawn, and the title says so.
     """
     title = "Latency of each message in both runs"
     shown = messages
-    if messages.height > POINTS_MOST:
-        shown = messages.gather_every(-(-messages.height // POINTS_MOST))
+    if messages.height > most:
+        shown = messages.gather_every(-(-messages.height // most))
         title += f" ({shown.height} of {messages.height} drawn)"
     figure = blank(title, "first run (ms)", "second run (ms)")
     for index, reason in enumerate(sorted(shown["reason"].unique().to_list())):

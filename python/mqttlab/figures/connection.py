@@ -11,18 +11,19 @@ MOST_POINTS = 6000
 WORDS = {"to_broker": "to the broker", "to_client": "to the client"}
 
 
-def time_sequence(segments: pl.DataFrame, flight: pl.DataFrame, towards: str) -> Figure:
+def time_sequence(segments: pl.DataFrame, flight: pl.DataFrame, towards: str, most: int = MOST_POINTS) -> Figure:
     """The stream over time: each segment from its first to its last byte, and how far it was acknowledged.
 
     Args:
         segments: columns ``at_s``, ``start``, ``end``, ``again``, ``lost``, ``mqtt``
-            (:func:`mqttlab.metrics.connection_segments`). Above 6000 an even selection is drawn, and the title says so;
-            those sent again or lost are always kept.
+            (:func:`mqttlab.metrics.connection_segments`).
         flight: columns ``at_s``, ``acknowledged`` (:func:`mqttlab.metrics.connection_flight`).
         towards: the data's direction.
+        most: above so many segments an even selection is drawn, and the title says so; those sent again or lost are
+            always kept.
     """
     title = f"Time and sequence, {WORDS.get(towards, towards)}"
-    shown = _thinned(segments, pl.col("again") | pl.col("lost"))
+    shown = _thinned(segments, pl.col("again") | pl.col("lost"), most)
     if shown.height < segments.height:
         title += f" ({shown.height} of {segments.height} segments drawn)"
     figure = blank(title, "run time (s)", "position in the stream (B)")
@@ -87,15 +88,18 @@ def receive_window(flight: pl.DataFrame, towards: str) -> Figure:
     return figure.update_yaxes(rangemode="tozero")
 
 
-def connection_round_trips(samples: pl.DataFrame, towards: str) -> Figure:
+def connection_round_trips(samples: pl.DataFrame, towards: str, most: int = MOST_POINTS) -> Figure:
     """The round trips of one direction's data, and the retransmission time-out that follows from them.
 
     Args:
         samples: columns ``at_s``, ``rtt_ms``, ``rto_ms`` (:func:`mqttlab.metrics.round_trips`).
         towards: the data's direction.
+        most: above so many of them an even selection is drawn, and the title says so.
     """
     figure = blank(f"Round trips of data {WORDS.get(towards, towards)}", "run time (s)", "ms")
-    shown = _thinned(samples, pl.lit(False))
+    shown = _thinned(samples, pl.lit(False), most)
+    if shown.height < samples.height:
+        figure.update_layout(title=f"{figure.layout.title.text} ({shown.height} of {samples.height} drawn)")
     for column, name, colour, mode in (("rtt_ms", "round trip", 0, "markers"), ("rto_ms", "time-out", 1, "lines")):
         known = shown.drop_nulls(column)
         figure.add_trace(trace("scatter", x=known["at_s"].to_list(), y=known[column].to_list(), mode=mode, name=name,
@@ -104,11 +108,11 @@ def connection_round_trips(samples: pl.DataFrame, towards: str) -> Figure:
     return figure.update_yaxes(rangemode="tozero")
 
 
-def _thinned(rows: pl.DataFrame, always: pl.Expr) -> pl.DataFrame:
+def _thinned(rows: pl.DataFrame, always: pl.Expr, most: int = MOST_POINTS) -> pl.DataFrame:
     """An even selection of many rows, and those that are to be kept."""
-    if rows.height <= MOST_POINTS:
+    if rows.height <= most:
         return rows
-    step = -(-rows.height // MOST_POINTS)
+    step = -(-rows.height // most)
     numbered = rows.with_row_index("row")
     kept = numbered.filter((pl.col("row") % step == 0) | always)
     return kept.drop("row")

@@ -14,7 +14,8 @@ MOST_POINTS = 6_000
 CDF_POINTS = 500
 BARS_NAMED = 20
 DIRECTIONS = {"to_broker": "to the broker", "to_client": "to the clients"}
-LEVEL_COLOURS = dict(zip(("frames", "IP packets", "TCP payload", "MQTT payload"), SERIES_COLOURS, strict=False))
+LEVEL_COLOURS = dict(zip(
+    ("frames", "IP packets", "transport payload", "message payload"), SERIES_COLOURS, strict=False))
 OVERHEAD_PARTS = {
     "fixed header": "overhead_fixed_header_bytes", "topic": "overhead_topic_bytes",
     "packet id": "overhead_packet_id_bytes", "properties": "overhead_properties_bytes",
@@ -22,17 +23,18 @@ OVERHEAD_PARTS = {
 }
 
 
-def latency_over_time(samples: pl.DataFrame) -> Figure:
+def latency_over_time(samples: pl.DataFrame, most: int = MOST_POINTS) -> Figure:
     """Each delivery's latency against its intended time.
 
     Args:
-        samples: columns ``qos``, ``intended_s``, ``latency_ms`` (:func:`mqttlab.metrics.deliveries`). Above
-            6000 deliveries an even selection is drawn, and the title says so; the extremes are always kept.
+        samples: columns ``qos``, ``intended_s``, ``latency_ms`` (:func:`mqttlab.metrics.deliveries`).
+        most: above so many deliveries of a QoS level an even selection and the slowest are drawn, and the title says
+            so.
     """
     figure = blank("Latency of each delivery", "time of intended sending (s)", "latency (ms)")
     shown = 0
     for qos, part in _by_qos(samples):
-        kept = _thin(part)
+        kept = _thin(part, most)
         shown += kept.height
         figure.add_trace(
             trace(
@@ -181,39 +183,42 @@ def throughput(samples: pl.DataFrame) -> Figure:
     return figure
 
 
-def publish_per_segment(counts: pl.DataFrame) -> Figure:
+def publish_per_segment(counts: pl.DataFrame, carrier: str = "PUBLISH packet") -> Figure:
     """How many PUBLISH packets share a TCP segment: bars for each direction.
 
     Args:
         counts: columns ``direction``, ``packets``, ``segments_percent`` (:func:`mqttlab.metrics.publish_per_segment`).
+        carrier: what a packet with a message is called in the protocol that was spoken.
     """
-    figure = blank("PUBLISH packets that a segment completes", "PUBLISH packets", "segments (%)")
+    figure = blank(f"{carrier}s that a segment completes", f"{carrier}s", "segments (%)")
     return _bars(figure, counts, "packets", "segments_percent")
 
 
-def segments_per_publish(counts: pl.DataFrame) -> Figure:
+def segments_per_publish(counts: pl.DataFrame, carrier: str = "PUBLISH packet") -> Figure:
     """How many TCP segments a PUBLISH packet takes: bars for each direction.
 
     Args:
         counts: columns ``direction``, ``segments``, ``packets_percent``
             (:func:`mqttlab.metrics.segments_per_publish`).
+        carrier: what a packet with a message is called in the protocol that was spoken.
     """
-    figure = blank("Segments that a PUBLISH packet takes", "segments", "PUBLISH packets (%)")
+    figure = blank(f"Segments that a {carrier} takes", "segments", f"{carrier}s (%)")
     return _bars(figure, counts, "segments", "packets_percent")
 
 
-def round_trips_over_time(samples: pl.DataFrame) -> Figure:
+def round_trips_over_time(samples: pl.DataFrame, most: int = MOST_POINTS) -> Figure:
     """Each TCP round trip against the time at which it ended, by the direction of the data.
 
     Args:
-        samples: columns ``towards``, ``at_s``, ``rtt_ms`` (:func:`mqttlab.metrics.round_trips`). Above 6000 round
-            trips of a direction an even selection is drawn, and the title says so; the longest are always kept.
+        samples: columns ``towards``, ``at_s``, ``rtt_ms`` (:func:`mqttlab.metrics.round_trips`).
+        most: above so many round trips of a direction an even selection and the longest are drawn, and the title says
+            so.
     """
     title = "TCP round trips"
     figure = blank(title, "run time (s)", "round trip (ms)")
     shown = 0
     for index, (direction, part) in enumerate(_by_direction(samples, "towards")):
-        kept = _thin(part, "rtt_ms")
+        kept = _thin(part, most, "rtt_ms")
         shown += kept.height
         figure.add_trace(
             trace(
@@ -250,13 +255,15 @@ def round_trip_cdf(samples: pl.DataFrame) -> Figure:
         _log_where_wide(figure, samples, axis="x", column="rtt_ms"), samples["rtt_ms"].to_numpy())
 
 
-def overhead(table: pl.DataFrame) -> Figure:
-    """Bytes that MQTT adds to a message, split into parts: a stacked bar for each direction and QoS.
+def overhead(table: pl.DataFrame, carrier: str = "PUBLISH packet", protocol: str = "MQTT") -> Figure:
+    """Bytes that the protocol adds to a message, split into parts: a stacked bar for each direction and QoS.
 
     Args:
         table: columns ``direction``, ``qos`` and the parts (:func:`mqttlab.metrics.overhead`).
+        carrier: what a packet with a message is called in the protocol that was spoken.
+        protocol: its name.
     """
-    figure = blank("What MQTT adds to a message on one connection", "bytes per PUBLISH packet", "")
+    figure = blank(f"What {protocol} adds to a message on one connection", f"bytes per {carrier}", "")
     # The first row is drawn lowest.
     table = table.reverse()
     whose = table.select("qos", "direction").rows()
@@ -340,15 +347,16 @@ def _colour(qos: int) -> str:
     return QOS_COLOURS.get(qos, SERIES_COLOURS[-1])
 
 
-def _thin(samples: pl.DataFrame, by: str = "latency_ms") -> pl.DataFrame:
-    """An even selection that keeps the largest hundredth: outliers are what people look for."""
-    if samples.height <= MOST_POINTS:
+def _thin(samples: pl.DataFrame, most: int, by: str = "latency_ms") -> pl.DataFrame:
+    """At most so many rows: an even selection, and the largest hundredth, if that is not more than a third of them,
+    because outliers are what people look for."""
+    if samples.height <= most:
         return samples
-    step = -(-samples.height // MOST_POINTS)
+    largest = min(samples.height // 100, most // 3)
+    step = -(-samples.height // (most - largest))
     numbered = samples.with_row_index("row")
     even = numbered.filter(pl.col("row") % step == 0)
-    slowest = numbered.top_k(samples.height // 100, by=by).head(MOST_POINTS)
-    return pl.concat([even, slowest]).unique("row").sort("row").drop("row")
+    return pl.concat([even, numbered.top_k(largest, by=by)]).unique("row").sort("row").drop("row")
 
 
 def _log_where_wide(

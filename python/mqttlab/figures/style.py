@@ -1,6 +1,4 @@
-"""What all figures
-from mqttlab.figures.drawing import Figure
- share: one palette, one font, one kind of axes.
+"""What all figures share: one palette, one font, one kind of axes.
 
 A QoS level has the same colour on every page, and so has a part of a message's time. The colours are Okabe and Ito's,
 safe for colour blindness.

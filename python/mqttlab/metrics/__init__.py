@@ -15,6 +15,7 @@ from mqttlab.metrics.attribution import (
     evidence,
     has_deliveries,
     scan_attribution,
+    silent_groups,
 )
 from mqttlab.metrics.bursts import burst_times, bursts
 from mqttlab.metrics.catalogue import (
@@ -109,6 +110,7 @@ __all__ = [
     "segments_per_publish",
     "sent_again",
     "setup",
+    "silent_groups",
     "slices",
     "summary",
     "throughput",

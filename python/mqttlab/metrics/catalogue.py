@@ -217,7 +217,8 @@ LINK: tuple[Metric, ...] = (
 )
 
 SETUP: tuple[Metric, ...] = (
-    Metric(name="connects", unit="connections", title="connects", meaning="CONNACK packets that accept."),
+    Metric(name="connects", unit="connections", title="connects",
+           meaning="CONNACK packets that accept; of ZeroMQ handshakes that were completed."),
     Metric(name="connect_ms_p50", unit="ms", title="connect p50", better="lower",
            meaning="Median time from opening the TCP connection to a CONNACK that accepts."),
     Metric(name="connect_ms_p99", unit="ms", title="connect p99", better="lower",
@@ -305,7 +306,7 @@ NETWORK: tuple[Metric, ...] = (
     Metric(name="rto_ms_mean", unit="ms", title="RTO mean", better="lower", source="RFC 6298, section 2",
            meaning="Mean retransmission timeout that the senders would compute after each of these round trips, "
                    "before any back-off, with the scenario's lower bound on four variations, as in Linux."),
-    _counted("mqtt_packets", title="MQTT packets", unit="packets"),
+    _counted("mqtt_packets", title="packets", unit="packets"),
     Metric(name="publish_packets", unit="packets", title="PUBLISH", source="MQTT 5, section 3.3",
            meaning="PUBLISH packets among them."),
     _counted("publish_per_segment_mean", title="per segment", unit="packets"),
@@ -314,7 +315,7 @@ NETWORK: tuple[Metric, ...] = (
 TRAFFIC: tuple[Metric, ...] = (
     Metric(name="bytes_per_s", unit="B/s", title="B/s",
            meaning="Bytes that crossed a link in one direction within a time slice, divided by its length: of frames, "
-                   "IP packets, TCP payload (every copy) or MQTT application payload (once)."),
+                   "IP packets, payload of TCP and UDP (every copy) or payload of messages (once)."),
     Metric(name="segments_percent", unit="%", title="segments %",
            meaning="The segments that complete so many PUBLISH packets as a percentage of the direction's segments "
                    "with any."),
@@ -461,12 +462,20 @@ MQTT_SN: tuple[Metric, ...] = (
                    "its client: the gateway's queue, the registration of its topic, and the client's sleep."),
     Metric(name="gateway_wait_ms_p95", unit="ms", title="p95", better="lower", meaning="95th percentile of that time."),
     Metric(name="gateway_wait_ms_max", unit="ms", title="max", better="lower", meaning="Longest of these times."),
+    Metric(name="awake_s", unit="s", title="awake", shown="wide", better="lower", source="MQTT-SN 1.2, 6.14",
+           meaning="Time from a client's first CONNECT to its end in which it did not sleep, mean of the clients that "
+                   "slept; empty where none did."),
+    Metric(name="awake_percent", unit="%", title="awake %", better="lower",
+           meaning="This as a percentage of the time from their first CONNECT to their end."),
+    Metric(name="awakenings", unit="times", title="awakenings", better="lower", source="MQTT-SN 1.2, 6.14",
+           meaning="Times that they woke up, mean of the clients."),
 )
 
 ENERGY: tuple[Metric, ...] = (
     Metric(name="stations", unit="stations", title="stations", meaning="Stations of the radio channel in the row."),
     Metric(name="energy_j", unit="J", title="energy", better="lower", source="Perez 2005, 5.1.5",
-           meaning="What their radios drew over the whole run, by the currents of `radio.energy`."),
+           meaning="What their radios drew over the whole run, by the currents of `radio.energy` and "
+                   "`radio.sleep_current`."),
     Metric(name="energy_mj_per_delivery", unit="mJ", title="energy per delivery", better="lower",
            source="Perez 2005, 5.1.5",
            meaning="This energy divided by the first deliveries, of the whole run, of which their clients were "
@@ -475,6 +484,8 @@ ENERGY: tuple[Metric, ...] = (
            meaning="Time that their radios spent with sending, receiving or sensing a busy channel, summed."),
     Metric(name="radio_active_percent", unit="%", title="radio active %", better="lower",
            meaning="This as a percentage of the time that they were observed."),
+    Metric(name="radio_asleep_s", unit="s", title="radio asleep", better="higher", source="MQTT-SN 1.2, 6.14",
+           meaning="Time that their radios were off because all clients of their hosts slept, summed."),
     Metric(name="wake_ups", unit="times", title="wake-ups", better="lower", source="Perez 2005, 5.1.5",
            meaning="Times that their radios went from listening to silence over to sending, receiving or sensing a "
                    "busy channel; after the short space within an exchange of frames, too."),

@@ -1,7 +1,7 @@
 """What radios drew, and for how much: by station, by group of clients, and in all.
 
-Known where a radio counted, over the whole run. Radios never sleep in the models; `wake_ups` says how often one that
-sleeps whenever the channel is silent would have had to wake up.
+Known where a radio counted, over the whole run. A radio sleeps while all clients of its host do, as those of
+MQTT-SN may; `wake_ups` says how often one that sleeps whenever the channel is silent would have had to wake up.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import polars as pl
 from mqttlab.metrics.application import has_messages
 from mqttlab.recording import Recording
 
-COUNTED = ("transmit_s", "receive_s", "idle_s", "energy_j")
+COUNTED = ("transmit_s", "receive_s", "idle_s", "sleep_s", "energy_j")
 MJ_PER_J = 1e3
 
 
@@ -19,13 +19,14 @@ def energy(recording: Recording) -> pl.DataFrame:
     """One row for all stations, one for each group that has its stations to itself, one for each station.
 
     Columns: ``scope`` (``run``, ``group`` or ``station``), ``name``, and the metrics of ``ENERGY``. Empty without a
-    radio. Recordings from before wake-ups were counted do not have them.
+    radio. Recordings from before wake-ups were counted do not have them; in those from before radios slept, none
+    did.
     """
     told = (recording.run.get("details") or {}).get("stations") or []
     if not told:
         return pl.DataFrame()
     stations = pl.DataFrame(
-        [{"host": station["host"], **{name: float(station[name]) for name in COUNTED},
+        [{"host": station["host"], **{name: float(station.get(name, 0.0)) for name in COUNTED},
           "wake_ups": station.get("wake_ups")} for station in told],
         schema={"host": pl.Int64, **dict.fromkeys(COUNTED, pl.Float64), "wake_ups": pl.Int64},
     )
@@ -67,7 +68,7 @@ def _taking_part(pairs: pl.DataFrame, clients: pl.DataFrame) -> int:
 
 def _row(scope: str, name: str | None, stations: pl.DataFrame, deliveries: int) -> pl.DataFrame:
     active = pl.col("transmit_s").sum() + pl.col("receive_s").sum()
-    observed = active + pl.col("idle_s").sum()
+    observed = active + pl.col("idle_s").sum() + pl.col("sleep_s").sum()
     drawn = pl.col("energy_j").sum()
     return stations.select(
         pl.lit(scope).alias("scope"), pl.lit(name, pl.String).alias("name"),
@@ -76,5 +77,6 @@ def _row(scope: str, name: str | None, stations: pl.DataFrame, deliveries: int) 
         energy_mj_per_delivery=drawn * MJ_PER_J / deliveries if deliveries else pl.lit(None, pl.Float64),
         radio_active_s=active,
         radio_active_percent=pl.when(observed > 0).then(100 * active / observed),
+        radio_asleep_s=pl.col("sleep_s").sum(),
         wake_ups=pl.when(pl.col("wake_ups").is_not_null().all()).then(pl.col("wake_ups").sum()),
     )

@@ -15,6 +15,7 @@ from mqttlab.recording import Recording
 
 UDP = 17
 MS_PER_NS = 1e-6
+S_PER_NS = 1e-9
 MESSAGE = ("publisher", "sequence")
 
 
@@ -40,12 +41,14 @@ def mqtt_sn(recording: Recording) -> pl.DataFrame:
     datagrams = datagrams.with_columns(
         group=pl.col("client").replace_strict(dict(enumerate(groups)), default=None, return_dtype=pl.String))
     kept = _kept(spoken, packets.filter(pl.col("protocol") == "mqtt"), groups)
-    rows = [_row("run", None, datagrams, delivered, kept)]
+    sleepers = _sleepers(recording)
+    rows = [pl.concat([_row("run", None, datagrams, delivered, kept), _awake(sleepers)], how="horizontal")]
     for group in dict.fromkeys(datagrams["group"].drop_nulls().sort()):
         of = pl.Series([number for number, name in enumerate(groups) if name == group], dtype=pl.Int64).implode()
         taking_part = delivered.filter(pl.col("publisher").is_in(of) | pl.col("subscriber").is_in(of))
         theirs = kept.filter(pl.col("client").is_in(of))
-        rows.append(_row("group", group, datagrams.filter(pl.col("group") == group), taking_part, theirs))
+        row = _row("group", group, datagrams.filter(pl.col("group") == group), taking_part, theirs)
+        rows.append(pl.concat([row, _awake(sleepers.filter(pl.col("client").is_in(of)))], how="horizontal"))
     for (kind, direction), theirs in datagrams.group_by("kind", "direction", maintain_order=True):
         name = f"{kind} {str(direction).replace('_', ' ')}"
         rows.append(_counts(theirs).with_columns(scope=pl.lit("packet_type"), name=pl.lit(name)))
@@ -94,6 +97,31 @@ def _kept(spoken: pl.DataFrame, passed_on: pl.DataFrame, groups: list[str]) -> p
         kept_ns=(pl.col("first_sent_ns").cast(pl.Int64)
                  - pl.coalesce("complete_ns", "shared_ns").cast(pl.Int64)),
     ).filter(pl.col("kept_ns") >= 0)
+
+
+def _sleepers(recording: Recording) -> pl.DataFrame:
+    """Clients that slept: ``client``, ``life_ns`` from the first CONNECT to the last that is known of them,
+    ``slept_ns``, and how often they woke up."""
+    kind, at = pl.col("kind"), pl.col("at_ns")
+    events = recording.events.filter(pl.col("client").is_not_null()).select(
+        pl.col("client").cast(pl.Int64), "at_ns", "took_ns", kind=pl.col("kind").cast(pl.String))
+    of = events.sort("client", "at_ns", maintain_order=True).group_by("client", maintain_order=True).agg(
+        begin=at.filter(kind == "connect").min(), end=at.max(),
+        slept_ns=pl.col("took_ns").filter(kind == "awake").sum(),
+        # Who sleeps at the end has not been woken up.
+        asleep_since=at.filter(kind == "asleep").last(),
+        naps=(kind == "asleep").sum(), awakenings=(kind == "awake").sum())
+    still = pl.when(pl.col("naps") > pl.col("awakenings")).then(pl.col("end") - pl.col("asleep_since")).otherwise(0)
+    return of.filter(pl.col("naps") > 0).select(
+        "client", "awakenings", life_ns=pl.col("end") - pl.col("begin"), slept_ns=pl.col("slept_ns") + still)
+
+
+def _awake(sleepers: pl.DataFrame) -> pl.DataFrame:
+    """Means of these clients; nothing where there are none."""
+    awake = pl.col("life_ns") - pl.col("slept_ns")
+    return sleepers.select(
+        awake_s=awake.mean() * S_PER_NS, awake_percent=100 * awake.mean() / pl.col("life_ns").mean(),
+        awakenings=pl.col("awakenings").mean())
 
 
 def _counts(datagrams: pl.DataFrame) -> pl.DataFrame:

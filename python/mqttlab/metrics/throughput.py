@@ -7,8 +7,8 @@ import polars as pl
 from mqttlab.recording import Recording
 
 LEVELS = {
-    "frames": "frame_bytes", "IP packets": "ip_bytes", "TCP payload": "payload_bytes",
-    "MQTT payload": "mqtt_payload_bytes",
+    "frames": "frame_bytes", "IP packets": "ip_bytes", "transport payload": "payload_bytes",
+    "message payload": "mqtt_payload_bytes",
 }
 
 

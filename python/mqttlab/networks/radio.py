@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 from mqttlab.networks.link import Part, Truth, Whole
 from mqttlab.quantity import (
     AreaMm,
+    CurrentNa,
     DurationNs,
     GainMdb,
     LengthMm,
@@ -66,12 +67,12 @@ STANDARDS: dict[str, Standard] = {
         snir_control_mdb=12_000, snir_data_mdb=21_000, carrier_sense_mdbm=-62_000),
 }
 
-# Voltage in mV, then the currents to send, to receive and to listen in uA. Sources: docs/simulator.md.
-ENERGY: dict[str, tuple[int, int, int, int]] = {
-    "mica2": (3_000, 8_470, 7_030, 7_030),
-    "esp8266": (3_300, 170_000, 50_000, 50_000),
-    "esp32": (3_300, 240_000, 95_000, 95_000),
-    "wavelan": (4_740, 280_000, 204_000, 178_000),
+# Voltage in mV, the currents to send, to receive and to listen in uA, that of sleep in nA. Sources: docs/simulator.md.
+ENERGY: dict[str, tuple[int, int, int, int, int]] = {
+    "mica2": (3_000, 8_470, 7_030, 7_030, 200),
+    "esp8266": (3_300, 170_000, 50_000, 50_000, 900_000),
+    "esp32": (3_300, 240_000, 95_000, 95_000, 800_000),
+    "wavelan": (4_740, 280_000, 204_000, 178_000, 14_000_000),
 }
 
 
@@ -129,6 +130,9 @@ class Radio(Part):
     capture: GainMdb | None = Field(
         10_000, description="Capture threshold: a frame that is stronger by this captures the receiver.")
     energy: Literal["mica2", "esp8266", "esp32", "wavelan"] = Field("wavelan", description="Power that radios draw.")
+    sleep_current: CurrentNa | None = Field(None, description=(
+        "What a radio draws while all of its host's clients sleep (`mqtt_sn.sleep`) and it has nothing to do; that of "
+        "`energy` when left out."))
     access_point: Truth = Field(
         False, description="The broker's station is an access point, and the trunk leads from it to the broker.")
 
@@ -139,7 +143,7 @@ class Radio(Part):
             ValueError: there are not as many positions as stations.
         """
         standard = STANDARDS[self.standard]
-        voltage, transmit, receive, idle = ENERGY[self.energy]
+        voltage, transmit, receive, idle, sleep = ENERGY[self.energy]
         return {
             "name": "radio",
             "phy": standard.phy(self.ack_rate),
@@ -161,7 +165,7 @@ class Radio(Part):
             "placement": self._placement(stations),
             "mobility": self._mobility(),
             "energy": {"name": self.energy, "voltage_mv": voltage, "transmit_ua": transmit, "receive_ua": receive,
-                       "idle_ua": idle},
+                       "idle_ua": idle, "sleep_na": sleep if self.sleep_current is None else self.sleep_current},
         }
 
     def _placement(self, stations: int) -> dict[str, Any]:

@@ -130,6 +130,7 @@ class EnergyProfile(TypedDict):
     idle_ua: int
     name: str
     receive_ua: int
+    sleep_na: int
     transmit_ua: int
     voltage_mv: int
 
@@ -645,6 +646,7 @@ class Server(TypedDict):
     name: str
     process: ServerProcess | None
     role: Role
+    trust: Trust | None
     version: str
     when_it_dies: WhenItDies
 
@@ -765,7 +767,7 @@ class TcpTransport(TypedDict):
 
 
 class TlsPlan(TypedDict):
-    """TLS, with certificates that are made for the run."""
+    """TLS, with certificates that are made for the run, or with whom a server that runs elsewhere says to trust."""
     client_certificate: bool
     resumption: bool
     version: TlsVersion
@@ -786,6 +788,12 @@ class TransportTcp(TypedDict):
 
 Transport = Literal["udp"] | TransportTcp
 """What carries a protocol's packets."""
+
+
+class Trust(TypedDict):
+    """Who vouches for a server that somebody else runs."""
+    authorities: str
+    name: str | None
 
 
 class WebSocketPlan(TypedDict):

@@ -51,10 +51,19 @@ def coverage(recording: Recording) -> str:
     if covered.by_clients:
         words += (f" Of {number(covered.by_clients)} of these no frames were recorded on a client's connection: "
                   "when its socket took and it read their packets is known, network and broker are one part.")
-    if covered.complete:
-        return words
-    reasons = "; ".join(f"{reason} ({number(count)})" for reason, count in covered.reasons.items())
-    return f"{words} Of the others {reasons}."
+    if not covered.complete:
+        reasons = "; ".join(f"{reason} ({number(count)})" for reason, count in covered.reasons.items())
+        words += f" Of the others {reasons}."
+    return f"{words} {silence(recording)}".rstrip()
+
+
+def silence(recording: Recording) -> str:
+    """A sentence on the groups whose control packets nobody could write down; empty when there are none."""
+    silent = metrics.silent_groups(recording)
+    if not silent:
+        return ""
+    told = "; ".join(f"{why} ({', '.join(groups)})" for why, groups in silent.items())
+    return f"Nobody recorded frames of some groups, and control_packets has no row of them: {told}."
 
 
 def drawn(recording: Recording) -> list[Figure]:

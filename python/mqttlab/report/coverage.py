@@ -67,8 +67,33 @@ def energy(recording: Recording) -> str:
     return f"Covers the whole run: {number(delivered)} first deliveries."
 
 
+def control_packets(recording: Recording, count: int) -> str:
+    """So many control packets of the network layer's count, and those that carry a message."""
+    words = "packets of ZeroMQ" if carrier(recording) == ZMTP_MESSAGE else "MQTT packets"
+    return f"{number(count)} {words}, of which {_published(recording)}"
+
+
+def carrier(recording: Recording) -> str:
+    """What a packet that carries a message is called in the protocol that was spoken."""
+    kinds = _carriers(recording)
+    return ZMTP_MESSAGE if kinds and set(kinds) == {"MESSAGE"} else "PUBLISH packet"
+
+
+def protocol(recording: Recording) -> str:
+    """The protocol that was spoken on the connections to servers."""
+    return "ZeroMQ" if carrier(recording) == ZMTP_MESSAGE else "MQTT"
+
+
 def _published(recording: Recording) -> str:
+    return f"{number(sum(_carriers(recording).values()))} {carrier(recording)}s"
+
+
+def _carriers(recording: Recording) -> dict[str, int]:
     sums = recording.summary("packet_sums")
-    carriers = pl.col("kind").cast(pl.String).is_in(CARRIERS)
-    count = 0 if sums.is_empty() else int(sums.filter(carriers)["packets"].sum())
-    return f"{number(count)} PUBLISH packets"
+    if sums.is_empty():
+        return {}
+    kinds = sums.with_columns(pl.col("kind").cast(pl.String)).filter(pl.col("kind").is_in(CARRIERS))
+    return dict(kinds.group_by("kind").agg(pl.col("packets").sum()).rows())
+
+
+ZMTP_MESSAGE = "ZMTP message"

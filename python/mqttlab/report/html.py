@@ -146,7 +146,7 @@ def _network_section(recording: Recording) -> str:
     table = network.labelled(metrics.network(recording))
     if table.is_empty():
         return ""
-    parts = ["<section><h2>Network layer</h2>", f"<p>{escape(network.covered(table))}</p>",
+    parts = ["<section><h2>Network layer</h2>", f"<p>{escape(network.covered(recording, table))}</p>",
              html_table(table, ("of", *network.columns(table, network.COLUMNS)))]
     overhead = network.overhead(recording)
     if not overhead.is_empty():

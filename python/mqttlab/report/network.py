@@ -7,6 +7,7 @@ import polars as pl
 from mqttlab import figures, metrics
 from mqttlab.figures.drawing import Figure
 from mqttlab.recording import Recording
+from mqttlab.report import coverage
 from mqttlab.report.text import counted, number
 
 COLUMNS = (
@@ -48,15 +49,17 @@ def columns(table: pl.DataFrame, wanted: tuple[str, ...]) -> tuple[str, ...]:
     """
     if "retransmissions" not in table.columns and "tcp_analysis_retransmissions" not in wanted:
         wanted = tuple("tcp_analysis_retransmissions" if name == "retransmissions" else name for name in wanted)
-    return tuple(name for name in wanted if name in table.columns and table[name].null_count() < table.height)
+    known = [name for name in wanted if name in table.columns and table[name].null_count() < table.height]
+    # No run of MQTT is without a PUBLISH for long; of ZeroMQ there is none, and a column of zeros says nothing.
+    return tuple(name for name in known if name != "publish_packets" or table[name].sum())
 
 
-def covered(table: pl.DataFrame) -> str:
+def covered(recording: Recording, table: pl.DataFrame) -> str:
     """What the tables of the network layer are made of, in a sentence."""
     run = table.filter(pl.col("scope") == "run").row(0, named=True)
     return (f"Covers the whole run, connecting and cooling down included: {number(run['frames'])} frames, "
-            f"{counted(run['connections'], 'connection')}, {number(run['mqtt_packets'])} MQTT packets, of which "
-            f"{number(run['publish_packets'])} PUBLISH.")
+            f"{counted(run['connections'], 'connection')}, "
+            f"{coverage.control_packets(recording, run['mqtt_packets'])}.")
 
 
 def busiest(links: pl.DataFrame, most: int) -> pl.DataFrame:
@@ -132,15 +135,15 @@ def drawn(recording: Recording) -> list[Figure]:
     made: list[Figure] = []
     together, taken = metrics.publish_per_segment(recording), metrics.segments_per_publish(recording)
     if not together.is_empty():
-        made.append(figures.publish_per_segment(together))
+        made.append(figures.publish_per_segment(together, coverage.carrier(recording)))
     if not taken.is_empty():
-        made.append(figures.segments_per_publish(taken))
+        made.append(figures.segments_per_publish(taken, coverage.carrier(recording)))
     round_trips = metrics.round_trips(recording, ["towards", "at_s", "rtt_ms"])
     if not round_trips.is_empty():
         made += [figures.round_trips_over_time(round_trips), figures.round_trip_cdf(round_trips)]
     overhead_table = metrics.overhead(recording)
     if not overhead_table.is_empty():
-        made.append(figures.overhead(overhead_table))
+        made.append(figures.overhead(overhead_table, coverage.carrier(recording), coverage.protocol(recording)))
     return made + throughputs(metrics.throughput(recording))
 
 

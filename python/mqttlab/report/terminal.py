@@ -71,7 +71,7 @@ def terminal(recording: Recording, console: Console) -> None:
     if not seen.is_empty():
         columns = network.columns(seen, network.SHORT_COLUMNS if wide else network.NARROW_COLUMNS)
         console.print(_table("Network layer", seen, ("of", *columns), units=wide))
-        console.print(network.covered(seen), highlight=False, markup=False)
+        console.print(network.covered(recording, seen), highlight=False, markup=False)
     for title, table in captured.tables(recording):
         title, rows = captured.cut(title, table, captured.SHOWN_IN_TERMINAL)
         console.print(_table(title, rows, tuple(rows.columns)))

@@ -92,6 +92,7 @@ def _transports(scenario: Scenario) -> Iterator[Problem]:
                 "connect the group to a broker, or use \"tcp\"")
     yield from _secured(scenario)
     for place, server in scenario.all_servers:
+        yield from _trust((*place, "tls"), server)
         if "ports" in server.model_fields_set and server.role != "broker":
             yield (*place, "ports"), f"is only for brokers, but this is a {server.role}; leave it out"
 
@@ -105,14 +106,35 @@ def _secured(scenario: Scenario) -> Iterator[Problem]:
             continue
         server = scenario.server_of(group)
         if server.kind == "external" and scenario.backend == "live":
-            yield place, (f"is set, but `{server.name}` runs elsewhere and has no certificate of this run; use a "
-                          "broker of another kind, or `transport = \"tcp\"`")
+            if server.tls is None:
+                yield place, (f"is set, but `{server.name}` runs elsewhere and has no certificate of this run; say in "
+                              "its `tls.authority` whom clients trust, or use `transport = \"tcp\"`")
+            if shows_certificate(group.transport):
+                yield (*place, "client_certificate"), (
+                    f"is true, but `{server.name}` runs elsewhere and does not know this run's certificates; use false")
         first = firsts.setdefault(server.name, group)
         shows, wanted = (shows_certificate(one.transport) for one in (group, first))
         if shows != wanted:
             yield (*place, "client_certificate"), (
                 f"is {str(shows).lower()}, but group `{first.name}` says the opposite, and `{server.name}` asks all of "
                 f"its clients over TLS for a certificate or none; use {str(wanted).lower()}")
+
+
+def _trust(place: Location, server: Server) -> Iterator[Problem]:
+    """Who vouches for a broker that runs elsewhere."""
+    if server.tls is None:
+        return
+    if server.kind != "external" or server.role != "broker":
+        yield place, "is only for brokers of `kind = \"external\"`, others have certificates of the run; leave it out"
+        return
+    try:
+        text = server.tls.authority.read_text(encoding="utf-8", errors="replace")
+    except (OSError, ValueError) as error:
+        yield (*place, "authority"), f"is {shown(str(server.tls.authority))}, which cannot be read: {error}"
+        return
+    if "-----BEGIN CERTIFICATE-----" not in text:
+        yield (*place, "authority"), (
+            f"is {shown(str(server.tls.authority))}, which has no certificate; use a PEM file with the authority's")
 
 
 def _programs(scenario: Scenario) -> Iterator[Problem]:

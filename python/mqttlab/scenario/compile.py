@@ -137,6 +137,9 @@ def _server(scenario: Scenario, server: Server, hosts: _Hosts) -> types.Server:
             "ready": process["ready"] if server.ready is None else _readiness(server.ready),
             "start_timeout_ns": server.start_timeout,
         },
+        "trust": None if simulated or server.tls is None else {
+            "authorities": server.tls.authority.read_text(encoding="utf-8", errors="replace"),
+            "name": server.tls.name},
         "when_it_dies": "go_on" if server.when_it_dies == "go-on" else "end_run",
         "role": _role(scenario, server),
     }

@@ -29,7 +29,7 @@ from mqttlab.quantity import (
 )
 from mqttlab.scenario.threshold import Threshold
 from mqttlab.scenario.topics import MQTT_TEXT_MAX, published_topic, topic_filter, topic_suffix, will_topic
-from mqttlab.scenario.transport import Ports, Transport, read_transport
+from mqttlab.scenario.transport import Ports, Transport, Trust, read_transport
 from mqttlab.scenario.zeromq import ZeroMq, ZeroMqProxy
 
 S = 10**9
@@ -175,6 +175,7 @@ class Broker(Part):
     port: Whole = Field(1883, ge=1, le=65_535, description="TCP port.")
     ports: Ports = Field(Ports(), description=(
         "Further ports of a broker, which it listens on where a group's `transport` asks for that."))
+    tls: Trust | None = Field(None, description="For an external broker: how clients over TLS know it.")
     program: Program | None = Field(None, description="For `kind = \"program\"`: what to start.")
     ready: Annotated[Readiness, BeforeValidator(read_readiness, json_schema_input_type=Readiness | str)] | None = Field(
         None, description="How to know that it serves, such as `\"connack\"`; each kind has a default.")

@@ -1,6 +1,7 @@
 """What carries a group's protocol, and where a broker listens for it."""
 
 import difflib
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
@@ -15,6 +16,16 @@ class Ports(Part):
     websocket: Whole = Field(8083, ge=1, le=65_535, description="WebSocket.")
     tls: Whole = Field(8883, ge=1, le=65_535, description="TLS.")
     wss: Whole = Field(8084, ge=1, le=65_535, description="WebSocket over TLS.")
+
+
+class Trust(Part):
+    """How clients over TLS know a broker that runs elsewhere."""
+
+    authority: Path = Field(description=(
+        "A PEM file with the certificates of the authorities that they trust; `/etc/ssl/certs/ca-certificates.crt` has "
+        "the system's on Debian."))
+    name: str | None = Field(None, min_length=1, max_length=253, description=(
+        "What the broker's certificate must be for, and what clients ask for (SNI); its address when left out."))
 
 
 class TcpTransport(Part):
@@ -32,7 +43,8 @@ def resource(value: str) -> str:
 
 
 class Tls(Part):
-    """TLS (RFC 5246, RFC 8446), with certificates that are made for the run."""
+    """TLS (RFC 5246, RFC 8446), with certificates that are made for the run; a broker that runs elsewhere has its own,
+    and `tls` of the broker says how it is known."""
 
     version: Literal["1.2", "1.3"] = Field("1.3", description="The only version that the clients speak.")
     resumption: Truth = Field(True, description=(

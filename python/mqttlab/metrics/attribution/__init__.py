@@ -24,16 +24,17 @@ import polars as pl
 from mqttlab.metrics.attribution.coverage import Coverage
 from mqttlab.metrics.attribution.evidence import Evidence, evidence
 from mqttlab.metrics.attribution.intervals import intervals
+from mqttlab.metrics.attribution.silent import silent_groups
 from mqttlab.metrics.catalogue import PARTS
 from mqttlab.recording import Recording
 
 __all__ = ["ADDED", "Coverage", "Evidence", "attribution", "attribution_by_band", "attribution_by_qos",
            "attribution_coverage", "attribution_gap", "evidence", "explainable", "has_deliveries", "intervals",
-           "scan_attribution"]
+           "scan_attribution", "silent_groups"]
 
 WORDS = ("seen_by", "unattributed")
 ADDED = (*PARTS, "adjusted_ns", "legs", *WORDS)
-NO_PACKETS = ("packets were not recorded, because the scenario did not ask for them, or the network was direct and the "
+NO_PACKETS = ("packets were not recorded, because the scenario did not ask for them, or nobody saw frames and the "
               "clients do not say what they know")
 # Percentiles of the latency, within each QoS level.
 BANDS = ((0, 50), (50, 90), (90, 99), (99, 100))

@@ -63,8 +63,8 @@ def shifts(comparison: Comparison) -> Figure | None:
         schema_overrides={"low_ms": pl.Float64, "high_ms": pl.Float64}))
 
 
-def latency_in_both(pair: ByMessage) -> Figure | None:
-    """Each message that both runs delivered; ``None`` where there is none."""
+def latency_in_both(pair: ByMessage, most: int = figures.POINTS_MOST) -> Figure | None:
+    """Each message that both runs delivered, an even selection of more than ``most``; ``None`` where there is none."""
     both = pair.together.filter(pl.col("latency_ns").is_not_null(), pl.col("latency_ns_second").is_not_null()).join(
         pair.different.select("publisher", "sequence", "subscriber", "reason"),
         on=["publisher", "sequence", "subscriber"], how="left", nulls_equal=True)
@@ -72,7 +72,7 @@ def latency_in_both(pair: ByMessage) -> Figure | None:
         return None
     return figures.latency_in_both(both.select(
         first_ms=pl.col("latency_ns") / 1e6, second_ms=pl.col("latency_ns_second") / 1e6,
-        reason=pl.col("reason").fill_null("as fast")))
+        reason=pl.col("reason").fill_null("as fast")), most)
 
 
 def names(comparison: Comparison) -> tuple[str, str]:
