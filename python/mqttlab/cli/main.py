@@ -340,11 +340,12 @@ def export(
 @click.option("--claim", "claims", multiple=True, metavar="CLAIM",
               help="Only this claim, by its name in results.md, and what decides it; repeatable.")
 @click.option("--backend", type=click.Choice(["sim", "live"]), default="sim", show_default=True,
-              help="live: the cells that the study's live.toml names, on a real broker, one after the other; what is "
-                   "complete in RUNS/study-NAME is not run again.")
+              help="live: the cells that the study's live.toml names, on a real broker, as many at once as it says; "
+                   "what is complete and in time in RUNS/study-NAME (-quick) is not run again.")
 @click.option("--runs", type=click.Path(path_type=Path), default=Path("runs"), show_default=True,
               help="Directory that contains the runs of --backend live.")
-@click.option("--jobs", type=click.IntRange(1), help="Number of simulations at once  [default: one per processor]")
+@click.option("--jobs", type=click.IntRange(1),
+              help="Number of simulations at once, or of live runs  [default: one per processor; what live.toml says]")
 @click.option("--out", type=click.Path(path_type=Path),
               help="Write tables, claims and figures into this file, as Markdown, and into figures/ beside it.")
 def study(study: str, quick: bool, tables: tuple[str, ...], claims: tuple[str, ...], backend: Literal["sim", "live"],

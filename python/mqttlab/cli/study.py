@@ -10,11 +10,13 @@ from typing import Any, Literal
 
 from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from mqttlab.errors import UsageError
-from mqttlab.studies import Cell, Comparison, Study, perform_live, simulate
+from mqttlab.studies import Cell, Comparison, LiveRuns, Study, perform_live, simulate
+from mqttlab.studies.apart import Apart, Measured, compared, far, with_parts
 from mqttlab.studies.claims import Ran, claims_of, decides
 from mqttlab.studies.document import FIT_COLUMNS, Rerun, columns, fit_rows, rows
 from mqttlab.studies.study import Case, LiveCells, live_scenario
@@ -35,14 +37,18 @@ class Asked:
     """Only these claims, by their identifiers. Without tables and claims all of both."""
     backend: Literal["sim", "live"] = "sim"
     jobs: int | None = None
-    """Simulations at once."""
+    """Simulations at once, or live runs; left out, one for each processor, and what ``live.toml`` says."""
     runs: Path = Path("runs")
-    """Where live runs are kept: in ``study-NAME`` there."""
+    """Where live runs are kept: in ``study-NAME`` there, and with ``quick`` in ``study-NAME-quick``."""
 
     @property
     def everything(self) -> bool:
         """Whether nothing was left out."""
         return not self.tables and not self.claims
+
+    def live_runs(self, study: Study) -> Path:
+        """Where this study's live runs are kept."""
+        return self.runs / f"study-{study.name}{'-quick' if self.quick else ''}"
 
 
 def list_studies(studies: Iterable[Study]) -> Table:
@@ -64,13 +70,17 @@ def run_study(study: Study, console: Console, asked: Asked) -> Rerun:
     """Rerun a study, and print its tables and claims."""
     cases = _cases(study, asked)
     began = time.monotonic()
-    every = _perform(study, cases, asked, console)
+    ran = _perform(study, cases, asked, console)
+    every = _repetitions(ran.results)
     took_s = time.monotonic() - began
     directory = study.published
     every_cell = pooled([list(study.compare(directory, results)) for results in every])
+    apart: list[Apart] = []
     if asked.backend == "live":
         simulated = _simulate_too(study, cases, asked)
-        every_cell = beside_simulated(every_cell, pooled([list(study.compare(directory, each)) for each in simulated]))
+        every_cell = beside_simulated(every_cell, pooled(
+            [list(study.compare(directory, each)) for each in _repetitions(simulated)]))
+        apart = list(compared(ran.results, simulated))
     cells = [cell for cell in every_cell
              if asked.everything or cell.table in asked.tables or (asked.claims and not asked.tables)]
     judged = [claim for claim in _agreed([study.claims(directory, results) for results in every])
@@ -84,10 +94,16 @@ def run_study(study: Study, console: Console, asked: Asked) -> Rerun:
     runs = len(cases) * len(every)
     words = "simulations" if asked.backend == "sim" else "live runs"
     console.print(f"{runs} {words} in {took_s:.1f} s", highlight=False)
+    for name, doubt in ran.doubts.items():
+        console.print(f"[yellow]{name} is not valid[/]: {escape(doubt)}", highlight=False)
+    if apart:
+        console.print(f"mean latencies more than 10 % off their simulations: {len(far(apart))} of {len(apart)}",
+                      highlight=False)
     # A short live pass has too few cells for curves.
     few = asked.backend == "live" and asked.quick
     charts = [] if few else study.charts(directory, every[0])
-    return Rerun(study=study, how=_how(study, asked, runs, words), cells=cells, judged=judged, charts=charts)
+    return Rerun(study=study, how=_how(study, asked, runs, words), cells=cells, judged=judged, charts=charts,
+                 doubts=ran.doubts, apart=apart)
 
 
 def _how(study: Study, asked: Asked, runs: int, words: str) -> str:
@@ -121,7 +137,7 @@ def _cases(study: Study, asked: Asked) -> list[Case]:
     return list(wanted.values())
 
 
-def _perform(study: Study, cases: Sequence[Case], asked: Asked, console: Console) -> list[Mapping[str, Any]]:
+def _perform(study: Study, cases: Sequence[Case], asked: Asked, console: Console) -> LiveRuns[Measured[Any]]:
     """What was measured, for each repetition: one when simulated."""
     effort = study.quick if asked.quick else study.thorough
     form = live_scenario if asked.backend == "live" else _simulated
@@ -130,31 +146,44 @@ def _perform(study: Study, cases: Sequence[Case], asked: Asked, console: Console
     with _progress(console) as progress:
         if asked.backend == "sim":
             task = progress.add_task("simulating", total=len(scenarios))
-            return [Ran(simulate(scenarios, study.measure, jobs=asked.jobs, progress=lambda _: progress.advance(task)))]
+            done = simulate(scenarios, study.measure, jobs=asked.jobs, progress=lambda _: progress.advance(task))
+            results = {name: [Measured(value=value, parts={})] for name, value in done.items()}
+            return LiveRuns(results=results, doubts={})
         task = progress.add_task("running live", total=len(scenarios) * live.repetitions)
         for values in scenarios.values():
-            values["phases"] |= live.phases
-        results = perform_live(scenarios, study.measure, directory=asked.runs / f"study-{study.name}",
-                               repetitions=live.repetitions, progress=lambda _: progress.advance(task))
-    return [Ran({name: values[number] for name, values in results.items()}) for number in range(live.repetitions)]
+            as_live(values, live)
+        return perform_live(scenarios, with_parts(study.measure), directory=asked.live_runs(study),
+                            repetitions=live.repetitions, jobs=asked.jobs or live.together,
+                            progress=lambda _: progress.advance(task))
+
+
+def _repetitions(results: Mapping[str, Sequence[Measured[Any]]]) -> list[Mapping[str, Any]]:
+    """What the study kept, by repetition and scenario."""
+    number = len(next(iter(results.values())))
+    return [Ran({name: values[at].value for name, values in results.items()}) for at in range(number)]
 
 
 def _live(study: Study, asked: Asked) -> LiveCells:
     return study.live_quick if asked.quick else study.live
 
 
-def _simulate_too(study: Study, cases: Sequence[Case], asked: Asked) -> list[Ran]:
+def as_live(values: dict[str, Any], live: LiveCells) -> None:
+    """Set a scenario to what ``live.toml`` says, with its packets: frames tell why live and simulated times differ."""
+    values["phases"] |= live.phases
+    values["recording"] = {**values.get("recording", {}), "packets": True}
+
+
+def _simulate_too(study: Study, cases: Sequence[Case], asked: Asked) -> dict[str, list[Measured[Any]]]:
     """What was run live, simulated for as long, as often and with the same seeds, to stand beside it."""
     effort, live = study.quick if asked.quick else study.thorough, _live(study, asked)
     wanted: dict[tuple[str, int], dict[str, Any]] = {}
     for case in cases:
         values = case.scenario(effort)
-        values["phases"] |= live.phases
+        as_live(values, live)
         wanted |= {(case.name, seed): {**values, "seed": seed} for seed in range(1, live.repetitions + 1)}
-    found = simulate({f"{name}-r{seed}": values for (name, seed), values in wanted.items()}, study.measure,
+    found = simulate({f"{name}-r{seed}": values for (name, seed), values in wanted.items()}, with_parts(study.measure),
                      jobs=asked.jobs)
-    return [Ran({case.name: found[f"{case.name}-r{seed}"] for case in cases})
-            for seed in range(1, live.repetitions + 1)]
+    return {case.name: [found[f"{case.name}-r{seed}"] for seed in range(1, live.repetitions + 1)] for case in cases}
 
 
 def _simulated(case: Case, effort: Any) -> dict[str, Any]:

@@ -12,8 +12,8 @@ A study turns each printed cell into a scenario, runs every scenario (simulated,
 A new study is a new package; :mod:`mqttlab.studies.catalogue` finds it.
 """
 
-from mqttlab.studies.simulate import Simulations, perform_live, simulate
+from mqttlab.studies.simulate import LiveRuns, Simulations, perform_live, simulate
 from mqttlab.studies.study import Study
 from mqttlab.studies.table import Cell, Comparison
 
-__all__ = ["Cell", "Comparison", "Simulations", "Study", "perform_live", "simulate"]
+__all__ = ["Cell", "Comparison", "LiveRuns", "Simulations", "Study", "perform_live", "simulate"]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from mqttlab.studies.apart import Apart, far
 from mqttlab.studies.chart import Chart, svg
 from mqttlab.studies.study import Study, printed_sources
 from mqttlab.studies.table import INFINITE, Cell, Comparison, fits
@@ -27,6 +28,10 @@ class Rerun:
     cells: Sequence[Cell]
     judged: Sequence[Comparison]
     charts: Sequence[Chart] = field(default=())
+    doubts: Mapping[str, str] = field(default_factory=dict)
+    """Why some of the live runs are not valid, by scenario and repetition."""
+    apart: Sequence[Apart] = field(default=())
+    """Of live runs, every mean latency beside its simulation's."""
 
     @property
     def rows_beside(self) -> tuple[int, int]:
@@ -41,8 +46,10 @@ def markdown(rerun: Rerun) -> str:
     parts = [
         f"# {rerun.study.name}: published and ours", "", f"{rerun.study.title}.", "",
         f"{rerun.how}. Of {printed} printed rows {beside} have ours beside.", "",
+        *(_doubts(rerun.doubts) if rerun.doubts else ()),
         *(_claims(rerun.judged) if rerun.judged else ()),
         *_fits(rerun.cells),
+        *(_apart(rerun.apart) if rerun.apart else ()),
         *_figures(rerun.charts),
         *_tables(rerun.cells),
     ]
@@ -122,6 +129,35 @@ def _never(cell: Cell) -> str:
 
 def _row(values: Iterable[str]) -> str:
     return "| " + " | ".join(values) + " |"
+
+
+def _doubts(doubts: Mapping[str, str]) -> list[str]:
+    lines = ["## Runs that are not valid", "", "Their values are among those below.", "", "| run | why |", "|---|---|"]
+    return [*lines, *(_row((name, doubt)) for name, doubt in doubts.items()), ""]
+
+
+def _apart(found: Sequence[Apart]) -> list[str]:
+    odd = far(found)
+    lines = ["## Where live runs and simulations differ", "",
+             f"More than 10 % off their simulation: {len(odd)} of {len(found)} mean latencies, one for each scenario "
+             "and QoS. Milliseconds; ± is half of the 95 % confidence interval between runs. Parts are those of "
+             "docs/attribution.md; named are those that come to nine tenths of what all parts differ by.", ""]
+    if not odd:
+        return lines
+    lines += ["| scenario | QoS | live | simulated | live over simulated | parts: simulated → live |",
+              "|---|---:|---:|---:|---:|---|"]
+    for one in odd:
+        parts = "; ".join(f"{part} {number(simulated)} → {number(live)}" for part, live, simulated in one.parts)
+        lines.append(_row((
+            one.scenario, str(one.qos), _with_half(one.live, one.live_half),
+            _with_half(one.simulated, one.simulated_half),
+            f"{one.live / one.simulated:.2f}" + (", within the intervals" if one.within else ""), parts)))
+    return [*lines, ""]
+
+
+def _with_half(value: float, half: float | None) -> str:
+    words = _half(half, value)
+    return number(value) + (f" ± {words}" if words else "")
 
 
 def _claims(judged: Sequence[Comparison]) -> list[str]:

@@ -1,15 +1,20 @@
-"""The cases of a study, performed: many simulations at once, or live runs one after the other, kept to go on with."""
+"""The cases of a study, performed: many simulations at once, or live runs, few at once and kept to go on with."""
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
+import os
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from mqttlab.engine import EngineError, Interrupted
+from mqttlab.errors import UsageError
 from mqttlab.recording import Recording
 from mqttlab.runs import Job, LocalPool, Outcome
 from mqttlab.scenario import compile_plan
@@ -20,6 +25,18 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Simulations = Mapping[str, T]
+SENDERS_NS = 1_000_000
+"""How late senders may be on any network."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LiveRuns(Generic[T]):
+    """What was measured of live runs, and what stands against some of them."""
+
+    results: dict[str, list[T]]
+    """By scenario, one of each repetition."""
+    doubts: dict[str, str]
+    """Why a run is not valid, by name and repetition; a valid one is not here."""
 
 
 def simulate(
@@ -60,20 +77,51 @@ def perform_live(
     *,
     directory: Path,
     repetitions: int = 1,
+    jobs: int = 1,
     progress: Callable[[str], None] = lambda name: None,
-) -> dict[str, list[T]]:
-    """Run scenarios live, one after the other, and measure what they left.
+) -> LiveRuns[T]:
+    """Run scenarios live, ``jobs`` of them at once, and measure what they left.
 
-    The recordings stay in ``directory``, by name and repetition; what is there and complete is not run again, so that
-    a pass that was stopped goes on where it was. Each repetition has a seed of its own.
+    The recordings stay in ``directory``, by name and repetition; what is there, complete and in time is not run again,
+    so that a pass that was stopped goes on where it was, and one that is started again repeats what the machine held
+    up. Each repetition has a seed of its own. One run at a time waits for the runs of other programs; several do not.
 
     Raises:
         EngineError: a run did not complete; the recordings before it stay.
         Interrupted: Ctrl-C, SIGTERM or SIGHUP; likewise.
+        UsageError: another pass has this directory.
     """
+    directory.mkdir(parents=True, exist_ok=True)
+    with _held(directory):
+        return _perform_live(scenarios, measure, directory, repetitions, jobs, progress)
+
+
+@contextlib.contextmanager
+def _held(directory: Path) -> Iterator[None]:
+    """Hold a directory of runs: what another pass has begun there looks like what was stopped in the middle."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UsageError(f"{directory}: another `mqttlab study --backend live` runs there; wait for it, stop it, "
+                             "or give --runs another directory") from None
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _perform_live(
+    scenarios: Mapping[str, dict[str, Any]], measure: Callable[[Recording], T], directory: Path, repetitions: int,
+    jobs: int, progress: Callable[[str], None],
+) -> LiveRuns[T]:
+    doubts: dict[str, str] = {}
 
     def keep(job: Job, outcome: Outcome) -> T:
-        return measure(_recording(job, outcome))
+        recording = _recording(job, outcome)
+        if doubt := _doubt(recording):
+            doubts[job.directory.name] = doubt
+        return measure(recording)
 
     results: dict[str, T] = {}
     wanted: dict[str, Job] = {}
@@ -81,16 +129,54 @@ def perform_live(
         for name, values in scenarios.items():
             label = f"{name}-r{repetition}"
             place = directory / label
-            if (place / "run.json").is_file() and (recording := Recording.open(place)).complete:
-                results[label] = measure(recording)
-                progress(label)
-                continue
-            # What was stopped in the middle is of no use.
+            plan = _plan({**values, "seed": repetition}, "live")
+            if (place / "run.json").is_file():
+                recording = Recording.open(place)
+                if recording.complete and not _held_up(recording):
+                    if doubt := _doubt(recording):
+                        doubts[label] = doubt
+                    _must_answer(recording, plan)
+                    results[label] = measure(recording)
+                    progress(label)
+                    continue
+            # What was stopped in the middle is of no use, and what was held up is not what was asked for.
             shutil.rmtree(place, ignore_errors=True)
-            wanted[label] = Job(_plan({**values, "seed": repetition}, "live"), place)
-    with LocalPool(keep, jobs=1, live_alone=True) as pool:
+            wanted[label] = Job(plan, place)
+    with LocalPool(keep, jobs=jobs, live_alone=jobs == 1) as pool:
         results |= _performed(pool, wanted, progress, "live runs")
-    return {name: [results[f"{name}-r{repetition}"] for repetition in range(1, repetitions + 1)] for name in scenarios}
+    found = {name: [results[f"{name}-r{repetition}"] for repetition in range(1, repetitions + 1)] for name in scenarios}
+    return LiveRuns(results=found, doubts=doubts)
+
+
+def _held_up(recording: Recording) -> bool:
+    """Whether the machine was late, so that the run is not what was asked for.
+
+    The engine's limits. That a network left no client connected makes a run not valid, too; it is what the network
+    does, and repeating it until it comes out otherwise would choose among results.
+    """
+    validity = recording.run.get("validity") or {}
+    limit_ns = validity.get("lateness_limit_ns") or 0
+
+    def late(who: str, bound_ns: int) -> bool:
+        return ((validity.get(who) or {}).get("p99_ns") or 0) > bound_ns
+
+    is_late = late("emulator", limit_ns) or late("senders", max(limit_ns, SENDERS_NS))
+    return not validity.get("valid", True) and (is_late or bool(validity.get("ring_drops")))
+
+
+def _must_answer(recording: Recording, plan: Plan) -> None:
+    """What was run before stands for what is asked for now only where it is as long and keeps as much."""
+    if recording.plan["phases"] != plan["phases"] or recording.plan["recording"] != plan["recording"]:
+        raise UsageError(f"{recording.directory} is of another length than is asked for now, or keeps something else: "
+                         "move it away, or give --runs another directory")
+
+
+def _doubt(recording: Recording) -> str | None:
+    """Why a complete run is not valid; None where it is."""
+    validity = recording.run.get("validity") or {}
+    if validity.get("valid", True):
+        return None
+    return "; ".join(str(reason) for reason in validity.get("reasons") or ()) or "not valid"
 
 
 def _performed(

@@ -112,11 +112,13 @@ class LiveCells:
     """Names of the study's cases, in the order of their running."""
     phases: Mapping[str, str]
     """Lengths that replace those of the scenarios, such as ``duration``."""
+    together: int
+    """How many are run at once. Each has hosts of its own; what they share is the processors."""
 
 
 def _live_cells(told: Mapping[str, Any]) -> LiveCells:
     return LiveCells(repetitions=told.get("repetitions", 1), cases=tuple(told.get("cases", ())),
-                     phases=told.get("phases", {}))
+                     phases=told.get("phases", {}), together=told.get("together", 1))
 
 
 def published_rows(directory: Path, name: str) -> Iterator[tuple[str, dict[str, str]]]:

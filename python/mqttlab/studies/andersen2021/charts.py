@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from mqttlab.studies.andersen2021.beyond import repeating_name
+from mqttlab.studies.andersen2021.beyond import PAHO_1_5_SEEDS, repeating_name
 from mqttlab.studies.andersen2021.case import NETWORKS, PAYLOADS
 from mqttlab.studies.andersen2021.experiment import (
     Application,
@@ -62,5 +62,6 @@ def _by_qos(
                            if case in results]),
             Series(name=f"QoS {qos}, as paho-mqtt 1.5.1", colour=3 + qos,
                    points=[(float(place), value(as_paho_1_5(results, case).by_qos[qos]))
-                           for place, case in enumerate(names) if repeating_name(case, 1) in results])]
+                           for place, case in enumerate(names)
+                           if all(repeating_name(case, seed) in results for seed in PAHO_1_5_SEEDS)])]
     return Chart(name=name, title=title, x="network", y=unit, ticks=TICKS, series=series, log_y=log_y)
