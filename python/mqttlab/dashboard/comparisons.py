@@ -13,6 +13,7 @@ from collections.abc import Mapping
 
 from mqttlab.comparison import Comparison, ComparisonError, compare, side
 from mqttlab.dashboard.pages.runs import selected
+from mqttlab.dashboard.panels import MARKERS_MAX
 from mqttlab.dashboard.store import Store, stamp
 from mqttlab.figures.drawing import Figure
 from mqttlab.report.comparison import drawn
@@ -107,7 +108,7 @@ class Shown:
 def _in_both(comparison: Comparison) -> Figure | None:
     """Of several pairs the first."""
     try:
-        return drawn.latency_in_both(comparison.by_message[0])
+        return drawn.latency_in_both(comparison.by_message[0], MARKERS_MAX)
     except ComparisonError:
         return None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from mqttlab import metrics
+from mqttlab.dashboard.panels import MARKERS_MAX
 from mqttlab.figures import connection as figures
 from mqttlab.figures.drawing import Figure
 from mqttlab.recording import Recording
@@ -32,7 +33,7 @@ def drawn(recording: Recording, name: str, shown: tuple[float, float] | None) ->
     if kind == "sequence":
         segments = recording.derived(f"segments {number} {towards}", lambda of: metrics.connection_segments(
             of, connection, towards))
-        return figures.time_sequence(_within(segments, shown), flight, towards)
+        return figures.time_sequence(_within(segments, shown), flight, towards, MARKERS_MAX)
     if kind == "window":
         return figures.receive_window(flight, towards)
     if kind == "in-flight":
@@ -40,7 +41,8 @@ def drawn(recording: Recording, name: str, shown: tuple[float, float] | None) ->
     samples = recording.derived("round trips of figures", metrics.round_trips).filter(
         pl.col("connection") == connection, pl.col("towards") == towards)
     samples = _within(samples, shown)
-    return None if samples.is_empty() else figures.connection_round_trips(samples, towards)
+    return None if samples.is_empty() else figures.connection_round_trips(
+        samples, towards, MARKERS_MAX)
 
 
 def _states(recording: Recording, connection: int, towards: str) -> pl.DataFrame:

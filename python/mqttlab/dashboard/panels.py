@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import asdict, dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -24,6 +25,12 @@ TWIN_ROWS = 100
 ROWS_SHOWN = 100
 # Beyond these a table scrolls within itself, under its headings.
 ROWS_OPEN = 30
+# Of a series. Without WebGL a point is an element of the page (:func:`themed`), and with six thousand of them a figure
+# takes a second to draw; looking closer shows the others.
+MARKERS_MAX = 1_000
+# What has a contrast below 3 or little more on the dark ground, and what stands there in its place.
+LIGHTER = {"#000000": "#FFFFFF", "#0072B2": "#4C8DFF", "#3B4A6B": "#7F93C4", "#5B6572": "#7A8696",
+           "#8A63B8": "#A583D4", "#A5123A": "#FF4F7A"}
 
 
 def address(path: str, **query: Any) -> str:
@@ -197,19 +204,32 @@ def themed(drawn: Figure, theme: str) -> Figure:
         title=None, paper_bgcolor="rgba(0,0,0,0)", plot_bgcolor="rgba(0,0,0,0)", font={"color": ink},
         margin={"l": 64, "r": 16, "t": 40, "b": 52})
     figure.update_xaxes(gridcolor=lines, linecolor=faint).update_yaxes(gridcolor=lines, linecolor=faint)
-    # WebGL needs scripts that make scripts, which the page's policy forbids; these many points need none.
+    # WebGL needs scripts that make scripts, which the page's policy forbids; so many points need none.
     for trace in figure.data:
         if trace["type"] == "scattergl":
             trace["type"] = "scatter"
         if dark:
             _lighten(trace)
+    if dark:
+        # Lists are the same in both figures: what is in them is replaced, not changed.
+        for name in ("shapes", "annotations"):
+            if figure.layout.get(name):
+                figure.layout[name] = [_lighten(deepcopy(part)) for part in figure.layout[name]]
     return figure
 
 
-def _lighten(trace: dict[str, Any]) -> None:
-    for part in ("line", "marker"):
-        if isinstance(trace.get(part), dict) and trace[part].get("color") == "#000000":
-            trace[part]["color"] = "#ffffff"
+def _lighten(part: dict[str, Any]) -> dict[str, Any]:
+    """Colours that are too dark for a dark ground, in all of a part of a figure."""
+    for name, value in part.items():
+        if isinstance(value, dict):
+            _lighten(value)
+        elif name in ("color", "fillcolor"):
+            part[name] = [_lighter(one) for one in value] if isinstance(value, (list, tuple)) else _lighter(value)
+    return part
+
+
+def _lighter(colour: Any) -> Any:
+    return LIGHTER.get(str(colour).upper(), colour)
 
 
 def answer(drawn: Figure, theme: str, *, over_time: bool = False, shown: tuple[float, float] | None = None) -> str:

@@ -13,9 +13,10 @@ import polars as pl
 
 from mqttlab import figures, metrics
 from mqttlab.dashboard import connection_figures
+from mqttlab.dashboard.panels import MARKERS_MAX
 from mqttlab.figures.drawing import Figure
 from mqttlab.recording import Recording
-from mqttlab.report import attribution, network
+from mqttlab.report import attribution, coverage, network
 
 Range = tuple[float, float] | None
 Draw = Callable[[Recording, Range], Figure | None]
@@ -101,9 +102,13 @@ def _drawn(table: pl.DataFrame, draw: Callable[[pl.DataFrame], Figure]) -> Figur
     return None if table.is_empty() else draw(table)
 
 
+def _points(draw: Callable[[pl.DataFrame, int], Figure]) -> Callable[[pl.DataFrame], Figure]:
+    return lambda table: draw(table, MARKERS_MAX)
+
+
 def _latency_over_time(recording: Recording, shown: Range) -> Figure | None:
     table = recording.derived("deliveries in run time", _in_run_time)
-    figure = _drawn(_within(table, "intended_s", shown), figures.latency_over_time)
+    figure = _drawn(_within(table, "intended_s", shown), _points(figures.latency_over_time))
     return figure and figure.update_xaxes(title="run time of intended sending (s)")
 
 
@@ -158,7 +163,7 @@ FIGURES: tuple[RunFigure, ...] = (
     RunFigure(name="link-utilisation", page="time", draw=_link_figure(figures.link_utilisation)),
     RunFigure(name="link-throughput", page="time", draw=_link_figure(figures.link_throughput)),
     RunFigure(name="round-trips-over-time", page="time", draw=lambda recording, shown: _drawn(
-        _within(_round_trips(recording), "at_s", shown), figures.round_trips_over_time)),
+        _within(_round_trips(recording), "at_s", shown), _points(figures.round_trips_over_time))),
     RunFigure(name="congestion-windows", page="time", draw=_tcp_figure(figures.congestion_windows)),
     RunFigure(name="outstanding-bytes", page="time", draw=_tcp_figure(figures.outstanding_bytes)),
     RunFigure(name="resources", page="time",
@@ -168,9 +173,12 @@ FIGURES: tuple[RunFigure, ...] = (
     RunFigure(name="round-trip-cdf", page="network",
               draw=lambda recording, _: _drawn(_round_trips(recording), figures.round_trip_cdf)),
     RunFigure(name="publish-per-segment", page="network", draw=lambda recording, _: _drawn(
-        metrics.publish_per_segment(recording), figures.publish_per_segment)),
+        metrics.publish_per_segment(recording),
+        lambda counts: figures.publish_per_segment(counts, coverage.carrier(recording)))),
     RunFigure(name="segments-per-publish", page="network", draw=lambda recording, _: _drawn(
-        metrics.segments_per_publish(recording), figures.segments_per_publish)),
+        metrics.segments_per_publish(recording),
+        lambda counts: figures.segments_per_publish(counts, coverage.carrier(recording)))),
     RunFigure(name="overhead", page="network",
-              draw=lambda recording, _: _drawn(metrics.overhead(recording), figures.overhead)),
+              draw=lambda recording, _: _drawn(metrics.overhead(recording), lambda table: figures.overhead(
+                  table, coverage.carrier(recording), coverage.protocol(recording)))),
 )

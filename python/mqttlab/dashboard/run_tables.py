@@ -91,7 +91,7 @@ def _network(recording: Recording) -> list[RunTable]:
     if table.is_empty():
         return []
     made = [RunTable(name="network-layer", title="Network layer", rows=table,
-                     columns=("of", *network.columns(table, network.COLUMNS)), words=network.covered(table))]
+                     columns=("of", *network.columns(table, network.COLUMNS)), words=network.covered(recording, table))]
     overhead = network.overhead(recording)
     if not overhead.is_empty():
         made.append(RunTable(name="overhead", title="Overhead", rows=overhead,

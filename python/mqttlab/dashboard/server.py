@@ -110,32 +110,45 @@ class Dashboard:
         return app
 
     def _page_callbacks(self, app: dash.Dash) -> None:
-        @app.callback(Output("page", "children"), Input("location", "pathname"), Input("location", "search"),
-                      Input("done", "data"))
-        def show_page(path: str | None, search: str | None, _done: Any) -> Any:
+        @app.callback(Output("page", "children"), Output("typed", "data"), Input("location", "pathname"),
+                      Input("location", "search"), Input("done", "data"), State("typed", "data"))
+        def show_page(path: str | None, search: str | None, _done: Any, typed: str | None) -> Any:
             # What a button has done shows, but nobody's text is taken away for that, and Live looks by itself.
             if dash.ctx.triggered_id == "done" and (path or "/").startswith(KEPT):
-                return dash.no_update
-            return self.page(path or "/", dict(parse_qsl((search or "").removeprefix("?"))))
+                return dash.no_update, dash.no_update
+            # Rows have followed each letter, and follow_search does the rest: nobody's table goes while he types.
+            if dash.ctx.triggered_id == "location" and (path or "/") == "/" and typed == (search or ""):
+                return dash.no_update, dash.no_update
+            return self.page(path or "/", _query(search)), None
 
         @app.callback(Output("runs-grid", "getRowsResponse"), Output("runs-count", "children"),
-                      Input("runs-grid", "getRowsRequest"), State("location", "search"), prevent_initial_call=True)
+                      Input("runs-grid", "getRowsRequest"), State("runs-search", "value"), prevent_initial_call=True)
         def give_rows(request: dict[str, Any] | None, search: str | None) -> Any:
             if request is None:
                 return dash.no_update, dash.no_update
-            shown = runs.selected(self.store.runs(), dict(parse_qsl((search or "").removeprefix("?"))))
+            shown = runs.selected(self.store.runs(), {"search": search or ""})
             found = runs.rows(shown, request)
             return found, f"{found['rowCount']} shown"
 
     def _selections(self, app: dash.Dash) -> None:
         @app.callback(Output("runs-figures", "children"), Output("runs-selected", "children"),
                       Input("runs-grid", "selectedRows"), Input("runs-x", "value"), Input("runs-y", "value"),
-                      Input("runs-colour", "value"), State("location", "search"), prevent_initial_call=True)
-        def draw_selected(rows: Any, x: str | None, y: str | None, colour: str | None, search: str | None) -> Any:
+                      Input("runs-colour", "value"), Input("runs-typed", "data"), State("location", "search"),
+                      prevent_initial_call=True)
+        def draw_selected(rows: Any, x: str | None, y: str | None, colour: str | None, typed: str | None,
+                          search: str | None) -> Any:
             names = [row["run"] for row in rows or () if isinstance(row, dict) and "run" in row]
             words = f"{len(names)} selected." if names else "No run is selected."
             axes = {"x": x or "", "y": y or "", "colour": colour or ""}
-            return runs.figures_of(names, dict(parse_qsl((search or "").removeprefix("?"))), axes), words
+            return runs.figures_of(names, _query(search if typed is None else typed), axes), words
+
+        @app.callback(Output("runs-columns", "children"), Output("runs-shown-as", "children"),
+                      Output("runs-groups", "children"), Output("runs-first-side", "children"),
+                      Output("runs-grid", "columnDefs"), Input("runs-typed", "data"),
+                      State("runs-grid", "columnDefs"), prevent_initial_call=True)
+        def follow_search(typed: str | None, before: list[dict[str, Any]]) -> Any:
+            *around, columns = runs.follow(self.store, _query(typed))
+            return *around, dash.no_update if columns == before else columns
 
     def _scenario(self, query: dict[str, str]) -> str | None:
         """The scenario to begin with: that of the address, or of a run that it names."""
@@ -181,6 +194,10 @@ class Dashboard:
         return html.Div([html.H1("No such page"), html.P(panels.link("To the runs", "/"))])
 
 
+def _query(search: str | None) -> dict[str, str]:
+    return dict(parse_qsl((search or "").removeprefix("?")))
+
+
 def _browser_callbacks(app: dash.Dash) -> None:
     """What the browser does alone (assets/b-dashboard.js)."""
     def here(name: str) -> ClientsideFunction:
@@ -189,8 +206,7 @@ def _browser_callbacks(app: dash.Dash) -> None:
     app.clientside_callback(here("theme"), Output("theme", "data"), Input("toggle-theme", "n_clicks"),
                             State("theme", "data"))
     app.clientside_callback(
-        here("searchRuns"), Output("location", "search", allow_duplicate=True), Input("runs-search", "value"),
-        State("location", "search"), prevent_initial_call=True)
+        here("searchRuns"), Output("status", "title"), Input("runs-search", "value"), prevent_initial_call=True)
     app.clientside_callback(
         here("chooseSides"), Output("location", "search", allow_duplicate=True), *(
             Input(f"compare-{field}", "value") for field in ("first", "first-search", "second", "second-search")),

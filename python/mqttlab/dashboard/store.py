@@ -22,6 +22,8 @@ from mqttlab.recording import Recording
 from mqttlab.runs import RunSummary, run_places, summary_of
 
 OPEN_AT_ONCE = 6
+# Derived tables of recordings that an earlier program made: else each opening would make them again.
+SUMMARIES = ".dashboard/summaries"
 GOING_ON_KEPT_S = 2.0
 LISTED_FOR_S = 1.0
 SCHEMA: dict[str, Any] = {
@@ -80,7 +82,7 @@ class Store:
             fresh = recording is not None and known == stamp(place) and (
                 not recording.going_on or time.monotonic() - opened < GOING_ON_KEPT_S)
             if recording is None or not fresh:
-                recording = Recording.open(place)
+                recording = Recording.open(place, self.directory / SUMMARIES)
                 self._open[place] = (stamp(place), time.monotonic(), recording)
             self._open.move_to_end(place)
             while len(self._open) > OPEN_AT_ONCE:

@@ -1,15 +1,20 @@
-// Figures: asked for when their page is there, drawn by Plotly, redrawn when the theme or the range of time changes.
-// Texts go into the page as text, never as markup.
+// Figures: asked for when their page is there, drawn by Plotly, redrawn when the theme or the range of time changes. One
+// is drawn at a time, what is seen first, and the browser may paint between two: a page of nine figures shows its first
+// one when that is drawn. Texts go into the page as text, never as markup.
 (function () {
   "use strict";
 
   const CONFIG = { displaylogo: false, responsive: true, doubleClick: "autosize", modeBarButtonsToRemove: ["toImage", "lasso2d", "select2d"] };
-  const mqttlab = window.mqttlab = Object.assign(window.mqttlab || {}, { theme: "", fillFigures: fill, redraw });
+  const mqttlab = window.mqttlab = Object.assign(window.mqttlab || {}, {
+    theme: "", fillFigures: fill, redraw, figuresWait: () => wanted.size > 0 || drawing,
+  });
   let range = null;
   let settled = 0;
   // A page that changes may keep the place of a figure and give it another one.
   const sources = new WeakMap();
-  const latest = new WeakMap();
+  const answers = new WeakMap();
+  const wanted = new Set();
+  let drawing = false;
   const followed = new WeakSet();
 
   // The library is large: it comes with the first figure.
@@ -19,32 +24,104 @@
 
   function fill(page) {
     const places = [...page.querySelectorAll(".plot")].filter((place) => sources.get(place) !== identity(place));
-    if (places.length) range = fromAddress();
-    for (const place of places) {
-      sources.set(place, identity(place));
-      draw(place);
-    }
+    if (!places.length) return;
+    range = fromAddress();
+    for (const place of places) sources.set(place, identity(place));
+    want(places);
   }
 
   function redraw() {
-    for (const place of document.querySelectorAll(".plot")) draw(place);
+    want(document.querySelectorAll(".plot"));
   }
 
-  async function draw(place) {
+  function want(places) {
+    document.body.dataset.ready = "no";
+    for (const place of places) wanted.add(place);
+    for (const place of wanted) if (distance(place) === 0) ask(place);
+    pump();
+  }
+
+  // How far a place is from what is seen of the page, in pixels.
+  function distance(place) {
+    const { top, bottom, width } = place.getBoundingClientRect();
+    return width ? Math.max(0, top - window.innerHeight, -bottom) : Infinity;
+  }
+
+  function nearest() {
+    let found = null;
+    for (const place of wanted) {
+      if (!place.isConnected) wanted.delete(place);
+      else if (found === null || distance(place) < distance(found)) found = place;
+    }
+    return found;
+  }
+
+  const painted = () => new Promise((done) => {
+    if (document.hidden) setTimeout(done); else window.requestAnimationFrame(() => setTimeout(done));
+  });
+  const idle = () => new Promise((done) => {
+    if (window.requestIdleCallback) window.requestIdleCallback(done, { timeout: 1000 }); else setTimeout(done, 50);
+  });
+
+  async function pump() {
+    if (drawing) return;
+    drawing = true;
+    for (let place = nearest(); place !== null; place = nearest()) {
+      // Nobody waits for what is not seen, and whoever scrolls meanwhile has another one nearest.
+      if (distance(place) > 0) {
+        await idle();
+        place = nearest();
+        if (place === null) break;
+      }
+      wanted.delete(place);
+      try {
+        await draw(place);
+      } catch (error) {
+        place.textContent = "The dashboard has not given this figure.";
+        window.reportError(error);
+      }
+      await painted();
+    }
+    drawing = false;
+  }
+
+  function addressed(place) {
     const query = new URLSearchParams({ theme: mqttlab.theme || "light" });
     if (range && place.classList.contains("over-time")) {
       query.set("from", range[0]);
       query.set("to", range[1]);
     }
-    const source = place.dataset.source + (place.dataset.source.includes("?") ? "&" : "?");
-    const asked = source + query;
-    latest.set(place, asked);
-    const [answer] = await Promise.all([window.fetch(asked).then((sent) => sent.json()), library()]);
+    return place.dataset.source + (place.dataset.source.includes("?") ? "&" : "?") + query;
+  }
+
+  // The answer for what a place shall show now, asked for once.
+  function ask(place) {
+    const [from, identified] = [addressed(place), identity(place)];
+    const known = answers.get(place);
+    if (known && known.from === from && known.identified === identified) return known;
+    const answer = window.fetch(from).then((sent) => sent.json());
+    // Who draws it hears of a failure; until then nobody has to.
+    answer.catch(() => {});
+    const made = { from, identified, answer };
+    answers.set(place, made);
+    return made;
+  }
+
+  async function draw(place) {
+    const asked = ask(place);
+    const [answer] = await Promise.all([asked.answer, library()]);
     // Meanwhile another range may have been asked for, or the page may be gone.
-    if (latest.get(place) !== asked || !place.isConnected) return;
+    if (!place.isConnected) return;
+    if (addressed(place) !== asked.from || identity(place) !== asked.identified) {
+      wanted.add(place);
+      return;
+    }
+    answers.delete(place);
     const panel = place.closest(".figure-panel");
     if (answer.figure === null) {
       place.textContent = "The recording has nothing that this figure shows.";
+      place.style.minHeight = "";
+      place.dataset.shows = asked.from;
       panel.classList.add("nothing");
       return;
     }
@@ -55,7 +132,9 @@
     place.setAttribute("aria-label", answer.title);
     twin(panel.querySelector(".twin"), answer.title, answer.twin);
     const csv = panel.querySelector("a.csv");
-    csv.href = source.replace(".json", ".csv") + query;
+    csv.href = asked.from.replace(".json", ".csv");
+    // Plotly draws beyond the end of a place that is lower than its figure.
+    place.style.minHeight = answer.figure.layout.height + "px";
     await window.Plotly.react(place, answer.figure.data, answer.figure.layout, CONFIG);
     if (!followed.has(place)) {
       followed.add(place);
@@ -63,6 +142,7 @@
       lead(place);
     }
     name(place);
+    place.dataset.shows = asked.from;
   }
 
   // Plotly's buttons are drawings without names; the mouse's tooltips become names for all.
@@ -98,7 +178,7 @@
       settled = setTimeout(() => {
         range = wanted;
         toAddress();
-        for (const other of document.querySelectorAll(".plot.over-time")) draw(other);
+        want(document.querySelectorAll(".plot.over-time"));
       }, 120);
     });
   }

@@ -7,10 +7,13 @@
   Object.defineProperties(window.mqttlab, Object.getOwnPropertyDescriptors({
     // For tests and for people who print: true when every page, table and figure that was asked for is there.
     get ready() {
-      return waiting.count === 0 && performance.now() - waiting.since > 250 &&
+      return waiting.count === 0 && !dashWorks() && !window.mqttlab.figuresWait() && !searching &&
+        performance.now() - waiting.since > 250 &&
         document.querySelector("#page h1") !== null;
     },
   }));
+  // Between an answer and what Dash asks for because of it a busy machine may take any time.
+  const dashWorks = () => Boolean(window.store && window.store.getState().isLoading);
   const ask = window.fetch.bind(window);
   // For what is asked again and again, and is nothing to wait for.
   window.mqttlab.quietly = ask;
@@ -181,6 +184,40 @@
     const at = document.activeElement;
     return at !== null && (at.tagName === "INPUT" || at.tagName === "TEXTAREA");
   };
+  // The rows of the table of runs follow each letter of a search; the address, the figures and what else stands around
+  // the table follow when no other one comes, or when somebody leaves the field.
+  const REST_MS = 400;
+  let searching = 0;
+  function searchRuns(text) {
+    const same = window.dash_clientside.no_update;
+    if (!typed() || (!searching && search(window.location.search, { search: text }) === same)) return same;
+    askForRows();
+    clearTimeout(searching);
+    searching = setTimeout(searched, REST_MS);
+    return same;
+  }
+  function askForRows() {
+    window.dash_ag_grid.getApiAsync("runs-grid").then((grid) => grid.purgeInfiniteCache());
+  }
+  function searched() {
+    const field = document.getElementById("runs-search");
+    clearTimeout(searching);
+    searching = 0;
+    waiting.since = performance.now();
+    const found = field && search(window.location.search, { search: field.value });
+    if (!field || found === window.dash_clientside.no_update) return;
+    // At once, for who reads it in the next moment; then in this order, so that the page that follows the address knows
+    // that it was typed.
+    window.history.pushState({}, "", window.location.pathname + found);
+    for (const name of ["typed", "runs-typed"]) window.dash_clientside.set_props(name, { data: found });
+    window.dash_clientside.set_props("location", { search: found });
+  }
+  document.addEventListener("change", (event) => {
+    if (event.target.id !== "runs-search") return;
+    // On a busy machine Dash has not told of the last letter yet.
+    if (search(window.location.search, { search: event.target.value }) !== window.dash_clientside.no_update) askForRows();
+    searched();
+  }, true);
   window.dash_clientside = Object.assign({}, window.dash_clientside, {
     mqttlab: {
       theme: (clicks, known) => {
@@ -191,8 +228,7 @@
         wear(theme);
         return theme;
       },
-      searchRuns: (text, before) => typed()
-        ? search(before, { search: text }) : window.dash_clientside.no_update,
+      searchRuns,
       chooseSides: (first, firstSearch, second, secondSearch, before) => search(before, {
         first: (first || []).join(","), first_search: firstSearch, second: (second || []).join(","),
         second_search: secondSearch,

@@ -5,6 +5,8 @@
   const EVERY_MS = 500;
   const FIGURES_EVERY = 4;
   let beat = 0;
+  // Looks since all figures were drawn: a browser that is slow at it shows the next ones later, and rests between.
+  let rested = FIGURES_EVERY - 1;
   let under_way = false;
   // What was asked for last. On a busy machine the answer takes longer than the next look, and to ask again would have it
   // thrown away, time after time.
@@ -62,7 +64,7 @@
     bar.setAttribute("aria-valuenow", done);
     bar.firstElementChild.style.width = done + "%";
     for (const [name, told] of Object.entries(job.tables)) table(section.querySelector("[data-table=" + name + "]"), told);
-    if (beat % FIGURES_EVERY === 1) {
+    if (rested >= FIGURES_EVERY) {
       for (const plot of section.querySelectorAll(".plot")) plot.dataset.version = beat;
     }
   }
@@ -76,10 +78,12 @@
       if (!answer.ok) return;
       const told = await answer.json();
       beat += 1;
+      rested = window.mqttlab.figuresWait() ? 0 : rested + 1;
       for (const [name, job] of Object.entries(told.jobs)) {
         const section = document.querySelector('.live-job[data-job="' + name + '"]');
         if (section) show(section, job);
       }
+      if (rested >= FIGURES_EVERY) rested = 0;
       put(document.getElementById("queue-words"), told.words);
       table(document.querySelector("[data-table=queue]"), told.queue);
       document.body.dataset.looked = beat;

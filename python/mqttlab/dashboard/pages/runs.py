@@ -35,14 +35,14 @@ def page(store: Store, query: dict[str, str]) -> html.Div:
         return html.Div([html.H1("Runs"), notice("note", f"There are no recordings in {store.directory} yet.", [
             "mqttlab run scenarios/demo.toml makes one."])])
     shown = selected(runs, query)
-    by = [name for name in query.get("group", "").split(",") if name in shown.columns]
+    by = _grouped_by(shown, query)
     return html.Div([
         html.H1("Runs"),
         html.P(f"Recordings in {store.directory}: {number(runs.height)}. Those that are not valid are struck out.",
                className="lead"),
         _searched(query),
-        _shown_as(shown, by, query),
-        _groups(shown, by, query) if by else None,
+        html.Div(_shown_as(shown, by, query), id="runs-shown-as", className="form-row"),
+        html.Div(_groups(shown, by, query) if by else None, id="runs-groups"),
         _grid(shown, query),
         _said(query),
         _views(store),
@@ -50,31 +50,49 @@ def page(store: Store, query: dict[str, str]) -> html.Div:
     ])
 
 
+def follow(store: Store, query: dict[str, str]) -> tuple[Any, Content, Any, Content, list[dict[str, Any]]]:
+    """What of the page follows an address whose search alone has changed, besides rows and figures: the link beside the
+    search, what is shown how, the groups, the first side of a comparison, the table's columns."""
+    shown = selected(store.runs(), query)
+    by = _grouped_by(shown, query)
+    return (_other_columns(query), _shown_as(shown, by, query), _groups(shown, by, query) if by else None,
+            _first_side(query), _pinned(shown, query))
+
+
+def _grouped_by(shown: pl.DataFrame, query: dict[str, str]) -> list[str]:
+    return [name for name in query.get("group", "").split(",") if name in shown.columns]
+
+
 def _searched(query: dict[str, str]) -> html.Div:
-    differing = query.get("columns") == "different"
     return html.Div([
         html.Label("Search", htmlFor="runs-search"),
-        dcc.Input(id="runs-search", type="search", value=query.get("search", ""), debounce=0.25,
-                  placeholder="demo live qos=1"),
-        link("All columns" if differing else "Only what differs",
-             address("/", **{**query, "columns": "" if differing else "different"})),
+        # Rows follow each letter, the address and the rest of the page when no other letter comes (searchRuns).
+        dcc.Input(id="runs-search", type="search", value=query.get("search", ""), placeholder="demo live qos=1"),
+        dcc.Store(id="runs-typed"),
+        html.Span(_other_columns(query), id="runs-columns"),
         html.Span(id="runs-count", role="status"),
     ], className="form-row")
 
 
-def _shown_as(shown: pl.DataFrame, by: list[str], query: dict[str, str]) -> html.Div:
+def _other_columns(query: dict[str, str]) -> html.A:
+    differing = query.get("columns") == "different"
+    return link("All columns" if differing else "Only what differs",
+                address("/", **{**query, "columns": "" if differing else "different"}))
+
+
+def _shown_as(shown: pl.DataFrame, by: list[str], query: dict[str, str]) -> Content:
     """By what runs are grouped, and which columns stay in sight."""
     names = run_sets.settings(shown)
     others = [name for name in run_sets.varied(shown) if name != "name"]
     everything = query.get("all") == "1"
-    return html.Div([
+    return [
         html.Label("Group by", htmlFor="runs-group"), _several("runs-group", names, by, "nothing"),
         link("all but the seed", address("/", **{**query, "group": ",".join(others)})) if others else None,
         html.Label("Pinned", htmlFor="runs-pin"),
         _several("runs-pin", [*shown.columns], query.get("pin", "").split(","), "the run alone"),
         link("Leave out runs that are not valid" if everything else "Count runs that are not valid, too",
              address("/", **{**query, "all": "" if everything else "1"})),
-    ], className="form-row")
+    ]
 
 
 def _several(identifier: str, names: list[str], value: list[str], words: str) -> dcc.Dropdown:
@@ -83,12 +101,15 @@ def _several(identifier: str, names: list[str], value: list[str], words: str) ->
                                                            for name in names])
 
 
-def _grid(shown: pl.DataFrame, query: dict[str, str]) -> dag.AgGrid:
+def _pinned(shown: pl.DataFrame, query: dict[str, str]) -> list[dict[str, Any]]:
     pinned = query.get("pin", "").split(",")
-    defined = columns(shown, query.get("columns") == "different")
+    return [{**column, **({"pinned": "left"} if column["field"] in pinned else {})}
+            for column in columns(shown, query.get("columns") == "different")]
+
+
+def _grid(shown: pl.DataFrame, query: dict[str, str]) -> dag.AgGrid:
     return dag.AgGrid(
-        id="runs-grid", rowModelType="infinite",
-        columnDefs=[{**column, **({"pinned": "left"} if column["field"] in pinned else {})} for column in defined],
+        id="runs-grid", rowModelType="infinite", columnDefs=_pinned(shown, query),
         defaultColDef={"sortable": True, "resizable": True, "minWidth": 90, "filter": "agTextColumnFilter",
                        "filterParams": {"maxNumConditions": 1, "buttons": ["reset"]}},
         getRowId="params.data.run",
@@ -110,9 +131,14 @@ def _said(query: dict[str, str]) -> html.Div:
             "data-act": "tag", "data-from": "runs-tag", "data-with": "selection"}),
         html.Button("Compare with the first side" if first else "Compare", type="button", id="runs-compare",
                     title="Two runs with each other; of one or several you choose the second side next"),
-        html.Span([f"The first side has {counted(len(first.split(',')), 'run')}: select those of the second. ",
-                   link("Forget it", address("/", **{**query, "first": ""}))]) if first else None,
+        html.Span(_first_side(query), id="runs-first-side"),
     ], className="form-row")
+
+
+def _first_side(query: dict[str, str]) -> Content:
+    first = query.get("first", "")
+    return [f"The first side has {counted(len(first.split(',')), 'run')}: select those of the second. ",
+            link("Forget it", address("/", **{**query, "first": ""}))] if first else []
 
 
 def _groups(shown: pl.DataFrame, by: list[str], query: dict[str, str]) -> html.Section:

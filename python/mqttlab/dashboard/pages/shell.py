@@ -24,6 +24,8 @@ def shell(pages: Sequence[tuple[str, str]], page: Any = None) -> html.Div:
             dcc.Store(id="theme", storage_type="local"),
             # What a button has asked for last, and what of it is done.
             dcc.Store(id="asked"), dcc.Store(id="done"),
+            # The address of the table of runs that a search typed there has led to: the page follows it as it is.
+            dcc.Store(id="typed"),
             html.Header(
                 [
                     link("mqttlab", "/", className="page-link brand"),
