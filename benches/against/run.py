@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""This checkout beside another commit of it: load, simulator and ns-3 benches, round by round in turn.
+"""This checkout beside another commit of it: commands, and load, simulator and ns-3 benches, round by round in turn.
 
     benches/against/run.py COMMIT [--rounds 3] [--part simulator] [--keep DIRECTORY] [--out FILE]
 
@@ -7,6 +7,10 @@ The commit is checked out and built beside this one, and each of its benches is 
 then is nothing for the engine of now. Rounds alternate between the two, so that a machine that grows slower is unfair
 to both. Of each cell of the benches' tables that is a number the medians over the rounds are printed beside each other.
 Both are built with fat LTO and one codegen unit, as wheels are.
+
+The part `command` is what a user waits for: `mqttlab run` of the simulator bench's scenario, with its report, as
+processor time of the command with all its children. The bench of the simulator is of the engine alone, and what moved
+from Python into the engine makes that dearer and the command cheaper.
 """
 
 from __future__ import annotations
@@ -26,11 +30,38 @@ from collections import defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PARTS = {
+PARTS: dict[str, list[str]] = {
+    "command": [],
     "simulator": ["benches/simulator/run.py", "--clients", "20", "200", "2000", "--seconds", "5"],
     "load": ["benches/load/run.py", "--rounds", "1"],
     "ns3": ["benches/ns3/run.py", "--rounds", "1", "--shorten", "10"],
 }
+# Clients and simulated seconds.
+COMMANDS = ((20, 60), (200, 60), (2000, 25))
+SCENARIO = """
+name = "scale"
+backend = "sim"
+phases = {{ duration = "{seconds} s", cool_down = "1 s" }}
+hosts.clients = {{ count = {clients} }}
+sim.client_wake_up = "0 s"
+broker = {{ nagle = false, service = {{ per_packet = "0 s", per_copy = "0 s" }} }}
+trunk.up = {{ rate = "10 Gbit/s", delay = "1 ms", overhead = "38 B" }}
+trunk.down = {{ rate = "10 Gbit/s", delay = "1 ms", overhead = "38 B" }}
+recording.packets = {packets}
+[[networks]]
+between = ["clients", "broker"]
+shared = false
+up = {{ rate = "100 Mbit/s", delay = "1 ms", overhead = "38 B" }}
+down = {{ rate = "100 Mbit/s", delay = "1 ms", overhead = "38 B" }}
+[[groups]]
+name = "both"
+host = "clients"
+count = {clients}
+nagle = false
+connect_over = "1 s"
+publish = {{ topic = "t/{{client}}", payload = "64 B", rate = "1 /s" }}
+subscribe = ["t/{{client}}"]
+"""
 # The columns that say which case a row is, and what it was where a bench of then had no such column. Of other benches
 # it is the first.
 KEYS = {"load": {"transport": "tcp", "pairs": "", "QoS": "", "tool": ""}}
@@ -69,10 +100,35 @@ def build(tree: Path, programs: Path) -> None:
 
 def measure(part: str, python: Path, tree: Path, figures: Figures) -> None:
     """One round of a bench: the numbers of its tables, by case and column."""
+    if part == "command":
+        run_commands(python, figures)
+        return
     done = subprocess.run([python, *PARTS[part]], cwd=tree, capture_output=True, text=True)
     if done.returncode != 0:
         print(f"{part} of {tree} ended with {done.returncode}: {done.stderr[-800:]}", file=sys.stderr)
     read(part, done.stdout, figures)
+
+
+def run_commands(python: Path, figures: Figures) -> None:
+    """One round of whole commands: processor seconds of each with its children."""
+    for clients, seconds in COMMANDS:
+        for packets in (True, False):
+            with tempfile.TemporaryDirectory(prefix="mqttlab-against-") as scratch:
+                scenario = Path(scratch) / "scale.toml"
+                told = {"clients": clients, "seconds": seconds, "packets": str(packets).lower()}
+                scenario.write_text(SCENARIO.format(**told), encoding="utf-8")
+                command = [python, "-m", "mqttlab", "run", scenario, "--runs", Path(scratch) / "runs"]
+                with (Path(scratch) / "said").open("w+b") as said:
+                    process = subprocess.Popen(command, cwd=scratch, stdout=said, stderr=said)
+                    _, status, used = os.wait4(process.pid, 0)
+                    process.returncode = os.waitstatus_to_exitcode(status)
+                    if process.returncode != 0:
+                        said.seek(0)
+                        print(f"{command} ended with {process.returncode}: {said.read()[-800:]!r}", file=sys.stderr)
+                        continue
+            case = f"mqttlab run, {clients} clients, {seconds} s"
+            column = "CPU s, frames recorded" if packets else "CPU s, frames not recorded"
+            figures["command", case, column].append(used.ru_utime + used.ru_stime)
 
 
 def read(part: str, said: str, figures: Figures) -> None:

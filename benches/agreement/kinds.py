@@ -672,6 +672,7 @@ def kinds() -> list[Kind]:
 
 CYCLES = (
     "qos1-nagle",
+    "tls1.3-qos1-nagle",
     "coincidence-qos1-nagle",
     "acknowledged-at-once",
     "acknowledged-within-10ms",

@@ -35,6 +35,7 @@ REASONS: dict[str, dict[str, str]] = {
     "network-direct": {"": _HOSTS},
     "network-loopback": {"": _HOSTS},
     "qos1-nagle": {"": _PHASE},
+    "tls1.3-qos1-nagle": {"": _PHASE},
     "coincidence-qos1-nagle": {"": _PHASE},
     "acknowledged-at-once": {"": _PHASE},
     "acknowledged-within-10ms": {"": _PHASE},

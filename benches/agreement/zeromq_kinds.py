@@ -1,6 +1,7 @@
 """The kinds of scenario with ZeroMQ clients at a proxy; see ``kinds.py``, which has the others.
 
-Sensors reach the proxy over a network that each kind turns, and two desks stand behind another one.
+Sensors reach the proxy over a network that each kind turns, and two desks stand behind another one. The delays are
+long beside what a busy machine is late: a run counts when that is 2 % of the shortest delay or less.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ Described = tuple[str, Values, bool, float]
 
 def at_a_proxy(*, way: Values | None = None, publish: Values | None = None, count: int = 2) -> Values:
     """Sensors and two desks at a proxy."""
-    near = {"delay": "20 ms", "rate": "10 Mbit/s"} | (way or {})
-    far = {"delay": "5 ms"}
+    near = {"delay": "40 ms", "rate": "10 Mbit/s"} | (way or {})
+    far = {"delay": "25 ms"}
     return {
         "servers": [{"name": "proxy", "role": "zeromq"}],
         "networks": [

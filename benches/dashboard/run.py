@@ -28,10 +28,16 @@ from measured import Acts, opened_dashboard, ready_at_last
 from watching import pairs, watch
 
 FIGURE = ".js-plotly-plot .main-svg"
-# How long the search waits for another letter (`debounce` in pages/runs.py), and a zoom for another one (a-figures.js).
-PAUSE_S, ZOOM_PAUSE_S = 0.25, 0.12
-ZOOMED = """range => [...document.querySelectorAll(".plot.over-time.js-plotly-plot")].every(
-  plot => range.every((end, place) => Math.abs(plot.layout.xaxis.range[place] - end) < 1e-3))"""
+# How long a zoom waits for another one (a-figures.js).
+ZOOM_PAUSE_S = 0.12
+# Whether the figures that are seen, or all, show this range of time, drawn from what the server has told of it.
+ZOOMED = """([from, to, all]) => [...document.querySelectorAll(".plot.over-time")].every((place) => {
+  const { top, bottom } = place.getBoundingClientRect();
+  const away = top > window.innerHeight || bottom < 0;
+  return (away && !all) || (place.dataset.shows || "").includes(`from=${from}&to=${to}`);
+})"""
+FOUND = """name => document.getElementById("runs-count").textContent === "1 shown" &&
+  [...document.querySelectorAll(".ag-row a")].map(link => link.textContent).join() === name"""
 PAGES = ("Studies", "Compare", "Configure", "Live", "Map", "Captures", "Experiments", "Runs")
 
 
@@ -46,7 +52,12 @@ def table(place: Path, times: int) -> None:
         acts.somebody.go("/")
         acts.measure("the table sorted", times, lambda: _sort(acts), "< 0.2")
         numbers = iter(range(times))
-        acts.measure("the table searched", times, lambda: _search(acts, next(numbers)), "< 0.2", PAUSE_S)
+        searched = acts.series("the table searched, from the last letter to its row", "< 0.2")
+        for _ in range(times):
+            number = f"{next(numbers):04}"
+            _typed_but_one(acts, number)
+            searched.once(lambda number=number: _search(acts, number))  # type: ignore[misc]
+        searched.say()
 
 
 def _opened(acts: Acts, path: str, selector: str) -> Callable[[], None]:
@@ -82,11 +93,17 @@ def _sort(acts: Acts) -> None:
         " return row && row.innerText !== at; }", arg=at)
 
 
-def _search(acts: Acts, number: int) -> None:
-    """From the last letter until the table has what it asks for; the pause in which one may type on is taken off."""
-    acts.page.get_by_label("Search").fill(f"run-0{number:04}")
-    acts.page.get_by_text("1 shown").wait_for()
-    acts.page.locator(".ag-row").get_by_text(f"run-0{number:04}").first.wait_for()
+def _typed_but_one(acts: Acts, number: str) -> None:
+    """The name of a run is typed but for its last letter, and the table has what that asks for."""
+    acts.page.get_by_label("Search").fill(f"run-0{number[:-1]}")
+    acts.page.get_by_text("10 shown", exact=True).wait_for()
+    acts.somebody.ready()
+
+
+def _search(acts: Acts, number: str) -> None:
+    """From the last letter until the table has the one row that it asks for, and says so."""
+    acts.page.keyboard.press(number[-1])
+    acts.page.wait_for_function(FOUND, arg=f"run-0{number}")
 
 
 def big_run(place: Path, times: int, messages: int) -> None:
@@ -105,9 +122,10 @@ def big_run(place: Path, times: int, messages: int) -> None:
             numbers = iter(range(times))
             acts.measure(f"zoom: {source.rpartition('/')[2]}", times, lambda source=source, numbers=numbers: _ask(
                 acts, source, next(numbers)), "< 0.5")  # type: ignore[misc]
-        numbers = iter(range(times))
-        acts.measure("zoom: all figures of the page, redrawn", times, lambda: _zoom(acts, next(numbers)), "< 0.5",
-                     ZOOM_PAUSE_S)
+        numbers = iter(range(2 * times))
+        for every, what in ((False, "those that are seen"), (True, f"all {len(sources)}")):
+            acts.measure(f"zoom: {what} of the page's figures, redrawn", times, lambda every=every: _zoom(
+                acts, next(numbers), every), "" if every else "< 0.5", ZOOM_PAUSE_S)  # type: ignore[misc]
 
 
 def _ask(acts: Acts, source: str, number: int) -> None:
@@ -116,11 +134,12 @@ def _ask(acts: Acts, source: str, number: int) -> None:
     acts.page.evaluate("path => fetch(path).then(answer => answer.json()).then(() => 1)", path)
 
 
-def _zoom(acts: Acts, number: int) -> None:
-    """From a zoom into one figure until all show the same part; the pause in which one may zoom on is taken off."""
+def _zoom(acts: Acts, number: int, every: bool) -> None:
+    """From a zoom into one figure until all that are seen, or all of the page, show the same part; the pause in which
+    one may zoom on is taken off."""
     acts.page.evaluate("""range => window.Plotly.relayout(document.querySelector(".plot.over-time.js-plotly-plot"),
         { "xaxis.range[0]": range[0], "xaxis.range[1]": range[1] })""", [number, number + 5])
-    acts.page.wait_for_function(ZOOMED, arg=[number, number + 5])
+    acts.page.wait_for_function(ZOOMED, arg=[number, number + 5, every])
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """A publisher and a subscriber of paho-mqtt in one process, as a peer of our clients.
 
-    python benches/load/paho_pair.py tcp|websocket PORT QOS BYTES MESSAGES WINDOW
+    python benches/load/paho_pair.py tcp|websocket|tls PORT QOS BYTES MESSAGES WINDOW AUTHORITY
 
 Prints how many messages were delivered.
 """
@@ -15,7 +15,7 @@ import paho.mqtt.client as mqtt
 PATIENCE_S = 25
 
 
-def client(transport: str, port: int, name: str, window: int) -> mqtt.Client:
+def client(transport: str, port: int, name: str, window: int, authority: str) -> mqtt.Client:
     """A connected client, whose thread runs."""
     made = mqtt.Client(
         mqtt.CallbackAPIVersion.VERSION2, client_id=name,
@@ -24,6 +24,8 @@ def client(transport: str, port: int, name: str, window: int) -> mqtt.Client:
     made.max_queued_messages_set(0)
     if transport == "websocket":
         made.ws_set_options(path="/mqtt")
+    if transport == "tls":
+        made.tls_set(ca_certs=authority)
     connected = threading.Event()
     made.on_connect = lambda *_: connected.set()
     made.connect("127.0.0.1", port)
@@ -34,8 +36,8 @@ def client(transport: str, port: int, name: str, window: int) -> mqtt.Client:
 
 def main() -> None:
     transport = sys.argv[1]
-    port, qos, size, messages, window = map(int, sys.argv[2:])
-    subscriber, publisher = (client(transport, port, name, window) for name in ("sub", "pub"))
+    port, qos, size, messages, window = map(int, sys.argv[2:7])
+    subscriber, publisher = (client(transport, port, name, window, sys.argv[7]) for name in ("sub", "pub"))
     ready, done, delivered = threading.Event(), threading.Event(), 0
 
     def count(*_: object) -> None:

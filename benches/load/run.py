@@ -5,9 +5,12 @@ Each tool publishes and receives the same number of messages of 64 B. Counted is
 processes from start to end, by `wait4`, for 100 000 messages sent and received; the broker's own stands beside it.
 Rounds alternate between tools, so that a machine that grows slower is unfair to all of them.
 
-Over WebSocket paho-mqtt stands beside our clients (`benches/load/paho_pair.py`): the others do not speak it.
+Over WebSocket paho-mqtt stands beside our clients (`benches/load/paho_pair.py`): the others do not speak it. Over
+TLS 1.3 (certificates of this bench's own, by openssl) there are mosquitto_pub and mosquitto_sub, and paho-mqtt.
+MQTT-SN goes to our gateway (`mqttlab-engine gateway`, transparent), with mqtt-sn-tools beside our clients: QoS 1,
+one message at a time, and a tenth of the messages.
 
-    benches/load/run.py [--rounds 3] [--messages 100000] [--mqttwrk PATH] [--json FILE]
+    benches/load/run.py [--rounds 3] [--messages 100000] [--only tls,mqtt-sn] [--mqttwrk PATH] [--json FILE]
 
 mqttwrk is installed by `cargo install mqttwrk`; a tool that is not there is left out. With many pairs mqttwrk has no
 pairs: each of its messages goes to all subscribers, and its figures count deliveries. A tool that has not finished
@@ -21,6 +24,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import statistics
 import subprocess
@@ -28,13 +32,22 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-CASES = [(1, 0, "tcp"), (1, 1, "tcp"), (100, 0, "tcp"), (100, 1, "tcp"), (1, 1, "websocket")]
+CASES = [
+    (1, 0, "tcp"), (1, 1, "tcp"), (100, 0, "tcp"), (100, 1, "tcp"), (1, 1, "websocket"), (1, 0, "tls"), (1, 1, "tls"),
+    (1, 1, "mqtt-sn"),
+]
+TRANSPORTS = tuple(dict.fromkeys(transport for _, _, transport in CASES))
+# Of a client that waits for each acknowledgement.
+MQTT_SN_PART = 10
+ENGINE = ROOT / "target/release/mqttlab-engine"
+# Where the script of the judges leaves mqtt-sn-tools.
+JUDGES = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "mqttlab-judges" / "bin"
 PAYLOAD_BYTES = 64
 PATIENCE_S = 30
 WINDOW = 100
@@ -67,41 +80,83 @@ class Case:
     pairs: int
     qos: int
     each: int
+    authority: Path
+    """The certificate that the broker's is signed by: its own."""
 
 
 @dataclass(frozen=True)
-class Broker:
-    """A Mosquitto that runs for this bench alone."""
+class Servers:
+    """A Mosquitto that runs for this bench alone, and a gateway of MQTT-SN before it."""
 
     ports: dict[str, int]
-    pid: int
+    broker: int
+    gateway: int
+    authority: Path
 
-    def cpu_s(self) -> float:
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+    def cpu_s(self, transport: str) -> float:
+        """Processor time of who serves this transport: of the gateway, or of the broker."""
+        pid = self.gateway if transport == "mqtt-sn" else self.broker
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager
-def mosquitto() -> Iterator[Broker]:
-    """A broker on a free port, without limits that would lose messages."""
+def servers() -> Iterator[Servers]:
+    """A broker and a gateway on free ports, without limits that would lose messages."""
     program = shutil.which("mosquitto") or "/usr/sbin/mosquitto"
-    with socket.create_server(("127.0.0.1", 0)) as plain, socket.create_server(("127.0.0.1", 0)) as layered:
-        ports = {"tcp": plain.getsockname()[1], "websocket": layered.getsockname()[1]}
+    with ExitStack() as held:
+        sockets = {name: held.enter_context(socket.create_server(("127.0.0.1", 0)))
+                   for name in ("tcp", "websocket", "tls", "mqtt-sn")}
+        ports = {name: each.getsockname()[1] for name, each in sockets.items()}
     with tempfile.TemporaryDirectory() as scratch:
+        authority, key = Path(scratch, "own.pem"), Path(scratch, "own.key")
+        subprocess.run([
+            "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+            "-subj", "/CN=bench", "-addext", "subjectAltName=IP:127.0.0.1", "-addext",
+            "basicConstraints=critical,CA:FALSE", "-keyout", key, "-out", authority],
+            check=True, capture_output=True)
+        # The broker reads it as a user of its own.
+        Path(scratch).chmod(0o755)
+        key.chmod(0o644)
         configuration = Path(scratch) / "mosquitto.conf"
         configuration.write_text(
             f"listener {ports['tcp']} 127.0.0.1\nlistener {ports['websocket']} 127.0.0.1\nprotocol websockets\n"
+            f"listener {ports['tls']} 127.0.0.1\ncertfile {authority}\nkeyfile {key}\n"
             f"allow_anonymous true\nset_tcp_nodelay true\n"
             f"max_queued_messages 0\nmax_inflight_messages {WINDOW}\nlog_type error\n"
         )
-        process = subprocess.Popen([program, "-c", str(configuration)], stderr=subprocess.DEVNULL)
+        broker = subprocess.Popen([program, "-c", str(configuration)], stderr=subprocess.DEVNULL)
+        gateway = None
         try:
-            for port in ports.values():
-                wait_for_port(port)
-            yield Broker(ports=ports, pid=process.pid)
+            for name in ("tcp", "websocket", "tls"):
+                wait_for_port(ports[name])
+            gateway = start_gateway(ports, Path(scratch))
+            yield Servers(ports=ports, broker=broker.pid, gateway=gateway.pid, authority=authority)
         finally:
-            process.terminate()
-            process.wait()
+            for process in (broker, gateway):
+                if process is not None:
+                    process.terminate()
+                    process.wait()
+
+
+def start_gateway(ports: dict[str, int], scratch: Path) -> subprocess.Popen[bytes]:
+    """Our gateway, when it listens."""
+    role = {
+        "broker": 0, "mode": "transparent", "id": 1, "client_id": "gateway", "keep_alive_s": 60,
+        "retry_ns": 10_000_000_000, "retries": 3, "window": 1, "buffer": 1_000_000, "clients_max": 100,
+        "broker_window": WINDOW, "broker_queue": 1_000_000, "filter_duplicates": True, "advertise_ns": None,
+        "predefined_topics": [], "service": {"per_packet_ns": 0, "per_copy_ns": 0, "jitter": [0, 1]}}
+    settings = scratch / "gateway.json"
+    settings.write_text(json.dumps({
+        "listen": f"127.0.0.1:{ports['mqtt-sn']}", "broker": f"127.0.0.1:{ports['tcp']}", "role": role}))
+    process = subprocess.Popen([ENGINE, "gateway", "--settings", settings], stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 10
+    wanted = f":{ports['mqtt-sn']:04X} "
+    while wanted not in Path("/proc/net/udp").read_text():
+        if time.monotonic() > deadline or process.poll() is not None:
+            raise RuntimeError("the gateway does not listen")
+        time.sleep(0.05)
+    return process
 
 
 def wait_for_port(port: int) -> None:
@@ -132,7 +187,7 @@ def cpu_of(processes: list[subprocess.Popen[bytes]]) -> float:
 
 def run_mqttlab(case: Case) -> tuple[int, float]:
     program = ROOT / "target/release/examples/load"
-    scheme = "ws:" if case.transport == "websocket" else ""
+    scheme = {"websocket": "ws:", "tls": f"tls:{case.authority}:", "mqtt-sn": "sn:"}.get(case.transport, "")
     arguments = [f"{scheme}127.0.0.1:{case.port}", case.pairs, case.qos, PAYLOAD_BYTES, case.each * case.pairs]
     process = subprocess.Popen([program, *map(str, arguments)], stdout=subprocess.PIPE)
     assert process.stdout is not None
@@ -142,7 +197,7 @@ def run_mqttlab(case: Case) -> tuple[int, float]:
 
 def run_paho(case: Case) -> tuple[int, float]:
     program = Path(__file__).parent / "paho_pair.py"
-    arguments = [case.transport, case.port, case.qos, PAYLOAD_BYTES, case.each, WINDOW]
+    arguments = [case.transport, case.port, case.qos, PAYLOAD_BYTES, case.each, WINDOW, case.authority]
     process = subprocess.Popen([sys.executable, program, *map(str, arguments)], stdout=subprocess.PIPE)
     assert process.stdout is not None
     said = process.stdout.read()
@@ -150,7 +205,10 @@ def run_paho(case: Case) -> tuple[int, float]:
 
 
 def run_mosquitto_tools(case: Case) -> tuple[int, float]:
-    common = ["-p", str(case.port), "-q", str(case.qos)]
+    # By address, as the certificate says.
+    common = ["-h", "127.0.0.1", "-p", str(case.port), "-q", str(case.qos)]
+    if case.transport == "tls":
+        common += ["--cafile", str(case.authority), "--tls-version", "tlsv1.3"]
     with tempfile.TemporaryDirectory() as scratch:
         outputs = [Path(scratch) / str(pair) for pair in range(case.pairs)]
         subscribers = []
@@ -167,6 +225,27 @@ def run_mosquitto_tools(case: Case) -> tuple[int, float]:
         ]
         cpu_s = cpu_of(publishers + subscribers)
         delivered = sum(output.stat().st_size // (PAYLOAD_BYTES + 1) for output in outputs)
+    return delivered, cpu_s
+
+
+def run_mqtt_sn_tools(case: Case) -> tuple[int, float]:
+    """One publisher that waits for each acknowledgement. The subscriber is ended when all has come."""
+    common = ["-h", "127.0.0.1", "-p", str(case.port), "-q", str(case.qos), "-k", "60", "-t", "load/0"]
+    with tempfile.TemporaryDirectory() as scratch:
+        lines, output = Path(scratch) / "lines", Path(scratch) / "output"
+        lines.write_bytes((b"x" * PAYLOAD_BYTES + b"\n") * case.each)
+        with output.open("wb") as file:
+            subscriber = subprocess.Popen([JUDGES / "mqtt-sn-sub", *common], stdout=file)
+        time.sleep(1)
+        with lines.open("rb") as file:
+            publisher = subprocess.Popen([JUDGES / "mqtt-sn-pub", *common, "-l"], stdin=file)
+        cpu_s = cpu_of([publisher])
+        deadline = time.monotonic() + 2
+        while output.stat().st_size < case.each * (PAYLOAD_BYTES + 1) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        subscriber.send_signal(signal.SIGINT)
+        cpu_s += cpu_of([subscriber])
+        delivered = output.stat().st_size // (PAYLOAD_BYTES + 1)
     return delivered, cpu_s
 
 
@@ -196,12 +275,21 @@ def run_mqttwrk(program: str) -> Callable[[Case], tuple[int, float]]:
 
 def tools(mqttwrk: str | None, transport: str) -> dict[str, Callable[[Case], tuple[int, float]]]:
     found: dict[str, Callable[[Case], tuple[int, float]]] = {"mqttlab": run_mqttlab}
+    if transport == "mqtt-sn":
+        if (JUDGES / "mqtt-sn-pub").exists():
+            return found | {"mqtt-sn-tools": run_mqtt_sn_tools}
+        print("mqtt-sn-tools is not there (`build` of the judges makes it)", file=sys.stderr)
+        return found
+    if transport != "tcp":
+        found["paho-mqtt"] = run_paho
     if transport == "websocket":
-        return found | {"paho-mqtt": run_paho}
+        return found
     if shutil.which("mosquitto_pub") and shutil.which("mosquitto_sub"):
         found["mosquitto_pub/_sub"] = run_mosquitto_tools
     else:
         print("mosquitto_pub and mosquitto_sub are not there (Debian: mosquitto-clients)", file=sys.stderr)
+    if transport == "tls":
+        return found
     if program := mqttwrk or shutil.which("mqttwrk"):
         found["mqttwrk"] = run_mqttwrk(program)
     else:
@@ -209,15 +297,25 @@ def tools(mqttwrk: str | None, transport: str) -> dict[str, Callable[[Case], tup
     return found
 
 
-def measure(broker: Broker, rounds: int, messages: int, mqttwrk: str | None) -> list[Result]:
+def of_each(messages: int, pairs: int, transport: str) -> int:
+    """How many messages each pair has."""
+    return messages // pairs // (MQTT_SN_PART if transport == "mqtt-sn" else 1)
+
+
+def measure(
+    running: Servers, rounds: int, messages: int, mqttwrk: str | None, transports: Collection[str]
+) -> list[Result]:
     results = []
     for pairs, qos, transport in CASES:
-        case = Case(transport=transport, port=broker.ports[transport], pairs=pairs, qos=qos, each=messages // pairs)
+        if transport not in transports:
+            continue
+        case = Case(transport=transport, port=running.ports[transport], pairs=pairs, qos=qos,
+                    each=of_each(messages, pairs, transport), authority=running.authority)
         for _ in range(rounds):
             for tool, run in tools(mqttwrk, transport).items():
-                began, broker_before = time.monotonic(), broker.cpu_s()
+                began, before = time.monotonic(), running.cpu_s(transport)
                 delivered, cpu_s = run(case)
-                wall_s, broker_cpu_s = time.monotonic() - began, broker.cpu_s() - broker_before
+                wall_s, broker_cpu_s = time.monotonic() - began, running.cpu_s(transport) - before
                 results.append(Result(tool, transport, pairs, qos, delivered, cpu_s, wall_s, broker_cpu_s))
                 print(f"  {results[-1]}", file=sys.stderr)
     return results
@@ -226,7 +324,7 @@ def measure(broker: Broker, rounds: int, messages: int, mqttwrk: str | None) -> 
 def table(results: list[Result], messages: int) -> str:
     """The median of each tool and case, as Markdown."""
     lines = [
-        "| transport | pairs | QoS | tool | delivered | CPU s per 100 000 | of mqttlab | wall s | broker CPU s |",
+        "| transport | pairs | QoS | tool | delivered | CPU s per 100 000 | of mqttlab | wall s | server CPU s |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for pairs, qos, transport in CASES:
@@ -238,28 +336,39 @@ def table(results: list[Result], messages: int) -> str:
                 continue
             cpu_s = statistics.median(row.cpu_s_per_100k for row in rows)
             ours = ours or cpu_s
-            delivered = min(row.delivered for row in rows) / (messages // pairs * pairs)
+            delivered = min(row.delivered for row in rows) / (of_each(messages, pairs, transport) * pairs)
             wall_s = statistics.median(row.wall_s for row in rows)
-            broker_s = statistics.median(row.broker_cpu_s for row in rows)
+            server_s = statistics.median(row.broker_cpu_s for row in rows)
             lines.append(
                 f"| {transport} | {pairs} | {qos} | {tool} | {delivered:.1%} | {cpu_s:.3f} | {cpu_s / ours:.1f} × "
-                f"| {wall_s:.2f} | {broker_s:.2f} |"
+                f"| {wall_s:.2f} | {server_s:.2f} |"
             )
     return "\n".join(lines)
+
+
+def chosen(text: str) -> tuple[str, ...]:
+    """Transports by their names, with commas between them."""
+    names = tuple(text.split(","))
+    for name in names:
+        if name not in TRANSPORTS:
+            raise argparse.ArgumentTypeError(f"unknown transport {name!r}; known: {', '.join(TRANSPORTS)}")
+    return names
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--messages", type=int, default=100_000)
+    parser.add_argument("--only", metavar="TRANSPORTS", type=chosen, default=TRANSPORTS,
+                        help=f"of {', '.join(TRANSPORTS)}, with commas between them")
     parser.add_argument("--mqttwrk", metavar="PATH")
     parser.add_argument("--json", metavar="FILE", type=Path)
     arguments = parser.parse_args()
-    build = ["cargo", "build", "--release", "--quiet", "-p", "mqttlab-live", "--example", "load"]
-    subprocess.run(build, cwd=ROOT, check=True)
+    for what in (["-p", "mqttlab-live", "--example", "load"], ["-p", "mqttlab-engine"]):
+        subprocess.run(["cargo", "build", "--release", "--quiet", *what], cwd=ROOT, check=True)
     load = os.getloadavg()[0]
-    with mosquitto() as broker:
-        results = measure(broker, arguments.rounds, arguments.messages, arguments.mqttwrk)
+    with servers() as running:
+        results = measure(running, arguments.rounds, arguments.messages, arguments.mqttwrk, arguments.only)
     print(f"load average before: {load:.2f}\n")
     print(table(results, arguments.messages))
     if arguments.json:
