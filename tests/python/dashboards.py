@@ -163,5 +163,10 @@ def visitor(served: Served, within_ms: float = WITHIN_MS, **context: Any) -> Ite
         somebody.page.set_default_timeout(within_ms)
         somebody.page.goto(served.url)
         somebody.ready()
-        yield somebody
+        try:
+            yield somebody
+        except Exception:
+            # Whoever reads of the failure reads what was on the page then.
+            print(somebody.page.url, somebody.page.inner_text("body"), sep="\n")
+            raise
         browser.close()

@@ -67,7 +67,7 @@ def started(*words: str, environment: dict[str, str] | None = None, cwd: Path) -
 
 
 def wait_for(port: int) -> None:
-    deadline = time.monotonic() + 90
+    deadline = time.monotonic() + 240
     while not answers(port):
         assert time.monotonic() < deadline, "nothing listens"
         time.sleep(0.1)
@@ -187,7 +187,7 @@ def test_a_worker_that_is_killed_has_its_runs_done_elsewhere(tmp_path: Path, s3:
                      f"file://{tmp_path}/recordings"]
             with subprocess.Popen(words, cwd=there, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                   text=True) as going:
-                deadline = time.monotonic() + 90
+                deadline = time.monotonic() + 240
                 while not child_engines(first.pid):
                     assert time.monotonic() < deadline and going.poll() is None
                     time.sleep(0.01)

@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -79,6 +80,56 @@ def test_figures_over_time_are_zoomed_together_and_the_address_keeps_it(somebody
     assert again == ranges[0].split()[0]
 
 
+# Notes, of each figure that is drawn, whether it is seen, in which frame, and how many had been asked for.
+NOTED = """
+window.noted = [];
+let frame = 0;
+let asked = 0;
+let library;
+(function count() { frame += 1; window.requestAnimationFrame(count); })();
+const ask = window.fetch;
+window.fetch = (...what) => { asked += /figure/.test(what[0].url || what[0]); return ask(...what); };
+const seen = (place) => {
+  const { top, bottom } = place.getBoundingClientRect();
+  return top <= window.innerHeight && bottom >= 0;
+};
+Object.defineProperty(window, "Plotly", { get: () => library, set: (made) => {
+  library = made;
+  const react = made.react;
+  made.react = (place, ...rest) => {
+    window.noted.push({ name: place.dataset.name, seen: seen(place), frame, asked });
+    return react(place, ...rest);
+  };
+} });
+"""
+
+
+def test_of_many_figures_those_that_are_seen_come_first_each_in_a_frame_of_its_own(somebody: Visitor) -> None:
+    page = somebody.page.context.new_page()
+    page.add_init_script(NOTED)
+    page.goto(f"{somebody.base}/run/plain?part=time")
+
+    def drawn() -> list[dict[str, Any]]:
+        page.wait_for_selector("body[data-ready=yes]", state="attached")
+        found: list[dict[str, Any]] = page.evaluate("window.noted.splice(0)")
+        frames, seen = [one["frame"] for one in found], [one["seen"] for one in found]
+        assert len(found) >= 6 and len(set(frames)) == len(frames)
+        assert seen == sorted(seen, reverse=True) and 0 < sum(seen) < len(seen)
+        return found
+
+    first = drawn()
+    assert first[0]["name"] == "latency-over-time" and first[0]["asked"] <= sum(one["seen"] for one in first)
+    # What is seen is drawn first after a zoom too, wherever on the page that is.
+    last = page.locator(".plot.over-time.js-plotly-plot").last
+    last.scroll_into_view_if_needed()
+    last.evaluate("place => window.Plotly.relayout(place, { 'xaxis.range[0]': 0.25, 'xaxis.range[1]': 0.5 })")
+    page.wait_for_url(re.compile("from=.*to="))
+    assert first[0]["name"] not in {one["name"] for one in drawn() if one["seen"]}
+    shown = page.locator(".plot.over-time").evaluate_all("places => places.map(place => place.dataset.shows)")
+    assert all("from=0.25&to=0.5" in address for address in shown)
+    page.close()
+
+
 def test_every_figure_gives_its_numbers_and_itself(somebody: Visitor) -> None:
     page = somebody.page
     somebody.go("/run/plain")
@@ -142,6 +193,21 @@ def test_all_of_it_by_keyboard(somebody: Visitor) -> None:
     assert {*PARTS, "Export screen", "Dark or light", "Messages by QoS, table", "Messages by QoS as CSV"} <= reached
 
 
+# Labels that stand neither on one line with their field nor right above it; figures that reach into their links.
+APART = """() => [...document.querySelectorAll("#page .form-row > label[for]")].filter((label) => {
+  const found = document.getElementById(label.htmlFor);
+  const field = found && (found.closest(".dash-input-container") || found);
+  if (!field || !label.offsetParent || !field.offsetParent) return false;
+  const [at, of] = [label.getBoundingClientRect(), field.getBoundingClientRect()];
+  const beside = at.top < of.bottom && of.top < at.bottom;
+  return !beside && !(of.top - at.bottom < 30 && at.top < of.top && Math.abs(at.left - of.left) < 30);
+}).map((label) => label.textContent)"""
+OVER = """() => [...document.querySelectorAll(".figure-panel")].filter((panel) => {
+  const drawn = panel.querySelector(".main-svg");
+  return drawn && drawn.getBoundingClientRect().bottom > panel.querySelector(".links").getBoundingClientRect().top + 1;
+}).map((panel) => panel.querySelector("h3").textContent)"""
+
+
 @pytest.mark.parametrize("path", [
     "/", "/?group=name", "/?first=plain", "/configure", "/live", "/doctor", "/compare",
     "/compare?first=plain&second=hostile", "/map?run=plain", "/experiments", "/studies", "/study/andersen2021",
@@ -159,6 +225,7 @@ def test_no_page_is_wider_than_the_screen_and_none_breaks_a_rule_of_accessibilit
             page.set_viewport_size({"width": width, "height": 800})
             # Figures take their new width a moment later.
             page.wait_for_function("width => document.documentElement.scrollWidth <= width", arg=width)
+            assert page.evaluate(APART) == [] and page.evaluate(OVER) == [], width
             found = axe.run(page, context={"exclude": [[widget] for widget in WIDGETS]}, options={
                 "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}).response["violations"]
             assert [(width, one["id"], one["nodes"][0]["html"][:120]) for one in found
@@ -188,6 +255,38 @@ def test_a_scenario_is_configured_refused_started_and_watched_to_its_end(runs: P
     page.get_by_role("heading", name="from-the-dashboard", level=1).wait_for()
     somebody.ready()
     assert page.get_by_text("Valid", exact=True).is_visible()
+
+
+def test_a_search_is_followed_by_what_stands_around_the_table_and_the_table_stays(somebody: Visitor) -> None:
+    page = somebody.page
+    somebody.go("/")
+    table = page.locator(".runs-grid")
+    table.evaluate("table => { table.dataset.same = 'yes'; }")
+    page.get_by_label("Search").press_sequentially("plai")
+    page.get_by_text("1 shown").wait_for()
+    page.keyboard.press("n")
+    # Whoever leaves the field has the address at once.
+    page.get_by_label("Name", exact=True).focus()
+    assert page.evaluate("window.location.search") == "?search=plain"
+    somebody.ready()
+    assert table.get_attribute("data-same") == "yes" and page.get_by_label("Search").input_value() == "plain"
+    assert page.get_by_role("gridcell", name="plain", exact=True).count()
+    told = page.locator(".plot").first.get_attribute("data-source")
+    assert told is not None and "search=plain" in told
+    page.get_by_role("link", name="Only what differs").click()
+    page.wait_for_url(re.compile(r"search=plain&columns=different"))
+    somebody.ready()
+    page.get_by_role("link", name="Runs", exact=True).click()
+    page.get_by_text("3 shown").wait_for()
+    somebody.ready()
+    # Back is a page that nobody types in: all of it comes.
+    page.go_back()
+    page.get_by_text("1 shown").wait_for()
+    somebody.ready()
+    page.get_by_label("Search").fill("")
+    page.get_by_text("3 shown").wait_for()
+    somebody.ready()
+    assert somebody.problems == []
 
 
 def test_a_run_is_tagged_grouped_found_again_and_run_again(somebody: Visitor) -> None:

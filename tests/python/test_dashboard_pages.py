@@ -14,13 +14,15 @@ pytest.importorskip("dash", reason="the dashboard's packages are missing: make s
 
 from mqttlab import metrics
 from mqttlab.catalog import Catalog, url_for
-from mqttlab.dashboard import comparisons, downloads, run_figures, run_tables
+from mqttlab.dashboard import comparisons, downloads, panels, run_figures, run_tables
 from mqttlab.dashboard.address import Listen
 from mqttlab.dashboard.comparisons import FIGURES, Comparisons
 from mqttlab.dashboard.pages import compare, instant, messages, run, runs, studies
-from mqttlab.dashboard.panels import answer, themed, twin
+from mqttlab.dashboard.panels import LIGHTER, answer, themed, twin
 from mqttlab.dashboard.server import Dashboard
 from mqttlab.dashboard.store import SCHEMA, Store, UnknownRun
+from mqttlab.figures import style
+from mqttlab.figures.drawing import trace
 from mqttlab.recording import Recording
 from mqttlab.runs import Job, perform
 from mqttlab.runs.instant import state_at
@@ -118,11 +120,36 @@ def test_a_figure_is_told_with_its_title_and_twin_and_without_webgl(store: Store
 
 
 def test_a_dark_ground_has_light_ink() -> None:
-    from mqttlab.figures.drawing import Figure, trace
+    black = style.blank("bars", "x", "y").add_trace(trace("scatter", x=[0], y=[0], line={"color": "#000000"}))
+    black.add_trace(trace("bar", x=[0], y=[0], marker={
+        "color": ["#0072B2", "#E69F00"], "line": {"color": "#0072B2"}}))
+    black.add_line("y", 1, {"color": "#A5123A"}, {"text": "bound", "font": {"color": "#A5123A"}})
+    before = black.to_json()
+    dark = themed(black, "dark")
+    assert dark.data[0].line.color == "#FFFFFF"
+    assert dark.data[1].marker.color == [LIGHTER["#0072B2"], "#E69F00"] != black.data[1].marker.color
+    assert dark.layout.shapes[0].line.color == dark.layout.annotations[0].font.color == LIGHTER["#A5123A"]
+    assert black.to_json() == before and "#0072B2" not in dark.to_json()
 
-    black = Figure([trace("scatter", x=[0], y=[0], line={"color": "#000000"})])
-    assert themed(black, "dark").data[0].line.color == "#ffffff"
-    assert black.data[0].line.color == "#000000"
+
+def _contrast(colour: str, ground: str) -> float:
+    def luminance(of: str) -> float:
+        parts = [int(of[at:at + 2], 16) / 255 for at in (1, 3, 5)]
+        red, green, blue = (x / 12.92 if x <= 0.03928 else ((x + 0.055) / 1.055) ** 2.4 for x in parts)
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+    high, low = sorted((luminance(colour), luminance(ground)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_every_colour_of_a_series_can_be_seen_on_the_dark_ground() -> None:
+    ground = "#18212b"
+    sheet = Path(panels.__file__).parent / "assets" / "dashboard.css"
+    assert f"--panel: {ground}" in sheet.read_text(encoding="utf-8")
+    for colour in {*style.QOS_COLOURS.values(), *style.SERIES_COLOURS, *style.PART_COLOURS.values()}:
+        assert _contrast(LIGHTER.get(colour, colour), ground) > 3.4, colour
+    shown = [LIGHTER.get(colour, colour) for colour in style.SERIES_COLOURS]
+    assert len(set(shown)) == len(shown)
 
 
 def test_messages_are_found_by_topic_client_and_fate(tmp_path: Path) -> None:

@@ -92,13 +92,20 @@ def wait_for_port(site: Site, port: int) -> None:
         time.sleep(0.1)
 
 
+def wait_for_text(file: Path, text: str) -> None:
+    deadline = time.monotonic() + 20
+    while text not in (file.read_text(encoding="utf-8") if file.exists() else ""):
+        assert time.monotonic() < deadline, text
+        time.sleep(0.02)
+
+
 def traffic(site: Site, directory: Path) -> list[str]:
     """Clients that publish with a topic alias and subscribe, and one that fetches a page; the lines received."""
     subscribe = ("mosquitto_sub", "-h", BROKER, "-V", "5", "-q", "1", "-t", "plant/#", "-C", MESSAGES, "-W", "30",
                  "-i", "listener")
     with (directory / "received").open("w", encoding="utf-8") as received:
         subscriber = site.start("clients", *subscribe, stdout=received)
-        time.sleep(0.7)
+        wait_for_text(directory / "broker.log", "listener 1 plant/#")
         publisher = site.start("clients", "mosquitto_pub", "-h", BROKER, "-V", "5", "-q", "1", "-l", "-t",
                                "plant/hall/temperature", "-D", "publish", "topic-alias", "1", "-i", "sensor",
                                stdin=subprocess.PIPE)
@@ -131,7 +138,8 @@ def captured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
         stack.callback(site.remove)
         site.build()
         settings = directory / "mosquitto.conf"
-        settings.write_text("listener 1883 0.0.0.0\nallow_anonymous true\nuser root\n", encoding="utf-8")
+        settings.write_text(f"listener 1883 0.0.0.0\nallow_anonymous true\nuser root\nlog_type subscribe\n"
+                            f"log_dest file {directory / 'broker.log'}\n", encoding="utf-8")
         stack.callback(ended, site.start("broker", "mosquitto", "-c", settings))
         web = site.start("broker", sys.executable, "-m", "http.server", "80", "--directory", directory,
                          stdout=subprocess.DEVNULL)

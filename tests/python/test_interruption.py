@@ -59,6 +59,13 @@ def simulating(values: dict[str, Any], directory: Path) -> subprocess.Popen[str]
     return engine
 
 
+def until_it_reports(engine: subprocess.Popen[str]) -> None:
+    """Until messages have arrived, by a line of progress, of which there are four a second."""
+    assert engine.stdout is not None
+    while not json.loads(engine.stdout.readline()).get("delivered"):
+        pass
+
+
 def engines_of(parent: int) -> list[int]:
     """Engines that this process has started and that are not over."""
     found = []
@@ -83,7 +90,7 @@ def is_running(process: int) -> bool:
 @pytest.mark.parametrize("number", SIGNALS)
 def test_a_simulation_that_is_stopped_keeps_what_it_recorded(number: signal.Signals, tmp_path: Path) -> None:
     engine = simulating(endless(), tmp_path / "run")
-    time.sleep(0.5)
+    until_it_reports(engine)
     engine.send_signal(number)
     assert engine.stdout is not None
     output = engine.stdout.read()

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import queue
 import shutil
 import signal
+import socket
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +22,14 @@ from live import able
 from mqttlab.engine import engine_path
 from mqttlab.metrics import deliveries
 from mqttlab.recording import Recording
+from mqttlab.report.attribution import accuracy
 from mqttlab.runs import Job, perform
 from mqttlab.runs.perform import Outcome
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
 from test_mqtt_sn import scenario
 from test_mqtt_sn_parts import parts_of
+from test_mqtt_sn_sim import rested, with_a_mote
 
 REASON = able()
 pytestmark = pytest.mark.skipif(REASON is not None, reason=REASON or "")
@@ -71,6 +76,20 @@ def test_what_the_air_loses_is_sent_again(tmp_path: Path) -> None:
     assert found.height == 60
     # T_retry is 300 ms.
     assert found["latency_ms"].max() > 300  # type: ignore[operator]
+
+
+def test_a_sleepers_radio_is_off_while_it_sleeps(tmp_path: Path) -> None:
+    outcome = run(with_a_mote(), tmp_path / "run")
+    assert outcome.verdict == "complete", outcome.reason
+    recording = Recording.open(tmp_path / "run")
+    assert deliveries(recording).filter(pl.col("subscriber_group") == "back").height == 60
+    station, slept = rested(recording)
+    # Awake for what is left of an exchange, of which each nap has one; told late, it counts from when that was.
+    naps = (recording.events["kind"].cast(pl.String) == "awake").sum()
+    assert slept - 0.05 * naps < station["sleep_s"] <= slept + 0.001
+    awake = station["transmit_s"] + station["receive_s"] + station["idle_s"]
+    assert station["energy_j"] == pytest.approx(
+        3 * (8.47e-3 * station["transmit_s"] + 7.03e-3 * (awake - station["transmit_s"]) + 0.2e-6 * station["sleep_s"]))
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -160,8 +179,34 @@ def test_our_clients_work_with_other_gateways(name: str, tmp_path: Path) -> None
     assert deliveries(Recording.open(tmp_path / "run")).height == 60
 
 
+def free_port() -> int:
+    """A port of loopback that nothing has, neither over TCP nor over UDP."""
+    while True:
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as stream, \
+                socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagram:
+            stream.bind(("127.0.0.1", 0))
+            port = int(stream.getsockname()[1])
+            try:
+                datagram.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+
+
+def until_it_accepts(program: subprocess.Popen[bytes], port: int) -> None:
+    deadline = time.monotonic() + 20
+    while True:
+        assert program.poll() is None, "the broker has ended"
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=5).close()
+            return
+        except OSError:
+            assert time.monotonic() < deadline, "the broker does not accept"
+            time.sleep(0.02)
+
+
 @contextmanager
-def gateway(directory: Path, port: int, mode: str) -> Iterator[int]:
+def gateway(directory: Path, mode: str) -> Iterator[int]:
     """Mosquitto and our gateway on the machine's own loopback; the gateway's port."""
     mosquitto = shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin:/usr/local/sbin")
     if mosquitto is None:
@@ -172,40 +217,78 @@ def gateway(directory: Path, port: int, mode: str) -> Iterator[int]:
     process = plan["servers"][1]["process"]
     assert process is not None
     text = process["files"][0]["text"]
+    port = free_port()
     listen, broker = (f"{server['endpoints'][0]['address']}:{server['endpoints'][0]['port']}" for server in (
         plan["servers"][1], plan["servers"][0]))
     text = text.replace(listen, f"127.0.0.1:{port}").replace(broker, f"127.0.0.1:{port}")
     (directory / "gateway.json").write_text(text, encoding="utf-8")
-    programs = []
-    try:
-        programs.append(subprocess.Popen([mosquitto, "-p", str(port)], stderr=subprocess.DEVNULL))
-        command = [str(engine_path()), "gateway", "--settings", str(directory / "gateway.json")]
-        programs.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
-        assert programs[1].stdout is not None
-        assert "listens on" in programs[1].stdout.readline()
-        time.sleep(0.5)
+    with ExitStack() as programs:
+        def start(*command: str, **pipes: Any) -> subprocess.Popen[Any]:
+            program = subprocess.Popen(command, **pipes)
+            programs.callback(program.wait, timeout=20)
+            programs.callback(program.send_signal, signal.SIGTERM)
+            return program
+
+        until_it_accepts(start(mosquitto, "-p", str(port), stderr=subprocess.DEVNULL), port)
+        ours = start(str(engine_path()), "gateway", "--settings", str(directory / "gateway.json"),
+                     stdout=subprocess.PIPE, text=True)
+        assert ours.stdout is not None
+        assert "listens on" in ours.stdout.readline()
         yield port
-    finally:
-        for program in reversed(programs):
-            program.send_signal(signal.SIGTERM)
-            program.wait(timeout=5)
+
+
+class Ear:
+    """What a program that subscribes prints, line by line: the payload behind the topic."""
+
+    def __init__(self, command: list[str]) -> None:
+        self.program = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self.lines: queue.Queue[str] = queue.Queue()
+        threading.Thread(target=self.read, daemon=True).start()
+
+    def read(self) -> None:
+        assert self.program.stdout is not None
+        for line in self.program.stdout:
+            self.lines.put(line.rstrip("\n").split(": ")[-1])
+
+    def hears(self, timeout_s: float, but: str = "") -> str | None:
+        """The next payload other than `but`; None where none comes in time."""
+        try:
+            while (payload := self.lines.get(timeout=timeout_s)) == but:
+                pass
+            return payload
+        except queue.Empty:
+            return None
+
+    def end(self) -> None:
+        self.program.send_signal(signal.SIGTERM)
+        self.program.wait(timeout=20)
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_our_gateway_works_with_other_clients(mode: str, tmp_path: Path) -> None:
     publisher, subscriber = judge("mqtt-sn-pub"), judge("mqtt-sn-sub")
-    with gateway(tmp_path, 21_884 + MODES.index(mode), mode) as port:
+    with gateway(tmp_path, mode) as port:
         at = ["-h", "127.0.0.1", "-p", str(port)]
-        heard = subprocess.Popen([subscriber, *at, "-v", "-i", "ear", "-t", "a/#", "-t", "known/topic"],
-                                 stdout=subprocess.PIPE, text=True)
-        time.sleep(0.7)
-        for words in (["-t", "a/b", "-m", "zero"], ["-q", "1", "-t", "a/b", "-m", "one"],
-                      ["-q", "-1", "-T", "5", "-m", "minus one"], ["--fe", "-q", "1", "-t", "a/c", "-m", "forwarded"]):
-            subprocess.run([publisher, *at, *words], check=True, timeout=10)
-            time.sleep(0.3)
-        heard.send_signal(signal.SIGTERM)
-        said, _ = heard.communicate(timeout=5)
-    assert [line.split(": ")[-1] for line in said.splitlines()] == ["zero", "one", "minus one", "forwarded"], said
+
+        def publish(*words: str) -> None:
+            subprocess.run([publisher, *at, *words], check=True, timeout=20)
+
+        ear = Ear([subscriber, *at, "-v", "-i", "ear", "-t", "a/#", "-t", "known/topic"])
+        try:
+            # It subscribes to the known topic last: what is heard there says that both subscriptions stand.
+            deadline = time.monotonic() + 20
+            heard = None
+            while heard is None and time.monotonic() < deadline:
+                publish("-q", "-1", "-T", "5", "-m", "ready?")
+                heard = ear.hears(0.2)
+            assert heard == "ready?"
+            for words in (["-t", "a/b", "-m", "zero"], ["-q", "1", "-t", "a/b", "-m", "one"],
+                          ["-q", "-1", "-T", "5", "-m", "minus one"],
+                          ["--fe", "-q", "1", "-t", "a/c", "-m", "forwarded"]):
+                publish(*words)
+                assert ear.hears(20, but="ready?") == words[-1]
+        finally:
+            ear.end()
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -218,7 +301,7 @@ def test_our_gateway_works_with_the_client_from_pypi(mode: str, tmp_path: Path) 
         def message_arrived(self, message: Any) -> None:
             heard.append((message.get_topic_name(), bytes(message.get_payload())))
 
-    with gateway(tmp_path, 21_894 + MODES.index(mode), mode) as port:
+    with gateway(tmp_path, mode) as port:
         clients = [mqttsn12.MqttSnClient() for _ in range(2)]
         try:
             for name, client in zip(("ear", "mouth"), clients, strict=True):
@@ -240,3 +323,13 @@ def test_our_gateway_works_with_the_client_from_pypi(mode: str, tmp_path: Path) 
                 client.close()
     # What it published it need not hear in order: at QoS 0 nothing is awaited.
     assert sorted(heard) == [("a/b", b"at 0"), ("a/b", b"at 1"), ("a/b", b"at 2")]
+
+
+def test_without_frames_only_the_clients_of_mqtt_tell_of_their_packets_and_the_report_says_so(tmp_path: Path) -> None:
+    values = {**scenario(), "network": "direct"}
+    del values["networks"]
+    assert run(values, tmp_path / "run").verdict == "complete"
+    recording = Recording.open(tmp_path / "run")
+    assert recording.rows("packets") == 0
+    assert set(recording.control_packets.select("seen_by", "protocol").unique().rows()) == {("client", "mqtt")}
+    assert "clients of MQTT-SN do not write down their own packets (sensors, back)" in accuracy(recording)

@@ -125,6 +125,66 @@ def test_a_sleeper_gets_what_was_kept_and_a_client_without_a_connection_is_heard
     assert found.filter(pl.col("publisher_group") == "mute").height == 20
 
 
+def with_a_mote(**radio: Any) -> dict[str, Any]:
+    """The receiver behind the gateway on a host of its own, asleep for half a second at a time; one channel for all."""
+    values = scenario(mode="transparent", qos=1)
+    del values["networks"]
+    values["radio"] = {"standard": "b-11", "placement": "grid", "energy": "mica2", **radio}
+    values["groups"][2]["host"] = "mote"
+    values["groups"][2]["mqtt_sn"] |= {"sleep": {"duration": "5 s", "wake_every": "500 ms", "linger": "20 ms"}}
+    return values
+
+
+def rested(recording: Recording) -> tuple[dict[str, Any], float]:
+    """The station of the host `mote`, and the seconds that its client slept."""
+    host = list(recording.layout["hosts"]).index("mote")
+    [station] = [each for each in recording.run["details"]["stations"] if each["host"] == host]
+    naps = recording.events.filter(pl.col("kind").cast(pl.String) == "awake")["took_ns"]
+    return station, naps.sum() / 1e9
+
+
+def test_a_radio_draws_its_sleep_current_while_all_clients_of_its_host_sleep(tmp_path: Path) -> None:
+    recording = simulated(with_a_mote(), tmp_path / "run")
+    station, slept = rested(recording)
+    assert deliveries(recording).filter(pl.col("subscriber_group") == "back").height == 60
+    # It is awake for what is left of an exchange when its client sleeps already.
+    assert 1 < slept - 0.1 < station["sleep_s"] <= slept
+    whole = {each["host"]: sum(each[f"{state}_s"] for state in ("transmit", "receive", "idle", "sleep"))
+             for each in recording.run["details"]["stations"]}
+    assert max(whole.values()) == pytest.approx(min(whole.values()))
+    drawn = (8.47e-3 * station["transmit_s"] + 7.03e-3 * (station["receive_s"] + station["idle_s"])
+             + 0.2e-6 * station["sleep_s"])
+    assert station["energy_j"] == pytest.approx(3 * drawn)
+    rows = {(row["scope"], row["name"]): row for row in metrics.energy(recording).to_dicts()}
+    assert rows["station", "mote"]["radio_asleep_s"] == rows["run", None]["radio_asleep_s"] == station["sleep_s"]
+    # The same run with a radio that is worse at sleeping.
+    worse, _ = rested(simulated(with_a_mote(sleep_current="1 mA"), tmp_path / "worse"))
+    assert worse["energy_j"] - station["energy_j"] == pytest.approx(3 * (1e-3 - 0.2e-6) * station["sleep_s"])
+    # With somebody else beside it the host's radio has to listen.
+    values = with_a_mote()
+    values["groups"][1]["host"] = "mote"
+    station, slept = rested(simulated(values, tmp_path / "shared"))
+    assert station["sleep_s"] == 0 and slept > 1
+
+
+def test_who_sleeps_is_awake_for_the_rest_of_its_time(tmp_path: Path) -> None:
+    values = scenario(mode="transparent", qos=1)
+    values["groups"][2]["mqtt_sn"] |= {"sleep": {"duration": "5 s", "wake_every": "500 ms", "linger": "20 ms"}}
+    recording = simulated(values, tmp_path / "run")
+    table = {(row["scope"], row["name"]): row for row in metrics.mqtt_sn(recording).to_dicts()}
+    back = table["group", "back"]
+    kinds = recording.events["kind"].cast(pl.String)
+    assert back["awakenings"] == (kinds == "awake").sum() == (kinds == "asleep").sum() > 3
+    # Its questions take a round trip of 10 ms and more, a few in a second.
+    assert 0 < back["awake_percent"] < 50
+    life = back["awake_s"] / (back["awake_percent"] / 100)
+    slept = recording.events.filter(kinds == "awake")["took_ns"].sum() / 1e9
+    assert life - back["awake_s"] == pytest.approx(slept)
+    assert table["run", None]["awake_s"] == back["awake_s"]
+    sensors = table["group", "sensors"]
+    assert [sensors[name] for name in ("awake_s", "awake_percent", "awakenings")] == [None] * 3, "they cannot sleep"
+
+
 def test_a_gateway_that_is_full_says_so_and_nobody_waits_for_ever(tmp_path: Path) -> None:
     values = scenario(mode="transparent", qos=1)
     values["servers"][0]["gateway"]["clients_max"] = 2

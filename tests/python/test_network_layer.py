@@ -137,8 +137,8 @@ def test_payload_counts_once_on_a_link_and_frames_count_each_time(tmp_path: Path
         key: part["bytes_per_s"].sum() * width_s
         for key, part in table.filter(link="up").group_by(table.filter(link="up")["level"])
     }
-    assert sums["MQTT payload",] == pytest.approx(270)
-    assert sums["TCP payload",] == pytest.approx(500)
+    assert sums["message payload",] == pytest.approx(270)
+    assert sums["transport payload",] == pytest.approx(500)
     assert sums["IP packets",] == pytest.approx(4 * 52 + 500)
     assert sums["frames",] == pytest.approx(4 * 66 + 500)
 
@@ -146,7 +146,7 @@ def test_payload_counts_once_on_a_link_and_frames_count_each_time(tmp_path: Path
 def test_payload_is_there_when_all_bytes_before_its_end_have_crossed(tmp_path: Path) -> None:
     packets = [segment(0, frame=0, payload=100, offset=0), segment(1000, frame=1, payload=100, offset=100)]
     published = [control_packet("PUBLISH", up=True, start=0, payload=148)]
-    table = metrics.throughput(recorded(tmp_path, packets, published)).filter(level="MQTT payload")
+    table = metrics.throughput(recorded(tmp_path, packets, published)).filter(level="message payload")
     assert table.filter(table["bytes_per_s"] > 0)["at_s"].to_list() == [1.0]
 
 

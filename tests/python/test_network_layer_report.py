@@ -75,7 +75,7 @@ def test_the_exports_hold_the_tables(run: Path, tmp_path: Path) -> None:
 
 def test_levels_are_drawn_in_their_order(run: Path) -> None:
     figure = figures.throughput(metrics.throughput(Recording.open(run)).filter(link="up"))
-    assert [trace.name for trace in figure.data] == ["frames", "IP packets", "TCP payload", "MQTT payload"]
+    assert [trace.name for trace in figure.data] == ["frames", "IP packets", "transport payload", "message payload"]
     peaks = [max(trace.y) for trace in figure.data]
     assert peaks == sorted(peaks, reverse=True)
 

@@ -3,6 +3,9 @@ broker's host is recorded."""
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,7 @@ import pytest
 
 from live import able, in_both
 from mqttlab import metrics
+from mqttlab.engine import engine_path
 from mqttlab.metrics import PARTS
 from mqttlab.recording import Recording
 from mqttlab.runs import Job, perform
@@ -87,6 +91,27 @@ def test_a_direct_network_has_no_frames_and_its_clients_say_what_they_know(
     assert (recording.control_packets["seen_by"] == "client").all()
     covered = metrics.attribution_coverage(recording)
     assert (covered.attributed, covered.by_clients) == (recording.messages.height, recording.messages.height)
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv") or not Path("/dev/net/tun").exists(),
+                    reason="takes a capability away, which only root may, and needs TUN devices for the rest")
+def test_where_nobody_may_listen_on_the_brokers_host_its_clients_say_what_they_know(tmp_path: Path) -> None:
+    values = {**scenario(1, hosts=("broker", "field")), "backend": "live", "live": {"port": "tun"}}
+    job = Job(compile_plan(parse_values(values)), tmp_path / "run")
+    done = subprocess.run(
+        ["setpriv", "--bounding-set", "-net_raw", engine_path(), *job.arguments], input=job.text, text=True,
+        capture_output=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    recording = Recording.open(tmp_path / "run")
+    (warning,) = (words for words in recording.run["warnings"] if "frames of clients beside `broker`" in words)
+    assert "Operation not permitted" in warning
+    assert recording.packets.height > 0
+    assert "loopback" not in recording.packets["link"].to_list()
+    published = recording.control_packets.filter(pl.col("kind") == "PUBLISH")
+    seen = published.group_by("direction", "seen_by").len().sort("direction").rows()
+    assert seen == [("to_broker", "client", 44), ("to_client", "capture", 44)]
+    covered = metrics.attribution_coverage(recording)
+    assert (covered.attributed, covered.by_clients) == (44, 44)
 
 
 def test_tcp_settings_of_the_brokers_host_hold_on_its_loopback_device(tmp_path: Path) -> None:

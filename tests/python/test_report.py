@@ -100,13 +100,14 @@ def test_the_cdf_ends_at_the_slowest_delivery(run: Path) -> None:
         assert max(trace.x) <= samples["latency_ms"].max()
 
 
-def test_thousands_of_deliveries_are_thinned_but_the_slowest_stays() -> None:
+@pytest.mark.parametrize("most", [6_000, 1_000])
+def test_thousands_of_deliveries_are_thinned_but_the_slowest_stays(most: int) -> None:
     latency = np.full(50_000, 10.0)
     latency[12_345] = 999.0
     samples = pl.DataFrame({"qos": 0, "intended_s": np.arange(50_000) / 100, "latency_ms": latency})
-    figure = figures.latency_over_time(samples)
+    figure = figures.latency_over_time(samples, most)
     assert 999.0 in figure.data[0].y
-    assert len(figure.data[0].y) < 15_000
+    assert most / 2 < len(figure.data[0].y) <= most
     assert "drawn" in figure.layout.title.text
 
 

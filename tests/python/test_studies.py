@@ -11,19 +11,25 @@ import sys
 import sysconfig
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner
 
 from mqttlab.cli.main import main
+from mqttlab.cli.study import as_live
+from mqttlab.recording import Recording
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
 from mqttlab.studies import Cell, Comparison
+from mqttlab.studies.apart import Measured, compared, far
 from mqttlab.studies.catalogue import known
 from mqttlab.studies.chart import Chart, Series, svg
-from mqttlab.studies.claims import OPEN, SHOWN, claims_of, decides
-from mqttlab.studies.document import columns, rows
+from mqttlab.studies.claims import OPEN, SHOWN, Ran, claims_of, decides
+from mqttlab.studies.document import Rerun, columns, rows, write
+from mqttlab.studies.simulate import _held_up, simulate
 from mqttlab.studies.study import printed_sources
 from mqttlab.studies.table import beside_simulated, pooled
 
@@ -51,7 +57,7 @@ def test_every_study_has_the_same_shape(name: str) -> None:
     # What decides a claim, and what is run live, is there.
     for claim in claims:
         assert any(decides(claim, case) for case in names), claim["id"]
-    assert study.live.repetitions >= 5
+    assert study.live.repetitions >= 5 and study.live.together >= 1
     assert study.live.cases and set(study.live.cases) <= names
     # For minutes instead of hours a part of the same, as often.
     quick = study.live_quick
@@ -212,6 +218,64 @@ def test_repetitions_have_an_interval_between_them() -> None:
     assert cell.deviation_percent == (pytest.approx(0.0), pytest.approx(100 * cell.half / 2))
     (endless,) = pooled([*cells, [replace(cells[0][0], ours=float("inf"))]])
     assert endless.ours == float("inf") and endless.half is None
+
+
+def test_where_live_and_simulated_differ_the_parts_say_by_what() -> None:
+    def runs(*broker_ms: float) -> list[Measured[None]]:
+        return [Measured(value=None, parts={1: {"broker": broker, "wire_to_broker": 10.0, "delivery": 0.01}})
+                for broker in broker_ms]
+
+    found = list(compared({"slow": runs(4, 4.2, 4.4), "same": runs(1, 1.1, 0.9), "other": runs(2)},
+                          {"slow": runs(1), "same": runs(1)}))
+    assert [(one.scenario, one.qos) for one in found] == [("slow", 1), ("same", 1)]
+    [slow] = far(found)
+    assert slow.live == pytest.approx(14.21) and slow.simulated == pytest.approx(11.01) and not slow.within
+    assert [part for part, _, _ in slow.parts] == ["broker"]
+    # Values that differ much from run to run do not say that a simulation is off.
+    [apart] = far(compared({"wild": runs(1, 9)}, {"wild": runs(1, 1)}))
+    assert apart.within
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_what_is_run_live_keeps_its_packets_and_has_the_lengths_chosen(name: str) -> None:
+    study = STUDIES[name]
+    cases = {case.name: case for case in study.cases(study.published, ())}
+    for case in study.live.cases:
+        values = cases[case].scenario(study.thorough)
+        as_live(values, study.live)
+        plan = compile_plan(parse_values({**values, "backend": "live"}, case))
+        assert plan["recording"]["packets"], case
+        assert values["phases"].items() >= study.live.phases.items()
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_what_is_run_live_is_enough_for_tables_claims_and_figures(name: str, tmp_path: Path) -> None:
+    # A part of all cases, and so of each table and figure: a live pass must not fail at its end.
+    study = STUDIES[name]
+    cases = {case.name: case for case in study.cases(study.published, ())}
+    scenarios = {label: cases[label].scenario(study.quick) for label in study.live.cases}
+    for values in scenarios.values():
+        values["phases"] |= study.live_quick.phases
+    results = Ran(simulate(scenarios, study.measure))
+    cells, judged = study.compare(study.published, results), study.claims(study.published, results)
+    charts = study.charts(study.published, results)
+    write(Rerun(study=study, how="", cells=cells, judged=judged, charts=charts), tmp_path / "results.md")
+    assert cells and any(not chart.empty for chart in charts)
+
+
+@pytest.mark.parametrize(("validity", "again"), [
+    (None, False), ({}, False), ({"valid": True, "reasons": []}, False),
+    # The network left no client connected.
+    ({"valid": False, "lateness_limit_ns": 100_000, "emulator": {"p99_ns": 99_000}, "senders": {"p99_ns": 1_000_000}},
+     False),
+    ({"valid": False, "lateness_limit_ns": 100_000, "emulator": {"p99_ns": 101_000}, "senders": {"p99_ns": 0}}, True),
+    ({"valid": False, "lateness_limit_ns": 100_000, "senders": {"p99_ns": 1_000_001}}, True),
+    # 2 % of a delay of 150 ms are no harm.
+    ({"valid": False, "lateness_limit_ns": 3_000_000, "senders": {"p99_ns": 2_900_000}}, False),
+    ({"valid": False, "lateness_limit_ns": 100_000, "emulator": {"p99_ns": None}, "ring_drops": 1}, True),
+])
+def test_a_run_is_repeated_for_what_the_machine_did_and_not_the_network(validity: Any, again: bool) -> None:
+    assert _held_up(cast(Recording, SimpleNamespace(run={"validity": validity}))) is again
 
 
 def test_a_live_value_stands_beside_what_is_simulated() -> None:

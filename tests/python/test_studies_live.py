@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from live import able
+from mqttlab.errors import UsageError
+from mqttlab.recording import Recording
 from mqttlab.studies import perform_live
 from mqttlab.studies.catalogue import known
+from mqttlab.studies.simulate import _held
 
 REASON = able()
 pytestmark = pytest.mark.skipif(REASON is not None, reason=REASON or "")
@@ -39,7 +43,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, 
     def run(name: str) -> tuple[Path, Any]:
         directory = tmp_path_factory.mktemp(name)
         results = perform_live({CELLS[name]: cell(name)}, STUDIES[name].measure, directory=directory)
-        return directory, results[CELLS[name]][0]
+        return directory, results.results[CELLS[name]][0]
 
     return {name: run(name) for name in CELLS}
 
@@ -70,5 +74,47 @@ def test_a_pass_that_is_begun_again_runs_nothing_twice(measured: dict[str, tuple
     written = {path: path.stat().st_mtime_ns for path in directory.rglob("run.json")}
     again = perform_live({CELLS["borsatti2020"]: cell("borsatti2020")}, STUDIES["borsatti2020"].measure,
                          directory=directory)
-    assert repr(again[CELLS["borsatti2020"]]) == repr([before])
+    assert repr(again.results[CELLS["borsatti2020"]]) == repr([before])
     assert {path: path.stat().st_mtime_ns for path in directory.rglob("run.json")} == written
+
+
+def test_what_is_there_of_another_length_stands_for_nothing_and_stays(measured: dict[str, tuple[Path, Any]]) -> None:
+    directory, _ = measured["borsatti2020"]
+    longer = cell("borsatti2020")
+    longer["phases"] = {**longer["phases"], "duration": "4 s"}
+    with pytest.raises(UsageError, match="is of another length than is asked for now"):
+        perform_live({CELLS["borsatti2020"]: longer}, STUDIES["borsatti2020"].measure, directory=directory)
+    assert list(directory.glob("*/run.json"))
+
+
+def test_two_passes_do_not_share_a_directory(tmp_path: Path) -> None:
+    begun = tmp_path / "single-r1"
+    begun.mkdir()
+    with _held(tmp_path), pytest.raises(UsageError, match="another `mqttlab study --backend live` runs there"):
+        perform_live({"single": {}}, str, directory=tmp_path)
+    assert begun.is_dir(), "what the other one has begun is its own"
+
+
+def test_a_run_that_was_not_valid_is_run_again_and_what_is_not_valid_is_said(tmp_path: Path) -> None:
+    # A rate that no machine offers: complete, and not what was asked for.
+    values: dict[str, Any] = {
+        "name": "too-much", "network": "direct", "recording": {"packets": False},
+        "phases": {"duration": "100 ms", "cool_down": "100 ms"},
+        "groups": [
+            {"name": "p", "host": "a", "publish": {"topic": "t", "qos": 0, "payload": "64 kB", "rate": "100000 /s"}},
+            {"name": "s", "host": "b", "subscribe": [{"filter": "t", "qos": 0}]},
+        ],
+    }
+
+    def rows(recording: Recording) -> int:
+        return recording.messages.height
+
+    first = perform_live({"much": values}, rows, directory=tmp_path)
+    assert first.doubts["much-r1"]
+    before = (tmp_path / "much-r1" / "run.json").stat().st_mtime_ns
+    # Beside another one, which is what was asked for.
+    little = copy.deepcopy(values)
+    little["groups"][0]["publish"]["rate"] = "50 /s"
+    again = perform_live({"much": values, "little": little}, rows, directory=tmp_path, jobs=2)
+    assert (tmp_path / "much-r1" / "run.json").stat().st_mtime_ns != before
+    assert "much-r1" in again.doubts and again.results["little"][0] >= 2

@@ -25,6 +25,7 @@ from mqttlab.studies.andersen2021.beyond import (
     seeded_name,
 )
 from mqttlab.studies.andersen2021.case import THOROUGH, Case, Effort
+from mqttlab.studies.andersen2021.charts import charts
 from mqttlab.studies.andersen2021.experiment import Application, Measured
 from mqttlab.studies.claims import Ran
 
@@ -171,3 +172,21 @@ def test_the_command_prints_one_table_and_writes_it(tmp_path: Path) -> None:
     assert ran.exit_code == 0, ran.output
     assert "2 simulations in" in ran.output
     assert "| SATCOM, GPS, QoS 0 | mean delay, s | 0.59 |" in out.read_text(encoding="utf-8")
+
+
+def test_one_live_run_by_the_studys_own_clients_is_no_mean_of_five_in_a_figure() -> None:
+    # The live cells have one of the five seeds that are simulated.
+    row = Application(messages_sent=9, messages_lost_percent=0, delay_s_min=1, delay_s_mean=1, delay_s_max=1,
+                      disconnects=0)
+    network = {"data_rate_kbit_s": 1.0, "tcp_retransmissions": 0.0}
+    one = Measured(by_qos=dict.fromkeys((0, 1, 2), row), network=network)
+    found = charts(STUDY.published, Ran({"cnr-1-gps": one, repeating_name("cnr-1-gps", 1): one}))
+    by_name = {series.name: series.points for series in found[0].series}
+    assert len(by_name["QoS 1"]) == 1 and not by_name["QoS 1, as paho-mqtt 1.5.1"]
+    five = {repeating_name("cnr-1-gps", seed): one for seed in PAHO_1_5_SEEDS}
+    found = charts(STUDY.published, Ran({"cnr-1-gps": one, **five}))
+    assert len({series.name: series.points for series in found[0].series}["QoS 1, as paho-mqtt 1.5.1"]) == 1
+    # In a table it stands for its repetition.
+    cells = experiment.compare(STUDY.published, {repeating_name("cnr-1-gps", 1): one})
+    assert {(cell.table, cell.ours) for cell in cells if cell.metric == "mean delay, s"} == {(REPEATS, 1)}
+    assert experiment.compare(STUDY.published, {}) == []

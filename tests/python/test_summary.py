@@ -154,3 +154,34 @@ def test_tables_that_have_changed_are_summed_up_anew_and_the_recording_is_left_a
     (copy / "frame_sums.parquet").write_bytes(b"of other tables")
     assert metrics.network(Recording.open(copy), ["run"])["frames"][0] < before
     assert (copy / "frame_sums.parquet").read_bytes() == b"of other tables"
+
+
+def test_what_an_earlier_program_summed_up_is_kept_elsewhere_and_made_once(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copy, kept = tmp_path / "copy", tmp_path / "kept" / "summaries"
+    shutil.copytree(SAMPLES[-1], copy)
+    (copy / "summary.json").unlink(missing_ok=True)
+    files = {path.name: path.stat().st_mtime_ns for path in copy.iterdir()}
+    made: list[Path] = []
+    monkeypatch.setattr("mqttlab.recording.summarise", lambda of, out: (made.append(out), summarise(of, out)))
+    expected = metrics.network(Recording.open(copy))
+    for _ in range(3):
+        assert metrics.network(Recording.open(copy, kept)).equals(expected)
+    assert len(made) == 2 and len(list(kept.iterdir())) == 1
+    assert {path.name: path.stat().st_mtime_ns for path in copy.iterdir()} == files
+    # Other tables, an earlier version: made again, in the same place.
+    [place] = kept.iterdir()
+    said = json.loads((place / "summary.json").read_text(encoding="utf-8"))
+    (place / "summary.json").write_text(json.dumps({**said, "version": said["version"] - 1}), encoding="utf-8")
+    pl.read_parquet(copy / "packets.parquet").head(20).write_parquet(copy / "packets.parquet")
+    for _ in range(2):
+        assert metrics.network(Recording.open(copy, kept), ["run"])["frames"][0] < expected["frames"].max()  # type: ignore
+    assert len(made) == 3 and list(kept.iterdir()) == [place]
+
+
+def test_where_nothing_can_be_kept_a_recording_opens_all_the_same(tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(SAMPLES[-1], copy)
+    (copy / "summary.json").unlink(missing_ok=True)
+    (tmp_path / "kept").write_text("a file", encoding="utf-8")
+    assert metrics.network(Recording.open(copy, tmp_path / "kept" / "summaries")).height

@@ -89,7 +89,8 @@ def test_tls_is_a_word_or_a_table_too_and_its_listener_has_the_certificates_of_t
     ("sim", {"client_certificate": True}, "says the opposite"),
     ("sim", {"version": "1.1"}, "1.2"),
     ("sim", {"resumtion": False}, "resumption"),
-    ("live", {}, "has no certificate of this run"),
+    ("live", {}, "whom clients trust"),
+    ("live", {"client_certificate": True}, "does not know this run's certificates"),
 ])
 def test_what_tls_cannot_be_is_named_with_the_remedy(backend: str, change: Values, says: str) -> None:
     values = scenario({"tls": {}}, broker={"kind": "external", "address": "127.0.0.1"} if backend == "live" else {})
@@ -97,6 +98,24 @@ def test_what_tls_cannot_be_is_named_with_the_remedy(backend: str, change: Value
     with pytest.raises(MqttlabError) as caught:
         parse_values({**values, "backend": backend})
     assert says in str(caught.value) and "groups" in str(caught.value)
+
+
+@pytest.mark.parametrize(("broker", "says"), [
+    ({"kind": "external", "tls": {"authority": "nowhere.pem"}}, "\"nowhere.pem\", which cannot be read"),
+    ({"kind": "external", "tls": {"authority": __file__}}, "which has no certificate"),
+    ({"kind": "external", "tls": {"authority": "/"}}, "which cannot be read"),
+    ({"kind": "external", "tls": {}}, "authority"),
+    ({"kind": "external", "tls": {"authority": __file__, "name": ""}}, "name"),
+    ({"kind": "mosquitto", "tls": {"authority": __file__}}, "only for brokers of `kind = \"external\"`"),
+])
+def test_who_vouches_for_a_broker_is_checked_before_the_run(broker: Values, says: str) -> None:
+    values = scenario("tls", broker=broker)
+    values |= {"backend": "live", "network": "external"} if broker["kind"] == "external" else {}
+    if broker["kind"] == "external":
+        values["broker"]["address"] = "127.0.0.1"
+    with pytest.raises(MqttlabError) as caught:
+        parse_values(values)
+    assert says in str(caught.value), caught.value
 
 
 @pytest.mark.parametrize(("change", "says"), [

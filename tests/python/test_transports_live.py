@@ -3,8 +3,10 @@ are not what they should be."""
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -192,3 +194,79 @@ def test_a_server_that_does_not_open_tls_is_told_as_what_it_does(answer: str, sa
     assert any("2 of 2 clients had not connected" in warning for warning in outcome.warnings), outcome.warnings
     events = Recording.open(tmp_path / "run").events.filter(pl.col("kind").cast(pl.String).is_in(["refused", "note"]))
     assert sum(says in str(detail) for detail in events["detail"]) == 2, events["detail"].to_list()
+
+
+# A broker of somebody else's, in Python; TLS by Python's OpenSSL.
+AMQTT = """
+listeners:
+  default: { type: tcp, bind: "{address}:{port}" }
+  secured:
+    { type: tcp, bind: "{address}:{tls_port}", ssl: true, certfile: "{directory}/tls/server.pem",
+      keyfile: "{directory}/tls/server.key" }
+plugins:
+  amqtt.plugins.authentication.AnonymousAuthPlugin: { allow_anonymous: true }
+"""
+
+
+@pytest.mark.parametrize("version", ["1.2", "1.3"])
+def test_another_broker_opens_tls_with_the_certificates_of_the_run(version: str, tmp_path: Path) -> None:
+    pytest.importorskip("amqtt", reason="the broker amqtt is not installed (make setup-test)")
+    values = scenario({"tls": {"version": version}}, qos=1, publish={"rate": "5 /s"}, broker={
+        "kind": "program", "ready": "connack",
+        "program": {"command": [str(Path(sys.executable).parent / "amqtt"), "-c", "{directory}/amqtt.yaml"],
+                    "files": {"amqtt.yaml": AMQTT}}})
+    values["phases"]["warm_up"] = "0 s"
+    outcome = run(values, tmp_path / "live")
+    assert outcome.verdict == "complete", outcome.reason
+    recording = Recording.open(tmp_path / "live")
+    assert deliveries(recording).height == 5
+    details = recording.events.filter(pl.col("kind").cast(pl.String) == "layer_open")["detail"].to_list()
+    assert sum(str(detail).startswith(f"tls TLSv{version} full") for detail in details) == 2, details
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Iterator[Values]:
+    """A broker that runs already, with a certificate for `broker.example` alone, and where it listens."""
+    subprocess.run([
+        "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj",
+        "/CN=broker.example", "-addext", "subjectAltName=DNS:broker.example", "-addext",
+        "basicConstraints=critical,CA:FALSE", "-keyout", tmp_path / "own.key", "-out",
+        tmp_path / "own.pem"], check=True, capture_output=True, timeout=30)
+    with socket.create_server(("127.0.0.1", 0)) as plain, socket.create_server(("127.0.0.1", 0)) as secured:
+        ports = [listener.getsockname()[1] for listener in (plain, secured)]
+    (tmp_path / "own.conf").write_text(
+        f"listener {ports[0]} 127.0.0.1\nlistener {ports[1]} 127.0.0.1\ncertfile {tmp_path}/own.pem\n"
+        f"keyfile {tmp_path}/own.key\nallow_anonymous true\n"
+        # As the user that it would become it could not read them.
+        "user root\n")
+    broker = subprocess.Popen(["mosquitto", "-c", tmp_path / "own.conf"], stderr=subprocess.PIPE, text=True)
+    try:
+        assert broker.stderr is not None
+        assert any("running" in line for line in broker.stderr), "it says so when it serves"
+        yield {"kind": "external", "address": "127.0.0.1", "port": ports[0], "ports": {"tls": ports[1]}}
+    finally:
+        broker.kill()
+        broker.wait()
+
+
+def test_a_broker_that_runs_elsewhere_is_known_by_its_authority_and_its_name(
+    elsewhere: Values, tmp_path: Path
+) -> None:
+    def to(transport: Any, **trust: str) -> Values:
+        values = scenario(transport, qos=1, publish={"rate": "5 /s"})
+        values["broker"] = {**elsewhere, "tls": {"authority": f"{tmp_path}/own.pem", **trust}}
+        values["network"] = "external"
+        values.pop("networks", None)
+        values["phases"] |= {"warm_up": "0 s", "connect_timeout": "2 s", "cool_down": "100 ms"}
+        return values
+
+    outcome = run(to("tls", name="broker.example"), tmp_path / "known")
+    assert outcome.verdict == "complete", outcome.reason
+    known = Recording.open(tmp_path / "known")
+    assert deliveries(known).height == 5
+    assert "CERTIFICATE" in str(known.plan), "who is trusted is no secret"
+    # Its address is not what the certificate is for.
+    outcome = run(to("tls"), tmp_path / "unknown")
+    events = Recording.open(tmp_path / "unknown").events
+    refused = events.filter(pl.col("kind").cast(pl.String) == "refused")["detail"].cast(pl.String)
+    assert refused.str.contains("TLS: invalid peer certificate").sum() == 2, refused.to_list()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -13,7 +15,7 @@ from mqttlab.cli import main
 from mqttlab.metrics import PARTS, attribution_coverage, evidence
 from mqttlab.metrics.attribution import explainable, intervals
 from mqttlab.recording import Recording
-from mqttlab.report.attribution import coverage
+from mqttlab.report.attribution import coverage, silence
 from recordings import MS
 
 
@@ -129,3 +131,57 @@ def test_a_report_says_by_what_it_is_told_and_an_explanation_says_what_it_lacks(
     assert done.exit_code
     assert "cannot be explained" in said
     assert "network and broker are one part" in said
+
+
+def of_three_protocols(
+        directory: Path, told: Conversation, beside: int = 1, **recording: Any) -> Recording:
+    """A recording whose plan has a group of each protocol and one of programs."""
+    told.groups = [{"name": "p", "count": 1}, {"name": "motes", "count": 1, "protocol": {"mqtt_sn": {}}},
+                   {"name": "feed", "count": 1, "protocol": {"zeromq": {}}},
+                   {"name": "desk", "count": 1, "protocol": {"zeromq": {}}},
+                   {"name": "paho", "count": 1, "protocol": {"mqtt": {}}, "program": {"command": ["p"]},
+                    "host": beside, "connects_to": 0}]
+    told.write(directory)
+    path = directory / "plan.json"
+    plan = json.loads(path.read_text())
+    path.write_text(json.dumps({**plan, "recording": {"packets": True}, **recording}))
+    return Recording(directory)
+
+
+def test_groups_of_which_nobody_knows_the_packets_are_named_and_why(tmp_path: Path) -> None:
+    told = Conversation()
+    told.message(0, 1, 3, 33)
+    told.own(0, True, 3)
+    told.own(1, False, 33)
+    recording = of_three_protocols(tmp_path, told)
+    assert silence(recording) == (
+        "Nobody recorded frames of some groups, and control_packets has no row of them: clients of MQTT-SN do not "
+        "write down their own packets (motes); clients of ZeroMQ do not write down their own packets (feed, desk); "
+        "programs do not say what they send and receive (paho).")
+    assert coverage(recording).endswith(silence(recording))
+
+
+@pytest.mark.parametrize("recording", [{"recording": {"packets": False}}, {"backend": "sim"}, {"backend": "import"}])
+def test_of_what_was_not_asked_for_and_of_other_producers_nothing_is_said(
+        tmp_path: Path, recording: dict[str, Any]) -> None:
+    told = Conversation()
+    told.message(0, 1, 3, 33)
+    told.own(0, True, 3)
+    assert silence(of_three_protocols(tmp_path, told, **recording)) == ""
+
+
+def test_where_frames_were_recorded_nobody_is_silent(tmp_path: Path) -> None:
+    told = Conversation()
+    told.carried()
+    assert silence(of_three_protocols(tmp_path, told)) == ""
+
+
+def test_beside_frames_only_programs_on_their_brokers_host_are_silent_and_only_if_nobody_listened_there(
+        tmp_path: Path) -> None:
+    told = Conversation()
+    told.carried()
+    recording = of_three_protocols(tmp_path / "deaf", told, beside=0)
+    assert silence(recording).endswith("of them: programs do not say what they send and receive (paho).")
+    told.frame(1, False, 50, 51)
+    told.packets[-1]["to_host"] = 0
+    assert silence(of_three_protocols(tmp_path / "heard", told, beside=0)) == ""

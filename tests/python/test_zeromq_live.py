@@ -19,6 +19,7 @@ from live import able
 from mqttlab.engine import engine_path
 from mqttlab.metrics import deliveries
 from mqttlab.recording import Recording
+from mqttlab.report.attribution import accuracy
 from mqttlab.runs import Job, perform
 from mqttlab.runs.perform import Outcome
 from mqttlab.scenario import compile_plan
@@ -250,3 +251,14 @@ def test_a_slow_subscriber_loses_what_exceeds_the_mark_and_others_nothing(tmp_pa
     assert counted["messages"] == 400 and counted["copies"] + counted["dropped"] == 800
     # Kernel buffers hold a few megabytes at most; the quick one has lost nothing.
     assert counted["dropped"] > 200
+
+
+@lives
+def test_without_frames_nothing_is_known_of_its_packets_and_the_report_says_so(tmp_path: Path) -> None:
+    values = {**scenario(), "network": "direct"}
+    del values["networks"]
+    assert run(values, tmp_path / "run").verdict == "complete"
+    recording = Recording.open(tmp_path / "run")
+    assert recording.messages["fate"].to_list() == ["delivered"] * 120
+    assert (recording.rows("packets"), recording.rows("control_packets")) == (0, 0)
+    assert "clients of ZeroMQ do not write down their own packets (sensor, office)" in accuracy(recording)

@@ -7,8 +7,11 @@ from typing import Any
 
 import polars as pl
 
-from mqttlab.metrics import deliveries
+from mqttlab import metrics
+from mqttlab.explanation import cause, ladder, parts_table, tell
+from mqttlab.metrics import deliveries, evidence
 from mqttlab.recording import Recording
+from mqttlab.report import network
 from mqttlab.runs import Job, perform
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
@@ -97,3 +100,21 @@ def test_the_same_seed_gives_the_same_recording(tmp_path: Path) -> None:
     assert first.messages.equals(second.messages) and first.control_packets.equals(second.control_packets)
     assert deliveries(first).height == 120, "TCP repeats what is lost"
     assert deliveries(first)["latency_ms"].max() > 100  # type: ignore[operator]
+
+
+def test_reports_and_explanations_speak_of_zeromq_alone(tmp_path: Path) -> None:
+    recording = run(scenario(), tmp_path / "run")
+    drawn = network.drawn(recording)
+    titles = [str(part.title.text) for figure in drawn for part in (
+        figure.layout, figure.layout.xaxis, figure.layout.yaxis)]
+    titles += [str(trace.name) for figure in drawn for trace in figure.data]
+    table = metrics.network(recording)
+    covered = network.covered(recording, table)
+    assert covered.endswith("of which 180 ZMTP messages.")
+    assert {"What ZeroMQ adds to a message on one connection", "ZMTP messages (%)"} <= set(titles)
+    assert network.columns(table, ("frames", "publish_packets")) == ("frames",)
+    found = evidence(recording)
+    story = tell(recording, found, found.legs.sort("latency_ns")["leg"][-1])
+    explained = [cause(story), *ladder(story), *(part for part, _, _ in parts_table(story))]
+    assert not [words for words in (covered, *titles, *explained) if "MQTT" in words or "PUBLISH" in words]
+    assert any("proxy" in words for words in explained) and not [words for words in explained if "broker" in words]

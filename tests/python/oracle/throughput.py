@@ -8,8 +8,8 @@ from mqttlab.recording import Recording
 from oracle.frames import frames
 
 LEVELS = {
-    "frames": "frame_bytes", "IP packets": "ip_bytes", "TCP payload": "payload_bytes",
-    "MQTT payload": "mqtt_payload_bytes",
+    "frames": "frame_bytes", "IP packets": "ip_bytes", "transport payload": "payload_bytes",
+    "message payload": "mqtt_payload_bytes",
 }
 BINS_WANTED = 120
 WAY = ("link", "connection", "towards")
