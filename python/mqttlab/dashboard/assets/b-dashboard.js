@@ -32,6 +32,7 @@
   // Links change the page without loading it anew; with a key held they are links like all others.
   function go(href) {
     stir();
+    if (searching) remembered();
     window.history.pushState({}, "", href);
     window.dispatchEvent(new CustomEvent("_dashprivate_pushstate"));
     window.scrollTo(0, 0);
@@ -188,36 +189,58 @@
   // the table follow when no other one comes, or when somebody leaves the field.
   const REST_MS = 400;
   let searching = 0;
+  let rowsFor = null;
+  let pressed = false;
+  for (const kind of ["pointerdown", "pointerup", "pointercancel"]) {
+    document.addEventListener(kind, () => { pressed = kind === "pointerdown"; }, true);
+  }
+  const searchedFor = (text) => search(window.location.search, { search: text });
   function searchRuns(text) {
     const same = window.dash_clientside.no_update;
-    if (!typed() || (!searching && search(window.location.search, { search: text }) === same)) return same;
-    askForRows();
-    clearTimeout(searching);
-    searching = setTimeout(searched, REST_MS);
+    if (!typed() || (!searching && searchedFor(text) === same)) return same;
+    if (rowsFor !== text) askForRows(text);
+    rest();
     return same;
   }
-  function askForRows() {
+  function rest() {
+    clearTimeout(searching);
+    searching = setTimeout(searched, REST_MS);
+  }
+  function askForRows(text) {
+    rowsFor = text;
     window.dash_ag_grid.getApiAsync("runs-grid").then((grid) => grid.purgeInfiniteCache());
   }
   function searched() {
+    // What is pressed must still be there when it is let go, or nobody's click reaches it.
+    if (pressed) {
+      rest();
+      return;
+    }
     const field = document.getElementById("runs-search");
-    clearTimeout(searching);
-    searching = 0;
+    // On a busy machine Dash may not have told of the last letter yet.
+    if (field && rowsFor !== field.value && searchedFor(field.value) !== window.dash_clientside.no_update) askForRows(field.value);
+    const found = remembered();
     waiting.since = performance.now();
-    const found = field && search(window.location.search, { search: field.value });
-    if (!field || found === window.dash_clientside.no_update) return;
-    // At once, for who reads it in the next moment; then in this order, so that the page that follows the address knows
-    // that it was typed.
-    window.history.pushState({}, "", window.location.pathname + found);
+    if (found === window.dash_clientside.no_update) return;
+    // In this order, so that the page that follows the address knows that it was typed.
     for (const name of ["typed", "runs-typed"]) window.dash_clientside.set_props(name, { data: found });
     window.dash_clientside.set_props("location", { search: found });
   }
+  // The address at once, for who reads it in the next moment, and for who goes on from here and comes back.
+  function remembered() {
+    const field = document.getElementById("runs-search");
+    clearTimeout(searching);
+    searching = 0;
+    rowsFor = null;
+    const found = field ? searchedFor(field.value) : window.dash_clientside.no_update;
+    if (found !== window.dash_clientside.no_update) window.history.pushState({}, "", window.location.pathname + found);
+    return found;
+  }
   document.addEventListener("change", (event) => {
-    if (event.target.id !== "runs-search") return;
-    // On a busy machine Dash has not told of the last letter yet.
-    if (search(window.location.search, { search: event.target.value }) !== window.dash_clientside.no_update) askForRows();
-    searched();
+    if (event.target.id === "runs-search") searched();
   }, true);
+  // Who goes back has an address, and no search of his is under way.
+  window.addEventListener("popstate", () => { clearTimeout(searching); searching = 0; rowsFor = null; });
   window.dash_clientside = Object.assign({}, window.dash_clientside, {
     mqttlab: {
       theme: (clicks, known) => {
