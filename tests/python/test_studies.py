@@ -297,6 +297,8 @@ def test_a_verdict_has_numbers_or_says_what_it_waits_for() -> None:
 def test_a_chart_without_points_is_refused_and_logarithms_pass_over_zero() -> None:
     with pytest.raises(ValueError, match="no point"):
         svg(Chart(name="nothing", title="", x="", y="", series=[Series(name="a", points=[(0.0, 1.0)])], log_x=True))
+    with pytest.raises(ValueError, match="no point of ours"):
+        svg(Chart(name="theirs", title="", x="", y="", series=[Series(name="a", points=[(1.0, 1.0)], published=True)]))
     drawn = svg(Chart(name="one", title="<&>", x="x", y="y", series=[
         Series(name="a", points=[(0.0, 1.0), (10.0, 5.0)], halves=[None, 6.0])], log_x=True, log_y=True))
     assert drawn.count("<circle") == 2 and "&lt;&amp;&gt;" in drawn

@@ -51,8 +51,9 @@ class Chart:
 
     @property
     def empty(self) -> bool:
-        """Whether no point can be drawn."""
-        return not any(self._drawable(point) for series in self.series for point in series.points)
+        """Whether no point of ours can be drawn: the study's alone are not a rerun's figure."""
+        ours = (series for series in self.series if not series.published)
+        return not any(self._drawable(point) for series in ours for point in series.points)
 
     def _drawable(self, point: Point) -> bool:
         x, y = point
@@ -68,10 +69,10 @@ def svg(chart: Chart) -> str:
     """The chart as an SVG document.
 
     Raises:
-        ValueError: the chart has no point.
+        ValueError: the chart has no point of ours.
     """
     if chart.empty:
-        raise ValueError(f"the chart {chart.name!r} has no point")
+        raise ValueError(f"the chart {chart.name!r} has no point of ours")
     points = [point for series in chart.series for point, _ in chart.drawn(series)]
     xs, ys = [x for x, _ in points], [y for _, y in points]
     x_ticks = list(range(len(chart.ticks))) if chart.ticks else _ticks(min(xs), max(xs), log=chart.log_x)
