@@ -50,7 +50,7 @@ def markdown(rerun: Rerun) -> str:
         *(_claims(rerun.judged) if rerun.judged else ()),
         *_fits(rerun.cells),
         *(_apart(rerun.apart) if rerun.apart else ()),
-        *_figures(rerun.charts),
+        *_figures(rerun.charts, is_live=bool(rerun.apart)),
         *_tables(rerun.cells),
     ]
     return "\n".join(parts)
@@ -174,11 +174,13 @@ def _fits(cells: Sequence[Cell]) -> list[str]:
             _row(FIT_COLUMNS), "|---" + "|---:" * (len(FIT_COLUMNS) - 1) + "|", *(_row(row) for row in rows), ""]
 
 
-def _figures(charts: Sequence[Chart]) -> list[str]:
+def _figures(charts: Sequence[Chart], is_live: bool) -> list[str]:
     drawn = [chart for chart in charts if not chart.empty]
     if not drawn:
         return []
-    return ["## Figures", "", "Hollow squares are the study's, filled circles ours.", "",
+    # A study draws its figures from one run of each cell.
+    which = "; of each cell's live runs the first is drawn, the tables have all of them" if is_live else ""
+    return ["## Figures", "", f"Hollow squares are the study's, filled circles ours{which}.", "",
             *(line for chart in drawn for line in (f"![{chart.title}](figures/{chart.name}.svg)", ""))]
 
 
