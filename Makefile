@@ -35,7 +35,7 @@ setup: target/system-packages
 	+@$(MAKE) --no-print-directory --jobs=2 $(STAMPS)/python $(ENGINE)
 	+@$(MAKE) --no-print-directory $(STAMPS)/engine-$(PROFILE)
 
-setup-test: setup target/system-packages-test $(STAMPS)/test setup-dashboard
+setup-test: setup target/system-packages-test $(STAMPS)/test $(STAMPS)/crates setup-dashboard
 
 setup-dashboard: setup $(STAMPS)/dashboard
 
@@ -95,6 +95,11 @@ $(STAMPS)/python: requirements.lock | $(BIN)/python3
 
 $(STAMPS)/test: requirements-test.lock $(STAMPS)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements-test.lock
+	touch $@
+
+# The test of the wheel builds it without a network, and maturin reads the manifests of other systems' crates, too.
+$(STAMPS)/crates: Cargo.lock $(STAMPS)/python
+	cargo fetch --quiet --locked
 	touch $@
 
 $(STAMPS)/dashboard: requirements-dashboard.lock $(STAMPS)/python
