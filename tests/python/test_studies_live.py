@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from live import able
+from mqttlab.engine import held
 from mqttlab.errors import UsageError
 from mqttlab.recording import Recording
 from mqttlab.studies import perform_live
 from mqttlab.studies.catalogue import known
-from mqttlab.studies.simulate import _held
 
 REASON = able()
 pytestmark = pytest.mark.skipif(REASON is not None, reason=REASON or "")
@@ -90,7 +90,8 @@ def test_what_is_there_of_another_length_stands_for_nothing_and_stays(measured: 
 def test_two_passes_do_not_share_a_directory(tmp_path: Path) -> None:
     begun = tmp_path / "single-r1"
     begun.mkdir()
-    with _held(tmp_path), pytest.raises(UsageError, match="another `mqttlab study --backend live` runs there"):
+    nobody = AssertionError("nobody else has it")
+    with held(tmp_path, nobody), pytest.raises(UsageError, match="another `mqttlab study --backend live` runs there"):
         perform_live({"single": {}}, str, directory=tmp_path)
     assert begun.is_dir(), "what the other one has begun is its own"
 

@@ -9,7 +9,7 @@ Exceptions:
 """
 
 from mqttlab.engine.interruption import Interrupted, Interruption
-from mqttlab.engine.locks import is_locked
+from mqttlab.engine.locks import held, is_locked
 from mqttlab.engine.program import (
     EngineError,
     MachineError,
@@ -30,6 +30,7 @@ __all__ = [
     "MachineError",
     "doctor",
     "engine_path",
+    "held",
     "is_being_written",
     "is_locked",
     "measure",

@@ -1,9 +1,11 @@
-"""Whether a file or a directory is locked, as engines, queues and live runs lock what they hold."""
+"""Locks on files and directories, as engines, queues and live runs lock what they hold. One ends with its holder."""
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 
@@ -25,3 +27,22 @@ def is_locked(path: Path) -> bool:
     finally:
         os.close(descriptor)
     return False
+
+
+@contextlib.contextmanager
+def held(directory: Path, refusal: Exception) -> Iterator[None]:
+    """Hold a directory.
+
+    Raises:
+        Exception: the refusal, where somebody else holds it.
+        OSError: it is not there, may not be opened, or is on a file system without locks.
+    """
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise refusal from None
+        yield
+    finally:
+        os.close(descriptor)

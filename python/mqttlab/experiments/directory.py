@@ -12,10 +12,8 @@ Who drives an experiment holds a lock on the directory itself; it ends with its 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
-import os
 import shutil
 import time
 from collections.abc import Collection, Iterator
@@ -24,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mqttlab import __version__
-from mqttlab.engine import is_being_written
+from mqttlab.engine import held, is_being_written
 from mqttlab.experiments import journal
 from mqttlab.experiments.journal import Journal, RunRecord
 from mqttlab.experiments.keep import Kept, adopted
@@ -176,22 +174,13 @@ class ExperimentDirectory:
 
         return table(self.path, self.design, self.runs(), metrics, scopes)
 
-    @contextlib.contextmanager
-    def driven(self) -> Iterator[None]:
+    def driven(self) -> contextlib.AbstractContextManager[None]:
         """Hold the directory.
 
         Raises:
             ExperimentError: somebody else does.
         """
-        descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise ExperimentError(f"{self.path} is being run by another mqttlab; wait for it, or stop it") from None
-            yield
-        finally:
-            os.close(descriptor)
+        return held(self.path, ExperimentError(f"{self.path} is being run by another mqttlab; wait for it, or stop it"))
 
     def settle(self) -> list[RunRecord]:
         """Say of runs that were begun and not ended what became of them; under the lock.

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import json
-import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from mqttlab.engine import EngineError, Interrupted
+from mqttlab.engine import EngineError, Interrupted, held
 from mqttlab.errors import UsageError
 from mqttlab.recording import Recording
 from mqttlab.runs import Job, LocalPool, Outcome
@@ -92,23 +89,10 @@ def perform_live(
         UsageError: another pass has this directory.
     """
     directory.mkdir(parents=True, exist_ok=True)
-    with _held(directory):
+    # What another pass has begun there looks like what was stopped in the middle.
+    with held(directory, UsageError(f"{directory}: another `mqttlab study --backend live` runs there; wait for it, "
+                                    "stop it, or give --runs another directory")):
         return _perform_live(scenarios, measure, directory, repetitions, jobs, progress)
-
-
-@contextlib.contextmanager
-def _held(directory: Path) -> Iterator[None]:
-    """Hold a directory of runs: what another pass has begun there looks like what was stopped in the middle."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UsageError(f"{directory}: another `mqttlab study --backend live` runs there; wait for it, stop it, "
-                             "or give --runs another directory") from None
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _perform_live(
