@@ -10,7 +10,6 @@ use std::io;
 use std::mem;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 use std::os::fd::AsRawFd;
-use std::sync::Arc;
 use std::thread;
 use std::time;
 
@@ -61,15 +60,8 @@ impl Bench {
         let paths = vec![PathPlan { from: 0, to: 1, hops: vec![Hop::Link(0)] }];
         let wiring = Wiring::of_pair(ADDRESSES, vec![link], paths, Seed(0));
         let clock = Clock::start();
-        let emulator = Emulator::start(EmulatorSetting {
-            ports,
-            wiring,
-            compensation,
-            clock,
-            rests: Arc::default(),
-            priority,
-            sink: None,
-        })?;
+        let setting = EmulatorSetting::unrecorded(ports, wiring, compensation, clock, priority);
+        let emulator = Emulator::start(setting)?;
         Ok(Bench { emulator, sender, receiver })
     }
 

@@ -48,6 +48,19 @@ pub struct EmulatorSetting {
     pub sink: Option<Sink>,
 }
 
+impl EmulatorSetting {
+    /// Of a network that is only measured: nothing of it is written down, and no radio rests.
+    pub(crate) fn unrecorded(
+        ports: Vec<Port>,
+        wiring: Wiring,
+        compensation: Duration,
+        clock: Clock,
+        priority: Priority,
+    ) -> EmulatorSetting {
+        EmulatorSetting { ports, wiring, compensation, clock, rests: Arc::default(), priority, sink: None }
+    }
+}
+
 /// A running emulator.
 pub struct Emulator {
     shared: Arc<Shared>,

@@ -204,9 +204,7 @@ impl Wire {
 
     /// Everybody on this host sleeps from then on, or no longer: so does its radio, if it has one.
     pub fn rest(&mut self, at: Instant, host: usize, rests: bool) {
-        for (&(medium, station), _) in self.stations.iter().filter(|(_, its)| **its == host) {
-            self.network.rest(at, medium, station, rests);
-        }
+        self.network.rest(at, &self.stations, host, rests);
     }
 
     /// When [`Wire::poll`], which has said `None`, has something to do next.

@@ -14,7 +14,7 @@
 //! Cost: a heap of the frames under way, and for each call a look at each medium; media are few.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use mqttlab_units::{Bytes, Duration, Instant};
 
@@ -227,11 +227,20 @@ impl Network {
         }
     }
 
-    /// Whether a station's radio is to be off while it has nothing to do; see [`Medium::rest`]. `at` may lie in the past.
-    pub fn rest(&mut self, at: Instant, medium: usize, station: usize, rests: bool) {
-        self.tick(self.now.max(at));
-        self.media[medium].rest(at, station, rests);
-        self.drain(medium);
+    /// Whether a host's radios, if it has any, are to be off while they have nothing to do; see [`Medium::rest`]. `stations`
+    /// are the hosts of a medium's number and its station's. `at` may lie in the past.
+    pub fn rest(
+        &mut self,
+        at: Instant,
+        stations: &BTreeMap<(usize, usize), usize>,
+        host: usize,
+        rests: bool,
+    ) {
+        for (&(medium, station), _) in stations.iter().filter(|(_, its)| **its == host) {
+            self.tick(self.now.max(at));
+            self.media[medium].rest(at, station, rests);
+            self.drain(medium);
+        }
     }
 
     /// The next thing that happened.

@@ -205,9 +205,7 @@ impl Wire {
 
     /// Everybody on this host sleeps from now on, or no longer: so does its radio, if it has one.
     pub(crate) fn rest(&mut self, now: Instant, host: HostId, rests: bool) {
-        for (&(medium, station), _) in self.stations.iter().filter(|(_, its)| **its == host.0 as usize) {
-            self.network.rest(now, medium, station, rests);
-        }
+        self.network.rest(now, &self.stations, host.0 as usize, rests);
     }
 
     /// A frame sets out on a path.

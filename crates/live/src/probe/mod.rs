@@ -190,15 +190,8 @@ impl Setup<'_> {
         let wiring = Wiring::of_pair(ADDRESSES, links, paths, self.plan.seed.derive("probe"));
         let clock = Clock::start();
         let (compensation, priority) = (self.compensation, self.priority);
-        let emulator = Emulator::start(EmulatorSetting {
-            ports,
-            wiring,
-            compensation,
-            clock,
-            rests: Arc::default(),
-            priority,
-            sink: None,
-        })?;
+        let setting = EmulatorSetting::unrecorded(ports, wiring, compensation, clock, priority);
+        let emulator = Emulator::start(setting)?;
         let shared = Arc::clone(emulator.shared());
         Ok(Pair { namespaces, emulator: Some(emulator), shared, clock })
     }
