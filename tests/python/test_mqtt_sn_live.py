@@ -20,9 +20,9 @@ import pytest
 
 from live import able
 from mqttlab.engine import engine_path
-from mqttlab.metrics import deliveries
+from mqttlab.metrics import PARTS, attribution, attribution_coverage, deliveries, evidence, silent_groups
+from mqttlab.metrics.attribution import intervals
 from mqttlab.recording import Recording
-from mqttlab.report.attribution import accuracy
 from mqttlab.runs import Job, perform
 from mqttlab.runs.perform import Outcome
 from mqttlab.scenario import compile_plan
@@ -325,11 +325,66 @@ def test_our_gateway_works_with_the_client_from_pypi(mode: str, tmp_path: Path) 
     assert sorted(heard) == [("a/b", b"at 0"), ("a/b", b"at 1"), ("a/b", b"at 2")]
 
 
-def test_without_frames_only_the_clients_of_mqtt_tell_of_their_packets_and_the_report_says_so(tmp_path: Path) -> None:
-    values = {**scenario(), "network": "direct"}
-    del values["networks"]
-    assert run(values, tmp_path / "run").verdict == "complete"
-    recording = Recording.open(tmp_path / "run")
+def told(recording: Recording) -> list[tuple[Any, ...]]:
+    """What clients of MQTT-SN sent and received, repetitions aside: whose it was, what, and its bytes."""
+    text = pl.col("direction", "kind", "protocol").cast(pl.String)
+    known = recording.control_packets.with_columns(text).filter(pl.col("protocol") == "mqtt-sn")
+    columns = ("client", "direction", "kind", "qos", "reason", "publisher", "sequence", "fixed_header_bytes",
+               "topic_bytes", "packet_id_bytes", "payload_bytes")
+    # Who has said DISCONNECT does not read the answer.
+    known = known.filter((pl.col("direction") == "to_broker") | (pl.col("kind") != "DISCONNECT"))
+    return known.select(columns).unique().sort(pl.all()).rows()
+
+
+@pytest.mark.parametrize("qos", [0, 1, 2])
+def test_without_frames_clients_tell_of_the_packets_that_frames_would_show(qos: int, tmp_path: Path) -> None:
+    emulated = scenario(qos=qos)
+    # Somebody publishes over MQTT, too, for those who listen behind the gateway.
+    emulated["groups"].append({
+        "name": "switch", "host": "desk", "connects_to": "broker",
+        "publish": {"topic": "s/on", "qos": qos, "payload": "30 B", "interval": "200 ms"}})
+    direct = {**emulated, "network": "direct"}
+    del direct["networks"]
+    found = {}
+    for name, values in (("direct", direct), ("emulated", emulated)):
+        assert run(values, tmp_path / name).verdict == "complete"
+        found[name] = Recording.open(tmp_path / name)
+    recording = found["direct"]
     assert recording.rows("packets") == 0
-    assert set(recording.control_packets.select("seen_by", "protocol").unique().rows()) == {("client", "mqtt")}
-    assert "clients of MQTT-SN do not write down their own packets (sensors, back)" in accuracy(recording)
+    seen = recording.control_packets.select("seen_by", "transport", "protocol").unique()
+    assert set(seen.rows()) == {("client", "tcp", "mqtt"), ("client", "udp", "mqtt-sn")}
+    assert told(recording) == told(found["emulated"])
+    covered = attribution_coverage(recording)
+    # Three sensors with 20 messages and a switch with 10, to two subscribers each.
+    assert (covered.delivered, covered.attributed, covered.by_clients) == (140, 140, 140)
+    table = attribution(recording)
+    assert (table.select(pl.sum_horizontal(PARTS)).to_series() == table["latency_ns"]).all()
+    assert table["undivided_ns"].min() > 0  # type: ignore[operator]
+    assert table.select("gateway_ns", "broker_ns", "wire_to_broker_ns").sum().row(0) == (0, 0, 0)
+    for leg in evidence(recording).legs.iter_rows(named=True):
+        spans = intervals(evidence(recording).legs.filter(pl.col("leg") == leg["leg"]))
+        lengths = dict(spans.group_by("part").agg((pl.col("to_ns") - pl.col("from_ns")).sum()).rows())
+        assert lengths == {part: leg[part] for part in PARTS if leg[part]}
+    assert silent_groups(recording) == {}
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv") or not Path("/dev/net/tun").exists(),
+                    reason="takes a capability away, which only root may, and needs TUN devices for the rest")
+def test_beside_frames_only_what_lies_before_the_gateway_is_undivided(tmp_path: Path) -> None:
+    values = {**scenario(), "backend": "live", "live": {"port": "tun"}}
+    # The sensors are on the gateway's own host, where nobody may listen.
+    values["groups"][0] |= {"host": "gateway"}
+    job = Job(compile_plan(parse_values(values)), tmp_path / "run")
+    done = subprocess.run(
+        ["setpriv", "--bounding-set", "-net_raw", engine_path(), *job.arguments], input=job.text, text=True,
+        capture_output=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    recording = Recording.open(tmp_path / "run")
+    table = attribution(recording)
+    assert table["unattributed"].null_count() == table.height == 120
+    assert table["seen_by"].unique().to_list() == ["both"]
+    assert (table.select(pl.sum_horizontal(PARTS)).to_series() == table["latency_ns"]).all()
+    # From the gateway on all is seen; what it had a message for is a part of the way to it.
+    assert table["undivided_ns"].min() > 0  # type: ignore[operator]
+    assert table["wire_to_broker_ns"].min() >= 5_000_000  # type: ignore[operator]
+

@@ -27,6 +27,6 @@ pub use layout::{Client, GivenUp, Layout, Session, Topic};
 pub use record::{Field, Record, Word};
 pub use rows::{
     Acknowledged, Cause, Direction, Dropped, End, Event, EventKind, Frame, FrameFate, Gap, Identified,
-    LossCause, MessageFate, OwnPacket, Payload, PayloadSource, Phase, PositionSample, PositionSource,
-    Process, Received, Resource, SeenBy, Sent, TcpSample, Towards, Unsent,
+    LossCause, MessageFate, OwnPacket, PacketProtocol, Payload, PayloadSource, Phase, PositionSample,
+    PositionSource, Process, Received, Resource, SeenBy, Sent, TcpSample, Towards, Unsent,
 };

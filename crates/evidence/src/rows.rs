@@ -121,7 +121,7 @@ record! {
 
 record! {
     /// A control packet as the client at the connection's end knows it, where no frame of the connection is recorded. The
-    /// topic of a PUBLISH travels beside it.
+    /// topic of a message travels beside it, behind the name of its kind where that has no number.
     pub struct OwnPacket {
         /// The client.
         pub client: u32,
@@ -129,13 +129,13 @@ record! {
         pub connection: u32,
         /// Which way it went.
         pub towards: Towards,
-        /// Its type, as the protocol numbers it (MQTT 5 §2.1.2).
+        /// Its type, as MQTT numbers it (MQTT 5 §2.1.2); [`OwnPacket::NAMED`] where its name stands beside it.
         pub kind: u8,
-        /// Quality of service of a PUBLISH; 0 of others.
+        /// Quality of service of a message; 0 of others.
         pub qos: u8,
-        /// DUP flag of a PUBLISH.
+        /// DUP flag of a message.
         pub dup: bool,
-        /// RETAIN flag of a PUBLISH.
+        /// RETAIN flag of a message.
         pub retain: bool,
         /// Packet identifier; 0: it has none.
         pub packet_id: u16,
@@ -159,10 +159,39 @@ record! {
         pub payload_bytes: u32,
         /// To the broker: when the socket had taken its last byte; from it: when the read returned that brought that.
         pub at: Instant,
+        /// What the client speaks.
+        pub protocol: PacketProtocol,
+        /// Of a kind with a name: whether it carries a message.
+        pub is_message: bool,
+    }
+}
+
+words! {
+    /// The protocols of control packets.
+    pub enum PacketProtocol {
+        /// MQTT 3.1, 3.1.1 or 5.
+        Mqtt = "mqtt",
+        /// MQTT-SN.
+        MqttSn = "mqtt-sn",
+        /// ZMTP.
+        ZeroMq = "zeromq",
+    }
+}
+
+impl PacketProtocol {
+    /// What carries it.
+    pub const fn transport(self) -> &'static str {
+        match self {
+            PacketProtocol::Mqtt | PacketProtocol::ZeroMq => "tcp",
+            PacketProtocol::MqttSn => "udp",
+        }
     }
 }
 
 impl OwnPacket {
+    /// The kind of a packet whose name stands first in what travels beside it, and a line feed behind it.
+    pub const NAMED: u8 = u8::MAX;
+
     /// How long it is.
     pub fn bytes(&self) -> u64 {
         let small = u64::from(self.fixed_header_bytes) + u64::from(self.packet_id_bytes);

@@ -123,7 +123,7 @@ impl Program {
         let outcome = peer.receive(&mut self.buffer, |raw| {
             match raw {
                 Raw::Greeting(greeting) => proxy.handle(now, id, Input::Greeting(greeting)),
-                Raw::Command(command) => proxy.handle(now, id, Input::Command(command)),
+                Raw::Command(command, _) => proxy.handle(now, id, Input::Command(command)),
                 // What a subscriber of ZMTP 3.0 says is a message of one frame.
                 Raw::Message(message) if socket.publishes() && message.frames == 1 => {
                     let command = match command::subscription(message.topic) {

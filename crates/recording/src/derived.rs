@@ -44,8 +44,8 @@ table! {
         /// QoS 2, where the broker hands on at the PUBREL: from the PUBLISH until its PUBREL had come to the broker.
         pub handshake_ns: Option<u64>,
         /// From when the sender's socket had taken the message, and of a message whose way to the broker is recorded from when the
-        /// broker had it: until the subscriber had read the PUBLISH, or until the broker's first byte is seen. Network and broker in
-        /// one, where no frames of a client's connection were recorded.
+        /// broker had it: until the subscriber had read the PUBLISH, or until the broker's first byte is seen. Network, broker and
+        /// gateways in one, where no frames of a client's connection were recorded.
         pub undivided_ns: Option<u64>,
         /// Inside the broker, including the time that a subscriber was not connected.
         pub broker_ns: Option<u64>,
@@ -214,7 +214,7 @@ table! {
         pub sn_up_register_until_ns: Option<u64>,
         /// When the first copy of the PUBLISH was sent.
         pub sn_up_tried_ns: Option<u64>,
-        /// When the copy was sent that came through.
+        /// When the copy was sent that came through. Empty where no frame shows it: only the client has seen it.
         pub sn_up_first_sent_ns: Option<u64>,
         /// The frame that brought it.
         pub sn_up_frame: Option<u64>,
@@ -236,7 +236,7 @@ table! {
         pub sn_down_register_until_ns: Option<u64>,
         /// When the first copy of the PUBLISH was sent.
         pub sn_down_tried_ns: Option<u64>,
-        /// When the copy was sent that came through.
+        /// When the copy was sent that came through. Empty where no frame shows it: only the client has seen it.
         pub sn_down_first_sent_ns: Option<u64>,
         /// The frame that brought it.
         pub sn_down_frame: Option<u64>,
@@ -244,7 +244,7 @@ table! {
         pub sn_down_went_ns: Option<u64>,
         /// The same, later by what it waited in queues.
         pub sn_down_started_ns: Option<u64>,
-        /// When it had arrived.
+        /// When it had arrived; where only the client has seen it, when that had read it.
         pub sn_down_complete_ns: Option<u64>,
         /// The PUBREL to the subscriber (QoS 2).
         pub sn_down_release_packet: Option<u64>,

@@ -4,7 +4,7 @@
 //! when it had read it; no more is known of it, and no less is recorded. A connection is of one kind or the other, so that
 //! nothing is there twice.
 //!
-//! What it does not model: packets of which the socket had not taken the last byte when the connection ended.
+//! What it does not model: programs, of which no more is known than frames show; packets of which the socket had not taken the last byte when the connection ended.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -26,23 +26,30 @@ pub(crate) fn rows(from: &Path, mut each: impl FnMut(&ControlPacketRow<'_>) -> R
     })
 }
 
-fn row<'a>(packet: &OwnPacket, connection: u32, topic: &'a str) -> ControlPacketRow<'a> {
-    let is_publish = packet.kind == PUBLISH;
+fn row<'a>(packet: &OwnPacket, connection: u32, beside: &'a str) -> ControlPacketRow<'a> {
+    let (kind, topic) = match packet.kind {
+        // What a registered topic is called is not always known.
+        OwnPacket::NAMED => {
+            beside.split_once('\n').map_or((beside, None), |(kind, topic)| (kind, Some(topic)))
+        }
+        number => (KINDS.get(usize::from(number)).copied().unwrap_or(KINDS[0]), Some(beside)),
+    };
+    let is_message = packet.is_message || packet.kind == PUBLISH;
     let at = |towards| (packet.towards == towards).then_some(packet.at.as_ns());
     ControlPacketRow {
         connection,
         seen_by: SeenBy::Client,
-        transport: "tcp",
-        protocol: "mqtt",
+        transport: packet.protocol.transport(),
+        protocol: packet.protocol.as_str(),
         direction: packet.towards,
         client: Some(packet.client),
-        kind: KINDS.get(usize::from(packet.kind)).copied().unwrap_or(KINDS[0]),
-        qos: is_publish.then_some(packet.qos),
+        kind,
+        qos: is_message.then_some(packet.qos),
         dup: packet.dup,
         retain: packet.retain,
         packet_id: Some(packet.packet_id).filter(|&id| id != 0),
         reason: packet.reason.and_then(|reason| u8::try_from(reason).ok()),
-        topic: is_publish.then_some(topic),
+        topic: topic.filter(|_| is_message),
         publisher: packet.publisher,
         sequence: packet.sequence,
         stream_start: packet.start,
@@ -61,7 +68,7 @@ fn row<'a>(packet: &OwnPacket, connection: u32, topic: &'a str) -> ControlPacket
 }
 
 const PUBLISH: u8 = 3;
-/// By number (MQTT 5 §2.1.2).
+/// MQTT's, by number (MQTT 5 §2.1.2).
 const KINDS: [&str; 16] = [
     "RESERVED",
     "CONNECT",

@@ -234,9 +234,10 @@ impl Sink {
         self.push(Spool::Payloads, row, spool::kept_of(bytes));
     }
 
-    /// What a client knows of a packet on a connection whose frames are not recorded, with the topic of a PUBLISH.
-    pub fn own_packet(&mut self, row: &OwnPacket, topic: &str) {
-        self.push(Spool::OwnPackets, row, topic.as_bytes());
+    /// What a client knows of a packet on a connection whose frames are not recorded, with the topic of a message, behind
+    /// the name of a kind that has no number.
+    pub fn own_packet(&mut self, row: &OwnPacket, beside: &str) {
+        self.push(Spool::OwnPackets, row, beside.as_bytes());
     }
 
     /// What became of a frame on one link. `bytes` is the IP packet.

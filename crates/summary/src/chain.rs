@@ -78,6 +78,12 @@ struct Instants {
     window: Moment,
 }
 
+impl Instants {
+    fn without_waits(self) -> Instants {
+        Instants { nagle_until: None, socket_until: None, held_until: None, window: None, ..self }
+    }
+}
+
 /// A hop's instants.
 #[derive(Default)]
 struct HopInstants {
@@ -151,9 +157,20 @@ impl Chains<'_> {
         packet.and_then(place).map(|place| self.flights[place].1).unwrap_or_default()
     }
 
+    /// Whether only the client at the end of a hop has seen what crossed it.
+    fn is_clients(&self, hop: Option<&Hop>) -> bool {
+        hop.is_some_and(|hop| self.control.packets[hop.packet as usize].is_clients)
+    }
+
+    /// What frames tell of a hop. Its own client knows when it sent, or had read.
     fn hop_instants(&self, hop: Option<&Hop>) -> HopInstants {
         let Some(hop) = hop else { return HopInstants::default() };
         let packet = &self.control.packets[hop.packet as usize];
+        if packet.is_clients {
+            let sent = Some(hop.tried).filter(|_| packet.to_broker);
+            let read = known(packet.complete_ns).filter(|_| !packet.to_broker);
+            return HopInstants { tried: sent, complete: read, ..HopInstants::default() };
+        }
         let flight = self.flight(Some(hop.packet));
         HopInstants {
             tried: Some(hop.tried),
@@ -163,6 +180,19 @@ impl Chains<'_> {
             frame: flight.frame.get(),
             first_sent: known(packet.first_sent_ns),
         }
+    }
+
+    /// Whether the message's way to the broker, or a part of it at its end, has been seen by nobody.
+    fn is_unseen_up(&self, leg: &Leg) -> bool {
+        let of_hop = || leg.up.packet.is_none() && self.is_clients(self.followed.hop(leg.hop_up));
+        self.clients_own(&leg.up).is_some() || of_hop()
+    }
+
+    /// The same of the side towards the broker. What its first segment waited for is not known where nobody knows when a
+    /// gateway had the message.
+    fn instants_up(&self, leg: &Leg) -> Instants {
+        let up = self.instants(&leg.up);
+        if self.is_clients(self.followed.hop(leg.hop_up)) { up.without_waits() } else { up }
     }
 
     /// What frames tell of a side.
@@ -188,12 +218,7 @@ impl Chains<'_> {
     /// the broker had the message.
     fn instants_down(&self, leg: &Leg) -> Instants {
         let down = self.instants(&leg.down);
-        match self.clients_own(&leg.up) {
-            Some(_) => {
-                Instants { nagle_until: None, socket_until: None, held_until: None, window: None, ..down }
-            }
-            None => down,
-        }
+        if self.is_unseen_up(leg) { down.without_waits() } else { down }
     }
 
     /// When the subscriber could hand the message on, where it waits for the PUBREL.
@@ -236,17 +261,21 @@ impl Chains<'_> {
         let at = self.hop_instants(hop);
         let [sleep, register] = hop.map(|hop| [hop.sleep, hop.register]).unwrap_or_default();
         let [before, anew] = registration(register, at.tried);
+        // Where nothing between both ends was seen, the way to the gateway is a part of it.
+        let is_all_unseen = leg.down.packet.is_none() && self.is_unseen_up(leg);
+        let gateway = if is_all_unseen { UNDIVIDED } else { GATEWAY };
+        let last = if self.is_clients(hop) { UNDIVIDED } else { WIRE_TO_SUBSCRIBER };
         [
-            (sleep.from.get(), GATEWAY),
+            (sleep.from.get(), gateway),
             (sleep.until.get(), SLEEP),
-            (before[0], GATEWAY),
+            (before[0], gateway),
             (before[1], REGISTER),
-            (at.tried, GATEWAY),
+            (at.tried, gateway),
             (anew[0], RETRY),
             (anew[1], REGISTER),
             (at.went, RETRY),
             (at.started, QUEUE_TO_SUBSCRIBER),
-            (at.complete, WIRE_TO_SUBSCRIBER),
+            (at.complete, last),
         ]
     }
 
@@ -255,6 +284,7 @@ impl Chains<'_> {
         let is_passed_on = leg.hop_up.is_some();
         // A relay's own time is its session's, a gateway's its own, a stack's is its socket's.
         let (before, rest) = match (is_passed_on, leg.relayed) {
+            (true, _) if self.is_clients(self.followed.hop(leg.hop_up)) => (UNDIVIDED, UNDIVIDED),
             (true, _) => (GATEWAY, GATEWAY),
             (false, Some(true)) => (SESSION, SESSION),
             (false, _) => (SESSION, SENDER_SOCKET),
@@ -282,7 +312,7 @@ impl Chains<'_> {
     fn steps_down(&self, leg: &Leg, down: &Instants) -> [(Moment, usize); 13] {
         // Where one of both sides has no frames, the broker's time cannot be told from the way there or from there.
         let read = self.clients_own(&leg.down).map(|packet| known(packet.complete_ns));
-        let is_undivided = read.is_some() || self.clients_own(&leg.up).is_some();
+        let is_undivided = read.is_some() || self.is_unseen_up(leg);
         let broker = if is_undivided { UNDIVIDED } else { BROKER };
         [
             (down.window, BROKER_WINDOW),
@@ -309,7 +339,9 @@ impl Chains<'_> {
         if leg.down.packet.is_none() && !is_all_behind {
             return Some("their PUBLISH to the subscriber was not recorded");
         }
-        if leg.up.packet.is_none() && !(is_all_behind && hops[0].is_some()) {
+        // Or where the one end is a hop and the other is told by its client alone.
+        let is_all_before = self.clients_own(&leg.down).is_some();
+        if leg.up.packet.is_none() && !((is_all_behind || is_all_before) && hops[0].is_some()) {
             return Some("their PUBLISH to the broker was not recorded");
         }
         let frames = [(down, &leg.down), (up, &leg.up)];
@@ -317,14 +349,16 @@ impl Chains<'_> {
             let needs_none = side.packet.is_none() || self.clients_own(side).is_some();
             needs_none || instants.flight.frame.get().is_some()
         });
-        let hops_seen =
-            hops.into_iter().flatten().all(|hop| self.flight(Some(hop.packet)).frame.get().is_some());
+        let hops_seen = hops
+            .into_iter()
+            .flatten()
+            .all(|hop| self.is_clients(Some(hop)) || self.flight(Some(hop.packet)).frame.get().is_some());
         (!is_seen || !hops_seen).then_some("the frame that completed their PUBLISH was not recorded")
     }
 
     /// The parts of one leg, and what was adjusted; else what it lacks.
     fn parts(&self, leg: &Leg) -> Result<([i64; PARTS], i64), &'static str> {
-        let (up, down) = (self.instants(&leg.up), self.instants_down(leg));
+        let (up, down) = (self.instants_up(leg), self.instants_down(leg));
         if let Some(missing) = self.missing(leg, &up, &down) {
             return Err(missing);
         }
@@ -382,8 +416,12 @@ impl Chains<'_> {
 
     /// Whether frames tell of a leg, and whether clients alone do of some of it.
     fn evidence(&self, leg: &Leg) -> [bool; 2] {
-        let is_clients = [&leg.up, &leg.down].map(|side| self.clients_own(side).is_some());
-        [is_clients != [true, true], is_clients.contains(&true)]
+        let hops = [leg.hop_up, leg.hop_down].map(|place| self.followed.hop(place).map(|hop| hop.packet));
+        let packets = [leg.up.packet, leg.down.packet].into_iter().chain(hops).flatten();
+        packets.fold([false; 2], |[frames, clients], number| {
+            let is_clients = self.control.packets[number as usize].is_clients;
+            [frames | !is_clients, clients | is_clients]
+        })
     }
 
     /// The row of a delivery in `legs`.
@@ -444,7 +482,7 @@ impl Chains<'_> {
 
     /// With what is known of the way to the broker.
     fn with_up<'a>(&self, leg: &Leg, row: LegRow<'a>) -> LegRow<'a> {
-        let (up, up_packet) = (self.instants(&leg.up), self.packet(&leg.up));
+        let (up, up_packet) = (self.instants_up(leg), self.packet(&leg.up));
         let is_clients = self.clients_own(&leg.up).is_some();
         LegRow {
             up_packet: number_of(leg.up.packet),

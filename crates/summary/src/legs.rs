@@ -227,14 +227,17 @@ impl<'a> Index<'a> {
         let hop = self.datagrams.down(delivery);
         leg.hop_down = hop.map(|hop| keep(hops, hop));
         let found = self.match_down(&mut leg, hop.as_ref());
-        if found {
+        let is_clients = |number: u32| self.packet(number).is_clients;
+        // What a gateway had it on nobody has seen, but the subscriber knows its topic.
+        let read = hop.map(|hop| hop.packet).filter(|&packet| !found && is_clients(packet));
+        leg.topic = read.map_or(leg.topic, |packet| self.packet(packet).topic());
+        if found || leg.topic != ABSENT {
             self.match_up(&mut leg);
         }
         // What a gateway had passed on by then, or, where nothing is known behind gateways, had to pass on.
-        let passed_on = match leg.up.tried.get() {
-            Some(tried) => Some(tried),
-            None => hop.filter(|_| !found).map(|hop| hop.tried),
-        };
+        let by_hop = || hop.filter(|_| !found).map(|hop| hop.tried);
+        let by_reader = || leg.down.tried.get().filter(|_| leg.down.packet.is_some_and(is_clients));
+        let passed_on = leg.up.tried.get().or_else(by_hop).or_else(by_reader);
         let message = (delivery.publisher, delivery.sequence);
         let brought = passed_on.and_then(|by| self.datagrams.up(message, leg.up_client, by));
         if let Some(hop) = brought {
@@ -311,15 +314,20 @@ impl<'a> Index<'a> {
         let ready = if up_is_clients { leg.up.tried.get() } else { ready };
         (leg.begins, leg.handed, leg.up.ready) = (begins.into(), handed.into(), ready.into());
         if let Some(hop) = leg.hop_up.map(|place| &mut hops[place as usize]) {
+            let packet = self.packet(hop.packet);
             self.datagrams.fill(hop, handed);
-            hop.ready = ready.into();
-            // The gateway can send when the datagram has come.
-            leg.up.ready = known(self.packet(hop.packet).complete_ns).into();
+            hop.ready = if packet.is_clients { Some(hop.tried) } else { ready }.into();
+            // The gateway can send when the datagram has come, which nobody knows of one that only its sender has seen.
+            leg.up.ready = known(packet.complete_ns).filter(|_| !packet.is_clients).into();
         }
         if let Some(hop) = leg.hop_down.map(|place| &mut hops[place as usize]) {
-            let came = leg.down.packet.and_then(|number| known(self.packet(number).complete_ns));
-            self.datagrams.fill(hop, came.or(begins));
-            (hop.release_packet, hop.release) = self.release(self.packet(hop.packet));
+            let packet = self.packet(hop.packet);
+            // What its gateway waited for lies in what nobody has seen.
+            if !packet.is_clients {
+                let came = leg.down.packet.and_then(|number| known(self.packet(number).complete_ns));
+                self.datagrams.fill(hop, came.or(begins));
+            }
+            (hop.release_packet, hop.release) = self.release(packet);
         }
         // Either time is allowed (MQTT 5 §4.3.3): a broker that had sent before the PUBREL came did not wait for it.
         let (release, tried) = (leg.up.release.get(), leg.down.tried.get());

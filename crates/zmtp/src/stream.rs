@@ -25,8 +25,8 @@ pub struct Decoder {
 pub enum Raw<'a> {
     /// The greeting, which is first.
     Greeting(Greeting),
-    /// A command.
-    Command(Command<&'a [u8]>),
+    /// A command, and the bytes of its frame.
+    Command(Command<&'a [u8]>, usize),
     /// A message.
     Message(Message<'a>),
 }
@@ -182,7 +182,7 @@ fn find(bytes: &[u8], greeted: bool, whole: bool) -> Result<Found<'_>, Malformed
     }
     let length = header.frame_len();
     Ok(match bytes.get(header.header_len..length) {
-        Some(body) => Found::Whole(Raw::Command(command::decode(body)?), length),
+        Some(body) => Found::Whole(Raw::Command(command::decode(body)?, length), length),
         None => Found::Needs(length),
     })
 }
@@ -279,7 +279,7 @@ mod tests {
             let fed = decoder.feed(piece, whole, |raw| {
                 seen.push(match raw {
                     Raw::Greeting(_) => (Kind::Greeting, 0, 0, 0),
-                    Raw::Command(command) => (command.kind(), 0, 0, 0),
+                    Raw::Command(command, _) => (command.kind(), 0, 0, 0),
                     Raw::Message(message) => {
                         assert!(message.len >= message.bytes.len() as u64);
                         (Kind::Message, message.topic.len(), message.payload_bytes, message.payload.len())

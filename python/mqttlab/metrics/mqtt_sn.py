@@ -1,7 +1,8 @@
 """MQTT-SN: datagrams by what they carry, what a delivered message costs, and how long a gateway keeps messages.
 
-Counted over the whole run, from ``control_packets`` and the frames of datagrams on their first link. Empty where no
-MQTT-SN was spoken, or packets were not recorded. A message's time in a gateway is known where the packet that brought
+Counted over the whole run, from the control packets that frames show and the frames of datagrams on their first link.
+Empty where no MQTT-SN was spoken, or no frames of it were recorded: a client knows neither what was lost nor what a
+datagram was in its frame. A message's time in a gateway is known where the packet that brought
 it and the one that passed it on both say which message they carry: in simulations, and live with payloads of 9 B and
 more.
 """
@@ -24,15 +25,16 @@ def mqtt_sn(recording: Recording) -> pl.DataFrame:
 
     Columns: ``scope`` (``run``, ``group`` or ``packet_type``), ``name``, and the metrics of ``MQTT_SN``.
     """
-    if not recording.scan("control_packets").collect_schema():
+    captured = recording.scan_captured()
+    if not captured.collect_schema():
         return pl.DataFrame()
     is_spoken = pl.col("protocol").cast(pl.String) == "mqtt-sn"
     # Most recordings have none: they are not read for it.
-    if not recording.collect(recording.scan("control_packets").filter(is_spoken).select(pl.len())).item():
+    if not recording.collect(captured.filter(is_spoken).select(pl.len())).item():
         return pl.DataFrame()
     columns = ("connection", "protocol", "direction", "client", "kind", "packet_id", *MESSAGE, "stream_start",
                "first_sent_ns", "complete_ns")
-    packets = recording.collect(recording.scan("control_packets").select(columns).with_columns(
+    packets = recording.collect(captured.select(columns).with_columns(
         pl.col("protocol", "direction", "kind").cast(pl.String)))
     spoken = packets.filter(is_spoken)
     datagrams = _on_the_air(recording, spoken)

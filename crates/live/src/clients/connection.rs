@@ -4,6 +4,7 @@ use std::os::fd::OwnedFd;
 
 use mqttlab_client::Connection;
 use mqttlab_layers::Layer;
+use mqttlab_mqttsn::Packet;
 use mqttlab_zmtp::stream::Decoder;
 
 use super::datagrams::Datagrams;
@@ -11,7 +12,7 @@ use super::incoming::Incoming;
 use super::layered::Layered;
 use super::order::ReceivedInOrder;
 use super::outbox::Outbox;
-use super::own_packets::OwnPackets;
+use super::own_packets::{self, OwnPackets};
 
 /// What the fleet keeps for one client.
 pub(super) struct ClientConnection {
@@ -81,6 +82,19 @@ impl ClientConnection {
             Some(Layer::Tls) => "the broker closed the connection before TLS was open",
             Some(Layer::WebSocket) => "the broker closed the connection instead of upgrading it to WebSocket",
             None => "the broker closed the connection",
+        }
+    }
+
+    /// Puts a packet of MQTT-SN behind what is to be sent; of a message with the name of its topic.
+    pub(super) fn put_datagram<S: AsRef<str>, M: AsRef<[u8]>>(
+        &mut self,
+        packet: &Packet<S, M>,
+        topic: Option<&str>,
+    ) {
+        let Some(datagrams) = &mut self.datagrams else { return };
+        let bytes = datagrams.put(packet);
+        if let Some(own) = &mut self.own_packets {
+            own.put(Some(own_packets::mqttsn::of(packet, bytes, topic)), datagrams.end());
         }
     }
 

@@ -18,6 +18,7 @@ use mqttlab_recording::Received;
 
 use super::Client;
 use super::connection::{ClientConnection, RelayedMessage};
+use super::own_packets;
 use super::reading::{Origin, Reading};
 use super::socket;
 use super::turn::Turn;
@@ -35,12 +36,14 @@ pub(super) struct Datagrams {
 }
 
 impl Datagrams {
-    /// Puts a packet behind what is to be sent.
-    pub(super) fn put<S: AsRef<str>, M: AsRef<[u8]>>(&mut self, packet: &Packet<S, M>) {
-        match encode(packet, &mut self.bytes) {
-            Ok(length) => self.waiting.push_back(length),
+    /// Puts a packet behind what is to be sent; returns its length.
+    pub(super) fn put<S: AsRef<str>, M: AsRef<[u8]>>(&mut self, packet: &Packet<S, M>) -> usize {
+        let length = match encode(packet, &mut self.bytes) {
+            Ok(length) => length,
             Err(TooLong(length)) => unreachable!("the plan was checked, and yet a packet has {length} B"),
-        }
+        };
+        self.waiting.push_back(length);
+        length
     }
 
     pub(super) fn written(&self) -> u64 {
@@ -51,18 +54,19 @@ impl Datagrams {
         self.written + (self.bytes.len() - self.start) as u64
     }
 
-    /// Sends as much as the socket takes.
+    /// Sends as much as the socket takes. `refused` is told of each datagram that an earlier one's ICMP error has kept back,
+    /// by where it ends.
     ///
     /// # Errors
     /// The kernel refuses a datagram for what it is.
-    pub(super) fn write(&mut self, socket: BorrowedFd<'_>) -> io::Result<()> {
+    pub(super) fn write(&mut self, socket: BorrowedFd<'_>, mut refused: impl FnMut(u64)) -> io::Result<()> {
         while let Some(&length) = self.waiting.front() {
             let datagram = &self.bytes[self.start..self.start + length];
             match socket::write(socket, &[io::IoSlice::new(datagram)]) {
                 Ok(None) => return Ok(()),
                 // An answer to an earlier datagram: this one was not sent, and is lost, too.
                 Ok(Some(_)) => {}
-                Err(error) if is_passing(&error) => {}
+                Err(error) if is_passing(&error) => refused(self.written + length as u64),
                 Err(error) => return Err(error),
             }
             self.waiting.pop_front();
@@ -117,6 +121,7 @@ impl Reading<'_, '_> {
 
     fn take_datagram(&mut self, client: &mut Client, bytes: &[u8]) -> Result<(), Loss> {
         let packet = decode(bytes)?.packet;
+        self.note_datagram(client, &packet, bytes.len());
         let Packet::Publish { topic, message, .. } = &packet else {
             return client.packet(self.turn, Said::MqttSn(packet.map(Box::from, |_| ())));
         };
@@ -126,6 +131,23 @@ impl Reading<'_, '_> {
             self.turn,
             &ArrivingDatagram { packet: &packet, topic: name.as_deref().unwrap_or_default() },
         )
+    }
+}
+
+impl Reading<'_, '_> {
+    /// Notes a packet of so many bytes that was read, where that is wanted.
+    fn note_datagram(&mut self, client: &mut Client, packet: &Packet<&str, &[u8]>, bytes: usize) {
+        if client.connection().own_packets.is_none() {
+            return;
+        }
+        let topic = match packet {
+            Packet::Publish { topic, .. } => self.turn.shared.topic_name(client, *topic),
+            _ => None,
+        };
+        let told = own_packets::mqttsn::of(packet, bytes, topic.as_deref());
+        if let Some(own) = &mut client.connection_mut().own_packets {
+            own.read(Some(told), bytes as u64, self.turn.now, self.turn.sink);
+        }
     }
 }
 

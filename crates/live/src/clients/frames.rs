@@ -7,10 +7,11 @@ use mqttlab_mqtt::Qos;
 use mqttlab_recording::{Received, identity};
 use mqttlab_zmtp::frame;
 use mqttlab_zmtp::stream::{Message, Raw};
-use mqttlab_zmtp::{command, command::Command};
+use mqttlab_zmtp::{Kind, command, command::Command, greeting};
 
 use super::Client;
 use super::connection::{ClientConnection, RelayedMessage};
+use super::own_packets;
 use super::reading::{Origin, Reading};
 use super::turn::Turn;
 use super::writing::write_payload;
@@ -21,27 +22,53 @@ impl Reading<'_, '_> {
         let whole = self.turn.shared.plan.recording.payloads;
         let publishes = client.facts().publish.is_some();
         let mut frames = client.connection_mut().frames.take().unwrap_or_default();
-        let outcome = frames.feed(bytes, whole, |raw| match raw {
-            Raw::Greeting(greeting) => client.packet(self.turn, Said::ZeroMq(Heard::Greeting(greeting))),
-            Raw::Command(command) => {
-                client.packet(self.turn, Said::ZeroMq(Heard::Command(command.map(Box::from))))
+        let outcome = frames.feed(bytes, whole, |raw| {
+            self.note_frames(client, &raw, publishes);
+            match raw {
+                Raw::Greeting(greeting) => client.packet(self.turn, Said::ZeroMq(Heard::Greeting(greeting))),
+                Raw::Command(command, _) => {
+                    client.packet(self.turn, Said::ZeroMq(Heard::Command(command.map(Box::from))))
+                }
+                // What a subscriber of ZMTP 3.0 says is a message of one frame.
+                Raw::Message(message) if publishes && message.frames == 1 => {
+                    let command = match command::subscription(message.topic) {
+                        Some((true, prefix)) => Command::Subscribe(prefix.into()),
+                        Some((false, prefix)) => Command::Cancel(prefix.into()),
+                        None => Command::Other,
+                    };
+                    client.packet(self.turn, Said::ZeroMq(Heard::Command(command)))
+                }
+                Raw::Message(message) => client.message(self.turn, &message),
             }
-            // What a subscriber of ZMTP 3.0 says is a message of one frame.
-            Raw::Message(message) if publishes && message.frames == 1 => {
-                let command = match command::subscription(message.topic) {
-                    Some((true, prefix)) => Command::Subscribe(prefix.into()),
-                    Some((false, prefix)) => Command::Cancel(prefix.into()),
-                    None => Command::Other,
-                };
-                client.packet(self.turn, Said::ZeroMq(Heard::Command(command)))
-            }
-            Raw::Message(message) => client.message(self.turn, &message),
         });
         // A connection that has ended meanwhile begins with a greeting again.
         if outcome.is_ok() {
             client.connection_mut().frames = Some(frames);
         }
         outcome
+    }
+
+    /// Notes a packet that was read, where that is wanted. What a publisher hears in one frame is a subscription.
+    fn note_frames(&mut self, client: &mut Client, raw: &Raw<'_>, publishes: bool) {
+        let Some(own) = &mut client.connection_mut().own_packets else { return };
+        let (told, bytes) = match raw {
+            Raw::Greeting(_) => {
+                (own_packets::zeromq::of_command(Kind::Greeting, greeting::BYTES), greeting::BYTES as u64)
+            }
+            Raw::Command(command, bytes) => {
+                (own_packets::zeromq::of_command(command.kind(), *bytes), *bytes as u64)
+            }
+            Raw::Message(message) if publishes && message.frames == 1 => {
+                let kind = match command::subscription(message.topic) {
+                    Some((true, _)) => Kind::Subscribe,
+                    Some((false, _)) => Kind::Cancel,
+                    None => Kind::Command,
+                };
+                (own_packets::zeromq::of_command(kind, message.len as usize), message.len)
+            }
+            Raw::Message(message) => (own_packets::zeromq::of_message(message), message.len),
+        };
+        own.read(Some(told), bytes, self.turn.now, self.turn.sink);
     }
 }
 
@@ -57,13 +84,24 @@ impl Turn<'_> {
             unreachable!("the plan was checked: nothing is relayed over ZeroMQ")
         };
         let topic = self.shared.directory.layout().topic_name(row.topic);
-        let outbox = &mut connection.outbox;
+        let ClientConnection { outbox, own_packets: own, .. } = connection;
         let bytes = outbox.bytes();
+        let start = bytes.len();
         frame::message_header(topic.len(), true, bytes);
         bytes.extend_from_slice(topic.as_bytes());
         frame::message_header(row.payload_bytes as usize, false, bytes);
+        let head = bytes.len();
         write_payload(payloads, client.index, row, outbox);
-        outbox.end()
+        let end = outbox.end();
+        if let Some(own) = own {
+            let (topic, payload_bytes) = (topic.as_bytes(), u64::from(row.payload_bytes));
+            let bytes = &outbox.bytes()[start..];
+            let payload = &bytes[head - start..];
+            let len = (head - start) as u64 + payload_bytes;
+            let message = Message { topic, payload, payload_bytes, frames: 2, bytes, len };
+            own.put(Some(own_packets::zeromq::of_message(&message)), end);
+        }
+        end
     }
 }
 

@@ -17,6 +17,7 @@ use super::Client;
 use super::connection::{ClientConnection, RelayedMessage};
 use super::epoll::Ready;
 use super::incoming::Raw;
+use super::own_packets;
 use super::pace;
 use super::socket;
 use super::turn::Turn;
@@ -145,10 +146,11 @@ impl Reading<'_, '_> {
     }
 
     fn take_packet(&mut self, client: &mut Client, raw: Raw<'_>) -> Result<(), Loss> {
-        if let Some(own) = &mut client.connection_mut().own_packets {
-            own.read(&raw, self.turn.now, self.turn.sink);
-        }
         let version = self.turn.shared.facts(client.who().group).version;
+        if let Some(own) = &mut client.connection_mut().own_packets {
+            let told = own_packets::mqtt::of(raw.header, raw.body, version);
+            own.read(told, raw.header.packet_len() as u64, self.turn.now, self.turn.sink);
+        }
         if raw.header.kind == Kind::Publish {
             let (publish, head_len) = packet::publish_head(raw.header, raw.body, version)?;
             let payload = raw.body.get(head_len..).unwrap_or_default();

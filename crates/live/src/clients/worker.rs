@@ -7,7 +7,6 @@
 use std::io;
 use std::sync::Arc;
 
-use mqttlab_client::protocol::AnySession;
 use mqttlab_client::{ClientNumber, GroupNumber, Loss, Who};
 use mqttlab_plan::{Arrivals, Transport};
 use mqttlab_recording::{Event, EventKind, Sink};
@@ -184,8 +183,7 @@ fn client(shared: &Shared, who: Who, slot: u32, start: Instant) -> Client {
     let session = group.sessions.session(who, shared.plan.seed);
     let layered = Layered::of(shared, who);
     let is_unseen = shared.unseen.holds(&shared.plan, shared.group(who.group), who.index);
-    let speaks_mqtt = matches!(session, AnySession::Mqtt(_));
-    let own_packets = (is_unseen && speaks_mqtt).then(|| OwnPackets::new(who.number.0, group.version));
+    let own_packets = is_unseen.then(|| OwnPackets::new(who.number.0));
     let connection = ClientConnection::new(slot, over_datagrams, layered).with_own_packets(own_packets);
     Client::new(who, Arc::clone(&group.facts), session, connection, shared.plan.seed, start)
 }

@@ -12,8 +12,8 @@ use mqttlab_client::mqttsn;
 use mqttlab_client::protocol::{AnySession, Envelope, Packet};
 use mqttlab_client::zeromq;
 use mqttlab_client::{Body, Loss, Transport, Who, sign};
-use mqttlab_mqtt::Kind;
 use mqttlab_mqtt::encode::{self, PublishFields};
+use mqttlab_mqtt::{Kind, Version};
 use mqttlab_plan::{Group, PayloadMaker};
 use mqttlab_recording::identity::{self, Identity};
 use mqttlab_recording::{EventKind, Sent};
@@ -22,7 +22,7 @@ use crate::socket_states;
 
 use super::connection::{ClientConnection, RelayedMessage};
 use super::outbox::Outbox;
-use super::own_packets::OwnPackets;
+use super::own_packets::{self, OwnPackets};
 use super::socket;
 use super::turn::Turn;
 
@@ -54,24 +54,31 @@ impl Transport<AnySession, ClientConnection> for Turn<'_> {
             Packet::MqttSn(packet) => {
                 let name = |topic| self.shared.directory.layout().topic_name(topic).to_owned();
                 let packet = mqttsn::packet(group, client.index, packet, name);
-                return connection.datagrams.iter_mut().for_each(|datagrams| datagrams.put(&packet));
+                return connection.put_datagram(&packet, None);
             }
             Packet::ZeroMq(packet) => {
-                return zeromq::encode(group, client.index, packet, connection.outbox.bytes());
+                let start = connection.outbox.bytes().len();
+                zeromq::encode(group, client.index, packet, connection.outbox.bytes());
+                let bytes = connection.outbox.bytes().len() - start;
+                if let Some(own) = &mut connection.own_packets {
+                    let told = own_packets::zeromq::of_command(zeromq::kind(packet), bytes);
+                    own.put(Some(told), connection.outbox.end());
+                }
+                return;
             }
         };
-        let ClientConnection { layered, outbox, own_packets, .. } = connection;
+        let ClientConnection { layered, outbox, own_packets: own, .. } = connection;
         let Some(layered) = layered else {
             let start = outbox.bytes().len();
             encode_packet(group, client.index, packet, outbox.bytes());
-            return note_put(own_packets, outbox, start);
+            return note_put(own, outbox, start, group.version());
         };
         let room = &mut self.room.bytes;
         room.clear();
         encode_packet(group, client.index, packet, room);
         layered.seal(room, outbox);
-        if let Some(own) = own_packets {
-            own.put(room, outbox.end());
+        if let Some(own) = own {
+            own.put(own_packets::mqtt::of_bytes(room, group.version()), outbox.end());
         }
         if packet == mqtt::Packet::Bare(Kind::Disconnect) {
             layered.say_farewell(outbox);
@@ -91,7 +98,7 @@ impl Transport<AnySession, ClientConnection> for Turn<'_> {
             Envelope::ZeroMq => return self.put_frames(client, connection, body),
         };
         let group = self.shared.facts(client.group);
-        let ClientConnection { layered, outbox: way, own_packets, .. } = connection;
+        let ClientConnection { layered, outbox: way, own_packets: own, .. } = connection;
         // What is sealed is first made whole.
         let outbox = if layered.is_some() { &mut self.room.message } else { &mut *way };
         let start = outbox.bytes().len();
@@ -113,7 +120,7 @@ impl Transport<AnySession, ClientConnection> for Turn<'_> {
             }
         }
         let Some(layered) = layered else {
-            note_put(own_packets, way, start);
+            note_put(own, way, start, group.version);
             return way.end();
         };
         let Room { message: whole, bytes, .. } = &mut *self.room;
@@ -121,8 +128,8 @@ impl Transport<AnySession, ClientConnection> for Turn<'_> {
         whole.copy_to(bytes);
         whole.clear();
         layered.seal(bytes, way);
-        if let Some(own) = own_packets {
-            own.put(bytes, way.end());
+        if let Some(own) = own {
+            own.put(own_packets::mqtt::of_bytes(bytes, group.version), way.end());
         }
         way.end()
     }
@@ -137,19 +144,22 @@ impl Transport<AnySession, ClientConnection> for Turn<'_> {
 
     fn write(&mut self, connection: &mut ClientConnection) -> Result<(), Loss> {
         let Some(socket) = &connection.socket else { return Ok(()) };
-        if let Some(datagrams) = &mut connection.datagrams {
-            return datagrams.write(socket.as_fd()).map_err(|error| Loss::broken(error.to_string()));
-        }
+        let own = &mut connection.own_packets;
         // What is left waits until the socket says that it has room.
-        let outcome = connection.outbox.write(socket.as_fd());
+        let outcome = match &mut connection.datagrams {
+            Some(datagrams) => datagrams.write(socket.as_fd(), |end| {
+                own.iter_mut().for_each(|own| own.refused(end));
+            }),
+            None => connection.outbox.write(socket.as_fd()).map(|_| ()),
+        };
         if let Some(own) = connection.own_packets.as_mut().filter(|own| own.is_waiting()) {
-            let now = self.shared.control.now();
-            own.written(connection.outbox.written(), now, self.sink);
+            let written = match &connection.datagrams {
+                Some(datagrams) => datagrams.written(),
+                None => connection.outbox.written(),
+            };
+            own.written(written, self.shared.control.now(), self.sink);
         }
-        match outcome {
-            Ok(_) => Ok(()),
-            Err(error) => Err(Loss::broken(error.to_string())),
-        }
+        outcome.map_err(|error| Loss::broken(error.to_string()))
     }
 
     fn close(&mut self, client: Who, connection: &mut ClientConnection) {
@@ -185,24 +195,17 @@ impl Turn<'_> {
         body: Body<'_, RelayedMessage>,
     ) -> u64 {
         let group = self.shared.facts(client.group);
-        let (Some(datagrams), Body::Own(row), Some(payloads)) =
-            (&mut connection.datagrams, body, &group.payloads)
-        else {
+        let (Body::Own(row), Some(payloads)) = (body, &group.payloads) else {
             unreachable!("the plan was checked: nothing is relayed over datagrams")
         };
         let mut outbox = Outbox::default();
         write_payload(payloads, client.index, row, &mut outbox);
         let mqttsn::Envelope { topic, id, qos, dup } = envelope;
         let message = outbox.whole();
-        datagrams.put::<&str, _>(&mqttlab_mqttsn::Packet::Publish {
-            dup,
-            qos,
-            retain: row.retain,
-            topic,
-            id,
-            message,
-        });
-        datagrams.end()
+        let retain = row.retain;
+        let packet = mqttlab_mqttsn::Packet::<&str, _>::Publish { dup, qos, retain, topic, id, message };
+        connection.put_datagram(&packet, Some(self.shared.directory.layout().topic_name(row.topic)));
+        self.end(connection)
     }
 
     fn open_socket(&self, client: Who, slot: u32) -> io::Result<OwnedFd> {
@@ -253,11 +256,11 @@ fn encode_packet(group: &Group, client: u32, packet: mqtt::Packet, out: &mut Vec
     }
 }
 
-/// Notes a packet that was put from this place of the outbox's own bytes on, where that is wanted.
-fn note_put(own_packets: &mut Option<Box<OwnPackets>>, outbox: &mut Outbox, start: usize) {
-    if let Some(own) = own_packets {
+/// Notes a packet of MQTT that was put from this place of the outbox's own bytes on, where that is wanted.
+fn note_put(own: &mut Option<Box<OwnPackets>>, outbox: &mut Outbox, start: usize, version: Version) {
+    if let Some(own) = own {
         let end = outbox.end();
-        own.put(&outbox.bytes()[start..], end);
+        own.put(own_packets::mqtt::of_bytes(&outbox.bytes()[start..], version), end);
     }
 }
 

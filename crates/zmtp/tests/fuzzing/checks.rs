@@ -14,7 +14,7 @@ pub fn decoder(bytes: &[u8]) {
             let outcome = decoder.feed(piece, whole, |raw| {
                 seen.push(match raw {
                     Raw::Greeting(greeting) => format!("{greeting:?}"),
-                    Raw::Command(command) => format!("{command:?}"),
+                    Raw::Command(command, bytes) => format!("{command:?} {bytes}"),
                     Raw::Message(message) => {
                         assert!(message.bytes.len() as u64 <= message.len);
                         assert!(message.payload.len() as u64 <= message.payload_bytes);
@@ -48,7 +48,7 @@ pub fn proxy(bytes: &[u8]) {
     let outcome = decoder.feed(bytes, true, |raw| {
         match raw {
             Raw::Greeting(greeting) => proxy.handle(now, peer, Input::Greeting(greeting)),
-            Raw::Command(command) => proxy.handle(now, peer, Input::Command(command)),
+            Raw::Command(command, _) => proxy.handle(now, peer, Input::Command(command)),
             Raw::Message(message) => match command::subscription(message.topic) {
                 Some((true, prefix)) => proxy.handle(now, peer, Input::Command(Command::Subscribe(prefix))),
                 _ => proxy.message(peer, message.topic, message.bytes.to_vec()),

@@ -34,11 +34,12 @@ STEPS: tuple[tuple[str, str], ...] = (
     ("down_started_ns", "queue_to_subscriber"), ("down_arrived_ns", "wire_to_subscriber"),
     ("down_complete_ns", "retransmission_to_subscriber"),
     # From the gateway of a subscriber that speaks MQTT-SN.
-    ("sn_down_sleep_from_ns", "gateway"), ("sn_down_sleep_until_ns", "sleep"),
-    ("_sn_down_registering_ns", "gateway"), ("_sn_down_registered_ns", "register"), ("sn_down_tried_ns", "gateway"),
+    ("sn_down_sleep_from_ns", "_sn_down_before"), ("sn_down_sleep_until_ns", "sleep"),
+    ("_sn_down_registering_ns", "_sn_down_before"), ("_sn_down_registered_ns", "register"),
+    ("sn_down_tried_ns", "_sn_down_before"),
     ("_sn_down_registering_anew_ns", "retry"), ("_sn_down_registered_anew_ns", "register"),
     ("sn_down_went_ns", "retry"), ("sn_down_started_ns", "queue_to_subscriber"),
-    ("sn_down_complete_ns", "wire_to_subscriber"),
+    ("sn_down_complete_ns", "_sn_down_rest"),
     ("handed_on_ns", "release"), ("received_ns", "delivery"),
 )
 
@@ -87,14 +88,21 @@ def intervals(legs: pl.DataFrame) -> pl.DataFrame:
 
 def _shares() -> list[tuple[int, str, pl.Expr]]:
     """The part that ends at each step, and when: a relay's own time is its session's, a gateway's its own, a stack's is
-    its socket's, and the broker's cannot be told from the way to it where no frame shows that."""
+    its socket's, and none of them can be told from the way to it where no frame shows that."""
     relayed, passed_on = pl.col("relayed").fill_null(False), pl.col("sn_up_packet").is_not_null()
-    is_unseen = pl.col("up_written_ns").is_not_null()
+    is_clients = {side: pl.col(f"sn_{side}_packet").is_not_null() & pl.col(f"sn_{side}_first_sent_ns").is_null()
+                  for side in ("up", "down")}
+    is_seen = passed_on & ~is_clients["up"]
+    is_unseen = pl.col("up_written_ns").is_not_null() | (is_clients["up"] & pl.col("up_packet").is_null())
+    is_all_unseen = is_unseen & pl.col("down_packet").is_null()
     either = {
-        "_up_before": {"gateway": passed_on, "session": ~passed_on},
-        "_up_rest": {"gateway": passed_on, "session": ~passed_on & relayed, "sender_socket": ~passed_on & ~relayed},
+        "_up_before": {"undivided": is_clients["up"], "gateway": is_seen, "session": ~passed_on},
+        "_up_rest": {"undivided": is_clients["up"], "gateway": is_seen, "session": ~passed_on & relayed,
+                     "sender_socket": ~passed_on & ~relayed},
         "_down_before": {"undivided": is_unseen, "broker": ~is_unseen},
         "_sn_rest": {"session": relayed, "sender_socket": ~relayed},
+        "_sn_down_before": {"undivided": is_all_unseen, "gateway": ~is_all_unseen},
+        "_sn_down_rest": {"undivided": is_clients["down"], "wire_to_subscriber": ~is_clients["down"]},
     }
     return [
         (step, f"{name}_ns", when)

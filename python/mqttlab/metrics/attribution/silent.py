@@ -9,7 +9,8 @@ import polars as pl
 from mqttlab.plan import StoredGroup
 from mqttlab.recording import Recording
 
-NAMES = {"mqtt_sn": "MQTT-SN", "zeromq": "ZeroMQ"}
+# By their names in plans: what recordings made before did not write down, and its word in ``control_packets``.
+PROTOCOLS = {"mqtt_sn": ("MQTT-SN", "mqtt-sn"), "zeromq": ("ZeroMQ", "zeromq")}
 
 
 def silent_groups(recording: Recording) -> dict[str, list[str]]:
@@ -24,8 +25,9 @@ def silent_groups(recording: Recording) -> dict[str, list[str]]:
         return {}
     some = recording.rows("packets") > 0
     silent: dict[str, list[str]] = {}
+    told = _told(recording)
     for group in plan["groups"]:
-        why = _why(group)
+        why = _why(group, told)
         if why and not (some and _is_seen(recording, group)):
             silent.setdefault(why, []).append(group["name"])
     return silent
@@ -40,9 +42,18 @@ def _is_seen(recording: Recording, group: StoredGroup) -> bool:
     return bool(recording.collect(within).item())
 
 
-def _why(group: StoredGroup) -> str:
+def _told(recording: Recording) -> set[str]:
+    """The protocols whose clients have written down packets themselves."""
+    rows = recording.scan("control_packets")
+    if not rows.collect_schema():
+        return set()
+    own = rows.filter(pl.col("seen_by").cast(pl.String) == "client").select(pl.col("protocol").cast(pl.String).unique())
+    return set(recording.collect(own)["protocol"])
+
+
+def _why(group: StoredGroup, told: set[str]) -> str:
     """Why clients of this group do not tell of their packets; empty where they do."""
     if cast(dict[str, object], group).get("program"):
         return "programs do not say what they send and receive"
-    protocol = next(iter(group.get("protocol", {})), "")
-    return f"clients of {NAMES[protocol]} do not write down their own packets" if protocol in NAMES else ""
+    name, word = PROTOCOLS.get(next(iter(group.get("protocol", {})), ""), ("", ""))
+    return f"clients of {name} did not write down their own packets" if name and word not in told else ""

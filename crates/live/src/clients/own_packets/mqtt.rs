@@ -1,0 +1,62 @@
+//! What a client knows of a packet of MQTT.
+
+use mqttlab_mqtt::packet::{self, Publish};
+use mqttlab_mqtt::{FixedHeader, Kind, Version};
+use mqttlab_recording::{OwnPacket, PacketProtocol};
+
+use super::{Told, message_of};
+
+/// Of the packet that begins with these bytes; `None` where they are none.
+pub(crate) fn of_bytes(bytes: &[u8], version: Version) -> Option<Told<'_>> {
+    let header = FixedHeader::peek(bytes).ok()??;
+    of(header, &bytes[header.header_len..], version)
+}
+
+/// Of a packet with this header, of whose body the rest may be missing where it is large.
+pub(crate) fn of(header: FixedHeader, body: &[u8], version: Version) -> Option<Told<'_>> {
+    let (kind, header_bytes, rest) = (header.kind as u8, header.header_len as u8, header.remaining as u32);
+    let told = Told::of(PacketProtocol::Mqtt, kind, header_bytes, rest);
+    if header.kind != Kind::Publish {
+        return Some(Told { row: answer(told.row, header.kind, body), ..told });
+    }
+    let (publish, head_len) = packet::publish_head(header, body, version).ok()?;
+    let payload = body.get(head_len..).unwrap_or_default();
+    let Publish { topic, qos, dup, retain, id, .. } = publish;
+    let (publisher, sequence) = message_of(payload, payload.len() == header.remaining - head_len);
+    let packet_id_bytes = if qos.level() > 0 { 2 } else { 0 };
+    let row = OwnPacket {
+        qos: qos.level(),
+        dup,
+        retain,
+        packet_id: id,
+        publisher,
+        sequence,
+        topic_bytes: 2 + topic.len() as u32,
+        packet_id_bytes,
+        property_bytes: (head_len - 2 - topic.len()) as u32 - u32::from(packet_id_bytes),
+        payload_bytes: (header.remaining - head_len) as u32,
+        is_message: true,
+        ..told.row
+    };
+    Some(Told { row, name: None, topic: Some(topic) })
+}
+
+/// With packet identifier and reason code, where packets of the kind have them.
+fn answer(row: OwnPacket, kind: Kind, body: &[u8]) -> OwnPacket {
+    let reason = |place: usize| body.get(place).map(|&code| u16::from(code));
+    match kind {
+        Kind::Connack => OwnPacket { reason: reason(1), ..row },
+        Kind::Connect | Kind::Pingreq | Kind::Pingresp => row,
+        Kind::Disconnect | Kind::Auth => OwnPacket { reason: reason(0), ..row },
+        _ => OwnPacket {
+            packet_id: body.get(..2).map_or(0, |id| u16::from_be_bytes([id[0], id[1]])),
+            packet_id_bytes: 2,
+            payload_bytes: row.payload_bytes.saturating_sub(2),
+            reason: match kind {
+                Kind::Puback | Kind::Pubrec | Kind::Pubrel | Kind::Pubcomp => reason(2),
+                _ => None,
+            },
+            ..row
+        },
+    }
+}
