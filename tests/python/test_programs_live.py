@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 
 from live import able, valid
+from mqttlab.metrics import PARTS, attribution, attribution_coverage
 from mqttlab.recording import Recording
 from mqttlab.runs import Job, perform
 from mqttlab.runs.perform import Outcome
@@ -132,13 +133,14 @@ def _check_events(recording: Recording, directory: Path) -> None:
     assert (directory / f"program-{first}.log").read_text(encoding="utf-8") == "connected\n"
 
 
-def test_ours_and_theirs_receive_each_others_messages(tmp_path: Path) -> None:
-    publish = {"topic": "both/ours", "qos": 1, "payload": "200 B", "rate": "20 /s", "messages": 40}
+@pytest.mark.parametrize(("qos", "host"), [(0, "field"), (1, "field"), (2, "field"), (1, "broker")])
+def test_ours_and_theirs_receive_each_others_messages(qos: int, host: str, tmp_path: Path) -> None:
+    publish = {"topic": "both/ours", "qos": qos, "payload": "200 B", "rate": "20 /s", "messages": 40}
     values = scenario([
-        {"name": "pub", "publish": publish},
-        {"name": "sub", "subscribe": [{"filter": "both/#", "qos": 1}]},
-        {"name": "paho-pub", "client": paho("publish", "both/paho", count=40)},
-        {"name": "paho-sub", "client": paho("subscribe", "both/#")},
+        {"name": "pub", "host": host, "publish": publish},
+        {"name": "sub", "subscribe": [{"filter": "both/#", "qos": qos}]},
+        {"name": "paho-pub", "host": host, "client": paho("publish", "both/paho", qos=qos, count=40)},
+        {"name": "paho-sub", "client": paho("subscribe", "both/#", qos=qos)},
     ])  # fmt: skip
     assert run(values, tmp_path / "run").verdict == "complete"
     recording = Recording.open(tmp_path / "run")
@@ -147,6 +149,14 @@ def test_ours_and_theirs_receive_each_others_messages(tmp_path: Path) -> None:
         ("paho-pub", "paho-sub", 40), ("paho-pub", "sub", 40), ("pub", "paho-sub", 40), ("pub", "sub", 40)]  # fmt: skip
     assert set(recording.messages["fate"].cast(pl.String)) == {"delivered"}
     assert recording.table("clients")["foreign"].sum() == 0, "what our subscriber had of theirs is counted once"
+    # Frames tell of theirs where the time went as they do of ours.
+    table = attribution(recording)
+    assert table["unattributed"].null_count() == table.height == 160, attribution_coverage(recording)
+    assert (table.select(pl.sum_horizontal(PARTS)).to_series() == table["latency_ns"]).all()
+    # 20 ms are the mean of what the links delay.
+    assert table["wire_to_subscriber_ns"].median() > 10_000_000  # type: ignore[operator]
+    on_its_way = table["wire_to_broker_ns"].median()
+    assert (on_its_way == 0) if host == "broker" else (on_its_way > 10_000_000)  # type: ignore[operator]
 
 
 def test_a_program_that_fails_is_said_and_does_not_end_the_run(tmp_path: Path) -> None:

@@ -264,7 +264,7 @@ table! {
         pub publisher: u32,
         /// The message's number at its publisher.
         pub sequence: u32,
-        /// How it was found: `order`.
+        /// How it was found: `order`, or, of what a program published, `time`: the instants at which frames show it.
         pub identified: &'a str,
     }
 }

@@ -133,7 +133,7 @@ fn followed(
     if control.packets.is_empty() {
         return Ok(Followed::default());
     }
-    let messages = StoredMessages::read(dir, words, naming::is_needed(control))?;
+    let messages = StoredMessages::read(dir, words, naming::is_needed(control).then_some(settings))?;
     naming::name(control, &messages, settings, words, out)?;
     Ok(legs::legs(&messages.deliveries, control, settings))
 }

@@ -5,6 +5,8 @@ use std::path::Path;
 use mqttlab_recording::Result;
 use mqttlab_recording::reading::{ABSENT, TableReader, Vocabulary, Wanted};
 
+use crate::settings::RunSettings;
+
 /// Below this a payload carries no identity; the order tells (`docs/recording.md`).
 const IDENTITY_BYTES: i64 = 9;
 
@@ -44,6 +46,9 @@ pub(crate) struct StoredMessages {
     pub(crate) sent: Vec<Ordered>,
     /// Deliveries that their order identified, in the order of receiving; only where wanted.
     pub(crate) received: Vec<Ordered>,
+    /// What programs sent, and what was received of that, by the times at which frames show it; only where wanted.
+    pub(crate) sent_by_programs: Vec<Ordered>,
+    pub(crate) received_of_programs: Vec<Ordered>,
     /// Topics that messages were published to, in order; only where wanted.
     pub(crate) topics: Vec<i64>,
 }
@@ -65,8 +70,12 @@ const COLUMNS: [(&str, Wanted); 13] = [
 ];
 
 impl StoredMessages {
-    /// Reads the deliveries; what tells messages by their order, too, where `ordered`.
-    pub(crate) fn read(dir: &Path, words: &mut Vocabulary, ordered: bool) -> Result<StoredMessages> {
+    /// Reads the deliveries; what tells messages by their order and by times, too, with whom the run has, where that is wanted.
+    pub(crate) fn read(
+        dir: &Path,
+        words: &mut Vocabulary,
+        wanted: Option<&RunSettings>,
+    ) -> Result<StoredMessages> {
         let mut found = StoredMessages::default();
         let Some(table) = TableReader::open(dir, "messages")? else { return Ok(found) };
         found.rows = table.rows();
@@ -93,11 +102,16 @@ impl StoredMessages {
                     });
                 }
                 number += 1;
-                if !ordered {
-                    continue;
-                }
+                let Some(settings) = wanted else { continue };
                 let topic = at(10);
                 found.topics.push(topic);
+                if settings.is_program(publisher) {
+                    let one = Ordered { at_ns: sent_ns, sequence, publisher, client: publisher, topic };
+                    found.sent_by_programs.push(one);
+                    let one = Ordered { at_ns: received_ns, client: subscriber, ..one };
+                    found.received_of_programs.push(one);
+                    continue;
+                }
                 if sent_ns != ABSENT && at(11) < IDENTITY_BYTES {
                     found.sent.push(Ordered {
                         at_ns: sent_ns,
@@ -123,6 +137,11 @@ impl StoredMessages {
         self.sent.sort_unstable();
         self.sent.dedup();
         self.received.sort_by_key(|one| (one.at_ns, one.sequence));
+        for timed in [&mut self.sent_by_programs, &mut self.received_of_programs] {
+            timed.retain(|one| one.at_ns != ABSENT);
+            timed.sort_unstable();
+            timed.dedup();
+        }
         self.topics.sort_unstable();
         self.topics.dedup();
     }

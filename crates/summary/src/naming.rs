@@ -5,10 +5,13 @@
 //! have nothing: there the n-th PUBLISH on a topic is the n-th message, and the n-th that a relay sends on is the n-th
 //! that it has received.
 //!
+//! What programs send says nothing of the kind. Their messages were found in the frames, and have the times at which a PUBLISH
+//! was there: the first byte's at the publisher, and the receiver's when all of it, or its PUBREL, had come.
+//!
 //! What it does not model: copies of empty messages; topics with several publishers; subscribers that receive empty messages
 //! both from their publisher and from a relay.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 
 use mqttlab_recording::identity::SequenceEnd;
@@ -16,7 +19,7 @@ use mqttlab_recording::reading::{ABSENT, Vocabulary};
 use mqttlab_recording::{NamedPacketRow, NamedPacketWriter, NumberMap, Result};
 
 use crate::control::{ControlPackets, NamedPacket, PacketKind};
-use crate::messages::StoredMessages;
+use crate::messages::{Ordered, StoredMessages};
 use crate::settings::RunSettings;
 
 /// A message: its publisher and its number there.
@@ -44,7 +47,7 @@ pub(crate) fn name(
             packet: number.into(),
             publisher: publisher as u32,
             sequence: sequence as u32,
-            identified: "order",
+            identified: if settings.is_program(publisher) { "time" } else { "order" },
         })?;
     }
     table.finish()?;
@@ -64,6 +67,9 @@ fn found(
     if orphans.is_empty() {
         return named;
     }
+    by_time(control, &orphans, messages, &mut named);
+    let is_programs = |packet: &NamedPacket| packet.to_broker && settings.is_program(packet.client());
+    orphans.retain(|(number, packet)| !named.contains_key(number) && !is_programs(packet));
     let origins = Origins::of(&orphans, messages, settings, words);
     by_end(&orphans, messages, &origins, &mut named);
     orphans.retain(|(_, packet)| packet.sequence_end().is_none());
@@ -77,6 +83,82 @@ fn found(
     let relayed = |&(_, packet): &(u32, &NamedPacket)| is_copy(packet) && !packet.dup;
     by_order_received(orphans.iter().copied().filter(relayed).collect(), messages, &origins, &mut named);
     named
+}
+
+/// The message that was sent, or had been received, when frames show that it was.
+fn by_time(
+    control: &ControlPackets,
+    orphans: &[(u32, &NamedPacket)],
+    messages: &StoredMessages,
+    named: &mut BTreeMap<u32, Message>,
+) {
+    if messages.sent_by_programs.is_empty() {
+        return;
+    }
+    let releases = Releases::of(control);
+    let mut publishes: Vec<(u32, &NamedPacket)> = orphans.to_vec();
+    // Of several at one instant the first of the stream is the first of its publisher.
+    publishes.sort_by_key(|(_, packet)| (packet.connection, packet.stream_start));
+    let by_instant = |all: &[Ordered]| {
+        let mut found: NumberMap<(i64, i64, i64), VecDeque<Message>> = NumberMap::default();
+        for one in all {
+            let at = found.entry((one.client, one.topic, one.at_ns)).or_default();
+            at.push_back((one.publisher, one.sequence));
+        }
+        found
+    };
+    let mut sent = by_instant(&messages.sent_by_programs);
+    let mut received = by_instant(&messages.received_of_programs);
+    let ups = publishes.iter().filter(|(_, packet)| packet.to_broker).copied().collect::<Vec<_>>();
+    let exchanges = PacketExchanges::of(control, &ups);
+    let mut copies = Vec::new();
+    for (number, packet) in publishes {
+        let (found, at) = match packet.to_broker {
+            true => (&mut sent, packet.first_sent_ns),
+            false => (&mut received, releases.received(packet)),
+        };
+        let message = found.get_mut(&(packet.client(), packet.topic(), at)).and_then(VecDeque::pop_front);
+        match message {
+            Some(message) => {
+                named.insert(number, message);
+            }
+            None => {
+                let original = exchanges.repeated_by(packet).filter(|_| packet.to_broker);
+                copies.extend(original.map(|original| (number, original)));
+            }
+        }
+    }
+    for (number, original) in copies {
+        if let Some(&message) = named.get(&original) {
+            named.insert(number, message);
+        }
+    }
+}
+
+/// When PUBREL packets had come to clients, by client and packet identifier, in order.
+struct Releases(NumberMap<(i64, i32), Vec<i64>>);
+
+impl Releases {
+    fn of(control: &ControlPackets) -> Releases {
+        let mut found: NumberMap<_, Vec<_>> = NumberMap::default();
+        for packet in &control.packets {
+            if packet.kind == PacketKind::Release && !packet.to_broker && packet.complete_ns != ABSENT {
+                found.entry((packet.client(), packet.packet_id)).or_default().push(packet.complete_ns);
+            }
+        }
+        found.values_mut().for_each(|times| times.sort_unstable());
+        Releases(found)
+    }
+
+    /// When the receiver of a PUBLISH had it: at QoS 2 that is with the next PUBREL of its identifier.
+    fn received(&self, packet: &NamedPacket) -> i64 {
+        if packet.qos != 2 || packet.complete_ns == ABSENT {
+            return packet.complete_ns;
+        }
+        let times = self.0.get(&(packet.client(), packet.packet_id)).map_or(&[][..], Vec::as_slice);
+        let next = times.partition_point(|&at| at < packet.complete_ns);
+        times.get(next).copied().unwrap_or(ABSENT)
+    }
 }
 
 /// For each topic the one that its messages were first published to: relays append something to it.

@@ -36,6 +36,8 @@ pub(crate) struct ClientSettings {
     pub(crate) on_release: bool,
     /// Whether its broker's socket uses Nagle's algorithm.
     pub(crate) broker_nagle: bool,
+    /// Whether it is a program, of which no more is known than frames show.
+    pub(crate) is_program: bool,
 }
 
 /// Who is who, and how they are set.
@@ -219,6 +221,12 @@ impl RunSettings {
             || self.ports.contains(&destination)
     }
 
+    /// Whether a client is a program.
+    pub(crate) fn is_program(&self, client: i64) -> bool {
+        let known = usize::try_from(client).ok().and_then(|client| self.clients.get(client));
+        known.is_some_and(|client| client.is_program)
+    }
+
     /// Whether an instant belongs to the measurement.
     pub(crate) fn is_measured(&self, at: i64) -> bool {
         (self.measured.0..self.measured.1).contains(&at)
@@ -251,6 +259,7 @@ fn client(plan: &StoredPlan, group: &Value) -> ClientSettings {
         on_release: session["deliver_on_release"].as_bool().unwrap_or(true),
         // A proxy of ZeroMQ always switches it off, as libzmq does.
         broker_nagle: !settings["tcp_nodelay"].as_bool().unwrap_or(server["role"]["zeromq"].is_object()),
+        is_program: !group["program"].is_null(),
     }
 }
 
