@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import re
 import shlex
@@ -29,6 +30,7 @@ from mqttlab.studies.catalogue import known
 from mqttlab.studies.chart import Chart, Series, svg
 from mqttlab.studies.claims import OPEN, SHOWN, Ran, claims_of, decides
 from mqttlab.studies.document import Rerun, columns, rows, write
+from mqttlab.studies.means import mean_charts
 from mqttlab.studies.simulate import _held_up, simulate
 from mqttlab.studies.study import printed_sources
 from mqttlab.studies.table import beside_simulated, pooled
@@ -292,6 +294,26 @@ def test_a_verdict_has_numbers_or_says_what_it_waits_for() -> None:
     words = [Comparison(claim="a", text="", holds=holds, evidence=evidence).verdict
              for holds, evidence in ((True, "1"), (False, "1"), (None, "1"), (None, ""))]
     assert words == ["held", "refuted", "undecided", "not judged yet"]
+
+
+def test_figures_of_several_runs_are_the_means_of_their_points_and_the_studys_own_stay() -> None:
+    def chart(*ours: tuple[float, float], name: str = "delay") -> Chart:
+        published = Series(name="study", points=[(1, 7)], published=True)
+        return Chart(name=name, title="t", x="x", y="y", series=[published, Series(name="ours", points=ours)])
+
+    # Unsorted as a study has it; a point that only one run has; and x measured as y is.
+    runs = [[chart((2, 10), (1, 1)), chart((1, 1), name="extra")], [chart((2, 14), (1, 3))]]
+    delay, extra = mean_charts(runs)
+    assert delay.series[0].points == [(1, 7)]
+    assert delay.series[1].points == [(2, 12), (1, 2)]
+    # Student's t of one degree of freedom at 97.5 % is 12.706.
+    assert delay.series[1].halves == [pytest.approx(12.706 * 2, rel=1e-3), pytest.approx(12.706, rel=1e-3)]
+    assert list(extra.series[1].points) == [(1, 1)]
+    (some,) = mean_charts([[chart((1, 1), (2, 2))], [chart((1, 3))]])
+    assert (some.series[1].points, some.series[1].halves[1]) == ([(1, 2), (2, 2)], None)
+    (measured,) = mean_charts([[chart((1.0, 1), (2.0, 2))], [chart((1.5, 3), (2.5, math.inf))]])
+    assert measured.series[1].points[0] == (1.25, 2) and math.isnan(measured.series[1].points[1][1])
+    assert mean_charts([[chart((1, 1))]]) == [chart((1, 1))]
 
 
 def test_a_chart_without_points_is_refused_and_logarithms_pass_over_zero() -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from live import able
-from mqttlab.engine import held
+from mqttlab.engine import EngineError, held
 from mqttlab.errors import UsageError
 from mqttlab.recording import Recording
 from mqttlab.studies import perform_live
@@ -96,7 +97,8 @@ def test_two_passes_do_not_share_a_directory(tmp_path: Path) -> None:
     assert begun.is_dir(), "what the other one has begun is its own"
 
 
-def test_a_run_that_was_not_valid_is_run_again_and_what_is_not_valid_is_said(tmp_path: Path) -> None:
+def test_a_run_that_was_not_valid_is_run_again_and_what_is_not_valid_is_said(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # A rate that no machine offers: complete, and not what was asked for.
     values: dict[str, Any] = {
         "name": "too-much", "network": "direct", "recording": {"packets": False},
@@ -113,9 +115,22 @@ def test_a_run_that_was_not_valid_is_run_again_and_what_is_not_valid_is_said(tmp
     first = perform_live({"much": values}, rows, directory=tmp_path)
     assert first.doubts["much-r1"]
     before = (tmp_path / "much-r1" / "run.json").stat().st_mtime_ns
+    as_it_is = perform_live({"much": values}, rows, directory=tmp_path, repeat=False)
+    assert (as_it_is.doubts, as_it_is.results) == (first.doubts, first.results)
+    assert (tmp_path / "much-r1" / "run.json").stat().st_mtime_ns == before
+    # A repetition that comes to nothing takes nothing away.
+    with monkeypatch.context() as broken, pytest.raises(EngineError):
+        programs = tmp_path / "bin"
+        programs.mkdir()
+        (programs / "mqttlab-engine").symlink_to("/bin/false")
+        broken.setattr(sys, "executable", str(programs / "python3"))
+        perform_live({"much": values}, rows, directory=tmp_path)
+    assert (tmp_path / "much-r1" / "run.json").stat().st_mtime_ns == before
     # Beside another one, which is what was asked for.
     little = copy.deepcopy(values)
     little["groups"][0]["publish"]["rate"] = "50 /s"
     again = perform_live({"much": values, "little": little}, rows, directory=tmp_path, jobs=2)
     assert (tmp_path / "much-r1" / "run.json").stat().st_mtime_ns != before
     assert "much-r1" in again.doubts and again.results["little"][0] >= 2
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == [
+        "bin", "little-r1", "much-r1"]

@@ -342,6 +342,8 @@ def export(
 @click.option("--backend", type=click.Choice(["sim", "live"]), default="sim", show_default=True,
               help="live: the cells that the study's live.toml names, on a real broker, as many at once as it says; "
                    "what is complete and in time in RUNS/study-NAME (-quick) is not run again.")
+@click.option("--no-repeat", is_flag=True,
+              help="Of --backend live: take runs that are there as they are, also those that the machine held up.")
 @click.option("--runs", type=click.Path(path_type=Path), default=Path("runs"), show_default=True,
               help="Directory that contains the runs of --backend live.")
 @click.option("--jobs", type=click.IntRange(1),
@@ -349,7 +351,7 @@ def export(
 @click.option("--out", type=click.Path(path_type=Path),
               help="Write tables, claims and figures into this file, as Markdown, and into figures/ beside it.")
 def study(study: str, quick: bool, tables: tuple[str, ...], claims: tuple[str, ...], backend: Literal["sim", "live"],
-          runs: Path, jobs: int | None, out: Path | None) -> None:
+          no_repeat: bool, runs: Path, jobs: int | None, out: Path | None) -> None:
     """Rerun the published experiment STUDY and put its values and claims beside ours; list says which there are.
 
     \b
@@ -381,7 +383,8 @@ def study(study: str, quick: bool, tables: tuple[str, ...], claims: tuple[str, .
     console = Console()
     if not console.is_terminal:
         console.width = max(console.width, 160)
-    asked = Asked(quick=quick, tables=tables, claims=claims, backend=backend, jobs=jobs, runs=runs)
+    asked = Asked(quick=quick, tables=tables, claims=claims, backend=backend, jobs=jobs, runs=runs,
+                  repeat=not no_repeat)
     rerun = run_study(found, console, asked)
     if out is not None:
         write(rerun, out)

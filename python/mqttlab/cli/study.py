@@ -19,6 +19,7 @@ from mqttlab.studies import Cell, Comparison, LiveRuns, Study, perform_live, sim
 from mqttlab.studies.apart import Apart, Measured, compared, far, with_parts
 from mqttlab.studies.claims import Ran, claims_of, decides
 from mqttlab.studies.document import FIT_COLUMNS, Rerun, columns, fit_rows, rows
+from mqttlab.studies.means import mean_charts
 from mqttlab.studies.study import Case, LiveCells, live_scenario
 from mqttlab.studies.table import beside_simulated, pooled
 
@@ -38,6 +39,8 @@ class Asked:
     backend: Literal["sim", "live"] = "sim"
     jobs: int | None = None
     """Simulations at once, or live runs; left out, one for each processor, and what ``live.toml`` says."""
+    repeat: bool = True
+    """Whether live runs that are there, and that the machine held up, are run again."""
     runs: Path = Path("runs")
     """Where live runs are kept: in ``study-NAME`` there, and with ``quick`` in ``study-NAME-quick``."""
 
@@ -101,13 +104,14 @@ def run_study(study: Study, console: Console, asked: Asked) -> Rerun:
                       highlight=False)
     # A short live pass has too few cells for curves.
     few = asked.backend == "live" and asked.quick
-    charts = [] if few else study.charts(directory, every[0])
+    charts = [] if few else mean_charts([study.charts(directory, results) for results in every])
     return Rerun(study=study, how=_how(study, asked, runs, words), cells=cells, judged=judged, charts=charts,
                  doubts=ran.doubts, apart=apart)
 
 
 def _how(study: Study, asked: Asked, runs: int, words: str) -> str:
     options = [*(["--quick"] if asked.quick else []), *(["--backend live"] if asked.backend == "live" else []),
+               *([] if asked.repeat else ["--no-repeat"]),
                *(f"--table {table}" for table in asked.tables), *(f"--claim {claim}" for claim in asked.claims)]
     return f"`{' '.join(['mqttlab study', study.name, *options])}`: {runs} {words}"
 
@@ -153,7 +157,7 @@ def _perform(study: Study, cases: Sequence[Case], asked: Asked, console: Console
         for values in scenarios.values():
             as_live(values, live)
         return perform_live(scenarios, with_parts(study.measure), directory=asked.live_runs(study),
-                            repetitions=live.repetitions, jobs=asked.jobs or live.together,
+                            repetitions=live.repetitions, jobs=asked.jobs or live.together, repeat=asked.repeat,
                             progress=lambda _: progress.advance(task))
 
 

@@ -178,8 +178,7 @@ def _figures(charts: Sequence[Chart], is_live: bool) -> list[str]:
     drawn = [chart for chart in charts if not chart.empty]
     if not drawn:
         return []
-    # A study draws its figures from one run of each cell.
-    which = "; of each cell's live runs the first is drawn, the tables have all of them" if is_live else ""
+    which = ": means of the live runs of a cell, with the 95 % intervals between them" if is_live else ""
     return ["## Figures", "", f"Hollow squares are the study's, filled circles ours{which}.", "",
             *(line for chart in drawn for line in (f"![{chart.title}](figures/{chart.name}.svg)", ""))]
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Simulations = Mapping[str, T]
+NEW = ".new"
+"""Behind the name of a run that will replace another one."""
 SENDERS_NS = 1_000_000
 """How late senders may be on any network."""
 
@@ -75,13 +77,15 @@ def perform_live(
     directory: Path,
     repetitions: int = 1,
     jobs: int = 1,
+    repeat: bool = True,
     progress: Callable[[str], None] = lambda name: None,
 ) -> LiveRuns[T]:
     """Run scenarios live, ``jobs`` of them at once, and measure what they left.
 
     The recordings stay in ``directory``, by name and repetition; what is there, complete and in time is not run again,
     so that a pass that was stopped goes on where it was, and one that is started again repeats what the machine held
-    up. Each repetition has a seed of its own. One run at a time waits for the runs of other programs; several do not.
+    up, unless ``repeat`` is false. What is repeated is replaced when the new run is there, and not before. Each
+    repetition has a seed of its own. One run at a time waits for the runs of other programs; several do not.
 
     Raises:
         EngineError: a run did not complete; the recordings before it stay.
@@ -92,19 +96,24 @@ def perform_live(
     # What another pass has begun there looks like what was stopped in the middle.
     with held(directory, UsageError(f"{directory}: another `mqttlab study --backend live` runs there; wait for it, "
                                     "stop it, or give --runs another directory")):
-        return _perform_live(scenarios, measure, directory, repetitions, jobs, progress)
+        return _perform_live(scenarios, measure, directory, repetitions, jobs, repeat, progress)
 
 
 def _perform_live(
     scenarios: Mapping[str, dict[str, Any]], measure: Callable[[Recording], T], directory: Path, repetitions: int,
-    jobs: int, progress: Callable[[str], None],
+    jobs: int, repeat: bool, progress: Callable[[str], None],
 ) -> LiveRuns[T]:
     doubts: dict[str, str] = {}
 
     def keep(job: Job, outcome: Outcome) -> T:
-        recording = _recording(job, outcome)
+        _recording(job, outcome)
+        place = directory / job.directory.name.removesuffix(NEW)
+        if job.directory != place:
+            shutil.rmtree(place)
+            job.directory.rename(place)
+        recording = Recording.open(place)
         if doubt := _doubt(recording):
-            doubts[job.directory.name] = doubt
+            doubts[place.name] = doubt
         return measure(recording)
 
     results: dict[str, T] = {}
@@ -114,18 +123,23 @@ def _perform_live(
             label = f"{name}-r{repetition}"
             place = directory / label
             plan = _plan({**values, "seed": repetition}, "live")
+            fresh = directory / f"{label}{NEW}"
+            shutil.rmtree(fresh, ignore_errors=True)
+            complete = False
             if (place / "run.json").is_file():
                 recording = Recording.open(place)
-                if recording.complete and not _held_up(recording):
+                complete = recording.complete
+                if complete and not (repeat and _held_up(recording)):
                     if doubt := _doubt(recording):
                         doubts[label] = doubt
                     _must_answer(recording, plan)
                     results[label] = measure(recording)
                     progress(label)
                     continue
-            # What was stopped in the middle is of no use, and what was held up is not what was asked for.
-            shutil.rmtree(place, ignore_errors=True)
-            wanted[label] = Job(plan, place)
+            # What was stopped in the middle is of no use; what was held up may be the best there will be.
+            if not complete:
+                shutil.rmtree(place, ignore_errors=True)
+            wanted[label] = Job(plan, fresh if complete else place)
     with LocalPool(keep, jobs=jobs, live_alone=jobs == 1) as pool:
         results |= _performed(pool, wanted, progress, "live runs")
     found = {name: [results[f"{name}-r{repetition}"] for repetition in range(1, repetitions + 1)] for name in scenarios}
