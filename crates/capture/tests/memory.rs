@@ -1,4 +1,5 @@
-//! Memory does not grow with a capture's length: what is held at once is as much for ten times the frames.
+//! Memory does not grow with a capture's length: what is held at once is as much for ten times the frames. And a message
+//! costs few calls of the allocator.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -9,12 +10,13 @@ use mqttlab_capture::{Analyser, FrameWitness, Marks, Reader, Settings};
 use mqttlab_recording::{Cause, Direction, Frame, FrameAnalyser, FrameFate};
 use mqttlab_units::{Duration, Instant};
 
-/// The system's allocator, with a count of the bytes that each thread holds, and of the most that it held.
+/// The system's allocator, with a count of the bytes that each thread holds, of the most that it held, and of calls.
 struct Counting;
 
 thread_local! {
     static HELD: Cell<i64> = const { Cell::new(0) };
     static MOST: Cell<i64> = const { Cell::new(0) };
+    static CALLS: Cell<u64> = const { Cell::new(0) };
 }
 
 fn count(bytes: i64) {
@@ -27,6 +29,7 @@ fn count(bytes: i64) {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as i64);
+        CALLS.set(CALLS.get() + 1);
         // SAFETY: the caller keeps the contract, which is the same.
         unsafe { System.alloc(layout) }
     }
@@ -247,3 +250,34 @@ fn the_witness_of_ten_times_the_frames_holds_no_more() {
     println!("{once} B held at most, {tenfold} B for ten times the frames");
     assert!(tenfold * 10 <= once * 11, "{once} B, but {tenfold} B for ten times the frames");
 }
+
+/// Calls a message beyond those that make its frames, which are as many with and without the work.
+fn calls_a_message(work: impl Fn(u32) -> u64) -> f64 {
+    let calls = |work: &dyn Fn(u32)| {
+        let spent = |messages: u32| {
+            let before = CALLS.get();
+            work(messages);
+            CALLS.get() - before
+        };
+        (spent(2 * MESSAGES) - spent(MESSAGES)) as f64 / f64::from(MESSAGES)
+    };
+    let frames = |messages: u32| Conversation::new(messages).for_each(drop);
+    let made = calls(&frames);
+    let all = |messages: u32| {
+        work(messages);
+    };
+    calls(&all) - made
+}
+
+#[test]
+fn a_message_costs_no_more_calls_of_the_allocator_than_it_did() {
+    let found = [calls_a_message(analyse), calls_a_message(witness)];
+    let within = found.iter().zip(CALLS_MAX).all(|(calls, most)| *calls <= most);
+    assert!(
+        within,
+        "{found:.3?} calls a message to analyse a capture and to witness frames, {CALLS_MAX:?} allowed"
+    );
+}
+
+/// What was measured, and a quarter more: of each message two packets, a topic, and sometimes a retransmission.
+const CALLS_MAX: [f64; 2] = [6.6, 6.6];
