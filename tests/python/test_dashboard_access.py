@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 pytest.importorskip("dash", reason="the dashboard's packages are missing: make setup-dashboard")
 
+import dash
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
@@ -50,6 +55,28 @@ class Browser:
     def post(self, path: str, **headers: str) -> TestResponse:
         sent = {name: value for name, value in {**self.headers, **headers}.items() if value}
         return self.client.post(path, base_url=f"http://{self.host}", headers=sent, json={})
+
+
+def test_who_asks_together_with_the_first_gets_all_scripts_of_the_page(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    walk, walking = dash.Dash._walk_assets_directory, threading.Event()
+
+    def slowly(app: dash.Dash, *given: Any) -> None:
+        walking.set()
+        time.sleep(1)
+        walk(app, *given)
+
+    monkeypatch.setattr(dash.Dash, "_walk_assets_directory", slowly)
+    (tmp_path / "runs").mkdir()
+    served = Dashboard(tmp_path / "runs", Listen.read("127.0.0.1:0"), SECRET, tmp_path / "queue")
+    served.end()
+    browsers = [Browser(served) for _ in range(2)]
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(browsers[0].get, "/")
+        assert walking.wait(60)
+        pages = [browsers[1].get("/").text, first.result().text]
+    for page in pages:
+        assert "c-live" in page and "a-elements" in page
 
 
 @pytest.mark.parametrize("path", ["/", "/run/one", "/_dash-layout", "/_dash-dependencies", "/plotly.js",

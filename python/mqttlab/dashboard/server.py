@@ -79,6 +79,7 @@ class Dashboard:
         self.dash = self._pages()
         self.access.script_hashes = self.dash.csp_hashes()
         self._secret = secret
+        self._first_request()
 
     @property
     def url(self) -> str:
@@ -94,6 +95,16 @@ class Dashboard:
     def end(self) -> None:
         """End it, from any thread."""
         threading.Thread(target=self._server.close, daemon=True).start()
+
+    def _first_request(self) -> None:
+        """Have the pages put together before anybody asks.
+
+        Dash does so at its first request, and whoever asks meanwhile gets a page without some of its scripts: a browser
+        whose dashboard was killed and started again does, with the looks of its old page.
+        """
+        with self.flask.test_client() as client:
+            client.get(f"/?token={self._secret}", base_url=f"http://{self.listen.shown}:{self.listen.port}",
+                       follow_redirects=True)
 
     def _pages(self) -> dash.Dash:
         app = dash.Dash(
