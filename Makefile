@@ -48,8 +48,9 @@ lint: setup
 test-rust: setup-test
 	cargo test --workspace --locked --quiet
 
+# Most of a live run is waiting: two files of tests at a time, each with a queue and a lock of live runs of its own.
 test-python: setup-test
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses=2 --dist=loadfile
 
 bench:
 	@$(MAKE) --no-print-directory setup-test PROFILE=wheel
