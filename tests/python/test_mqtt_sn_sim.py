@@ -60,6 +60,8 @@ def test_datagrams_and_what_is_in_them_are_recorded(mode: str, tmp_path: Path) -
     links = {"mqtt": pl.col("protocol") == "mqtt"}
     connects = packets.filter(links["mqtt"] & (pl.col("kind") == "CONNECT")).height
     assert connects == 1 + (1 if mode == "aggregating" else 4), "a connection for each, or one for all"
+    named = metrics.connections(recording)["name"]
+    assert named.null_count() == 0 and ("host gateway" in named) == (mode == "aggregating"), named
     frames = recording.packets.filter(pl.col("protocol") == 17)
     assert frames.height == sn.height and set(frames["connection"]) == set(sn["connection"])
     assert (frames["ip_bytes"] - frames["payload_bytes"]).unique().to_list() == [28]

@@ -201,7 +201,7 @@ def _arrow_lines(story: Story, arrow: Arrow) -> list[tuple[str, str]]:
     # Where several clients live on one host, its line does not tell whose frame it is.
     shared = any(len(story.clients_at.get(host, ())) > 1 for host in (arrow.from_host, arrow.to_host))
     who = f"{arrow.client}: " if shared else ""
-    lines = [(f"{who}{arrow.label(1)}{state} · {arrow.frame}", colour)]
+    lines = [(f"{who}{arrow.label(1)}{state} · frame {arrow.frame}", colour)]
     return [*lines, *((remark, FAINT) for remark in arrow.remarks if remark != "not acknowledged yet")]
 
 

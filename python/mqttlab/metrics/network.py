@@ -17,6 +17,7 @@ NS_PER_MS = 1e6
 SCOPES = ("run", "direction", "link", "group")
 KEYS = ("scope", "name", "direction")
 # Why a sender sent a segment again; `sent_again` in docs/recording.md says how that is judged.
+SYN, SYN_ACK = 0x02, 0x12
 KINDS = ("fast", "timer_or_probe", "spurious", "unknown")
 # As they stand in the stored sums.
 SUMMED = (
@@ -58,14 +59,29 @@ def network(recording: Recording, scopes: Sequence[str] = SCOPES) -> pl.DataFram
 
 
 def connections(recording: Recording) -> pl.DataFrame:
-    """One row for each direction of each TCP connection, in the order of their first segments."""
+    """One row for each direction of each TCP connection, in the order of their first segments.
+
+    One that no client has opened, such as a gateway's, has the name of the host that did, where its SYN was recorded.
+    """
     table = network(recording, ["connection"])
     if table.is_empty():
         return table
     names = [client["name"] for client in recording.layout["clients"]]
-    return table.with_columns(
+    table = table.with_columns(
         name=pl.col("client").replace_strict(range(len(names)), names, default=None, return_dtype=pl.String)
     ).drop("client")
+    unnamed = table.filter(pl.col("name").is_null())["connection"].unique()
+    if unnamed.is_empty():
+        return table
+    hosts = recording.layout["hosts"]
+    opened = recording.collect(
+        recording.scan("packets")
+        .filter(pl.col("connection").is_in(unnamed.implode()), pl.col("flags") & SYN_ACK == SYN)
+        .group_by("connection").agg(pl.col("from_host").first()))
+    opener = pl.format("host {}", pl.col("from_host").replace_strict(range(len(hosts)), hosts, default=None,
+                                                                     return_dtype=pl.String))
+    return table.join(opened.select("connection", opener=opener), on="connection", how="left", maintain_order="left") \
+        .with_columns(name=pl.coalesce("name", "opener")).drop("opener")
 
 
 def round_trips(recording: Recording, columns: Sequence[str] | None = None) -> pl.DataFrame:

@@ -139,7 +139,8 @@ def _pair(pair: ByMessage) -> Content:
     words += f"; the first {MESSAGES_SHOWN}:" if different.height > MESSAGES_SHOWN else "."
     return [
         html.Div([_panel("What became of each message", tables.fates(pair), 2),
-                  _panel("Messages that differ", tables.reasons(pair), 1)], className="tables"),
+                  None if different.is_empty() else _panel("Messages that differ", tables.reasons(pair), 1)],
+                 className="tables"),
         html.Section([html.H2("Message by message"), html.P(words), written_table(
             "Message by message", [Head("message, first → second", text=True), Head("why", text=True)], told,
             wraps=True)], className="panel"),
