@@ -54,7 +54,7 @@ def test_every_study_has_the_same_shape(name: str) -> None:
     cases = study.cases(study.published, ())
     names = {case.name for case in cases}
     assert names
-    for effort in (study.quick, study.thorough):
+    for effort in (study.quick, study.thorough, *([] if study.full is None else [study.full])):
         assert all(case.scenario(effort)["phases"]["duration"] for case in cases)
     # What decides a claim, and what is run live, is there.
     for claim in claims:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
+from mqttlab.scenario import compile_plan
+from mqttlab.scenario.load import parse_values
 from mqttlab.studies import simulate
 from mqttlab.studies.perez2005 import STUDY, beyond, experiment, judges
 from mqttlab.studies.perez2005.experiment import Ethernet, Measured, Wifi
@@ -56,6 +59,23 @@ def test_the_settings_are_the_printed_ones() -> None:
     # Nobody but the subscribers of 20 clients has fewer than 50 000 messages when a run is over.
     assert experiment.THOROUGH.duration_s(25) * 25 >= 50_000
     assert experiment.THOROUGH.duration_s(200) * 200 >= 50_000
+
+
+def test_in_full_no_scenario_ends_before_the_studys_rule() -> None:
+    further = {case.name for table in beyond.TABLES.values() for case in table}
+    for case in judges.cases(PUBLISHED, []):
+        if case.name in further:
+            continue
+        values = case.scenario(experiment.FULL)
+        plan = compile_plan(parse_values({**values, "backend": "sim"}))
+        assert values["sim"]["stop"] == {"relative_accuracy": "1 %", "messages_per_subscriber": 50_000}
+        per_s: dict[str, float] = defaultdict(float)
+        for group in values["groups"]:
+            if "publish" in group:
+                per_s[group["publish"]["topic"]] += group.get("count", 1) * float(group["publish"]["rate"].split()[0])
+        least_per_s = min(sum(per_s[one["filter"]] for one in group["subscribe"])
+                          for group in values["groups"] if "subscribe" in group)
+        assert plan["phases"]["duration_ns"] / 1e9 * least_per_s >= 50_000, case.name
 
 
 def test_the_second_reading_has_the_broker_in_reach_of_all_and_some_apart() -> None:

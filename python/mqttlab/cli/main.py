@@ -336,6 +336,8 @@ def export(
 @click.argument("study")
 @click.option("--quick", is_flag=True,
               help="Run fewer messages: seconds instead of minutes, with less accurate means.")
+@click.option("--full", is_flag=True,
+              help="Cut no simulation short that the study itself does not: hours, best with --table.")
 @click.option("--table", "tables", multiple=True, metavar="TABLE", help="Only this table, such as 5.4; repeatable.")
 @click.option("--claim", "claims", multiple=True, metavar="CLAIM",
               help="Only this claim, by its name in results.md, and what decides it; repeatable.")
@@ -350,14 +352,15 @@ def export(
               help="Number of simulations at once, or of live runs  [default: one per processor; what live.toml says]")
 @click.option("--out", type=click.Path(path_type=Path),
               help="Write tables, claims and figures into this file, as Markdown, and into figures/ beside it.")
-def study(study: str, quick: bool, tables: tuple[str, ...], claims: tuple[str, ...], backend: Literal["sim", "live"],
-          no_repeat: bool, runs: Path, jobs: int | None, out: Path | None) -> None:
+def study(study: str, quick: bool, full: bool, tables: tuple[str, ...], claims: tuple[str, ...],
+          backend: Literal["sim", "live"], no_repeat: bool, runs: Path, jobs: int | None, out: Path | None) -> None:
     """Rerun the published experiment STUDY and put its values and claims beside ours; list says which there are.
 
     \b
       mqttlab study list
       mqttlab study perez2005 --quick
       mqttlab study perez2005 --table 5.17 --table 5.18
+      mqttlab study perez2005 --table 5.5 --full
       mqttlab study borsatti2020 --claim placement-does-not-matter
       mqttlab study andersen2021 --backend live
       mqttlab study andersen2021 --out andersen2021.md
@@ -383,7 +386,9 @@ def study(study: str, quick: bool, tables: tuple[str, ...], claims: tuple[str, .
     console = Console()
     if not console.is_terminal:
         console.width = max(console.width, 160)
-    asked = Asked(quick=quick, tables=tables, claims=claims, backend=backend, jobs=jobs, runs=runs,
+    if full and (quick or backend == "live"):
+        raise UsageError(f"--full and {'--quick' if quick else '--backend live'} exclude each other; keep one")
+    asked = Asked(quick=quick, full=full, tables=tables, claims=claims, backend=backend, jobs=jobs, runs=runs,
                   repeat=not no_repeat)
     rerun = run_study(found, console, asked)
     if out is not None:

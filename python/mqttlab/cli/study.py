@@ -32,6 +32,8 @@ class Asked:
     """What of a study is to be rerun, and how."""
 
     quick: bool = False
+    full: bool = False
+    """Whether no scenario is cut short."""
     tables: Sequence[str] = ()
     """Only these tables, such as ``5.4``."""
     claims: Sequence[str] = ()
@@ -71,6 +73,8 @@ def list_studies(studies: Iterable[Study]) -> Table:
 
 def run_study(study: Study, console: Console, asked: Asked) -> Rerun:
     """Rerun a study, and print its tables and claims."""
+    if asked.full and study.full is None:
+        raise UsageError(f"--full: nothing of {study.name} is cut short; leave it out")
     cases = _cases(study, asked)
     began = time.monotonic()
     ran = _perform(study, cases, asked, console)
@@ -110,8 +114,8 @@ def run_study(study: Study, console: Console, asked: Asked) -> Rerun:
 
 
 def _how(study: Study, asked: Asked, runs: int, words: str) -> str:
-    options = [*(["--quick"] if asked.quick else []), *(["--backend live"] if asked.backend == "live" else []),
-               *([] if asked.repeat else ["--no-repeat"]),
+    options = [*(["--quick"] if asked.quick else []), *(["--full"] if asked.full else []),
+               *(["--backend live"] if asked.backend == "live" else []), *([] if asked.repeat else ["--no-repeat"]),
                *(f"--table {table}" for table in asked.tables), *(f"--claim {claim}" for claim in asked.claims)]
     return f"`{' '.join(['mqttlab study', study.name, *options])}`: {runs} {words}"
 
@@ -143,7 +147,7 @@ def _cases(study: Study, asked: Asked) -> list[Case]:
 
 def _perform(study: Study, cases: Sequence[Case], asked: Asked, console: Console) -> LiveRuns[Measured[Any]]:
     """What was measured, for each repetition: one when simulated."""
-    effort = study.quick if asked.quick else study.thorough
+    effort = study.quick if asked.quick else study.full if asked.full else study.thorough
     form = live_scenario if asked.backend == "live" else _simulated
     scenarios = {case.name: form(case, effort) for case in cases}
     live = _live(study, asked)

@@ -64,6 +64,8 @@ class Study:
     """How long to run, in the study's own words."""
     quick: Any
     """The same for seconds instead of minutes, at the price of accuracy."""
+    full: Any = None
+    """The same with nothing cut short, for hours; none where ``thorough`` cuts nothing short."""
     cases: Callable[[Path, Sequence[str]], Sequence[Case]]
     """The scenarios behind these tables; without tables, behind all of them and the claims."""
     measure: Callable[[Recording], Any]

@@ -13,6 +13,7 @@ STUDY = Study(
     directory=Path(__file__).parent,
     thorough=experiment.THOROUGH,
     quick=experiment.QUICK,
+    full=experiment.FULL,
     cases=judges.cases,
     measure=experiment.measure,
     tables=judges.tables,
