@@ -203,7 +203,7 @@ def load(sides: list[Checkout], rounds: int, scratch: Path, mqttwrk: str | None)
     sys.modules["load_bench"] = bench
     spec.loader.exec_module(bench)
     for qos in (0, 1):
-        with bench.mosquitto() as broker:
+        with bench.servers() as broker:
             toml = scenario(LOAD, scratch / "load.toml", PORT=broker.ports["tcp"], QOS=qos, MESSAGES=MESSAGES)
             for number in range(rounds):
                 for side in sides:
@@ -211,7 +211,8 @@ def load(sides: list[Checkout], rounds: int, scratch: Path, mqttwrk: str | None)
                     words, plan = engine_run(side, toml, out)
                     side.take(f"load 1→1 at QoS {qos}, {MESSAGES:,} messages", number, words, plan)
                 if mqttwrk:
-                    case = bench.Case(transport="tcp", port=broker.ports["tcp"], pairs=1, qos=qos, each=MESSAGES)
+                    case = bench.Case(transport="tcp", port=broker.ports["tcp"], pairs=1, qos=qos, each=MESSAGES,
+                                      authority=broker.authority)
                     delivered, cpu_s = bench.run_mqttwrk(mqttwrk)(case)
                     assert delivered == MESSAGES, f"mqttwrk has delivered {delivered}"
                     sides[-1].note(f"mqttwrk, QoS {qos}", number, cpu_s)

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from mqttlab import metrics
+from mqttlab.metrics.application import is_once
 from mqttlab.recording import Recording, RecordingError
 from mqttlab.statistics import batch_means_ci95
 from recordings import MS, Message, packet, write
@@ -137,6 +138,19 @@ def test_a_run_without_deliveries_yields_counts_and_no_latency(tmp_path: Path) -
     row = metrics.application(Recording.open(write(tmp_path / "run", rows))).row(0, named=True)
     assert row["messages_lost"] == 3
     assert row["latency_ms_mean"] is None
+
+
+@pytest.mark.parametrize(("rows", "once"), [
+    ([(0, 1), (0, 2), (1, 1)], True), ([(0, 1), (0, 2), (0, 2)], False), ([(0, 2), (0, 1), (1, 1)], True),
+    ([(0, 1), (0, 2), (0, 1)], False), ([(0, 1)], True),
+])
+def test_messages_are_told_apart_in_whatever_order_they_come(
+        rows: list[tuple[int, int]], once: bool, tmp_path: Path) -> None:
+    written = [Message(publisher=publisher, sequence=sequence) for publisher, sequence in rows]
+    recording = Recording.open(write(tmp_path / "run", written))
+    assert is_once(recording) is once
+    # Whichever way they are told apart, each is counted once.
+    assert metrics.application(recording)["messages_sent"].sum() == len(set(rows))
 
 
 def test_deliveries_are_in_the_order_of_sending(tmp_path: Path) -> None:

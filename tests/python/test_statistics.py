@@ -82,6 +82,26 @@ def test_order_statistics_lie_where_the_binomial_says() -> None:
         assert inside >= 0.95
 
 
+@pytest.mark.parametrize("q", [0.001, 0.05, 0.5, 0.9, 0.999, 0.9999])
+@pytest.mark.parametrize("n", [1, 2, 19, 400, 6_007, 250_001])
+def test_ranks_of_many_are_those_of_the_whole_distribution(n: int, q: float) -> None:
+    below = special.bdtr(np.arange(n, dtype=float), n, q)
+    lows, highs = np.flatnonzero(below <= 0.025), np.flatnonzero(1 - below <= 0.025)
+    assert quantiles.ranks(n, q) == (lows[-1] + 1 if lows.size else None, highs[0] + 1 if highs.size else None)
+
+
+def test_ranks_of_millions_look_at_thousands(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at = []
+
+    def counted(n: int, share: float, successes: range) -> Values:
+        looked_at.append(len(successes))
+        return distributions.binomial_below(n, share, successes)
+
+    monkeypatch.setattr(quantiles, "binomial_below", counted)
+    assert quantiles.ranks(2_500_000, 0.5) == (1_248_451, 1_251_550)
+    assert looked_at[0] < 20_000
+
+
 def test_correlated_samples_are_worth_fewer() -> None:
     noise = RNG.normal(size=4000)
     walk = np.empty_like(noise)

@@ -69,9 +69,6 @@ def _shift(qos: int, q: float, runs: list[list[np.ndarray]], paired: bool) -> Sh
 
 def _by_qos(recording: Recording) -> dict[int, np.ndarray]:
     """Latencies in milliseconds by QoS, in the order of intended sending."""
-    samples = deliveries(recording)
-    if samples.is_empty():
-        return {}
-    ordered = samples.sort("intended_s")
-    return {int(key[0]): part["latency_ms"].to_numpy()
-            for key, part in ordered.filter(pl.col("qos").is_not_null()).group_by("qos")}
+    samples = deliveries(recording).select("qos", "latency_ms")
+    return {qos: samples.filter(pl.col("qos") == qos)["latency_ms"].to_numpy()
+            for qos in samples["qos"].unique().drop_nulls().sort()}

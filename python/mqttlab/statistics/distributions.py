@@ -78,9 +78,10 @@ def beta_quantile(probability: float, a: float, b: float) -> float:
     return float(_special().betaincinv(a, b, probability))
 
 
-def binomial_below(n: int, share: float) -> NDArray[np.float64]:
-    """The probability of at most 0, 1, ..., n successes of n."""
-    found: NDArray[np.float64] = _special().bdtr(np.arange(n + 1, dtype=np.float64), n, share)
+def binomial_below(n: int, share: float, successes: range | None = None) -> NDArray[np.float64]:
+    """The probability of at most 0, 1, ..., n successes of n, or of at most so many ``successes``."""
+    among = range(n + 1) if successes is None else successes
+    found: NDArray[np.float64] = _special().bdtr(np.arange(among.start, among.stop, dtype=np.float64), n, share)
     return found
 
 

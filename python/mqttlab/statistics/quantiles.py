@@ -46,12 +46,13 @@ def quantile_interval(
     n = worth(x, q) if correlated else x.size
     low_rank, high_rank = ranks(n, q, confidence)
     stretch = x.size / n
-    ordered = np.sort(x)
-    low, high = -math.inf, math.inf
-    if low_rank is not None:
-        low = float(ordered[max(math.floor((low_rank - 1) * stretch), 0)])
-    if high_rank is not None:
-        high = float(ordered[min(math.ceil(high_rank * stretch), x.size) - 1])
+    places = [None if low_rank is None else max(math.floor((low_rank - 1) * stretch), 0),
+              None if high_rank is None else min(math.ceil(high_rank * stretch), x.size) - 1]
+    # Of millions of samples two are wanted, not all of them in order.
+    wanted = [place for place in places if place is not None]
+    ordered = np.partition(x, wanted) if wanted else x
+    low = -math.inf if places[0] is None else float(ordered[places[0]])
+    high = math.inf if places[1] is None else float(ordered[places[1]])
     note = ""
     if low_rank is None or high_rank is None:
         least = math.ceil(samples_needed(q, confidence) * stretch)
@@ -69,11 +70,14 @@ def ranks(n: int, q: float, confidence: float = CONFIDENCE) -> tuple[int | None,
     """Ranks, from 1, between which the ``q`` quantile lies with at least this probability; ``None`` where no sample is
     far enough out."""
     tail = (1 - confidence) / 2
-    # P(fewer than rank samples lie below the quantile) for the rank 1, 2, ...
-    below = binomial_below(n, q)
-    lows = np.flatnonzero(below[:-1] <= tail)
-    highs = np.flatnonzero(1 - below[:-1] <= tail)
-    return (int(lows[-1]) + 1 if lows.size else None), (int(highs[0]) + 1 if highs.size else None)
+    # P(fewer than rank samples lie below the quantile) for the rank 1, 2, ...; of millions only for those about the
+    # mean: ten standard deviations away, and where these are few fifty samples, no tail is left.
+    away = math.ceil(10 * math.sqrt(n * q * (1 - q))) + 50
+    first = max(math.floor(n * q) - away, 0)
+    below = binomial_below(n, q, range(first, min(math.ceil(n * q) + away, n)))
+    lows = np.flatnonzero(below <= tail)
+    highs = np.flatnonzero(1 - below <= tail)
+    return (first + int(lows[-1]) + 1 if lows.size else None), (first + int(highs[0]) + 1 if highs.size else None)
 
 
 def samples_needed(q: float, confidence: float = CONFIDENCE) -> int:
