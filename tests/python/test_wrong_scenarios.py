@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import sys
 import time
@@ -80,6 +82,21 @@ def test_no_wrong_command_line_makes_anything(tmp_path: Path, monkeypatch: pytes
 def test_every_committed_scenario_is_right_and_usual() -> None:
     for path in sorted((ROOT / "scenarios").rglob("*.toml")):
         assert unusual(load(path)) == [], path
+
+
+@pytest.mark.parametrize(("left", "warns"), [(10**12, False), (None, False), (10**9, True)])
+@pytest.mark.parametrize("packets", [True, False])
+def test_what_summing_up_holds_is_held_against_the_machine(
+        left: int | None, warns: bool, packets: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["mqttlab.scenario.unusual"], "memory_left", lambda: left)
+    text = GOOD.replace("[phases]", f"[recording]\npackets = {str(packets).lower()}\n[phases]", 1)
+    found = unusual(parse(re.sub('duration = ".*?"', 'duration = "1000 h"', text, count=1)))
+    assert any("summing up its frames" in str(problem) for problem in found) is (warns and packets)
+
+
+def test_what_is_left_of_memory_is_less_than_all() -> None:
+    left = sys.modules["mqttlab.scenario.unusual"].memory_left()
+    assert left is not None and 0 < left < os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def test_the_value_in_a_message_is_the_one_that_was_written() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from mqttlab.quantity import shown
 from mqttlab.scenario.check import links
@@ -12,6 +13,8 @@ from mqttlab.scenario.model import Scenario
 from mqttlab.scenario.topics import may_match
 
 GIGABYTE = 10**9
+# Two million frames with a million deliveries at QoS 1 held 0.92 GB, and the estimate takes them for twice as many.
+SUMMING_UP_BYTES = 225
 
 
 def unusual(scenario: Scenario) -> list[Problem]:
@@ -121,6 +124,20 @@ def _load(scenario: Scenario) -> Iterator[Problem]:
                       f"machine have been measured to carry {RATE_SEEN:,} /s, and what cannot be sent counts as unsent")
     if load.recording_bytes > GIGABYTE:
         yield (), _size(load)
+    held, left = load.frames * SUMMING_UP_BYTES, memory_left()
+    if left is not None and held > left:
+        yield (), (f"summing up its frames when it ends holds about {held / GIGABYTE:,.1f} GB of memory, and this "
+                   f"machine has {left / GIGABYTE:,.1f} GB left ({load.words()}); shorten `phases.duration`, or set "
+                   "`recording.packets = false`")
+
+
+def memory_left() -> int | None:
+    """Bytes that programs can still take without swapping; nothing where the kernel does not say."""
+    try:
+        told = Path("/proc/meminfo").read_text(encoding="utf-8")
+    except OSError:
+        return None
+    return next((1024 * int(line.split()[1]) for line in told.splitlines() if line.startswith("MemAvailable:")), None)
 
 
 def _size(load: Load) -> str:
