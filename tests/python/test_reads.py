@@ -127,7 +127,8 @@ def report_of(run: Path, out: Path) -> None:
 @pytest.mark.parametrize(("command", "largest", "all_of_it"), [
     # A whole row of attribution is some 400 bytes, one of messages 200, and there are two round trips of 17.
     (report_of, 60, 160),
-    (lambda run, out: show_explanation(run, None, 3, Console(file=io.StringIO())), 40, 60),
+    # Three of them are told of, and no column of the others is held.
+    (lambda run, out: show_explanation(run, None, 3, Console(file=io.StringIO())), 0, 0),
     (lambda run, out: export.parquet(run, out / "parquet"), 40, 120),
 ])
 def test_what_a_command_holds_of_each_delivery_is_a_few_numbers(
@@ -138,5 +139,5 @@ def test_what_a_command_holds_of_each_delivery_is_a_few_numbers(
     assert deliveries >= 5000
     command(many, tmp_path)
     tall = [size / deliveries for rows, size in held if rows >= 0.9 * deliveries]
-    assert max(tall) < largest
-    assert sum(tall) < all_of_it
+    assert max(tall, default=0) <= largest
+    assert sum(tall) <= all_of_it

@@ -47,7 +47,7 @@ def test_without_frames_network_and_broker_are_one_part(tmp_path: Path) -> None:
     covered = attribution_coverage(recording)
     assert (covered.delivered, covered.attributed, covered.by_clients) == (1, 1, 1)
     assert "Of 1 of these no frames were recorded" in coverage(recording)
-    assert explainable(recording).is_empty()
+    assert explainable(recording).collect().is_empty()
 
 
 def test_qos_2_still_tells_how_long_the_subscriber_waited_for_the_release(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_one_message_in_frames_and_one_without_are_counted_by_what_tells_them(tm
     assert metrics.attribution(recording)["seen_by"].to_list() == ["capture", "client"]
     covered = attribution_coverage(recording)
     assert (covered.attributed, covered.by_clients) == (2, 1)
-    assert explainable(recording)["sequence"].to_list() == [0]
+    assert explainable(recording).collect()["sequence"].to_list() == [0]
 
 
 def test_a_message_sent_again_on_a_new_connection_counts_from_its_first_copy(tmp_path: Path) -> None:

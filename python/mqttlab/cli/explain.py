@@ -28,14 +28,15 @@ def show_explanation(run: Path, message: str | None, slowest: int, console: Cons
         raise RecordingError(f"{run} cannot be explained: {gap}")
     known = explainable(recording)
     if message is not None:
-        known, slowest = _of_message(recording, known, message), 1
-    if known.is_empty():
+        known, slowest = _of_message(recording, known, message).lazy(), 1
+    # Of millions a few rows are held. Of those that took as long the first ones.
+    chosen = recording.collect(known.top_k(slowest, by=["latency_ns", "leg"], reverse=[False, True]))["leg"].to_list()
+    if not chosen:
         raise RecordingError(f"{run} cannot be explained frame by frame. {coverage(recording)}")
     if recording.going_on:
         console.print(f"[bold yellow]{recording.going_on}[/]", highlight=False, soft_wrap=True)
     console.print(coverage(recording), highlight=False, soft_wrap=True)
     written: set[str] = set()
-    chosen = known.top_k(slowest, by="latency_ns")["leg"].to_list()
     found = evidence(recording, chosen)
     for leg in chosen:
         story = tell(recording, found, leg)
@@ -47,7 +48,7 @@ def show_explanation(run: Path, message: str | None, slowest: int, console: Cons
             console.print(f"written to {path}", highlight=False, soft_wrap=True, markup=False)
 
 
-def _of_message(recording: Recording, known: pl.DataFrame, message: str) -> pl.DataFrame:
+def _of_message(recording: Recording, known: pl.LazyFrame, message: str) -> pl.DataFrame:
     """The deliveries of ``PUBLISHER:SEQUENCE[@SUBSCRIBER]``; clients by number or by name."""
     first, _, to = message.partition("@")
     publisher, separator, sequence = first.rpartition(":")
@@ -56,7 +57,7 @@ def _of_message(recording: Recording, known: pl.DataFrame, message: str) -> pl.D
                              "as 0:17 or client1-0:17@client2-0")
     wanted = pl.col("publisher") == _client(recording, publisher), pl.col("sequence") == int(sequence)
     for_whom = [pl.col("subscriber") == _client(recording, to)] if to else []
-    chosen = known.filter(*wanted, *for_whom)
+    chosen = recording.collect(known.filter(*wanted, *for_whom))
     if chosen.is_empty():
         fates = recording.messages.filter(*wanted, *for_whom)["fate"].unique().sort().to_list()
         words = f"its fate is {', '.join(fates)}" if fates else "there is none in this recording"

@@ -90,15 +90,16 @@ def _deliveries(recording: Recording) -> int:
     return int(recording.collect(counted).item())
 
 
-def explainable(recording: Recording) -> pl.DataFrame:
+def explainable(recording: Recording) -> pl.LazyFrame:
     """The rows of :func:`attribution` that frames tell of from end to end, and of them only what chooses some.
 
-    Columns: ``leg`` (the row's number), ``publisher``, ``sequence``, ``subscriber``, ``latency_ns``. Only where
-    :func:`attribution_gap` is ``None``.
+    Columns: ``leg`` (the row's number), ``publisher``, ``sequence``, ``subscriber``, ``latency_ns``; nothing is read
+    yet. Only where :func:`attribution_gap` is ``None``.
     """
-    table = recording.collect(_delivered(recording).select("publisher", "sequence", "subscriber", "latency_ns"))
-    seen_by = recording.summary("attribution", ("seen_by",))["seen_by"].cast(pl.String)
-    return table.with_row_index("leg").filter((seen_by == "capture").fill_null(False))
+    table = _delivered(recording).select("publisher", "sequence", "subscriber", "latency_ns")
+    seen_by = recording.scan_summary("attribution").select(pl.col("seen_by").cast(pl.String))
+    both = pl.concat([table, seen_by], how="horizontal").with_row_index("leg")
+    return both.filter((pl.col("seen_by") == "capture").fill_null(False)).drop("seen_by")
 
 
 def _delivered(recording: Recording) -> pl.LazyFrame:

@@ -77,7 +77,7 @@ def _legs(recording: Recording, deliveries: Collection[int] | None) -> pl.DataFr
     stored = recording.scan_summary("legs").with_row_index("leg")
     whole = recording.scan_summary("attribution").with_row_index("leg")
     if deliveries is not None:
-        wanted = sorted(_with_legs_before(recording.summary("legs", ["before"])["before"], deliveries))
+        wanted = sorted(_with_legs_before(recording, stored, deliveries))
         stored, whole = _rows(stored, wanted), _rows(whole, wanted)
     parts = recording.collect(whole.select("leg", "row", "seen_by", "unattributed", "adjusted_ns", *PARTS))
     messages = _messages(recording, parts["row"], every=deliveries is None)
@@ -103,13 +103,14 @@ def _messages(recording: Recording, rows: pl.Series, *, every: bool) -> pl.DataF
     return wanted.join(found, on="row", how="left", maintain_order="left").select(NEEDED)
 
 
-def _with_legs_before(before: pl.Series, deliveries: Collection[int]) -> set[int]:
+def _with_legs_before(recording: Recording, legs: pl.LazyFrame, deliveries: Collection[int]) -> set[int]:
+    """These legs and those before them: relays make as many looks as a message has legs, and most have one."""
     wanted: set[int] = set()
-    for leg in deliveries:
-        at: int | None = leg
-        while at is not None and at not in wanted:
-            wanted.add(at)
-            at = before[at]
+    further = set(deliveries)
+    while further:
+        wanted |= further
+        before = recording.collect(_rows(legs, sorted(further)).select("before"))["before"]
+        further = set(before.drop_nulls()) - wanted
     return wanted
 
 
