@@ -69,6 +69,6 @@ def _shift(qos: int, q: float, runs: list[list[np.ndarray]], paired: bool) -> Sh
 
 def _by_qos(recording: Recording) -> dict[int, np.ndarray]:
     """Latencies in milliseconds by QoS, in the order of intended sending."""
-    samples = deliveries(recording).select("qos", "latency_ms")
+    samples = deliveries(recording, ("qos", "latency_ms"))
     return {qos: samples.filter(pl.col("qos") == qos)["latency_ms"].to_numpy()
             for qos in samples["qos"].unique().drop_nulls().sort()}

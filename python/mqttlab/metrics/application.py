@@ -20,27 +20,30 @@ MESSAGE = pl.col("publisher").cast(pl.UInt64) * 2**32 + pl.col("sequence")
 EXPECTED = pl.col("fate").is_in(["delivered", "lost", "under_way", "unknown"])
 
 
-def deliveries(recording: Recording) -> pl.DataFrame:
+def deliveries(recording: Recording, columns: Sequence[str] | None = None) -> pl.DataFrame:
     """First deliveries of the measurement's messages, in the order of their intended sending.
 
     Columns: ``publisher_group``, ``subscriber_group``, ``qos``, ``intended_s`` (since the measurement began),
-    ``latency_ms``.
+    ``latency_ms``; or only those of them that are asked for.
     """
     names = _group_names(recording)
     groups = pl.Enum(names)
     if not has_messages(recording):
-        return pl.DataFrame(schema={"publisher_group": groups, "subscriber_group": groups,
-                                    "qos": pl.Int64, "intended_s": pl.Float64, "latency_ms": pl.Float64})
+        empty = pl.DataFrame(schema={"publisher_group": groups, "subscriber_group": groups,
+                                     "qos": pl.Int64, "intended_s": pl.Float64, "latency_ms": pl.Float64})
+        return empty if columns is None else empty.select(columns)
     start_ns = recording.collect(_measured(recording).select(pl.col("intended_ns").min())).item()
     # A run that was killed, or goes on, may have written a delivery and not yet what was sent.
     known = pl.col("latency_ns").is_not_null() & pl.col("qos").is_not_null()
-    return _delivered(recording).filter(known).select(
+    found = _delivered(recording).lazy().filter(known).select(
         pl.col("publisher_group", "subscriber_group").replace_strict(
             range(len(names)), names, default=None, return_dtype=groups),
         pl.col("qos").cast(pl.Int64),
         intended_s=(pl.col("intended_ns") - start_ns) / 1e9,
         latency_ms=pl.col("latency_ns") / NS_PER_MS,
     )
+    # Of those that are not asked for none is made.
+    return (found if columns is None else found.select(columns)).collect()
 
 
 def application(recording: Recording, by: Sequence[str] = ("qos",)) -> pl.DataFrame:
