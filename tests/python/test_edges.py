@@ -14,6 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 CRATES = {
     "units": set(),
+    "counting": set(),
     "mqtt": {"units"},
     "mqttsn": {"units", "mqtt"},
     "zmtp": {"units"},

@@ -1,56 +1,16 @@
 //! Memory does not grow with a capture's length: what is held at once is as much for ten times the frames. And a message
 //! costs few calls of the allocator.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::io::{self, Read};
 
 use mqttlab_capture::mqtt::Kind;
 use mqttlab_capture::{Analyser, FrameWitness, Marks, Reader, Settings};
+use mqttlab_counting::{Counting, calls, peak};
 use mqttlab_recording::{Cause, Direction, Frame, FrameAnalyser, FrameFate};
 use mqttlab_units::{Duration, Instant};
 
-/// The system's allocator, with a count of the bytes that each thread holds, of the most that it held, and of calls.
-struct Counting;
-
-thread_local! {
-    static HELD: Cell<i64> = const { Cell::new(0) };
-    static MOST: Cell<i64> = const { Cell::new(0) };
-    static CALLS: Cell<u64> = const { Cell::new(0) };
-}
-
-fn count(bytes: i64) {
-    let held = HELD.get() + bytes;
-    HELD.set(held);
-    MOST.set(MOST.get().max(held));
-}
-
-// SAFETY: every call goes to `System` unchanged; the counters are plain cells that allocate nothing.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size() as i64);
-        CALLS.set(CALLS.get() + 1);
-        // SAFETY: the caller keeps the contract, which is the same.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
-        count(-(layout.size() as i64));
-        // SAFETY: as above; `place` came from `System`.
-        unsafe { System.dealloc(place, layout) }
-    }
-}
-
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
-
-/// The most that was held at once while `work` was done, beyond what was held before, in bytes.
-fn peak(work: impl FnOnce()) -> i64 {
-    let before = HELD.get();
-    MOST.set(before);
-    work();
-    MOST.get() - before
-}
 
 /// A client that publishes at QoS 1, a message each millisecond; some are sent again.
 struct Conversation {
@@ -251,22 +211,21 @@ fn the_witness_of_ten_times_the_frames_holds_no_more() {
     assert!(tenfold * 10 <= once * 11, "{once} B, but {tenfold} B for ten times the frames");
 }
 
-/// Calls a message beyond those that make its frames, which are as many with and without the work.
+/// Calls a message that `work` makes beyond those that make its frames.
 fn calls_a_message(work: impl Fn(u32) -> u64) -> f64 {
-    let calls = |work: &dyn Fn(u32)| {
-        let spent = |messages: u32| {
-            let before = CALLS.get();
-            work(messages);
-            CALLS.get() - before
-        };
-        (spent(2 * MESSAGES) - spent(MESSAGES)) as f64 / f64::from(MESSAGES)
-    };
-    let frames = |messages: u32| Conversation::new(messages).for_each(drop);
-    let made = calls(&frames);
-    let all = |messages: u32| {
+    per_message(|messages| {
         work(messages);
-    };
-    calls(&all) - made
+    }) - per_message(|messages| Conversation::new(messages).for_each(drop))
+}
+
+/// What a message more costs, in calls: what is paid once falls out of the difference.
+fn per_message(work: impl Fn(u32)) -> f64 {
+    let [once, twice] = [MESSAGES, 2 * MESSAGES].map(|messages| {
+        let before = calls();
+        work(messages);
+        calls() - before
+    });
+    (twice - once) as f64 / f64::from(MESSAGES)
 }
 
 #[test]

@@ -4,42 +4,16 @@
 //! difference. The bounds are what was measured and a quarter more: whoever allocates for each message or frame anew is
 //! found, and a batch more or less is not.
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use mqttlab_capture::SegmentWitness;
+use mqttlab_counting::{Counting, calls_of_all_threads};
 use mqttlab_plan::{Destination, Plan};
 use mqttlab_run::{Interruption, Observer, Outcome, Progress};
 use mqttlab_sim::Simulation;
 use mqttlab_summary::summarise;
 use serde_json::{Value, json};
-
-/// The system's allocator, with a count of what was asked of it.
-struct Counting;
-
-static CALLS: AtomicU64 = AtomicU64::new(0);
-
-// SAFETY: every call goes to `System` unchanged; the counter allocates nothing.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        CALLS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract, which is the same.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        CALLS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: as above; `place` came from `System`.
-        unsafe { System.realloc(place, layout, size) }
-    }
-
-    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
-        // SAFETY: as above.
-        unsafe { System.dealloc(place, layout) }
-    }
-}
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -71,8 +45,8 @@ fn spent(plan: &Value, directory: &Path) -> Spent {
     let witness = Box::new(SegmentWitness::new(plan.server_ports()));
     let mut simulation = Simulation::new(plan, &Destination::new(directory), witness, &mut Quiet)
         .expect("a plan that can be simulated");
-    let mut marks = vec![CALLS.load(Ordering::Relaxed)];
-    let mut mark = || marks.push(CALLS.load(Ordering::Relaxed));
+    let mut marks = vec![calls_of_all_threads()];
+    let mut mark = || marks.push(calls_of_all_threads());
     simulation.run(&mut Quiet).expect("a run");
     let delivered = simulation.counts().delivered;
     mark();

@@ -2,35 +2,8 @@
 
 mod fleet_support;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use fleet_support::{Mosquitto, Performance, plan, publisher, subscriber};
-
-/// The system's allocator, with a count of what all threads ask of it.
-struct Counting;
-
-static CALLS: AtomicU64 = AtomicU64::new(0);
-
-// SAFETY: every call goes to `System` unchanged; the counter allocates nothing.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        CALLS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract, which is the same.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        CALLS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: as above; `place` came from `System`.
-        unsafe { System.realloc(place, layout, size) }
-    }
-
-    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
-        // SAFETY: as above.
-        unsafe { System.dealloc(place, layout) }
-    }
-}
+use mqttlab_counting::{Counting, calls_of_all_threads};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -41,9 +14,9 @@ fn calls(broker: &Mosquitto, qos: u8, duration_ms: u64) -> u64 {
     let performance = Performance::start(plan(broker.port, duration_ms, &groups));
     performance.wait_until_ready();
     let schedule = performance.begin();
-    let before = CALLS.load(Ordering::Relaxed);
+    let before = calls_of_all_threads();
     performance.wait_until_settled(schedule);
-    let spent = CALLS.load(Ordering::Relaxed) - before;
+    let spent = calls_of_all_threads() - before;
     assert_eq!(performance.end().fates()["delivered"] as u64, duration_ms * 5);
     spent
 }

@@ -1,39 +1,9 @@
 //! What a broker costs in memory: little for a session at rest, and nothing more for each message once warm.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
+use mqttlab_counting::{Counting, calls, held};
 use mqttlab_mqtt::broker::{Broker, BrokerOptions, ConnectionId, Input, Output, TopicId};
 use mqttlab_mqtt::{Qos, Version};
 use mqttlab_units::{Duration, Instant};
-
-/// The system's allocator, with a count of what each thread has asked for.
-struct Counting;
-
-thread_local! {
-    static CALLS: Cell<u64> = const { Cell::new(0) };
-    static BYTES: Cell<i64> = const { Cell::new(0) };
-}
-
-fn count(calls: u64, bytes: i64) {
-    CALLS.set(CALLS.get() + calls);
-    BYTES.set(BYTES.get() + bytes);
-}
-
-// SAFETY: every call goes to `System` unchanged; the counters are plain cells that allocate nothing.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(1, layout.size() as i64);
-        // SAFETY: the caller keeps the contract, which is the same.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
-        count(0, -(layout.size() as i64));
-        // SAFETY: as above; `place` came from `System`.
-        unsafe { System.dealloc(place, layout) }
-    }
-}
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -114,26 +84,26 @@ fn a_message_allocates_nothing_once_the_broker_is_warm() {
         messages.map(one).sum()
     };
     round(0..3000);
-    let before = CALLS.get();
+    let before = calls();
     let packets = round(3000..6000);
-    assert_eq!(CALLS.get() - before, 0, "allocations for {packets} packets");
+    assert_eq!(calls() - before, 0, "allocations for {packets} packets");
     assert!(packets > 40_000, "{packets} packets that are answered");
 }
 
 #[test]
 fn ten_thousand_sessions_at_rest_take_less_than_500_bytes_each() {
     let sessions = 10_000;
-    let before = BYTES.get();
+    let before = held();
     let mut broker = Broker::new(BrokerOptions::default());
     for number in 0..sessions {
         let connection = ConnectionId(number);
         connect(&mut broker, connection);
         subscribe(&mut broker, connection, &format!("command/{number}/+"), Qos::AtLeastOnce);
     }
-    let each = |before: i64| (BYTES.get() - before) / i64::from(sessions);
+    let each = |before: i64| (held() - before) / i64::from(sessions);
     assert_eq!(broker.sessions(), sessions as usize);
     assert!((200..500).contains(&each(before)), "{} bytes for each session", each(before));
-    let at_rest = BYTES.get();
+    let at_rest = held();
     for number in 0..sessions {
         let topic = broker.topic(&format!("command/{number}/start"));
         let packets = play(&mut broker, publish(topic, 0, Qos::AtLeastOnce, false), None);

@@ -2,40 +2,11 @@
 
 mod stacks;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::sync::Arc;
 
+use mqttlab_counting::{Counting, calls, held};
 use mqttlab_tcp::{Endpoint, Output, Profile, Role, Segment, State};
 use mqttlab_units::{Duration, Instant};
-
-/// The system's allocator, with a count of what each thread has asked for.
-struct Counting;
-
-thread_local! {
-    static CALLS: Cell<u64> = const { Cell::new(0) };
-    static BYTES: Cell<i64> = const { Cell::new(0) };
-}
-
-fn count(calls: u64, bytes: i64) {
-    CALLS.set(CALLS.get() + calls);
-    BYTES.set(BYTES.get() + bytes);
-}
-
-// SAFETY: every call goes to `System` unchanged; the counters are plain cells that allocate nothing.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(1, layout.size() as i64);
-        // SAFETY: the caller keeps the contract, which is the same.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
-        count(0, -(layout.size() as i64));
-        // SAFETY: as above; `place` came from `System`.
-        unsafe { System.dealloc(place, layout) }
-    }
-}
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -115,21 +86,21 @@ fn once_warm_no_segment_allocates() {
     for profile in [stacks::linux(), stacks::netbsd_2005(), stacks::microcontroller()] {
         let mut pair = Pair::established(&Arc::new(profile));
         (0..10).for_each(|_| pair.exchange(1000, 200));
-        let (calls, segments) = (CALLS.get(), pair.segments);
+        let (before, segments) = (calls(), pair.segments);
         (0..1000).for_each(|_| pair.exchange(1000, 200));
         assert!(pair.segments - segments >= 2000, "segments were exchanged");
-        assert_eq!(CALLS.get() - calls, 0, "allocations");
+        assert_eq!(calls() - before, 0, "allocations");
     }
 }
 
 #[test]
 fn an_idle_connection_keeps_less_than_a_kibibyte_at_each_end() {
     let profile = Arc::new(stacks::linux());
-    let before = BYTES.get();
+    let before = held();
     let mut pair = Pair::established(&profile);
     (0..10).for_each(|_| pair.exchange(1000, 200));
     let network: usize = pair.to.iter().map(|queue| queue.capacity() * size_of::<Segment>()).sum();
-    let heap = (BYTES.get() - before) as usize - network;
+    let heap = (held() - before) as usize - network;
     let each = size_of::<Endpoint>() + heap / 2;
     assert!(each < 1024, "{each} bytes, {} of them on the heap", heap / 2);
 }
