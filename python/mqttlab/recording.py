@@ -254,7 +254,7 @@ class Recording:
             return messages
         groups = [client["group"] for client in self.layout["clients"]]
         return messages.with_columns(
-            publisher_group=_named("publisher", groups), subscriber_group=_named("subscriber", groups)
+            publisher_group=named("publisher", groups), subscriber_group=named("subscriber", groups)
         )
 
     @cached_property
@@ -265,7 +265,7 @@ class Recording:
             return packets
         hosts = self.layout["hosts"]
         return packets.with_columns(
-            _named("link", self.layout["links"]), _named("from_host", hosts), _named("to_host", hosts)
+            named("link", self.layout["links"]), named("from_host", hosts), named("to_host", hosts)
         )
 
     @cached_property
@@ -436,8 +436,8 @@ def _is_summary_of(directory: Path, summary: Path) -> bool:
     return bool(said.get("version") == SUMMARY_VERSION and sizes == said["made_from"])
 
 
-def _named(index: str, names: list[str]) -> pl.Expr:
-    """The column of indices as names."""
+def named(index: str, names: Sequence[str]) -> pl.Expr:
+    """The column of indices as names; null where there is none of this number."""
     return pl.col(index).replace_strict(range(len(names)), names, default=None, return_dtype=pl.String)
 
 

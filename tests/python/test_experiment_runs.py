@@ -88,7 +88,7 @@ def queues() -> list[int]:
     return [process for process, above in found.items() if above not in found]
 
 
-def is_killed(process: int) -> bool:
+def kill(process: int) -> bool:
     """Kill a process; whether it was still there."""
     try:
         os.kill(process, signal.SIGKILL)
@@ -128,9 +128,9 @@ def test_killed_again_and_again_no_run_is_lost_and_none_is_done_twice(tmp_path: 
         while going.poll() is None and (killed < 2 or not queue):
             for process in engines_of(tmp_path):
                 if killed < 2:
-                    killed += is_killed(process)
+                    killed += kill(process)
                 # One that leaves, or that finds another there, ends at once.
-                elif not queue and len(found := queues()) == 1 and is_killed(found[0]):
+                elif not queue and len(found := queues()) == 1 and kill(found[0]):
                     [queue] = found
             time.sleep(0.005)
         assert killed >= 2 and queue

@@ -51,6 +51,10 @@ class Asked:
         """Whether nothing was left out."""
         return not self.tables and not self.claims
 
+    def effort(self, study: Study) -> Any:
+        """How long the study's scenarios run, in its own terms."""
+        return study.quick if self.quick else study.full if self.full else study.thorough
+
     def live_runs(self, study: Study) -> Path:
         """Where this study's live runs are kept."""
         return self.runs / f"study-{study.name}{'-quick' if self.quick else ''}"
@@ -147,7 +151,7 @@ def _cases(study: Study, asked: Asked) -> list[Case]:
 
 def _perform(study: Study, cases: Sequence[Case], asked: Asked, console: Console) -> LiveRuns[Measured[Any]]:
     """What was measured, for each repetition: one when simulated."""
-    effort = study.quick if asked.quick else study.full if asked.full else study.thorough
+    effort = asked.effort(study)
     form = live_scenario if asked.backend == "live" else _simulated
     scenarios = {case.name: form(case, effort) for case in cases}
     live = _live(study, asked)
@@ -183,7 +187,7 @@ def as_live(values: dict[str, Any], live: LiveCells) -> None:
 
 def _simulate_too(study: Study, cases: Sequence[Case], asked: Asked) -> dict[str, list[Measured[Any]]]:
     """What was run live, simulated for as long, as often and with the same seeds, to stand beside it."""
-    effort, live = study.quick if asked.quick else study.thorough, _live(study, asked)
+    effort, live = asked.effort(study), _live(study, asked)
     wanted: dict[tuple[str, int], dict[str, Any]] = {}
     for case in cases:
         values = case.scenario(effort)

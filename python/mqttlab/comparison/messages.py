@@ -18,7 +18,7 @@ import polars as pl
 from mqttlab.comparison import frames
 from mqttlab.metrics import attribution
 from mqttlab.metrics.catalogue import PARTS
-from mqttlab.recording import Recording
+from mqttlab.recording import Recording, named
 
 KEY = ("publisher", "sequence", "subscriber")
 Reason = str
@@ -155,9 +155,7 @@ def _messages(recording: Recording) -> pl.DataFrame:
 def _by_name(recording: Recording, table: pl.DataFrame) -> pl.DataFrame:
     """Clients by their names."""
     names = [client["name"] for client in recording.layout["clients"]]
-    named = [pl.col(end).replace_strict(range(len(names)), names, default=None, return_dtype=pl.String)
-             for end in ("publisher", "subscriber")]
-    return table.with_columns(*named, pl.col("sequence").cast(pl.Int64))
+    return table.with_columns(named("publisher", names), named("subscriber", names), pl.col("sequence").cast(pl.Int64))
 
 
 def _touched(recording: Recording, lost: pl.DataFrame) -> pl.DataFrame:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import polars as pl
 
+from mqttlab.metrics.frames import ACK, is_opening
 from mqttlab.recording import Recording
 
 NS_PER_S = 1e9
 WRAP = 1 << 32
-ACK = 16
 COLUMNS = ("entered_ns", "seq", "ack", "flags", "window", "payload_bytes", "stream_offset", "marks", "fate",
            "repetition", "mqtt", "source_port", "destination_port")
 SEGMENTS = {"at_s": pl.Float64, "start": pl.Int64, "end": pl.Int64, "again": pl.Boolean, "lost": pl.Boolean,
@@ -82,7 +82,7 @@ def _frames(recording: Recording, connection: int, towards: str) -> pl.DataFrame
         return pl.DataFrame(schema=dict.fromkeys(COLUMNS, pl.Int64))
     found = recording.collect(packets.filter(
         pl.col("connection") == connection, pl.col("hop") == 0).select(*COLUMNS))
-    opened = found.filter((pl.col("flags").fill_null(0) & 2) > 0, (pl.col("flags").fill_null(0) & ACK) == 0)
+    opened = found.filter(is_opening())
     # Who opened the connection is the client; where the beginning is missing, the lower port is the server's.
     first = opened if not opened.is_empty() else found.sort("destination_port").head(1)
     if first.is_empty():

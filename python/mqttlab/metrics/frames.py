@@ -64,16 +64,20 @@ def marked(name: str) -> pl.Expr:
     return pl.col("marks").list.contains(name).fill_null(False)
 
 
+def is_opening() -> pl.Expr:
+    """Whether a segment opens a connection: SYN without ACK; null without TCP."""
+    return (pl.col("flags") & (FIN_SYN_RST["syn"] | ACK)) == FIN_SYN_RST["syn"]
+
+
 def connection_ends(recording: Recording, packets: pl.DataFrame) -> pl.DataFrame:
     """Each connection's ``client``, its ``group``, and the ``client_port``.
 
     The client is who sent the SYN; where no SYN was captured, the end with the higher port.
     """
     segments = packets.filter(pl.col("connection").is_not_null())
-    opening = (pl.col("flags") & (FIN_SYN_RST["syn"] | ACK)) == FIN_SYN_RST["syn"]
     ports = segments.group_by("connection").agg(
         client_port=pl.coalesce(
-            pl.col("source_port").filter(opening).first(),
+            pl.col("source_port").filter(is_opening()).first(),
             pl.max_horizontal("source_port", "destination_port").first(),
         )
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from mqttlab.recording import Recording
+from mqttlab.recording import Recording, named
 
 NS_PER_MS = 1e6
 
@@ -14,10 +14,9 @@ def links(recording: Recording) -> pl.DataFrame:
     sums = recording.summary("link_sums")
     if sums.is_empty():
         return pl.DataFrame()
-    names = recording.layout["links"]
     return sums.select(
         "frames", "bytes", "frames_delivered", "frames_dropped",
-        link=pl.col("link").replace_strict(range(len(names)), names, default=None, return_dtype=pl.String),
+        link=named("link", recording.layout["links"]),
         queue_wait_ms_mean=pl.when(pl.col("frames_waited") > 0).then(
             pl.col("wait_ns") / NS_PER_MS / pl.col("frames_waited")),
         queue_wait_ms_max=pl.col("wait_max_ns") / NS_PER_MS,

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from mqttlab.recording import Recording
+from mqttlab.metrics.frames import is_opening
+from mqttlab.recording import Recording, named
 
 NS_PER_MS = 1e6
 SCOPES = ("run", "direction", "link", "group")
 KEYS = ("scope", "name", "direction")
 # Why a sender sent a segment again; `sent_again` in docs/recording.md says how that is judged.
-SYN, SYN_ACK = 0x02, 0x12
 KINDS = ("fast", "timer_or_probe", "spurious", "unknown")
 # As they stand in the stored sums.
 SUMMED = (
@@ -67,19 +67,15 @@ def connections(recording: Recording) -> pl.DataFrame:
     if table.is_empty():
         return table
     names = [client["name"] for client in recording.layout["clients"]]
-    table = table.with_columns(
-        name=pl.col("client").replace_strict(range(len(names)), names, default=None, return_dtype=pl.String)
-    ).drop("client")
+    table = table.with_columns(name=named("client", names)).drop("client")
     unnamed = table.filter(pl.col("name").is_null())["connection"].unique()
     if unnamed.is_empty():
         return table
-    hosts = recording.layout["hosts"]
     opened = recording.collect(
         recording.scan("packets")
-        .filter(pl.col("connection").is_in(unnamed.implode()), pl.col("flags") & SYN_ACK == SYN)
+        .filter(pl.col("connection").is_in(unnamed.implode()), is_opening())
         .group_by("connection").agg(pl.col("from_host").first()))
-    opener = pl.format("host {}", pl.col("from_host").replace_strict(range(len(hosts)), hosts, default=None,
-                                                                     return_dtype=pl.String))
+    opener = pl.format("host {}", named("from_host", recording.layout["hosts"]))
     return table.join(opened.select("connection", opener=opener), on="connection", how="left", maintain_order="left") \
         .with_columns(name=pl.coalesce("name", "opener")).drop("opener")
 
@@ -111,8 +107,7 @@ def round_trips(recording: Recording, columns: Sequence[str] | None = None) -> p
 
 def _derived(recording: Recording, sums: pl.DataFrame) -> pl.DataFrame:
     """What follows from the sums, under the names of the metrics."""
-    links = recording.layout["links"]
-    link = pl.col("link").replace_strict(range(len(links)), links, default=None, return_dtype=pl.String)
+    link = named("link", recording.layout["links"])
     carriers = pl.col("publish_segments")
     with_data = pl.col("segments_with_data")
     return sums.select(

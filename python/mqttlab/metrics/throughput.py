@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from mqttlab.recording import Recording
+from mqttlab.recording import Recording, named
 
 LEVELS = {
     "frames": "frame_bytes", "IP packets": "ip_bytes", "transport payload": "payload_bytes",
@@ -41,14 +41,12 @@ def throughput(recording: Recording) -> pl.DataFrame:
 def slices(recording: Recording) -> pl.DataFrame:
     """What was sent on each link in each slice of time: the table ``slices``, links by name."""
     table = recording.summary("slices")
-    names = recording.layout["links"]
     if table.is_empty():
         return pl.DataFrame(schema={"link": pl.String, "direction": pl.String, "at_ns": pl.Int64, "length_ns": pl.Int64,
                                     "busy_ns": pl.Int64, "link_bytes": pl.Int64,
                                     **dict.fromkeys(LEVELS.values(), pl.Int64)})
     return table.with_columns(
-        pl.col("link").replace_strict(range(len(names)), names, default=None, return_dtype=pl.String),
-        pl.col("direction").cast(pl.String))
+        named("link", recording.layout["links"]), pl.col("direction").cast(pl.String))
 
 
 def _all_slices(sums: pl.DataFrame, width: int) -> pl.DataFrame:

@@ -46,13 +46,12 @@ def quantile_interval(
     n = worth(x, q) if correlated else x.size
     low_rank, high_rank = ranks(n, q, confidence)
     stretch = x.size / n
-    places = [None if low_rank is None else max(math.floor((low_rank - 1) * stretch), 0),
-              None if high_rank is None else min(math.ceil(high_rank * stretch), x.size) - 1]
+    low_at = None if low_rank is None else max(math.floor((low_rank - 1) * stretch), 0)
+    high_at = None if high_rank is None else min(math.ceil(high_rank * stretch), x.size) - 1
     # Of millions of samples two are wanted, not all of them in order.
-    wanted = [place for place in places if place is not None]
-    ordered = np.partition(x, wanted) if wanted else x
-    low = -math.inf if places[0] is None else float(ordered[places[0]])
-    high = math.inf if places[1] is None else float(ordered[places[1]])
+    ordered = np.partition(x, [at for at in (low_at, high_at) if at is not None] or 0)
+    low = -math.inf if low_at is None else float(ordered[low_at])
+    high = math.inf if high_at is None else float(ordered[high_at])
     note = ""
     if low_rank is None or high_rank is None:
         least = math.ceil(samples_needed(q, confidence) * stretch)

@@ -26,7 +26,7 @@ from mqttlab.metrics.attribution.evidence import Evidence, evidence
 from mqttlab.metrics.attribution.intervals import intervals
 from mqttlab.metrics.attribution.silent import silent_groups
 from mqttlab.metrics.catalogue import PARTS
-from mqttlab.recording import Recording
+from mqttlab.recording import Recording, named
 
 __all__ = ["ADDED", "Coverage", "Evidence", "attribution", "attribution_by_band", "attribution_by_qos",
            "attribution_coverage", "attribution_gap", "evidence", "explainable", "has_deliveries", "intervals",
@@ -62,12 +62,8 @@ def _attribution(recording: Recording) -> pl.DataFrame:
 def scan_attribution(recording: Recording) -> pl.LazyFrame:
     """The same, of which nothing is read yet; of a recording with messages."""
     groups = [client["group"] for client in recording.layout["clients"]]
-
-    def group(client: str) -> pl.Expr:
-        return pl.col(client).replace_strict(range(len(groups)), groups, default=None, return_dtype=pl.String)
-
     table = _delivered(recording).with_columns(
-        publisher_group=group("publisher"), subscriber_group=group("subscriber")).select(COLUMNS)
+        publisher_group=named("publisher", groups), subscriber_group=named("subscriber", groups)).select(COLUMNS)
     if attribution_gap(recording) is not None:
         nothing = pl.lit(None, pl.Int64)
         empty = [nothing.alias(name) for name in ADDED if name not in WORDS]
