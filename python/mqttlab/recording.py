@@ -14,10 +14,11 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
+import threading
 import time
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -68,6 +69,25 @@ class RecordingError(MqttlabError):
     """A directory is not a recording, or a part of it cannot be read. The message names the path."""
 
 
+class _OnceEach:
+    """Tables by name, each made once however many threads ask for it at a time: a page asks for many figures at once,
+    and all of them would read the same."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, pl.DataFrame] = {}
+        self._each: dict[str, threading.Lock] = {}
+        self._all = threading.Lock()
+
+    def of(self, name: str, make: Callable[[], pl.DataFrame]) -> pl.DataFrame:
+        with self._all:
+            being_made = self._each.setdefault(name, threading.Lock())
+        # What it is made of has locks of its own: nothing is made of itself, so that nobody waits in a circle.
+        with being_made:
+            if name not in self._made:
+                self._made[name] = make()
+            return self._made[name]
+
+
 @dataclass(frozen=True)
 class Recording:
     """One run's directory. Tables are read when they are first asked for, and kept."""
@@ -77,6 +97,7 @@ class Recording:
     """The run that is still going on, where this is what it had written."""
     summaries: Path | None = None
     """Where derived tables are kept of recordings that have none of this version; nowhere when left out."""
+    _derived: _OnceEach = field(default_factory=_OnceEach, init=False, repr=False, compare=False)
 
     @classmethod
     def open(cls, directory: Path, summaries: Path | None = None) -> Recording:
@@ -269,19 +290,13 @@ class Recording:
         )
 
     @cached_property
-    def _derived(self) -> dict[str, pl.DataFrame]:
-        return {}
-
-    @cached_property
     def remembered(self) -> dict[str, Any]:
         """Single facts that were found out, by name."""
         return {}
 
     def derived(self, name: str, derive: Callable[[Recording], pl.DataFrame]) -> pl.DataFrame:
-        """What ``derive`` makes of the recording: made once under this name, however many metrics ask for it."""
-        if name not in self._derived:
-            self._derived[name] = derive(self)
-        return self._derived[name]
+        """What ``derive`` makes of the recording: made once under this name, however many metrics and threads ask."""
+        return self._derived.of(name, lambda: derive(self))
 
     @cached_property
     def control_packets(self) -> pl.DataFrame:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -158,3 +160,35 @@ def test_deliveries_are_in_the_order_of_sending(tmp_path: Path) -> None:
     samples = metrics.deliveries(Recording.open(write(tmp_path / "run", rows)))
     assert samples["intended_s"].to_list() == pytest.approx([0, 0.1, 0.2])
     assert samples.schema["latency_ms"] == pl.Float64
+
+
+def test_what_many_threads_ask_for_at_once_is_derived_once(tmp_path: Path) -> None:
+    recording = Recording.open(write(tmp_path / "run", [Message(1)]))
+    asked, calls = threading.Barrier(4, timeout=20), []
+
+    def derive(_: Recording) -> pl.DataFrame:
+        calls.append(1)
+        # Whoever else derives it does so now.
+        hold.wait(0.2)
+        return pl.DataFrame({"derived": [1]})
+
+    def ask(_: int) -> pl.DataFrame:
+        asked.wait()
+        return recording.derived("of the test", derive)
+
+    hold = threading.Event()
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(ask, range(4)))
+    assert len(calls) == 1
+    assert all(table is found[0] for table in found)
+
+
+def test_what_could_not_be_derived_is_tried_again(tmp_path: Path) -> None:
+    recording = Recording.open(write(tmp_path / "run", [Message(1)]))
+
+    def fails(_: Recording) -> pl.DataFrame:
+        raise RecordingError("not now")
+
+    with pytest.raises(RecordingError):
+        recording.derived("of the test", fails)
+    assert recording.derived("of the test", lambda _: pl.DataFrame({"derived": [1]})).height == 1

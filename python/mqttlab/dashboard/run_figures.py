@@ -65,9 +65,10 @@ def span(recording: Recording) -> tuple[float, float]:
 
 def _span(recording: Recording) -> pl.DataFrame:
     slices, states = recording.derived("slices of figures", metrics.slices), recording.tcp_state
-    deliveries, trips = recording.derived("deliveries in run time", _in_run_time), _round_trips(recording)
+    deliveries, trips = recording.derived("deliveries in run time", _in_run_time), recording.scan_summary("round_trips")
     ends = [_last(deliveries.select(pl.col("intended_s") + pl.col("latency_ms") / 1e3) if deliveries.height else None),
-            _last(trips.select("at_s") if trips.height else None),
+            # There may be as many as segments, and the first figures show none of them.
+            _last(recording.collect(trips.select(pl.col("at_ns").max() / 1e9)) if trips.collect_schema() else None),
             _last(slices.select((pl.col("at_ns") + pl.col("length_ns")) / 1e9) if slices.height else None),
             *(_last(table.select(pl.col("at_ns") / 1e9) if table.height else None)
               for table in (states, recording.resources))]
@@ -86,12 +87,9 @@ def _deliveries(recording: Recording) -> pl.DataFrame:
 def _in_run_time(recording: Recording) -> pl.DataFrame:
     """Deliveries with the time since the run began, as all other figures have it."""
     samples = _deliveries(recording)
-    messages = recording.messages
     if samples.is_empty():
         return samples
-    measured = messages.filter(pl.col("phase") == "measurement") if "phase" in messages.columns else messages
-    began = measured["intended_ns"].min()
-    return samples.with_columns(intended_s=pl.col("intended_s") + float(began if isinstance(began, int) else 0) / 1e9)
+    return samples.with_columns(pl.col("intended_s") + metrics.measurement_began_ns(recording) / 1e9)
 
 
 def _within(table: pl.DataFrame, column: str, shown: Range) -> pl.DataFrame:

@@ -5,7 +5,7 @@ in :mod:`mqttlab.metrics.catalogue`; :func:`summary` is the long form of all of 
 made the recording. Percentiles are taken over messages, never over other percentiles.
 """
 
-from mqttlab.metrics.application import application, clients, deliveries, has_both_ways, setup
+from mqttlab.metrics.application import application, clients, deliveries, has_both_ways, measurement_began_ns, setup
 from mqttlab.metrics.attribution import (
     attribution,
     attribution_by_band,
@@ -98,6 +98,7 @@ __all__ = [
     "has_both_ways",
     "has_deliveries",
     "links",
+    "measurement_began_ns",
     "mqtt_connections",
     "mqtt_sn",
     "network",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from mqttlab.recording import Recording
+from mqttlab.recording import Recording, named
 from mqttlab.statistics import batch_correlation, batch_means_ci95
 
 NS_PER_MS = 1e6
@@ -32,14 +32,14 @@ def deliveries(recording: Recording, columns: Sequence[str] | None = None) -> pl
         empty = pl.DataFrame(schema={"publisher_group": groups, "subscriber_group": groups,
                                      "qos": pl.Int64, "intended_s": pl.Float64, "latency_ms": pl.Float64})
         return empty if columns is None else empty.select(columns)
-    start_ns = recording.collect(_measured(recording).select(pl.col("intended_ns").min())).item()
+    began_ns = measurement_began_ns(recording) if columns is None or "intended_s" in columns else 0
     # A run that was killed, or goes on, may have written a delivery and not yet what was sent.
     known = pl.col("latency_ns").is_not_null() & pl.col("qos").is_not_null()
     found = _delivered(recording).lazy().filter(known).select(
         pl.col("publisher_group", "subscriber_group").replace_strict(
             range(len(names)), names, default=None, return_dtype=groups),
         pl.col("qos").cast(pl.Int64),
-        intended_s=(pl.col("intended_ns") - start_ns) / 1e9,
+        intended_s=(pl.col("intended_ns") - began_ns) / 1e9,
         latency_ms=pl.col("latency_ns") / NS_PER_MS,
     )
     # Of those that are not asked for none is made.
@@ -68,7 +68,7 @@ def _application(by: tuple[str, ...], recording: Recording) -> pl.DataFrame:
     for part in (_latencies(delivered, keys, seconds), _written(recording, keys, seconds)):
         table = table.join(part, on=keys, how="left", nulls_equal=True)
     table = _with_disconnects(recording, messages, table, keys)
-    return _named(recording, table).sort(keys).drop("_whole", strict=False)
+    return _with_group_names(recording, table).sort(keys).drop("_whole", strict=False)
 
 
 def has_messages(recording: Recording) -> bool:
@@ -92,12 +92,11 @@ def _group_names(recording: Recording) -> list[str]:
     return list(dict.fromkeys(client["group"] for client in recording.layout["clients"]))
 
 
-def _named(recording: Recording, table: pl.DataFrame) -> pl.DataFrame:
+def _with_group_names(recording: Recording, table: pl.DataFrame) -> pl.DataFrame:
     """A small table with its groups by name."""
     names = _group_names(recording)
     return table.with_columns(
-        pl.col(name).replace_strict(range(len(names)), names, default=None, return_dtype=pl.String)
-        for name in ("publisher_group", "subscriber_group") if name in table.columns)
+        named(name, names) for name in ("publisher_group", "subscriber_group") if name in table.columns)
 
 
 def _measured(recording: Recording) -> pl.LazyFrame:
@@ -164,6 +163,11 @@ def setup(recording: Recording) -> pl.DataFrame:
                 row |= _two_percentiles(f"connect_{part}", times)
     kinds = {name: pl.Float64 if "_ms_" in name else pl.Int64 for name in row}
     return pl.DataFrame([row], schema=kinds)
+
+
+def measurement_began_ns(recording: Recording) -> int:
+    """When the first message of the measurement was to be sent, in run time; 0 where there was none."""
+    return recording.collect(_measured(recording).select(pl.col("intended_ns").min())).item() or 0
 
 
 def measurement_s(recording: Recording) -> float:

@@ -17,8 +17,10 @@
   let drawing = false;
   const followed = new WeakSet();
 
-  // The library is large: it comes with the first figure.
+  // The library is large: it comes with the first figure, and at once where nearly every page has one.
   const library = () => mqttlab.script("/plotly.js");
+
+  if (window.location.pathname.startsWith("/run/")) library().catch(() => {});
 
   const identity = (place) => place.dataset.source + " " + place.dataset.version;
 
