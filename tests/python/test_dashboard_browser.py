@@ -55,6 +55,17 @@ def test_from_the_table_to_the_ladder_of_a_message(somebody: Visitor) -> None:
     assert somebody.elsewhere == set() and somebody.problems == []
 
 
+def test_who_reads_the_list_has_what_figures_need_before_a_run_is_opened(somebody: Visitor) -> None:
+    somebody.go("/doctor")
+    asked = len(somebody.asked)
+    somebody.page.wait_for_function("() => window.Plotly")
+    somebody.turn("/run/plain?part=time")
+    figures = somebody.page.locator(".plot.js-plotly-plot").count()
+    libraries = [url for url in somebody.asked[asked:] if url.endswith("/plotly.js")]
+    assert figures >= 4 and len(libraries) <= 1
+    assert somebody.elsewhere == set() and somebody.problems == []
+
+
 def test_figures_over_time_are_zoomed_together_and_the_address_keeps_it(somebody: Visitor) -> None:
     page = somebody.page
     somebody.go("/run/plain?part=time")

@@ -17,10 +17,17 @@
   let drawing = false;
   const followed = new WeakSet();
 
-  // The library is large: it comes with the first figure, and at once where nearly every page has one.
-  const library = () => mqttlab.script("/plotly.js");
+  const idle = () => new Promise((done) => {
+    if (window.requestIdleCallback) window.requestIdleCallback(done, { timeout: 1000 }); else setTimeout(done, 50);
+  });
 
-  if (window.location.pathname.startsWith("/run/")) library().catch(() => {});
+  // The library is large, and a browser takes a second to make it run: it comes with the first figure, at once where there
+  // will be one, and else when whoever looks at a page has let the browser rest. A run is opened next.
+  const library = () => mqttlab.script("/plotly.js");
+  const early = () => { library().catch(() => {}); };
+  const part = new URLSearchParams(window.location.search).get("part") || "messages";
+  if (window.location.pathname.startsWith("/run/") && ["messages", "time", "parts", "network"].includes(part)) early();
+  else window.addEventListener("load", () => setTimeout(() => idle().then(early), 2000));
 
   const identity = (place) => place.dataset.source + " " + place.dataset.version;
 
@@ -60,9 +67,6 @@
 
   const painted = () => new Promise((done) => {
     if (document.hidden) setTimeout(done); else window.requestAnimationFrame(() => setTimeout(done));
-  });
-  const idle = () => new Promise((done) => {
-    if (window.requestIdleCallback) window.requestIdleCallback(done, { timeout: 1000 }); else setTimeout(done, 50);
   });
 
   async function pump() {
@@ -132,7 +136,6 @@
     panel.classList.remove("nothing");
     panel.querySelector("h3").textContent = answer.title;
     place.setAttribute("aria-label", answer.title);
-    twin(panel.querySelector(".twin"), answer.title, answer.twin);
     const csv = panel.querySelector("a.csv");
     csv.href = asked.from.replace(".json", ".csv");
     // Plotly draws beyond the end of a place that is lower than its figure.
@@ -144,6 +147,7 @@
       lead(place);
     }
     name(place);
+    twin(panel.querySelector(".twin"), answer.title, answer.twin);
     place.dataset.shows = asked.from;
   }
 
