@@ -152,7 +152,7 @@ def attribution_by_band(of: Recording | pl.DataFrame) -> pl.DataFrame:
         return of.derived("attribution by band", functools.partial(_summed_up, ("qos", "band")))
     measured = of.filter(pl.col("phase") == "measurement")
     banded = measured.with_columns(band=_band().over("qos"))
-    return _in_order_of_bands(_means(banded.lazy(), ["qos", "band"]).collect())
+    return _with_names_of_bands(_means(banded.lazy(), ["qos", "band"]).collect())
 
 
 def _summed_up(keys: tuple[str, ...], recording: Recording) -> pl.DataFrame:
@@ -162,35 +162,25 @@ def _summed_up(keys: tuple[str, ...], recording: Recording) -> pl.DataFrame:
     whose = recording.collect(_delivered(recording).select(
         "qos", "latency_ns", measured=pl.col("phase") == "measurement"))
     if "band" in keys:
-        band = pl.when("measured").then(_band().over("qos", "measured"))
-        whose = whose.with_columns(band=band.cast(pl.Enum([name for name, _ in _bands()])))
+        whose = whose.with_columns(band=_band().over("qos", "measured"))
     whose = whose.drop("latency_ns")
     parts = recording.scan_summary("attribution").select(*PARTS, "adjusted_ns")
     latency = _delivered(recording).select("latency_ns")
     table = pl.concat([whose.lazy(), latency, parts], how="horizontal").filter("measured")
     means = recording.collect(_means(table, list(keys)))
-    if "band" in keys and not means.is_empty():
-        return _in_order_of_bands(means.with_columns(pl.col("band").cast(pl.String)))
-    return means
-
-
-def _bands() -> list[tuple[str, float]]:
-    """Each band's name and where it ends, as a part of 1."""
-    return [(f"p{low}–{high}", high / 100) for low, high in BANDS]
+    return _with_names_of_bands(means) if "band" in keys else means
 
 
 def _band() -> pl.Expr:
-    """The band of a latency among those of its group."""
+    """The band of a latency among those of its group, by its place in :data:`BANDS`: names would take more room."""
     rank = (pl.col("latency_ns").rank("ordinal") - 1) / pl.len()
-    band = pl.lit(None, pl.String)
-    for name, end in reversed(_bands()):
-        band = pl.when(rank < end).then(pl.lit(name)).otherwise(band)
-    return band
+    return pl.sum_horizontal((rank >= high / 100).cast(pl.UInt8) for _, high in BANDS[:-1]).cast(pl.UInt8)
 
 
-def _in_order_of_bands(means: pl.DataFrame) -> pl.DataFrame:
-    order = {name: place for place, (name, _) in enumerate(_bands())}
-    return means.sort("qos", pl.col("band").replace_strict(order, return_dtype=pl.Int64), maintain_order=True)
+def _with_names_of_bands(means: pl.DataFrame) -> pl.DataFrame:
+    names = dict(enumerate(f"p{low}–{high}" for low, high in BANDS))
+    return means.sort("qos", "band", maintain_order=True).with_columns(
+        pl.col("band").replace_strict(names, return_dtype=pl.String))
 
 
 def _means(table: pl.LazyFrame, keys: list[str]) -> pl.LazyFrame:
