@@ -139,7 +139,8 @@ def test_a_client_that_comes_back_resumes_what_it_may(resumption: bool, version:
     # Half of the frames are lost, so that the broker hears nothing for a second and a half again and again.
     values = scenario({"tls": {"version": version, "resumption": resumption}}, qos=1, mqtt={"keep_alive": "1 s"},
                       up={"loss": "60 %"}, rate="5 /s", subscriber={"count": 10})
-    values["phases"] |= {"duration": "5 s", "cool_down": "1 s"}
+    # Who is not there by then comes later, or again.
+    values["phases"] |= {"connect_timeout": "20 s", "duration": "5 s", "cool_down": "1 s"}
     assert run(values, tmp_path / "run").verdict == "complete"
     events = Recording.open(tmp_path / "run").events
     words = events.filter(pl.col("kind").cast(pl.String) == "layer_open")["detail"].cast(pl.String)
