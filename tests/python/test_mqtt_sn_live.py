@@ -362,7 +362,8 @@ def test_without_frames_clients_tell_of_the_packets_that_frames_would_show(qos: 
     assert (covered.delivered, covered.attributed, covered.by_clients) == (140, 140, 140)
     table = attribution(recording)
     assert (table.select(pl.sum_horizontal(PARTS)).to_series() == table["latency_ns"]).all()
-    assert table["undivided_ns"].min() > 0  # type: ignore[operator]
+    # A client that was held up between sending and looking at its clock seems to have sent late, which is adjusted.
+    assert table.filter(undivided_ns=0, adjusted_ns=0).is_empty() and table["undivided_ns"].median() > 0  # type: ignore[operator]
     assert table.select("gateway_ns", "broker_ns", "wire_to_broker_ns").sum().row(0) == (0, 0, 0)
     for leg in evidence(recording).legs.iter_rows(named=True):
         spans = intervals(evidence(recording).legs.filter(pl.col("leg") == leg["leg"]))
@@ -388,6 +389,7 @@ def test_beside_frames_only_what_lies_before_the_gateway_is_undivided(tmp_path: 
     assert table["seen_by"].unique().to_list() == ["both"]
     assert (table.select(pl.sum_horizontal(PARTS)).to_series() == table["latency_ns"]).all()
     # From the gateway on all is seen; what it had a message for is a part of the way to it.
-    assert table["undivided_ns"].min() > 0  # type: ignore[operator]
+    # A client that was held up between sending and looking at its clock seems to have sent late, which is adjusted.
+    assert table.filter(undivided_ns=0, adjusted_ns=0).is_empty() and table["undivided_ns"].median() > 0  # type: ignore[operator]
     assert table["wire_to_broker_ns"].min() >= 5_000_000  # type: ignore[operator]
 

@@ -121,6 +121,11 @@ def test_a_run_that_was_not_valid_is_run_again_and_what_is_not_valid_is_said(
     as_it_is = perform_live({"much": values}, rows, directory=tmp_path, repeat=False)
     assert (as_it_is.doubts, as_it_is.results) == (first.doubts, first.results)
     assert (tmp_path / "much-r1" / "run.json").stat().st_mtime_ns == before
+    longer = copy.deepcopy(values)
+    longer["phases"]["duration"] = "200 ms"
+    with pytest.raises(UsageError, match="is of another length"):
+        perform_live({"much": longer}, rows, directory=tmp_path)
+    assert (tmp_path / "much-r1" / "run.json").stat().st_mtime_ns == before
     # A repetition that comes to nothing takes nothing away.
     with monkeypatch.context() as broken, pytest.raises(EngineError):
         programs = tmp_path / "bin"

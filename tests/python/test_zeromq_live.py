@@ -281,6 +281,7 @@ def test_without_frames_clients_tell_of_the_packets_that_frames_would_show(tmp_p
     assert (covered.delivered, covered.attributed, covered.by_clients) == (120, 120, 120)
     table = attribution(recording)
     assert (table.select(pl.sum_horizontal(PARTS)).to_series() == table["latency_ns"]).all()
-    assert table["undivided_ns"].min() > 0  # type: ignore[operator]
+    # A client that was held up between sending and looking at its clock seems to have sent late, which is adjusted.
+    assert table.filter(undivided_ns=0, adjusted_ns=0).is_empty() and table["undivided_ns"].median() > 0  # type: ignore[operator]
     assert silent_groups(recording) == {}
 

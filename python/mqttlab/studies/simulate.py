@@ -129,10 +129,12 @@ def _perform_live(
             if (place / "run.json").is_file():
                 recording = Recording.open(place)
                 complete = recording.complete
+                if complete:
+                    # Held up or not: nothing is replaced by what answers another question.
+                    _must_answer(recording, plan)
                 if complete and not (repeat and _held_up(recording)):
                     if doubt := _doubt(recording):
                         doubts[label] = doubt
-                    _must_answer(recording, plan)
                     results[label] = measure(recording)
                     progress(label)
                     continue
