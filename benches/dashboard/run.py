@@ -39,6 +39,12 @@ ZOOMED = """([from, to, all]) => [...document.querySelectorAll(".plot.over-time"
 })"""
 FOUND = """name => document.getElementById("runs-count").textContent === "1 shown" &&
   [...document.querySelectorAll(".ag-row a")].map(link => link.textContent).join() === name"""
+BY_NAME = ".ag-header-cell[col-id=run]"
+SORTED = """() => {
+  const sorted = document.querySelector(".ag-header-cell[col-id=run]").getAttribute("aria-sort");
+  const row = document.querySelector(".ag-pinned-left-cols-container .ag-row[row-index='0']");
+  return row && (row.innerText === "first") === (sorted !== "descending");
+}"""
 PAGES = ("Studies", "Compare", "Configure", "Live", "Map", "Captures", "Experiments", "Runs")
 
 
@@ -51,7 +57,14 @@ def table(place: Path, times: int) -> None:
         acts.measure("first figure of a run, page anew", times, _opened(acts, "/run/first", FIGURE), "< 3.5")
         _changes(acts, times)
         acts.somebody.go("/")
-        acts.measure("the table sorted", times, lambda: _sort(acts), "< 0.2")
+        in_order = acts.series("the table sorted", "< 0.2")
+        for _ in range(times):
+            if acts.page.locator(BY_NAME).get_attribute("aria-sort") == "none":
+                # Upwards the runs stand as they do when nobody sorts them.
+                acts.page.locator(BY_NAME).click()
+                acts.somebody.ready()
+            in_order.once(lambda: _sort(acts))
+        in_order.say()
         numbers = iter(range(times))
         searched = acts.series("the table searched, from the last letter to its row", "< 0.2")
         for _ in range(times):
@@ -93,11 +106,9 @@ def _changes(acts: Acts, times: int) -> None:
 
 
 def _sort(acts: Acts) -> None:
-    at = acts.page.locator(".ag-pinned-left-cols-container .ag-row").first.inner_text()
-    acts.page.locator(".ag-header-cell[col-id=run]").click()
-    acts.page.wait_for_function(
-        "at => { const row = document.querySelector('.ag-pinned-left-cols-container .ag-row');"
-        " return row && row.innerText !== at; }", arg=at)
+    """By the names of the runs, downwards or not any more, until the first row is the right one."""
+    acts.page.locator(BY_NAME).click()
+    acts.page.wait_for_function(SORTED)
 
 
 def _typed_but_one(acts: Acts, number: str) -> None:
