@@ -69,18 +69,22 @@
     if (document.hidden) setTimeout(done); else window.requestAnimationFrame(() => setTimeout(done));
   });
 
-  // To draw ten thousand runs takes a browser a second, in which the table beside them would not come.
+  // To draw ten thousand runs takes a browser a second, in which the table beside them would not come. Its count stands there
+  // before it does, empty until it is known how many rows come.
+  function awaitsTable() {
+    const count = document.getElementById("runs-count");
+    return count && count.textContent !== "0 shown" && !document.querySelector("#runs-grid .ag-row a");
+  }
+
   async function tableIsThere() {
-    // The count stands there before the table does.
-    const isEmpty = () => document.getElementById("runs-count") && !document.querySelector("#runs-grid .ag-row a");
-    for (let waited = 0; isEmpty() && waited < 2000; waited += 50) await new Promise((done) => setTimeout(done, 50));
+    for (let waited = 0; awaitsTable() && waited < 2000; waited += 50) await new Promise((done) => setTimeout(done, 50));
     await painted();
   }
 
   async function pump() {
     if (drawing) return;
     drawing = true;
-    await tableIsThere();
+    if (awaitsTable()) await tableIsThere();
     for (let place = nearest(); place !== null; place = nearest()) {
       // Nobody waits for what is not seen, and whoever scrolls meanwhile has another one nearest.
       if (distance(place) > 0) {
