@@ -174,7 +174,7 @@ def _summed_up(keys: tuple[str, ...], recording: Recording) -> pl.DataFrame:
 def _band() -> pl.Expr:
     """The band of a latency among those of its group, by its place in :data:`BANDS`: names would take more room."""
     rank = (pl.col("latency_ns").rank("ordinal") - 1) / pl.len()
-    return pl.sum_horizontal((rank >= high / 100).cast(pl.UInt8) for _, high in BANDS[:-1]).cast(pl.UInt8)
+    return pl.sum_horizontal((rank >= high / 100).cast(pl.UInt8) for _, high in BANDS[:-1])
 
 
 def _with_names_of_bands(means: pl.DataFrame) -> pl.DataFrame:

@@ -85,7 +85,7 @@ def _sides(comparison: Comparison) -> tuple[Side, Side]:
 
 
 def _samples(side: Side) -> pl.DataFrame:
-    return pl.concat([metrics.deliveries(recording).select("qos", "latency_ms") for recording in side.recordings])
+    return pl.concat([metrics.deliveries(recording, ("qos", "latency_ms")) for recording in side.recordings])
 
 
 def _of_qos(recording: Recording, place: int) -> pl.DataFrame:

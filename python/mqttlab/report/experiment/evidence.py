@@ -70,7 +70,8 @@ def _read(directory: str) -> tuple[np.ndarray, pl.DataFrame] | None:
         return None
     try:
         recording = Recording.open(Path(directory))
-        return metrics.deliveries(recording)["latency_ms"].to_numpy(), metrics.attribution_by_qos(recording)
+        latencies = metrics.deliveries(recording, ["latency_ms"])["latency_ms"].to_numpy()
+        return latencies, metrics.attribution_by_qos(recording)
     except RecordingError:
         return None
 

@@ -245,7 +245,7 @@ def measure(recording: Recording) -> Measured:
     """Delays, bursts and subscriptions."""
     times = metrics.burst_times(recording)
     complete = times.filter("complete").sort("burst") if not times.is_empty() else times
-    first = metrics.deliveries(recording)["latency_ms"].head(FIRST).to_list()
+    first = metrics.deliveries(recording, ["latency_ms"])["latency_ms"].head(FIRST).to_list()
     subscribed = metrics.setup(recording)["subscribe_ms_p50"].to_list()
     (completion_ms, completion_half_ms), (spread_ms, spread_half_ms) = (
         _over_bursts(complete, what) for what in ("completion_ms", "spread_ms"))
