@@ -10,6 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from mqttlab.brokers import ADAPTERS
 from mqttlab.engine import doctor
 from mqttlab.experiments import load
@@ -71,3 +73,11 @@ def in_both(scenarios: Mapping[str, dict[str, Any]], directory: Path, at_once: i
 def valid(recording: Recording) -> bool:
     """Whether emulator and senders kept their time."""
     return bool((recording.run.get("validity") or {}).get("valid", True))
+
+
+def assert_undivided(table: pl.DataFrame) -> None:
+    """Every row of an attribution has a part that nobody divides; none only where clocks disagree.
+
+    A client that was held up between sending and looking at its clock seems to have sent late, which is adjusted."""
+    assert table.filter(undivided_ns=0, adjusted_ns=0).is_empty()
+    assert table["undivided_ns"].median() > 0  # type: ignore[operator]
