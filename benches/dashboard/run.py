@@ -40,8 +40,9 @@ ZOOMED = """([from, to, all]) => [...document.querySelectorAll(".plot.over-time"
 FOUND = """name => document.getElementById("runs-count").textContent === "1 shown" &&
   [...document.querySelectorAll(".ag-row a")].map(link => link.textContent).join() === name"""
 BY_NAME = ".ag-header-cell[col-id=run]"
-SORTED = """() => {
-  const sorted = document.querySelector(".ag-header-cell[col-id=run]").getAttribute("aria-sort");
+# Whether the first row is the one that this column's arrow asks for.
+SORTED = """byName => {
+  const sorted = document.querySelector(byName).getAttribute("aria-sort");
   const row = document.querySelector(".ag-pinned-left-cols-container .ag-row[row-index='0']");
   return row && (row.innerText === "first") === (sorted !== "descending");
 }"""
@@ -108,7 +109,7 @@ def _changes(acts: Acts, times: int) -> None:
 def _sort(acts: Acts) -> None:
     """By the names of the runs, downwards or not any more, until the first row is the right one."""
     acts.page.locator(BY_NAME).click()
-    acts.page.wait_for_function(SORTED)
+    acts.page.wait_for_function(SORTED, arg=BY_NAME)
 
 
 def _typed_but_one(acts: Acts, number: str) -> None:
