@@ -9,7 +9,7 @@ import polars as pl
 
 from mqttlab.metrics.application import has_messages
 from mqttlab.plan import StoredPlan
-from mqttlab.recording import Recording
+from mqttlab.recording import Recording, looked_up
 
 KEYS = ("publisher_group", "subscriber_group", "qos")
 EXPECTED = ("delivered", "lost", "under_way", "unknown")
@@ -39,12 +39,11 @@ def burst_times(recording: Recording) -> pl.DataFrame:
     sizes = _sizes(recording.plan)
     if not sizes or not has_messages(recording):
         return pl.DataFrame()
-    messages = recording.messages
     groups = [client["group"] for client in recording.layout["clients"]]
-    size = pl.col("publisher").replace_strict(
-        range(len(groups)), [sizes.get(group) for group in groups], default=None, return_dtype=pl.Int64)
-    taken = messages.filter(pl.col("fate").is_in(EXPECTED), size.is_not_null()).with_columns(
-        burst=pl.col("sequence").cast(pl.Int64) // size)
+    of_client = pl.Series([sizes.get(group) for group in groups], dtype=pl.Int64)
+    messages = recording.messages.with_columns(size=looked_up("publisher", of_client))
+    taken = messages.filter(pl.col("fate").is_in(EXPECTED), pl.col("size").is_not_null()).with_columns(
+        burst=pl.col("sequence").cast(pl.Int64) // pl.col("size"))
     arrived = pl.col("received_ns").filter(pl.col("fate") == "delivered")
     return (
         taken.group_by(*KEYS, "publisher", "subscriber", "burst")

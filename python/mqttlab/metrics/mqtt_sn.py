@@ -12,7 +12,7 @@ from __future__ import annotations
 import polars as pl
 
 from mqttlab.metrics.application import has_messages
-from mqttlab.recording import Recording
+from mqttlab.recording import Recording, named
 
 UDP = 17
 MS_PER_NS = 1e-6
@@ -40,8 +40,7 @@ def mqtt_sn(recording: Recording) -> pl.DataFrame:
     datagrams = _on_the_air(recording, spoken)
     delivered = _deliveries(recording)
     groups = [str(client["group"]) for client in recording.layout["clients"]]
-    datagrams = datagrams.with_columns(
-        group=pl.col("client").replace_strict(dict(enumerate(groups)), default=None, return_dtype=pl.String))
+    datagrams = datagrams.with_columns(group=named("client", groups))
     kept = _kept(spoken, packets.filter(pl.col("protocol") == "mqtt"), groups)
     sleepers = _sleepers(recording)
     rows = [pl.concat([_row("run", None, datagrams, delivered, kept), _awake(sleepers)], how="horizontal")]

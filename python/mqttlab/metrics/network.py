@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from mqttlab.metrics.frames import is_opening
-from mqttlab.recording import Recording, named
+from mqttlab.recording import Recording, looked_up, named
 
 NS_PER_MS = 1e6
 SCOPES = ("run", "direction", "link", "group")
@@ -98,7 +98,7 @@ def round_trips(recording: Recording, columns: Sequence[str] | None = None) -> p
         return empty if columns is None else empty.select(columns)
     found = table.select(
         "connection", "client",
-        group=pl.col("client").replace_strict(range(len(groups)), groups, default=None, return_dtype=names),
+        group=looked_up("client", pl.Series(groups, dtype=names)),
         towards=pl.col("towards").cast(pl.String).cast(TOWARDS), at_s=pl.col("at_ns") / 1e9,
         rtt_ms=pl.col("rtt_ns") / NS_PER_MS, rto_ms="rto_ms",
     )

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
 
 import polars as pl
 
 from mqttlab.metrics.attribution.transport import Transport
 from mqttlab.metrics.catalogue import PARTS
-from mqttlab.recording import Recording
+from mqttlab.recording import Recording, named
 
 MESSAGE = ("publisher", "sequence")
 NEEDED = ("publisher", "sequence", "topic", "subscriber", "publisher_group", "subscriber_group", "phase", "qos",
@@ -96,9 +95,7 @@ def _messages(recording: Recording, rows: pl.Series, *, every: bool) -> pl.DataF
     table = recording.scan("messages").with_row_index("row")
     whole = table.filter(pl.col("row").is_in(rows.implode())) if every else _rows(table, rows.to_list())
     found = recording.collect(whole.select("row", *(name for name in NEEDED if not name.endswith("_group"))))
-    group: dict[str, Any] = {"old": range(len(groups)), "new": groups, "default": None, "return_dtype": pl.String}
-    found = found.with_columns(publisher_group=pl.col("publisher").replace_strict(**group),
-                               subscriber_group=pl.col("subscriber").replace_strict(**group))
+    found = found.with_columns(publisher_group=named("publisher", groups), subscriber_group=named("subscriber", groups))
     wanted = pl.DataFrame({"row": rows.cast(found.schema["row"])})
     return wanted.join(found, on="row", how="left", maintain_order="left").select(NEEDED)
 
