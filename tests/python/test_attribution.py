@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
 from conversations import Conversation
 from mqttlab import figures, metrics
 from mqttlab.metrics import PARTS
+from mqttlab.metrics.attribution.means import BANDS, bands
 from mqttlab.recording import Recording
 from recordings import MS, Message, write
 
@@ -314,6 +316,17 @@ def test_bands_divide_each_levels_messages_by_their_latency(tmp_path: Path) -> N
     assert bands["messages"].to_list() == [100, 80, 18, 2]
     assert bands["mean_ms"].to_list() == pytest.approx([50.5, 140.5, 189.5, 199.5])
     assert bands["share_percent"].to_list() == pytest.approx([100.0] * 4)
+
+
+def test_bands_are_those_of_ranks_and_equal_latencies_are_divided_in_their_order() -> None:
+    random = np.random.default_rng(1)
+    for size in (0, 1, 2, 3, 9, 10, 11, 99, 100, 101, 1000, 1234):
+        for kinds in (1, 2, 7, 10_000):
+            latencies = random.integers(0, kinds, size)
+            ranks = np.empty(size)
+            ranks[np.argsort(latencies, kind="stable")] = np.arange(size)
+            expected = sum((ranks / size >= high / 100).astype(int) for _, high in BANDS[:-1]) if size else ranks
+            assert (bands(latencies) == expected).all(), (size, kinds)
 
 
 def test_the_stack_is_as_high_as_the_mean_latency(tmp_path: Path) -> None:

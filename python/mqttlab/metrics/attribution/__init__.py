@@ -17,10 +17,10 @@ are one part, ``undivided``.
 
 from __future__ import annotations
 
-import functools
-
+import numpy as np
 import polars as pl
 
+from mqttlab.metrics.attribution import means
 from mqttlab.metrics.attribution.coverage import Coverage
 from mqttlab.metrics.attribution.evidence import Evidence, evidence
 from mqttlab.metrics.attribution.intervals import intervals
@@ -36,8 +36,7 @@ WORDS = ("seen_by", "unattributed")
 ADDED = (*PARTS, "adjusted_ns", "legs", *WORDS)
 NO_PACKETS = ("packets were not recorded, because the scenario did not ask for them, or nobody saw frames and the "
               "clients do not say what they know")
-# Percentiles of the latency, within each QoS level.
-BANDS = ((0, 50), (50, 90), (90, 99), (99, 100))
+MEASURED = (pl.col("phase") == "measurement").alias("measured")
 COLUMNS = ("publisher", "sequence", "topic", "subscriber", "publisher_group", "subscriber_group", "phase", "qos",
            "intended_ns", "received_ns", "latency_ns")
 
@@ -141,58 +140,37 @@ def attribution_by_qos(of: Recording | pl.DataFrame) -> pl.DataFrame:
     Args:
         of: a recording, of which only what is summed up is read; or rows of :func:`attribution`.
     """
-    if isinstance(of, Recording):
-        return of.derived("attribution by qos", functools.partial(_summed_up, ("qos",)))
-    return _means(of.lazy().filter(pl.col("phase") == "measurement"), ["qos"]).collect()
+    summed = _summed_up(of)
+    return summed if summed.is_empty() else means.by_qos(summed)
 
 
 def attribution_by_band(of: Recording | pl.DataFrame) -> pl.DataFrame:
     """The same by bands of the latency: ``band`` is ``p0–50``, ``p50–90``, ``p90–99`` or ``p99–100``."""
+    summed = _summed_up(of)
+    return summed if summed.is_empty() else means.by_band(summed)
+
+
+def _summed_up(of: Recording | pl.DataFrame) -> pl.DataFrame:
     if isinstance(of, Recording):
-        return of.derived("attribution by band", functools.partial(_summed_up, ("qos", "band")))
-    measured = of.filter(pl.col("phase") == "measurement")
-    banded = measured.with_columns(band=_band().over("qos"))
-    return _with_names_of_bands(_means(banded.lazy(), ["qos", "band"]).collect())
+        return of.derived("attribution by qos and band", _sums)
+    rows = of.with_columns(MEASURED)
+    return means.sums(rows.with_columns(_bands(rows)).lazy().filter("measured")).collect()
 
 
-def _summed_up(keys: tuple[str, ...], recording: Recording) -> pl.DataFrame:
+def _sums(recording: Recording) -> pl.DataFrame:
     if attribution_gap(recording) is not None:
         return pl.DataFrame()
-    # Ranks need all latencies at once, and nothing else.
-    whose = recording.collect(_delivered(recording).select(
-        "qos", "latency_ns", measured=pl.col("phase") == "measurement"))
-    if "band" in keys:
-        whose = whose.with_columns(band=_band().over("qos", "measured"))
-    whose = whose.drop("latency_ns")
+    # Bands need all latencies at once, and nothing else.
+    messages = recording.collect(_delivered(recording).select("qos", "latency_ns", MEASURED))
+    messages = messages.with_columns(_bands(messages))
     parts = recording.scan_summary("attribution").select(*PARTS, "adjusted_ns")
-    latency = _delivered(recording).select("latency_ns")
-    table = pl.concat([whose.lazy(), latency, parts], how="horizontal").filter("measured")
-    means = recording.collect(_means(table, list(keys)))
-    return _with_names_of_bands(means) if "band" in keys else means
+    return recording.collect(means.sums(pl.concat([messages.lazy(), parts], how="horizontal").filter("measured")))
 
 
-def _band() -> pl.Expr:
-    """The band of a latency among those of its group, by its place in :data:`BANDS`: names would take more room."""
-    rank = (pl.col("latency_ns").rank("ordinal") - 1) / pl.len()
-    return pl.sum_horizontal((rank >= high / 100).cast(pl.UInt8) for _, high in BANDS[:-1])
-
-
-def _with_names_of_bands(means: pl.DataFrame) -> pl.DataFrame:
-    names = dict(enumerate(f"p{low}–{high}" for low, high in BANDS))
-    return means.sort("qos", "band", maintain_order=True).with_columns(
-        pl.col("band").replace_strict(names, return_dtype=pl.String))
-
-
-def _means(table: pl.LazyFrame, keys: list[str]) -> pl.LazyFrame:
-    known = pl.col("adjusted_ns").is_not_null()
-    means = table.group_by(keys).agg(
-        *(pl.col(part).mean() / 1e6 for part in PARTS), latency_ms=pl.col("latency_ns").filter(known).mean() / 1e6,
-        messages=known.sum().cast(pl.Int64), delivered=pl.len().cast(pl.Int64),
-    ).filter(pl.col("messages") > 0)
-    return (
-        means.unpivot(index=[*keys, "latency_ms", "messages", "delivered"], on=list(PARTS), variable_name="part",
-                      value_name="mean_ms")
-        .with_columns(share_percent=100 * pl.col("mean_ms") / pl.col("latency_ms"))
-        .sort(*keys, maintain_order=True)
-        .select(*keys, "messages", "delivered", "part", "mean_ms", "share_percent")
-    )
+def _bands(table: pl.DataFrame) -> pl.Series:
+    """Of each row its ``band`` among the measured ones of its QoS level; of others 0."""
+    found = np.zeros(table.height, np.uint8)
+    for qos in table["qos"].unique():
+        rows = (table["measured"] & table["qos"].eq_missing(qos)).to_numpy()
+        found[rows] = means.bands(table["latency_ns"].to_numpy()[rows])
+    return pl.Series("band", found)
