@@ -125,17 +125,20 @@ def _sketches(recording: Recording) -> dict[tuple[str, str], bytes]:
 
     from mqttlab.catalog.sketch import Sketch
     from mqttlab.metrics import deliveries, has_both_ways
-    from mqttlab.metrics.summary import pair
+    from mqttlab.metrics.summary import GROUPS, pair
 
-    delivered = deliveries(recording)
+    delivered = deliveries(recording, (*GROUPS, "latency_ms"))
     if delivered.is_empty():
         return {}
-    groups = delivered.with_columns(pair().alias("pair")).partition_by("pair", as_dict=True)
-    parts = {("groups", short(str(name))): part for (name,), part in groups.items()}
+    of = {key: Sketch.of(part["latency_ms"]) for key, part in delivered.partition_by(GROUPS, as_dict=True).items()}
+    kinds = {name: delivered.schema[name] for name in GROUPS}
+    names = pl.DataFrame(list(of), schema=kinds, orient="row").select(pair()).to_series()
+    found = {("groups", short(name)): sketch for name, sketch in zip(names, of.values(), strict=True)}
     if not has_both_ways(recording):
-        parts["run", ""] = delivered
-        parts |= {("qos", str(qos)): part for (qos,), part in delivered.partition_by("qos", as_dict=True).items()}
-    return {key: Sketch.of(part["latency_ms"].cast(pl.Float64)).data() for key, part in parts.items()}
+        found["run", ""] = Sketch.merged(of.values())
+        for level in sorted({qos for *_, qos in of}):
+            found["qos", str(level)] = Sketch.merged(sketch for (*_, qos), sketch in of.items() if qos == level)
+    return {key: sketch.data() for key, sketch in found.items()}
 
 
 def short(name: str) -> str:

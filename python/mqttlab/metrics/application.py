@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
+import numpy as np
 import polars as pl
 
-from mqttlab.recording import Recording, named
+from mqttlab.recording import Recording, looked_up, named
 from mqttlab.statistics import batch_correlation, batch_means_ci95
 
 NS_PER_MS = 1e6
@@ -16,6 +18,12 @@ TIME_MAX_NS = 2**63 - 1
 FIRST_DELIVERY = pl.col("fate") == "delivered"
 # A publisher and a sequence in one number, which is quicker to tell apart.
 MESSAGE = pl.col("publisher").cast(pl.UInt64) * 2**32 + pl.col("sequence")
+# What the latencies of some deliveries say, in the order of a table's columns.
+LATENCIES = ("latency_ms_min", "latency_ms_mean", "latency_ms_p50", "latency_ms_p95", "latency_ms_p99",
+             "latency_ms_max", "latency_ms_std", "throughput_per_s", "goodput_kbit_s", "latency_ms_mean_ci95",
+             "latency_batches_correlation")
+# Of these every report shows a table, and others with fewer of them.
+FINEST = ("publisher_group", "subscriber_group", "qos")
 # What was to be delivered, whatever became of it.
 EXPECTED = pl.col("fate").is_in(["delivered", "lost", "under_way", "unknown"])
 
@@ -30,15 +38,14 @@ def deliveries(recording: Recording, columns: Sequence[str] | None = None) -> pl
     groups = pl.Enum(names)
     if not has_messages(recording):
         empty = pl.DataFrame(schema={"publisher_group": groups, "subscriber_group": groups,
-                                     "qos": pl.Int64, "intended_s": pl.Float64, "latency_ms": pl.Float64})
+                                     "qos": pl.UInt8, "intended_s": pl.Float64, "latency_ms": pl.Float64})
         return empty if columns is None else empty.select(columns)
     began_ns = measurement_began_ns(recording) if columns is None or "intended_s" in columns else 0
     # A run that was killed, or goes on, may have written a delivery and not yet what was sent.
     known = pl.col("latency_ns").is_not_null() & pl.col("qos").is_not_null()
     found = _delivered(recording).lazy().filter(known).select(
-        pl.col("publisher_group", "subscriber_group").replace_strict(
-            range(len(names)), names, default=None, return_dtype=groups),
-        pl.col("qos").cast(pl.Int64),
+        *(looked_up(name, pl.Series(names, dtype=groups)) for name in ("publisher_group", "subscriber_group")),
+        "qos",
         intended_s=(pl.col("intended_ns") - began_ns) / 1e9,
         latency_ms=pl.col("latency_ns") / NS_PER_MS,
     )
@@ -58,6 +65,11 @@ def application(recording: Recording, by: Sequence[str] = ("qos",)) -> pl.DataFr
 def _application(by: tuple[str, ...], recording: Recording) -> pl.DataFrame:
     if not has_messages(recording):
         return pl.DataFrame()
+    if set(by) < set(FINEST):
+        finest = application(recording, FINEST)
+        # Most runs have one group of publishers at each QoS level, or one in all: then the rows are the same ones.
+        if finest.height == (finest.n_unique(by) if by else 1):
+            return finest.select(*by, pl.exclude(FINEST)).sort(by, maintain_order=True) if by else finest.drop(FINEST)
     keys = list(by) or ["_whole"]
     messages = _measured(recording)
     table = recording.collect(_counts(messages, keys, is_once=is_once(recording)))
@@ -79,13 +91,10 @@ def has_messages(recording: Recording) -> bool:
 def _grouped(recording: Recording) -> pl.LazyFrame:
     """The messages, with the groups of both ends as numbers: names would take more room than all the rest."""
     numbers = {name: number for number, name in enumerate(_group_names(recording))}
-    of_client = [numbers[client["group"]] for client in recording.layout["clients"]]
-
-    def group(client: str) -> pl.Expr:
-        return pl.col(client).replace_strict(range(len(of_client)), of_client, default=None, return_dtype=pl.UInt16)
-
+    of_client = pl.Series([numbers[client["group"]] for client in recording.layout["clients"]], dtype=pl.UInt16)
     return recording.scan("messages").with_columns(
-        publisher_group=group("publisher"), subscriber_group=group("subscriber"), _whole=pl.lit(True))
+        publisher_group=looked_up("publisher", of_client), subscriber_group=looked_up("subscriber", of_client),
+        _whole=pl.lit(True))
 
 
 def _group_names(recording: Recording) -> list[str]:
@@ -109,11 +118,18 @@ def _delivered(recording: Recording) -> pl.DataFrame:
 
 
 def _in_order(recording: Recording, *more: str) -> pl.DataFrame:
-    # The table is in the order of publisher and sequence, which a stable sort keeps.
-    return recording.collect(
-        _measured(recording).filter(FIRST_DELIVERY).select(
-            "publisher_group", "subscriber_group", "_whole", "qos", "payload_bytes", "intended_ns", "latency_ns", *more)
-    ).sort("intended_ns", maintain_order=True)
+    table = recording.collect(_measured(recording).filter(FIRST_DELIVERY).select(
+        "publisher_group", "subscriber_group", "_whole", "qos", "payload_bytes", "intended_ns", "latency_ns", *more))
+    if table["intended_ns"].is_sorted():
+        return table
+    # The table is in the order of publisher and sequence, which a stable sort keeps. One column at a time is moved:
+    # sorted at once, the table needs three times its room.
+    order = pl.Series(np.argsort(table["intended_ns"].fill_null(-1).to_numpy(), kind="stable")).cast(pl.UInt32)
+    columns = []
+    for name in table.columns:
+        column = table.drop_in_place(name)
+        columns.append(column if _is_one(column) else column.gather(order))
+    return pl.DataFrame(columns)
 
 
 def is_once(recording: Recording) -> bool:
@@ -209,24 +225,37 @@ def _counts(messages: pl.LazyFrame, keys: list[str], *, is_once: bool) -> pl.Laz
 
 
 def _latencies(delivered: pl.DataFrame, keys: list[str], seconds: float) -> pl.DataFrame:
-    latency = pl.col("latency_ns") / NS_PER_MS
-    table = delivered.group_by(keys).agg(
-        latency_ms_min=latency.min(),
-        latency_ms_mean=latency.mean(),
-        latency_ms_p50=latency.quantile(0.5, "linear"),
-        latency_ms_p95=latency.quantile(0.95, "linear"),
-        latency_ms_p99=latency.quantile(0.99, "linear"),
-        latency_ms_max=latency.max(),
-        latency_ms_std=latency.std(),
-        samples=latency,
-        throughput_per_s=pl.len() / seconds,
-        goodput_kbit_s=pl.col("payload_bytes").sum() * 8 / 1000 / seconds,
-    )
-    halves = [batch_means_ci95(samples.to_numpy()) for samples in table["samples"]]
-    kept = [batch_correlation(samples.to_numpy()) for samples in table["samples"]]
-    return table.with_columns(
-        latency_ms_mean_ci95=pl.Series(halves, dtype=pl.Float64),
-        latency_batches_correlation=pl.Series(kept, dtype=pl.Float64)).drop("samples")
+    kinds = {key: delivered.schema[key] for key in keys} | dict.fromkeys(LATENCIES, pl.Float64)
+    rows = [key + _of_latencies(part, seconds) for key, part in _parts(delivered, keys)]
+    return pl.DataFrame(rows, schema=kinds, orient="row")
+
+
+def _parts(delivered: pl.DataFrame, keys: list[str]) -> Iterator[tuple[tuple[Any, ...], pl.DataFrame]]:
+    """The rows of each value of the keys; without a copy, where there is but one."""
+    if all(_is_one(delivered[key]) for key in keys):
+        yield delivered.select(keys).row(0), delivered
+    else:
+        needed = delivered.select(*keys, "latency_ns", "payload_bytes")
+        yield from needed.partition_by(keys, as_dict=True, include_key=False).items()
+
+
+def _is_one(column: pl.Series) -> bool:
+    """Whether a column has rows and one value only, so that its order does not matter; of strings that is not asked."""
+    if column.is_empty() or not (column.dtype.is_integer() or column.dtype == pl.Boolean):
+        return False
+    return not column.null_count() and bool(column.min() == column.max())
+
+
+def _of_latencies(part: pl.DataFrame, seconds: float) -> tuple[float | None, ...]:
+    """The values of :data:`LATENCIES` of deliveries in the order of their sending."""
+    latency_ms = part["latency_ns"] / NS_PER_MS
+    # Of a run that was killed it may not be known when a message that came was to be sent.
+    known = latency_ms.drop_nulls()
+    goodput = float(part["payload_bytes"].sum()) * 8 / 1000 / seconds
+    return tuple(None if value is None else float(value) for value in (  # type: ignore[arg-type]
+        known.min(), known.mean(), *(known.quantile(share, "linear") for share in (0.5, 0.95, 0.99)), known.max(),
+        known.std(), part.height / seconds, goodput,
+        batch_means_ci95(known.to_numpy()), batch_correlation(known.to_numpy())))
 
 
 def _written(recording: Recording, keys: list[str], seconds: float) -> pl.DataFrame:
