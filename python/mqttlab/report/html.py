@@ -89,7 +89,7 @@ def _application_section(recording: Recording) -> str:
 
 
 def _figure_section(recording: Recording) -> str:
-    samples = metrics.deliveries(recording)
+    samples = metrics.deliveries(recording, ("qos", "intended_s", "latency_ms"))
     if samples.is_empty():
         return ""
     drawn = [figures.latency_over_time(samples), figures.latency_cdf(samples), figures.latency_box(samples)]
