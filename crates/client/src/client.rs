@@ -7,7 +7,7 @@ use mqttlab_mqtt::Qos;
 use mqttlab_plan::Arrivals;
 use mqttlab_units::{Instant, Seed};
 
-use crate::books::Books;
+use crate::acceptance::{Acceptance, Rank};
 use crate::facts::{ClientNumber, GroupFacts, Who};
 use crate::incoming::{Delivery, Incoming};
 use crate::outgoing::{Outgoing, acknowledgement};
@@ -27,10 +27,7 @@ pub struct Client<S: Session, C: Connection> {
     incoming: Incoming<C::Relayed>,
     arrivals: Option<Arrivals>,
     retries: Retries,
-    standing: Standing,
-    /// Whether its subscriptions have ever been accepted.
-    is_subscribed: bool,
-    subscribe_sent: Instant,
+    acceptance: Acceptance,
     /// While it sleeps.
     asleep_since: Option<Instant>,
 }
@@ -71,23 +68,6 @@ pub struct Snapshot {
     pub held: usize,
 }
 
-/// What the books count this client as.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd)]
-enum Standing {
-    Absent,
-    Connected,
-    Ready,
-}
-
-impl Standing {
-    fn change(&mut self, books: &mut Books, after: Standing) {
-        let before = std::mem::replace(self, after);
-        let change = |least: Standing| i32::from(after >= least) - i32::from(before >= least);
-        books.connected += change(Standing::Connected);
-        books.ready += change(Standing::Ready);
-    }
-}
-
 impl<S: Session, C: Connection> Client<S, C> {
     /// A client whose group begins to connect at `start`. `seed` is the run's.
     pub fn new(
@@ -108,9 +88,7 @@ impl<S: Session, C: Connection> Client<S, C> {
             incoming: Incoming::default(),
             arrivals: None,
             retries: Retries::new(seed.derive("reconnect").index(u64::from(who.number.0)).dice()),
-            standing: Standing::Absent,
-            is_subscribed: false,
-            subscribe_sent: Instant::ZERO,
+            acceptance: Acceptance::new(),
             asleep_since: None,
         }
     }
@@ -296,8 +274,7 @@ impl<S: Session, C: Connection> Client<S, C> {
         self.rest(around, false);
         // Then, while the transport can still be asked what it knows of the connection.
         around.close(self.who, &mut self.connection);
-        let (was, was_open) = (self.standing, self.is_open());
-        self.standing.change(around.books(), Standing::Absent);
+        let (was, was_open) = (self.acceptance.lost(around.books()), self.is_open());
         self.outgoing.forget_connection(around);
         self.session.closed(around.now());
         let for_good = matches!(loss, Loss::Farewell | Loss::Refused { for_good: true, .. });
@@ -416,7 +393,7 @@ impl<S: Session, C: Connection> Client<S, C> {
             }
             Step::Subscribe(packet) => {
                 around.put(self.who, &mut self.connection, packet);
-                self.subscribe_sent = around.now();
+                self.acceptance.subscribes(around.now());
                 around.event(EventKind::Subscribe, self.who.number, None, "");
             }
             Step::Publish { message, envelope, settled } => {
@@ -429,7 +406,11 @@ impl<S: Session, C: Connection> Client<S, C> {
             }
             Step::Send(packet) => around.put(self.who, &mut self.connection, packet),
             Step::Connected { resumed } => self.connected(around, resumed),
-            Step::Subscribed => self.subscribed(around),
+            Step::Subscribed => {
+                let now = around.now();
+                let took = self.acceptance.subscribed(around.books(), now);
+                around.event(EventKind::Suback, self.who.number, Some(took), "");
+            }
             Step::SubscriptionRefused(why) => {
                 around.event(EventKind::Refused, self.who.number, None, &format!("SUBSCRIBE: {why}"));
             }
@@ -467,21 +448,10 @@ impl<S: Session, C: Connection> Client<S, C> {
         let took = Some(around.now().since(since));
         let detail = if resumed { "session present" } else { "" };
         around.event(EventKind::Connack, self.who.number, took, detail);
-        self.standing.change(around.books(), Standing::Connected);
-        // A session that is still there has its subscriptions (MQTT 5 §4.1).
-        if !self.facts.subscribes || resumed && self.is_subscribed {
-            self.standing.change(around.books(), Standing::Ready);
-        } else {
-            self.subscribe_sent = around.now();
+        if self.acceptance.connected(around.books(), self.facts.subscribes, resumed) {
+            self.acceptance.subscribes(around.now());
             self.session.subscribe(around.now());
         }
-    }
-
-    fn subscribed(&mut self, around: &mut impl Surroundings) {
-        self.is_subscribed = true;
-        let took = Some(around.now().since(self.subscribe_sent));
-        around.event(EventKind::Suback, self.who.number, took, "");
-        self.standing.change(around.books(), Standing::Ready);
     }
 
     fn release<A: Surroundings + Transport<S, C>>(
@@ -661,10 +631,10 @@ fn record_loss(
     around: &mut impl Surroundings,
     number: ClientNumber,
     loss: &Loss,
-    (was, was_open): (Standing, bool),
+    (was, was_open): (Rank, bool),
 ) {
     match loss {
-        Loss::Broken(how) if was > Standing::Absent => {
+        Loss::Broken(how) if was > Rank::Absent => {
             around.books().disconnects += 1;
             around.event(EventKind::Disconnect, number, None, how);
         }

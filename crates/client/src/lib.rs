@@ -29,6 +29,7 @@
 //!
 //! What it does not model: the time that an application takes to compute.
 
+mod acceptance;
 mod books;
 mod client;
 mod facts;
