@@ -13,9 +13,9 @@ use mqttlab_client::{
 };
 use mqttlab_client::{mqtt, mqttsn, zeromq};
 use mqttlab_mqtt::client::Input;
-use mqttlab_mqtt::{Kind, Qos, encode};
+use mqttlab_mqtt::{Kind, Qos};
 use mqttlab_mqttsn::{Packet as SnSaid, Topic};
-use mqttlab_plan::zeromq::{prefix, socket_type};
+use mqttlab_plan::zeromq::socket_type;
 use mqttlab_recording::identity::{self, Identity};
 use mqttlab_recording::{
     Acknowledged, EventKind, Identified, Payload, PayloadSource, PositionSample, Received, Sent, Unsent,
@@ -89,37 +89,6 @@ impl DatagramSocket {
 }
 
 impl Surroundings<'_> {
-    /// A control packet of MQTT, to be given its place in a stream, and its length.
-    fn encoded(&mut self, client: Who, packet: mqtt::Packet) -> (Packet, usize) {
-        let group = self.groups.group_of(client.into());
-        match packet {
-            mqtt::Packet::Connect => {
-                mqtt::encode_connect(group, client.index, self.scratch);
-                (Packet::bare(Kind::Connect, 0), self.scratch.len())
-            }
-            mqtt::Packet::Subscribe { id } => {
-                mqtt::encode_subscribe(group, client.index, id, self.scratch);
-                (Packet::bare(Kind::Subscribe, id.0), self.scratch.len())
-            }
-            mqtt::Packet::Answer { kind, id } => (Packet::bare(kind, id.0), encode::ACKNOWLEDGEMENT_LEN),
-            mqtt::Packet::Bare(kind) => (Packet::bare(kind, 0), encode::BARE_LEN),
-        }
-    }
-
-    /// A packet of ZMTP that is no message, likewise.
-    fn framed(&mut self, client: Who, packet: zeromq::Packet) -> (Packet, usize) {
-        let (group, facts) = (self.groups.group_of(client.into()), self.groups.facts_of(client.into()));
-        zeromq::encode(group, client.index, packet, self.scratch);
-        let topic = match packet {
-            zeromq::Packet::Subscribe { subscription, .. } => {
-                let filter = zeromq::filter(group, client.index, subscription);
-                self.topics.number(facts.serving, prefix(&filter))
-            }
-            _ => 0,
-        };
-        (Packet::frames(zeromq::kind(packet), topic), self.scratch.len())
-    }
-
     /// Puts a message into the stream as frames.
     fn put_frames(&mut self, client: Who, socket: &ClientSocket, body: Body<'_, RelayedMessage>) -> u64 {
         let Body::Own(row) = body else {
@@ -188,8 +157,8 @@ impl Transport<AnySession, ClientSocket> for Surroundings<'_> {
         let Some(connection) = socket.id else { return };
         self.scratch.clear();
         let (packet, length) = match packet {
-            Ok(packet) => self.encoded(client, packet),
-            Err(packet) => self.framed(client, packet),
+            Ok(packet) => self.groups.control(client, packet, self.scratch),
+            Err(packet) => self.groups.command(self.topics, client, packet, self.scratch),
         };
         self.append(connection, packet, length);
         if packet.kind == Kind::Disconnect {

@@ -3,10 +3,11 @@
 use std::io;
 use std::sync::Arc;
 
-use mqttlab_client::mqtt;
 use mqttlab_client::protocol::Sessions;
 use mqttlab_client::{ClientNumber, GroupFacts, GroupNumber, Who, sign};
+use mqttlab_client::{mqtt, zeromq};
 use mqttlab_mqtt::{Kind, Qos, Version, encode};
+use mqttlab_plan::zeromq::prefix;
 use mqttlab_plan::{Endpoint, Entry, Group, PayloadMaker, SaidPlaces};
 use mqttlab_recording::identity::Identity;
 use mqttlab_units::{GeoPoint, Seed};
@@ -197,6 +198,49 @@ impl Groups {
         }
         let will = self.group_of(owner).will();
         will.map_or(0, |will| will.payload.len() as u32)
+    }
+
+    /// A control packet of MQTT that is no message, to be given its place in a stream, and its length. What tells it of some
+    /// is their encoding, in `scratch`.
+    pub(crate) fn control(
+        &self,
+        client: Who,
+        packet: mqtt::Packet,
+        scratch: &mut Vec<u8>,
+    ) -> (Packet, usize) {
+        let group = self.group_of(client.into());
+        match packet {
+            mqtt::Packet::Connect => {
+                mqtt::encode_connect(group, client.index, scratch);
+                (Packet::bare(Kind::Connect, 0), scratch.len())
+            }
+            mqtt::Packet::Subscribe { id } => {
+                mqtt::encode_subscribe(group, client.index, id, scratch);
+                (Packet::bare(Kind::Subscribe, id.0), scratch.len())
+            }
+            mqtt::Packet::Answer { kind, id } => (Packet::bare(kind, id.0), encode::ACKNOWLEDGEMENT_LEN),
+            mqtt::Packet::Bare(kind) => (Packet::bare(kind, 0), encode::BARE_LEN),
+        }
+    }
+
+    /// A packet of ZMTP that is no message, likewise.
+    pub(crate) fn command(
+        &self,
+        topics: &mut Topics,
+        client: Who,
+        packet: zeromq::Packet,
+        scratch: &mut Vec<u8>,
+    ) -> (Packet, usize) {
+        let (group, facts) = (self.group_of(client.into()), self.facts_of(client.into()));
+        zeromq::encode(group, client.index, packet, scratch);
+        let topic = match packet {
+            zeromq::Packet::Subscribe { subscription, .. } => {
+                let filter = zeromq::filter(group, client.index, subscription);
+                topics.number(facts.serving, prefix(&filter))
+            }
+            _ => 0,
+        };
+        (Packet::frames(zeromq::kind(packet), topic), scratch.len())
     }
 
     /// A message of ZMTP to be given its place in a stream, and its length: topic and payload, a frame each.
