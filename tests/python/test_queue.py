@@ -41,8 +41,15 @@ def queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Queue]:
 
 
 def pids(queue: Queue) -> list[int]:
-    """The queue's processes."""
-    return processes(lambda words: words[1:3] == ["-m", "mqttlab.queue"] and words[3] == str(queue.directory))
+    """The queue's processes, without a child that has its words until it is another program."""
+    found = processes(lambda words: words[1:3] == ["-m", "mqttlab.queue"] and words[3] == str(queue.directory))
+    return [pid for pid in found if parent(pid) not in found]
+
+
+def parent(pid: int) -> int | None:
+    with contextlib.suppress(OSError):
+        return int((Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()[1])
+    return None
 
 
 def engines(directory: Path) -> list[int]:
