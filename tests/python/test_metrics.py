@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from mqttlab import metrics
-from mqttlab.metrics.application import is_once
+from mqttlab.metrics.application import FINEST, is_once
 from mqttlab.recording import Recording, RecordingError
 from mqttlab.statistics import batch_means_ci95
 from recordings import MS, Message, packet, write
@@ -192,3 +192,25 @@ def test_what_could_not_be_derived_is_tried_again(tmp_path: Path) -> None:
     with pytest.raises(RecordingError):
         recording.derived("of the test", fails)
     assert recording.derived("of the test", lambda _: pl.DataFrame({"derived": [1]})).height == 1
+
+
+@pytest.mark.parametrize("by", [(), ("qos",), ("publisher_group", "qos"), FINEST])
+def test_a_run_that_ended_before_its_measurement_has_an_empty_table(tmp_path: Path, by: tuple[str, ...]) -> None:
+    recording = Recording.open(write(tmp_path, [Message(number, phase="warm_up") for number in range(3)]))
+    assert metrics.application(recording, by).is_empty()
+    assert metrics.deliveries(recording).is_empty()
+    assert metrics.summary(recording).filter(pl.col("metric").str.starts_with("latency")).is_empty()
+
+
+def test_a_table_whose_rows_are_anothers_says_the_same_as_one_of_its_own(tmp_path: Path) -> None:
+    """Of two QoS levels and one pair of groups; with what has no receiver rows are no more the same."""
+    rows = [Message(number, 10 + number, qos=number % 2) for number in range(40)]
+    alike = Recording.open(write(tmp_path / "alike", rows))
+    apart = Recording.open(write(tmp_path / "apart", [*rows, Message(40, None, subscriber=None, fate="unsent")]))
+    levels = [metrics.application(of) for of in (alike, apart)]
+    assert [metrics.application(of, FINEST).height for of in (alike, apart)] == [2, 3]
+    assert levels[0].columns == levels[1].columns
+    assert levels[0].filter(qos=1).equals(levels[1].filter(qos=1))
+    assert levels[1]["messages_unsent"].to_list() == [1, 0]
+    whole = metrics.application(alike, ())
+    assert whole["messages_delivered"].to_list() == [40] and whole["latency_ms_p50"].to_list() == [29.5]

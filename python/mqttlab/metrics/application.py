@@ -68,7 +68,7 @@ def _application(by: tuple[str, ...], recording: Recording) -> pl.DataFrame:
     if set(by) < set(FINEST):
         finest = application(recording, FINEST)
         # Most runs have one group of publishers at each QoS level, or one in all: then the rows are the same ones.
-        if finest.height == (finest.n_unique(by) if by else 1):
+        if finest.height == (finest.n_unique(by) if by and finest.height else 1):
             return finest.select(*by, pl.exclude(FINEST)).sort(by, maintain_order=True) if by else finest.drop(FINEST)
     keys = list(by) or ["_whole"]
     messages = _measured(recording)
