@@ -223,12 +223,17 @@ def _name(pid: int) -> str:
     return ""
 
 
-def _mounts() -> int:
-    return len(Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines())
+def _mounts_and_interfaces() -> set[str]:
+    mounts = Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
+    return {line.split()[1] for line in mounts} | {path.name for path in Path("/sys/class/net").iterdir()}
 
 
-def _interfaces() -> list[str]:
-    return sorted(path.name for path in Path("/sys/class/net").iterdir())
+def _left(before: set[str], seconds: float = 60) -> set[str]:
+    """Mounts and interfaces that stay; another program's, such as a test's beside this one, go again."""
+    deadline = time.monotonic() + seconds
+    while (left := _mounts_and_interfaces() - before) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    return left
 
 
 def _scratch() -> list[Path]:
@@ -239,7 +244,7 @@ def soak(runs: int, seed: int, jobs: int, *, live: bool) -> list[Case]:
     """Perform cases, several at once, and say how each went."""
     # Under `nohup` programs would inherit that it is ignored, and rightly go on.
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    mounts, interfaces = _mounts(), _interfaces()
+    before = _mounts_and_interfaces()
     with tempfile.TemporaryDirectory(prefix="soak-temporary-") as temporary:
         # What is left in the temporary directory is then ours.
         os.environ["TMPDIR"] = tempfile.tempdir = temporary
@@ -265,8 +270,8 @@ def soak(runs: int, seed: int, jobs: int, *, live: bool) -> list[Case]:
             cases.append(last)
         tempfile.tempdir = None
         del os.environ["TMPDIR"]
-    if _mounts() > mounts or _interfaces() != interfaces:
-        cases[-1].faults.append("a mount or an interface is left")
+    if left := _left(before):
+        cases[-1].faults.append(f"mounts or interfaces are left: {', '.join(sorted(left))}")
     return cases
 
 
