@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+import processes
+
 # What is started in the background or by nohup ignores some signals, and so would every program that tests start.
 for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
     if signal.getsignal(number) == signal.SIG_IGN:
@@ -32,8 +34,7 @@ def queue_of_the_tests() -> Iterator[Path]:
     (place / "tmp").chmod(0o1777)
     os.environ["TMPDIR"] = str(place / "tmp")
     yield place
-    for line in Path("/proc").glob("[0-9]*/cmdline"):
-        with suppress(OSError):
-            if line.read_bytes().decode(errors="replace").split("\0")[1:4] == ["-m", "mqttlab.queue", str(place)]:
-                os.kill(int(line.parent.name), signal.SIGTERM)
+    for process in processes.queues(place):
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGTERM)
     shutil.rmtree(place, ignore_errors=True)

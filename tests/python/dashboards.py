@@ -18,6 +18,7 @@ from typing import Any, Protocol
 import pytest
 import tomlkit
 
+import processes
 from mqttlab.runs import Job, perform
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
@@ -59,11 +60,9 @@ def queue_below(directory: Path) -> Iterator[Queue]:
         deadline = time.monotonic() + 60
         while queue.rows_open() and time.monotonic() < deadline:
             time.sleep(0.05)
-        for place in Path("/proc").glob("[0-9]*/cmdline"):
-            with contextlib.suppress(OSError):
-                words = place.read_bytes().decode(errors="replace").split("\0")
-                if words[1:4] == ["-m", "mqttlab.queue", str(queue.directory)]:
-                    os.kill(int(place.parent.name), signal.SIGTERM)
+        for process in processes.queues(queue.directory):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGTERM)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import processes
 from dashboards import Program, Visitor, queue_below, visitor
 from live import able
 from mqttlab.dashboard.jobs import Jobs
@@ -17,14 +18,7 @@ pytestmark = pytest.mark.skipif(able() is not None, reason=able() or "")
 
 def engine_of(identifier: str) -> int | None:
     """The process that makes a recording, if it is there."""
-    for place in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = place.read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if identifier.encode() in words and words[0].endswith(b"mqttlab-engine"):
-            return int(place.parent.name)
-    return None
+    return next(iter(processes.engines(lambda words: identifier in words)), None)
 
 
 def compare_with_its_simulation(somebody: Visitor) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import json
 import os
@@ -16,6 +15,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+import processes
 from live import able
 from mqttlab.catalog import Catalog
 from mqttlab.experiments import ExperimentDirectory
@@ -64,28 +64,12 @@ def three_factors() -> str:
 
 def engines_of(directory: Path) -> list[int]:
     """Engines that write below a directory."""
-    found = []
-    for place in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = place.read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if words[0].endswith(b"mqttlab-engine") and any(str(directory).encode() in word for word in words):
-            found.append(int(place.parent.name))
-    return found
+    return processes.engines(lambda words: any(str(directory) in word for word in words))
 
 
 def queues() -> list[int]:
-    """The queue's process of these tests, if it is there; not what it has just forked, which has its words until
-    it is a program of its own."""
-    found = {}
-    for place in Path("/proc").glob("[0-9]*/cmdline"):
-        with contextlib.suppress(OSError):
-            words = place.read_bytes().decode(errors="replace").split("\0")
-            if words[1:4] == ["-m", "mqttlab.queue", os.environ["MQTTLAB_QUEUE"]]:
-                above = (place.parent / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1]
-                found[int(place.parent.name)] = int(above)
-    return [process for process, above in found.items() if above not in found]
+    """The queue's process of these tests, if it is there."""
+    return processes.queues(os.environ["MQTTLAB_QUEUE"])
 
 
 def kill(process: int) -> bool:

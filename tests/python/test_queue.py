@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+import processes
 from live import able
 from mqttlab.catalog import Catalog
 from mqttlab.cli import main
@@ -41,31 +42,14 @@ def queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Queue]:
 
 
 def pids(queue: Queue) -> list[int]:
-    """The queue's processes, without a child that has its words until it is another program."""
-    found = processes(lambda words: words[1:3] == ["-m", "mqttlab.queue"] and words[3] == str(queue.directory))
-    return [pid for pid in found if parent(pid) not in found]
-
-
-def parent(pid: int) -> int | None:
-    with contextlib.suppress(OSError):
-        return int((Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()[1])
-    return None
+    """The queue's processes."""
+    return processes.queues(queue.directory)
 
 
 def engines(directory: Path) -> list[int]:
     """Engines that make recordings below a directory."""
-    return processes(lambda words: "run" in words and any(word.startswith(f"{directory}/") for word in words)
-                     and words[0].endswith("mqttlab-engine"))
-
-
-def processes(wanted: Callable[[list[str]], bool]) -> list[int]:
-    found = []
-    for place in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            words = (place / "cmdline").read_bytes().decode(errors="replace").split("\0")
-            if wanted(words) and "\nState:\tZ" not in (place / "status").read_text():
-                found.append(int(place.name))
-    return found
+    return processes.engines(
+        lambda words: "run" in words and any(word.startswith(f"{directory}/") for word in words))
 
 
 def wait_for(condition: Callable[[], Any], seconds: float = 60) -> None:
