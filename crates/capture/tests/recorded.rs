@@ -1,8 +1,9 @@
 //! Frames of our own recordings: what the sender did is told apart from what the links did.
 
 use mqttlab_capture::FrameWitness;
-use mqttlab_recording::{Cause, Direction, Frame, FrameAnalyser, FrameFate, Towards};
+use mqttlab_recording::{Cause, Client, Direction, Frame, FrameAnalyser, FrameFate, Layout, Towards};
 use mqttlab_units::{Duration, Instant};
+use mqttlab_zmtp::{SocketType, command, greeting};
 
 const CLIENT: [u8; 4] = [10, 0, 0, 1];
 const BROKER: [u8; 4] = [10, 0, 0, 2];
@@ -173,4 +174,57 @@ fn a_frame_that_the_sender_repeats_is_a_retransmission() {
     assert_eq!((again.marks, again.mqtt), (Some("retransmission"), None));
     assert_eq!(completed(&mut witness), [(Some(380_000_000), 2)]);
     assert_eq!(metric(&mut witness, "tcp_analysis_retransmissions"), 1.0);
+}
+
+/// Rows since they were last asked for: towards the broker or not, what, and of which client.
+fn told(witness: &mut FrameWitness, end: bool) -> Vec<(Towards, String, Option<u32>)> {
+    let mut rows = Vec::new();
+    witness.control_packets(end, &mut |row| rows.push((row.direction, row.kind.to_owned(), row.client)));
+    rows
+}
+
+/// A server that greets and is ready before a frame of the client's READY: what it sends, as one segment.
+fn greeted_by_a_server_that_did_not_wait() -> FrameWitness {
+    let mut witness = connected();
+    let client =
+        Client { name: "sub-0".into(), group: "sub".into(), host: 1, session: None, is_program: false };
+    witness.begin(&Layout { clients: vec![client], ..Layout::default() });
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    greeting::encode(&mut ours);
+    greeting::encode(&mut theirs);
+    command::ready(SocketType::Xpub, None, &mut theirs);
+    let (up, down) = (packet(true, ACK, 1000, 5000, &ours), packet(false, ACK, 5000, 1064, &theirs));
+    witness.frame(&frame(3, true, 60, &up), &up);
+    witness.frame(&frame(4, false, 80, &down), &down);
+    // Somebody else's frame, behind the arrival of both.
+    let other = packet(true, ACK, 1064, 5000, &[]);
+    witness.frame(&frame(5, true, 105, &other), &other);
+    witness
+}
+
+#[test]
+fn what_a_zeromq_server_says_before_its_client_has_a_name_waits_for_that() {
+    let mut witness = greeted_by_a_server_that_did_not_wait();
+    assert_eq!(told(&mut witness, false), []);
+    let mut ready = Vec::new();
+    command::ready(SocketType::Sub, Some("sub-0"), &mut ready);
+    let bytes = packet(true, ACK, 1064, 5000, &ready);
+    witness.frame(&frame(6, true, 106, &bytes), &bytes);
+    let row = |towards, kind: &str| (towards, kind.to_owned(), Some(0));
+    let expected = [
+        row(Towards::Broker, "GREETING"),
+        row(Towards::Client, "GREETING"),
+        row(Towards::Client, "READY"),
+        row(Towards::Broker, "READY"),
+    ];
+    assert_eq!(told(&mut witness, true), expected);
+}
+
+#[test]
+fn a_zeromq_client_that_never_says_its_name_has_none_and_nothing_is_lost() {
+    let mut witness = greeted_by_a_server_that_did_not_wait();
+    assert_eq!(told(&mut witness, false), []);
+    let kinds: Vec<_> =
+        told(&mut witness, true).into_iter().map(|(_, kind, client)| (kind, client)).collect();
+    assert_eq!(kinds, ["GREETING", "GREETING", "READY"].map(|kind| (kind.to_owned(), None)));
 }

@@ -147,8 +147,9 @@ table! {
 }
 
 table! {
-    /// One row per control packet of any protocol, in the order in which they were complete; behind those of captures the
-    /// ones that clients saw, in the order in which each wrote them down.
+    /// One row per control packet of any protocol, in the order in which they were complete; greetings and READY of ZeroMQ
+    /// come when their client has said its name. Behind those of captures are the ones that clients saw, in the order in
+    /// which each wrote them down.
     pub struct ControlPacketRow<'a> in "control_packets", columns ControlPacketColumns {
         /// The connection's number, as in `packets`.
         pub connection: u32,

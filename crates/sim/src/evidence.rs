@@ -261,11 +261,7 @@ impl Evidence {
             transport: "tcp",
             protocol: if packet.frames.is_some() { "zeromq" } else { "mqtt" },
             direction: if from == Side::Client { Towards::Broker } else { Towards::Client },
-            // A greeting comes before a client says who it is.
-            client: connection
-                .client
-                .filter(|_| packet.frames != Some(Frames::Greeting))
-                .map(|client| client.0),
+            client: connection.client.map(|client| client.0),
             kind: packet.name(),
             qos: publish.then(|| packet.qos.level()),
             dup: packet.dup,

@@ -15,7 +15,7 @@ mod datagrams;
 mod segments;
 mod stream;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -80,6 +80,12 @@ struct Streams {
     programs: Vec<(u16, u32)>,
     client_of: HashMap<u32, u32>,
     under_way: BTreeMap<u64, Carried>,
+    /// Packets of connections whose clients have not said their names, by connection.
+    nameless: BTreeMap<u32, Vec<Joined>>,
+    /// Packets that have waited for that.
+    named: VecDeque<Joined>,
+    /// Whether nobody will say a name any more.
+    is_over: bool,
 }
 
 /// What a frame that has more links to cross carries: bytes from `start` to `end` of a stream, or none.
@@ -209,8 +215,29 @@ impl Streams {
             && let Some(client) = self.client(&connect.client_id, from_host)
         {
             self.client_of.insert(connection, client);
+            self.named.extend(self.nameless.remove(&connection).unwrap_or_default());
         }
         self.join.expect(connection, completed.direction, completed.packet);
+    }
+
+    /// The next packet whose end is known, and its client where that is known.
+    fn poll(&mut self) -> Option<(Joined, Option<u32>)> {
+        loop {
+            let waited = self.named.pop_front();
+            let is_over = waited.is_some() || self.is_over;
+            let joined = waited.or_else(|| self.join.poll())?;
+            let client = self.client_of.get(&joined.connection).copied();
+            if client.is_some() || is_over || !precedes_the_name(&joined.packet) {
+                return Some((joined, client));
+            }
+            self.nameless.entry(joined.connection).or_default().push(joined);
+        }
+    }
+
+    /// Nobody will say a name any more.
+    fn stop_waiting(&mut self) {
+        self.named.extend(std::mem::take(&mut self.nameless).into_values().flatten());
+        self.is_over = true;
     }
 
     /// Who connects. A program may call itself as it likes: then it is one of its host's whom nobody has heard of.
@@ -318,14 +345,11 @@ impl FrameAnalyser for FrameWitness {
             self.expect_packets(None);
             self.streams.join.settle(Instant::from_ns(u64::MAX));
             self.streams.join.give_up();
+            self.streams.stop_waiting();
             self.datagrams.end();
             self.analysis = Some(analyser.finish());
         }
-        while let Some(joined) = self.streams.join.poll() {
-            let client = self.streams.client_of.get(&joined.connection).copied();
-            // Nobody has said a name before READY, which a greeting may or may not arrive behind.
-            let is_greeting = joined.packet.frames == Some(mqttlab_zmtp::Kind::Greeting);
-            let client = client.filter(|_| !is_greeting);
+        while let Some((joined, client)) = self.streams.poll() {
             // Programs that are clients speak MQTT.
             if let Some(reader) = self.reader.as_mut().filter(|_| joined.packet.frames.is_none()) {
                 reader.packet(&joined, client);
@@ -354,6 +378,12 @@ impl FrameAnalyser for FrameWitness {
 /// A text that says something.
 fn word(text: &str) -> Option<&str> {
     Some(text).filter(|text| !text.is_empty())
+}
+
+/// Whether it may arrive before a client of its connection has said a name: in ZMTP both ends greet at once, and a server that has
+/// been greeted need not wait for the client's READY, which has the name (ZMTP 3.1, traffic).
+fn precedes_the_name(packet: &Packet) -> bool {
+    matches!(packet.frames, Some(mqttlab_zmtp::Kind::Greeting | mqttlab_zmtp::Kind::Ready))
 }
 
 fn row(joined: &Joined, client: Option<u32>) -> ControlPacketRow<'_> {
