@@ -192,11 +192,13 @@ class Recording:
         times = [column for column, kind in columns.items() if column.endswith("_ns") and kind != pl.Int64]
         missing = {column: kind for column, kind in ADDED.get(name, {}).items() if column not in columns}
         implied = {column: word for column, word in IMPLIED.get(name, {}).items() if column not in columns}
-        return table.with_columns(
+        changes = [
             *(pl.col(column).cast(pl.Int64) for column in times),
             *(pl.lit(None, dtype=kind).alias(column) for column, kind in missing.items()),
             *(pl.lit(word).alias(column) for column, word in implied.items()),
-        )
+        ]
+        # Behind a step, even one that changes nothing, rows are numbered and taken when the whole file has been read.
+        return table.with_columns(changes) if changes else table
 
     def collect(self, scanned: pl.LazyFrame) -> pl.DataFrame:
         """Read what was made of :meth:`scan`, in parts where what is made of it permits that.
@@ -224,6 +226,11 @@ class Recording:
             return False
         seen = table.filter(pl.col("seen_by").cast(pl.String) == "client").select(pl.len())
         return bool(self.collect(seen).item())
+
+    def ranges(self, scanned: pl.LazyFrame, rows: int) -> list[tuple[int, int]]:
+        """Begin and length of so many rows at a time of what :meth:`scan` gives; an empty range of an empty table."""
+        whole = int(self.collect(scanned.select(pl.len())).item())
+        return [(begin, min(rows, whole - begin)) for begin in range(0, max(whole, 1), rows)]
 
     def rows(self, name: str) -> int:
         """How many rows a table has, which its file says at its end."""

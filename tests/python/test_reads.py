@@ -121,6 +121,29 @@ def held(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     return sizes
 
 
+def ladder_of(run: Path, out: Path) -> None:
+    """The dashboard's page of one message."""
+    message = pytest.importorskip("mqttlab.dashboard.pages.message", reason="`make setup-dashboard` installs Dash")
+    page = message.part(Recording.open(run), "run", {"message": "7:100@7"})
+    assert "Ladder" in str(page)
+
+
+def test_a_few_rows_of_many_are_read_without_the_others(many: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plans: list[str] = []
+    collect: Callable[[Recording, pl.LazyFrame], pl.DataFrame] = Recording.collect
+
+    def told(recording: Recording, scanned: pl.LazyFrame) -> pl.DataFrame:
+        plans.append(scanned.explain())
+        return collect(recording, scanned)
+
+    monkeypatch.setattr(Recording, "collect", told)
+    show_explanation(many, None, 3, Console(file=io.StringIO()))
+    ladder_of(many, many)
+    of_a_slice = [step for plan in plans for step in re.findall(r"SLICE\[.*\n(?:\s*CACHE.*\n)?\s*(\w+)", plan)]
+    # A step between a file and the rows that are wanted of it, such as their numbers, makes polars read the file whole.
+    assert of_a_slice.count("Parquet") >= 4 and "ROW" not in of_a_slice, of_a_slice
+
+
 def report_of(run: Path, out: Path) -> None:
     recording = Recording.open(run)
     terminal(recording, Console(file=io.StringIO(), width=200))
@@ -132,6 +155,7 @@ def report_of(run: Path, out: Path) -> None:
     (report_of, 40, 90),
     # Three of them are told of, and no column of the others is held.
     (lambda run, out: show_explanation(run, None, 3, Console(file=io.StringIO())), 0, 0),
+    (ladder_of, 0, 0),
     (lambda run, out: export.parquet(run, out / "parquet"), 40, 120),
 ])
 def test_what_a_command_holds_of_each_delivery_is_a_few_numbers(

@@ -87,6 +87,11 @@ def test_a_run_and_its_report_load_no_package_for_a_single_function(tmp_path: Pa
     assert names & {"sqlalchemy", "xlsxwriter", "alembic", "psycopg", "pymysql", "plotly", "scipy"} == set()
 
 
+def test_a_comparison_of_two_runs_loads_no_package_for_a_single_function() -> None:
+    run = str(ROOT / "tests" / "schemas" / "3" / "simulated")
+    assert loaded("compare", run, run) & {"scipy", "plotly", "pydantic", "sqlalchemy"} == set()
+
+
 def test_how_many_modules_small_commands_load(tmp_path: Path) -> None:
     # Some more than today, so that another Python has room; each takes a third of a millisecond.
     assert len(modules("--help")) < 155

@@ -90,6 +90,30 @@ def test_ranks_of_many_are_those_of_the_whole_distribution(n: int, q: float) -> 
     assert quantiles.ranks(n, q) == (lows[-1] + 1 if lows.size else None, highs[0] + 1 if highs.size else None)
 
 
+@pytest.mark.parametrize("share", [0.0, 1e-6, 0.05, 0.5, 0.9999, 1.0])
+@pytest.mark.parametrize("n", [1, 7, 400, 250_001])
+def test_the_binomial_distribution_is_scipys(n: int, share: float) -> None:
+    expected = special.bdtr(np.arange(n + 1, dtype=float), n, share)
+    assert distributions.binomial_below(n, share) == pytest.approx(expected, rel=1e-8, abs=1e-15)
+    some = range(n // 3, n // 2 + 1)
+    found = distributions.binomial_below(n, share, some)
+    assert found == pytest.approx(expected[some.start : some.stop], rel=1e-8, abs=1e-15)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 20, 1_001])
+def test_quantiles_of_ordered_samples_are_numpys(n: int) -> None:
+    samples = np.random.default_rng(n).exponential(size=n)
+    for q in (0.0, 0.05, 0.5, 0.75, 0.9999, 1.0):
+        assert quantiles.quantile_of_ordered(np.sort(samples), q) == np.quantile(samples, q)
+
+
+def test_quantiles_of_one_sample_are_those_of_each_alone() -> None:
+    samples, several = np.random.default_rng(7).exponential(size=5_000), (0.05, 0.5, 0.99, 0.9999)
+    for correlated in (False, True):
+        alone = [statistics.quantile_interval(samples, q, correlated=correlated) for q in several]
+        assert statistics.quantile_intervals(samples, several, correlated=correlated) == alone
+
+
 def test_ranks_of_millions_look_at_thousands(monkeypatch: pytest.MonkeyPatch) -> None:
     looked_at = []
 

@@ -50,21 +50,25 @@ def shifts(first: Side, second: Side) -> list[Shift]:
         if not all(runs):
             continue
         fewest = min(run.size for side in runs for run in side)
-        for q in QUANTILES:
-            if fewest * min(q, 1 - q) >= SAMPLES_BEYOND or q == 0.5:
-                found.append(_shift(qos, q, runs, paired and len(runs[0]) == len(runs[1])))
+        told = [q for q in QUANTILES if fewest * min(q, 1 - q) >= SAMPLES_BEYOND or q == 0.5]
+        found += _shifts(qos, told, runs, paired and len(runs[0]) == len(runs[1]))
     return found
 
 
-def _shift(qos: int, q: float, runs: list[list[np.ndarray]], paired: bool) -> Shift:
-    values = [[float(np.quantile(run, q)) for run in side] for side in runs]
-    several = all(len(side) >= 2 for side in values)
-    alone = all(len(side) == 1 for side in values)
-    within = [statistics.quantile_interval(side[0], q, correlated=True) for side in runs] if alone else None
-    return Shift(
-        qos=qos, q=q, first_ms=float(np.mean(values[0])), second_ms=float(np.mean(values[1])),
-        interval=statistics.difference(*values, paired=paired).interval if several else None,
-        within=(within[0], within[1]) if within else None)
+def _shifts(qos: int, told: list[float], runs: list[list[np.ndarray]], paired: bool) -> list[Shift]:
+    """Of these quantiles at one level."""
+    if all(len(side) == 1 for side in runs):
+        within = zip(*(statistics.quantile_intervals(run, told, correlated=True) for (run,) in runs), strict=True)
+        return [Shift(qos=qos, q=q, first_ms=one.estimate, second_ms=other.estimate, interval=None, within=(one, other))
+                for q, (one, other) in zip(told, within, strict=True)]
+    several = all(len(side) >= 2 for side in runs)
+    # Each run is put in order once: a row for each run, a column for each quantile.
+    first, second = ([np.quantile(run, told) for run in side] for side in runs)
+    return [
+        Shift(qos=qos, q=q, first_ms=float(np.mean(values[0])), second_ms=float(np.mean(values[1])), within=None,
+              interval=statistics.difference(*values, paired=paired).interval if several else None)
+        for at, q in enumerate(told)
+        for values in ([[float(run[at]) for run in side] for side in (first, second)],)]
 
 
 def _by_qos(recording: Recording) -> dict[int, np.ndarray]:

@@ -6,7 +6,7 @@ everything else, and Parquet again for the report's tables.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import polars as pl
@@ -15,6 +15,8 @@ from mqttlab import metrics
 from mqttlab.errors import MqttlabError
 from mqttlab.recording import TABLES, Recording
 
+# Of the widest tables some 20 MB.
+PART_ROWS = 50_000
 # A worksheet has 1 048 576 rows (ECMA-376); one is the heading.
 XLSX_ROWS_MAX = 1_048_575
 
@@ -77,25 +79,29 @@ def _each(run_dir: Path, out: Path, observe: Observe, ending: str) -> Path:
     # The recording's own tables first: they are written while they are read, whatever their length.
     for done, (name, table) in enumerate(tables.items()):
         observe(name, done, len(tables) + 1)
-        _write(table, out / f"{name}.{ending}")
+        parts = (table.slice(*rows) for rows in recording.ranges(table, PART_ROWS))
+        _write(recording, parts, out / f"{name}.{ending}")
     observe("metrics", len(tables), len(tables) + 1)
     if metrics.attribution_gap(recording) is None:
-        _write(metrics.scan_attribution(recording), out / f"attribution.{ending}")
+        _write(recording, metrics.attribution_parts(recording, PART_ROWS), out / f"attribution.{ending}")
     for name, computed in summary_tables(recording).items():
-        _write(computed.lazy(), out / f"{name}.{ending}")
+        _write(recording, [computed.lazy()], out / f"{name}.{ending}")
     return out
 
 
-def _write(table: pl.LazyFrame, out: Path) -> None:
-    """Write a table under its name when it is whole: what is interrupted leaves no half of one."""
+def _write(recording: Recording, parts: Iterable[pl.LazyFrame], out: Path) -> None:
+    """Write a table's parts under its name when it is whole: what is interrupted leaves no half of one."""
     unfinished = out.with_name(f".{out.name}.unfinished")
     try:
         if out.suffix == ".csv":
-            _flat(table).sink_csv(unfinished)
+            with unfinished.open("wb") as file:
+                # One after another: writing while it reads, polars holds parts of both.
+                for number, part in enumerate(parts):
+                    recording.collect(_flat(part)).write_csv(file, include_header=number == 0)
         else:
-            table.sink_parquet(unfinished)
+            pl.concat(parts).sink_parquet(unfinished)
         unfinished.replace(out)
-    except pl.exceptions.PolarsError as error:
+    except (pl.exceptions.PolarsError, OSError) as error:
         raise ExportError(f"{out} cannot be written: {error}") from error
     finally:
         unfinished.unlink(missing_ok=True)
@@ -139,4 +145,4 @@ def _flat(table: pl.LazyFrame) -> pl.LazyFrame:
     lists = [name for name, kind in table.collect_schema().items() if isinstance(kind, pl.List)]
     return table.with_columns(
         pl.col(name).list.eval(pl.element().cast(pl.String)).list.join(" ") for name in lists
-    )
+    ) if lists else table

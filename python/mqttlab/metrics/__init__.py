@@ -12,9 +12,9 @@ from mqttlab.metrics.attribution import (
     attribution_by_qos,
     attribution_coverage,
     attribution_gap,
+    attribution_parts,
     evidence,
     has_deliveries,
-    scan_attribution,
     silent_groups,
 )
 from mqttlab.metrics.bursts import burst_times, bursts
@@ -83,6 +83,7 @@ __all__ = [
     "attribution_by_qos",
     "attribution_coverage",
     "attribution_gap",
+    "attribution_parts",
     "burst_times",
     "bursts",
     "clients",
@@ -107,7 +108,6 @@ __all__ = [
     "packet_types",
     "publish_per_segment",
     "round_trips",
-    "scan_attribution",
     "segments_per_publish",
     "sent_again",
     "setup",

@@ -22,7 +22,7 @@ from mqttlab.statistics.means import (
 )
 from mqttlab.statistics.planning import runs_for_half_width, smallest_difference
 from mqttlab.statistics.proportions import proportion_exact, proportion_interval
-from mqttlab.statistics.quantiles import median_interval, quantile_interval, samples_needed
+from mqttlab.statistics.quantiles import median_interval, quantile_interval, quantile_intervals, samples_needed
 from mqttlab.statistics.trends import Fit, Trend, theil_sen, trend
 from mqttlab.statistics.verdicts import Direction, Verdict, holm, judge, runs_needed
 
@@ -56,6 +56,7 @@ __all__ = [
     "proportion_exact",
     "proportion_interval",
     "quantile_interval",
+    "quantile_intervals",
     "ratio_interval",
     "runs_for_half_width",
     "runs_needed",

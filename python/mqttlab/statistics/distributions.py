@@ -1,7 +1,8 @@
 """Quantiles and probabilities of the distributions in use.
 
-Student's and the normal quantile are worked out here, so that a run's report, which needs no more, does not wait for
-scipy to load; scipy is asked for the rest, when it is wanted. A test holds the two equal.
+Student's and the normal quantile are worked out here, and the binomial distribution, so that a run's report and a
+comparison, which need no more, do not wait for scipy to load; scipy is asked for the rest, when it is wanted. A test
+holds them equal.
 """
 
 from __future__ import annotations
@@ -81,7 +82,17 @@ def beta_quantile(probability: float, a: float, b: float) -> float:
 def binomial_below(n: int, share: float, successes: range | None = None) -> NDArray[np.float64]:
     """The probability of at most 0, 1, ..., n successes of n, or of at most so many ``successes``."""
     among = range(n + 1) if successes is None else successes
-    found: NDArray[np.float64] = _special().bdtr(np.arange(among.start, among.stop, dtype=np.float64), n, share)
+    wanted = np.arange(among.start, among.stop)
+    if share in (0, 1):
+        return np.where(wanted >= n * share, 1.0, 0.0)
+    # Ten standard deviations away, and where these are few fifty successes, no tail is left.
+    away = math.ceil(10 * math.sqrt(n * share * (1 - share))) + 50
+    first, last = max(math.floor(n * share) - away, 0), min(math.ceil(n * share) + away, n)
+    # Each probability by the one before it, and all of them by their sum: no factorial of n, whose digits would not do.
+    before = np.arange(first, last, dtype=np.float64)
+    logarithms = np.concatenate([[0.0], np.cumsum(np.log((n - before) / (before + 1) * (share / (1 - share))))])
+    sums = np.cumsum(np.exp(logarithms - logarithms.max()))
+    found: NDArray[np.float64] = np.concatenate([[0.0], sums / sums[-1]])[np.clip(wanted, first - 1, last) - first + 1]
     return found
 
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mqttlab.statistics.distributions import normal_below, normal_quantile, t_quantile
 from mqttlab.statistics.interval import CONFIDENCE, Interval, Numbers, Values, sample
@@ -140,7 +141,7 @@ def batch_correlation(samples: Values) -> float | None:
     return float(np.sum(left[1:] * left[:-1])) / spread if spread > 0 else None
 
 
-def batched(samples: Values) -> Values:
+def batched(samples: Values | NDArray[np.bool_]) -> Values:
     """Means of 20 batches alike, of at least 20 samples. The first samples are left out where the count is no multiple
     of 20: they are nearest to the transient."""
     per_batch = samples.size // BATCHES

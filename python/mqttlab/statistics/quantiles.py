@@ -7,6 +7,7 @@ are never averaged over parts of a run.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -35,21 +36,33 @@ def quantile_interval(
     Raises:
         ValueError: no values, one that is not finite, or ``q`` outside of 0 to 1.
     """
-    if not 0 < q < 1:
-        raise ValueError(f"a quantile lies between 0 and 1, not at {q:g}")
+    return quantile_intervals(values, [q], confidence=confidence, correlated=correlated)[0]
+
+
+def quantile_intervals(
+    values: Numbers, quantiles: Sequence[float], *, confidence: float = CONFIDENCE, correlated: bool = False,
+) -> list[Interval]:
+    """The same for several quantiles of one sample, which is put in order once."""
+    for q in quantiles:
+        if not 0 < q < 1:
+            raise ValueError(f"a quantile lies between 0 and 1, not at {q:g}")
     x = sample(values)
-    estimate = float(np.quantile(x, q))
+    ordered = np.sort(x)
+    return [_interval(x, ordered, q, confidence, correlated) for q in quantiles]
+
+
+def _interval(x: Values, ordered: Values, q: float, confidence: float, correlated: bool) -> Interval:
+    """Of samples as they came and in order."""
+    estimate = quantile_of_ordered(ordered, q)
     least = math.ceil(BATCHES / min(q, 1 - q) - 1e-9)
     if correlated and x.size < least:
         return Interval(estimate=estimate, low=-math.inf, high=math.inf, n=x.size, method="order statistics",
                         confidence=confidence, note=f"n too small: this quantile of correlated samples needs {least}")
-    n = worth(x, q) if correlated else x.size
+    n = worth(x, q, estimate) if correlated else x.size
     low_rank, high_rank = ranks(n, q, confidence)
     stretch = x.size / n
     low_at = None if low_rank is None else max(math.floor((low_rank - 1) * stretch), 0)
     high_at = None if high_rank is None else min(math.ceil(high_rank * stretch), x.size) - 1
-    # Of millions of samples two are wanted, not all of them in order.
-    ordered = np.partition(x, [at for at in (low_at, high_at) if at is not None] or 0)
     low = -math.inf if low_at is None else float(ordered[low_at])
     high = math.inf if high_at is None else float(ordered[high_at])
     note = ""
@@ -85,14 +98,21 @@ def samples_needed(q: float, confidence: float = CONFIDENCE) -> int:
     return math.ceil(math.log(tail) / math.log(max(q, 1 - q)) - 1e-9)
 
 
-def worth(samples: Values, q: float) -> int:
-    """How many independent samples these, in the order of sending, are worth for the ``q`` quantile.
+def quantile_of_ordered(ordered: Values, q: float) -> float:
+    """The ``q`` quantile of samples in order, as :func:`numpy.quantile` has it, which would put them in order again."""
+    place = (ordered.size - 1) * q
+    at = math.floor(place)
+    return float(np.quantile(ordered[at : at + 2], place - at))
+
+
+def worth(samples: Values, q: float, quantile: float) -> int:
+    """How many independent samples these, in the order of sending, are worth for their ``q`` quantile.
 
     Whether a sample lies below the quantile is averaged over 20 batches; the variance of these means against that of
     independent samples says by how much neighbours repeat each other. At least one a batch, at most their number.
     """
-    below = (samples <= np.quantile(samples, q)).astype(np.float64)
-    share = float(below.mean())
+    below = samples <= quantile
+    share = np.count_nonzero(below) / below.size
     expected = share * (1 - share) / (samples.size // BATCHES)
     if expected == 0:
         return samples.size

@@ -11,6 +11,7 @@ from mqttlab.dashboard.panels import Content, Head, address, link, notice, writt
 from mqttlab.explanation import Story, cause, head, ladder, parts_table, tell
 from mqttlab.explanation.diagram import Ladder
 from mqttlab.metrics import attribution_gap, evidence
+from mqttlab.metrics.attribution import explainable
 from mqttlab.recording import Recording
 
 UNKNOWN = "No delivery of this name has evidence of where its time went: it was not delivered, or is not recorded."
@@ -50,8 +51,8 @@ def _story(recording: Recording, named: str) -> Story | None:
     if attribution_gap(recording) is not None or not all(
             word.isdecimal() and len(word) < 16 for word in (publisher, sequence, subscriber)):
         return None
-    found = evidence(recording)
-    legs = found.legs.filter(
-        pl.col("seen_by") == "capture", pl.col("publisher") == int(publisher),
-        pl.col("sequence") == int(sequence), pl.col("subscriber") == int(subscriber))
-    return None if legs.is_empty() else tell(recording, found, legs["leg"][0])
+    wanted = explainable(recording).filter(
+        pl.col("publisher") == int(publisher), pl.col("sequence") == int(sequence),
+        pl.col("subscriber") == int(subscriber))
+    legs = recording.collect(wanted.select("leg").head(1))["leg"].to_list()
+    return tell(recording, evidence(recording, legs), legs[0]) if legs else None

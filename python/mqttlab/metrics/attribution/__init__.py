@@ -17,6 +17,8 @@ are one part, ``undivided``.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import polars as pl
 
@@ -29,8 +31,8 @@ from mqttlab.metrics.catalogue import PARTS
 from mqttlab.recording import Recording, named
 
 __all__ = ["ADDED", "Coverage", "Evidence", "attribution", "attribution_by_band", "attribution_by_qos",
-           "attribution_coverage", "attribution_gap", "evidence", "explainable", "has_deliveries", "intervals",
-           "scan_attribution", "silent_groups"]
+           "attribution_coverage", "attribution_gap", "attribution_parts", "evidence", "explainable",
+           "has_deliveries", "intervals", "silent_groups"]
 
 WORDS = ("seen_by", "unattributed")
 ADDED = (*PARTS, "adjusted_ns", "legs", *WORDS)
@@ -39,6 +41,7 @@ NO_PACKETS = ("packets were not recorded, because the scenario did not ask for t
 MEASURED = (pl.col("phase") == "measurement").alias("measured")
 COLUMNS = ("publisher", "sequence", "topic", "subscriber", "publisher_group", "subscriber_group", "phase", "qos",
            "intended_ns", "received_ns", "latency_ns")
+STORED = (pl.col(*PARTS, "adjusted_ns"), pl.col("legs").cast(pl.Int64), pl.col(*WORDS).cast(pl.String))
 
 
 def attribution(recording: Recording) -> pl.DataFrame:
@@ -47,7 +50,7 @@ def attribution(recording: Recording) -> pl.DataFrame:
     Columns: who and when, ``latency_ns``, the parts, which add up to it, ``adjusted_ns`` (by how much in all the
     recorded instants had to be moved for that), ``legs`` (1, and 1 more for each relay), ``seen_by`` (what the parts
     were read from: ``capture``, ``client`` or ``both``), and ``unattributed``: why the parts are null, where they are.
-    Wide, and as long as the recording: what only sums up asks :func:`scan_attribution`.
+    Wide, and as long as the recording: who writes it down takes :func:`attribution_parts`.
     """
     return recording.derived("attribution", _attribution)
 
@@ -55,21 +58,34 @@ def attribution(recording: Recording) -> pl.DataFrame:
 def _attribution(recording: Recording) -> pl.DataFrame:
     if not recording.rows("messages"):
         return pl.DataFrame()
-    return recording.collect(scan_attribution(recording))
+    if attribution_gap(recording) is None:
+        stored = recording.scan_summary("attribution")
+        return recording.collect(pl.concat([_who(recording), stored.select(STORED)], how="horizontal"))
+    nothing = pl.lit(None, pl.Int64)
+    empty = [nothing.alias(name) for name in ADDED if name not in WORDS]
+    return recording.collect(_who(recording).with_columns(
+        *empty, seen_by=pl.lit(None, pl.String), unattributed=pl.lit(NO_PACKETS)))
 
 
-def scan_attribution(recording: Recording) -> pl.LazyFrame:
-    """The same, of which nothing is read yet; of a recording with messages."""
+def attribution_parts(recording: Recording, rows: int) -> Iterator[pl.LazyFrame]:
+    """:func:`attribution` in parts of so many rows, each to be collected.
+
+    Of two tables beside each other polars holds what it has read of the one until the other has come as far, which may
+    be much of it. Only where :func:`attribution_gap` is ``None``.
+    """
+    stored, first = recording.scan_summary("attribution"), 0
+    for begin, length in recording.ranges(stored, rows):
+        last = recording.collect(stored.slice(begin + length - 1, 1).select("row")).item() if length else -1
+        part = stored.slice(begin, length).select(STORED)
+        yield pl.concat([_who(recording, first, last + 1 - first), part], how="horizontal")
+        first = last + 1
+
+
+def _who(recording: Recording, first: int = 0, length: int | None = None) -> pl.LazyFrame:
+    """The deliveries of all messages, or of so many rows of them, and whose they are."""
     groups = [client["group"] for client in recording.layout["clients"]]
-    table = _delivered(recording).with_columns(
+    return _delivered(recording, first, length).with_columns(
         publisher_group=named("publisher", groups), subscriber_group=named("subscriber", groups)).select(COLUMNS)
-    if attribution_gap(recording) is not None:
-        nothing = pl.lit(None, pl.Int64)
-        empty = [nothing.alias(name) for name in ADDED if name not in WORDS]
-        return table.with_columns(*empty, seen_by=pl.lit(None, pl.String), unattributed=pl.lit(NO_PACKETS))
-    stored = recording.scan_summary("attribution").select(
-        pl.col(*PARTS, "adjusted_ns"), pl.col("legs").cast(pl.Int64), pl.col(*WORDS).cast(pl.String))
-    return pl.concat([table, stored], how="horizontal")
 
 
 def has_deliveries(recording: Recording) -> bool:
@@ -97,8 +113,8 @@ def explainable(recording: Recording) -> pl.LazyFrame:
     return both.filter((pl.col("seen_by") == "capture").fill_null(False)).drop("seen_by")
 
 
-def _delivered(recording: Recording) -> pl.LazyFrame:
-    return recording.scan("messages").filter(
+def _delivered(recording: Recording, first: int = 0, length: int | None = None) -> pl.LazyFrame:
+    return recording.scan("messages").slice(first, length).filter(
         pl.col("fate") == "delivered", pl.col("intended_ns").is_not_null(), pl.col("received_ns").is_not_null())
 
 

@@ -18,6 +18,9 @@ from mqttlab.recording import Recording, named
 MESSAGE = ("publisher", "sequence")
 NEEDED = ("publisher", "sequence", "topic", "subscriber", "publisher_group", "subscriber_group", "phase", "qos",
           "qos_delivered", "intended_ns", "sent_ns", "written_ns", "received_ns", "latency_ns")
+# There may be many packets: what nobody asks for is not read.
+OF_PACKETS = ("packet", "connection", "direction", "client", "protocol", "kind", "qos", "packet_id", "topic",
+              "publisher", "sequence", "stream_start", "stream_end", "first_sent_ns", "complete_ns")
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,9 @@ def evidence(recording: Recording, deliveries: Collection[int] | None = None) ->
 
 
 def control_packets(recording: Recording, connections: Collection[int] | None = None) -> pl.DataFrame:
-    """Control packets, numbered in the column ``packet``, each PUBLISH with its message as far as anything tells.
+    """Control packets with :data:`OF_PACKETS`, each PUBLISH with its message as far as anything tells.
+
+    Their number, in the order of the table, is ``packet``; ``to_broker`` is their direction as a truth value.
 
     Args:
         recording: the recording.
@@ -59,7 +64,7 @@ def control_packets(recording: Recording, connections: Collection[int] | None = 
     table = recording.scan("control_packets").with_row_index("packet")
     if connections is not None:
         table = table.filter(pl.col("connection").is_in(list(connections)))
-    found = recording.collect(table).with_columns(to_broker=pl.col("direction") == "to_broker")
+    found = recording.collect(table.select(OF_PACKETS)).with_columns(to_broker=pl.col("direction") == "to_broker")
     # Without a publisher the number is only what a small payload has of it.
     found = found.with_columns(sequence=pl.when(pl.col("publisher").is_not_null()).then(pl.col("sequence")))
     named = recording.summary("named_packets")
@@ -73,27 +78,33 @@ def control_packets(recording: Recording, connections: Collection[int] | None = 
 
 def _legs(recording: Recording, deliveries: Collection[int] | None) -> pl.DataFrame:
     """The legs, numbered in the column ``leg``."""
-    stored = recording.scan_summary("legs").with_row_index("leg")
-    whole = recording.scan_summary("attribution").with_row_index("leg")
-    if deliveries is not None:
+    stored, whole = (recording.scan_summary(name) for name in ("legs", "attribution"))
+    if deliveries is None:
+        stored, whole = stored.with_row_index("leg"), whole.with_row_index("leg")
+    else:
         wanted = sorted(_with_legs_before(recording, stored, deliveries))
-        stored, whole = _rows(stored, wanted), _rows(whole, wanted)
+        stored, whole = _rows(stored, "leg", wanted), _rows(whole, "leg", wanted)
     parts = recording.collect(whole.select("leg", "row", "seen_by", "unattributed", "adjusted_ns", *PARTS))
     messages = _messages(recording, parts["row"], every=deliveries is None)
     legs = recording.collect(stored.drop("qos").rename({"topic": "down_topic"}))
     return _own(legs.hstack(messages).hstack(parts.drop("leg", "row")))
 
 
-def _rows(table: pl.LazyFrame, numbers: Collection[int]) -> pl.LazyFrame:
-    """A few rows of a stored table, in this order: of each the group of rows that it is in is read, and no other."""
-    return pl.concat([table.slice(number, 1) for number in numbers] or [table.head(0)])
+def _rows(table: pl.LazyFrame, index: str, numbers: Collection[int]) -> pl.LazyFrame:
+    """A few rows of a stored table, in this order, numbered: only the groups of rows that they are in are read."""
+    def numbered(rows: pl.LazyFrame, number: int) -> pl.LazyFrame:
+        # A table that is numbered first is read whole.
+        return rows.select(pl.lit(number, dtype=pl.UInt32).alias(index), pl.all())
+
+    return pl.concat([numbered(table.slice(number, 1), number) for number in numbers] or [numbered(table.head(0), 0)])
 
 
 def _messages(recording: Recording, rows: pl.Series, *, every: bool) -> pl.DataFrame:
     """These rows of the messages, in this order; a few, or those of every delivery."""
     groups = [client["group"] for client in recording.layout["clients"]]
-    table = recording.scan("messages").with_row_index("row")
-    whole = table.filter(pl.col("row").is_in(rows.implode())) if every else _rows(table, rows.to_list())
+    table = recording.scan("messages")
+    whole = (table.with_row_index("row").filter(pl.col("row").is_in(rows.implode())) if every
+             else _rows(table, "row", rows.to_list()))
     found = recording.collect(whole.select("row", *(name for name in NEEDED if not name.endswith("_group"))))
     found = found.with_columns(publisher_group=named("publisher", groups), subscriber_group=named("subscriber", groups))
     wanted = pl.DataFrame({"row": rows.cast(found.schema["row"])})
@@ -106,7 +117,7 @@ def _with_legs_before(recording: Recording, legs: pl.LazyFrame, deliveries: Coll
     further = set(deliveries)
     while further:
         wanted |= further
-        before = recording.collect(_rows(legs, sorted(further)).select("before"))["before"]
+        before = recording.collect(_rows(legs, "leg", sorted(further)).select("before"))["before"]
         further = set(before.drop_nulls()) - wanted
     return wanted
 
