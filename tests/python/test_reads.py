@@ -128,6 +128,14 @@ def ladder_of(run: Path, out: Path) -> None:
     assert "Ladder" in str(page)
 
 
+def messages_of(run: Path, out: Path) -> None:
+    """The dashboard's page of messages, and of those of a client."""
+    messages = pytest.importorskip("mqttlab.dashboard.pages.messages", reason="`make setup-dashboard` installs Dash")
+    recording = Recording.open(run)
+    for query in ({}, {"client": "both-7"}):
+        assert "The latest messages" in str(messages.part(recording, "run", query))
+
+
 def test_a_few_rows_of_many_are_read_without_the_others(many: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plans: list[str] = []
     collect: Callable[[Recording, pl.LazyFrame], pl.DataFrame] = Recording.collect
@@ -156,6 +164,7 @@ def report_of(run: Path, out: Path) -> None:
     # Three of them are told of, and no column of the others is held.
     (lambda run, out: show_explanation(run, None, 3, Console(file=io.StringIO())), 0, 0),
     (ladder_of, 0, 0),
+    (messages_of, 0, 0),
     (lambda run, out: export.parquet(run, out / "parquet"), 40, 120),
 ])
 def test_what_a_command_holds_of_each_delivery_is_a_few_numbers(

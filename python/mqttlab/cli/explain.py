@@ -59,7 +59,8 @@ def _of_message(recording: Recording, known: pl.LazyFrame, message: str) -> pl.D
     for_whom = [pl.col("subscriber") == _client(recording, to)] if to else []
     chosen = recording.collect(known.filter(*wanted, *for_whom))
     if chosen.is_empty():
-        fates = recording.messages.filter(*wanted, *for_whom)["fate"].unique().sort().to_list()
+        theirs = recording.scan("messages").filter(*wanted, *for_whom).select(pl.col("fate").unique().sort())
+        fates = recording.collect(theirs)["fate"].to_list()
         words = f"its fate is {', '.join(fates)}" if fates else "there is none in this recording"
         raise RecordingError(f"message {message} cannot be explained: {words.replace('_', ' ')}")
     return chosen

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import polars as pl
 from dash import html
 
 from mqttlab import metrics
@@ -59,12 +58,3 @@ def _rows(recording: Recording, run: str) -> list[list[object]]:
                                            f"figures of connection {spoken}")
         rows.append([spoken, client, *counts, repeated, more])
     return rows
-
-
-def of_client(recording: Recording, client: int) -> int | None:
-    """A connection of a client, if its frames are there: the first."""
-    packets = recording.collect(recording.scan_captured())
-    if packets.is_empty():
-        return None
-    found = packets.filter(pl.col("client") == client)["connection"]
-    return int(found[0]) if found.len() else None

@@ -14,23 +14,28 @@ from mqttlab.recording import Recording
 from mqttlab.report.text import number
 
 SHOWN = 100
+COLUMNS = ("publisher", "sequence", "subscriber", "topic", "qos", "payload_bytes", "intended_ns", "received_ns",
+           "latency_ns", "fate", "cause")
 
 
 def part(recording: Recording, run: str, query: dict[str, str]) -> Content:
     """The filter and the table."""
-    messages = recording.messages
-    if messages.is_empty():
+    count = recording.rows("messages")
+    if not count:
         return [notice("note", "No message was recorded.")]
     names = [client["name"] for client in recording.layout["clients"]]
-    fates = messages["fate"].drop_nulls().unique().sort().to_list()
-    found = chosen(messages, names, query)
+    fates = recording.derived("fates", _fates)["fate"].to_list()
+    # Of millions those that are shown are held.
+    found = chosen(recording.scan("messages"), names, query)
+    height = recording.collect(found.select(pl.len())).item()
     when = pl.coalesce("received_ns", "intended_ns")
-    shown = found.top_k(SHOWN, by=when).sort(when, descending=True, nulls_last=True)
+    latest = found.select(COLUMNS).top_k(SHOWN, by=when).sort(when, descending=True, nulls_last=True)
+    shown = recording.collect(latest)
     # A story needs frames; what clients know of their packets is not enough for one.
     explained = attribution_gap(recording) is None and recording.rows("packets") > 0
     shown = payloads.found(recording, shown)
-    words = f"{number(found.height)} of {number(messages.height)} messages and receivers"
-    words += f", the latest {SHOWN} of them." if found.height > SHOWN else "."
+    words = f"{number(height)} of {number(count)} messages and receivers"
+    words += f", the latest {SHOWN} of them." if height > SHOWN else "."
     kept = recording.rows("payloads") > 0
     if not kept:
         words += " What they carried was not kept; recording.payloads keeps it."
@@ -46,7 +51,7 @@ def part(recording: Recording, run: str, query: dict[str, str]) -> Content:
         html.Section(written_table("The latest messages", HEADS if kept else HEADS[:-1], [
             [*_row(run, row, names, explained), *([_carried(recording, run, row)] if kept else [])]
             for row in shown.iter_rows(named=True)]), className="panel"),
-        html.Section([html.H2("Subscribers"), written_table("Subscribers", NODE_HEADS, _nodes(run, messages, names))],
+        html.Section([html.H2("Subscribers"), written_table("Subscribers", NODE_HEADS, _nodes(run, recording, names))],
                      className="panel"),
     ]
 
@@ -61,12 +66,22 @@ def _carried(recording: Recording, run: str, row: dict[str, Any]) -> Carried | s
                    address(f"/data/run/{run}/picture/{number}") if told.picture else "")
 
 
-def _nodes(run: str, messages: pl.DataFrame, names: list[str]) -> list[list[Any]]:
-    """Each subscriber with what it got last; those that got something last first."""
-    found = messages.filter(pl.col("subscriber").is_not_null()).group_by("subscriber").agg(
+def _fates(recording: Recording) -> pl.DataFrame:
+    return recording.collect(recording.scan("messages").select(pl.col("fate").drop_nulls().unique().sort()))
+
+
+def _by_subscriber(recording: Recording) -> pl.DataFrame:
+    """What each subscriber got, and what of it last."""
+    of_subscribers = recording.scan("messages").filter(pl.col("subscriber").is_not_null())
+    return recording.collect(of_subscribers.group_by("subscriber").agg(
         delivered=(pl.col("fate") == "delivered").sum(), others=(pl.col("fate") != "delivered").sum(),
-        received_ns=pl.col("received_ns").max(), topic=pl.col("topic").get(pl.col("received_ns").arg_max()),
-    ).sort("received_ns", "subscriber", descending=[True, False], nulls_last=True)
+        received_ns=pl.col("received_ns").max(), topic=pl.col("topic").max_by("received_ns")))
+
+
+def _nodes(run: str, recording: Recording, names: list[str]) -> list[list[Any]]:
+    """Each subscriber with what it got last; those that got something last first."""
+    found = recording.derived("messages by subscriber", _by_subscriber).sort(
+        "received_ns", "subscriber", descending=[True, False], nulls_last=True)
     rows: list[list[Any]] = []
     for row in found.head(NODES_SHOWN).iter_rows(named=True):
         name = names[row["subscriber"]] if row["subscriber"] < len(names) else str(row["subscriber"])
@@ -76,7 +91,7 @@ def _nodes(run: str, messages: pl.DataFrame, names: list[str]) -> list[list[Any]
     return rows
 
 
-def chosen(messages: pl.DataFrame, names: list[str], query: dict[str, str]) -> pl.DataFrame:
+def chosen(messages: pl.LazyFrame, names: list[str], query: dict[str, str]) -> pl.LazyFrame:
     """The messages that an address asks for."""
     if topic := query.get("topic"):
         messages = messages.filter(pl.col("topic").cast(pl.String).str.contains(topic, literal=True))
