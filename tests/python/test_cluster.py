@@ -22,6 +22,7 @@ pytest.importorskip("moto")
 from mqttlab.experiments import ExperimentDirectory
 from mqttlab.experiments.journal import RunRecord
 from mqttlab.recording import Recording
+from mqttlab.runs.cluster import DaskCluster
 from mqttlab.runs.storage import StorageError, fetch, is_complete, is_url, store
 from test_parts import SCENARIO as SHARED
 from test_parts import can_shift_clocks
@@ -250,6 +251,31 @@ def wait_for_workers(address: str, count: int) -> None:
 
     with Client(address, set_as_default=False) as client:
         client.wait_for_workers(count, timeout=90)
+
+
+def test_the_room_is_known_while_the_client_asks_for_something_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from distributed import Client
+
+    ask = Client._update_scheduler_info
+
+    async def asked_and_asked_again(client: Client, n_workers: int = 0) -> None:
+        # As a client does every other second, and at times between a question and its answer.
+        await ask(client, n_workers)
+        await ask(client, 0)
+
+    port = free_port()
+    address = f"tcp://127.0.0.1:{port}"
+    worker = ("-m", "distributed.cli.dask_worker", address, "--no-nanny", "--nthreads", "1", "--resources",
+              "live=1,cpu=3", "--no-dashboard", "--local-directory", str(tmp_path))
+    with started("-m", "distributed.cli.dask_scheduler", "--port", str(port), "--no-dashboard", cwd=tmp_path):
+        wait_for(port)
+        with started(*worker, cwd=tmp_path):
+            wait_for_workers(address, 1)
+            monkeypatch.setattr(Client, "_update_scheduler_info", asked_and_asked_again)
+            with DaskCluster(address, lambda job, outcome: None, to=f"file://{tmp_path}") as cluster:
+                assert (cluster.room("cpu"), cluster.room("live"), cluster.room("disk")) == (3, 1, 0)
 
 
 def test_no_scheduler_is_said_in_words(tmp_path: Path) -> None:

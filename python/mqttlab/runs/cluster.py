@@ -82,10 +82,10 @@ class DaskCluster(Generic[T]):
         self._check(address)
 
     def _check(self, address: str) -> None:
-        workers = self._client.scheduler_info(n_workers=-1)["workers"]
-        if not any({"cpu", "live"} & set(worker.get("resources") or {}) for worker in workers.values()):
+        resources = self._resources()
+        if not any({"cpu", "live"} & set(of_worker) for of_worker in resources):
             self._client.close()
-            raise UsageError(f"--cluster {address}: none of its {len(workers)} workers has the resource cpu or live; "
+            raise UsageError(f"--cluster {address}: none of its {len(resources)} workers has the resource cpu or live; "
                              "start them with: dask worker ADDRESS --resources \"cpu=4\"")
         others = sorted({version for version in self._client.run(_version).values() if version != __version__})
         if others:
@@ -100,8 +100,14 @@ class DaskCluster(Generic[T]):
 
     def room(self, resource: str) -> int:
         """How many runs that need this resource there is room for: ``cpu`` or ``live``."""
-        workers = self._client.scheduler_info(n_workers=-1)["workers"]
-        return int(sum((worker.get("resources") or {}).get(resource, 0) for worker in workers.values()))
+        return int(sum(of_worker.get(resource, 0) for of_worker in self._resources()))
+
+    def _resources(self) -> list[dict[str, float]]:
+        """What each worker has."""
+        # `scheduler_info` may be of no worker: the client itself asks every other second, for none of them, and both
+        # answers have one place.
+        known = self._client.sync(self._client.scheduler.identity, n_workers=-1)
+        return [worker.get("resources") or {} for worker in known["workers"].values()]
 
     def __enter__(self) -> Self:
         self._signals.enter_context(self._all.heard())
