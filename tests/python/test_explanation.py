@@ -7,6 +7,7 @@ from itertools import combinations, pairwise
 from pathlib import Path
 from xml.etree import ElementTree
 
+import polars as pl
 import pytest
 from click.testing import CliRunner, Result
 
@@ -16,6 +17,7 @@ from mqttlab.explanation import Story, cause, head, ladder, tell, write
 from mqttlab.explanation.diagram import Ladder
 from mqttlab.explanation.layout import CLEAR, LINE, Place, scale
 from mqttlab.metrics import evidence
+from mqttlab.metrics.attribution.lookup import Lookup
 from mqttlab.recording import Recording
 from recordings import Message
 from recordings import write as write_messages
@@ -168,3 +170,12 @@ def test_a_run_without_packets_says_why_it_cannot_be_explained(tmp_path: Path) -
     done = explain(str(tmp_path))
     assert done.exit_code == 2
     assert "packets were not recorded" in done.stderr
+
+
+def test_rows_are_found_by_a_number_as_a_filter_finds_them() -> None:
+    numbers = [7, None, 0, 7, 3, 2**40, 0, 7]
+    table = pl.DataFrame({"number": numbers, "row": range(len(numbers))})
+    lookup = Lookup(table, "number")
+    for number in (0, 1, 3, 7, 2**40, 2**41):
+        assert lookup.of(number).equals(table.filter(pl.col("number") == number)), number
+    assert Lookup(table.head(0), pl.col("number") * 2).of(0).is_empty()

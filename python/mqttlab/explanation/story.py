@@ -197,22 +197,16 @@ class _Teller:
         pairs = evidence.control_packets.select("connection", "client").drop_nulls().unique("connection")
         self.client_of = {connection: names[client] for connection, client in pairs.rows()}
         # Datagrams end at a gateway, which has connections of its own to the broker.
-        datagrams = pl.col("connection").is_in(self._datagrams().implode())
-        to_broker = self.transport.packets.filter(pl.col("way") % 2 == 1).sort(datagrams, maintain_order=True)
+        datagrams = pl.col("connection").is_in(evidence.datagrams.implode())
+        hosts = self.transport.packets.select("connection", "way", "to_host")
+        to_broker = hosts.filter(pl.col("way") % 2 == 1).sort(datagrams, maintain_order=True)
         self.broker = str(recording.layout["hosts"][to_broker["to_host"][0]])
-
-    def _datagrams(self) -> pl.Series:
-        """The numbers of conversations of MQTT-SN."""
-        control = self.evidence.control_packets
-        if "protocol" not in control.columns:
-            return pl.Series(dtype=pl.Int64)
-        return control.filter(pl.col("protocol").cast(pl.String) == "mqtt-sn")["connection"].unique()
 
     def gateway(self, row: dict[str, Any], prefix: str) -> str | None:
         """The host of the gateway between a leg's client and the broker; ``None`` without one."""
         if row[f"{prefix}_packet"] is None:
             return None
-        frames = self.transport.packets.filter(pl.col("frame") == row[f"{prefix}_frame"])
+        frames = self.transport.of_frame.of(row[f"{prefix}_frame"])
         return str(self.recording.layout["hosts"][frames["to_host" if prefix == "sn_up" else "from_host"][0]])
 
     def host(self, client: int) -> str:
@@ -290,14 +284,14 @@ class _Teller:
         alike = [pl.col(name).eq_missing(pl.lit(own[name])) for name in ("client", "topic")]
         copies = control.filter(
             pl.col("kind") == "PUBLISH", pl.col("to_broker") == own["to_broker"], *alike,
-            pl.col("connection").is_in(self._datagrams().implode()) == prefix.startswith("sn_"),
+            pl.col("connection").is_in(self.evidence.datagrams.implode()) == prefix.startswith("sn_"),
             pl.col("publisher") == row["publisher"], pl.col("sequence") == row["sequence"],
             pl.col("first_sent_ns") <= row[f"{prefix}_complete_ns"])
         for copy in copies.iter_rows(named=True):
             way = copy["connection"] * 2 + int(copy["to_broker"])
             until = row[f"{prefix}_complete_ns"]
             self._segments(way, copy["stream_start"], copy["stream_end"], until, copy["packet"])
-        bringing = self.transport.sent.filter(pl.col("frame") == row[f"{prefix}_frame"])
+        bringing = self.transport.sent_in_frame.of(row[f"{prefix}_frame"])
         for segment in bringing.iter_rows(named=True):
             self._segments(segment["way"], segment["stream_offset"], segment["end"], row[f"{prefix}_complete_ns"],
                            row[f"{prefix}_packet"])
@@ -391,7 +385,7 @@ class _Teller:
 
     def _arrow(self, frame: int, packet: int | None, acknowledging: int | None = None, *, carries: bool = False
                ) -> Arrow:
-        rows = self.transport.packets.filter(pl.col("frame") == frame).sort("hop", maintain_order=True)
+        rows = self.transport.of_frame.of(frame).sort("hop", maintain_order=True)
         first = rows.row(0, named=True)
         whole = rows.filter(pl.col("hop") + 1 == pl.col("hops"), pl.col("fate").is_in(["delivered", "duplicated"]))
         last = (whole if whole.height else rows.tail(1)).row(0, named=True)
@@ -399,11 +393,11 @@ class _Teller:
         ended = last["delivered_ns"] or last["sent_ns"] or last["start_ns"] or last["entered_ns"]
         once = rows.unique("hop", keep="first")
         hosts = self.recording.layout["hosts"]
-        acks = self.transport.acknowledgements.filter(pl.col("frame") == frame)
+        acks = self.transport.acknowledged_by_frame.of(frame)
         if acknowledging is not None:
             acks = acks.filter(pl.col("way") == acknowledging)
         packets, within = self._packets(first, packet)
-        again = self.transport.sent.filter(pl.col("frame") == frame)["again"].any()
+        again = self.transport.sent_in_frame.of(frame)["again"].any()
         return Arrow(
             frame=frame, from_host=hosts[first["from_host"]], to_host=hosts[first["to_host"]],
             client=self.client_of.get(first["connection"], ""),
@@ -419,10 +413,8 @@ class _Teller:
         if start is None or not first["payload_bytes"]:
             return (), False
         end = start + first["payload_bytes"]
-        within = self.evidence.control_packets.filter(
-            pl.col("connection") == first["connection"], pl.col("to_broker") == bool(first["way"] % 2),
-            pl.col("stream_start") < end, pl.col("stream_end") > start,
-        ).sort(pl.col("packet") != (-1 if packet is None else packet), "stream_start")
+        within = self.evidence.packets_within(first["way"], start, end).sort(
+            pl.col("packet") != (-1 if packet is None else packet), "stream_start")
         names = tuple(_name(row, start, end) for row in within.iter_rows(named=True))
         return names, packet is not None and packet in within["packet"]
 

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import polars as pl
+from numpy.typing import NDArray
 
-from mqttlab.metrics.attribution.transport import Transport
+from mqttlab.metrics.attribution.lookup import Lookup
+from mqttlab.metrics.attribution.transport import Transport, way
 from mqttlab.metrics.catalogue import PARTS
 from mqttlab.recording import Recording, named
 
@@ -31,6 +35,26 @@ class Evidence:
     transport: Transport
     legs: pl.DataFrame
     """One row per delivery: the parts of its last leg, and the packets, frames and instants that tell them."""
+
+    @cached_property
+    def datagrams(self) -> pl.Series:
+        """The numbers of conversations of MQTT-SN."""
+        known = self.control_packets.select("connection", pl.col("protocol").cast(pl.String))
+        return known.filter(pl.col("protocol") == "mqtt-sn")["connection"].unique()
+
+    @cached_property
+    def _of_way(self) -> Lookup:
+        return Lookup(self.control_packets, way(pl.col("to_broker")))
+
+    @cached_property
+    def _bytes(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        return self.control_packets["stream_start"].to_numpy(), self.control_packets["stream_end"].to_numpy()
+
+    def packets_within(self, number: int, start: int, end: int) -> pl.DataFrame:
+        """The control packets with a byte of this part of a stream; ``number`` is its :func:`way`."""
+        places = self._of_way.places(number)
+        starts, ends = self._bytes
+        return self.control_packets[places[(starts[places] < end) & (ends[places] > start)]]
 
 
 def evidence(recording: Recording, deliveries: Collection[int] | None = None) -> Evidence:

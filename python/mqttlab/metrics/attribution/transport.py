@@ -17,6 +17,7 @@ from functools import cached_property
 
 import polars as pl
 
+from mqttlab.metrics.attribution.lookup import Lookup
 from mqttlab.plan import ports
 from mqttlab.recording import Recording
 
@@ -63,6 +64,21 @@ class Transport:
         )
 
     @cached_property
+    def of_frame(self) -> Lookup:
+        """:attr:`packets` by frame: its rows, one for each link."""
+        return Lookup(self.packets, "frame")
+
+    @cached_property
+    def sent_in_frame(self) -> Lookup:
+        """:attr:`sent` by frame."""
+        return Lookup(self.sent, "frame")
+
+    @cached_property
+    def acknowledged_by_frame(self) -> Lookup:
+        """:attr:`acknowledgements` by frame."""
+        return Lookup(self.acknowledgements, "frame")
+
+    @cached_property
     def originals(self) -> pl.DataFrame:
         """Segments with data that had not been sent before, by the position behind their last byte."""
         return self.sent.filter(~pl.col("again")).sort("end")
@@ -70,7 +86,7 @@ class Transport:
     @cached_property
     def arrived(self) -> pl.DataFrame:
         """Data segments that arrived, the links' copies too."""
-        return self._arrivals().filter(_HAS_DATA).select(*WAY, "delivered_ns", "frame", "stream_offset")
+        return self._arrivals(_HAS_DATA, "stream_offset")
 
     @cached_property
     def acknowledgements(self) -> pl.DataFrame:
@@ -79,12 +95,12 @@ class Transport:
         ``acked``: position in that direction's stream up to which all is acknowledged.
         """
         first_byte = (
-            self.sent.join(self.packets.filter(pl.col("hop") == 0).select("frame", "seq"), on="frame")
-            .unique(WAY, keep="first", maintain_order=True)
+            self.sent.unique(WAY, keep="first", maintain_order=True)
+            .join(self.packets.filter(pl.col("hop") == 0).select("frame", "seq"), on="frame")
             .select(*WAY, base=pl.col("seq").cast(pl.Int64) - pl.col("stream_offset"))
         )
         acks = (
-            self._arrivals().filter(pl.col("ack").is_not_null())
+            self._arrivals(pl.col("ack").is_not_null(), "ack")
             .with_columns(way=pl.col("way") ^ 1)
             .sort("delivered_ns", maintain_order=True)
             .select(*WAY, "delivered_ns", "frame", "ack")
@@ -100,9 +116,12 @@ class Transport:
             .select(*WAY, "delivered_ns", "frame", "acked")
         )
 
-    def _arrivals(self) -> pl.DataFrame:
+    def _arrivals(self, which: pl.Expr, told: str) -> pl.DataFrame:
+        """Of the frames that arrived at their last hosts these, and of each what is asked for."""
         whole = pl.col("fate").is_in(["delivered", "duplicated"])
-        return self.packets.filter(whole, pl.col("hop") + 1 == pl.col("hops"), pl.col("delivered_ns").is_not_null())
+        arrived = self.packets.lazy().filter(
+            which, whole, pl.col("hop") + 1 == pl.col("hops"), pl.col("delivered_ns").is_not_null())
+        return arrived.select(*WAY, "delivered_ns", "frame", told).collect()
 
 
 def way(to_broker: pl.Expr) -> pl.Expr:
