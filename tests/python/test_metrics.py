@@ -57,6 +57,17 @@ def test_latency_statistics_are_those_of_first_deliveries(tmp_path: Path) -> Non
     assert row["goodput_kbit_s"] == pytest.approx(100 * 100 * 8 / 1000 / 10)
 
 
+def test_payloads_of_more_than_four_gigabytes_are_summed_up_whole(tmp_path: Path) -> None:
+    run = write(tmp_path / "run", [Message(i) for i in range(100)])
+    table = pl.read_parquet(run / "messages.parquet").with_columns(payload_bytes=pl.lit(200_000_000, dtype=pl.UInt32))
+    table.write_parquet(run / "messages.parquet")
+    recording = Recording.open(run)
+    row = metrics.application(recording).row(0, named=True)
+    # 20 GB in 10 s. Both count what was sent in the measurement, one of them with a topic and a byte of each message.
+    assert row["goodput_kbit_s"] == pytest.approx(16e6)
+    assert row["effective_throughput_kbit_s"] == pytest.approx(16e6, rel=1e-6)
+
+
 def test_each_qos_and_group_has_its_own_row(tmp_path: Path) -> None:
     rows = [Message(i, 10.0 * (1 + i % 3), qos=i % 3) for i in range(9)]
     recording = Recording.open(write(tmp_path / "run", rows))

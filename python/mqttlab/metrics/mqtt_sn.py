@@ -125,10 +125,15 @@ def _awake(sleepers: pl.DataFrame) -> pl.DataFrame:
         awakenings=pl.col("awakenings").mean())
 
 
+def _bytes(datagrams: pl.DataFrame) -> int:
+    """Of their frames; as wide as the column the sum would be too narrow."""
+    return int(datagrams["frame_bytes"].cast(pl.Int64).sum())
+
+
 def _counts(datagrams: pl.DataFrame) -> pl.DataFrame:
     lost = pl.col("complete_ns").is_null()
     return datagrams.select(
-        datagrams=pl.len(), datagram_bytes=pl.col("frame_bytes").sum(), datagrams_lost=lost.sum(),
+        datagrams=pl.len(), datagram_bytes=pl.lit(_bytes(datagrams), dtype=pl.Int64), datagrams_lost=lost.sum(),
         datagrams_sent_again=(pl.col("repetition") > 0).sum())
 
 
@@ -144,7 +149,7 @@ def _row(
         registrations=pl.lit(registering.filter(pl.col("kind") == "REGISTER").height),
         datagram_bytes_per_delivery=pl.col("datagram_bytes") / per if per else pl.lit(None, dtype=pl.Float64),
         register_bytes_per_delivery=(
-            pl.lit(float(registering["frame_bytes"].sum()) / per) if per else pl.lit(None, dtype=pl.Float64)),
+            pl.lit(_bytes(registering) / per) if per else pl.lit(None, dtype=pl.Float64)),
         gateway_wait_ms_mean=pl.lit(waits.mean(), dtype=pl.Float64),
         gateway_wait_ms_p95=pl.lit(waits.quantile(0.95, "linear"), dtype=pl.Float64),
         gateway_wait_ms_max=pl.lit(waits.max(), dtype=pl.Float64),

@@ -42,7 +42,7 @@ def segments_per_publish(recording: Recording) -> pl.DataFrame:
 
 def _with_share(counted: pl.DataFrame, of: str) -> pl.DataFrame:
     how_many = "segments" if of == "packets" else "packets"
-    share = 100 * pl.col(how_many) / pl.col(how_many).sum().over("direction")
+    share = 100.0 * pl.col(how_many) / pl.col(how_many).cast(pl.Int64).sum().over("direction")
     return counted.with_columns(
         pl.col("packets", "segments").cast(pl.Int64), share.alias(f"{how_many}_percent")
     ).sort("direction", of)
