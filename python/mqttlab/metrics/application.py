@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,10 @@ LATENCIES = ("latency_ms_min", "latency_ms_mean", "latency_ms_p50", "latency_ms_
              "latency_batches_correlation")
 # Of these every report shows a table, and others with fewer of them.
 FINEST = ("publisher_group", "subscriber_group", "qos")
+# Columns of which most runs have one value.
+ALIKE = ("publisher_group", "subscriber_group", "_whole", "qos", "payload_bytes")
+# So many parts of a table are taken out of it one after the other, so that all of them are never there beside it.
+PARTS_ONE_BY_ONE = 16
 # What was to be delivered, whatever became of it.
 EXPECTED = pl.col("fate").is_in(["delivered", "lost", "under_way", "unknown"])
 
@@ -40,15 +44,14 @@ def deliveries(recording: Recording, columns: Sequence[str] | None = None) -> pl
         empty = pl.DataFrame(schema={"publisher_group": groups, "subscriber_group": groups,
                                      "qos": pl.UInt8, "intended_s": pl.Float64, "latency_ms": pl.Float64})
         return empty if columns is None else empty.select(columns)
-    began_ns = measurement_began_ns(recording) if columns is None or "intended_s" in columns else 0
-    # A run that was killed, or goes on, may have written a delivery and not yet what was sent.
-    known = pl.col("latency_ns").is_not_null() & pl.col("qos").is_not_null()
-    found = _delivered(recording).lazy().filter(known).select(
+    delivered = _delivered(recording)
+    found = delivered.lazy()
+    if delivered["latency_ms"].null_count() or ("qos" not in _constants(recording) and delivered["qos"].null_count()):
+        # A run that was killed, or goes on, may have written a delivery and not yet what was sent.
+        found = found.filter(pl.col("latency_ms").is_not_null(), pl.col("qos").is_not_null())
+    found = found.select(
         *(looked_up(name, pl.Series(names, dtype=groups)) for name in ("publisher_group", "subscriber_group")),
-        "qos",
-        intended_s=(pl.col("intended_ns") - began_ns) / 1e9,
-        latency_ms=pl.col("latency_ns") / NS_PER_MS,
-    )
+        "qos", "intended_s", "latency_ms")
     # Of those that are not asked for none is made.
     return (found if columns is None else found.select(columns)).collect()
 
@@ -77,7 +80,8 @@ def _application(by: tuple[str, ...], recording: Recording) -> pl.DataFrame:
         return pl.DataFrame()
     seconds = measurement_s(recording)
     delivered = _delivered(recording) if "topic" not in by else _in_order(recording, "topic")
-    for part in (_latencies(delivered, keys, seconds), _written(recording, keys, seconds)):
+    latencies = _latencies(delivered, keys, seconds, _constants(recording))
+    for part in (latencies, _written(recording, keys, seconds)):
         table = table.join(part, on=keys, how="left", nulls_equal=True)
     table = _with_disconnects(recording, messages, table, keys)
     return _with_group_names(recording, table).sort(keys).drop("_whole", strict=False)
@@ -118,18 +122,46 @@ def _delivered(recording: Recording) -> pl.DataFrame:
 
 
 def _in_order(recording: Recording, *more: str) -> pl.DataFrame:
+    """Of them the groups' numbers, ``qos``, ``payload_bytes``, ``intended_s``, ``latency_ms``, and more.
+
+    A column of one value takes no room. Of ten million deliveries these tables are what a report holds.
+    """
+    constants = _constants(recording)
+    varying = [name for name in ALIKE if name not in constants]
     table = recording.collect(_measured(recording).filter(FIRST_DELIVERY).select(
-        "publisher_group", "subscriber_group", "_whole", "qos", "payload_bytes", "intended_ns", "latency_ns", *more))
-    if table["intended_ns"].is_sorted():
-        return table
-    # The table is in the order of publisher and sequence, which a stable sort keeps. One column at a time is moved:
-    # sorted at once, the table needs three times its room.
-    order = pl.Series(np.argsort(table["intended_ns"].fill_null(-1).to_numpy(), kind="stable")).cast(pl.UInt32)
+        *varying, "intended_ns", "latency_ns", *more))
+    order = None
+    if not table["intended_ns"].is_sorted():
+        # The table is in the order of publisher and sequence, which a stable sort keeps.
+        intended_ns = table["intended_ns"].fill_null(-1).to_numpy()
+        order = pl.Series(np.argsort(intended_ns, kind="stable")).cast(pl.UInt32)
+    began_ns = measurement_began_ns(recording)
     columns = []
+    # One column at a time is moved: sorted at once, the table needs three times its room.
     for name in table.columns:
         column = table.drop_in_place(name)
-        columns.append(column if _is_one(column) else column.gather(order))
-    return pl.DataFrame(columns)
+        column = column if order is None else column.gather(order)
+        if name == "intended_ns":
+            column = ((column - began_ns) / 1e9).rename("intended_s")
+        elif name == "latency_ns":
+            column = (column / NS_PER_MS).rename("latency_ms")
+        columns.append(column)
+    return pl.DataFrame(columns).with_columns(constants.values())
+
+
+def _constants(recording: Recording) -> dict[str, pl.Expr]:
+    """Those of :data:`ALIKE` that are the same for all deliveries in the measurement, as columns."""
+    if "constants" not in recording.remembered:
+        delivered = _measured(recording).filter(FIRST_DELIVERY)
+        kinds = delivered.collect_schema()
+        told = recording.collect(delivered.select(
+            pl.col(ALIKE).min(), pl.col(ALIKE).max().name.suffix("_most"),
+            pl.col(ALIKE).null_count().name.suffix("_unknown"))).row(0, named=True)
+        recording.remembered["constants"] = {
+            name: pl.lit(told[name], dtype=kinds[name]).alias(name) for name in ALIKE
+            if told[name] is not None and told[name] == told[f"{name}_most"] and not told[f"{name}_unknown"]}
+    known: dict[str, pl.Expr] = recording.remembered["constants"]
+    return known
 
 
 def is_once(recording: Recording) -> bool:
@@ -224,33 +256,36 @@ def _counts(messages: pl.LazyFrame, keys: list[str], *, is_once: bool) -> pl.Laz
     )
 
 
-def _latencies(delivered: pl.DataFrame, keys: list[str], seconds: float) -> pl.DataFrame:
+def _latencies(
+    delivered: pl.DataFrame, keys: list[str], seconds: float, constants: Collection[str],
+) -> pl.DataFrame:
     kinds = {key: delivered.schema[key] for key in keys} | dict.fromkeys(LATENCIES, pl.Float64)
-    rows = [key + _of_latencies(part, seconds) for key, part in _parts(delivered, keys)]
+    rows = [key + _of_latencies(part, seconds) for key, part in _parts(delivered, keys, constants)]
     return pl.DataFrame(rows, schema=kinds, orient="row")
 
 
-def _parts(delivered: pl.DataFrame, keys: list[str]) -> Iterator[tuple[tuple[Any, ...], pl.DataFrame]]:
-    """The rows of each value of the keys; without a copy, where there is but one."""
-    if all(_is_one(delivered[key]) for key in keys):
-        yield delivered.select(keys).row(0), delivered
-    else:
-        needed = delivered.select(*keys, "latency_ns", "payload_bytes")
-        yield from needed.partition_by(keys, as_dict=True, include_key=False).items()
-
-
-def _is_one(column: pl.Series) -> bool:
-    """Whether a column has rows and one value only, so that its order does not matter; of strings that is not asked."""
-    if column.is_empty() or not (column.dtype.is_integer() or column.dtype == pl.Boolean):
-        return False
-    return not column.null_count() and bool(column.min() == column.max())
+def _parts(
+    delivered: pl.DataFrame, keys: list[str], constants: Collection[str],
+) -> Iterator[tuple[tuple[Any, ...], pl.DataFrame]]:
+    """The rows of each value of the keys; without a copy, where there is but one, or of one at a time."""
+    varying = [key for key in keys if key not in constants]
+    if delivered.height and not varying:
+        yield delivered.head(1).select(keys).row(0), delivered
+        return
+    needed = delivered.lazy().select(*keys, "latency_ms", "payload_bytes")
+    values = delivered.select(keys).unique(maintain_order=True)
+    if values.height > PARTS_ONE_BY_ONE:
+        yield from needed.collect().partition_by(keys, as_dict=True, include_key=False).items()
+        return
+    for value in values.rows():
+        this = [pl.col(key).eq_missing(pl.lit(part)) for key, part in zip(keys, value, strict=True) if key in varying]
+        yield value, needed.filter(this).drop(keys).collect()
 
 
 def _of_latencies(part: pl.DataFrame, seconds: float) -> tuple[float | None, ...]:
     """The values of :data:`LATENCIES` of deliveries in the order of their sending."""
-    latency_ms = part["latency_ns"] / NS_PER_MS
     # Of a run that was killed it may not be known when a message that came was to be sent.
-    known = latency_ms.drop_nulls()
+    known = part["latency_ms"].drop_nulls()
     # 32 bits, as they are stored, hold the sum of some minutes on a quick link. Streamed, no wider column is held.
     payloads = part.lazy().select(pl.col("payload_bytes").cast(pl.Int64).sum()).collect(engine="streaming").item()
     goodput = payloads * 8 / 1000 / seconds
