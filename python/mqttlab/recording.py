@@ -24,7 +24,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from mqttlab.engine import EngineError, is_being_written, recover, snapshot, summarise
 from mqttlab.errors import MqttlabError
@@ -56,6 +58,9 @@ ADDED: dict[str, dict[str, pl.DataType]] = {
     "payloads": {"received_ns": pl.Int64(), "subscriber": pl.UInt32(), "publisher": pl.UInt32(),
                  "sequence": pl.UInt32(), "source": pl.String(), "start_bytes": pl.Int64(), "kept_bytes": pl.UInt32()},
 }
+
+# Rows of a long column.
+READ_AT_ONCE = 1 << 20
 
 NEW_TABLES = {name: ADDED[name] for name in ("tcp_state", "positions", "payloads")}
 
@@ -231,6 +236,18 @@ class Recording:
         """Begin and length of so many rows at a time of what :meth:`scan` gives; an empty range of an empty table."""
         whole = int(self.collect(scanned.select(pl.len())).item())
         return [(begin, min(rows, whole - begin)) for begin in range(0, max(whole, 1), rows)]
+
+    def read_column(self, name: str, of: Callable[[int, int], pl.LazyFrame]) -> NDArray[np.float64]:
+        """The one column that ``of`` makes of so many rows of a table (first, how many), one part after the other.
+
+        Not a number where nothing is known. Collected at once, a long column is held twice while it is put together.
+        """
+        values, height = np.empty(self.rows(name)), 0
+        for begin in range(0, len(values), READ_AT_ONCE):
+            part = self.collect(of(begin, READ_AT_ONCE)).to_series()
+            values[height : height + len(part)] = part.to_numpy()
+            height += len(part)
+        return values[:height]
 
     def rows(self, name: str) -> int:
         """How many rows a table has, which its file says at its end."""

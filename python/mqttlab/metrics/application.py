@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from mqttlab.recording import Recording, looked_up, named
 from mqttlab.statistics import batch_correlation, batch_means_ci95
@@ -24,6 +25,7 @@ LATENCIES = ("latency_ms_min", "latency_ms_mean", "latency_ms_p50", "latency_ms_
              "latency_batches_correlation")
 # Of these every report shows a table, and others with fewer of them.
 FINEST = ("publisher_group", "subscriber_group", "qos")
+DELIVERED = (*FINEST, "intended_s", "latency_ms")
 # Columns of which most runs have one value.
 ALIKE = ("publisher_group", "subscriber_group", "_whole", "qos", "payload_bytes")
 # So many parts of a table are taken out of it one after the other, so that all of them are never there beside it.
@@ -41,19 +43,21 @@ def deliveries(recording: Recording, columns: Sequence[str] | None = None) -> pl
     names = _group_names(recording)
     groups = pl.Enum(names)
     if not has_messages(recording):
-        empty = pl.DataFrame(schema={"publisher_group": groups, "subscriber_group": groups,
-                                     "qos": pl.UInt8, "intended_s": pl.Float64, "latency_ms": pl.Float64})
+        kinds = (groups, groups, pl.UInt8, pl.Float64, pl.Float64)
+        empty = pl.DataFrame(schema=dict(zip(DELIVERED, kinds, strict=True)))
         return empty if columns is None else empty.select(columns)
     delivered = _delivered(recording)
+    if columns is None or "intended_s" in columns:
+        delivered = delivered.with_columns(recording.derived("instants in the measurement", _intended_s))
     found = delivered.lazy()
     if delivered["latency_ms"].null_count() or ("qos" not in _constants(recording) and delivered["qos"].null_count()):
         # A run that was killed, or goes on, may have written a delivery and not yet what was sent.
         found = found.filter(pl.col("latency_ms").is_not_null(), pl.col("qos").is_not_null())
     found = found.select(
         *(looked_up(name, pl.Series(names, dtype=groups)) for name in ("publisher_group", "subscriber_group")),
-        "qos", "intended_s", "latency_ms")
+        pl.exclude("publisher_group", "subscriber_group"))
     # Of those that are not asked for none is made.
-    return (found if columns is None else found.select(columns)).collect()
+    return found.select(DELIVERED if columns is None else columns).collect()
 
 
 def application(recording: Recording, by: Sequence[str] = ("qos",)) -> pl.DataFrame:
@@ -92,11 +96,12 @@ def has_messages(recording: Recording) -> bool:
     return "fate" in recording.scan("messages").collect_schema()
 
 
-def _grouped(recording: Recording) -> pl.LazyFrame:
-    """The messages, with the groups of both ends as numbers: names would take more room than all the rest."""
+def _grouped(recording: Recording, first: int = 0, length: int | None = None) -> pl.LazyFrame:
+    """The messages, or so many of their rows, with the groups of both ends as numbers: names would take more room than
+    all the rest."""
     numbers = {name: number for number, name in enumerate(_group_names(recording))}
     of_client = pl.Series([numbers[client["group"]] for client in recording.layout["clients"]], dtype=pl.UInt16)
-    return recording.scan("messages").with_columns(
+    return recording.scan("messages").slice(first, length).with_columns(
         publisher_group=looked_up("publisher", of_client), subscriber_group=looked_up("subscriber", of_client),
         _whole=pl.lit(True))
 
@@ -112,8 +117,12 @@ def _with_group_names(recording: Recording, table: pl.DataFrame) -> pl.DataFrame
         named(name, names) for name in ("publisher_group", "subscriber_group") if name in table.columns)
 
 
-def _measured(recording: Recording) -> pl.LazyFrame:
-    return _grouped(recording).filter(pl.col("phase") == "measurement")
+def _measured(recording: Recording, first: int = 0, length: int | None = None) -> pl.LazyFrame:
+    return _grouped(recording, first, length).filter(pl.col("phase") == "measurement")
+
+
+def _first_deliveries(recording: Recording, column: str, first: int = 0, length: int | None = None) -> pl.LazyFrame:
+    return _measured(recording, first, length).filter(FIRST_DELIVERY).select(column)
 
 
 def _delivered(recording: Recording) -> pl.DataFrame:
@@ -122,31 +131,51 @@ def _delivered(recording: Recording) -> pl.DataFrame:
 
 
 def _in_order(recording: Recording, *more: str) -> pl.DataFrame:
-    """Of them the groups' numbers, ``qos``, ``payload_bytes``, ``intended_s``, ``latency_ms``, and more.
+    """Of them the groups' numbers, ``qos``, ``payload_bytes``, ``latency_ms``, and more.
 
     A column of one value takes no room. Of ten million deliveries these tables are what a report holds.
     """
     constants = _constants(recording)
-    varying = [name for name in ALIKE if name not in constants]
-    table = recording.collect(_measured(recording).filter(FIRST_DELIVERY).select(
-        *varying, "intended_ns", "latency_ns", *more))
-    order = None
-    if not table["intended_ns"].is_sorted():
-        # The table is in the order of publisher and sequence, which a stable sort keeps.
-        intended_ns = table["intended_ns"].fill_null(-1).to_numpy()
-        order = pl.Series(np.argsort(intended_ns, kind="stable")).cast(pl.UInt32)
-    began_ns = measurement_began_ns(recording)
-    columns = []
-    # One column at a time is moved: sorted at once, the table needs three times its room.
-    for name in table.columns:
-        column = table.drop_in_place(name)
-        column = column if order is None else column.gather(order)
-        if name == "intended_ns":
-            column = ((column - began_ns) / 1e9).rename("intended_s")
-        elif name == "latency_ns":
-            column = (column / NS_PER_MS).rename("latency_ms")
-        columns.append(column)
+    # One column at a time is read and put in its place: sorted at once, the table needs three times its room.
+    places = _places(_column(recording, "intended_ns"))
+    latencies = _column(recording, "latency_ns")
+    latency_ms = np.empty(len(latencies))
+    latency_ms[places] = latencies
+    del latencies
+    latency_ms /= NS_PER_MS
+    columns = [pl.Series("latency_ms", latency_ms, nan_to_null=True)]
+    varying = [name for name in (*ALIKE, *more) if name not in constants]
+    if varying:
+        order = pl.Series(np.argsort(places).astype(np.uint32))
+        del places
+        columns += [recording.collect(_first_deliveries(recording, name))[name].gather(order) for name in varying]
     return pl.DataFrame(columns).with_columns(constants.values())
+
+
+def _intended_s(recording: Recording) -> pl.DataFrame:
+    """When they were to be sent, since the measurement began, in the same order; in a table of their own, as much of
+    what is made of latencies does without."""
+    intended_s = np.nan_to_num(_column(recording, "intended_ns"), copy=False, nan=-1)
+    intended_s.sort()
+    unknown = int(np.searchsorted(intended_s, 0))
+    intended_s -= measurement_began_ns(recording)
+    intended_s /= 1e9
+    intended_s[:unknown] = np.nan
+    return pl.DataFrame({"intended_s": pl.Series(intended_s, nan_to_null=True)})
+
+
+def _column(recording: Recording, name: str) -> NDArray[np.float64]:
+    """A column of the first deliveries in the measurement, in the order of the table."""
+    return recording.read_column("messages", functools.partial(_first_deliveries, recording, name))
+
+
+def _places(instants: NDArray[np.float64]) -> NDArray[np.uint32]:
+    """Where each row lies when they are in the order of these instants, of which unknown ones come first."""
+    # The table is in the order of publisher and sequence, which a stable sort keeps.
+    order = np.argsort(np.nan_to_num(instants, copy=False, nan=-1), kind="stable")
+    places = np.empty(len(order), np.uint32)
+    places[order] = np.arange(len(order), dtype=np.uint32)
+    return places
 
 
 def _constants(recording: Recording) -> dict[str, pl.Expr]:
@@ -359,16 +388,17 @@ def _connect_parts_ms(events: pl.DataFrame) -> dict[str, pl.Series]:
 def _acknowledge_ms(recording: Recording) -> pl.Series:
     if not has_messages(recording):
         return pl.Series([], dtype=pl.Float64)
-    acknowledged = recording.scan("messages").filter(pl.col("acknowledged_ns").is_not_null())
-    took = (pl.col("acknowledged_ns") - pl.col("sent_ns")) / NS_PER_MS
-    once = acknowledged.select(MESSAGE.alias("message"), took.alias("ms"))
-    if not is_once(recording):
-        once = once.unique("message")
-    return recording.collect(once.select("ms")).to_series()
+
+    def took(first: int = 0, length: int | None = None, *more: pl.Expr) -> pl.LazyFrame:
+        acknowledged = recording.scan("messages").slice(first, length).filter(pl.col("acknowledged_ns").is_not_null())
+        return acknowledged.select(((pl.col("acknowledged_ns") - pl.col("sent_ns")) / NS_PER_MS).alias("ms"), *more)
+
+    if is_once(recording):
+        return pl.Series(recording.read_column("messages", took), nan_to_null=True)
+    return recording.collect(took(0, None, MESSAGE.alias("message")).unique("message").select("ms")).to_series()
 
 
 def _two_percentiles(name: str, samples: pl.Series) -> dict[str, float | None]:
-    return {
-        f"{name}_ms_p50": samples.quantile(0.5, "linear"),
-        f"{name}_ms_p99": samples.quantile(0.99, "linear"),
-    }
+    known = samples.drop_nulls().to_numpy()
+    p50, p99 = np.quantile(known, [0.5, 0.99]).tolist() if known.size else (None, None)
+    return {f"{name}_ms_p50": p50, f"{name}_ms_p99": p99}

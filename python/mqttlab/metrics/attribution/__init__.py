@@ -38,6 +38,8 @@ WORDS = ("seen_by", "unattributed")
 ADDED = (*PARTS, "adjusted_ns", "legs", *WORDS)
 NO_PACKETS = ("packets were not recorded, because the scenario did not ask for them, or nobody saw frames and the "
               "clients do not say what they know")
+# Rows of two tables beside each other: polars reads ahead, and holds what it has read.
+SUMMED_AT_ONCE = 500_000
 MEASURED = (pl.col("phase") == "measurement").alias("measured")
 COLUMNS = ("publisher", "sequence", "topic", "subscriber", "publisher_group", "subscriber_group", "phase", "qos",
            "intended_ns", "received_ns", "latency_ns")
@@ -177,16 +179,25 @@ def _sums(recording: Recording) -> pl.DataFrame:
     if attribution_gap(recording) is not None:
         return pl.DataFrame()
     # Bands need all latencies at once, and nothing else.
-    messages = recording.collect(_delivered(recording).select("qos", "latency_ns", MEASURED))
+    messages = recording.collect(_delivered(recording).select("qos", MEASURED))
+    latencies = recording.read_column("messages", lambda first, length: _delivered(recording, first, length).select(
+        "latency_ns"))
+    messages = messages.with_columns(latency_ns=pl.Series(latencies))
     messages = messages.with_columns(_bands(messages))
-    parts = recording.scan_summary("attribution").select(*PARTS, "adjusted_ns")
-    return recording.collect(means.sums(pl.concat([messages.lazy(), parts], how="horizontal").filter("measured")))
+    stored, summed = recording.scan_summary("attribution").select(*PARTS, "adjusted_ns"), []
+    for begin, length in recording.ranges(stored, SUMMED_AT_ONCE):
+        rows = [messages.lazy().slice(begin, length), stored.slice(begin, length)]
+        summed.append(recording.collect(means.sums(pl.concat(rows, how="horizontal").filter("measured"))))
+    return pl.concat(summed).group_by("qos", "band").agg(pl.all().sum())
 
 
 def _bands(table: pl.DataFrame) -> pl.Series:
     """Of each row its ``band`` among the measured ones of its QoS level; of others 0."""
-    found = np.zeros(table.height, np.uint8)
+    found, latencies = np.zeros(table.height, np.uint8), table["latency_ns"].to_numpy()
     for qos in table["qos"].unique():
-        rows = (table["measured"] & table["qos"].eq_missing(qos)).to_numpy()
-        found[rows] = means.bands(table["latency_ns"].to_numpy()[rows])
+        rows = table["measured"] & table["qos"].eq_missing(qos)
+        if rows.all():
+            return pl.Series("band", means.bands(latencies))
+        which = rows.to_numpy()
+        found[which] = means.bands(latencies[which])
     return pl.Series("band", found)
