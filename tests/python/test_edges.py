@@ -58,7 +58,7 @@ PYTHON = {
     "metrics": {"recording", "plan", "statistics"},
     "comparison": {"recording", "metrics", "statistics"},
     "analysis": {"metrics", "statistics"},
-    "figures": set(),
+    "figures": {"statistics"},
     "report": {"recording", "metrics", "statistics", "comparison", "analysis", "figures", "plan"},
     "explanation": {"recording", "metrics", "figures"},
     "export": {"engine", "catalog", "recording", "metrics", "plan"},

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import sys
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 from rich.console import Console
@@ -13,6 +15,8 @@ from mqttlab import export, figures, metrics
 from mqttlab.recording import Recording
 from mqttlab.report import network, terminal, write_html
 from recordings import MS, Message, control_packet, segment, write
+
+SIMULATED = Path(__file__).resolve().parents[1] / "schemas" / "4" / "simulated"
 
 
 @pytest.fixture
@@ -91,6 +95,40 @@ def test_every_figure_of_the_network_layer_is_drawn_from_an_empty_frame(tmp_path
     nothing = Recording.open(write(tmp_path / "empty", [Message(0)]))
     assert len(figures.publish_per_segment(metrics.publish_per_segment(nothing)).data) == 0
     assert len(figures.segments_per_publish(metrics.segments_per_publish(nothing)).data) == 0
-    for draw in (figures.round_trips_over_time, figures.round_trip_cdf):
-        assert len(draw(metrics.round_trips(nothing)).data) == 0
+    assert len(figures.round_trips_over_time(metrics.round_trips(nothing)).data) == 0
+    assert len(figures.round_trips_over_time(
+        metrics.round_trips_thinned(nothing, 10), counts=metrics.round_trip_counts(nothing)).data) == 0
+    assert len(figures.round_trip_cdf(metrics.round_trip_counts(nothing)).data) == 0
     assert all(len(trace.x) == 0 for trace in figures.throughput(metrics.throughput(nothing)).data)
+
+
+@pytest.mark.parametrize("most", [4, 40, 10_000])
+def test_round_trips_chosen_while_they_are_read_are_those_chosen_of_all(
+    most: int, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    recording = Recording.open(SIMULATED)
+    of_all = figures.round_trips_over_time(metrics.round_trips(recording), most)
+    monkeypatch.setattr(sys.modules[metrics.network.__module__], "READ_AT_ONCE", 7)
+    counts = metrics.round_trip_counts(recording)
+    in_parts = figures.round_trips_over_time(metrics.round_trips_thinned(recording, most), most, counts)
+    assert counts["round_trips"].sum() == metrics.round_trips(recording).height > 40
+    assert in_parts.layout == of_all.layout
+    for chosen, expected in zip(in_parts.data, of_all.data, strict=True):
+        assert chosen.name == expected.name
+        assert chosen.x == pytest.approx(expected.x)
+        assert chosen.y == pytest.approx(expected.y)
+
+
+def test_the_curves_of_counted_round_trips_are_those_of_the_round_trips(monkeypatch: pytest.MonkeyPatch) -> None:
+    recording = Recording.open(SIMULATED)
+    samples = metrics.round_trips(recording)
+    exact = figures.round_trip_cdf(metrics.round_trip_counts(recording))
+    for trace, towards in zip(exact.data, ("to_broker", "to_client"), strict=True):
+        those = samples.filter(pl.col("towards").cast(pl.String) == towards)["rtt_ms"].to_numpy()
+        assert trace.x == pytest.approx(np.quantile(those, trace.y))
+    # Of many, those that differ in their sixth digit are counted together.
+    monkeypatch.setattr(sys.modules[metrics.network.__module__], "COUNTED_EXACTLY", 1)
+    rounded = metrics.round_trip_counts(Recording.open(SIMULATED))
+    assert rounded["round_trips"].sum() == samples.height
+    for trace, known in zip(figures.round_trip_cdf(rounded).data, exact.data, strict=True):
+        assert trace.x == pytest.approx(known.x, rel=1e-4)

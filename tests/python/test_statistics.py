@@ -383,3 +383,29 @@ def test_the_warnings_are_what_a_simulation_finds() -> None:
         typical = np.mean([statistics.skewness(np.random.default_rng(i).lognormal(0, sigma, n)) for i in range(400)])
         # Two experiments of this size and skewness: three standard errors.
         assert abs(statistics.mean_coverage(n, float(typical) + 0.1) - found) < 3.5 * math.sqrt(0.2 * 0.8 / 600)
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 10, 100, 299])
+@pytest.mark.parametrize("kinds", [1, 3, 1_000_000])
+def test_a_selection_is_the_same_in_parts_and_has_the_largest(most: int, kinds: int) -> None:
+    values = np.random.default_rng(most * kinds).integers(0, kinds, 1000)
+
+    def largest(count: int) -> Values:
+        return np.sort(values)[-count:]
+
+    whole = statistics.Selection(values.size, most, largest).places(values)
+    in_parts, selection = [], statistics.Selection(values.size, most, largest)
+    for begin in range(0, values.size, 7):
+        in_parts += [begin + place for place in selection.places(values[begin : begin + 7])]
+    assert in_parts == whole.tolist()
+    assert len(whole) <= most
+    count = min(10, most // 3)
+    assert count == 0 or sorted(values[whole])[-count:] == sorted(values)[-count:]
+
+
+def test_of_no_more_values_than_are_wanted_all_are_taken() -> None:
+    def nobody(count: int) -> Values:
+        raise AssertionError(count)
+
+    for height in (0, 1, 5):
+        assert statistics.Selection(height, 5, nobody).places(np.arange(height)).tolist() == list(range(height))

@@ -169,7 +169,7 @@ FIGURES: tuple[RunFigure, ...] = (
     RunFigure(name="parts-by-qos", page="parts", draw=_by(metrics.attribution_by_qos)),
     RunFigure(name="parts-by-band", page="parts", draw=_by(metrics.attribution_by_band)),
     RunFigure(name="round-trip-cdf", page="network",
-              draw=lambda recording, _: _drawn(_round_trips(recording), figures.round_trip_cdf)),
+              draw=lambda recording, _: _drawn(metrics.round_trip_counts(recording), figures.round_trip_cdf)),
     RunFigure(name="publish-per-segment", page="network", draw=lambda recording, _: _drawn(
         metrics.publish_per_segment(recording),
         lambda counts: figures.publish_per_segment(counts, coverage.carrier(recording)))),

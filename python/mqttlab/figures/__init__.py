@@ -13,6 +13,7 @@ from mqttlab.figures.live import (
 )
 from mqttlab.figures.run import (
     DIRECTIONS,
+    MOST_POINTS,
     attribution_stack,
     latency_box,
     latency_cdf,
@@ -33,6 +34,7 @@ from mqttlab.figures.tcp import congestion_windows, outstanding_bytes
 __all__ = [
     "DIRECTIONS",
     "FONT",
+    "MOST_POINTS",
     "PART_COLOURS",
     "QOS_COLOURS",
     "SERIES_COLOURS",

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from mqttlab.figures.drawing import Figure, trace
 from mqttlab.figures.style import PART_COLOURS, QOS_COLOURS, SERIES_COLOURS, blank
+from mqttlab.statistics import Selection
 
 MOST_POINTS = 6_000
 CDF_POINTS = 500
@@ -46,7 +50,7 @@ def latency_over_time(samples: pl.DataFrame, most: int = MOST_POINTS) -> Figure:
         )
     if shown < samples.height:
         figure.update_layout(title=f"Latency of each delivery ({shown} of {samples.height} drawn)")
-    return _log_where_wide(figure, samples)
+    return _log_where_wide(figure, *_extent(samples["latency_ms"]))
 
 
 def latency_cdf(samples: pl.DataFrame) -> Figure:
@@ -55,19 +59,21 @@ def latency_cdf(samples: pl.DataFrame) -> Figure:
     Args:
         samples: columns ``qos``, ``latency_ms``.
     """
-    figure = blank("Latency, cumulative", "latency (ms)", "share of the deliveries")
+    figure, known = blank("Latency, cumulative", "latency (ms)", "share of the deliveries"), _Ordered(np.empty(0))
     for qos, part in _by_qos(samples):
+        known = _Ordered(np.sort(part["latency_ms"].to_numpy()))
         probability = np.linspace(0, 1, min(CDF_POINTS, max(part.height, 2)))
-        latency = np.quantile(part["latency_ms"].to_numpy(), probability)
         figure.add_trace(
             trace(
-                "scatter", x=latency.tolist(), y=probability.tolist(), mode="lines", name=f"QoS {qos}",
-                line={"color": _colour(qos), "width": 2, "shape": "hv"},
+                "scatter", x=known.quantiles(probability).tolist(), y=probability.tolist(), mode="lines",
+                name=f"QoS {qos}", line={"color": _colour(qos), "width": 2, "shape": "hv"},
                 hovertemplate="%{y:.1%} within %{x:.3f} ms<extra>QoS " + str(qos) + "</extra>",
             )
         )
     figure.update_yaxes(range=[0, 1.01], tickformat=".0%")
-    return _cut_where_empty(_log_where_wide(figure, samples, axis="x"), samples["latency_ms"].to_numpy())
+    if known.height < samples.height:
+        known = _Ordered(np.sort(samples["latency_ms"].to_numpy()))
+    return _cut_where_empty(_log_where_wide(figure, *known.extent(), axis="x"), known)
 
 
 def latency_box(samples: pl.DataFrame) -> Figure:
@@ -87,7 +93,7 @@ def latency_box(samples: pl.DataFrame) -> Figure:
                 marker={"color": _colour(qos)}, line={"width": 2}, showlegend=False,
             )
         )
-    return _log_where_wide(figure, samples)
+    return _log_where_wide(figure, *_extent(samples["latency_ms"]))
 
 
 def link_utilisation(slices: pl.DataFrame) -> Figure:
@@ -206,13 +212,17 @@ def segments_per_publish(counts: pl.DataFrame, carrier: str = "PUBLISH packet") 
     return _bars(figure, counts, "segments", "packets_percent")
 
 
-def round_trips_over_time(samples: pl.DataFrame, most: int = MOST_POINTS) -> Figure:
+def round_trips_over_time(
+    samples: pl.DataFrame, most: int = MOST_POINTS, counts: pl.DataFrame | None = None,
+) -> Figure:
     """Each TCP round trip against the time at which it ended, by the direction of the data.
 
     Args:
         samples: columns ``towards``, ``at_s``, ``rtt_ms`` (:func:`mqttlab.metrics.round_trips`).
         most: above so many round trips of a direction an even selection and the longest are drawn, and the title says
             so.
+        counts: where the samples are such a selection already (:func:`mqttlab.metrics.round_trips_thinned`), all that
+            it was chosen from (:func:`mqttlab.metrics.round_trip_counts`).
     """
     title = "TCP round trips"
     figure = blank(title, "run time (s)", "round trip (ms)")
@@ -228,31 +238,33 @@ def round_trips_over_time(samples: pl.DataFrame, most: int = MOST_POINTS) -> Fig
                 hovertemplate="at %{x:.3f} s<br>%{y:.3f} ms<extra>data " + direction + "</extra>",
             )
         )
-    if shown < samples.height:
-        figure.update_layout(title=f"{title} ({shown} of {samples.height} drawn)")
-    return _log_where_wide(figure, samples, column="rtt_ms")
+    whole = samples.height if counts is None else counts["round_trips"].sum()
+    if shown < whole:
+        figure.update_layout(title=f"{title} ({shown} of {whole} drawn)")
+    extent = _extent(samples["rtt_ms"]) if counts is None else _Ordered.counted(counts).extent()
+    return _log_where_wide(figure, *extent)
 
 
-def round_trip_cdf(samples: pl.DataFrame) -> Figure:
+def round_trip_cdf(counts: pl.DataFrame) -> Figure:
     """Cumulative distribution of the TCP round trips, one curve for each direction of the data.
 
     Args:
-        samples: columns ``towards``, ``rtt_ms``.
+        counts: columns ``towards``, ``rtt_ms``, ``round_trips`` (:func:`mqttlab.metrics.round_trip_counts`).
     """
     figure = blank("TCP round trips, cumulative", "round trip (ms)", "share of the round trips")
-    for index, (direction, part) in enumerate(_by_direction(samples, "towards")):
-        probability = np.linspace(0, 1, min(CDF_POINTS, max(part.height, 2)))
+    for index, (direction, part) in enumerate(_by_direction(counts, "towards")):
+        known = _Ordered.counted(part)
+        probability = np.linspace(0, 1, min(CDF_POINTS, max(known.height, 2)))
         figure.add_trace(
             trace(
-                "scatter",
-                x=np.quantile(part["rtt_ms"].to_numpy(), probability).tolist(), y=probability.tolist(), mode="lines",
+                "scatter", x=known.quantiles(probability).tolist(), y=probability.tolist(), mode="lines",
                 name=f"data {direction}", line={"color": SERIES_COLOURS[index], "width": 2, "shape": "hv"},
                 hovertemplate="%{y:.1%} within %{x:.3f} ms<extra>data " + direction + "</extra>",
             )
         )
     figure.update_yaxes(range=[0, 1.01], tickformat=".0%")
-    return _cut_where_empty(
-        _log_where_wide(figure, samples, axis="x", column="rtt_ms"), samples["rtt_ms"].to_numpy())
+    known = _Ordered.counted(counts)
+    return _cut_where_empty(_log_where_wide(figure, *known.extent(), axis="x"), known)
 
 
 def overhead(table: pl.DataFrame, carrier: str = "PUBLISH packet", protocol: str = "MQTT") -> Figure:
@@ -350,38 +362,90 @@ def _colour(qos: int) -> str:
 
 
 def _thin(samples: pl.DataFrame, most: int, by: str = "latency_ms") -> pl.DataFrame:
-    """At most so many rows: an even selection, and the largest hundredth, if that is not more than a third of them,
-    because outliers are what people look for."""
+    """At most so many rows, as :class:`Selection` chooses them."""
     if samples.height <= most:
         return samples
-    largest = min(samples.height // 100, most // 3)
-    step = -(-samples.height // (most - largest))
     values = samples[by]
+    selection = Selection(samples.height, most, lambda count: values.top_k(count).to_numpy())
     # By numbers of rows: no copy is made of what is not drawn.
-    least = values.top_k(largest).min()
-    above = (values > least).arg_true()
-    equal = (values == least).arg_true().head(largest - above.len())
-    return samples[np.union1d(np.arange(0, samples.height, step), np.concatenate([above, equal]))]
+    return samples[selection.places(values.to_numpy())]
 
 
-def _log_where_wide(
-    figure: Figure, samples: pl.DataFrame, axis: str = "y", column: str = "latency_ms"
-) -> Figure:
-    """A logarithmic axis where the latencies span more than a factor of 30."""
-    if samples.is_empty():
+@dataclass(frozen=True)
+class _Ordered:
+    """Values in their order; each stands for several where it is said how many lie below each and, at last, in all."""
+
+    values: NDArray[np.float64]
+    below: NDArray[np.int64] | None = None
+
+    @classmethod
+    def counted(cls, counts: pl.DataFrame) -> _Ordered:
+        """Of a table of round trips and how many there were of each."""
+        together = counts.group_by("rtt_ms").agg(pl.col("round_trips").sum()).sort("rtt_ms")
+        below = np.concatenate([[0], np.cumsum(together["round_trips"].to_numpy())])
+        return cls(together["rtt_ms"].to_numpy(), below.astype(np.int64))
+
+    @property
+    def height(self) -> int:
+        return int(self.values.size if self.below is None else self.below[-1])
+
+    def quantiles(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+        """As :func:`numpy.quantile` gives them of the values one by one, of which it would make a copy."""
+        ranks = shares * (self.height - 1)
+        lower, upper = self._at(np.floor(ranks)), self._at(np.ceil(ranks))
+        return lower + (upper - lower) * (ranks % 1)
+
+    def extent(self) -> tuple[float | None, float | None]:
+        """What all but a thousandth of the values reach, and the largest."""
+        if not self.height:
+            return None, None
+        least = self._at(np.round(np.array([0.001 * (self.height - 1)])))
+        return float(least[0]), float(self.values[-1])
+
+    def bands(self) -> list[tuple[float, float]]:
+        """The ranges that the values lie in, where there are several with much of nothing between them, and each holds
+        more than a few outliers."""
+        ordered = self.values
+        if ordered.size < 2 or ordered[-1] <= ordered[0]:
+            return []
+        # What is longer than a quarter of the whole has one of these places within.
+        places = np.unique(np.searchsorted(ordered, np.linspace(ordered[0], ordered[-1], 9)[1:-1]))
+        ends = places[ordered[places] - ordered[places - 1] > (ordered[-1] - ordered[0]) / 4]
+        bounds = np.array([0, *ends, ordered.size])
+        sizes = np.diff(bounds if self.below is None else self.below[bounds])
+        if sizes.min() < sizes.sum() / 20:
+            return []
+        return [(float(ordered[first]), float(ordered[last - 1])) for first, last in itertools.pairwise(bounds)]
+
+    def _at(self, ranks: NDArray[np.float64]) -> NDArray[np.float64]:
+        if self.below is None:
+            return self.values[ranks.astype(np.int64)]
+        return self.values[np.searchsorted(self.below[1:], ranks, side="right")]
+
+
+def _extent(values: pl.Series) -> tuple[float | None, float | None]:
+    """What all but a thousandth of the values reach, and the largest."""
+    if values.is_empty():
+        return None, None
+    rank = round(0.001 * (len(values) - 1))
+    return float(np.partition(values.to_numpy(), rank)[rank]), float(values.to_numpy().max())
+
+
+def _log_where_wide(figure: Figure, low: float | None, high: float | None, axis: str = "y") -> Figure:
+    """A logarithmic axis where the values span more than a factor of 30."""
+    if high is None:
         return figure
-    low, high = samples[column].quantile(0.001), samples[column].max()
-    wide = low is not None and low > 0 and float(high) / low > 30  # type: ignore[arg-type]
+    wide = low is not None and low > 0 and high / low > 30
     kind = "log" if wide else "linear"
     update = figure.update_xaxes if axis == "x" else figure.update_yaxes
     update(type=kind, **({"dtick": 1} if wide else {"rangemode": "tozero"}))
     return figure
 
 
-def _cut_where_empty(figure: Figure, values: np.ndarray[Any, Any]) -> Figure:
+def _cut_where_empty(figure: Figure, values: _Ordered) -> Figure:
     """A cumulative figure with its horizontal axis cut where nothing lies, if what there is lies in bands far apart:
     on one axis each of them would be a vertical line."""
-    bands = _bands(values)
+    bands = values.bands()
     if len(bands) < 2:
         return figure
     curves, title = figure.data, figure.layout.xaxis.title.text
@@ -401,21 +465,6 @@ def _cut_where_empty(figure: Figure, values: np.ndarray[Any, Any]) -> Figure:
     words = f"{title}; an empty range is skipped"
     figure.add_annotation(text=words, showarrow=False, xref="paper", yref="paper", x=0.5, y=-0.17)
     return figure
-
-
-def _bands(values: np.ndarray[Any, Any]) -> list[tuple[float, float]]:
-    """The ranges that the values lie in, where there are several with much of nothing between them, and each holds more
-    than a few outliers."""
-    ordered = np.sort(values)
-    if ordered.size < 2 or ordered[-1] <= ordered[0]:
-        return []
-    # What is longer than a quarter of the whole has one of these places within.
-    places = np.unique(np.searchsorted(ordered, np.linspace(ordered[0], ordered[-1], 9)[1:-1]))
-    ends = places[ordered[places] - ordered[places - 1] > (ordered[-1] - ordered[0]) / 4]
-    parts = np.split(ordered, ends)
-    if min(part.size for part in parts) < ordered.size / 20:
-        return []
-    return [(float(part[0]), float(part[-1])) for part in parts]
 
 
 def _within(

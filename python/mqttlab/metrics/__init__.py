@@ -48,7 +48,7 @@ from mqttlab.metrics.energy import energy
 from mqttlab.metrics.link import links
 from mqttlab.metrics.mqtt import mqtt_connections, other_traffic, packet_types, topics
 from mqttlab.metrics.mqtt_sn import mqtt_sn
-from mqttlab.metrics.network import connections, network, round_trips
+from mqttlab.metrics.network import connections, network, round_trip_counts, round_trips, round_trips_thinned
 from mqttlab.metrics.overhead import overhead
 from mqttlab.metrics.segments import publish_per_segment, segments_per_publish
 from mqttlab.metrics.sent_again import sent_again
@@ -107,7 +107,9 @@ __all__ = [
     "overhead",
     "packet_types",
     "publish_per_segment",
+    "round_trip_counts",
     "round_trips",
+    "round_trips_thinned",
     "segments_per_publish",
     "sent_again",
     "setup",

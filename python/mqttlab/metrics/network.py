@@ -7,12 +7,15 @@ The sums are the engine's (``frame_sums``, ``round_trips``); what follows from t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from mqttlab.metrics.frames import is_opening
-from mqttlab.recording import Recording, looked_up, named
+from mqttlab.recording import READ_AT_ONCE, Recording, looked_up, named
+from mqttlab.statistics import Selection
 
 NS_PER_MS = 1e6
 SCOPES = ("run", "direction", "link", "group")
@@ -28,6 +31,8 @@ SUMMED = (
     "mqtt_packets", "publish_packets",
 )
 ROUND_TRIP = ("rtt_ms_min", "rtt_ms_mean", "rtt_ms_p95", "rtt_ms_max", "rto_ms_mean")
+# Above so many round trips those that differ by less than a hundred-thousandth are counted together.
+COUNTED_EXACTLY = 1_000_000
 # There may be as many as segments: words are numbers.
 TOWARDS = pl.Enum(["to_broker", "to_client"])
 
@@ -103,6 +108,53 @@ def round_trips(recording: Recording, columns: Sequence[str] | None = None) -> p
         rtt_ms=pl.col("rtt_ns") / NS_PER_MS, rto_ms="rto_ms",
     )
     return recording.collect(found if columns is None else found.select(columns))
+
+
+def round_trip_counts(recording: Recording) -> pl.DataFrame:
+    """How often each round trip was seen: ``towards``, ``rtt_ms``, ``round_trips``, in order.
+
+    Of more than :data:`COUNTED_EXACTLY` the first five digits are counted, so that the table stays small however many
+    there are.
+    """
+    return recording.derived("round trip counts", _round_trip_counts)
+
+
+def _round_trip_counts(recording: Recording) -> pl.DataFrame:
+    table = recording.scan_summary("round_trips")
+    if not table.collect_schema():
+        return pl.DataFrame(schema={"towards": TOWARDS, "rtt_ms": pl.Float64, "round_trips": pl.Int64})
+    is_many = recording.collect(table.select(pl.len())).item() > COUNTED_EXACTLY
+    rtt_ns = pl.col("rtt_ns").cast(pl.Float64)
+    counted = table.group_by("towards", rtt_ns.round_sig_figs(5) if is_many else rtt_ns).agg(round_trips=pl.len())
+    return recording.collect(counted).select(
+        pl.col("towards").cast(pl.String).cast(TOWARDS), rtt_ms=pl.col("rtt_ns") / NS_PER_MS,
+        round_trips=pl.col("round_trips").cast(pl.Int64)).sort("towards", "rtt_ms")
+
+
+def round_trips_thinned(recording: Recording, most: int) -> pl.DataFrame:
+    """Of the :func:`round_trips` of each direction so many, as :class:`Selection` chooses them.
+
+    Columns: ``towards``, ``at_s``, ``rtt_ms``. They are chosen while the table is read, in parts: there may be as many
+    as segments.
+    """
+    counts = round_trip_counts(recording).group_by("towards", maintain_order=True).agg(pl.col("round_trips").sum())
+    chosen = [part for towards, height in counts.iter_rows() for part in _thinned(recording, towards, height, most)]
+    empty = pl.DataFrame(schema={"towards": TOWARDS, "at_s": pl.Float64, "rtt_ms": pl.Float64})
+    return pl.concat([empty, *chosen])
+
+
+def _thinned(recording: Recording, towards: str, height: int, most: int) -> Iterator[pl.DataFrame]:
+    table, is_its = recording.scan_summary("round_trips"), pl.col("towards").cast(pl.String) == towards
+
+    def longest(count: int) -> NDArray[np.int64]:
+        its = table.filter(is_its).select("rtt_ns").top_k(count, by="rtt_ns")
+        return recording.collect(its).to_series().to_numpy()
+
+    selection = Selection(height, most, longest)
+    for begin, length in recording.ranges(table, READ_AT_ONCE):
+        part = recording.collect(table.slice(begin, length).filter(is_its).select("at_ns", "rtt_ns"))
+        yield part[selection.places(part["rtt_ns"].to_numpy())].select(
+            towards=pl.lit(towards, TOWARDS), at_s=pl.col("at_ns") / 1e9, rtt_ms=pl.col("rtt_ns") / NS_PER_MS)
 
 
 def _derived(recording: Recording, sums: pl.DataFrame) -> pl.DataFrame:

@@ -138,9 +138,10 @@ def drawn(recording: Recording) -> list[Figure]:
         made.append(figures.publish_per_segment(together, coverage.carrier(recording)))
     if not taken.is_empty():
         made.append(figures.segments_per_publish(taken, coverage.carrier(recording)))
-    round_trips = metrics.round_trips(recording, ["towards", "at_s", "rtt_ms"])
+    round_trips = metrics.round_trip_counts(recording)
     if not round_trips.is_empty():
-        made += [figures.round_trips_over_time(round_trips), figures.round_trip_cdf(round_trips)]
+        points = metrics.round_trips_thinned(recording, figures.MOST_POINTS)
+        made += [figures.round_trips_over_time(points, counts=round_trips), figures.round_trip_cdf(round_trips)]
     overhead_table = metrics.overhead(recording)
     if not overhead_table.is_empty():
         made.append(figures.overhead(overhead_table, coverage.carrier(recording), coverage.protocol(recording)))

@@ -23,6 +23,7 @@ from mqttlab.statistics.means import (
 from mqttlab.statistics.planning import runs_for_half_width, smallest_difference
 from mqttlab.statistics.proportions import proportion_exact, proportion_interval
 from mqttlab.statistics.quantiles import median_interval, quantile_interval, quantile_intervals, samples_needed
+from mqttlab.statistics.selection import Selection
 from mqttlab.statistics.trends import Fit, Trend, theil_sen, trend
 from mqttlab.statistics.verdicts import Direction, Verdict, holm, judge, runs_needed
 
@@ -36,6 +37,7 @@ __all__ = [
     "Factorial",
     "Fit",
     "Interval",
+    "Selection",
     "Term",
     "Trend",
     "Verdict",
