@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from itertools import combinations, pairwise
 from pathlib import Path
 from xml.etree import ElementTree
@@ -17,12 +18,14 @@ from mqttlab.explanation import Story, cause, head, ladder, tell, write
 from mqttlab.explanation.diagram import Ladder
 from mqttlab.explanation.layout import CLEAR, LINE, Place, scale
 from mqttlab.metrics import evidence
+from mqttlab.metrics.attribution import explainable
 from mqttlab.metrics.attribution.lookup import Lookup
 from mqttlab.recording import Recording
 from recordings import Message
 from recordings import write as write_messages
 from test_attribution import outstanding_at_broker, qos2
 
+SIMULATED = Path(__file__).resolve().parents[1] / "schemas" / "4" / "simulated"
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -179,3 +182,33 @@ def test_rows_are_found_by_a_number_as_a_filter_finds_them() -> None:
     for number in (0, 1, 3, 7, 2**40, 2**41):
         assert lookup.of(number).equals(table.filter(pl.col("number") == number)), number
     assert Lookup(table.head(0), pl.col("number") * 2).of(0).is_empty()
+
+
+@pytest.mark.parametrize("around_ns", [0, 1_000_000, 100_000_000])
+def test_of_a_message_so_much_is_read_before_and_after_it_that_its_story_is_whole(
+    around_ns: int, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    recording = Recording.open(SIMULATED)
+    whole = evidence(recording)
+    legs = recording.collect(explainable(recording))["leg"].to_list()[::5]
+    monkeypatch.setattr(sys.modules[evidence.__module__], "AROUND_NS", around_ns)
+    read = 0
+    for leg in legs:
+        few = evidence(recording, [leg])
+        read += few.transport.packets.height
+        assert tell(recording, few, leg) == tell(recording, whole, leg)
+    assert 0 < read < len(legs) * whole.transport.packets.height / 2
+
+
+def test_what_was_sent_before_the_time_that_is_read_may_be_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    recording = held().write(tmp_path)
+    whole = story(recording)
+    awaited = whole.releases[0].awaited
+    assert awaited is not None
+    leg = evidence(recording).legs.sort("latency_ns")["leg"][-1]
+    begins_after_ns = awaited.sent_ns + 1 - evidence(recording).legs["begins_ns"].min()
+    monkeypatch.setattr(sys.modules[evidence.__module__], "AROUND_NS", -begins_after_ns)
+    few = evidence(recording, [leg])
+    assert cause(tell(recording, few, leg)) == cause(whole)

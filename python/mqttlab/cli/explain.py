@@ -37,9 +37,9 @@ def show_explanation(run: Path, message: str | None, slowest: int, console: Cons
         console.print(f"[bold yellow]{recording.going_on}[/]", highlight=False, soft_wrap=True)
     console.print(coverage(recording), highlight=False, soft_wrap=True)
     written: set[str] = set()
-    found = evidence(recording, chosen)
     for leg in chosen:
-        story = tell(recording, found, leg)
+        # One after the other: the slowest of a long run have little in common that would be read twice.
+        story = tell(recording, evidence(recording, [leg]), leg)
         name = f"explain-{story.publisher}-{story.sequence}"
         name = f"{name}-to-{story.subscriber}" if name in written else name
         written.add(name)

@@ -22,6 +22,10 @@ from mqttlab.recording import Recording, named
 MESSAGE = ("publisher", "sequence")
 NEEDED = ("publisher", "sequence", "topic", "subscriber", "publisher_group", "subscriber_group", "phase", "qos",
           "qos_delivered", "intended_ns", "sent_ns", "written_ns", "received_ns", "latency_ns")
+# The instants of a leg, which has lengths of time, too.
+OF_INSTANTS = ("begins_", "handed_", "up_", "ingress_", "down_", "sn_", "received_")
+# What is read before and after them. What a message waited for is in it, or the last of its stream before.
+AROUND_NS = 60_000_000_000
 # There may be many packets: what nobody asks for is not read.
 OF_PACKETS = ("packet", "connection", "direction", "client", "protocol", "kind", "qos", "packet_id", "topic",
               "publisher", "sequence", "stream_start", "stream_end", "first_sent_ns", "complete_ns")
@@ -65,18 +69,29 @@ def evidence(recording: Recording, deliveries: Collection[int] | None = None) ->
         deliveries: rows of :func:`attribution`; every one by default. The legs before theirs come with them.
     """
     legs = _legs(recording, deliveries)
-    connections = None
+    connections = between = None
     if deliveries is not None:
+        between = _around(legs)
         # A message that was published again after a reconnect was on other connections of the same clients, too.
         clients = {*legs["up_client"].drop_nulls(), *legs["subscriber"].drop_nulls()}
         theirs = recording.scan("control_packets").filter(pl.col("client").is_in(sorted(clients)))
         found = recording.collect(theirs.select(pl.col("connection").unique()))["connection"]
         # An aggregating gateway's connection is no client's.
         connections = sorted({*found, *legs["up_connection"].drop_nulls(), *legs["down_connection"].drop_nulls()})
-    return Evidence(control_packets(recording, connections), Transport.of(recording, connections), legs)
+    return Evidence(
+        control_packets(recording, connections, between), Transport.of(recording, connections, between), legs)
 
 
-def control_packets(recording: Recording, connections: Collection[int] | None = None) -> pl.DataFrame:
+def _around(legs: pl.DataFrame) -> tuple[int, int] | None:
+    """The time in which these legs, and what they waited for, were on their way: of a long run a small part."""
+    instants = legs.select(name for name in legs.columns if name.endswith("_ns") and name.startswith(OF_INSTANTS))
+    known = instants.unpivot()["value"].drop_nulls()
+    return None if known.is_empty() else (int(known.min()) - AROUND_NS, int(known.max()) + AROUND_NS)  # type: ignore[arg-type]
+
+
+def control_packets(
+    recording: Recording, connections: Collection[int] | None = None, between: tuple[int, int] | None = None,
+) -> pl.DataFrame:
     """Control packets with :data:`OF_PACKETS`, each PUBLISH with its message as far as anything tells.
 
     Their number, in the order of the table, is ``packet``; ``to_broker`` is their direction as a truth value.
@@ -84,8 +99,12 @@ def control_packets(recording: Recording, connections: Collection[int] | None = 
     Args:
         recording: the recording.
         connections: only those on these.
+        between: only those that were on their way then, or of which that is not known.
     """
     table = recording.scan("control_packets").with_row_index("packet")
+    if between is not None:
+        table = table.filter((pl.col("first_sent_ns") <= between[1]).fill_null(True),
+                             (pl.col("complete_ns") >= between[0]).fill_null(True))
     if connections is not None:
         table = table.filter(pl.col("connection").is_in(list(connections)))
     found = recording.collect(table.select(OF_PACKETS)).with_columns(to_broker=pl.col("direction") == "to_broker")

@@ -40,13 +40,21 @@ class Transport:
     packets: pl.DataFrame
 
     @classmethod
-    def of(cls, recording: Recording, connections: Collection[int] | None = None) -> Transport:
-        """The segments that a recording has on its links: of all connections, or of these."""
+    def of(
+        cls, recording: Recording, connections: Collection[int] | None = None, between: tuple[int, int] | None = None,
+    ) -> Transport:
+        """The segments that a recording has on its links: of all connections, or of these; all, or those of a time.
+
+        Of the segments before that time the last of each stream are there, too, which tell what had been sent by then.
+        """
         packets = recording.scan("packets").filter(pl.col("connection").is_not_null())
         if connections is not None:
             packets = packets.filter(pl.col("connection").is_in(list(connections)))
-        to_broker = pl.col("destination_port").is_in(ports(recording.plan))
-        return cls(recording.collect(packets.select(*COLUMNS, way=way(to_broker))))
+        packets = packets.with_columns(way=way(pl.col("destination_port").is_in(ports(recording.plan))))
+        if between is not None:
+            is_within = pl.col("entered_ns").is_between(*between)
+            packets = packets.filter(is_within | pl.col("frame").is_in(_last_before(recording, packets, between[0])))
+        return cls(recording.collect(packets.select(*COLUMNS, "way")))
 
     @cached_property
     def sent(self) -> pl.DataFrame:
@@ -122,6 +130,19 @@ class Transport:
         arrived = self.packets.lazy().filter(
             which, whole, pl.col("hop") + 1 == pl.col("hops"), pl.col("delivered_ns").is_not_null())
         return arrived.select(*WAY, "delivered_ns", "frame", told).collect()
+
+
+def _last_before(recording: Recording, packets: pl.LazyFrame, at_ns: int) -> list[int]:
+    """The frames with the last byte of each way's stream that had been sent before an instant."""
+    if at_ns <= 0:
+        return []
+    sent = packets.filter(pl.col("entered_ns") < at_ns, pl.col("hop") == 0, _HAS_DATA).select(
+        "way", "frame", end=pl.col("stream_offset") + pl.col("payload_bytes"))
+    ends = recording.collect(sent.group_by("way").agg(pl.col("end").max()))
+    are_last = [(pl.col("way") == number) & (pl.col("end") == end) for number, end in ends.iter_rows()]
+    if not are_last:
+        return []
+    return recording.collect(sent.filter(pl.any_horizontal(are_last)).select("frame")).to_series().to_list()
 
 
 def way(to_broker: pl.Expr) -> pl.Expr:
