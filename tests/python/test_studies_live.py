@@ -102,12 +102,13 @@ def test_two_passes_do_not_share_a_directory(tmp_path: Path) -> None:
 
 def test_a_run_that_was_not_valid_is_run_again_and_what_is_not_valid_is_said(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # A rate that no machine offers: complete, and not what was asked for.
+    # A rate that no machine offers, a million messages in a tenth of a second: complete, and not what was asked for.
     values: dict[str, Any] = {
         "name": "too-much", "network": "direct", "recording": {"packets": False},
         "phases": {"duration": "100 ms", "cool_down": "100 ms"},
         "groups": [
-            {"name": "p", "host": "a", "publish": {"topic": "t", "qos": 0, "payload": "64 kB", "rate": "100000 /s"}},
+            {"name": "p", "host": "a", "count": 10,
+             "publish": {"topic": "t", "qos": 0, "payload": "8 B", "rate": "1000000 /s"}},
             {"name": "s", "host": "b", "subscribe": [{"filter": "t", "qos": 0}]},
         ],
     }
