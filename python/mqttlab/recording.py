@@ -177,19 +177,24 @@ class Recording:
         """
         return self.collect(self.scan(name))
 
-    def scan(self, name: str) -> pl.LazyFrame:
+    def scan(self, name: str, index: str | None = None) -> pl.LazyFrame:
         """One of :data:`TABLES`, of which nothing is read yet: what is selected and filtered decides what will be.
 
         Rows come in the order of the table; empty where the run recorded none. :meth:`collect` reads it.
+
+        Args:
+            name: the table.
+            index: a column with the rows' numbers. Numbered afterwards, all rows of the file are read.
 
         Raises:
             RecordingError: the file is there and cannot be read.
         """
         path = self.directory / f"{name}.parquet"
         if not path.is_file():
-            return pl.LazyFrame(schema=NEW_TABLES.get(name, {}))
+            nothing = pl.LazyFrame(schema=NEW_TABLES.get(name, {}))
+            return nothing if index is None else nothing.with_row_index(index)
         try:
-            table = pl.scan_parquet(path)
+            table = pl.scan_parquet(path, row_index_name=index)
             columns = table.collect_schema()
         except (pl.exceptions.PolarsError, OSError) as error:
             raise RecordingError(f"{path} cannot be read: {error}") from error

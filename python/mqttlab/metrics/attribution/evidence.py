@@ -74,12 +74,17 @@ def evidence(recording: Recording, deliveries: Collection[int] | None = None) ->
         between = _around(legs)
         # A message that was published again after a reconnect was on other connections of the same clients, too.
         clients = {*legs["up_client"].drop_nulls(), *legs["subscriber"].drop_nulls()}
-        theirs = recording.scan("control_packets").filter(pl.col("client").is_in(sorted(clients)))
-        found = recording.collect(theirs.select(pl.col("connection").unique()))["connection"]
+        theirs = recording.derived("connections of clients", _connections)
+        found = theirs.filter(pl.col("client").is_in(sorted(clients)))["connection"]
         # An aggregating gateway's connection is no client's.
         connections = sorted({*found, *legs["up_connection"].drop_nulls(), *legs["down_connection"].drop_nulls()})
     return Evidence(
         control_packets(recording, connections, between), Transport.of(recording, connections, between), legs)
+
+
+def _connections(recording: Recording) -> pl.DataFrame:
+    """Each client's connections: ``client``, ``connection``, once."""
+    return recording.collect(recording.scan("control_packets").select("client", "connection").unique())
 
 
 def _around(legs: pl.DataFrame) -> tuple[int, int] | None:
@@ -101,10 +106,12 @@ def control_packets(
         connections: only those on these.
         between: only those that were on their way then, or of which that is not known.
     """
-    table = recording.scan("control_packets").with_row_index("packet")
+    table = recording.scan("control_packets", index="packet")
     if between is not None:
-        table = table.filter((pl.col("first_sent_ns") <= between[1]).fill_null(True),
-                             (pl.col("complete_ns") >= between[0]).fill_null(True))
+        # In these words: of `fill_null` polars does not know that a whole group of rows may be passed over.
+        first_sent, complete = pl.col("first_sent_ns"), pl.col("complete_ns")
+        table = table.filter((first_sent <= between[1]) | first_sent.is_null(),
+                             (complete >= between[0]) | complete.is_null())
     if connections is not None:
         table = table.filter(pl.col("connection").is_in(list(connections)))
     found = recording.collect(table.select(OF_PACKETS)).with_columns(to_broker=pl.col("direction") == "to_broker")
