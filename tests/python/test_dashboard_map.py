@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -82,6 +83,22 @@ def test_many_messages_are_thinned_and_it_is_said(runs: Path, monkeypatch: pytes
 def somebody(runs: Path) -> Iterator[Visitor]:
     with dashboard(runs) as served, visitor(served) as found:
         yield found
+
+
+def test_names_stand_at_their_nodes_however_late_the_style_of_the_map_comes(somebody: Visitor) -> None:
+    page = somebody.page.context.new_page()
+    page.route("**/leaflet.css", lambda route: (time.sleep(1), route.continue_()))
+    page.goto(f"{somebody.base}/map?run=hall")
+    for host in ("field", "broker"):
+        name = page.locator(".map-name").filter(has_text=host)
+        name.wait_for()
+        box, around = name.bounding_box(), page.locator(".map-place").bounding_box()
+        assert box is not None and around is not None and box["width"] < around["width"] / 4
+        # Its mark ends right above it.
+        marks = page.locator(".map-place path.leaflet-interactive").evaluate_all(
+            "paths => paths.map(path => path.getBoundingClientRect()).map(at => [at.left + at.width / 2, at.bottom])")
+        assert any(abs(x - box["x"] - box["width"] / 2) < 3 and abs(y - box["y"]) < 12 for x, y in marks), host
+    page.close()
 
 
 @pytest.mark.parametrize(("run", "kind", "words"), [

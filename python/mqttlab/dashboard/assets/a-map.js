@@ -13,13 +13,9 @@
   const MESSAGES_AT_ONCE = 150;
   const filled = new WeakMap();
   const { element } = window.mqttlab;
-  let styled = false;
 
-  function leaflet() {
-    if (!styled) document.head.appendChild(element("link", { rel: "stylesheet", href: "/vendor/leaflet.css" }));
-    styled = true;
-    return window.mqttlab.script("/vendor/leaflet.js");
-  }
+  // Names are placed by how wide they are, and without its style each is as wide as the map.
+  const leaflet = () => Promise.all([window.mqttlab.style("/vendor/leaflet.css"), window.mqttlab.script("/vendor/leaflet.js")]);
 
   function fillMaps(page) {
     for (const place of page.querySelectorAll(".map-place")) {
