@@ -268,6 +268,38 @@ def test_a_scenario_is_configured_refused_started_and_watched_to_its_end(runs: P
     assert page.get_by_text("Valid", exact=True).is_visible()
 
 
+def test_numbers_that_are_not_renewed_are_said_to_be_old(somebody: Visitor) -> None:
+    page = somebody.page
+    somebody.go("/live")
+    page.get_by_text("0 running, 0 waiting.").wait_for()
+    assert not page.get_by_role("alert").is_visible()
+    page.route("**/data/live.json", lambda route: route.abort())
+    page.get_by_role("alert").get_by_text(re.compile(r"does not answer: what stands here is \d+ s old")).wait_for()
+    page.unroute("**/data/live.json")
+    page.route("**/data/live.json", lambda route: route.fulfill(status=401))
+    page.get_by_role("alert").get_by_text("not let in any more").wait_for()
+    page.unroute("**/data/live.json")
+    page.get_by_role("alert").wait_for(state="hidden")
+    somebody.problems.clear()
+
+
+def test_a_library_that_has_not_come_is_asked_for_again(somebody: Visitor) -> None:
+    page = somebody.page.context.new_page()
+    page.route("**/vendor/leaflet.js", lambda route: route.abort())
+    page.goto(f"{somebody.base}/map?run=plain")
+    page.wait_for_selector("body[data-ready=yes]", state="attached")
+    page.unroute("**/vendor/leaflet.js")
+    page.evaluate("path => window.mqttlab.go(path)", "/map?run=images")
+    page.locator(".map-place[data-drawn]").wait_for()
+    page.close()
+
+
+def test_when_a_run_began_is_read_to_the_second(somebody: Visitor) -> None:
+    somebody.go("/")
+    moments = somebody.page.locator(".ag-cell[col-id=started]").filter(has_text="20")
+    assert moments.first.evaluate("cell => cell.scrollWidth <= cell.clientWidth")
+
+
 def test_a_search_is_followed_by_what_stands_around_the_table_and_the_table_stays(somebody: Visitor) -> None:
     page = somebody.page
     somebody.go("/")

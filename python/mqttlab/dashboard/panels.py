@@ -176,7 +176,7 @@ def figure(name: str, source: str, *, over_time: bool = False, version: str = ""
         over_time: whether its horizontal axis is the run's time, which all such figures of a page share.
         across: whether it is as wide as the page.
     """
-    words = name.replace("-", " ").capitalize()
+    words = name.replace("-cdf", ", cumulative").replace("-", " ").capitalize()
     return html.Section(
         [
             html.H3(words),

@@ -12,6 +12,10 @@
   // thrown away, time after time.
   let asked = { signature: "", at: 0 };
   const AGAIN_MS = 10000;
+  // When numbers came last. Those of a dashboard that is gone, or that has another token now, are not passed off as new.
+  let heard = Date.now();
+  let refused = false;
+  const SILENT_MS = 2000;
 
   function put(place, words) {
     if (place && place.textContent !== words) place.textContent = words;
@@ -75,8 +79,10 @@
     under_way = true;
     try {
       const answer = await window.mqttlab.quietly("/data/live.json");
+      refused = answer.status === 401;
       if (!answer.ok) return;
       const told = await answer.json();
+      heard = Date.now();
       beat += 1;
       rested = window.mqttlab.figuresWait() ? 0 : rested + 1;
       for (const [name, job] of Object.entries(told.jobs)) {
@@ -99,5 +105,15 @@
     }
   }
 
-  setInterval(look, EVERY_MS);
+  function admit() {
+    const place = document.getElementById("live-silent");
+    if (!place || document.hidden) heard = Date.now();
+    if (!place) return;
+    const silent = Date.now() - heard;
+    place.hidden = silent < SILENT_MS;
+    put(place, place.hidden ? "" : refused ? "This browser is not let in any more: open the address that the dashboard has printed." :
+      "The dashboard does not answer: what stands here is " + Math.floor(silent / 1000) + " s old.");
+  }
+
+  setInterval(() => { look(); admit(); }, EVERY_MS);
 })();

@@ -35,7 +35,8 @@ def page(uploads: Uploads) -> html.Div:
 def listed(uploads: Uploads) -> Content:
     """The imports, the latest first."""
     rows = [_row(uploads, driver) for driver in uploads.imports()]
-    return [written_table("Imports", HEADS, rows)] if rows else [html.P("Nothing has been imported here yet.")]
+    return [written_table("Imports", HEADS, rows, wraps=True) if rows else html.P(
+        "Nothing has been imported here yet.")]
 
 
 def _row(uploads: Uploads, driver: Driver) -> list[object]:

@@ -26,5 +26,5 @@ def page() -> html.Div:
     known = [("engine", str(found["engine"])), ("kernel", str(found["kernel"])),
              ("processors", str(found["processors"])),
              ("congestion control", ", ".join(found["congestion_control"]))]
-    return html.Div([html.H1("Doctor"), facts(known),
-                     html.Section([written_table("What this machine can do", HEADS, rows)], className="panel")])
+    able = written_table("What this machine can do", HEADS, rows, wraps=True)
+    return html.Div([html.H1("Doctor"), facts(known), html.Section([able], className="panel")])

@@ -47,6 +47,7 @@ def page(store: Store, jobs: Jobs, watch: Watch) -> html.Div:
     return html.Div([
         html.H1("Live"),
         dcc.Store(id="live-frame"),
+        html.P(id="live-silent", className="notice problem", role="alert", hidden=True),
         html.Div(frame(store, jobs, watch), id="live-now"),
     ])
 
@@ -180,7 +181,8 @@ def _waiting(jobs: Jobs, going_on: Sequence[QueuedJob], left: Mapping[str, float
 
 
 def _ended(jobs: Jobs, job: QueuedJob) -> html.Li:
-    how = f"{job.name or 'a scenario'}: {job.verdict or job.state}" + (f" ({job.reason})" if job.reason else "")
     run = jobs.run_of(job)
-    return html.Li([link(how, address(f"/run/{run}"))] if run else how)
+    how = f"{job.name or 'a scenario'}: {job.verdict or job.state}" + (f" ({job.reason})" if job.reason else "")
+    # An experiment's runs, or those of a scenario that is run again, have all the same name.
+    return html.Li([link(how, address(f"/run/{run}")), html.Span(f" {run}", className="faint")] if run else how)
 
