@@ -68,6 +68,20 @@ def test_groups_have_their_number_of_runs_and_the_mean_with_its_interval() -> No
     assert run_sets.varied(table()) == ["network", "qos"]
 
 
+def test_settings_stand_in_their_order_whatever_ran_first(tmp_path: Path) -> None:
+    losses = pl.Series(["10 %", "0 %", None, "5 %"] * 3)
+    runs = table().with_columns(loss=losses)
+    assert [row[0] for row in run_sets.grouped(runs, ["loss"])[1]] == ["0 %", "5 %", "10 %", "–"]
+    scatter = run_sets.drawn(Store(tmp_path), "scatter", runs, {"x": "loss", "colour": "qos"})
+    assert scatter is not None and scatter.layout.xaxis.categoryarray == ["0 %", "5 %", "10 %"]
+    assert [trace.name for trace in scatter.data] == ["0", "1"]
+    boxes = run_sets.drawn(Store(tmp_path), "box", runs, {"colour": "loss"})
+    assert boxes is not None and [trace.name for trace in boxes.data] == ["0 %", "5 %", "10 %", "–"]
+    lines = run_sets.drawn(Store(tmp_path), "parallel", runs.select("run", "verdict", "loss", "latency_ms_p99"), {})
+    assert lines is not None and lines.layout.xaxis.ticktext[0] == "loss<br>0 % –<br>10 %"
+    assert [lines.data[0].y[at] for at in (0, 3, 9)] == [1.0, 0.0, 0.5]
+
+
 def test_a_search_finds_the_runs_of_a_group_and_no_others() -> None:
     named = pl.when(pl.col("network") == "a").then(pl.lit("it's"))
     runs = table().with_columns(name=pl.lit("two words"), network=named)
@@ -139,8 +153,13 @@ def test_runs_are_tagged_and_found_again_and_notes_are_kept(runs_of: tuple[Store
     assert say(actions, "note", text="why it was run", runs=["one"]) == "The note is kept."
     with Catalog.open(url_for(store.directory), read_only=True) as catalog:
         assert catalog.notes()["text"].to_list() == ["why it was run"]
+    assert runs.selected(store.runs(), {"search": "kept=<b>yes</b>"})["run"].to_list() == ["one"]
     say(actions, "untag", tag="kept", runs=["one"])
     assert "tag.kept" not in store.runs().columns
+    # A tag without a value is seen by its name, and found by it.
+    say(actions, "tag", text="nightly", runs=["one"])
+    assert store.runs()["tag.nightly"].to_list() == ["nightly"]
+    assert runs.selected(store.runs(), {"search": "nightly"})["run"].to_list() == ["one"]
 
 
 @pytest.mark.parametrize("told", [

@@ -16,7 +16,7 @@ from mqttlab import metrics
 from mqttlab.dashboard.store import METRICS, Store
 from mqttlab.figures.drawing import Figure
 from mqttlab.figures.experiment import cdf, tail
-from mqttlab.figures.runs import run_boxes, run_lines, run_scatter
+from mqttlab.figures.runs import natural, run_boxes, run_lines, run_scatter
 from mqttlab.report.text import heading, number, unit
 from mqttlab.statistics import mean_interval
 
@@ -55,7 +55,8 @@ def varied(runs: pl.DataFrame) -> list[str]:
 
 
 def grouped(runs: pl.DataFrame, by: Sequence[str]) -> tuple[list[str], list[list[Any]], list[list[str]]]:
-    """A row for each group: its settings, how many runs, and of each response mean, 95 % interval and extremes.
+    """A row for each group, in the order of their settings: these, how many runs, and of each response mean, 95 %
+    interval and extremes.
 
     Returns:
         The columns' names, with ``n`` between settings and responses; the rows, with empty cells where no run has a
@@ -63,7 +64,8 @@ def grouped(runs: pl.DataFrame, by: Sequence[str]) -> tuple[list[str], list[list
     """
     measured = responses(runs)
     rows, keys = [], []
-    for key, part in runs.partition_by(*by, as_dict=True, maintain_order=True).items():
+    groups = runs.partition_by(*by, as_dict=True, maintain_order=True)
+    for key, part in sorted(groups.items(), key=lambda group: [natural(value) for value in group[0]]):
         keys.append(["" if value is None else str(pl.Series([value]).cast(pl.String)[0]) for value in key])
         rows.append([*("–" if value is None else str(value) for value in key), part.height,
                      *(_cell(part[name]) for name in measured)])

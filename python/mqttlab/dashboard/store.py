@@ -35,6 +35,8 @@ SCHEMA: dict[str, Any] = {
 CATALOG_FIELDS = ("name", "started", "backend", "broker", "planned_s", "seed")
 METRICS = ("messages_delivered", "messages_lost", "messages_lost_percent", "latency_ms_mean", "latency_ms_p50",
            "latency_ms_p95", "latency_ms_p99", "retransmissions_percent")
+# Before the names of tags, in the catalog's columns.
+TAG = "tag."
 TAKEN = (*CATALOG_FIELDS, "run", "verdict", "directory", "valid", "state")
 
 
@@ -142,6 +144,9 @@ class Store:
                 asked = [*(name for name in METRICS if name in known), *names.filter(what="factor")["name"], *tags]
                 more = [name for name in dict.fromkeys(asked) if name not in TAKEN]
                 found = catalog.runs(columns=[*CATALOG_FIELDS, "directory", "valid", "state", *more])
+            # A tag without a value is seen, and found, by its name.
+            found = found.with_columns(pl.when(pl.col(tag) == "").then(pl.lit(tag.removeprefix(TAG))).otherwise(
+                pl.col(tag)).alias(tag) for tag in tags if tag in found.columns)
         except MqttlabError:
             # Lists are of use without it, and doctor and `mqttlab catalog` say what is wrong.
             return table

@@ -34,7 +34,7 @@ def bars_by_qos(values: pl.DataFrame, title: str, axis: str) -> Figure:
                      "visible": part["low"].is_not_null().any()},
             hovertemplate="%{x}: %{y:.4g}<extra>%{fullData.name}</extra>"))
     figure.update_layout(barmode="group")
-    figure.update_xaxes(type="category")
+    figure.update_xaxes(type="category", categoryorder="category ascending")
     figure.update_yaxes(rangemode="tozero")
     return figure
 

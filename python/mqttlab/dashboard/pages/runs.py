@@ -14,7 +14,7 @@ from dash import dcc, html
 from mqttlab.dashboard import run_sets
 from mqttlab.dashboard.panels import Content, Head, Link, act, address, figure, link, notice, written_table
 from mqttlab.dashboard.remarks import views
-from mqttlab.dashboard.store import Store
+from mqttlab.dashboard.store import TAG, Store
 from mqttlab.report.text import counted, heading, meaning, number, unit
 
 TITLES = {"run": "run", "planned_s": "measured (s)", "payload_bytes": "payload", "qos": "QoS", "clients": "clients"}
@@ -22,7 +22,8 @@ ALWAYS = ("run", "started", "verdict")
 BLOCK = 100
 # To the second: "2026-11-22 21:30:18".
 MOMENT_LETTERS = 19
-LETTER_PX, COLUMN_PX_MAX = 7, 330
+# Of the widest of fonts that a system may have; a sign in the heading, and what stands around a cell's words.
+LETTER_PX, AROUND_PX, COLUMN_PX_MAX = 8, 36, 330
 GROUPS_SHOWN = 500
 RUNS_IN_ADDRESS = 200
 STATE = ("search", "columns", "group", "pin", "all", "first")
@@ -217,7 +218,7 @@ def _column(name: str, values: pl.Series) -> dict[str, Any]:
     longest = MOMENT_LETTERS if name == "started" else longest
     letters = max(len(title) + 4, longest if isinstance(longest, int) else 0)
     made: dict[str, Any] = {"field": name, "headerName": title, "headerTooltip": meaning(name),
-                            "width": min(COLUMN_PX_MAX, 36 + LETTER_PX * letters)}
+                            "width": min(COLUMN_PX_MAX, AROUND_PX + LETTER_PX * letters)}
     if name == "run":
         made |= {"cellRenderer": "RunLink", "pinned": "left", "minWidth": 180, "width": min(300, made["width"])}
     if values.dtype.is_numeric():
@@ -230,8 +231,10 @@ def selected(runs: pl.DataFrame, query: dict[str, str]) -> pl.DataFrame:
     spaces stand in quotes."""
     for word in _words(query.get("search", "")):
         name, sign, value = word.partition("=")
-        if sign and name in runs.columns:
-            runs = runs.filter(pl.col(name).cast(pl.String).fill_null("") == value)
+        # A tag is sought as it was given: `why=trial`, too.
+        known = next((column for column in (name, f"{TAG}{name}") if column in runs.columns), "")
+        if sign and known:
+            runs = runs.filter(pl.col(known).cast(pl.String).fill_null("") == value)
         else:
             runs = runs.filter(pl.any_horizontal(_holds(column, word) for column in runs.columns))
     return runs
