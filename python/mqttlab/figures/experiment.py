@@ -216,7 +216,7 @@ def residuals(table: pl.DataFrame, label: str) -> Figure:
         table: columns ``fitted``, ``residual``, ``order``, ``normal`` (the quantile of the standard normal).
         label: of the response.
     """
-    titles = ("against the fit", "in the order of the runs", "against the normal distribution")
+    titles = ("fitted value", "order of the runs", "normal quantile")
     figure = _side_by_side(f"Residuals of {label}", titles, "residual")
     for place, column in enumerate(("fitted", "order", "normal"), start=1):
         figure.add_trace(trace(
@@ -261,7 +261,8 @@ def _side_by_side(title: str, titles: Sequence[str], y: str) -> Figure:
         figure.update_layout({name: {**style[name.rstrip("0123456789")], **axis}})
     figure.update_layout(xaxis={"title": None}, yaxis={"title": y})
     for place, words in enumerate(titles, start=1):
-        figure.update_xaxes(title=words, panel=place)
+        # Each stands below its own panel, which on half a page is a hundred pixels wide.
+        figure.update_xaxes(title={"text": words, "font": {"size": 12}}, panel=place)
     return figure
 
 
