@@ -79,7 +79,7 @@ def test_who_asks_together_with_the_first_gets_all_scripts_of_the_page(
         assert "c-live" in page and "a-elements" in page
 
 
-@pytest.mark.parametrize("path", ["/", "/run/one", "/_dash-layout", "/_dash-dependencies", "/plotly.js",
+@pytest.mark.parametrize("path", ["/", "/run/one", "/_dash-layout", "/_dash-dependencies", "/vendor/plotly-4.1.1.js",
                                   "/assets/dashboard.css", "/data/run/one/file/plan.json",
                                   "/data/run/one/figure/latency-cdf.json", "/data/run/one/report.html"])
 def test_nothing_answers_without_the_token(served: Dashboard, path: str) -> None:
@@ -130,7 +130,7 @@ def test_another_port_of_this_machine_is_another_server(served: Dashboard) -> No
 
 @pytest.mark.parametrize("wanted", ["script", "image", "iframe", "empty", "object"])
 def test_pages_of_others_cannot_embed_what_is_here(served: Dashboard, wanted: str) -> None:
-    answer = Browser(served).get("/plotly.js", **{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Dest": wanted,
+    answer = Browser(served).get("/vendor/plotly-4.1.1.js", **{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Dest": wanted,
                                                   "Sec-Fetch-Mode": "no-cors", "Origin": ""})
     assert answer.status_code == 403
 

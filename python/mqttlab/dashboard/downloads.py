@@ -23,7 +23,6 @@ from mqttlab.dashboard.uploads import UploadError, Uploads
 from mqttlab.dashboard.watch import Watch
 from mqttlab.errors import MqttlabError
 from mqttlab.export import ExportError, cut_of_message, pcapng
-from mqttlab.figures.drawing import plotly_js
 from mqttlab.recording import Recording
 from mqttlab.report.html import page
 
@@ -33,8 +32,11 @@ SUFFIXES = (".parquet", ".json", ".pcapng", ".log", ".html", ".svg", ".csv", ".t
 HERE = Path(__file__).parent
 # As many as a browser is patient for: some seconds.
 CAPTURE_FRAMES_MAX = 200_000
+# Its version is in its name: who has it asks for it no more.
+PLOTLY = "plotly-4.1.1.js"
 # What others have written and pages ask for when they need it.
-VENDOR = {"leaflet.js": ("leaflet/leaflet.js", "text/javascript"), "leaflet.css": ("leaflet/leaflet.css", "text/css"),
+VENDOR = {PLOTLY: ("plotly/plotly-cartesian.min.js", "text/javascript"),
+          "leaflet.js": ("leaflet/leaflet.js", "text/javascript"), "leaflet.css": ("leaflet/leaflet.css", "text/css"),
           "outlines.json": ("outlines.geojson", "application/json")}
 
 
@@ -208,18 +210,12 @@ def _going_on(server: flask.Flask, jobs: Jobs, watch: Watch) -> None:
 
 def _of_others(server: flask.Flask) -> None:
     """Libraries and outlines, which come with the first figure and the first map."""
-    @server.get("/plotly.js")
-    def plotly() -> flask.Response:
-        sent = flask.Response(plotly_js(), content_type="text/javascript; charset=utf-8")
-        sent.headers["Cache-Control"] = "private, max-age=31536000, immutable"
-        return sent
-
     @server.get("/vendor/<name>")
     def vendor(name: str) -> flask.Response:
         if name not in VENDOR:
             return _missing("file", name)
         sent = flask.send_file(HERE / "vendor" / VENDOR[name][0], mimetype=VENDOR[name][1])
-        sent.headers["Cache-Control"] = "private, max-age=86400"
+        sent.headers["Cache-Control"] = f"private, max-age={'31536000, immutable' if name == PLOTLY else '86400'}"
         return sent
 
 

@@ -23,7 +23,7 @@
 
   // The library is large, and a browser takes a second to make it run: it comes with the first figure, at once where there
   // will be one, and else when whoever looks at a page has let the browser rest. A run is opened next.
-  const library = () => mqttlab.script("/plotly.js");
+  const library = () => mqttlab.script("/vendor/plotly-4.1.1.js");
   const early = () => { library().catch(() => {}); };
   const part = new URLSearchParams(window.location.search).get("part") || "messages";
   if (window.location.pathname.startsWith("/run/") && ["messages", "time", "parts", "network"].includes(part)) early();
