@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -221,9 +222,18 @@ def test_a_list_made_anew_reads_only_what_is_new(tmp_path: Path, monkeypatch: py
     assert store.runs().filter(verdict="not valid")["run"].to_list() == ["r0"]
     assert store.runs().filter(name="deep")["run"].to_list() == ["some/runs/deep"]
     assert store.place("some/runs/deep") == tmp_path / "some" / "runs" / "deep"
+    # Nobody writes into a run that is complete: only the directories above it are asked whether they have changed.
+    asked: list[str] = []
+    monkeypatch.setattr(store_module, "_when", lambda place: asked.append(place) or Path(place).stat().st_mtime_ns)
+    assert store.runs().height == 21
+    assert asked == [str(tmp_path), str(tmp_path / "some"), str(tmp_path / "some" / "runs")]
     written(tmp_path / "new")
     read.clear()
     assert store.runs().height == 22 and read == ["new"]
+    written(tmp_path / "some" / "runs" / "deeper", started_at="2026-01-01T00:00:00Z")
+    assert store.runs().height == 23
+    shutil.rmtree(tmp_path / "some" / "runs" / "deeper")
+    assert store.runs().height == 22
     (tmp_path / "new" / "run.json").write_text("{}", encoding="utf-8")
     (tmp_path / "r1" / "plan.json").write_text("{", encoding="utf-8")
     assert store.runs().height == 21, "what is no plan any more is no run"

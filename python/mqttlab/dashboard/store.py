@@ -26,6 +26,9 @@ OPEN_AT_ONCE = 6
 SUMMARIES = ".dashboard/summaries"
 GOING_ON_KEPT_S = 2.0
 LISTED_FOR_S = 1.0
+SETTLED_NS = 1_000_000_000
+# Verdicts of runs that have come to their end.
+COMPLETE = ("valid", "not valid")
 SCHEMA: dict[str, Any] = {
     "run": pl.String, "name": pl.String, "started": pl.String, "backend": pl.String, "verdict": pl.String,
     "broker": pl.String, "network": pl.String, "clients": pl.Int64, "planned_s": pl.Float64, "seed": pl.Int64,
@@ -54,6 +57,8 @@ class Store:
         self._listed: tuple[float, pl.DataFrame] = (-LISTED_FOR_S, pl.DataFrame(schema=SCHEMA))
         self._seen: dict[str, int] = {}
         self._verdicts: set[str] = set()
+        self._complete: set[str] = set()
+        self._inner: dict[str, tuple[int, list[str]]] = {}
         self._lock = threading.Lock()
 
     def place(self, name: str) -> Path:
@@ -106,23 +111,43 @@ class Store:
     def _made(self) -> pl.DataFrame:
         rows = [row for place in run_places(self.directory) if (row := self._row(place)) is not None]
         self._verdicts = {row["verdict"] for row in rows}
+        self._complete = {str(self.directory / row["run"]) for row in rows if row["verdict"] in COMPLETE}
         table = pl.DataFrame(rows, schema=SCHEMA, orient="row", strict=False)
         return self._with_catalog(table).sort("started", descending=True, maintain_order=True)
 
     def _look(self) -> dict[str, int]:
-        """When the directories of runs, those of experiments and the catalog changed last: a run that begins or ends
-        puts a file into its own."""
-        seen = _changed(self.directory)
-        for place in list(seen):
-            # Whether a directory has runs of its own changes with the directory.
-            known = self._seen.get(place) == seen[place]
-            inner = f"{place}{os.sep}runs"
-            if (inner in self._seen) if known else Path(inner).is_dir():
-                seen |= {inner: 0, **_changed(Path(inner))}
+        """When what may have changed did so last: the directory of the runs, those of experiments, and of the runs in
+        them those that are not complete. One that begins or ends puts a file into its own, and into one that is
+        complete nobody writes any more: of ten thousand only their directory is asked."""
+        seen: dict[str, int] = {}
+        above = [str(self.directory)]
+        for place in above:
+            seen[place] = _when(place)
+            for child in self._below(place, seen[place]):
+                if child in self._complete:
+                    continue
+                seen[child] = _when(child)
+                # Whether a directory has runs of its own changes with the directory.
+                inner = f"{child}{os.sep}runs"
+                if (inner in self._seen) if self._seen.get(child) == seen[child] else Path(inner).is_dir():
+                    above.append(inner)
         for name in ("catalog.db", "catalog.db-wal"):
             with contextlib.suppress(OSError):
                 seen[name] = (self.directory / name).stat().st_mtime_ns
         return seen
+
+    def _below(self, place: str, changed: int) -> list[str]:
+        """The directories in one, which was changed last at this time."""
+        known, found = self._inner.get(place, (-1, []))
+        if known != changed:
+            try:
+                with os.scandir(place) as entries:
+                    found = [entry.path for entry in entries if entry.is_dir()]
+            except OSError:
+                found = []
+            # One that was changed a moment ago may be changed again within the same tick of its clock.
+            self._inner[place] = (changed if time.time_ns() - changed > SETTLED_NS else -1, found)
+        return found
 
     def forget(self) -> None:
         """Read the list again: something is said of a run."""
@@ -171,13 +196,12 @@ class Store:
         return {**known[1], "run": str(place.relative_to(self.directory))}
 
 
-def _changed(above: Path) -> dict[str, int]:
-    """The directories in one, and when each changed last."""
+def _when(place: str) -> int:
+    """When a directory changed last."""
     try:
-        with os.scandir(above) as entries:
-            return {entry.path: entry.stat().st_mtime_ns for entry in entries if entry.is_dir()}
+        return Path(place).stat().st_mtime_ns
     except OSError:
-        return {}
+        return 0
 
 
 def stamp(place: Path) -> tuple[int, ...]:
