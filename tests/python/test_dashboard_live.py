@@ -93,6 +93,8 @@ def watched_through_a_death(place: Path, seconds: int) -> bool:
                     return False
                 assert as_before and now == engine
                 finished.wait_for(timeout=1000 * (seconds + 60))
+                # A figure that nobody has scrolled to is drawn when its page comes, and not again and again.
+                assert sum("/figure/lateness.json" in url for url in somebody.asked) <= 3
                 finished.click()
                 page.get_by_role("heading", name="from-the-dashboard", level=1).wait_for()
                 recording = Recording.open(job.directory)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -155,8 +155,8 @@ def written_table(caption: str, heads: Sequence[Head], rows: Sequence[Sequence[A
 
 def told_table(caption: str, heads: Sequence[Head], rows: Sequence[Sequence[Any]]) -> dict[str, Any]:
     """What the browser builds a table from."""
-    return {"caption": caption, "heads": [asdict(head) for head in heads],
-            "rows": [[asdict(value) if isinstance(value, Cell) else number(value) for value in row] for row in rows]}
+    return {"caption": caption, "heads": [vars(head) for head in heads],
+            "rows": [[vars(value) if isinstance(value, Cell) else number(value) for value in row] for row in rows]}
 
 
 def act(title: str, name: str, value: str = "", *, label: str = "", main: bool = False) -> html.Button:

@@ -69,9 +69,15 @@
     bar.firstElementChild.style.width = done + "%";
     for (const [name, told] of Object.entries(job.tables)) table(section.querySelector("[data-table=" + name + "]"), told);
     if (rested >= FIGURES_EVERY) {
-      for (const plot of section.querySelectorAll(".plot")) plot.dataset.version = beat;
+      for (const plot of section.querySelectorAll(".plot")) if (seen(plot)) plot.dataset.version = beat;
     }
   }
+
+  // A figure that nobody sees waits until somebody does: drawing them is most of what watching costs the machine of the run.
+  const seen = (place) => {
+    const { top, bottom } = place.getBoundingClientRect();
+    return top < window.innerHeight && bottom > 0;
+  };
 
   async function look() {
     const frame = document.getElementById("live-signature");
