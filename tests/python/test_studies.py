@@ -21,7 +21,9 @@ from click.testing import CliRunner
 
 from mqttlab.cli.main import main
 from mqttlab.cli.study import as_live
+from mqttlab.errors import UsageError
 from mqttlab.recording import Recording
+from mqttlab.runs import LocalPool
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
 from mqttlab.studies import Cell, Comparison
@@ -263,6 +265,42 @@ def test_what_is_run_live_is_enough_for_tables_claims_and_figures(name: str, tmp
     charts = study.charts(study.published, results)
     write(Rerun(study=study, how="", cells=cells, judged=judged, charts=charts), tmp_path / "results.md")
     assert cells and any(not chart.empty for chart in charts)
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_what_was_measured_is_kept_and_a_pass_goes_on(name: str, tmp_path: Path, monkeypatch: Any) -> None:
+    study = STUDIES[name]
+    cases = {case.name: case for case in study.cases(study.published, ())}
+    scenarios = {label: cases[label].scenario(study.quick) for label in study.live_quick.cases[:2]}
+    for values in scenarios.values():
+        values["phases"] |= study.live_quick.phases
+    first, *others = scenarios
+    begun = simulate({first: scenarios[first]}, study.measure, keep=tmp_path)
+    done: list[str] = []
+    whole = simulate(scenarios, study.measure, keep=tmp_path, progress=done.append)
+    assert list(whole) == list(scenarios) and done == [first, *others], "what is there comes first"
+    assert len(list(tmp_path.iterdir())) == len(scenarios)
+    # Nothing is simulated any more, and nothing comes out otherwise.
+    monkeypatch.setattr(LocalPool, "submit", lambda pool, job: pytest.fail(f"{job.plan['name']} is simulated again"))
+    again = simulate(scenarios, study.measure, keep=tmp_path)
+    assert repr(again) == repr(whole) and repr(again[first]) == repr(begun[first])
+
+
+def test_what_is_kept_answers_for_its_plan_alone_and_says_what_is_damaged(tmp_path: Path) -> None:
+    study = STUDIES["borsatti2020"]
+    case = {case.name: case for case in study.cases(study.published, ())}[study.live_quick.cases[0]]
+    values = case.scenario(study.quick)
+    values["phases"] |= study.live_quick.phases
+    simulate({"one": values}, study.measure, keep=tmp_path)
+    simulate({"one": {**values, "seed": 2}}, study.measure, keep=tmp_path)
+    paths = list(tmp_path.glob("*.json"))
+    assert len(paths) == 2
+    for path in paths:
+        path.write_text(path.read_text(encoding="utf-8")[:40], encoding="utf-8")
+    with pytest.raises(UsageError, match="is not what was measured of a simulation"):
+        simulate({"one": values}, study.measure, keep=tmp_path)
+    result = CliRunner().invoke(main, ["study", "borsatti2020", "--backend", "live", "--keep", str(tmp_path)])
+    assert result.exit_code == 2 and "--keep is for simulations" in result.output
 
 
 @pytest.mark.parametrize(("validity", "again"), [

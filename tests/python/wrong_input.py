@@ -255,6 +255,7 @@ COMMANDS: list[str] = [
     "export empty --csv good.toml", "study nowhere", "study .", "study perez2005 --table 99.9",
     "study borsatti2020 --claim qos2",
     "study perez2005 --jobs 0", "study perez2005 --full --quick", "study borsatti2020 --full",
+    "study borsatti2020 --backend live --keep kept",
     "study perez2005 --table 5.4 --out nowhere/x.md", "calibrate", "calibrate nowhere", "calibrate empty",
     "list --runs nowhere", "list --runs good.toml", "list runs", "list --where backend=sim", "list --limit 0",
     "list --catalog oracle://x/y", "catalog scan", "catalog scan nowhere", "catalog query --metric x",

@@ -348,19 +348,23 @@ def export(
               help="Of --backend live: take runs that are there as they are, also those that the machine held up.")
 @click.option("--runs", type=click.Path(path_type=Path), default=Path("runs"), show_default=True,
               help="Directory that contains the runs of --backend live.")
+@click.option("--keep", type=click.Path(path_type=Path, file_okay=False), metavar="DIRECTORY",
+              help="Keep what is measured of each simulation there, and do not simulate again what is there: a long "
+                   "pass that was stopped goes on.")
 @click.option("--jobs", type=click.IntRange(1),
               help="Number of simulations at once, or of live runs  [default: one per processor; what live.toml says]")
 @click.option("--out", type=click.Path(path_type=Path),
               help="Write tables, claims and figures into this file, as Markdown, and into figures/ beside it.")
 def study(study: str, quick: bool, full: bool, tables: tuple[str, ...], claims: tuple[str, ...],
-          backend: Literal["sim", "live"], no_repeat: bool, runs: Path, jobs: int | None, out: Path | None) -> None:
+          backend: Literal["sim", "live"], no_repeat: bool, runs: Path, keep: Path | None, jobs: int | None,
+          out: Path | None) -> None:
     """Rerun the published experiment STUDY and put its values and claims beside ours; list says which there are.
 
     \b
       mqttlab study list
       mqttlab study perez2005 --quick
       mqttlab study perez2005 --table 5.17 --table 5.18
-      mqttlab study perez2005 --table 5.5 --full
+      mqttlab study perez2005 --full --keep out/perez2005
       mqttlab study borsatti2020 --claim placement-does-not-matter
       mqttlab study andersen2021 --backend live
       mqttlab study andersen2021 --out andersen2021.md
@@ -388,8 +392,10 @@ def study(study: str, quick: bool, full: bool, tables: tuple[str, ...], claims: 
         console.width = max(console.width, 160)
     if full and (quick or backend == "live"):
         raise UsageError(f"--full and {'--quick' if quick else '--backend live'} exclude each other; keep one")
+    if keep is not None and backend == "live":
+        raise UsageError("--keep is for simulations: live runs stay in --runs; leave it out")
     asked = Asked(quick=quick, full=full, tables=tables, claims=claims, backend=backend, jobs=jobs, runs=runs,
-                  repeat=not no_repeat)
+                  keep=keep, repeat=not no_repeat)
     rerun = run_study(found, console, asked)
     if out is not None:
         write(rerun, out)

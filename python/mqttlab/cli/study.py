@@ -45,6 +45,8 @@ class Asked:
     """Whether live runs that are there, and that the machine held up, are run again."""
     runs: Path = Path("runs")
     """Where live runs are kept: in ``study-NAME`` there, and with ``quick`` in ``study-NAME-quick``."""
+    keep: Path | None = None
+    """Where what is measured of simulations is kept; what is there is not simulated again."""
 
     @property
     def everything(self) -> bool:
@@ -158,7 +160,8 @@ def _perform(study: Study, cases: Sequence[Case], asked: Asked, console: Console
     with _progress(console) as progress:
         if asked.backend == "sim":
             task = progress.add_task("simulating", total=len(scenarios))
-            done = simulate(scenarios, study.measure, jobs=asked.jobs, progress=lambda _: progress.advance(task))
+            done = simulate(scenarios, study.measure, jobs=asked.jobs, keep=asked.keep,
+                            progress=lambda _: progress.advance(task))
             results = {name: [Measured(value=value, parts={})] for name, value in done.items()}
             return LiveRuns(results=results, doubts={})
         task = progress.add_task("running live", total=len(scenarios) * live.repetitions)

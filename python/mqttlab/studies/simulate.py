@@ -16,6 +16,7 @@ from mqttlab.recording import Recording
 from mqttlab.runs import Job, LocalPool, Outcome
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
+from mqttlab.studies.kept import Kept
 
 if TYPE_CHECKING:
     from mqttlab.plan import Plan
@@ -43,6 +44,7 @@ def simulate(
     measure: Callable[[Recording], T],
     *,
     jobs: int | None = None,
+    keep: Path | None = None,
     progress: Callable[[str], None] = lambda name: None,
 ) -> dict[str, T]:
     """Simulate scenarios and measure what they left; the recordings are thrown away.
@@ -51,23 +53,36 @@ def simulate(
         scenarios: by name, as a scenario file's values.
         measure: what is kept of each recording.
         jobs: processes at once; as many as there are processors when left out.
+        keep: a directory for what is measured; what is there is not simulated again.
         progress: told each name when its simulation is done.
 
     Raises:
         EngineError: a simulation did not complete; those that run are ended, those that wait are not begun.
         Interrupted: Ctrl-C, SIGTERM or SIGHUP; likewise.
+        UsageError: what is kept cannot be read.
     """
+    kept = None if keep is None else Kept(keep, measure)
+    plans = {name: _plan(values, "sim") for name, values in scenarios.items()}
+    done: dict[str, T] = {}
+    for name, plan in plans.items():
+        if kept is not None and (found := kept.find(plan)) is not None:
+            done[name] = found
+            progress(name)
 
-    def keep(job: Job, outcome: Outcome) -> T:
+    def measured(job: Job, outcome: Outcome) -> T:
         try:
-            return measure(_recording(job, outcome))
+            value = measure(_recording(job, outcome))
         finally:
             shutil.rmtree(outcome.directory, ignore_errors=True)
+        if kept is not None:
+            kept.put(job.plan, value)
+        return value
 
-    with tempfile.TemporaryDirectory(prefix="mqttlab-study-") as scratch, LocalPool(keep, jobs=jobs) as pool:
-        jobs_by_name = {name: Job(_plan(values, "sim"), Path(scratch, str(number)))
-                        for number, (name, values) in enumerate(scenarios.items())}
-        return _performed(pool, jobs_by_name, progress, "simulations")
+    with tempfile.TemporaryDirectory(prefix="mqttlab-study-") as scratch, LocalPool(measured, jobs=jobs) as pool:
+        jobs_by_name = {name: Job(plan, Path(scratch, str(number)))
+                        for number, (name, plan) in enumerate(plans.items()) if name not in done}
+        done |= _performed(pool, jobs_by_name, progress, "simulations")
+    return {name: done[name] for name in scenarios}
 
 
 def perform_live(

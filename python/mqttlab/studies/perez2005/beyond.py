@@ -101,7 +101,7 @@ class Crowd:
         pairs = self.clients // 2
         values: dict[str, Any] = {
             "name": f"perez2005-{self.name}"[:40],
-            "phases": {"duration": f"{effort.crowded_s:g} s", "warm_up": "10 s", "cool_down": "2 s"},
+            "phases": {"duration": f"{effort.crowd_s:g} s", "warm_up": "10 s", "cool_down": "2 s"},
             "mqtt": {"keep_alive": "0 s"}, "broker": {"nagle": False, "max_queued": 0},
             "hosts": {name: {"count": pairs} for name in ("publisher", "subscriber")},
             "groups": [
