@@ -55,9 +55,17 @@ def of_samples(latency_ms: np.ndarray, expected: int) -> Delays:
                       never_percent=100.0 if expected else NONE)
     return Delays(
         count=int(latency_ms.size), mean_ms=float(latency_ms.mean()), half_ms=batch_means_ci95(latency_ms),
-        std_ms=float(latency_ms.std(ddof=1)) if latency_ms.size > 1 else 0.0, min_ms=float(latency_ms.min()),
+        std_ms=_spread(latency_ms), min_ms=float(latency_ms.min()),
         p50_ms=float(np.median(latency_ms)), max_ms=float(latency_ms.max()),
         never_percent=100 * (1 - latency_ms.size / expected) if expected else NONE)
+
+
+def _spread(values: np.ndarray) -> float:
+    """The standard deviation; what is left of sums of equal numbers is none."""
+    if values.size < 2:
+        return 0.0
+    deviation = float(values.std(ddof=1))
+    return 0.0 if deviation <= 1e-9 * abs(values.mean()) else deviation
 
 
 def over_runs(runs: Sequence[Delays]) -> Delays:

@@ -194,7 +194,8 @@ def _topics(_: Path, results: Results) -> Verdict:
     lost = [efficiency_of(case[qos], "subscriber-1", "R") - efficiency_of(case[qos], "subscriber-3", "R")
             for qos in QOS]
     waits = all(three > one for one, three in delays.values())
-    evidence = "; ".join(f"QoS {q}: {one:.3g} ms with one topic, {three:.3g} with three, R falls by {lost[q]:.3f}"
+    evidence = "; ".join(f"QoS {q}: {one:.3g} ms with one topic, {three:.3g} with three, whose R is "
+                         f"{abs(lost[q]):.3f} {'lower' if lost[q] > 0 else 'higher'}"
                          for q, (one, three) in delays.items())
     part = "subscribers of three topics wait longer, which holds; none loses efficiency: " if waits else ""
     return waits and lost[0] > lost[2], evidence, cause_open(
