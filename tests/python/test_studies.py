@@ -29,7 +29,7 @@ from mqttlab.scenario.load import parse_values
 from mqttlab.studies import Cell, Comparison
 from mqttlab.studies.apart import Measured, compared, far
 from mqttlab.studies.catalogue import known
-from mqttlab.studies.chart import Chart, Series, svg
+from mqttlab.studies.chart import BOTTOM, HEIGHT, TOP, Chart, Series, svg
 from mqttlab.studies.claims import OPEN, SHOWN, Ran, claims_of, decides
 from mqttlab.studies.document import Rerun, columns, rows, write
 from mqttlab.studies.means import mean_charts
@@ -352,6 +352,22 @@ def test_figures_of_several_runs_are_the_means_of_their_points_and_the_studys_ow
     (measured,) = mean_charts([[chart((1.0, 1), (2.0, 2))], [chart((1.5, 3), (2.5, math.inf))]])
     assert measured.series[1].points[0] == (1.25, 2) and math.isnan(measured.series[1].points[1][1])
     assert mean_charts([[chart((1, 1))]]) == [chart((1, 1))]
+
+
+def test_what_a_chart_has_no_room_for_stands_at_its_edge_and_not_in_its_legend() -> None:
+    ours = Series(name="ours", points=[(1.0, 5.0), (1e7, 9.0)], halves=[100.0, None])
+    drawn = svg(Chart(name="edge", title="", x="x", y="y", log_x=True, log_y=True, series=[
+        ours, Series(name="not run", points=[]),
+        Series(name="grows", points=[(10.0, 2.0), (100.0, math.inf)], published=True)]))
+    assert "not run" not in drawn and "grows" in drawn
+    assert drawn.count("∞") == 1 and drawn.count("<rect") == 1 + 3, "two points, and the legend's"
+    # The interval reaches below zero, and is drawn down to the axis.
+    assert f"{HEIGHT - BOTTOM:.1f}V{TOP:.1f}" in drawn
+    labels = [(float(label.get("x", "")), label.text or "") for label in ElementTree.fromstring(drawn).iter(
+        "{http://www.w3.org/2000/svg}text") if label.get("y") == str(HEIGHT - BOTTOM + 18)]
+    assert len(labels) > 3
+    for (left, word), (right, other) in itertools.pairwise(labels):
+        assert right - left > 3.5 * (len(word) + len(other)), f"{word} and {other} overlap"
 
 
 def test_a_chart_without_points_is_refused_and_logarithms_pass_over_zero() -> None:

@@ -1,7 +1,7 @@
 """Small charts as SVG text: for documents, where nothing can draw.
 
 A chart is drawn from its numbers alone, so that the same numbers make the same file. Published points are hollow, ours
-are filled, with the half widths of their intervals.
+are filled, with the half widths of their intervals. Points without bound stand at the upper edge.
 """
 
 from __future__ import annotations
@@ -64,6 +64,10 @@ class Chart:
         halves = series.halves or [None] * len(series.points)
         return [(point, half) for point, half in zip(series.points, halves, strict=True) if self._drawable(point)]
 
+    def unbounded(self, series: Series) -> list[float]:
+        """Where the points without bound are."""
+        return [x for x, y in series.points if y == math.inf and self._drawable((x, 1.0))]
+
 
 def svg(chart: Chart) -> str:
     """The chart as an SVG document.
@@ -74,7 +78,8 @@ def svg(chart: Chart) -> str:
     if chart.empty:
         raise ValueError(f"the chart {chart.name!r} has no point of ours")
     points = [point for series in chart.series for point, _ in chart.drawn(series)]
-    xs, ys = [x for x, _ in points], [y for _, y in points]
+    xs = [*(x for x, _ in points), *(x for series in chart.series for x in chart.unbounded(series))]
+    ys = [y for _, y in points]
     x_ticks = list(range(len(chart.ticks))) if chart.ticks else _ticks(min(xs), max(xs), log=chart.log_x)
     y_ticks = _ticks(min(ys) if chart.log_y else min(0.0, *ys), max(ys), log=chart.log_y)
     across = _axis([*xs, *x_ticks], LEFT, WIDTH - RIGHT, log=chart.log_x, margin=0.5 if chart.ticks else 0)
@@ -86,7 +91,7 @@ def svg(chart: Chart) -> str:
         f'<text x="{LEFT}" y="22" font-size="15">{escape(chart.title)}</text>',
         *_grid(chart, across, up, x_ticks, y_ticks),
         *(line for series in chart.series for line in _series(chart, series, across, up)),
-        *_legend(chart.series),
+        *_legend([series for series in chart.series if chart.drawn(series) or chart.unbounded(series)]),
         "</svg>",
     ]
     return "\n".join(parts) + "\n"
@@ -119,10 +124,17 @@ def _grid(chart: Chart, across: Axis, up: Axis, x_ticks: Sequence[float], y_tick
         y = up(tick)
         yield f'<path d="M{LEFT} {y:.1f}H{right}" stroke="#e6e8eb"/>'
         yield f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{_label(tick)}</text>'
+    free_from = 0.0
     for number, tick in enumerate(x_ticks):
         x = across(tick)
         words = chart.ticks[number] if chart.ticks else _label(tick)
         yield f'<path d="M{x:.1f} {bottom}v5" stroke="#8a8f98"/>'
+        if not chart.ticks:
+            # Numbers that would overlap the last one are left out.
+            reach = DIGIT_WIDTH * len(words) / 2
+            if x - reach < free_from:
+                continue
+            free_from = x + reach + DIGIT_WIDTH
         # Many words stand aslant, so that they do not overlap.
         aslant = len(chart.ticks) > WORDS_SIDE_BY_SIDE
         how = f'text-anchor="end" transform="rotate(-45 {x:.1f} {bottom + 16})"' if aslant else 'text-anchor="middle"'
@@ -135,6 +147,7 @@ def _grid(chart: Chart, across: Axis, up: Axis, x_ticks: Sequence[float], y_tick
 
 
 WORDS_SIDE_BY_SIDE = 8
+DIGIT_WIDTH = 7.0
 
 
 def _label(tick: float) -> str:
@@ -150,9 +163,14 @@ def _series(chart: Chart, series: Series, across: Axis, up: Axis) -> Iterable[st
         dashes = ' stroke-dasharray="4 4"' if series.published else ""
         yield f'<path d="M{path}" fill="none" stroke="{colour}"{dashes}/>'
     for (x, y), half in drawn:
-        if half is not None and math.isfinite(half) and (y - half > 0 or not chart.log_y):
-            yield f'<path d="M{across(x):.1f} {up(y - half):.1f}V{up(y + half):.1f}" stroke="{colour}"/>'
+        if half is not None and math.isfinite(half):
+            # An interval goes no farther than the axes.
+            low = HEIGHT - BOTTOM if chart.log_y and y <= half else min(up(y - half), HEIGHT - BOTTOM)
+            yield f'<path d="M{across(x):.1f} {low:.1f}V{max(up(y + half), TOP):.1f}" stroke="{colour}"/>'
         yield _mark(across(x), up(y), colour, hollow=series.published)
+    for x in chart.unbounded(series):
+        yield _mark(across(x), TOP, colour, hollow=series.published)
+        yield f'<text x="{across(x):.1f}" y="{TOP - 6}" text-anchor="middle" fill="{colour}">∞</text>'
 
 
 def _mark(x: float, y: float, colour: str, *, hollow: bool) -> str:

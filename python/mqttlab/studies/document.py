@@ -179,7 +179,9 @@ def _figures(charts: Sequence[Chart], is_live: bool) -> list[str]:
     if not drawn:
         return []
     which = ": means of the live runs of a cell, with the 95 % intervals between them" if is_live else ""
-    return ["## Figures", "", f"Hollow squares are the study's, filled circles ours{which}.", "",
+    bound = any(chart.unbounded(series) for chart in drawn for series in chart.series)
+    edge = " At the upper edge stands what has no bound." if bound else ""
+    return ["## Figures", "", f"Hollow squares are the study's, filled circles ours{which}.{edge}", "",
             *(line for chart in drawn for line in (f"![{chart.title}](figures/{chart.name}.svg)", ""))]
 
 
