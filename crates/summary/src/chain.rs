@@ -8,12 +8,13 @@
 use mqttlab_recording::reading::{ABSENT, Vocabulary};
 use mqttlab_recording::{AttributionRow, LegRow};
 
-use crate::control::{ControlPackets, NamedPacket};
+use crate::control::NamedPacket;
+use crate::flights::PacketFlight;
 use crate::hops::{Hop, Wait};
 use crate::legs::{Followed, Leg, LegSide};
 use crate::moment::{Kept, Moment, SLACK_NS, known};
 use crate::settings::RunSettings;
-use crate::ways::{CarriedPacket, SegmentFlight};
+use crate::ways::SegmentFlight;
 
 /// The parts, in the order in which they pass.
 const PARTS: usize = 22;
@@ -56,13 +57,15 @@ pub(crate) struct Attribution {
     unattributed: Option<&'static str>,
 }
 
-/// What legs are read from.
+/// What the legs of a range of messages are read from.
 pub(crate) struct Chains<'a> {
     pub(crate) followed: &'a Followed,
-    pub(crate) control: &'a ControlPackets,
+    pub(crate) packets: &'a [NamedPacket],
     /// The ways of PUBLISH packets, in the order of their numbers.
-    pub(crate) flights: &'a [(u32, SegmentFlight)],
+    pub(crate) flights: &'a [PacketFlight],
     pub(crate) settings: &'a RunSettings,
+    /// How many legs were before.
+    pub(crate) before: u64,
 }
 
 /// A side's instants.
@@ -95,45 +98,6 @@ struct HopInstants {
     first_sent: Moment,
 }
 
-/// The packets whose ways are looked for, each once and in order, with the first leg that asks.
-pub(crate) fn wanted(followed: &Followed) -> Vec<(u32, u32)> {
-    let of_leg = |(number, leg): (u32, &Leg)| {
-        let hops = [leg.hop_up, leg.hop_down].map(|place| followed.hop(place).map(|hop| hop.packet));
-        let sides = [leg.up.packet, leg.down.packet];
-        sides.into_iter().chain(hops).flatten().map(move |packet| (packet, number))
-    };
-    let mut wanted: Vec<(u32, u32)> = (0..).zip(&followed.legs).flat_map(of_leg).collect();
-    wanted.sort_unstable();
-    wanted.dedup_by_key(|(packet, _)| *packet);
-    wanted
-}
-
-/// What is to be known of a packet whose way is looked for.
-pub(crate) fn carried(packet: &NamedPacket, leg: &Leg, settings: &RunSettings) -> CarriedPacket {
-    let of = |client: i64| usize::try_from(client).ok().and_then(|client| settings.clients.get(client));
-    let first_sent = known(packet.first_sent_ns);
-    let (tried, ready, nagle) = if packet.is_datagram {
-        // Nothing holds a datagram, and each of its copies is a packet of its own.
-        (first_sent, None, None)
-    } else if packet.to_broker {
-        // How a gateway's sockets are set is not known.
-        let nagle = of(leg.up_client).map(|sender| sender.nagle).filter(|_| leg.hop_up.is_none());
-        (leg.up.tried.get(), leg.up.ready.get(), nagle)
-    } else {
-        let nagle = of(leg.delivery.subscriber).map(|receiver| receiver.broker_nagle);
-        (leg.down.tried.get(), leg.down.ready.get(), nagle)
-    };
-    CarriedPacket {
-        stream_start: packet.stream_start,
-        stream_end: packet.stream_end,
-        first_sent,
-        complete: known(packet.complete_ns),
-        tried,
-        ready,
-        nagle,
-    }
-}
-
 /// From when until when a topic was registered, before the first copy of its PUBLISH was sent; and the same where that was
 /// done anew, between the first copy and the one that came through.
 fn registration(register: Wait, tried: Moment) -> [[Moment; 2]; 2] {
@@ -144,7 +108,7 @@ fn registration(register: Wait, tried: Moment) -> [[Moment; 2]; 2] {
 
 impl Chains<'_> {
     fn packet(&self, side: &LegSide) -> Option<&NamedPacket> {
-        side.packet.map(|number| &self.control.packets[number as usize])
+        side.packet.map(|number| &self.packets[number as usize])
     }
 
     /// The packet of a side that only the client at its end has seen.
@@ -153,19 +117,20 @@ impl Chains<'_> {
     }
 
     fn flight(&self, packet: Option<u32>) -> SegmentFlight {
-        let place = |number: u32| self.flights.binary_search_by_key(&number, |&(packet, _)| packet).ok();
-        packet.and_then(place).map(|place| self.flights[place].1).unwrap_or_default()
+        let number = |place: u32| self.packets[place as usize].number;
+        let place = |number: u32| self.flights.binary_search_by_key(&number, |flight| flight.number).ok();
+        packet.map(number).and_then(place).map(|place| self.flights[place].flight).unwrap_or_default()
     }
 
     /// Whether only the client at the end of a hop has seen what crossed it.
     fn is_clients(&self, hop: Option<&Hop>) -> bool {
-        hop.is_some_and(|hop| self.control.packets[hop.packet as usize].is_clients)
+        hop.is_some_and(|hop| self.packets[hop.packet as usize].is_clients)
     }
 
     /// What frames tell of a hop. Its own client knows when it sent, or had read.
     fn hop_instants(&self, hop: Option<&Hop>) -> HopInstants {
         let Some(hop) = hop else { return HopInstants::default() };
-        let packet = &self.control.packets[hop.packet as usize];
+        let packet = &self.packets[hop.packet as usize];
         if packet.is_clients {
             let sent = Some(hop.tried).filter(|_| packet.to_broker);
             let read = known(packet.complete_ns).filter(|_| !packet.to_broker);
@@ -419,9 +384,14 @@ impl Chains<'_> {
         let hops = [leg.hop_up, leg.hop_down].map(|place| self.followed.hop(place).map(|hop| hop.packet));
         let packets = [leg.up.packet, leg.down.packet].into_iter().chain(hops).flatten();
         packets.fold([false; 2], |[frames, clients], number| {
-            let is_clients = self.control.packets[number as usize].is_clients;
+            let is_clients = self.packets[number as usize].is_clients;
             [frames | !is_clients, clients | is_clients]
         })
+    }
+
+    /// The row in `control_packets` of a packet that is known by its place.
+    fn number_of(&self, place: Option<u32>) -> Option<u64> {
+        place.map(|place| self.packets[place as usize].number.into())
     }
 
     /// The row of a delivery in `legs`.
@@ -432,7 +402,7 @@ impl Chains<'_> {
             topic.push_str(&words.word(leg.topic as u32));
         }
         let row = LegRow {
-            before: leg.before.map(u64::from),
+            before: leg.before.map(|leg| self.before + u64::from(leg)),
             relayed: leg.relayed,
             up_client: u32::try_from(leg.up_client).ok(),
             topic: (leg.topic != ABSENT).then_some(topic.as_str()),
@@ -451,7 +421,7 @@ impl Chains<'_> {
         let [up, down] = [leg.hop_up, leg.hop_down].map(|place| self.followed.hop(place));
         let [up_at, down_at] = [up, down].map(|hop| self.hop_instants(hop));
         LegRow {
-            sn_up_packet: up.map(|hop| hop.packet.into()),
+            sn_up_packet: self.number_of(up.map(|hop| hop.packet)),
             sn_up_ready_ns: up.and_then(|hop| ns(hop.ready.get())),
             sn_up_sleep_from_ns: up.and_then(|hop| ns(hop.sleep.from.get())),
             sn_up_sleep_until_ns: up.and_then(|hop| ns(hop.sleep.until.get())),
@@ -463,7 +433,7 @@ impl Chains<'_> {
             sn_up_went_ns: ns(up_at.went),
             sn_up_started_ns: ns(up_at.started),
             sn_up_complete_ns: ns(up_at.complete),
-            sn_down_packet: down.map(|hop| hop.packet.into()),
+            sn_down_packet: self.number_of(down.map(|hop| hop.packet)),
             sn_down_sleep_from_ns: down.and_then(|hop| ns(hop.sleep.from.get())),
             sn_down_sleep_until_ns: down.and_then(|hop| ns(hop.sleep.until.get())),
             sn_down_register_from_ns: down.and_then(|hop| ns(hop.register.from.get())),
@@ -474,7 +444,7 @@ impl Chains<'_> {
             sn_down_went_ns: ns(down_at.went),
             sn_down_started_ns: ns(down_at.started),
             sn_down_complete_ns: ns(down_at.complete),
-            sn_down_release_packet: down.and_then(|hop| number_of(hop.release_packet)),
+            sn_down_release_packet: down.and_then(|hop| row_of(hop.release_packet)),
             sn_down_release_ns: down.and_then(|hop| ns(hop.release.get())),
             ..row
         }
@@ -485,14 +455,14 @@ impl Chains<'_> {
         let (up, up_packet) = (self.instants_up(leg), self.packet(&leg.up));
         let is_clients = self.clients_own(&leg.up).is_some();
         LegRow {
-            up_packet: number_of(leg.up.packet),
+            up_packet: self.number_of(leg.up.packet),
             up_connection: connection(up_packet),
             up_packet_id: identifier(up_packet),
             up_first_sent_ns: ns(up.first_sent),
             up_ready_ns: ns(leg.up.ready.get()),
             up_written_ns: ns(leg.up.tried.get()).filter(|_| is_clients),
             up_window_ns: ns(up.window),
-            up_window_packet: number_of(leg.up.window_packet),
+            up_window_packet: row_of(leg.up.window_packet),
             up_nagle_until_ns: ns(up.nagle_until),
             up_socket_until_ns: ns(up.socket_until),
             up_held_until_ns: ns(up.held_until),
@@ -508,7 +478,7 @@ impl Chains<'_> {
             up_started_ns: ns(up.started),
             up_arrived_ns: ns(up.flight.arrived.get()),
             up_complete_ns: ns(up.complete),
-            up_release_packet: number_of(leg.up.release_packet),
+            up_release_packet: row_of(leg.up.release_packet),
             up_release_ns: ns(leg.up.release.get()),
             ..row
         }
@@ -519,13 +489,13 @@ impl Chains<'_> {
         let (down, down_packet) = (self.instants_down(leg), self.packet(&leg.down));
         let own = self.clients_own(&leg.down);
         LegRow {
-            down_packet: number_of(leg.down.packet),
+            down_packet: self.number_of(leg.down.packet),
             down_connection: connection(down_packet),
             down_packet_id: identifier(down_packet),
             down_first_sent_ns: ns(down.first_sent),
             down_ready_ns: ns(leg.down.ready.get()),
             down_window_ns: ns(down.window),
-            down_window_packet: number_of(leg.down.window_packet),
+            down_window_packet: row_of(leg.down.window_packet),
             down_nagle_until_ns: ns(down.nagle_until),
             down_socket_until_ns: ns(down.socket_until),
             down_held_until_ns: ns(down.held_until),
@@ -542,7 +512,7 @@ impl Chains<'_> {
             down_arrived_ns: ns(down.flight.arrived.get()),
             down_complete_ns: ns(down.complete),
             down_read_ns: own.and_then(|packet| ns(known(packet.complete_ns))),
-            down_release_packet: number_of(leg.down.release_packet),
+            down_release_packet: row_of(leg.down.release_packet),
             down_release_ns: ns(leg.down.release.get()),
             ..row
         }
@@ -553,7 +523,7 @@ fn ns(at: Moment) -> Option<u64> {
     at.map(|at| at as u64)
 }
 
-fn number_of(packet: Option<u32>) -> Option<u64> {
+fn row_of(packet: Option<u32>) -> Option<u64> {
     packet.map(u64::from)
 }
 

@@ -4,6 +4,7 @@ use mqttlab_recording::NumberMap;
 use mqttlab_recording::reading::ABSENT;
 
 use crate::again::Again;
+use crate::parts::Packed;
 use crate::rows::{ACK, Row, SYN, StoredFate, is_counted};
 use crate::settings::RunSettings;
 
@@ -21,6 +22,20 @@ pub(crate) struct RoundTrips {
     pub(crate) at: i64,
     pub(crate) rtt: i64,
     pub(crate) rto_ms: f64,
+}
+
+pub(crate) const TRIP_FIELDS: usize = 6;
+
+impl Packed<TRIP_FIELDS> for RoundTrips {
+    fn fields(&self) -> [i64; TRIP_FIELDS] {
+        let RoundTrips { place, connection, to_broker, at, rtt, rto_ms } = *self;
+        [place as i64, connection.into(), to_broker.into(), at, rtt, rto_ms.to_bits() as i64]
+    }
+
+    fn of(&[place, connection, to_broker, at, rtt, rto_ms]: &[i64; TRIP_FIELDS]) -> RoundTrips {
+        let (place, connection, to_broker) = (place as u64, connection as u32, to_broker == 1);
+        RoundTrips { place, connection, to_broker, at, rtt, rto_ms: f64::from_bits(rto_ms as u64) }
+    }
 }
 
 impl RoundTrips {

@@ -7,6 +7,8 @@ use mqttlab_recording::identity::SequenceEnd;
 use mqttlab_recording::reading::{ABSENT, TableReader, Vocabulary, Wanted};
 use mqttlab_recording::{PacketSumRow, PacketSumWriter, Result, TopicSumRow, TopicSumWriter, Towards};
 
+use crate::parts::Packed;
+
 /// Kinds that matter to who follows a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PacketKind {
@@ -32,6 +34,8 @@ pub(crate) enum PacketKind {
 /// A control packet. Numbers that are not known are [`ABSENT`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NamedPacket {
+    /// Its row in the table.
+    pub(crate) number: u32,
     pub(crate) kind: PacketKind,
     pub(crate) to_broker: bool,
     /// Whether it is a datagram between a client of MQTT-SN and its gateway.
@@ -56,13 +60,13 @@ pub(crate) struct NamedPacket {
 }
 
 /// Stands for a number that is not known, where a column is kept narrow.
-const NONE: u32 = u32::MAX;
+pub(crate) const NONE: u32 = u32::MAX;
 
-fn narrow(number: i64) -> u32 {
+pub(crate) fn narrow(number: i64) -> u32 {
     u32::try_from(number).unwrap_or(NONE)
 }
 
-fn wide(number: u32) -> i64 {
+pub(crate) fn wide(number: u32) -> i64 {
     if number == NONE { ABSENT } else { number.into() }
 }
 
@@ -104,10 +108,70 @@ impl NamedPacket {
     }
 }
 
-/// All of them, in the order of the table, with what sums to over them.
+/// How many numbers a packed packet has.
+pub(crate) const FIELDS: usize = 13;
+
+/// PUBLISH packets alone are kept so.
+impl Packed<FIELDS> for NamedPacket {
+    fn fields(&self) -> [i64; FIELDS] {
+        let truths = [self.to_broker, self.is_datagram, self.is_clients, self.dup];
+        let truths = truths.iter().rev().fold(0, |bits, &truth| bits << 1 | i64::from(truth));
+        let pair = |high: u32, low: u32| i64::from(high) << 32 | i64::from(low);
+        // No time is as low as -1, which lies nearer to the others than what stands for none.
+        let complete = if self.complete_ns == ABSENT { -1 } else { self.complete_ns };
+        let first_sent = if self.first_sent_ns == ABSENT { -1 } else { self.first_sent_ns };
+        [
+            self.number.into(),
+            truths << 16 | i64::from(self.qos as u8),
+            self.packet_id.into(),
+            self.client.into(),
+            self.connection.into(),
+            self.topic.into(),
+            self.publisher.into(),
+            self.sequence.into(),
+            self.stream_start,
+            self.stream_end,
+            pair(self.payload_bytes, self.segments),
+            first_sent,
+            complete,
+        ]
+    }
+
+    fn of(fields: &[i64; FIELDS]) -> NamedPacket {
+        let known_at = |at: i64| if at == -1 { ABSENT } else { at };
+        let is = |bit: i64| fields[1] >> (16 + bit) & 1 == 1;
+        NamedPacket {
+            number: fields[0] as u32,
+            kind: PacketKind::Publish,
+            to_broker: is(0),
+            is_datagram: is(1),
+            is_clients: is(2),
+            dup: is(3),
+            qos: fields[1] as u8 as i8,
+            packet_id: fields[2] as i32,
+            client: fields[3] as u32,
+            connection: fields[4] as u32,
+            topic: fields[5] as u32,
+            publisher: fields[6] as u32,
+            sequence: fields[7] as u32,
+            stream_start: fields[8],
+            stream_end: fields[9],
+            payload_bytes: (fields[10] >> 32) as u32,
+            segments: fields[10] as u32,
+            first_sent_ns: known_at(fields[11]),
+            complete_ns: known_at(fields[12]),
+        }
+    }
+}
+
+/// What sums to over all of them, and what there is among them.
 #[derive(Default)]
-pub(crate) struct ControlPackets {
-    pub(crate) packets: Vec<NamedPacket>,
+pub(crate) struct ControlSums {
+    pub(crate) packets: u64,
+    /// Whether clients have seen some that no frame shows.
+    pub(crate) has_clients: bool,
+    /// Whether some PUBLISH says nothing of its message.
+    pub(crate) has_unnamed: bool,
     /// By direction, kind, QoS and segments.
     sums: BTreeMap<(bool, i64, i8, u32), Sums>,
     topics: BTreeMap<i64, TopicSums>,
@@ -119,6 +183,9 @@ struct Sums {
     /// Fixed header, topic, packet identifier, properties, payload, all of the stream.
     bytes: [u64; 6],
 }
+
+/// What of a packet only sums need: its kind's number, and its sizes.
+type Sizes = (i64, [u64; 6]);
 
 #[derive(Clone, Copy, Default)]
 struct TopicSums {
@@ -156,46 +223,67 @@ const PROTOCOL: (&str, Wanted) = ("protocol", Wanted::Words);
 const OF_CLIENTS: [(&str, Wanted); 3] =
     [("seen_by", Wanted::Words), ("written_ns", Wanted::Integers), ("read_ns", Wanted::Integers)];
 
-impl ControlPackets {
-    pub(crate) fn read(dir: &Path, words: &mut Vocabulary) -> Result<ControlPackets> {
-        let mut found = ControlPackets::default();
-        let Some(table) = TableReader::open(dir, "control_packets")? else { return Ok(found) };
-        let kinds = Kinds::new(words);
-        let [to_broker, mqtt_sn, by_client] =
-            [&b"to_broker"[..], b"mqtt-sn", b"client"].map(|word| i64::from(words.code(word)));
-        let wanted: Vec<_> = COLUMNS.into_iter().chain(SUMMED).chain([PROTOCOL]).chain(OF_CLIENTS).collect();
-        found.packets.reserve_exact(table.rows() as usize);
-        table.for_each_batch(&wanted, words, |columns, rows, _| {
-            for row in 0..rows {
-                let at = |column: usize| columns[column].integers[row];
-                let is_clients = at(22) == by_client;
-                let known_at = if at(0) == to_broker { at(23) } else { at(24) };
-                let [first_sent_ns, complete_ns] = if is_clients { [known_at; 2] } else { [at(15), at(16)] };
-                let packet = NamedPacket {
-                    kind: kinds.of(at(1), at(5)),
-                    to_broker: at(0) == to_broker,
-                    is_datagram: at(21) == mqtt_sn,
-                    is_clients,
-                    dup: at(3) == 1,
-                    qos: if at(2) == ABSENT { -1 } else { at(2) as i8 },
-                    packet_id: if at(4) == ABSENT { -1 } else { at(4) as i32 },
-                    client: narrow(at(6)),
-                    connection: narrow(at(7)),
-                    topic: narrow(at(8)),
-                    publisher: narrow(at(9)),
-                    sequence: narrow(at(10)),
-                    stream_start: at(11),
-                    stream_end: at(12),
-                    payload_bytes: at(13).max(0) as u32,
-                    segments: at(14).max(0) as u32,
-                    first_sent_ns,
-                    complete_ns,
-                };
-                let sizes = [at(17), at(18), at(19), at(20), at(13), at(12) - at(11)];
-                found.count(&packet, at(1), sizes.map(|size| size.max(0) as u64));
-                found.packets.push(packet);
-            }
-            Ok(())
+/// Reads all of them, in the order of the table, and hands out each.
+pub(crate) fn for_each(
+    dir: &Path,
+    words: &mut Vocabulary,
+    mut take: impl FnMut(&NamedPacket, Sizes) -> Result<()>,
+) -> Result<()> {
+    let Some(table) = TableReader::open(dir, "control_packets")? else { return Ok(()) };
+    let kinds = Kinds::new(words);
+    let [to_broker, mqtt_sn, by_client] =
+        [&b"to_broker"[..], b"mqtt-sn", b"client"].map(|word| i64::from(words.code(word)));
+    let wanted: Vec<_> = COLUMNS.into_iter().chain(SUMMED).chain([PROTOCOL]).chain(OF_CLIENTS).collect();
+    let mut number = 0;
+    table.for_each_batch(&wanted, words, |columns, rows, _| {
+        for row in 0..rows {
+            let at = |column: usize| columns[column].integers[row];
+            let is_clients = at(22) == by_client;
+            let known_at = if at(0) == to_broker { at(23) } else { at(24) };
+            let [first_sent_ns, complete_ns] = if is_clients { [known_at; 2] } else { [at(15), at(16)] };
+            let packet = NamedPacket {
+                number,
+                kind: kinds.of(at(1), at(5)),
+                to_broker: at(0) == to_broker,
+                is_datagram: at(21) == mqtt_sn,
+                is_clients,
+                dup: at(3) == 1,
+                qos: if at(2) == ABSENT { -1 } else { at(2) as i8 },
+                packet_id: if at(4) == ABSENT { -1 } else { at(4) as i32 },
+                client: narrow(at(6)),
+                connection: narrow(at(7)),
+                topic: narrow(at(8)),
+                publisher: narrow(at(9)),
+                sequence: narrow(at(10)),
+                stream_start: at(11),
+                stream_end: at(12),
+                payload_bytes: at(13).max(0) as u32,
+                segments: at(14).max(0) as u32,
+                first_sent_ns,
+                complete_ns,
+            };
+            let sizes = [at(17), at(18), at(19), at(20), at(13), at(12) - at(11)];
+            take(&packet, (at(1), sizes.map(|size| size.max(0) as u64)))?;
+            number += 1;
+        }
+        Ok(())
+    })
+}
+
+impl ControlSums {
+    /// Reads the packets, sums up, and hands out each.
+    pub(crate) fn read(
+        dir: &Path,
+        words: &mut Vocabulary,
+        mut take: impl FnMut(&NamedPacket) -> Result<()>,
+    ) -> Result<ControlSums> {
+        let mut found = ControlSums::default();
+        for_each(dir, words, |packet, (kind, sizes)| {
+            found.packets += 1;
+            found.has_clients |= packet.is_clients;
+            found.has_unnamed |= packet.kind == PacketKind::Publish && !packet.is_named();
+            found.count(packet, kind, sizes);
+            take(packet)
         })?;
         Ok(found)
     }
@@ -211,16 +299,6 @@ impl ControlPackets {
             *(if packet.to_broker { &mut topic.to_broker } else { &mut topic.to_client }) += 1;
             topic.payload_bytes += u64::from(packet.payload_bytes);
         }
-    }
-
-    /// Whether clients have seen some that no frame shows.
-    pub(crate) fn has_clients(&self) -> bool {
-        self.packets.iter().any(|packet| packet.is_clients)
-    }
-
-    /// The PUBLISH packets, by number.
-    pub(crate) fn publishes(&self) -> impl Iterator<Item = (u32, &NamedPacket)> {
-        (0..).zip(&self.packets).filter(|(_, packet)| packet.kind == PacketKind::Publish)
     }
 
     /// Writes the sums.
@@ -306,6 +384,50 @@ impl Kinds {
                 let other = self.others.iter().find(|(code, _)| *code == kind);
                 other.map_or(PacketKind::Other, |&(_, kind)| kind)
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packed_publish_comes_back_with_what_was_absent() {
+        let one = NamedPacket {
+            number: 3,
+            kind: PacketKind::Publish,
+            to_broker: true,
+            is_datagram: false,
+            is_clients: true,
+            dup: true,
+            qos: -1,
+            packet_id: -1,
+            client: NONE,
+            connection: 7,
+            topic: 2,
+            publisher: NONE,
+            sequence: u32::MAX - 1,
+            stream_start: ABSENT,
+            stream_end: 1 << 40,
+            payload_bytes: u32::MAX,
+            segments: u32::MAX,
+            first_sent_ns: ABSENT,
+            complete_ns: 0,
+        };
+        let other = NamedPacket {
+            to_broker: false,
+            is_datagram: true,
+            is_clients: false,
+            dup: false,
+            qos: 2,
+            packet_id: 65_535,
+            first_sent_ns: 0,
+            complete_ns: ABSENT,
+            ..one
+        };
+        for packet in [one, other] {
+            assert_eq!(format!("{:?}", NamedPacket::of(&packet.fields())), format!("{packet:?}"));
         }
     }
 }

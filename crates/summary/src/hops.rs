@@ -51,16 +51,28 @@ impl Wait {
 
 type Spans<K> = BTreeMap<K, Vec<(i64, i64)>>;
 
+/// When clients of MQTT-SN and their gateways waited for one another.
+#[derive(Default)]
+pub(crate) struct DatagramWaits {
+    /// When topics were being registered, by whether their clients did it, and client; in the order of their ends.
+    registering: Spans<(bool, i64)>,
+    /// When clients slept, as they know it (`true`) and as their gateways do, by client.
+    asleep: Spans<(bool, i64)>,
+}
+
+impl DatagramWaits {
+    pub(crate) fn of(exchanges: &[NamedPacket]) -> DatagramWaits {
+        DatagramWaits { registering: registering(exchanges), asleep: asleep(exchanges) }
+    }
+}
+
 /// What is looked up of datagrams.
 pub(crate) struct Datagrams<'a> {
     packets: &'a [NamedPacket],
     /// PUBLISH packets that arrived, sorted: to clients by client and message, to gateways by message.
     downwards: Vec<u32>,
     upwards: Vec<u32>,
-    /// When topics were being registered, by whether their clients did it, and client; in the order of their ends.
-    registering: Spans<(bool, i64)>,
-    /// When clients slept, as they know it (`true`) and as their gateways do, by client.
-    asleep: Spans<(bool, i64)>,
+    waits: &'a DatagramWaits,
 }
 
 fn downwards_key(packet: &NamedPacket) -> (i64, i64, i64) {
@@ -69,7 +81,8 @@ fn downwards_key(packet: &NamedPacket) -> (i64, i64, i64) {
 }
 
 impl<'a> Datagrams<'a> {
-    pub(crate) fn of(packets: &'a [NamedPacket]) -> Datagrams<'a> {
+    /// Of the packets of some messages.
+    pub(crate) fn of(packets: &'a [NamedPacket], waits: &'a DatagramWaits) -> Datagrams<'a> {
         let numbers = || (0..).zip(packets).filter(|(_, packet)| packet.is_datagram);
         let publishes = |to_broker: bool| {
             let is_one = move |packet: &NamedPacket| {
@@ -83,14 +96,7 @@ impl<'a> Datagrams<'a> {
             .sort_unstable_by_key(|&number| (downwards_key(at(number)), at(number).first_sent_ns, number));
         let mut upwards: Vec<u32> = publishes(true).collect();
         upwards.sort_unstable_by_key(|&number| (at(number).message(), at(number).first_sent_ns, number));
-        let exchanges: Vec<&NamedPacket> = numbers().map(|(_, packet)| packet).collect();
-        Datagrams {
-            packets,
-            downwards,
-            upwards,
-            registering: registering(&exchanges),
-            asleep: asleep(&exchanges),
-        }
+        Datagrams { packets, downwards, upwards, waits }
     }
 
     fn packet(&self, number: u32) -> &'a NamedPacket {
@@ -148,9 +154,9 @@ impl<'a> Datagrams<'a> {
         let Some(since) = since else { return };
         let went = packet.first_sent_ns;
         // What it registered after a refusal lies between the copies.
-        let registered = last_within(self.registering.get(&(to_broker, client)), since, went);
+        let registered = last_within(self.waits.registering.get(&(to_broker, client)), since, went);
         hop.register = registered.map(|(from, until)| Wait::between(from, until)).unwrap_or_default();
-        let slept = all_within(self.asleep.get(&(to_broker, client)), since, hop.tried);
+        let slept = all_within(self.waits.asleep.get(&(to_broker, client)), since, hop.tried);
         hop.sleep = slept.map(|(from, until)| Wait::between(from, until)).unwrap_or_default();
     }
 }
@@ -172,9 +178,9 @@ fn all_within(spans: Option<&Vec<(i64, i64)>>, since: i64, by: i64) -> Option<(i
 }
 
 /// From the first REGISTER with an identifier until its REGACK had come.
-fn registering(packets: &[&NamedPacket]) -> Spans<(bool, i64)> {
+fn registering(packets: &[NamedPacket]) -> Spans<(bool, i64)> {
     let mut events: Vec<(i64, bool, &NamedPacket)> = Vec::new();
-    for &packet in packets {
+    for packet in packets {
         match packet.kind {
             PacketKind::Register => events.push((packet.first_sent_ns, false, packet)),
             PacketKind::Registered if packet.complete_ns != ABSENT => {
@@ -208,9 +214,9 @@ enum Wakefulness {
 }
 
 /// When clients slept, as they know it and as their gateways do.
-fn asleep(packets: &[&NamedPacket]) -> Spans<(bool, i64)> {
+fn asleep(packets: &[NamedPacket]) -> Spans<(bool, i64)> {
     let mut events: Vec<(i64, bool, &NamedPacket)> = Vec::new();
-    for &packet in packets {
+    for packet in packets {
         let says = matches!(packet.kind, PacketKind::Connect | PacketKind::Disconnect | PacketKind::Ping);
         let is_said = says && packet.to_broker;
         if is_said || (packet.kind == PacketKind::Pong && !packet.to_broker) {

@@ -13,15 +13,18 @@
 use mqttlab_recording::NumberMap;
 use mqttlab_recording::reading::ABSENT;
 
-use crate::control::{ControlPackets, NamedPacket, PacketKind};
-use crate::hops::{Datagrams, Hop};
+use crate::control::{NamedPacket, narrow};
+use crate::hops::{DatagramWaits, Datagrams, Hop};
 use crate::messages::StoredDelivery;
 use crate::moment::{Kept, Moment, SLACK_NS, known, least, most};
+use crate::packets::RangePackets;
 use crate::settings::RunSettings;
+use crate::windows::OverOfGateways;
 
 /// A PUBLISH on one side of the broker, and what let it go.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LegSide {
+    /// Its place among the range's packets. Those of other packets below are rows of the table.
     pub(crate) packet: Option<u32>,
     /// When the first byte of the first copy was sent, complete or not.
     pub(crate) tried: Kept,
@@ -58,7 +61,7 @@ pub(crate) struct Leg {
     pub(crate) hop_down: Option<u32>,
 }
 
-/// The legs of every delivery, in its order, and the hops of those that went through gateways.
+/// The legs of every delivery of a range, in its order, and the hops of those that went through gateways.
 #[derive(Default)]
 pub(crate) struct Followed {
     pub(crate) legs: Vec<Leg>,
@@ -71,71 +74,42 @@ impl Followed {
     }
 }
 
-/// What legs are looked up in: numbers of packets, sorted by what they are looked up by. Those with equal keys are in the
-/// order of their completion, those that never were complete last; ties stay in the order of the table.
+/// What legs are looked up in.
 struct Index<'a> {
+    range: &'a RangePackets,
     packets: &'a [NamedPacket],
-    /// PUBLISH packets from the broker by receiver and message, and to it by message and topic.
-    downwards: Vec<u32>,
-    upwards: Vec<u32>,
-    /// PUBREL packets by direction, client and packet identifier.
-    releases: Vec<u32>,
+    /// PUBLISH packets from the broker by message and receiver, and to it by message and topic.
+    downwards: Vec<Copied>,
+    upwards: Vec<Copied>,
     datagrams: Datagrams<'a>,
-    /// What acknowledged QoS 1 and 2 PUBLISHes, by direction and connection.
-    over: Vec<u32>,
-    /// How many QoS 1 and 2 PUBLISHes were before each one of its direction on its connection.
-    before: Vec<u32>,
+    gateways: &'a OverOfGateways,
 }
 
-/// Who received a message, or on which topic it was published, and which it is.
-type Key = (i64, i64, i64);
-
-fn downwards_key(packet: &NamedPacket) -> Key {
-    let (publisher, sequence) = packet.message();
-    (packet.client(), publisher, sequence)
+/// A PUBLISH by what it is looked up by. Those with equal keys are in the order of their completion, those that never were
+/// complete last; ties stay in the order of the table.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Copied {
+    key: Key,
+    complete: u64,
+    place: u32,
 }
 
-fn upwards_key(packet: &NamedPacket) -> Key {
-    let (publisher, sequence) = packet.message();
-    (publisher, sequence, packet.topic())
+/// Which message it is, and who received it or on which topic it was published.
+type Key = (u64, u32);
+
+fn key((publisher, sequence): (i64, i64), beside: i64) -> Key {
+    (u64::from(narrow(publisher)) << 32 | u64::from(narrow(sequence)), narrow(beside))
 }
 
-fn release_key(packet: &NamedPacket) -> ReleaseKey {
-    // What nobody's connection carries is a gateway's own, and has no other.
-    let client = packet.client();
-    let whose = if client == ABSENT { -1 - i64::from(packet.connection) } else { client };
-    (packet.is_datagram, packet.to_broker, whose, packet.packet_id)
-}
-
-/// Over what and which way a PUBREL went, whose it is, and its packet identifier.
-type ReleaseKey = (bool, bool, i64, i32);
-
-fn connection_key(packet: &NamedPacket) -> (bool, u32) {
-    (packet.to_broker, packet.connection)
-}
-
-/// The numbers of the packets that are wanted, sorted by a key and their completion.
-fn sorted<K: Ord>(
-    packets: &[NamedPacket],
-    wanted: impl Fn(&NamedPacket) -> bool,
-    key: impl Fn(&NamedPacket) -> K,
-) -> Vec<u32> {
-    let numbers = (0..).zip(packets).filter(|(_, packet)| wanted(packet)).map(|(number, _)| number);
-    let mut numbers: Vec<u32> = numbers.collect();
-    numbers.sort_unstable_by_key(|&number| {
-        let packet = &packets[number as usize];
-        (key(packet), packet.complete_ns == ABSENT, packet.complete_ns, number)
-    });
-    numbers
-}
-
-/// The legs of every delivery, in its order.
+/// The legs of every delivery of a range, in its order.
 pub(crate) fn legs(
     deliveries: &[StoredDelivery],
-    control: &ControlPackets,
+    range: &RangePackets,
+    waits: &DatagramWaits,
+    gateways: &OverOfGateways,
     settings: &RunSettings,
 ) -> Followed {
-    let index = Index::of(&control.packets);
+    let index = Index::of(range, waits, gateways);
     let mut hops = Vec::new();
     let mut legs: Vec<Leg> = deliveries.iter().map(|delivery| index.matched(delivery, &mut hops)).collect();
     join_relays(&mut legs);
@@ -171,37 +145,27 @@ fn join_relays(legs: &mut [Leg]) {
 }
 
 impl<'a> Index<'a> {
-    fn of(packets: &'a [NamedPacket]) -> Index<'a> {
-        let is_publish = |packet: &NamedPacket| {
-            packet.kind == PacketKind::Publish && packet.is_named() && !packet.is_datagram
-        };
-        let is_over = |packet: &NamedPacket| {
-            let counts = matches!(packet.kind, PacketKind::Over | PacketKind::Received { refuses: true });
-            counts && packet.complete_ns != ABSENT
-        };
-        let is_release =
-            |packet: &NamedPacket| packet.kind == PacketKind::Release && packet.complete_ns != ABSENT;
-        Index {
-            packets,
-            downwards: sorted(packets, |packet| is_publish(packet) && !packet.to_broker, downwards_key),
-            upwards: sorted(packets, |packet| is_publish(packet) && packet.to_broker, upwards_key),
-            releases: sorted(packets, is_release, release_key),
-            datagrams: Datagrams::of(packets),
-            over: sorted(packets, is_over, connection_key),
-            before: before(packets),
+    fn of(range: &'a RangePackets, waits: &'a DatagramWaits, gateways: &'a OverOfGateways) -> Index<'a> {
+        let packets = &range.packets;
+        let [mut downwards, mut upwards] = [Vec::with_capacity(packets.len()), Vec::new()];
+        for (place, packet) in (0..).zip(packets).filter(|(_, packet)| !packet.is_datagram) {
+            let (copies, beside) = match packet.to_broker {
+                true => (&mut upwards, packet.topic()),
+                false => (&mut downwards, packet.client()),
+            };
+            let complete = if packet.complete_ns == ABSENT { u64::MAX } else { packet.complete_ns as u64 };
+            copies.push(Copied { key: key(packet.message(), beside), complete, place });
         }
+        downwards.sort_unstable();
+        upwards.sort_unstable();
+        Index { range, packets, downwards, upwards, datagrams: Datagrams::of(packets, waits), gateways }
     }
 
-    /// The numbers with a key.
-    fn range<'b, K: Ord>(
-        &self,
-        numbers: &'b [u32],
-        wanted: &K,
-        key: impl Fn(&NamedPacket) -> K,
-    ) -> &'b [u32] {
-        let from = numbers.partition_point(|&number| key(self.packet(number)) < *wanted);
-        let count = numbers[from..].partition_point(|&number| key(self.packet(number)) == *wanted);
-        &numbers[from..from + count]
+    /// The copies with a key.
+    fn copies<'b>(&self, copies: &'b [Copied], wanted: Key) -> &'b [Copied] {
+        let from = copies.partition_point(|copy| copy.key < wanted);
+        let count = copies[from..].iter().take_while(|copy| copy.key == wanted).count();
+        &copies[from..from + count]
     }
 
     fn packet(&self, number: u32) -> &'a NamedPacket {
@@ -256,12 +220,12 @@ impl<'a> Index<'a> {
         // An aggregating gateway's connection is nobody's.
         let owners = if hop.is_some() { &[subscriber, ABSENT][..] } else { &[subscriber] };
         for &owner in owners {
-            let copies = self.range(&self.downwards, &(owner, publisher, sequence), downwards_key);
-            let last = copies.iter().rev().find(|&&number| {
-                let at = self.packet(number).complete_ns;
+            let copies = self.copies(&self.downwards, key((publisher, sequence), owner));
+            let last = copies.iter().rev().find(|copy| {
+                let at = self.packet(copy.place).complete_ns;
                 at != ABSENT && at <= until
             });
-            let Some(&down) = last else { continue };
+            let Some(&Copied { place: down, .. }) = last else { continue };
             leg.topic = self.packet(down).topic();
             leg.down.packet = Some(down);
             leg.down.tried = self.tried(copies, |packet| packet.topic() == leg.topic).into();
@@ -272,10 +236,10 @@ impl<'a> Index<'a> {
 
     /// Finds the PUBLISH to the broker.
     fn match_up(&self, leg: &mut Leg) {
-        let key = (leg.delivery.publisher, leg.delivery.sequence, leg.topic);
-        let copies = self.range(&self.upwards, &key, upwards_key);
-        let first = copies.first().filter(|&&number| self.packet(number).complete_ns != ABSENT);
-        if let Some(&up) = first {
+        let key = key((leg.delivery.publisher, leg.delivery.sequence), leg.topic);
+        let copies = self.copies(&self.upwards, key);
+        let first = copies.first().filter(|copy| self.packet(copy.place).complete_ns != ABSENT);
+        if let Some(&Copied { place: up, .. }) = first {
             leg.up_client = self.packet(up).client();
             leg.up.packet = Some(up);
             leg.up.tried = self.tried(copies, |packet| packet.client() == leg.up_client).into();
@@ -283,8 +247,8 @@ impl<'a> Index<'a> {
     }
 
     /// When the first byte of the first of the copies was sent.
-    fn tried(&self, copies: &[u32], is_one: impl Fn(&NamedPacket) -> bool) -> Moment {
-        let packets = copies.iter().map(|&number| self.packet(number)).filter(|packet| is_one(packet));
+    fn tried(&self, copies: &[Copied], is_one: impl Fn(&NamedPacket) -> bool) -> Moment {
+        let packets = copies.iter().map(|copy| self.packet(copy.place)).filter(|packet| is_one(packet));
         packets.filter_map(|packet| known(packet.first_sent_ns)).min()
     }
 
@@ -327,7 +291,7 @@ impl<'a> Index<'a> {
                 let came = leg.down.packet.and_then(|number| known(self.packet(number).complete_ns));
                 self.datagrams.fill(hop, came.or(begins));
             }
-            (hop.release_packet, hop.release) = self.release(packet);
+            (hop.release_packet, hop.release) = self.release(hop.packet);
         }
         // Either time is allowed (MQTT 5 §4.3.3): a broker that had sent before the PUBREL came did not wait for it.
         let (release, tried) = (leg.up.release.get(), leg.down.tried.get());
@@ -345,55 +309,29 @@ impl<'a> Index<'a> {
 
     fn released(&self, side: &mut LegSide) {
         if let Some(number) = side.packet {
-            (side.release_packet, side.release) = self.release(self.packet(number));
+            (side.release_packet, side.release) = self.release(number);
         }
     }
 
-    /// The PUBREL that lets the receiver of a QoS 2 PUBLISH hand it on: the next one with its identifier.
-    fn release(&self, publish: &NamedPacket) -> (Option<u32>, Kept) {
-        if publish.qos != 2 || publish.complete_ns == ABSENT {
-            return (None, Kept::default());
-        }
-        let numbers = self.range(&self.releases, &release_key(publish), release_key);
-        let place = numbers.partition_point(|&number| self.packet(number).complete_ns < publish.complete_ns);
-        let packet = numbers.get(place).copied();
-        (packet, packet.map(|number| self.packet(number).complete_ns).into())
+    /// The PUBREL that lets the receiver of a QoS 2 PUBLISH hand it on, and when that had come.
+    fn release(&self, place: u32) -> (Option<u32>, Kept) {
+        let permits = self.range.permits(place);
+        (permits.release_packet, permits.release)
     }
 
-    /// When the in-flight window of the packet's sender let it through (MQTT 5 §4.9).
-    ///
-    /// With n packets of QoS 1 and 2 before it on its connection and a window of w, that was when the acknowledgement
-    /// number n - w + 1 had come. A packet that was sent earlier was held by no window.
+    /// When the in-flight window of the packet's sender let it through; `window`: how many it lets through, where that is known.
+    /// A packet that was sent earlier was held by no window.
     fn through(&self, side: &mut LegSide, window: Option<i64>) {
-        let (Some(number), Some(window)) = (side.packet, window) else { return };
-        let publish = self.packet(number);
-        let before = i64::from(self.before[number as usize]);
-        let Ok(nth) = usize::try_from(before - window) else { return };
-        if publish.qos <= 0 || publish.first_sent_ns == ABSENT {
-            return;
+        let (Some(place), Some(window)) = (side.packet, window) else { return };
+        let publish = self.packet(place);
+        let permits = self.range.permits(place);
+        if let Some(at) = permits.window.get() {
+            (side.window, side.window_packet) = (Some(at).into(), permits.window_packet);
         }
-        let back = (!publish.to_broker, publish.connection);
-        let Some(&over) = self.range(&self.over, &back, connection_key).get(nth) else { return };
-        let at = self.packet(over).complete_ns;
-        if at <= publish.first_sent_ns + SLACK_NS {
-            side.window = Some(at.min(publish.first_sent_ns)).into();
-            side.window_packet = Some(over);
+        // A gateway's connection is nobody's: only its client at the other side tells which window it is.
+        let Some(before) = permits.before.filter(|_| known(publish.first_sent_ns).is_some()) else { return };
+        if let Some((by, at)) = self.gateways.let_go(publish, before, window) {
+            (side.window, side.window_packet) = (Some(at).into(), Some(by));
         }
     }
-}
-
-/// How many QoS 1 and 2 PUBLISHes were before each one of its direction on its connection; 0 for other packets.
-fn before(packets: &[NamedPacket]) -> Vec<u32> {
-    let counts = |packet: &NamedPacket| packet.kind == PacketKind::Publish && packet.qos > 0;
-    let mut order: Vec<u32> =
-        (0..).zip(packets).filter(|(_, packet)| counts(packet)).map(|(number, _)| number).collect();
-    let at = |number: u32| &packets[number as usize];
-    order.sort_by_key(|&number| (connection_key(at(number)), at(number).stream_start));
-    let mut before = vec![0; packets.len()];
-    for connection in order.chunk_by(|&one, &next| connection_key(at(one)) == connection_key(at(next))) {
-        for (count, &number) in (0..).zip(connection) {
-            before[number as usize] = count;
-        }
-    }
-    before
 }

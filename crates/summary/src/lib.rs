@@ -14,7 +14,10 @@
 //! made again at any time; [`DONE`] is written last, and tells readers that all of them are there. A recording without
 //! frames has the sums over its control packets, and, where its clients have seen these, `attribution` and `legs`.
 //!
-//! Memory is bounded by the control packets and the deliveries, not by the frames; see `rows`.
+//! Of a large recording nothing is held as a whole. Its packets are spread, while they are read, over parts that files keep
+//! (`spread`, `parts`): frames by connection, PUBLISH packets by ranges of messages. Ranges are followed one after another, each
+//! twice: what they ask the frames for goes to the connections, what these answer comes back, and then the rows are written.
+//! Memory is bounded by a range, and by the largest connection.
 //!
 //! What it does not do: choose what is shown, or compute anything that the messages' table alone tells.
 
@@ -22,6 +25,9 @@ mod again;
 mod chain;
 mod connection;
 mod control;
+mod flights;
+mod follow;
+mod frames;
 mod hops;
 mod legs;
 mod links;
@@ -29,28 +35,29 @@ mod messages;
 mod moment;
 mod naming;
 mod network;
+mod packets;
+mod parts;
+mod ranges;
 mod rows;
 mod settings;
+mod spread;
 mod tally;
 mod ways;
+mod windows;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
 use mqttlab_recording::reading::Vocabulary;
-use mqttlab_recording::{AttributionWriter, Error, LegWriter, Result};
+use mqttlab_recording::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-use chain::Chains;
-use control::ControlPackets;
-use legs::Followed;
-use links::Links;
-use messages::StoredMessages;
-use network::NetworkSums;
-use rows::Heaps;
+use control::ControlSums;
+use follow::follow;
+use frames::Frames;
 use settings::RunSettings;
-use ways::SegmentFlight;
+use spread::PacketSpread;
 
 /// The file that says that a recording's derived tables are there.
 pub const DONE: &str = "summary.json";
@@ -90,27 +97,20 @@ pub fn summarise(dir: &Path, out: &Path) -> Result<Summarised> {
         return Err(Error::NotARecording(dir.to_owned()));
     }
     let mut words = Vocabulary::default();
-    let mut control = ControlPackets::read(dir, &mut words)?;
+    let frames = Frames::of(dir)?;
+    let stream_ends = if frames.rows > 0 { Some(frames.parts(out, "summary-stream-ends")?) } else { None };
+    // Who has neither frames nor clients' own packets needs no settings, and may have none.
+    let settings = RunSettings::read(dir);
+    let mut spread = PacketSpread::new(dir, out, stream_ends, settings.as_ref().ok())?;
+    let control = ControlSums::read(dir, &mut words, |packet| spread.take(packet))?;
     control.write(out, &words)?;
-    let frames = rows::count(dir)?;
-    let mut deliveries = 0;
-    if frames > 0 || control.has_clients() {
-        let settings = RunSettings::read(dir)?;
-        let followed = followed(dir, out, &mut control, &settings, &mut words)?;
-        deliveries = followed.legs.len() as u64;
-        let flights = match frames {
-            0 => Vec::new(),
-            _ => frames_read(dir, out, &followed, &control, &settings, &mut words)?,
-        };
-        attribute(
-            out,
-            &Chains { followed: &followed, control: &control, flights: &flights, settings: &settings },
-            &words,
-        )?;
-    }
-    let control_packets = control.packets.len() as u64;
-    let made_from = sizes(dir);
-    let said = Summarised { version: VERSION, made_from, packets: frames, control_packets, deliveries };
+    let deliveries = match &settings {
+        _ if frames.rows == 0 && !control.has_clients => 0,
+        Ok(settings) => follow(dir, out, &control, spread, frames, settings, &mut words)?,
+        Err(_) => return Err(settings.expect_err("it is one")),
+    };
+    let (packets, control_packets) = (frames.rows, control.packets);
+    let said = Summarised { version: VERSION, made_from: sizes(dir), packets, control_packets, deliveries };
     let text = serde_json::to_string(&said).expect("numbers can be written");
     fs::write(&done, text + "\n").map_err(|source| disk("write", &done, source))?;
     Ok(said)
@@ -120,81 +120,6 @@ pub fn summarise(dir: &Path, out: &Path) -> Result<Summarised> {
 fn sizes(dir: &Path) -> BTreeMap<String, u64> {
     let size = |name: &&str| Some(fs::metadata(dir.join(format!("{name}.parquet"))).ok()?.len());
     SOURCES.iter().filter_map(|name| Some(((*name).to_owned(), size(name)?))).collect()
-}
-
-/// The legs of every delivery, where there are control packets to find them by.
-fn followed(
-    dir: &Path,
-    out: &Path,
-    control: &mut ControlPackets,
-    settings: &RunSettings,
-    words: &mut Vocabulary,
-) -> Result<Followed> {
-    if control.packets.is_empty() {
-        return Ok(Followed::default());
-    }
-    let messages = StoredMessages::read(dir, words, naming::is_needed(control).then_some(settings))?;
-    naming::name(control, &messages, settings, words, out)?;
-    Ok(legs::legs(&messages.deliveries, control, settings))
-}
-
-/// Reads the frames once, and writes what they sum to. Returns the ways of the packets that carried messages.
-fn frames_read(
-    dir: &Path,
-    out: &Path,
-    followed: &Followed,
-    control: &ControlPackets,
-    settings: &RunSettings,
-    words: &mut Vocabulary,
-) -> Result<Vec<(u32, SegmentFlight)>> {
-    let wanted = chain::wanted(followed);
-    let mut heaps = Heaps::new(rows::count(dir)?, out)?;
-    let mut links = Links::default();
-    let mut extent = network::Extent::default();
-    rows::for_each(dir, words, |row, cause| {
-        links.count(row, cause);
-        extent.note(row, settings);
-        heaps.push(row)
-    })?;
-    links.write(out, words)?;
-    let mut network = NetworkSums::new(dir, control, settings, extent)?;
-    let mut flights = Vec::with_capacity(wanted.len());
-    heaps.for_each(|rows| {
-        network.count(rows);
-        let asked = |number: u32| {
-            let place = wanted.binary_search_by_key(&number, |&(packet, _)| packet).ok()?;
-            Some((number, &followed.legs[wanted[place].1 as usize]))
-        };
-        let mut asked =
-            network.publishes_of(rows[0].connection).iter().filter_map(|&number| asked(number)).peekable();
-        if asked.peek().is_some() {
-            let ways = ways::ways(rows, settings);
-            flights.extend(asked.map(|(number, leg)| {
-                let packet = &control.packets[number as usize];
-                (number, ways[usize::from(packet.to_broker)].flight(&chain::carried(packet, leg, settings)))
-            }));
-        }
-        Ok(())
-    })?;
-    network.write(out)?;
-    flights.sort_unstable_by_key(|&(number, _)| number);
-    Ok(flights)
-}
-
-/// Writes where the time of each delivery went.
-fn attribute(out: &Path, chains: &Chains<'_>, words: &Vocabulary) -> Result<()> {
-    if chains.control.packets.is_empty() {
-        return Ok(());
-    }
-    let (mut table, mut evidence) = (AttributionWriter::create(out)?, LegWriter::create(out)?);
-    let mut topic = String::new();
-    for (number, leg) in chains.followed.legs.iter().enumerate() {
-        table.push(&chains.attribution(number).row(leg.delivery.row))?;
-        evidence.push(&chains.row(number, words, &mut topic))?;
-    }
-    table.finish()?;
-    evidence.finish()?;
-    Ok(())
 }
 
 fn disk(action: &'static str, path: &Path, source: std::io::Error) -> Error {

@@ -5,6 +5,7 @@ use std::path::Path;
 use mqttlab_recording::Result;
 use mqttlab_recording::reading::{ABSENT, TableReader, Vocabulary, Wanted};
 
+use crate::ranges::Ranges;
 use crate::settings::RunSettings;
 
 /// Below this a payload carries no identity; the order tells (`docs/recording.md`).
@@ -36,24 +37,21 @@ pub(crate) struct Ordered {
     pub(crate) topic: i64,
 }
 
-/// What is read of the messages.
+/// What tells of messages by their order and by times.
 #[derive(Default)]
-pub(crate) struct StoredMessages {
-    pub(crate) rows: u64,
-    /// In the order of the table.
-    pub(crate) deliveries: Vec<StoredDelivery>,
-    /// Messages whose payloads have no room for an identity, in the order of their sending; only where wanted.
+pub(crate) struct MessageOrder {
+    /// Messages whose payloads have no room for an identity, in the order of their sending.
     pub(crate) sent: Vec<Ordered>,
-    /// Deliveries that their order identified, in the order of receiving; only where wanted.
+    /// Deliveries that their order identified, in the order of receiving.
     pub(crate) received: Vec<Ordered>,
-    /// What programs sent, and what was received of that, by the times at which frames show it; only where wanted.
+    /// What programs sent, and what was received of that, by the times at which frames show it.
     pub(crate) sent_by_programs: Vec<Ordered>,
     pub(crate) received_of_programs: Vec<Ordered>,
-    /// Topics that messages were published to, in order; only where wanted.
+    /// Topics that messages were published to, in order.
     pub(crate) topics: Vec<i64>,
 }
 
-const COLUMNS: [(&str, Wanted); 13] = [
+const DELIVERY_COLUMNS: [(&str, Wanted); 10] = [
     ("publisher", Wanted::Integers),
     ("sequence", Wanted::Integers),
     ("subscriber", Wanted::Integers),
@@ -64,66 +62,84 @@ const COLUMNS: [(&str, Wanted); 13] = [
     ("sent_ns", Wanted::Integers),
     ("written_ns", Wanted::Integers),
     ("received_ns", Wanted::Integers),
+];
+
+const ORDER_COLUMNS: [(&str, Wanted); 8] = [
+    ("publisher", Wanted::Integers),
+    ("sequence", Wanted::Integers),
+    ("subscriber", Wanted::Integers),
+    ("sent_ns", Wanted::Integers),
+    ("received_ns", Wanted::Integers),
     ("topic", Wanted::Words),
     ("payload_bytes", Wanted::Integers),
     ("identified", Wanted::Words),
 ];
 
-impl StoredMessages {
-    /// Reads the deliveries; what tells messages by their order and by times, too, with whom the run has, where that is wanted.
-    pub(crate) fn read(
-        dir: &Path,
-        words: &mut Vocabulary,
-        wanted: Option<&RunSettings>,
-    ) -> Result<StoredMessages> {
-        let mut found = StoredMessages::default();
+/// Reads the deliveries, and hands out those of each range; its rows are at hand when its last row is read.
+pub(crate) fn for_each_range(
+    dir: &Path,
+    words: &mut Vocabulary,
+    ranges: &Ranges,
+    mut take: impl FnMut(usize, Vec<StoredDelivery>, &Vocabulary) -> Result<()>,
+) -> Result<()> {
+    let Some(table) = TableReader::open(dir, "messages")? else {
+        return take(0, Vec::new(), words);
+    };
+    let delivered = i64::from(words.code(b"delivered"));
+    let level = |qos: i64| if qos == ABSENT { -1 } else { qos as i8 };
+    let (mut number, mut range, mut found) = (0, 0, Vec::new());
+    table.for_each_batch(&DELIVERY_COLUMNS, words, |columns, rows, words| {
+        for row in 0..rows {
+            if ranges.end(range) == Some(number) {
+                take(range, std::mem::take(&mut found), words)?;
+                range += 1;
+            }
+            let at = |column: usize| columns[column].integers[row];
+            let [intended_ns, sent_ns, written_ns, received_ns] = [at(6), at(7), at(8), at(9)];
+            if at(3) == delivered && intended_ns != ABSENT && received_ns != ABSENT {
+                found.push(StoredDelivery {
+                    row: number,
+                    publisher: at(0),
+                    sequence: at(1),
+                    subscriber: at(2),
+                    qos: level(at(4)),
+                    qos_delivered: level(at(5)),
+                    intended_ns,
+                    sent_ns,
+                    written_ns,
+                    received_ns,
+                });
+            }
+            number += 1;
+        }
+        Ok(())
+    })?;
+    take(range, found, words)
+}
+
+impl MessageOrder {
+    pub(crate) fn read(dir: &Path, words: &mut Vocabulary, settings: &RunSettings) -> Result<MessageOrder> {
+        let mut found = MessageOrder::default();
         let Some(table) = TableReader::open(dir, "messages")? else { return Ok(found) };
-        found.rows = table.rows();
-        let (delivered, order) = (i64::from(words.code(b"delivered")), i64::from(words.code(b"order")));
-        let level = |qos: i64| if qos == ABSENT { -1 } else { qos as i8 };
-        let mut number = 0;
-        table.for_each_batch(&COLUMNS, words, |columns, rows, _| {
+        let order = i64::from(words.code(b"order"));
+        table.for_each_batch(&ORDER_COLUMNS, words, |columns, rows, _| {
             for row in 0..rows {
                 let at = |column: usize| columns[column].integers[row];
-                let [publisher, sequence, subscriber] = [at(0), at(1), at(2)];
-                let [intended_ns, sent_ns, written_ns, received_ns] = [at(6), at(7), at(8), at(9)];
-                if at(3) == delivered && intended_ns != ABSENT && received_ns != ABSENT {
-                    found.deliveries.push(StoredDelivery {
-                        row: number,
-                        publisher,
-                        sequence,
-                        subscriber,
-                        qos: level(at(4)),
-                        qos_delivered: level(at(5)),
-                        intended_ns,
-                        sent_ns,
-                        written_ns,
-                        received_ns,
-                    });
-                }
-                number += 1;
-                let Some(settings) = wanted else { continue };
-                let topic = at(10);
+                let [publisher, sequence, subscriber, sent_ns, received_ns, topic] =
+                    [at(0), at(1), at(2), at(3), at(4), at(5)];
                 found.topics.push(topic);
+                let sent = Ordered { at_ns: sent_ns, sequence, publisher, client: publisher, topic };
+                let received = Ordered { at_ns: received_ns, client: subscriber, ..sent };
                 if settings.is_program(publisher) {
-                    let one = Ordered { at_ns: sent_ns, sequence, publisher, client: publisher, topic };
-                    found.sent_by_programs.push(one);
-                    let one = Ordered { at_ns: received_ns, client: subscriber, ..one };
-                    found.received_of_programs.push(one);
+                    found.sent_by_programs.push(sent);
+                    found.received_of_programs.push(received);
                     continue;
                 }
-                if sent_ns != ABSENT && at(11) < IDENTITY_BYTES {
-                    found.sent.push(Ordered {
-                        at_ns: sent_ns,
-                        sequence,
-                        publisher,
-                        client: publisher,
-                        topic,
-                    });
+                if sent_ns != ABSENT && at(6) < IDENTITY_BYTES {
+                    found.sent.push(sent);
                 }
-                if received_ns != ABSENT && at(12) == order {
-                    let one = Ordered { at_ns: received_ns, sequence, publisher, client: subscriber, topic };
-                    found.received.push(one);
+                if received_ns != ABSENT && at(7) == order {
+                    found.received.push(received);
                 }
             }
             Ok(())

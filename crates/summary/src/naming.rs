@@ -18,56 +18,72 @@ use mqttlab_recording::identity::SequenceEnd;
 use mqttlab_recording::reading::{ABSENT, Vocabulary};
 use mqttlab_recording::{NamedPacketRow, NamedPacketWriter, NumberMap, Result};
 
-use crate::control::{ControlPackets, NamedPacket, PacketKind};
-use crate::messages::{Ordered, StoredMessages};
+use crate::control::{NamedPacket, PacketKind, for_each};
+use crate::messages::{MessageOrder, Ordered};
+use crate::ranges::MessageKey as Message;
 use crate::settings::RunSettings;
 
-/// A message: its publisher and its number there.
-type Message = (i64, i64);
-
-/// Whether some PUBLISH says nothing of its message.
-pub(crate) fn is_needed(control: &ControlPackets) -> bool {
-    control.publishes().any(|(_, packet)| !packet.is_named())
-}
-
-/// Names them in place, and writes down which message each of them is found to be.
+/// Names PUBLISH packets that say nothing of their messages, and writes down which message each of them is found to be. Hands
+/// out those whose message is found, and returns these.
 pub(crate) fn name(
-    control: &mut ControlPackets,
-    messages: &StoredMessages,
+    dir: &Path,
+    out: &Path,
+    is_needed: bool,
     settings: &RunSettings,
     words: &mut Vocabulary,
-    out: &Path,
-) -> Result<()> {
-    let named = found(control, messages, settings, words);
+    mut take: impl FnMut(&NamedPacket) -> Result<()>,
+) -> Result<BTreeMap<u32, Message>> {
     let mut table = NamedPacketWriter::create(out)?;
-    for (number, (publisher, sequence)) in named {
-        let packet = &mut control.packets[number as usize];
-        packet.name((publisher, sequence));
-        table.push(&NamedPacketRow {
-            packet: number.into(),
-            publisher: publisher as u32,
-            sequence: sequence as u32,
-            identified: if settings.is_program(publisher) { "time" } else { "order" },
-        })?;
+    let mut named = BTreeMap::new();
+    if is_needed {
+        let packets = packets(dir, words)?;
+        let order = MessageOrder::read(dir, words, settings)?;
+        named = found(&packets, &order, settings, words);
+        for (&number, &(publisher, sequence)) in &named {
+            let place = packets.binary_search_by_key(&number, |packet| packet.number);
+            let mut packet = packets[place.expect("it is one of them")];
+            packet.name((publisher, sequence));
+            take(&packet)?;
+            table.push(&NamedPacketRow {
+                packet: number.into(),
+                publisher: publisher as u32,
+                sequence: sequence as u32,
+                identified: if settings.is_program(publisher) { "time" } else { "order" },
+            })?;
+        }
     }
     table.finish()?;
-    Ok(())
+    Ok(named)
+}
+
+/// The packets that are looked at, in the order of the table.
+fn packets(dir: &Path, words: &mut Vocabulary) -> Result<Vec<NamedPacket>> {
+    let mut packets = Vec::new();
+    for_each(dir, words, |packet, _| {
+        let is_looked_at = match packet.kind {
+            PacketKind::Publish => !packet.is_named(),
+            PacketKind::Over | PacketKind::Release => !packet.to_broker && packet.complete_ns != ABSENT,
+            _ => false,
+        };
+        if is_looked_at {
+            packets.push(*packet);
+        }
+        Ok(())
+    })?;
+    Ok(packets)
 }
 
 /// The message of each of them, by the packet's number.
 fn found(
-    control: &ControlPackets,
-    messages: &StoredMessages,
+    packets: &[NamedPacket],
+    messages: &MessageOrder,
     settings: &RunSettings,
     words: &mut Vocabulary,
 ) -> BTreeMap<u32, Message> {
-    let mut orphans: Vec<(u32, &NamedPacket)> =
-        control.publishes().filter(|(_, packet)| !packet.is_named()).collect();
+    let orphans = packets.iter().filter(|packet| packet.kind == PacketKind::Publish);
+    let mut orphans: Vec<(u32, &NamedPacket)> = orphans.map(|packet| (packet.number, packet)).collect();
     let mut named = BTreeMap::new();
-    if orphans.is_empty() {
-        return named;
-    }
-    by_time(control, &orphans, messages, &mut named);
+    by_time(packets, &orphans, messages, &mut named);
     let is_programs = |packet: &NamedPacket| packet.to_broker && settings.is_program(packet.client());
     orphans.retain(|(number, packet)| !named.contains_key(number) && !is_programs(packet));
     let origins = Origins::of(&orphans, messages, settings, words);
@@ -76,7 +92,7 @@ fn found(
     let is_copy =
         |packet: &NamedPacket| packet.to_broker && origins.of_topic(packet.topic()) != packet.topic();
     let of_clients = |&(_, packet): &(u32, &NamedPacket)| packet.to_broker && !is_copy(packet);
-    by_order_sent(control, orphans.iter().copied().filter(of_clients).collect(), messages, &mut named);
+    by_order_sent(packets, orphans.iter().copied().filter(of_clients).collect(), messages, &mut named);
     let down = |&(_, packet): &(u32, &NamedPacket)| !packet.to_broker && packet.complete_ns != ABSENT;
     by_order_received(orphans.iter().copied().filter(down).collect(), messages, &origins, &mut named);
     // What a relay sends on it has received before, in the same order.
@@ -87,15 +103,15 @@ fn found(
 
 /// The message that was sent, or had been received, when frames show that it was.
 fn by_time(
-    control: &ControlPackets,
+    packets: &[NamedPacket],
     orphans: &[(u32, &NamedPacket)],
-    messages: &StoredMessages,
+    messages: &MessageOrder,
     named: &mut BTreeMap<u32, Message>,
 ) {
     if messages.sent_by_programs.is_empty() {
         return;
     }
-    let releases = Releases::of(control);
+    let releases = Releases::of(packets);
     let mut publishes: Vec<(u32, &NamedPacket)> = orphans.to_vec();
     // Of several at one instant the first of the stream is the first of its publisher.
     publishes.sort_by_key(|(_, packet)| (packet.connection, packet.stream_start));
@@ -110,7 +126,7 @@ fn by_time(
     let mut sent = by_instant(&messages.sent_by_programs);
     let mut received = by_instant(&messages.received_of_programs);
     let ups = publishes.iter().filter(|(_, packet)| packet.to_broker).copied().collect::<Vec<_>>();
-    let exchanges = PacketExchanges::of(control, &ups);
+    let exchanges = PacketExchanges::of(packets, &ups);
     let mut copies = Vec::new();
     for (number, packet) in publishes {
         let (found, at) = match packet.to_broker {
@@ -139,9 +155,9 @@ fn by_time(
 struct Releases(NumberMap<(i64, i32), Vec<i64>>);
 
 impl Releases {
-    fn of(control: &ControlPackets) -> Releases {
+    fn of(packets: &[NamedPacket]) -> Releases {
         let mut found: NumberMap<_, Vec<_>> = NumberMap::default();
-        for packet in &control.packets {
+        for packet in packets {
             if packet.kind == PacketKind::Release && !packet.to_broker && packet.complete_ns != ABSENT {
                 found.entry((packet.client(), packet.packet_id)).or_default().push(packet.complete_ns);
             }
@@ -167,7 +183,7 @@ struct Origins(NumberMap<i64, i64>);
 impl Origins {
     fn of(
         orphans: &[(u32, &NamedPacket)],
-        messages: &StoredMessages,
+        messages: &MessageOrder,
         settings: &RunSettings,
         words: &mut Vocabulary,
     ) -> Origins {
@@ -200,7 +216,7 @@ impl Origins {
 /// What the end of its number says, beside the message that is expected next.
 fn by_end(
     orphans: &[(u32, &NamedPacket)],
-    messages: &StoredMessages,
+    messages: &MessageOrder,
     origins: &Origins,
     named: &mut BTreeMap<u32, Message>,
 ) {
@@ -232,9 +248,9 @@ fn by_end(
 
 /// The n-th message that a client began to send on a topic is its n-th message there.
 fn by_order_sent(
-    control: &ControlPackets,
+    packets: &[NamedPacket],
     mut publishes: Vec<(u32, &NamedPacket)>,
-    messages: &StoredMessages,
+    messages: &MessageOrder,
     named: &mut BTreeMap<u32, Message>,
 ) {
     let mut nth = NumberMap::default();
@@ -245,7 +261,7 @@ fn by_order_sent(
         *count += 1;
     }
     publishes.sort_by_key(|(_, packet)| (packet.first_sent_ns, packet.connection, packet.stream_start));
-    let exchanges = PacketExchanges::of(control, &publishes);
+    let exchanges = PacketExchanges::of(packets, &publishes);
     let mut copies = Vec::new();
     nth.clear();
     for (number, packet) in publishes {
@@ -273,7 +289,7 @@ struct PacketExchanges {
 }
 
 impl PacketExchanges {
-    fn of(control: &ControlPackets, publishes: &[(u32, &NamedPacket)]) -> PacketExchanges {
+    fn of(packets: &[NamedPacket], publishes: &[(u32, &NamedPacket)]) -> PacketExchanges {
         let (mut begun, mut over) = (NumberMap::<_, Vec<_>>::default(), NumberMap::<_, Vec<_>>::default());
         for &(number, packet) in publishes.iter().filter(|(_, packet)| !packet.dup) {
             begun
@@ -281,7 +297,7 @@ impl PacketExchanges {
                 .or_default()
                 .push((packet.first_sent_ns, number));
         }
-        for packet in &control.packets {
+        for packet in packets {
             if packet.kind == PacketKind::Over && !packet.to_broker && packet.complete_ns != ABSENT {
                 over.entry((packet.client(), packet.packet_id)).or_default().push(packet.complete_ns);
             }
@@ -310,7 +326,7 @@ impl PacketExchanges {
 /// The n-th of a client's PUBLISHes on a topic is the n-th message of that origin that it received.
 fn by_order_received(
     mut publishes: Vec<(u32, &NamedPacket)>,
-    messages: &StoredMessages,
+    messages: &MessageOrder,
     origins: &Origins,
     named: &mut BTreeMap<u32, Message>,
 ) {

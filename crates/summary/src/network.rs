@@ -3,18 +3,19 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use mqttlab_recording::reading::{ABSENT, TableReader, Vocabulary, Wanted};
+use mqttlab_recording::reading::ABSENT;
 use mqttlab_recording::{
     CarrierRow, CarrierWriter, FrameSumRow, FrameSumWriter, GroupFrameRow, GroupFrameWriter, NumberMap,
     Result, RoundTripRow, RoundTripWriter, SentAgainRow, SentAgainWriter,
 };
 
 use crate::again::{Again, sent_again};
-use crate::connection::{FirstLink, RoundTrips, client_port, round_trips, towards};
-use crate::control::ControlPackets;
+use crate::connection::{FirstLink, RoundTrips, TRIP_FIELDS, client_port, round_trips, towards};
 use crate::links::Slices;
+use crate::parts::Parts;
 use crate::rows::{Row, StoredFate, is_counted};
 use crate::settings::RunSettings;
+use crate::spread::StreamEnd;
 use crate::tally::{FrameTally, Trips};
 
 /// What must be known of all frames before the first connection is looked at.
@@ -66,13 +67,8 @@ impl Scope {
     }
 }
 
-/// Of one connection and direction.
-struct OfConnection {
-    connection: u32,
-    client: Option<u32>,
-    to_broker: bool,
-    scope: Scope,
-}
+/// Round trips whose acknowledgements lie in so many rows of frames beside one another are put in order together.
+const TRIP_ROWS: u64 = 1 << 20;
 
 /// Frames at the ends of a group's clients.
 #[derive(Clone, Copy, Default)]
@@ -88,10 +84,8 @@ pub(crate) struct NetworkSums<'a> {
     settings: &'a RunSettings,
     marks: NumberMap<u64, u8>,
     counts_again: bool,
-    control: &'a ControlPackets,
-    /// The client of each connection, and its PUBLISH packets.
+    /// The client of each connection.
     client_of: NumberMap<i64, u32>,
-    publishes: NumberMap<u32, Vec<u32>>,
     /// The group of each host whose clients are all of one.
     alone: NumberMap<i64, usize>,
     run: Scope,
@@ -99,8 +93,10 @@ pub(crate) struct NetworkSums<'a> {
     /// Of each link up it and down it.
     links: Vec<[Scope; 2]>,
     groups: BTreeMap<(usize, bool), Scope>,
-    connections: Vec<OfConnection>,
-    round_trips: Vec<RoundTrips>,
+    /// The rows of connections, by number and direction.
+    connections: Vec<(u32, bool, FrameSumRow<'static>)>,
+    /// By the places of their acknowledgements.
+    round_trips: Parts<RoundTrips, TRIP_FIELDS>,
     again: Vec<(u64, Again)>,
     carriers: BTreeMap<(Option<bool>, u16), (u64, u64)>,
     /// By group.
@@ -109,30 +105,27 @@ pub(crate) struct NetworkSums<'a> {
 }
 
 impl<'a> NetworkSums<'a> {
+    /// For so many rows of frames.
     pub(crate) fn new(
-        dir: &Path,
-        control: &'a ControlPackets,
+        out: &Path,
+        rows: u64,
+        client_of: NumberMap<i64, u32>,
         settings: &'a RunSettings,
         extent: Extent,
     ) -> Result<NetworkSums<'a>> {
-        let mut publishes = NumberMap::<u32, Vec<u32>>::default();
-        for (number, packet) in control.publishes() {
-            publishes.entry(packet.connection).or_default().push(number);
-        }
+        let parts = rows.div_ceil(TRIP_ROWS).max(1) as usize;
         Ok(NetworkSums {
             settings,
             marks: extent.marks,
             counts_again: extent.counts_again,
-            control,
-            client_of: clients(dir, control)?,
-            publishes,
+            client_of,
             alone: alone(settings),
             run: Scope::default(),
             directions: Default::default(),
             links: Vec::new(),
             groups: BTreeMap::new(),
             connections: Vec::new(),
-            round_trips: Vec::new(),
+            round_trips: Parts::new(parts, parts > 1, out, "summary-round-trips")?,
             again: Vec::new(),
             carriers: BTreeMap::new(),
             at_ends: vec![AtEnds::default(); settings.groups.len()],
@@ -140,14 +133,8 @@ impl<'a> NetworkSums<'a> {
         })
     }
 
-    /// The PUBLISH packets of a connection.
-    pub(crate) fn publishes_of(&self, connection: i64) -> &[u32] {
-        let numbers = u32::try_from(connection).ok().and_then(|connection| self.publishes.get(&connection));
-        numbers.map_or(&[], Vec::as_slice)
-    }
-
-    /// Counts the frames of a connection, or those of none.
-    pub(crate) fn count(&mut self, rows: &[Row]) {
+    /// Counts the frames of a connection, or those of none; `publishes`: where its PUBLISH packets end.
+    pub(crate) fn count(&mut self, rows: &[Row], publishes: &[StreamEnd]) -> Result<()> {
         let connection = rows[0].connection;
         let port = if connection == ABSENT { None } else { client_port(rows) };
         let client = self.client_of.get(&connection).copied();
@@ -158,8 +145,9 @@ impl<'a> NetworkSums<'a> {
         self.count_frames(rows, port, &first_link);
         self.sum_up(rows, port, client, &trips, &first_link);
         self.count_ends(rows, port, client);
-        self.complete_payloads(rows, port);
-        self.round_trips.extend(trips);
+        self.complete_payloads(rows, port, publishes);
+        let place = |trip: &RoundTrips| (trip.place / TRIP_ROWS) as usize;
+        trips.iter().try_for_each(|trip| self.round_trips.push(place(trip), trip))
     }
 
     /// Counts frames on each link, and what their first links carried.
@@ -226,7 +214,13 @@ impl<'a> NetworkSums<'a> {
                 let mut scope = Scope::default();
                 scope.add(&tally, &trips);
                 let connection = rows[0].connection as u32;
-                self.connections.push(OfConnection { connection, client, to_broker, scope });
+                let row = FrameSumRow {
+                    connection: Some(connection),
+                    client,
+                    direction: Some(direction(to_broker)),
+                    ..scope.tally.row("connection", self.counts_again, &scope.trips)
+                };
+                self.connections.push((connection, to_broker, row));
             }
         }
     }
@@ -265,8 +259,7 @@ impl<'a> NetworkSums<'a> {
 
     /// Counts application payload once on each link: in the first frame with which all bytes up to the message's end had
     /// crossed it.
-    fn complete_payloads(&mut self, rows: &[Row], port: Option<i32>) {
-        let publishes = self.publishes_of(rows[0].connection).to_vec();
+    fn complete_payloads(&mut self, rows: &[Row], port: Option<i32>, publishes: &[StreamEnd]) {
         if publishes.is_empty() {
             return;
         }
@@ -286,8 +279,7 @@ impl<'a> NetworkSums<'a> {
                 end = before.max(row.end());
                 row.end() > before
             });
-            for &number in &publishes {
-                let packet = &self.control.packets[number as usize];
+            for packet in publishes {
                 if packet.to_broker == to_broker {
                     let place = crossed.partition_point(|row| row.end() < packet.stream_end);
                     if let Some(row) = crossed.get(place) {
@@ -354,15 +346,9 @@ impl<'a> NetworkSums<'a> {
             let (group, direction) = (Some(&*self.settings.groups[group]), Some(direction(to_broker)));
             table.push(&FrameSumRow { group, direction, ..row(scope, "group") })?;
         }
-        self.connections.sort_by_key(|one| (one.connection, one.to_broker));
-        for one in &self.connections {
-            let (connection, direction) = (Some(one.connection), Some(direction(one.to_broker)));
-            table.push(&FrameSumRow {
-                connection,
-                client: one.client,
-                direction,
-                ..row(&one.scope, "connection")
-            })?;
+        self.connections.sort_by_key(|&(connection, to_broker, _)| (connection, to_broker));
+        for (_, _, row) in &self.connections {
+            table.push(row)?;
         }
         table.finish()?;
         Ok(())
@@ -370,41 +356,23 @@ impl<'a> NetworkSums<'a> {
 
     fn write_trips(&mut self, out: &Path) -> Result<()> {
         let mut table = RoundTripWriter::create(out)?;
-        self.round_trips.sort_by_key(|trip| trip.place);
-        for trip in &self.round_trips {
-            table.push(&RoundTripRow {
-                connection: trip.connection,
-                client: self.client_of.get(&trip.connection.into()).copied(),
-                towards: direction(trip.to_broker),
-                at_ns: trip.at as u64,
-                rtt_ns: trip.rtt as u64,
-                rto_ms: trip.rto_ms,
-            })?;
+        for part in 0..self.round_trips.count() {
+            let mut trips = self.round_trips.take(part)?;
+            trips.sort_by_key(|trip| trip.place);
+            for trip in &trips {
+                table.push(&RoundTripRow {
+                    connection: trip.connection,
+                    client: self.client_of.get(&trip.connection.into()).copied(),
+                    towards: direction(trip.to_broker),
+                    at_ns: trip.at as u64,
+                    rtt_ns: trip.rtt as u64,
+                    rto_ms: trip.rto_ms,
+                })?;
+            }
         }
         table.finish()?;
         Ok(())
     }
-}
-
-/// The client of each connection, as the analyser of frames knows it, else as control packets do.
-fn clients(dir: &Path, control: &ControlPackets) -> Result<NumberMap<i64, u32>> {
-    let mut found = NumberMap::default();
-    let mut note = |connection: i64, client: i64| {
-        if let (true, Ok(client)) = (connection != ABSENT, u32::try_from(client)) {
-            found.entry(connection).or_insert(client);
-        }
-    };
-    if let Some(table) = TableReader::open(dir, "network_metrics")? {
-        let wanted = [("connection", Wanted::Integers), ("client", Wanted::Integers)];
-        table.for_each_batch(&wanted, &mut Vocabulary::default(), |columns, rows, _| {
-            (0..rows).for_each(|row| note(columns[0].integers[row], columns[1].integers[row]));
-            Ok(())
-        })?;
-    }
-    for packet in control.packets.iter().filter(|packet| packet.connection != u32::MAX) {
-        note(packet.connection.into(), packet.client());
-    }
-    Ok(found)
 }
 
 /// The group of each host whose clients are all of one.

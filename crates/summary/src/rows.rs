@@ -1,22 +1,12 @@
-//! The frames of a recording, gathered by their connections within a bounded memory.
-//!
-//! What is to be said of a connection needs all its frames at once, and the table has those of all connections in the order
-//! of time. The rows go into as many heaps as it takes for one to be small, each connection into one; large recordings'
-//! heaps go, packed, into files beside the result. Memory is bounded by [`MEMORY_ROWS`], or by the largest connection
-//! where that has more.
+//! The frames of a recording, one row for each link that a frame came to.
 
-use std::fs::{self, File};
-use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use mqttlab_recording::Result;
 use mqttlab_recording::reading::{ABSENT, TableReader, Values, Vocabulary, Wanted};
-use mqttlab_recording::{Error, NumberMap, Result};
 
+use crate::parts::Packed;
 use crate::settings::RunSettings;
-
-/// Rows of one heap, about; and rows up to which all heaps stay in memory.
-const HEAP_ROWS: u64 = 200_000;
-const MEMORY_ROWS: u64 = 500_000;
 
 /// What became of a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -251,156 +241,18 @@ fn marks_of(code: i64, words: &Vocabulary, known: &mut Vec<Option<u8>>) -> u8 {
     })
 }
 
-/// The rows of all connections, each connection's together.
-pub(crate) struct Heaps {
-    heaps: Vec<Heap>,
-}
+/// How many numbers a packed row has.
+pub(crate) const FIELDS: usize = 24;
 
-enum Heap {
-    Kept(Vec<Row>),
-    Stored(Box<StoredHeap>),
-}
-
-/// A heap in a file.
-struct StoredHeap {
-    path: PathBuf,
-    file: BufWriter<File>,
-    packed: Vec<u8>,
-    latest: [i64; FIELDS],
-}
-
-impl Heaps {
-    /// Heaps for so many rows; where these are many they lie in `dir`.
-    pub(crate) fn new(rows: u64, dir: &Path) -> Result<Heaps> {
-        let count = rows.div_ceil(HEAP_ROWS).max(1);
-        let make = |number: u64| {
-            if rows <= MEMORY_ROWS {
-                return Ok(Heap::Kept(Vec::with_capacity((rows / count) as usize)));
-            }
-            let path = dir.join(format!("summary-{number}.tmp"));
-            let file = File::create(&path).map_err(|source| disk("create", &path, source))?;
-            let file = BufWriter::with_capacity(1 << 16, file);
-            let heap = StoredHeap { path, file, packed: Vec::new(), latest: [0; FIELDS] };
-            Ok(Heap::Stored(Box::new(heap)))
-        };
-        Ok(Heaps { heaps: (0..count).map(make).collect::<Result<_>>()? })
+impl Packed<FIELDS> for Row {
+    fn fields(&self) -> [i64; FIELDS] {
+        fields(self)
     }
 
-    pub(crate) fn push(&mut self, row: &Row) -> Result<()> {
-        // Neighbouring numbers belong to clients alike: spread them.
-        let mixed = (row.connection as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        let number = mixed as usize % self.heaps.len();
-        match &mut self.heaps[number] {
-            Heap::Kept(rows) => rows.push(*row),
-            Heap::Stored(heap) => heap.put(row)?,
-        }
-        Ok(())
-    }
-
-    /// Hands out the rows of each connection, in their order; first those of none.
-    pub(crate) fn for_each(self, mut take: impl FnMut(&[Row]) -> Result<()>) -> Result<()> {
-        let mut together = Vec::new();
-        for heap in self.heaps {
-            let rows = match heap {
-                Heap::Kept(rows) => rows,
-                Heap::Stored(heap) => heap.rows()?,
-            };
-            let (order, ends) = by_connection(&rows);
-            let mut begin = 0;
-            for end in ends {
-                together.clear();
-                together.extend(order[begin..end].iter().map(|&number| rows[number as usize]));
-                begin = end;
-                take(&together)?;
-            }
-        }
-        Ok(())
+    fn of(fields: &[i64; FIELDS]) -> Row {
+        row_of(fields)
     }
 }
-
-/// The numbers of the rows in the order of their connections, and where each connection's end. Connections are few beside
-/// rows: these are counted, and only those are sorted.
-fn by_connection(rows: &[Row]) -> (Vec<u32>, Vec<usize>) {
-    let mut known = NumberMap::<i64, u32>::default();
-    let mut counted: Vec<(i64, usize)> = Vec::new();
-    let of_row = |row: &Row| {
-        let next = counted.len() as u32;
-        let number = *known.entry(row.connection).or_insert(next);
-        if number == next {
-            counted.push((row.connection, 0));
-        }
-        counted[number as usize].1 += 1;
-        number
-    };
-    let numbers: Vec<u32> = rows.iter().map(of_row).collect();
-    let mut sorted: Vec<usize> = (0..counted.len()).collect();
-    sorted.sort_unstable_by_key(|&number| counted[number].0);
-    let (mut ends, mut places, mut end) = (Vec::with_capacity(sorted.len()), vec![0; sorted.len()], 0);
-    for number in sorted {
-        places[number] = end;
-        end += counted[number].1;
-        ends.push(end);
-    }
-    let mut order = vec![0; rows.len()];
-    for (row, number) in (0..).zip(numbers) {
-        let place = &mut places[number as usize];
-        order[*place] = row;
-        *place += 1;
-    }
-    (order, ends)
-}
-
-impl StoredHeap {
-    fn put(&mut self, row: &Row) -> Result<()> {
-        let fields = fields(row);
-        for (field, latest) in fields.iter().zip(&mut self.latest) {
-            let step = field.wrapping_sub(*latest);
-            *latest = *field;
-            let mut rest = (step << 1 ^ step >> 63) as u64;
-            while rest >= 0x80 {
-                self.packed.push(rest as u8 | 0x80);
-                rest >>= 7;
-            }
-            self.packed.push(rest as u8);
-        }
-        if self.packed.len() >= 1 << 15 {
-            self.file.write_all(&self.packed).map_err(|source| disk("write", &self.path, source))?;
-            self.packed.clear();
-        }
-        Ok(())
-    }
-
-    fn rows(mut self) -> Result<Vec<Row>> {
-        let written = self.file.write_all(&self.packed).and_then(|()| self.file.flush());
-        written.map_err(|source| disk("write", &self.path, source))?;
-        self.packed = fs::read(&self.path).map_err(|source| disk("read", &self.path, source))?;
-        let mut rows = Vec::new();
-        let (mut bytes, mut latest) = (self.packed.iter(), [0_i64; FIELDS]);
-        while bytes.len() > 0 {
-            for field in &mut latest {
-                let (mut packed, mut shift) = (0_u64, 0);
-                for &byte in bytes.by_ref() {
-                    packed |= u64::from(byte & 0x7f) << shift;
-                    shift += 7;
-                    if byte < 0x80 {
-                        break;
-                    }
-                }
-                *field = field.wrapping_add((packed >> 1) as i64 ^ -((packed & 1) as i64));
-            }
-            rows.push(row_of(&latest));
-        }
-        Ok(rows)
-    }
-}
-
-impl Drop for StoredHeap {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
-    }
-}
-
-const FIELDS: usize = 24;
 
 /// The row as numbers. Times are told from the entering, which they are near.
 fn fields(row: &Row) -> [i64; FIELDS] {
@@ -492,10 +344,6 @@ fn row_of(fields: &[i64; FIELDS]) -> Row {
     }
 }
 
-fn disk(action: &'static str, path: &Path, source: std::io::Error) -> Error {
-    Error::Disk { action, path: path.to_owned(), source }
-}
-
 /// Whether a frame is one that the tables of the network layer count: of a broker's connection, and no link's copy.
 pub(crate) fn is_counted(row: &Row, settings: &RunSettings) -> bool {
     row.fate != StoredFate::Duplicated
@@ -506,21 +354,22 @@ pub(crate) fn is_counted(row: &Row, settings: &RunSettings) -> bool {
 mod tests {
     use super::*;
 
-    fn row(place: u64, connection: i64) -> Row {
-        Row {
-            place,
-            frame: place * 3,
-            entered: 1_000_000 * place as i64,
+    #[test]
+    fn a_packed_row_comes_back_with_what_was_absent() {
+        let row = Row {
+            place: 7,
+            frame: 21,
+            entered: 7_000_000,
             start: ABSENT,
-            sent: 1_000_000 * place as i64 - 1,
-            delivered: 1_000_000 * place as i64 + 5,
+            sent: 6_999_999,
+            delivered: 7_000_005,
             stream_offset: 0,
             ack_rtt: ABSENT,
             sacked_beyond: ABSENT,
             seq: 4_294_967_295,
             ack: ABSENT,
             repetition: 0,
-            connection,
+            connection: ABSENT,
             frame_bytes: 1514,
             source_port: -1,
             destination_port: 65_535,
@@ -536,68 +385,8 @@ mod tests {
             fate: StoredFate::Duplicated,
             down: true,
             ..Row::default()
-        }
-    }
-
-    #[test]
-    fn rows_come_back_from_memory_and_files_as_they_were_with_what_was_absent() {
-        let dir = std::env::temp_dir().join(format!("mqttlab-heaps-few-{}", std::process::id()));
-        fs::create_dir_all(&dir).unwrap();
-        for wanted in [3, MEMORY_ROWS + 1] {
-            let mut heaps = Heaps::new(wanted, &dir).unwrap();
-            for place in [0, 7, 2] {
-                heaps.push(&row(place, if place == 7 { ABSENT } else { 5 })).unwrap();
-            }
-            let mut seen = Vec::new();
-            heaps
-                .for_each(|rows| {
-                    seen.push(format!("{rows:?}"));
-                    Ok(())
-                })
-                .unwrap();
-            seen.sort_by_key(String::len);
-            assert_eq!(seen, [format!("{:?}", [row(7, ABSENT)]), format!("{:?}", [row(0, 5), row(2, 5)])]);
-        }
-        fs::remove_dir_all(&dir).unwrap();
-    }
-
-    #[test]
-    fn connections_come_in_their_order_and_those_of_none_first() {
-        let mut heaps = Heaps::new(5, Path::new("nowhere")).unwrap();
-        for (place, connection) in [(0, 9), (1, 4), (2, ABSENT), (3, 9), (4, 4)] {
-            heaps.push(&row(place, connection)).unwrap();
-        }
-        let mut seen = Vec::new();
-        heaps
-            .for_each(|rows| {
-                seen.push(rows.iter().map(|row| row.place).collect::<Vec<_>>());
-                Ok(())
-            })
-            .unwrap();
-        assert_eq!(seen, [vec![2], vec![1, 4], vec![0, 3]]);
-    }
-
-    #[test]
-    fn each_connection_comes_whole_out_of_files_that_are_gone_afterwards() {
-        let dir = std::env::temp_dir().join(format!("mqttlab-heaps-{}", std::process::id()));
-        fs::create_dir_all(&dir).unwrap();
-        let mut heaps = Heaps::new(MEMORY_ROWS + 1, &dir).unwrap();
-        assert!(fs::read_dir(&dir).unwrap().count() > 1);
-        for place in 0..60_000 {
-            heaps.push(&row(place, (place % 600) as i64)).unwrap();
-        }
-        let mut connections = Vec::new();
-        heaps
-            .for_each(|rows| {
-                assert!(rows.len() == 100 && rows.is_sorted_by_key(|row| row.place));
-                connections.push(rows[0].connection);
-                Ok(())
-            })
-            .unwrap();
-        connections.sort_unstable();
-        assert_eq!(connections, (0..600).collect::<Vec<_>>());
-        assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
-        fs::remove_dir_all(&dir).unwrap();
+        };
+        assert_eq!(format!("{:?}", Row::of(&row.fields())), format!("{row:?}"));
     }
 
     #[test]

@@ -221,6 +221,13 @@ impl RunSettings {
             || self.ports.contains(&destination)
     }
 
+    /// The in-flight window towards the broker, or from it, of a client's connection, where that has one.
+    pub(crate) fn window(&self, client: i64, to_broker: bool) -> Option<i64> {
+        let known = usize::try_from(client).ok().and_then(|client| self.clients.get(client))?;
+        let window = if to_broker { known.window } else { known.window_to_it };
+        (window < UNLIMITED).then_some(window)
+    }
+
     /// Whether a client is a program.
     pub(crate) fn is_program(&self, client: i64) -> bool {
         let known = usize::try_from(client).ok().and_then(|client| self.clients.get(client));

@@ -1,0 +1,147 @@
+//! Every message followed: from its packets to its legs, from these to the frames, and back into the tables.
+
+use std::path::Path;
+
+use mqttlab_recording::reading::Vocabulary;
+use mqttlab_recording::{AttributionWriter, LegWriter, Result};
+
+use crate::chain::Chains;
+use crate::control::{self, ControlSums, NamedPacket};
+use crate::flights::{PacketFlight, wanted};
+use crate::frames::{AskedFrames, Frames};
+use crate::hops::DatagramWaits;
+use crate::legs::{Followed, legs};
+use crate::messages::for_each_range;
+use crate::naming;
+use crate::packets::RangePackets;
+use crate::parts::{Parts, part_of};
+use crate::ranges::Ranges;
+use crate::settings::RunSettings;
+use crate::spread::{PacketSpread, clients};
+use crate::windows::{OverOfGateways, PERMIT_FIELDS, Permit};
+
+/// What messages are followed by.
+struct Follower<'a> {
+    dir: &'a Path,
+    settings: &'a RunSettings,
+    ranges: Ranges,
+    publishes: Parts<NamedPacket, { control::FIELDS }>,
+    permits: Parts<Permit, PERMIT_FIELDS>,
+    gateways: OverOfGateways,
+    waits: DatagramWaits,
+}
+
+impl Follower<'_> {
+    /// Hands out each range's packets and legs.
+    fn for_each(
+        &mut self,
+        words: &mut Vocabulary,
+        mut take: impl FnMut(usize, RangePackets, Followed, &Vocabulary) -> Result<()>,
+    ) -> Result<()> {
+        for_each_range(self.dir, words, &self.ranges, |range, deliveries, words| {
+            let packets = RangePackets::take(&mut self.publishes, &mut self.permits, range)?;
+            let followed = legs(&deliveries, &packets, &self.waits, &self.gateways, self.settings);
+            drop(deliveries);
+            take(range, packets, followed, words)
+        })
+    }
+}
+
+/// Follows the messages of a recording, and writes what is derived of them and of the frames. Returns how many deliveries were
+/// followed.
+pub(crate) fn follow(
+    dir: &Path,
+    out: &Path,
+    control: &ControlSums,
+    mut spread: PacketSpread<'_>,
+    frames: Frames,
+    settings: &RunSettings,
+    words: &mut Vocabulary,
+) -> Result<u64> {
+    let clients = clients(dir, std::mem::take(&mut spread.clients))?;
+    if control.packets == 0 {
+        let asked = AskedFrames {
+            stream_ends: frames.parts(out, "summary-stream-ends")?,
+            wanted: frames.parts(out, "summary-wanted")?,
+            clients,
+        };
+        frames.sum_up(dir, out, asked, settings, words, |_, _| Ok(()))?;
+        return Ok(0);
+    }
+    let named =
+        naming::name(dir, out, control.has_unnamed, settings, words, |packet| spread.publish(packet))?;
+    let (permits, gateways) = spread.permits(out, &named)?;
+    drop(named);
+    let PacketSpread { ranges, publishes, stream_ends, exchanges, .. } = spread;
+    let waits = DatagramWaits::of(&exchanges);
+    drop(exchanges);
+    let count = ranges.count();
+    let mut follower = Follower { dir, settings, ranges, publishes, permits, gateways, waits };
+    let mut flights = Parts::new(count, count > 1, out, "summary-flights")?;
+    let mut tables = Tables::create(out, settings)?;
+    let Some(stream_ends) = stream_ends else {
+        follower.for_each(words, |_, packets, followed, words| {
+            tables.write(&packets, &followed, Vec::new(), words)
+        })?;
+        return tables.finish();
+    };
+    let mut asked = AskedFrames { stream_ends, wanted: frames.parts(out, "summary-wanted")?, clients };
+    // A range that is the only one is not followed twice.
+    let (heaps, mut kept) = (asked.wanted.count(), None);
+    follower.for_each(words, |range, packets, followed, _| {
+        for one in wanted(&followed, &packets.packets, range as u32, settings) {
+            asked.wanted.push(part_of(one.connection.into(), heaps), &one)?;
+        }
+        kept = (count == 1).then_some((packets, followed));
+        Ok(())
+    })?;
+    frames.sum_up(dir, out, asked, settings, words, |range, flight| flights.push(range, flight))?;
+    match kept {
+        Some((packets, followed)) => tables.write(&packets, &followed, flights.take(0)?, words)?,
+        None => follower.for_each(words, |range, packets, followed, words| {
+            tables.write(&packets, &followed, flights.take(range)?, words)
+        })?,
+    }
+    tables.finish()
+}
+
+/// The tables of where each delivery's time went.
+struct Tables<'a> {
+    settings: &'a RunSettings,
+    attribution: AttributionWriter,
+    legs: LegWriter,
+    topic: String,
+    written: u64,
+}
+
+impl<'a> Tables<'a> {
+    fn create(out: &Path, settings: &'a RunSettings) -> Result<Tables<'a>> {
+        let (attribution, legs) = (AttributionWriter::create(out)?, LegWriter::create(out)?);
+        Ok(Tables { settings, attribution, legs, topic: String::new(), written: 0 })
+    }
+
+    /// Writes the legs of a range.
+    fn write(
+        &mut self,
+        packets: &RangePackets,
+        followed: &Followed,
+        mut flights: Vec<PacketFlight>,
+        words: &Vocabulary,
+    ) -> Result<()> {
+        flights.sort_unstable_by_key(|flight| flight.number);
+        let (packets, before) = (&packets.packets[..], self.written);
+        let chains = Chains { followed, packets, flights: &flights, settings: self.settings, before };
+        for (number, leg) in followed.legs.iter().enumerate() {
+            self.attribution.push(&chains.attribution(number).row(leg.delivery.row))?;
+            self.legs.push(&chains.row(number, words, &mut self.topic))?;
+        }
+        self.written += followed.legs.len() as u64;
+        Ok(())
+    }
+
+    fn finish(self) -> Result<u64> {
+        self.attribution.finish()?;
+        self.legs.finish()?;
+        Ok(self.written)
+    }
+}

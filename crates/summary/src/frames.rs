@@ -1,0 +1,138 @@
+//! The frames of a recording, brought together by their connections, and what is asked of each connection.
+//!
+//! What is to be said of a connection needs all its frames at once, and the table has those of all connections in the order
+//! of time. They go into as many heaps as it takes for one to be small, each connection into one; heaps of large recordings
+//! go into a file. So memory is bounded by [`MEMORY_ROWS`], or by the largest connection where that has more.
+
+use std::path::Path;
+
+use mqttlab_recording::reading::Vocabulary;
+use mqttlab_recording::{NumberMap, Result};
+
+use crate::flights::{PacketFlight, WANTED_FIELDS, WantedFlight};
+use crate::links::Links;
+use crate::network::{Extent, NetworkSums};
+use crate::parts::{Packed, Parts, bring_together, part_of, slices};
+use crate::rows::{self, FIELDS, Row};
+use crate::settings::RunSettings;
+use crate::spread::{STREAM_END_FIELDS, StreamEnd};
+use crate::ways;
+
+/// Rows of one heap, about; and rows up to which all heaps stay in memory.
+const HEAP_ROWS: u64 = 200_000;
+const MEMORY_ROWS: u64 = 500_000;
+
+/// The table of frames.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Frames {
+    pub(crate) rows: u64,
+}
+
+/// What is asked of the frames of each connection, in as many parts as there are heaps.
+pub(crate) struct AskedFrames {
+    pub(crate) stream_ends: Parts<StreamEnd, STREAM_END_FIELDS>,
+    pub(crate) wanted: Parts<WantedFlight, WANTED_FIELDS>,
+    pub(crate) clients: NumberMap<i64, u32>,
+}
+
+impl Frames {
+    pub(crate) fn of(dir: &Path) -> Result<Frames> {
+        Ok(Frames { rows: rows::count(dir)? })
+    }
+
+    /// Into how many heaps they go.
+    fn heaps(self) -> usize {
+        self.rows.div_ceil(HEAP_ROWS).max(1) as usize
+    }
+
+    /// Parts for what belongs to the connections of each heap.
+    pub(crate) fn parts<T: Packed<N>, const N: usize>(self, out: &Path, name: &str) -> Result<Parts<T, N>> {
+        Parts::new(self.heaps(), self.rows > MEMORY_ROWS, out, name)
+    }
+
+    /// Reads them once, writes what they sum to, and hands out the ways of the packets that are asked for, with the range of each.
+    pub(crate) fn sum_up(
+        self,
+        dir: &Path,
+        out: &Path,
+        mut asked: AskedFrames,
+        settings: &RunSettings,
+        words: &mut Vocabulary,
+        mut take: impl FnMut(usize, &PacketFlight) -> Result<()>,
+    ) -> Result<()> {
+        let mut heaps = self.parts::<Row, FIELDS>(out, "summary-frames")?;
+        heaps.make_room(self.rows as usize);
+        let (mut links, mut extent, count) = (Links::default(), Extent::default(), heaps.count());
+        rows::for_each(dir, words, |row, cause| {
+            links.count(row, cause);
+            extent.note(row, settings);
+            heaps.push(part_of(row.connection, count), row)
+        })?;
+        links.write(out, words)?;
+        let mut network = NetworkSums::new(out, self.rows, asked.clients, settings, extent)?;
+        for heap in 0..count {
+            let mut rows = heaps.take(heap)?;
+            let mut stream_ends = asked.stream_ends.take(heap)?;
+            let mut wanted = asked.wanted.take(heap)?;
+            let ends = bring_together(&mut rows, |row| row.connection);
+            bring_together(&mut stream_ends, |end| end.connection.into());
+            bring_together(&mut wanted, |one| one.connection.into());
+            for rows in slices(&rows, &ends) {
+                let connection = rows[0].connection;
+                network.count(rows, of_connection(&stream_ends, connection, |end| end.connection))?;
+                let wanted = of_connection(&wanted, connection, |one| one.connection);
+                if wanted.is_empty() {
+                    continue;
+                }
+                let ways = ways::ways(rows, settings);
+                for one in wanted {
+                    let flight = ways[usize::from(one.to_broker)].flight(&one.carried);
+                    take(one.range as usize, &PacketFlight { number: one.number, flight })?;
+                }
+            }
+        }
+        network.write(out)
+    }
+}
+
+/// Those of a connection, among records in the order of connections.
+fn of_connection<T>(records: &[T], connection: i64, number_of: impl Fn(&T) -> u32) -> &[T] {
+    let from = records.partition_point(|record| i64::from(number_of(record)) < connection);
+    let count = records[from..].partition_point(|record| i64::from(number_of(record)) == connection);
+    &records[from..from + count]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_heap_has_whole_connections_and_those_of_none_come_first() {
+        let dir = std::env::temp_dir().join(format!("mqttlab-heaps-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        for rows in [60_000, MEMORY_ROWS + 1] {
+            let mut heaps = Frames { rows }.parts::<Row, FIELDS>(&dir, "heaps").unwrap();
+            assert_eq!(std::fs::read_dir(&dir).unwrap().count(), usize::from(rows > MEMORY_ROWS));
+            let count = heaps.count();
+            for place in 0..60_000 {
+                let connection = if place % 600 == 0 { i64::MIN } else { (place % 600) as i64 };
+                heaps.push(part_of(connection, count), &Row { place, connection, ..Row::default() }).unwrap();
+            }
+            let mut connections = Vec::new();
+            for heap in 0..count {
+                let mut rows = heaps.take(heap).unwrap();
+                let ends = bring_together(&mut rows, |row| row.connection);
+                for rows in slices(&rows, &ends) {
+                    assert!(rows.len() == 100 && rows.is_sorted_by_key(|row| row.place));
+                    connections.push((heap, rows[0].connection));
+                }
+            }
+            assert!(connections.is_sorted());
+            let mut numbers: Vec<i64> = connections.iter().map(|&(_, connection)| connection).collect();
+            numbers.sort_unstable();
+            assert_eq!(numbers, [i64::MIN].into_iter().chain(1..600).collect::<Vec<_>>());
+        }
+        assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 0);
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+}

@@ -1,0 +1,180 @@
+//! The control packets, spread while they are read over those who ask for them later: by message, by connection, by client.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use mqttlab_recording::reading::{ABSENT, TableReader, Vocabulary, Wanted};
+use mqttlab_recording::{NumberMap, Result};
+
+use crate::control::{self, NamedPacket, PacketKind};
+use crate::parts::{Packed, Parts, part_of};
+use crate::ranges::{MessageKey, Ranges};
+use crate::settings::RunSettings;
+use crate::windows::{
+    COUNTED_FIELDS, Counted, OverOfGateways, PERMIT_FIELDS, Permit, Permitted, RELEASED_FIELDS, Released,
+    releases, windows,
+};
+
+/// Packets of a part by connection or client, about; and packets up to which these parts stay in memory.
+const PART_PACKETS: u64 = 200_000;
+const MEMORY_PACKETS: u64 = 400_000;
+
+/// What of a PUBLISH the sums over its connection's frames need.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StreamEnd {
+    pub(crate) connection: u32,
+    pub(crate) to_broker: bool,
+    pub(crate) payload_bytes: u32,
+    pub(crate) stream_end: i64,
+}
+
+pub(crate) const STREAM_END_FIELDS: usize = 3;
+
+impl Packed<STREAM_END_FIELDS> for StreamEnd {
+    fn fields(&self) -> [i64; STREAM_END_FIELDS] {
+        let connection = i64::from(self.connection) << 1 | i64::from(self.to_broker);
+        [connection, self.payload_bytes.into(), self.stream_end]
+    }
+
+    fn of(&[connection, payload_bytes, stream_end]: &[i64; STREAM_END_FIELDS]) -> StreamEnd {
+        StreamEnd {
+            connection: (connection >> 1) as u32,
+            to_broker: connection & 1 == 1,
+            payload_bytes: payload_bytes as u32,
+            stream_end,
+        }
+    }
+}
+
+/// Where packets go.
+pub(crate) struct PacketSpread<'a> {
+    settings: Option<&'a RunSettings>,
+    pub(crate) ranges: Ranges,
+    /// PUBLISH packets whose messages are known, by range of these.
+    pub(crate) publishes: Parts<NamedPacket, { control::FIELDS }>,
+    /// All PUBLISH packets, where there are frames, by connection.
+    pub(crate) stream_ends: Option<Parts<StreamEnd, STREAM_END_FIELDS>>,
+    counted: Parts<Counted, COUNTED_FIELDS>,
+    released: Parts<Released, RELEASED_FIELDS>,
+    /// What else clients of MQTT-SN and their gateways say to one another.
+    pub(crate) exchanges: Vec<NamedPacket>,
+    /// The client of each connection, as the first packet with one says it.
+    pub(crate) clients: NumberMap<i64, u32>,
+}
+
+impl<'a> PacketSpread<'a> {
+    /// For the packets of a recording; `stream_ends`: parts for these where it has frames.
+    pub(crate) fn new(
+        dir: &Path,
+        out: &Path,
+        stream_ends: Option<Parts<StreamEnd, STREAM_END_FIELDS>>,
+        settings: Option<&'a RunSettings>,
+    ) -> Result<PacketSpread<'a>> {
+        let packets = TableReader::open(dir, "control_packets")?.map_or(0, |table| table.rows());
+        let ranges = if packets > 0 { Ranges::read(dir)? } else { Ranges::default() };
+        let (parts, stored) = (packets.div_ceil(PART_PACKETS).max(1) as usize, packets > MEMORY_PACKETS);
+        Ok(PacketSpread {
+            settings,
+            publishes: Parts::new(ranges.count(), ranges.count() > 1, out, "summary-publishes")?,
+            ranges,
+            stream_ends,
+            counted: Parts::new(parts, stored, out, "summary-windows")?,
+            released: Parts::new(parts, stored, out, "summary-releases")?,
+            exchanges: Vec::new(),
+            clients: NumberMap::default(),
+        })
+    }
+
+    /// Takes a packet.
+    pub(crate) fn take(&mut self, packet: &NamedPacket) -> Result<()> {
+        let connection = i64::from(packet.connection);
+        if packet.connection != control::NONE && packet.client() != ABSENT {
+            self.clients.entry(connection).or_insert(packet.client() as u32);
+        }
+        if packet.kind == PacketKind::Publish {
+            if packet.is_named() {
+                self.publish(packet)?;
+            }
+            if let Some(ends) = &mut self.stream_ends {
+                let end = StreamEnd {
+                    connection: packet.connection,
+                    to_broker: packet.to_broker,
+                    payload_bytes: packet.payload_bytes,
+                    stream_end: packet.stream_end,
+                };
+                ends.push(part_of(connection, ends.count()), &end)?;
+            }
+        } else if packet.is_datagram {
+            self.exchanges.push(*packet);
+        }
+        if let Some(one) = Counted::of(packet).filter(|_| self.has_window(packet)) {
+            self.counted.push(part_of(connection, self.counted.count()), &one)?;
+        }
+        if let Some(one) = Released::of(packet) {
+            self.released.push(part_of(one.whose, self.released.count()), &one)?;
+        }
+        Ok(())
+    }
+
+    /// Takes a PUBLISH whose message is known.
+    pub(crate) fn publish(&mut self, packet: &NamedPacket) -> Result<()> {
+        self.publishes.push(self.ranges.of(packet.message()), packet)
+    }
+
+    /// Whether there is a window on the connection of a packet; of gateways' it is not known whose.
+    fn has_window(&self, packet: &NamedPacket) -> bool {
+        let Some(settings) = self.settings else { return false };
+        let client = packet.client();
+        client == ABSENT
+            || [false, true].iter().any(|&to_broker| settings.window(client, to_broker).is_some())
+    }
+
+    /// What let PUBLISH packets go, and what lets their receivers hand them on, by range of messages; and what it takes to tell
+    /// the former of gateways' packets. `named`: the messages of packets that do not say them.
+    pub(crate) fn permits(
+        &mut self,
+        out: &Path,
+        named: &BTreeMap<u32, MessageKey>,
+    ) -> Result<(Parts<Permit, PERMIT_FIELDS>, OverOfGateways)> {
+        let (count, mut gateways) = (self.ranges.count(), OverOfGateways::default());
+        let mut permits = Parts::new(count, count > 1, out, "summary-permits")?;
+        let ranges = &self.ranges;
+        let mut permit = |number: u32, message: MessageKey, what: Permitted| {
+            let message = if message.0 == ABSENT { named.get(&number).copied() } else { Some(message) };
+            let Some(message) = message else { return Ok(()) };
+            permits.push(ranges.of(message), &Permit { number, what })
+        };
+        for part in 0..self.counted.count() {
+            let Some(settings) = self.settings else { break };
+            let mut counted = self.counted.take(part)?;
+            windows(&mut counted, settings, &mut gateways, |one, what| {
+                permit(one.number, one.message(), what)
+            })?;
+        }
+        for part in 0..self.released.count() {
+            let mut released = self.released.take(part)?;
+            releases(&mut released, |one, what| permit(one.number, one.message(), what))?;
+        }
+        Ok((permits, gateways))
+    }
+}
+
+/// The client of each connection, as the analyser of frames knows it, else as control packets do.
+pub(crate) fn clients(dir: &Path, of_packets: NumberMap<i64, u32>) -> Result<NumberMap<i64, u32>> {
+    let mut found = NumberMap::default();
+    if let Some(table) = TableReader::open(dir, "network_metrics")? {
+        let wanted = [("connection", Wanted::Integers), ("client", Wanted::Integers)];
+        table.for_each_batch(&wanted, &mut Vocabulary::default(), |columns, rows, _| {
+            for (&connection, &client) in columns[0].integers[..rows].iter().zip(&columns[1].integers) {
+                if let (true, Ok(client)) = (connection != ABSENT, u32::try_from(client)) {
+                    found.entry(connection).or_insert(client);
+                }
+            }
+            Ok(())
+        })?;
+    }
+    for (connection, client) in of_packets {
+        found.entry(connection).or_insert(client);
+    }
+    Ok(found)
+}
