@@ -101,15 +101,22 @@ class Process:
         self._take_over()
         busy_at = time.monotonic()
         owners_at = 0.0
+        known: tuple[Any, ...] = ()
         while True:
-            if time.monotonic() - owners_at > OWNERS_S:
+            rested = time.monotonic() - owners_at > OWNERS_S
+            if rested:
                 self._end_of_owners()
                 owners_at = time.monotonic()
             self._settle_orphans()
-            self._end_cancelled()
-            self._tend_drivers()
-            if self._ending is None:
-                self._begin()
+            # It shares the machine with the run that it measures: nothing is asked twenty times a second that can be
+            # told by whether anybody has written, a run has left, or a command has ended.
+            now_known = (self._store.version(), frozenset(self._running), self._ending)
+            if rested or now_known != known or any(driver.poll() is not None for driver in self._drivers.values()):
+                known = now_known
+                self._end_cancelled()
+                self._tend_drivers()
+                if self._ending is None:
+                    self._begin()
             if self._running or self._drivers or self._orphans:
                 busy_at = time.monotonic()
             if (self._ending is not None or time.monotonic() - busy_at > self._idle_s) and self._leave():
