@@ -12,6 +12,7 @@ import pytest
 
 from dashboards import HOSTILE, WITHIN_MS, Visitor, dashboard, simulate, visitor
 from mqttlab import figures as figures_package
+from mqttlab.catalog import Catalog, url_for
 
 PARTS = ("Messages", "Over time", "Where the time went", "Network", "Message by message", "Files and provenance")
 # In widgets whose markup is not ours.
@@ -338,6 +339,47 @@ def test_a_search_is_followed_by_what_stands_around_the_table_and_the_table_stay
     page.get_by_label("Search").fill("")
     page.get_by_text(all_shown).wait_for()
     somebody.ready()
+    assert somebody.problems == []
+
+
+def test_the_address_keeps_how_the_table_is_sorted_filtered_and_drawn(runs: Path, somebody: Visitor) -> None:
+    page = somebody.page
+    with Catalog.open(url_for(runs)) as catalog:
+        catalog.scan([runs])
+    somebody.go("/?search=sim")
+    names = page.locator(".ag-pinned-left-cols-container .ag-row a")
+    heading = page.get_by_role("columnheader", name="run", exact=True)
+
+    def first() -> str:
+        somebody.ready()
+        return page.locator(".ag-pinned-left-cols-container .ag-row[row-index='0'] a").inner_text()
+
+    def drawn() -> str:
+        somebody.ready()
+        return page.get_by_role("heading", name=re.compile(" over ")).inner_text()
+
+    for asked in ("ascending", "descending"):
+        heading.click()
+        page.locator(f".ag-header-cell[aria-sort={asked}]").wait_for()
+    last = first()
+    page.get_by_role("button", name=re.compile("^y")).click()
+    page.get_by_role("option", name="delivered", exact=True).click()
+    page.get_by_role("heading", name=re.compile("^delivered over ")).wait_for()
+    assert last == max(names.all_inner_texts()) and "sort=-run" in page.url and "y=messages_delivered" in page.url
+    page.reload()
+    assert first() == last and drawn().startswith("delivered over ")
+    # Links that were made before the table was sorted keep it, and so does a view.
+    page.get_by_role("link", name="Only what differs").click()
+    page.wait_for_url(re.compile("columns=different"))
+    assert first() == last and drawn().startswith("delivered over ")
+    somebody.go("/?filter=" + '{"run":{"filterType":"text","type":"contains","filter":"lai"}}')
+    page.get_by_text("1 shown").wait_for()
+    assert first() == "plain" and names.count() == 1
+    for wrong in ("{", "[3]", '{"run":3,"none":{}}'):
+        somebody.go(f"/?filter={wrong}&sort=none,-&x=none")
+        assert first() and names.count() >= 3, wrong
+    page.get_by_role("link", name="Runs", exact=True).click()
+    page.wait_for_url(f"{somebody.base}/")
     assert somebody.problems == []
 
 

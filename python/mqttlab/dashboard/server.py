@@ -159,7 +159,7 @@ class Dashboard:
                       State("runs-grid", "columnDefs"), prevent_initial_call=True)
         def follow_search(typed: str | None, before: list[dict[str, Any]]) -> Any:
             *around, columns = runs.follow(self.store, _query(typed))
-            return *around, dash.no_update if columns == before else columns
+            return *around, dash.no_update if runs.alike(columns, before) else columns
 
     def _scenario(self, query: dict[str, str]) -> str | None:
         """The scenario to begin with: that of the address, or of a run that it names."""
@@ -224,7 +224,10 @@ def _browser_callbacks(app: dash.Dash) -> None:
         State("location", "search"), prevent_initial_call=True)
     app.clientside_callback(
         here("groupRuns"), Output("location", "search", allow_duplicate=True), Input("runs-group", "value"),
-        Input("runs-pin", "value"), State("location", "search"), prevent_initial_call=True)
+        Input("runs-pin", "value"), prevent_initial_call=True)
+    app.clientside_callback(
+        here("keepTable"), Output("runs-typed", "modified_timestamp"), Input("runs-grid", "getRowsRequest"),
+        Input("runs-x", "value"), Input("runs-y", "value"), Input("runs-colour", "value"), prevent_initial_call=True)
     app.clientside_callback(here("keepSelection"), Output("done", "modified_timestamp"),
                             Input("runs-grid", "selectedRows"), prevent_initial_call=True)
     app.clientside_callback(

@@ -42,10 +42,20 @@
     const link = event.target.closest && event.target.closest("a.page-link");
     if (link && event.button === 0 && !(event.ctrlKey || event.metaKey || event.shiftKey || event.altKey)) {
       event.preventDefault();
-      go(link.getAttribute("href"));
+      go(kept(link));
       markPlace();
     }
   });
+  // How the table of runs is sorted, filtered and drawn is known to the browser: links that change something else of it
+  // were made before.
+  const OF_TABLE = ["sort", "filter", "x", "y", "colour"];
+  function kept(link) {
+    if (link.pathname !== "/" || window.location.pathname !== "/" || !link.search || link.closest(".bar, .view")) {
+      return link.getAttribute("href");
+    }
+    const now = new URLSearchParams(window.location.search);
+    return "/" + search(link.search, Object.fromEntries(OF_TABLE.map((name) => [name, now.get(name)])), link.search);
+  }
   // Pages of one of many stand under the list of them.
   const HEADS = { "/experiments": "/experiment", "/studies": "/stud" };
   function markPlace() {
@@ -171,14 +181,14 @@
     said = setTimeout(() => window.dash_clientside.set_props("status", { children: "" }), 8000);
   });
 
-  function search(before, values) {
+  function search(before, values, otherwise = window.dash_clientside.no_update) {
     const query = new URLSearchParams(before || "");
     for (const [name, value] of Object.entries(values)) {
       if (value) query.set(name, value); else query.delete(name);
     }
     const text = query.toString();
     // Addresses that somebody wrote may say the same in other letters.
-    return text === new URLSearchParams(before || "").toString() ? window.dash_clientside.no_update : text ? "?" + text : "";
+    return text === new URLSearchParams(before || "").toString() ? otherwise : text ? "?" + text : "";
   }
   // A page that has just come brings its fields' values with it: only what the user has changed changes the address.
   const typed = () => {
@@ -256,7 +266,17 @@
         first: (first || []).join(","), first_search: firstSearch, second: (second || []).join(","),
         second_search: secondSearch,
       }),
-      groupRuns: (group, pin, before) => search(before, { group: (group || []).join(","), pin: (pin || []).join(",") }),
+      groupRuns: (group, pin) => search(window.location.search, { group: (group || []).join(","), pin: (pin || []).join(",") }),
+      // Beside the page, which shows it already.
+      keepTable: (asked, x, y, colour) => {
+        const [sorts, filters] = [(asked && asked.sortModel) || [], (asked && asked.filterModel) || {}];
+        const sort = sorts.map((one) => (one.sort === "desc" ? "-" : "") + one.colId).join(",");
+        const filter = Object.keys(filters).length ? JSON.stringify(filters) : "";
+        const found = window.location.pathname === "/" && asked
+          ? search(window.location.search, { sort, filter, x, y, colour }) : window.dash_clientside.no_update;
+        if (found !== window.dash_clientside.no_update) window.history.replaceState(window.history.state, "", "/" + found);
+        return window.dash_clientside.no_update;
+      },
       keepSelection: (rows) => {
         chosen = (rows || []).map((row) => row.run);
         return window.dash_clientside.no_update;

@@ -103,14 +103,39 @@ def _several(identifier: str, names: list[str], value: list[str], words: str) ->
 
 
 def _pinned(shown: pl.DataFrame, query: dict[str, str]) -> list[dict[str, Any]]:
-    pinned = query.get("pin", "").split(",")
-    return [{**column, **({"pinned": "left"} if column["field"] in pinned else {})}
+    pinned, sorted_by = query.get("pin", "").split(","), _sorted_by(query)
+    return [{**column, **({"pinned": "left"} if column["field"] in pinned else {}), **sorted_by.get(
+        column["field"], {})}
             for column in columns(shown, query.get("columns") == "different")]
+
+
+def alike(columns: list[dict[str, Any]], before: list[dict[str, Any]]) -> bool:
+    """Whether these are the columns that stand there, however they are sorted by now."""
+    one, other = ([{**column, "initialSort": None, "initialSortIndex": None} for column in each]
+                  for each in (columns, before))
+    return one == other
+
+
+def _sorted_by(query: dict[str, str]) -> dict[str, dict[str, Any]]:
+    """Of each column that the rows are sorted by how, as an address has it: ``-started,name``."""
+    names = [name for name in query.get("sort", "").split(",") if name.strip("-")]
+    return {name.removeprefix("-"): {"initialSort": "desc" if name.startswith("-") else "asc", "initialSortIndex": at}
+            for at, name in enumerate(names)}
+
+
+def _filters(shown: pl.DataFrame, query: dict[str, str]) -> dict[str, Any]:
+    """What columns are filtered by, as an address has it; nothing where that is not to be read."""
+    try:
+        told = json.loads(query.get("filter", ""))
+    except ValueError:
+        return {}
+    return {name: asked for name, asked in told.items() if name in shown.columns and isinstance(asked, dict)} if (
+        isinstance(told, dict)) else {}
 
 
 def _grid(shown: pl.DataFrame, query: dict[str, str]) -> dag.AgGrid:
     return dag.AgGrid(
-        id="runs-grid", rowModelType="infinite", columnDefs=_pinned(shown, query),
+        id="runs-grid", rowModelType="infinite", columnDefs=_pinned(shown, query), filterModel=_filters(shown, query),
         defaultColDef={"sortable": True, "resizable": True, "minWidth": 90, "filter": "agTextColumnFilter",
                        "filterParams": {"maxNumConditions": 1, "buttons": ["reset"]}},
         getRowId="params.data.run",
@@ -192,7 +217,8 @@ def _figures(shown: pl.DataFrame, query: dict[str, str]) -> html.Section:
             html.Label(name, htmlFor=f"runs-{name}"), dcc.Dropdown(
                 id=f"runs-{name}", value=query.get(name) or None, className="axis-choice", placeholder="chosen for you",
                 options=[{"label": titles[option], "value": option} for option in options]))], className="form-row"),
-        html.Div(figures_of([], query, {}) if measured else [], id="runs-figures", className="figures"),
+        html.Div(figures_of([], query, {name: query.get(name, "") for name, _ in chosen}) if measured else [],
+                 id="runs-figures", className="figures"),
     ], className="panel")
 
 
