@@ -223,15 +223,22 @@ def _default(field: FieldInfo) -> str:
         return "–"
     if isinstance(value, BaseModel):
         return "see below"
-    if isinstance(value, tuple):
-        return f"{100 * value[0] / value[1]:g} %"
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, int) and "ms" in _type(field):
-        return f"{value / 1e9:g} s"
-    if isinstance(value, int) and '"10 s"' in _type(field):
-        return f"{value / 1e9:g} s"
+    if isinstance(value, (int, tuple)) and (written := _written(value, _type(field).strip('`"'))):
+        return written
     return f"`{value}`" if value != "" else "empty"
+
+
+def _written(value: int | tuple[int, ...], example: str) -> str:
+    """A default as a scenario would have it, from what is read of it and an example of how it is written."""
+    unit = example.rpartition(" ")[2]
+    if isinstance(value, tuple):
+        return f"{100 * value[0] / value[1]:g} %" if unit == "%" else " x ".join(f"{side / 1000:g} m" for side in value)
+    if unit in ("s", "ms"):
+        return f"{value / 1e9:g} s"
+    steps = {"us": 1000, "B": 1, "m": 1000, "m/s": 1000, "uA": 1000, "dBm": 1000, "dB": 1000}
+    return f"{value / steps[unit]:g} {unit}" if unit in steps else ""
 
 
 def _kbit(rate: int | None) -> str:

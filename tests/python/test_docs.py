@@ -6,8 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
+from pydantic import BeforeValidator
 
-from mqttlab.reference import PAGES, TCP_STACKS, tcp_stacks
+from mqttlab.reference import PAGES, TCP_STACKS, _default, _models, _type, tcp_stacks
+from mqttlab.scenario.model import Scenario
 
 ROOT = Path(__file__).resolve().parents[2]
 WRITTEN = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")]
@@ -33,3 +35,15 @@ def test_every_room_on_the_map_is_there() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     for place in re.findall(r"^\| `((?:crates|python)/[^`]*)`", text, re.MULTILINE):
         assert (ROOT / place).exists(), place
+
+
+def test_a_default_is_written_as_a_scenario_may_have_it() -> None:
+    checked = 0
+    for _, model in _models(Scenario, ""):
+        for field in model.model_fields.values():
+            readers = [extra.func for extra in field.metadata if isinstance(extra, BeforeValidator)]
+            shown = _default(field)
+            if '"' in _type(field) and readers and shown not in ("–", "required"):
+                assert readers[0](shown) == field.get_default(call_default_factory=True), shown  # type: ignore[call-arg]
+                checked += 1
+    assert checked > 60
