@@ -58,7 +58,7 @@ pub enum Refill {
     /// window has places behind this message's own among those in flight, so that the oldest one's lets out a whole
     /// window, whatever is in flight. A message that comes goes out at once, past those that wait, if a count says so
     /// that starts at the window, falls with each message sent, not below zero, and rises by one with each
-    /// acknowledgement.
+    /// acknowledgement. A message is refused when as many are there as window and queue hold together, in flight or not.
     ByPlace,
 }
 
@@ -145,13 +145,26 @@ impl<T: Copy> Outbox<T> {
     /// Takes a message to be sent as soon as [`Outbox::next`] finds room; `false` when too many wait. QoS 0 messages
     /// are for owners that make them wait for a connection: they need no room.
     pub fn push(&mut self, message: T, qos: Qos) -> bool {
-        // Only what cannot be sent at once counts as waiting.
-        let surplus = self.waiting.len() as u64 + 1 > u64::from(self.waiting_max);
-        if surplus && (!self.has_room() || !self.waiting.is_empty()) {
+        if self.is_full() {
             return false;
         }
         self.waiting.push_back((message, qos));
         true
+    }
+
+    fn is_full(&self) -> bool {
+        match self.refill {
+            // Only what cannot be sent at once counts as waiting.
+            Refill::Bounded => {
+                let surplus = self.waiting.len() as u64 + 1 > u64::from(self.waiting_max);
+                surplus && (!self.has_room() || !self.waiting.is_empty())
+            }
+            // What is in flight beyond the window takes places of those that wait.
+            Refill::ByPlace => {
+                let places = u64::from(self.window) + u64::from(self.waiting_max);
+                (self.in_flight.len() + self.waiting.len()) as u64 >= places
+            }
+        }
     }
 
     /// Sends a QoS 1 or 2 message at once, if the window has room and no other comes first.
@@ -544,6 +557,17 @@ mod tests {
         assert_eq!(after_puback(&mut outbox, 3), [0_u16; 0]);
         assert!(outbox.launch(NOW, 5, Q1).is_some(), "one slot is free");
         assert_eq!((outbox.in_flight(), outbox.has_room()), (3, false));
+    }
+
+    #[test]
+    fn by_place_what_is_in_flight_beyond_the_window_takes_places_of_those_that_wait() {
+        let mut outbox = Outbox::new(2, 3, Refill::ByPlace);
+        (0..5).for_each(|n| offer(&mut outbox, n));
+        assert!(!outbox.push(5, Q1), "two in flight, three wait");
+        assert_eq!(after_puback(&mut outbox, 1), [3, 4]);
+        assert!(outbox.push(6, Q1), "one has left, and gave its place");
+        assert_eq!((outbox.in_flight(), outbox.waiting()), (3, 2));
+        assert!(!outbox.push(7, Q1), "only two wait, but three are in flight");
     }
 
     #[test]

@@ -119,11 +119,12 @@ impl Session {
         }
     }
 
-    /// Whether as many messages wait as may. Mosquitto counts what is in flight as waiting while the client is away.
+    /// Whether as many messages wait for an absent client as may. Mosquitto counts what is in flight among them; while the
+    /// client is there the outbox says it.
     pub(super) fn is_full(&self, queue: u32) -> bool {
-        let Some(exchanges) = &self.exchanges else { return false };
-        let outbox = &exchanges.outbox;
-        let away = if self.connection.is_none() { outbox.in_flight() } else { 0 };
-        (outbox.waiting() + away) as u64 >= u64::from(queue)
+        let Some(exchanges) = self.exchanges.as_ref().filter(|_| self.connection.is_none()) else {
+            return false;
+        };
+        (exchanges.outbox.waiting() + exchanges.outbox.in_flight()) as u64 >= u64::from(queue)
     }
 }
