@@ -36,6 +36,19 @@ def scenario(*, mode: str = "transparent", qos: int = 1) -> dict[str, Any]:
     }
 
 
+def beside_the_gateway(what: str, mode: str) -> dict[str, Any]:
+    """Sensors and gateway on one host, or gateway and broker; and the subscriber at the broker."""
+    values = scenario(mode=mode)
+    sensors, office, _ = values["groups"]
+    if what == "sensors":
+        sensors["host"] = "gateway"
+        values["networks"] = values["networks"][1:]
+    else:
+        values["servers"][0]["host"] = "broker"
+        values["networks"] = [{**values["networks"][0], "between": ["field", "broker"]}, values["networks"][2]]
+    return {**values, "groups": [sensors, office]}
+
+
 def problems(values: dict[str, Any]) -> str:
     with pytest.raises(ScenarioError) as caught:
         parse_values(values)

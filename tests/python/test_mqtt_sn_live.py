@@ -27,7 +27,7 @@ from mqttlab.runs import Job, perform
 from mqttlab.runs.perform import Outcome
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
-from test_mqtt_sn import scenario
+from test_mqtt_sn import beside_the_gateway, scenario
 from test_mqtt_sn_parts import parts_of
 from test_mqtt_sn_sim import rested, with_a_mote
 
@@ -36,6 +36,7 @@ pytestmark = pytest.mark.skipif(REASON is not None, reason=REASON or "")
 # Where the script of the judges leaves programs of others: scripts of their makers build them, nothing is packaged.
 JUDGES = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "mqttlab-judges" / "bin"
 MODES = ("transparent", "aggregating")
+TCP, UDP = 6, 17
 
 
 def run(values: dict[str, Any], directory: Path) -> Outcome:
@@ -65,6 +66,26 @@ def test_messages_pass_both_ways_through_our_gateway(mode: str, qos: int, tmp_pa
     assert office >= 10 and back >= 15, "5 ms on each link"
     refused = recording.events.filter(pl.col("kind").is_in(["refused", "disconnect"]))
     assert refused.is_empty(), refused
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("beside", ["sensors", "broker"])
+def test_what_stays_within_the_gateways_host_is_captured(beside: str, mode: str, tmp_path: Path) -> None:
+    values = beside_the_gateway(beside, mode)
+    live, sim = (
+        Recording.open(perform(Job(compile_plan(parse_values({**values, "backend": backend})), tmp_path / backend),
+                               lambda line: None).directory) for backend in ("live", "sim"))
+    assert live.layout["links"] == sim.layout["links"]
+    frames = live.packets.filter(pl.col("link") == "loopback")
+    assert set(frames["protocol"].to_list()) == {UDP if beside == "sensors" else TCP}
+    kinds = ["CONNECT", "CONNACK", "REGISTER", "REGACK", "PUBLISH", "PUBACK"]
+    counts = [recording.control_packets.filter(pl.col("kind").is_in(kinds)).group_by("protocol", "kind").len()
+              .sort("protocol", "kind").rows() for recording in (live, sim)]
+    assert counts[0] == counts[1]
+    assert (live.control_packets["seen_by"] == "capture").all()
+    assert silent_groups(live) == {}
+    covered = attribution_coverage(live)
+    assert (covered.attributed, covered.by_clients) == (covered.delivered, 0)
 
 
 def test_what_the_air_loses_is_sent_again(tmp_path: Path) -> None:

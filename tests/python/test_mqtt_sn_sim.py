@@ -14,7 +14,7 @@ from mqttlab.recording import Recording
 from mqttlab.runs import Job, perform
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
-from test_mqtt_sn import scenario
+from test_mqtt_sn import beside_the_gateway, scenario
 
 MODES = ("transparent", "aggregating")
 
@@ -40,6 +40,16 @@ def test_messages_pass_both_ways_through_a_simulated_gateway(mode: str, qos: int
     assert to_broker + 10 + (10 if qos == 2 else 0) <= back < (100 if qos == 2 else 21)
     refused = recording.events.filter(pl.col("kind").is_in(["refused", "disconnect"]))
     assert refused.is_empty(), refused
+
+
+@pytest.mark.parametrize("beside", ["sensors", "broker"])
+def test_what_stays_within_the_gateways_host_crosses_a_link_that_has_a_name(beside: str, tmp_path: Path) -> None:
+    recording = simulated(beside_the_gateway(beside, "transparent"), tmp_path / "run")
+    assert recording.packets["link"].null_count() == 0
+    links = metrics.links(recording)
+    assert set(links["link"].to_list()) >= {"loopback"} and links["link"].null_count() == 0
+    covered = metrics.attribution_coverage(recording)
+    assert covered.attributed == covered.delivered == 60
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -15,6 +15,7 @@ use std::mem;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::thread::{self, JoinHandle};
 
+use mqttlab_plan::Endpoint;
 use mqttlab_recording::{Cause, Direction, Frame, FrameFate, Sink};
 use mqttlab_units::{Duration, Instant};
 
@@ -35,8 +36,8 @@ pub struct LoopbackSetting<'a> {
     pub host: u16,
     /// The number that the recording has for the device.
     pub link: u16,
-    /// The ports that the server listens on; what is not to or from one is not written down.
-    pub server_ports: Vec<u16>,
+    /// Where the server listens; what is not to or from there is not written down.
+    pub endpoints: Vec<Endpoint>,
     /// The run's clock.
     pub clock: Clock,
     /// Where frames are written down.
@@ -80,7 +81,7 @@ impl LoopbackWitness {
             socket,
             clock: setting.clock,
             sink: setting.sink,
-            server_ports: setting.server_ports,
+            endpoints: setting.endpoints,
             numbered_from: NUMBERED_FROM * (1 + setting.server as u64),
             pattern: pattern(setting.host, setting.link),
             latest: Instant::ZERO,
@@ -133,7 +134,7 @@ struct Reader {
     socket: OwnedFd,
     clock: Clock,
     sink: Sink,
-    server_ports: Vec<u16>,
+    endpoints: Vec<Endpoint>,
     /// The number of its first frame, apart from those of other servers' devices.
     numbered_from: u64,
     /// What all rows have in common.
@@ -162,7 +163,7 @@ impl Reader {
 
     fn take(&mut self, length: usize, stamp_ns: Option<u64>) {
         let packet = &self.buffer[..length];
-        let Some(to_broker) = towards(packet, &self.server_ports) else { return };
+        let Some(to_broker) = towards(packet, &self.endpoints) else { return };
         // The wall clock may be set while the run goes on; time does not run back, and nothing comes before it was sent.
         let now = self.clock.now();
         let at = stamp_ns.map_or(now, |stamp| self.clock.at_unix_ns(stamp)).min(now).max(self.latest);
@@ -204,13 +205,19 @@ fn pattern(host: u16, link: u16) -> Frame {
     }
 }
 
-/// Whether an IPv4 packet goes to that TCP port; `None` when it neither goes there nor comes from there.
-fn towards(packet: &[u8], ports: &[u16]) -> Option<bool> {
+/// Whether an IPv4 packet goes to one of these endpoints; `None` when it neither goes there nor comes from there. TCP and UDP
+/// have port numbers of their own: a gateway and a broker may both have 1884.
+fn towards(packet: &[u8], endpoints: &[Endpoint]) -> Option<bool> {
     let header = usize::from(packet.first().filter(|first| *first >> 4 == 4)? & 15) * 4;
-    let is_tcp = *packet.get(9)? == TCP;
+    let protocol = *packet.get(9)?;
     let port_at = |at: usize| Some(u16::from_be_bytes(packet.get(at..at + 2)?.try_into().ok()?));
-    let (from, to) = (port_at(header)?, port_at(header + 2)?);
-    (is_tcp && (ports.contains(&from) || ports.contains(&to))).then_some(ports.contains(&to))
+    let is_of_server = |port: u16| {
+        let is_it =
+            |endpoint: &Endpoint| endpoint.port == port && endpoint.transport.ip_protocol() == protocol;
+        endpoints.iter().any(is_it)
+    };
+    let [from_server, to_server] = [is_of_server(port_at(header)?), is_of_server(port_at(header + 2)?)];
+    (from_server || to_server).then_some(to_server)
 }
 
 fn stamp_frames(socket: &OwnedFd) -> io::Result<()> {
@@ -273,10 +280,10 @@ const NUMBERED_FROM: u64 = 1 << 40;
 const IDLE: Duration = Duration::from_ms(50);
 const SOCKET: u64 = 0;
 const WAKER: u64 = u64::MAX;
-const TCP: u8 = 6;
-
 #[cfg(test)]
 mod tests {
+    use mqttlab_plan::EndpointTransport;
+
     use super::*;
 
     fn segment(from: u16, to: u16, protocol: u8) -> Vec<u8> {
@@ -295,11 +302,16 @@ mod tests {
     }
 
     #[test]
-    fn only_the_brokers_segments_are_written_down() {
-        assert_eq!(towards(&segment(40_000, 1883, TCP), &[1883]), Some(true));
-        assert_eq!(towards(&segment(1883, 40_000, TCP), &[1883]), Some(false));
-        assert_eq!(towards(&segment(40_000, 80, TCP), &[1883]), None);
-        assert_eq!(towards(&segment(40_000, 1883, 17), &[1883]), None);
-        assert_eq!(towards(&[0x45; 8], &[1883]), None);
+    fn only_what_a_server_says_and_hears_is_written_down() {
+        let endpoint = |transport| Endpoint { transport, address: [10, 77, 0, 1].into(), port: 1883 };
+        let (broker, gateway) = ([endpoint(EndpointTransport::Tls)], [endpoint(EndpointTransport::Udp)]);
+        let (tcp, udp) = (EndpointTransport::Tcp.ip_protocol(), EndpointTransport::Udp.ip_protocol());
+        assert_eq!(towards(&segment(40_000, 1883, tcp), &broker), Some(true));
+        assert_eq!(towards(&segment(1883, 40_000, tcp), &broker), Some(false));
+        assert_eq!(towards(&segment(40_000, 80, tcp), &broker), None);
+        assert_eq!(towards(&segment(40_000, 1883, udp), &broker), None);
+        assert_eq!(towards(&segment(1883, 40_000, udp), &gateway), Some(false));
+        assert_eq!(towards(&segment(40_000, 1883, tcp), &gateway), None);
+        assert_eq!(towards(&[0x45; 8], &broker), None);
     }
 }

@@ -281,12 +281,11 @@ impl Prepared {
         sampler: &mut Sampler,
         announcer: &mut Announcer<'_>,
     ) -> Result<(), Interruption> {
-        self.start_servers(running, sampler)?;
+        self.start_servers(running, sampler, announcer)?;
         running.since = self.control.now();
         // Where there can be no further thread the run fails soon enough.
         running.timer = ControlTimer::start(self.control.clock, self.witnessed.emulator_priority).ok();
         self.start_emulator(running)?;
-        running.loopback = self.watch_loopback(announcer);
         self.company.gather(&mut self.watch, &self.control.clock)?;
         let heard: Vec<usize> = running.loopback.iter().map(LoopbackWitness::server).collect();
         let fleet = Fleet::start(
@@ -323,8 +322,13 @@ impl Prepared {
         Ok(())
     }
 
-    /// One after the other, in the plan's order: a gateway finds its broker there.
-    fn start_servers(&mut self, running: &mut Running, sampler: &mut Sampler) -> Result<(), Interruption> {
+    /// One after the other, in the plan's order: a gateway finds its broker there, and what it says to it is heard.
+    fn start_servers(
+        &mut self,
+        running: &mut Running,
+        sampler: &mut Sampler,
+        announcer: &mut Announcer<'_>,
+    ) -> Result<(), Interruption> {
         let plan = Arc::clone(&self.plan);
         for (index, server) in plan.servers.iter().enumerate() {
             let Some(process) = &server.process else { continue };
@@ -337,6 +341,7 @@ impl Prepared {
             sampler.watch_server((index, &server.name), &handle);
             sampler.event(self.control.now(), EventKind::ServerStart, &told(server, &version(server)));
             running.servers.push(RunningServer { index, handle });
+            running.loopback.extend(self.watch_loopback(index, announcer));
         }
         Ok(())
     }
@@ -376,37 +381,31 @@ impl Prepared {
         Ok(())
     }
 
-    /// Listens to what each server's own host says to it, which the emulator does not carry. A run without is less, but
-    /// is a run.
-    fn watch_loopback(&self, announcer: &mut Announcer<'_>) -> Vec<LoopbackWitness> {
+    /// Listens to what a server's own host says to it, which the emulator does not carry. A run without is less, but is a
+    /// run.
+    fn watch_loopback(&self, index: usize, announcer: &mut Announcer<'_>) -> Option<LoopbackWitness> {
         let plan = &self.plan;
         let is_wanted = plan.recording.packets || plan.recording.pcapng;
-        if !is_wanted || plan.network.kind != NetworkKind::Emulated {
-            return Vec::new();
+        if !is_wanted || plan.network.kind != NetworkKind::Emulated || !plan.has_clients_beside(index) {
+            return None;
         }
-        let mut witnesses = Vec::new();
-        for (index, server) in
-            plan.servers.iter().enumerate().filter(|(index, _)| plan.has_clients_beside(*index))
-        {
-            let Some(namespace) = self.testbed.namespace(server.host) else { continue };
-            let started = LoopbackWitness::start(loopback::LoopbackSetting {
-                namespace,
-                server: index,
-                host: server.host as u16,
-                link: plan.loopback_link() as u16,
-                server_ports: server.endpoints.iter().map(|endpoint| endpoint.port).collect(),
-                clock: self.control.clock,
-                sink: self.recorder.sink(),
-            });
-            match started {
-                Ok(witness) => witnesses.push(witness),
-                Err(error) => announcer.warn(format!(
-                    "frames of clients beside `{}` are not recorded ({error}); of their packets is known what they know",
-                    server.name
-                )),
-            }
-        }
-        witnesses
+        let server = &plan.servers[index];
+        let started = LoopbackWitness::start(loopback::LoopbackSetting {
+            namespace: self.testbed.namespace(server.host)?,
+            server: index,
+            host: server.host as u16,
+            link: plan.loopback_link() as u16,
+            endpoints: server.endpoints.clone(),
+            clock: self.control.clock,
+            sink: self.recorder.sink(),
+        });
+        let deaf = |error| {
+            announcer.warn(format!(
+                "frames of clients beside `{}` are not recorded ({error}); of their packets is known what they know",
+                server.name
+            ));
+        };
+        started.map_err(deaf).ok()
     }
 
     /// Ends everything that runs, clients first, so that their farewells still cross the network.

@@ -148,11 +148,13 @@ impl Plan {
             || (0..self.servers.len()).any(|server| self.has_clients_beside(server))
     }
 
-    /// Whether clients of a server run on its own host.
+    /// Whether clients of a server run on its own host, or another server that passes on to it.
     pub fn has_clients_beside(&self, server: usize) -> bool {
         let host = self.servers[server].host;
         let groups = self.groups.iter().filter(|group| group.connects_to == server);
-        groups.flat_map(|group| (0..group.count).map(|client| group.host_of(client))).any(|at| at == host)
+        let mut clients = groups.flat_map(|group| (0..group.count).map(|client| group.host_of(client)));
+        let mut passing = self.servers.iter().filter(|other| other.passes_to() == Some(server));
+        clients.any(|at| at == host) || passing.any(|other| other.host == host)
     }
 
     /// The server that a group's clients connect to.

@@ -147,6 +147,17 @@ impl EndpointTransport {
     pub fn is_secured(self) -> bool {
         matches!(self, EndpointTransport::Tls | EndpointTransport::Wss)
     }
+
+    /// The number that IP has for what lies below it.
+    pub fn ip_protocol(self) -> u8 {
+        match self {
+            EndpointTransport::Udp => 17,
+            EndpointTransport::Tcp
+            | EndpointTransport::Websocket
+            | EndpointTransport::Tls
+            | EndpointTransport::Wss => 6,
+        }
+    }
 }
 
 /// A program to start. In arguments, environment and file texts `{directory}` stands for a private scratch directory, and
