@@ -233,6 +233,7 @@ UNUSUAL: list[tuple[str, str]] = [
     (TOPIC, 'topic = "b/{client}"'), (INTERVAL, 'arrival = "burst", burst = { size = 10, every = "1 s", gap = "1 s" }'),
     (INTERVAL, 'rate = "500000 /s"'), (INTERVAL, 'interval = "1 us"'), (DURATION, 'duration = "1000 h"'),
     (BROKER, 'retry = "10 s"'),
+    (PUBLISH, 'publish = { topic = "a/b", payload = "8 B", interval = "1 s" }'),
 ]
 
 # A command line, and words of its message that differ from machine to machine, to be left out.

@@ -24,7 +24,7 @@ use mqttlab_run::{Announcer, Failure, Interruption, Observer, Outcome, Phase};
 use mqttlab_units::{Duration, Instant};
 
 use crate::calibration;
-use crate::clients::{Fleet, Unseen};
+use crate::clients::{Fleet, Unseen, untold_topics};
 use crate::clock::Clock;
 use crate::control::Control;
 use crate::control_timer::ControlTimer;
@@ -318,6 +318,7 @@ impl Prepared {
         let result = stages.go_through();
         self.witnessed.schedule = self.control.schedule();
         result?;
+        self.witnessed.untold = untold_topics(&self.plan, &self.directory);
         self.witnessed.behind = self.control.figures.publishing.load(Relaxed).max(0) as u64;
         Ok(())
     }

@@ -38,6 +38,8 @@ pub struct LatenessEvidence {
     pub no_descriptor: u64,
     /// Clients whose schedule held messages at the end that they had not offered.
     pub behind: u64,
+    /// Topics whose messages are too small to say which of their publishers they are from.
+    pub untold: u64,
     /// What the machine did to the run.
     pub contention: Contention,
 }
@@ -116,7 +118,7 @@ fn reasons(evidence: &LatenessEvidence, limit: Duration) -> Vec<String> {
 
 /// What was asked for and could not be had.
 fn unmet(evidence: &LatenessEvidence) -> Vec<String> {
-    let LatenessEvidence { turned_away, no_descriptor, behind, .. } = *evidence;
+    let LatenessEvidence { turned_away, no_descriptor, behind, untold, .. } = *evidence;
     let reasons = [
         (
             no_descriptor,
@@ -131,6 +133,11 @@ fn unmet(evidence: &LatenessEvidence) -> Vec<String> {
         (
             behind,
             "clients could not offer all messages that were due: use fewer clients, or a lower message rate",
+        ),
+        (
+            untold,
+            "topics have several publishers whose messages do not say whose they are, so that what became of them is \
+                    unknown: use payloads of 9 B or more, or a topic for each publisher",
         ),
     ];
     reasons.iter().filter(|(count, _)| *count > 0).map(|(count, words)| format!("{count} {words}")).collect()
@@ -176,13 +183,13 @@ mod tests {
 
     #[test]
     fn what_was_asked_for_and_could_not_be_had_marks_the_run_and_stands_first() {
-        let (turned_away, no_descriptor, behind) = (2, 22, 1);
+        let (turned_away, no_descriptor, behind, untold) = (2, 22, 1, 3);
         let emulator = Some(late(Duration::from_ms(3)));
         let evidence =
-            LatenessEvidence { emulator, turned_away, no_descriptor, behind, ..LatenessEvidence::default() };
+            LatenessEvidence { emulator, turned_away, no_descriptor, behind, untold, ..Default::default() };
         let verdict = verdict(&evidence, Duration::from_us(100));
         let reasons = verdict["reasons"].as_array().unwrap();
-        assert_eq!((verdict["valid"].as_bool(), reasons.len()), (Some(false), 4));
+        assert_eq!((verdict["valid"].as_bool(), reasons.len()), (Some(false), 5));
         assert!(reasons[0].as_str().unwrap().starts_with("22 connections could not be opened"));
     }
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mqttlab.quantity import shown
-from mqttlab.scenario.check import links
+from mqttlab.scenario.check import IDENTITY_BYTES, links
 from mqttlab.scenario.estimate import RATE_SEEN, Load, estimate, per_second
 from mqttlab.scenario.location import Location, Problem
 from mqttlab.scenario.model import Scenario
@@ -19,7 +19,7 @@ SUMMING_UP_BYTES = 225
 
 def unusual(scenario: Scenario) -> list[Problem]:
     """Everything unusual in a scenario that can be run."""
-    checks = (_phases, _parts, _servers, _links, _bursts, _subscriptions, _load)
+    checks = (_phases, _parts, _servers, _links, _bursts, _subscriptions, _identities, _load)
     return [problem for check in checks for problem in check(scenario)]
 
 
@@ -98,6 +98,27 @@ def _subscriptions(scenario: Scenario) -> Iterator[Problem]:
             if not any(may_match(pattern, topic) for pattern in filters[server.name]):
                 yield ("groups", index, "publish", "topic"), (
                     f"is {shown(group.publish.topic)}, but nothing subscribes to it; its messages have no receiver")
+
+
+def _identities(scenario: Scenario) -> Iterator[Problem]:
+    """Small messages from several publishers on one topic: a simulator knows whose they are, a network does not."""
+    if scenario.backend != "live":
+        return
+    publishers: dict[tuple[str, str], int] = {}
+    for group in scenario.groups:
+        if group.publish is not None:
+            key = scenario.serving(group).name, group.publish.topic.replace("{group}", group.name)
+            publishers[key] = publishers.get(key, 0) + (1 if "{client}" in key[1] else group.count)
+    for index, group in enumerate(scenario.groups):
+        if group.publish is None:
+            continue
+        size = group.publish.payload.size
+        topic = group.publish.topic.replace("{group}", group.name)
+        if size is not None and size < IDENTITY_BYTES and publishers[scenario.serving(group).name, topic] > 1:
+            yield ("groups", index, "publish", "payload"), (
+                f"is {size} B, and several clients publish to {shown(group.publish.topic)}: messages below "
+                f"{IDENTITY_BYTES} B do not say whose they are, and a live run cannot tell what became of them; use "
+                f"{IDENTITY_BYTES} B or more, or `{{client}}` in the topic")
 
 
 def _topics(scenario: Scenario, server: str) -> set[str]:

@@ -54,6 +54,7 @@ use crate::control::{Control, SocketFactory};
 use crate::directory::Directory;
 use connection::ClientConnection;
 use mqttlab_client::protocol::AnySession;
+pub(crate) use order::untold_topics;
 pub use own_packets::Unseen;
 use shared::Shared;
 use worker::Worker;

@@ -56,31 +56,20 @@ pub(super) struct ReceivedInOrder {
 impl SentInOrder {
     /// For the topics of a plan whose messages are too small and whose publisher is alone.
     pub(super) fn new(plan: &Plan, directory: &Directory) -> SentInOrder {
-        let mut publishers: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-        let mut small = Vec::new();
-        for (group, start) in plan.groups.iter().zip(plan.client_numbers()) {
-            let Some(publish) = &group.publish else { continue };
-            let is_small = publish.payload.size().0 < identity::BYTES_MIN as u64;
-            for client in start..start + group.count {
-                for &topic in directory.published(client) {
-                    publishers.entry(topic).or_default().push(client);
-                    small.extend(is_small.then_some(topic));
-                }
-            }
-        }
-        small.sort_unstable();
-        small.dedup();
-        let (alone, several): (Vec<u32>, Vec<u32>) =
-            small.into_iter().partition(|topic| publishers[topic].len() == 1);
+        let small = small_topics(plan, directory);
         let mut shared = vec![BTreeSet::new(); plan.servers.len()];
-        for topic in several {
-            let (server, name) = directory.topic(topic);
+        for (topic, _) in small.iter().filter(|(_, publishers)| publishers.len() > 1) {
+            let (server, name) = directory.topic(*topic);
             shared[server].insert(name.to_owned());
         }
+        let alone: Vec<(u32, u32)> = small
+            .into_iter()
+            .filter_map(|(topic, publishers)| <[u32; 1]>::try_from(publishers).ok().map(|[one]| (topic, one)))
+            .collect();
         let mut topics = vec![BTreeMap::new(); plan.servers.len()];
-        for (log, topic) in alone.iter().enumerate() {
-            let (server, name) = directory.topic(*topic);
-            topics[server].insert(name.to_owned(), Told { publisher: publishers[topic][0], log, count: log });
+        for (log, &(topic, publisher)) in alone.iter().enumerate() {
+            let (server, name) = directory.topic(topic);
+            topics[server].insert(name.to_owned(), Told { publisher, log, count: log });
         }
         let logs = alone.iter().map(|_| Mutex::default()).collect();
         let mut counted = alone.len();
@@ -124,6 +113,33 @@ impl SentInOrder {
         subscriber.took(count, id, place);
         sent.get(place).map(|&(sequence, intended)| Known { publisher, sequence, intended })
     }
+}
+
+/// How many topics there are whose messages somebody receives and nothing tells whose they are: they are too small to say
+/// it, and have several publishers.
+pub(crate) fn untold_topics(plan: &Plan, directory: &Directory) -> u64 {
+    let small = small_topics(plan, directory);
+    let untold =
+        |(topic, publishers): &(&u32, &Vec<u32>)| publishers.len() > 1 && directory.deliveries(**topic) > 0;
+    small.iter().filter(untold).count() as u64
+}
+
+/// The publishers of topics on which one of them has messages that are too small to say whose they are.
+fn small_topics(plan: &Plan, directory: &Directory) -> BTreeMap<u32, Vec<u32>> {
+    let mut publishers: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    let mut small = BTreeSet::new();
+    for (group, start) in plan.groups.iter().zip(plan.client_numbers()) {
+        let Some(publish) = &group.publish else { continue };
+        let is_small = publish.payload.size().0 < identity::BYTES_MIN as u64;
+        for client in start..start + group.count {
+            for &topic in directory.published(client) {
+                publishers.entry(topic).or_default().push(client);
+                small.extend(is_small.then_some(topic));
+            }
+        }
+    }
+    publishers.retain(|topic, _| small.contains(topic));
+    publishers
 }
 
 /// Adds the topics of copies that exactly one relaying client makes, and of copies of these.
