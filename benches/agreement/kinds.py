@@ -391,7 +391,11 @@ def _windows() -> Iterator[Kind]:
     )
     yield Kind(
         name="broker-queue-overflows",
-        values=pair(publish={"rate": "60 /s"}, broker={"max_inflight": 2, "max_queued": 10}),
+        values=pair(
+            publish={"payload": "500 B", "rate": "10 /s"},
+            far=both_ways(delay=FAR, rate="20 kbit/s"),
+            broker={"max_inflight": 2, "max_queued": 5},
+        ),
     )
     yield Kind(
         name="client-queue-overflows",

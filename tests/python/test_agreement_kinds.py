@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from mqttlab.recording import Recording
+from mqttlab.runs import Job, perform
 from mqttlab.scenario import Scenario, compile_plan
 from mqttlab.scenario.load import parse_values
 
@@ -142,3 +144,16 @@ def test_the_interval_is_students() -> None:
 def test_one_run_alone_cannot_agree() -> None:
     with pytest.raises(ValueError, match="cannot be compared in pairs"):
         difference([1.0], [1.0], Bound(relative=0.05))
+
+
+def test_queues_that_are_to_overflow_do(tmp_path: Path) -> None:
+    fates = {}
+    for name in ("broker-queue-overflows", "client-queue-overflows"):
+        (kind,) = (kind for kind in KINDS if kind.name == name)
+        values = {"name": name, "phases": {"duration": "5 s"}, "backend": "sim", **kind.values}
+        outcome = perform(Job(compile_plan(parse_values(values)), tmp_path / name), lambda line: None)
+        assert outcome.verdict == "complete", outcome.reason
+        messages = Recording.open(outcome.directory).messages
+        fates[name] = set(messages.select("fate", "cause").unique().rows())
+    assert ("lost", "queue_full") in fates["broker-queue-overflows"]
+    assert ("unsent", None) in fates["client-queue-overflows"]
