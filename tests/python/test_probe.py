@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from live import able
@@ -97,3 +98,15 @@ def test_an_interval_covers_what_it_says() -> None:
     wide = shown.interval(5, 100, inflation=9)
     assert wide[0] < low and wide[1] > high
     assert shown.interval(0, 2000)[0] == 0
+
+
+def test_a_transfer_of_which_nothing_came_in_time_is_no_goodput_of_zero() -> None:
+    udp = {"sent": 4, "received": 0, "reordered": 0, "duplicates": 0}
+    expected = {"rate_bit_s": 60_000, "loss_percent": 0.0, "loss_inflation": 1.0, "duplicates_percent": 0.0,
+                "keeps_order": True, "delay_mean_ns": 0.0}
+    way = {"expected": expected, "udp": udp, "trains": None, "tcp": {"bytes": 0, "goodput_bit_s": 0.0}}
+    found = {"paths": [{"host": "client", "broker_host": "broker", "up": way, "connect_ns": 1_000_000,
+                        "down": {**way, "tcp": {"bytes": 1448, "goodput_bit_s": 19_306.7}}}]}
+    rows = shown.table(found).filter(pl.col("quantity") == "goodput")
+    assert rows["measured"].to_list() == ["not known: measure for longer", "19.31 kbit/s"]
+    assert rows["from"].to_list()[1].startswith("1\u202f448 B")

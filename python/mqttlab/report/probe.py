@@ -73,9 +73,16 @@ def _direction(way: dict[str, Any]) -> list[tuple[str, str, str, str]]:
     if udp["duplicates"] or expected["duplicates_percent"]:
         rows.append(("duplicates", f"{number(expected['duplicates_percent'], 3)} %",
                      f"{number(100 * udp['duplicates'] / udp['sent'], 3)} %", probes))
-    rows.append(("goodput", "no limit" if rate is None else f"below {bit_rate(rate)}",
-                 "no connection" if tcp is None else bit_rate(tcp["goodput_bit_s"]), "one bulk transfer by TCP"))
+    rows.append(("goodput", "no limit" if rate is None else f"below {bit_rate(rate)}", *_goodput(tcp)))
     return rows
+
+
+def _goodput(tcp: dict[str, Any] | None) -> tuple[str, str]:
+    if tcp is None:
+        return "no connection", "one bulk transfer by TCP"
+    # A slow path may deliver nothing while it is counted, which says that the time was short, and nothing of the path.
+    measured = bit_rate(tcp["goodput_bit_s"]) if tcp["bytes"] else "not known: measure for longer"
+    return measured, f"{number(tcp['bytes'])} B of one bulk transfer by TCP"
 
 
 def interval(hits: int, trials: int, inflation: float = 1.0) -> tuple[float, float]:
