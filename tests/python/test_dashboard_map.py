@@ -130,4 +130,12 @@ def test_the_map_moves(somebody: Visitor, run: str, kind: str, words: str) -> No
     assert all(len(after) >= 4 for after in seen) and any(before[:len(after)] != after for after in seen)
     page.get_by_label("Messages", exact=True).fill("no such topic")
     page.get_by_text("0 messages under way.").wait_for()
+    # The address keeps what is looked at.
+    page.wait_for_url(re.compile(r"at=.*speed=0.1&messages=no\+such\+topic"))
+    at = page.locator(".map-now").inner_text()
+    page.reload()
+    page.locator(f".map-place[data-drawn={kind}]").wait_for()
+    assert page.locator(".map-now").inner_text() == at
+    assert page.get_by_label("Messages", exact=True).input_value() == "no such topic"
+    assert page.get_by_label("Speed").input_value() == "0.1"
     assert somebody.elsewhere == set() and somebody.problems == []

@@ -40,8 +40,27 @@
       this.now = told.span[0];
       this.playing = 0;
       this.flat = told.kind !== "geographic";
-      this.filter = "";
-      this.state = { speed: "1", colour: "use" };
+      // The address keeps what is looked at; what it says wrongly is left alone.
+      const asked = new URLSearchParams(window.location.search);
+      const [first, last] = told.span;
+      const at = asked.has("at") ? Number(asked.get("at")) : NaN;
+      if (at >= first && at <= last) this.now = at;
+      this.filter = (asked.get("messages") || "").toLowerCase();
+      this.state = { speed: SPEEDS.some(([speed]) => speed === asked.get("speed")) ? asked.get("speed") : "1",
+        colour: asked.get("links") === "loss" ? "loss" : "use" };
+    }
+
+    // A moment after somebody has done something; while it plays the address stands still.
+    remember() {
+      clearTimeout(this.settling);
+      this.settling = setTimeout(() => {
+        if (!this.place.isConnected) return;
+        const query = new URLSearchParams(window.location.search);
+        const kept = { at: this.now > this.told.span[0] ? this.now.toFixed(3) : "", messages: this.filter,
+          speed: this.state.speed === "1" ? "" : this.state.speed, links: this.state.colour === "use" ? "" : "loss" };
+        for (const [name, value] of Object.entries(kept)) if (value) query.set(name, value); else query.delete(name);
+        window.history.replaceState(window.history.state, "", window.location.pathname + (query.size ? "?" + query : ""));
+      }, 300);
     }
 
     begin() {
@@ -72,18 +91,20 @@
       this.button = element("button", { type: "button", class: "main" }, "Play");
       this.button.onclick = () => this.play(!this.playing);
       this.slider = element("input", { type: "range", id: "map-time", min: first, max: last, step: "any" });
-      this.slider.value = first;
-      this.slider.oninput = () => { this.now = Number(this.slider.value); this.show(); };
+      this.slider.value = this.now;
+      this.slider.oninput = () => { this.now = Number(this.slider.value); this.show(); this.remember(); };
       // Of "any" steps the arrow keys make none.
       this.slider.onkeydown = (event) => {
         const way = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1, PageUp: 10, PageDown: -10 }[event.key];
         if (!way) return;
         event.preventDefault();
         this.seek(this.now + way * (last - first) / 100);
+        this.remember();
       };
       this.clock = element("output", { for: "map-time", class: "map-now" });
       const filter = element("input", { type: "search", id: "map-filter", placeholder: "topic, node or fate" });
-      filter.oninput = () => { this.filter = filter.value.toLowerCase(); this.show(); };
+      filter.value = this.filter;
+      filter.oninput = () => { this.filter = filter.value.toLowerCase(); this.show(); this.remember(); };
       const parts = [this.button, element("label", { for: "map-time" }, "Time"), this.slider, this.clock];
       parts.push(...this.choice("speed", "Speed", SPEEDS), ...this.choice("colour", "Links by", [["use", "use"],
         ["loss", "loss"]]));
@@ -97,7 +118,7 @@
       const select = element("select", { id: "map-" + name });
       for (const [value, text] of options) select.appendChild(element("option", { value }, text));
       select.value = this.state[name];
-      select.onchange = () => { this.state[name] = select.value; this.show(); };
+      select.onchange = () => { this.state[name] = select.value; this.show(); this.remember(); };
       return [element("label", { for: select.id }, words), select];
     }
 
@@ -105,6 +126,7 @@
       if (wanted && this.now >= this.told.span[1]) this.now = this.told.span[0];
       this.playing = wanted ? performance.now() : 0;
       this.button.textContent = wanted ? "Pause" : "Play";
+      if (!wanted) this.remember();
     }
 
     seek(to) {
