@@ -18,7 +18,7 @@ from mqttlab.dashboard.experiment_figures import Analyses
 from mqttlab.dashboard.jobs import Jobs
 from mqttlab.dashboard.pages import live, runs
 from mqttlab.dashboard.panels import answer, twin
-from mqttlab.dashboard.store import Store
+from mqttlab.dashboard.store import Store, given_out
 from mqttlab.dashboard.uploads import UploadError, Uploads
 from mqttlab.dashboard.watch import Watch
 from mqttlab.errors import MqttlabError
@@ -26,9 +26,6 @@ from mqttlab.export import ExportError, cut_of_message, pcapng
 from mqttlab.recording import Recording
 from mqttlab.report.html import page
 
-# Names of what the engine writes: a recording's directory has nothing else that is of use.
-SUFFIXES = (".parquet", ".json", ".pcapng", ".log", ".html", ".svg", ".csv", ".toml", ".conf", ".xlsx", ".spool",
-            ".bin")
 HERE = Path(__file__).parent
 # As many as a browser is patient for: some seconds.
 CAPTURE_FRAMES_MAX = 200_000
@@ -115,9 +112,8 @@ def _of_a_run(server: flask.Flask, store: Store) -> None:
 
     @server.get("/data/run/<path:run>/file/<name>")
     def file(run: str, name: str) -> flask.Response:
-        place = store.place(run)
-        path = place / name
-        if path.is_symlink() or not path.is_file() or not name.endswith(SUFFIXES) or path.parent.resolve() != place:
+        path = next((path for path in given_out(store.place(run)) if path.name == name), None)
+        if path is None:
             return _missing("file", name)
         return flask.send_file(path, as_attachment=True, download_name=name, mimetype="application/octet-stream")
 

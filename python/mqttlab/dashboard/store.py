@@ -29,6 +29,9 @@ LISTED_FOR_S = 1.0
 SETTLED_NS = 1_000_000_000
 # Verdicts of runs that have come to their end.
 COMPLETE = ("valid", "not valid")
+# Of what is written into a recording's directory; nothing else there is of use.
+SUFFIXES = (".parquet", ".json", ".pcapng", ".log", ".html", ".svg", ".csv", ".toml", ".conf", ".xlsx", ".spool",
+            ".bin")
 SCHEMA: dict[str, Any] = {
     "run": pl.String, "name": pl.String, "started": pl.String, "backend": pl.String, "verdict": pl.String,
     "broker": pl.String, "network": pl.String, "clients": pl.Int64, "planned_s": pl.Float64, "seed": pl.Int64,
@@ -194,6 +197,13 @@ class Store:
                 return None
             known = self._facts[place] = (now, _facts(*told))
         return {**known[1], "run": str(place.relative_to(self.directory))}
+
+
+def given_out(place: Path) -> list[Path]:
+    """The files of a recording's directory that are listed and sent: what the engine and its reports write there, and
+    no link that leads elsewhere."""
+    return sorted(path for path in place.iterdir() if path.name.endswith(SUFFIXES) and not path.is_symlink()
+                  and path.is_file())
 
 
 def _when(place: str) -> int:

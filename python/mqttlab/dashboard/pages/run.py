@@ -25,7 +25,7 @@ from mqttlab.dashboard.panels import (
     table,
     written_table,
 )
-from mqttlab.dashboard.store import Store
+from mqttlab.dashboard.store import Store, given_out
 from mqttlab.experiments.thresholds import Judgement
 from mqttlab.recording import Recording
 from mqttlab.report.facts import of_run
@@ -136,8 +136,8 @@ def _told(key: str, value: object) -> tuple[str, str]:
 def _files(recording: Recording, name: str) -> Content:
     place = recording.source or recording.directory
     run = recording.run
-    files = sorted(path for path in place.iterdir() if path.is_file() and not path.is_symlink())
-    rows = [[Link(path.name, address(f"/data/run/{name}/file/{path.name}")), path.stat().st_size] for path in files]
+    rows = [[Link(path.name, address(f"/data/run/{name}/file/{path.name}")), path.stat().st_size]
+            for path in given_out(place)]
     machine = run.get("machine") or recording.layout.get("machine") or {}
     versions = run.get("versions") or {}
     known = [("identifier", recording.run_id or "–"), ("recording", str(place)),
