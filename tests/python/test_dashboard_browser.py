@@ -170,6 +170,40 @@ def test_the_screen_goes_out_as_one_file_that_needs_nothing(somebody: Visitor, t
     text = Path(found.value.path()).read_text(encoding="utf-8")
     assert "Messages by QoS" in text and text.count("data:image/svg+xml") >= 2 and "plain" in text
     assert not re.search(r"<script|https?://(?!www\.w3\.org)[^\"']*[\"']", text)
+    # What was typed and chosen is in it, as text; a copy of a field has none of it.
+    somebody.go("/map?run=plain")
+    page.get_by_label("Speed").select_option(label="10 times faster")
+    page.get_by_label("Messages", exact=True).fill("no such topic")
+    with page.expect_download() as found:
+        page.get_by_role("button", name="Export screen").click()
+    other = page.context.new_page()
+    other.set_content(Path(found.value.path()).read_text(encoding="utf-8"))
+    words = other.inner_text("body")
+    assert "10 times faster" in words and "no such topic" in words and "100 times slower" not in words
+    assert re.search(r"Run\s+plain", words) and other.locator("input, select, button").count() == 0
+    other.close()
+
+
+def test_every_file_that_is_listed_is_sent(runs: Path, somebody: Visitor) -> None:
+    (runs / "plain" / ".annotations.json.lock").touch()
+    somebody.go("/run/plain?part=files")
+    files = somebody.page.get_by_role("region", name="Files of the recording, table").get_by_role("link")
+    assert "plan.json" in files.all_inner_texts()
+    for one in files.all():
+        assert somebody.page.request.get(f"{somebody.base}{one.get_attribute('href')}").ok, one.inner_text()
+
+
+def test_a_figure_alone_has_its_title_and_its_ground(somebody: Visitor) -> None:
+    page = somebody.page
+    somebody.go("/run/plain")
+    panel = page.locator(".figure-panel").filter(has=page.get_by_role("heading", name="Latency, cumulative"))
+    for ground in ("rgb(255, 255, 255)", "rgb(24, 33, 43)"):
+        with page.expect_download() as found:
+            panel.get_by_text("SVG", exact=True).click()
+        picture = Path(found.value.path()).read_text(encoding="utf-8")
+        assert "Latency, cumulative" in picture and f"fill: {ground}; fill-opacity: 1;" in picture
+        page.get_by_role("button", name="Dark or light").click()
+        somebody.ready()
 
 
 def test_what_others_have_written_is_text(somebody: Visitor) -> None:

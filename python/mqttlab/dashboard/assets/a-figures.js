@@ -237,7 +237,13 @@
   document.addEventListener("click", (event) => {
     const button = event.target.closest && event.target.closest("button.picture");
     if (!button) return;
-    window.Plotly.downloadImage(button.closest(".figure-panel").querySelector(".plot"), {
+    const panel = button.closest(".figure-panel");
+    const { data, layout } = panel.querySelector(".plot");
+    // On the page its title and its ground are the panel's; alone it needs both, on whatever it is put.
+    const ground = window.getComputedStyle(panel).backgroundColor;
+    const alone = { ...layout, width: 1000, height: 500, paper_bgcolor: ground, plot_bgcolor: ground,
+      title: { text: panel.querySelector("h3").textContent, x: 0.02 }, margin: { ...layout.margin, t: 90 } };
+    window.Plotly.downloadImage({ data, layout: alone }, {
       format: button.dataset.format, filename: button.dataset.name, width: 1000, height: 500, scale: 2,
     });
   });

@@ -107,6 +107,27 @@
     window.mqttlab.fillInstants(document);
   }
 
+  // Fields as the text that stands in them, for a copy has none of what was typed or chosen; empty ones go with their names.
+  function fieldsAsText(page, copy) {
+    // What a slider says stands beside it.
+    const fields = "input:not([aria-hidden], [type=range]), select, textarea, button.dash-dropdown";
+    const copies = copy.querySelectorAll(fields);
+    page.querySelectorAll(fields).forEach((field, at) => {
+      const ticked = field.type === "checkbox" || field.type === "radio";
+      if (field.closest(".ag-root-wrapper") || (ticked && field.checked)) return;
+      const text = ticked ? "" : field.tagName === "SELECT" ? field.selectedOptions[0].text
+        : field.tagName === "BUTTON" ? field.innerText.trim() : field.value;
+      const place = copies[at].closest(".dash-input-container, .dash-dropdown-wrapper") || copies[at];
+      if (!text) {
+        const label = (field.id && copy.querySelector('label[for="' + CSS.escape(field.id) + '"]')) || copies[at].closest("label");
+        if (label) label.remove();
+        place.remove();
+      } else {
+        place.replaceWith(window.mqttlab.element(field.tagName === "TEXTAREA" ? "pre" : "output", {}, text));
+      }
+    });
+  }
+
   // What is on the screen, as one file: figures as drawings, styles within, nothing that runs.
   async function exportScreen() {
     const page = document.getElementById("page");
@@ -119,7 +140,8 @@
       picture.alt = graphs[i].closest("[aria-label]").getAttribute("aria-label");
       places[i].replaceWith(picture);
     }
-    copy.querySelectorAll("button, input, script, fieldset, .links, nav").forEach((part) => part.remove());
+    fieldsAsText(page, copy);
+    copy.querySelectorAll("button, input, script, .links, nav, .leaflet-control-zoom").forEach((part) => part.remove());
     copy.querySelectorAll("a").forEach((part) => part.replaceWith(...part.childNodes));
     let style = "";
     for (const sheet of document.styleSheets) {
