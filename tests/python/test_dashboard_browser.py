@@ -246,6 +246,18 @@ def test_all_of_it_by_keyboard(somebody: Visitor) -> None:
     assert {*PARTS, "Export screen", "Dark or light", "Messages by QoS, table", "Messages by QoS as CSV"} <= reached
 
 
+def test_a_run_is_opened_from_the_table_by_keyboard(somebody: Visitor) -> None:
+    page = somebody.page
+    somebody.go("/?search=plain")
+    page.get_by_text("1 shown").wait_for()
+    page.get_by_role("columnheader", name="run", exact=True).focus()
+    page.keyboard.press("ArrowDown")
+    page.wait_for_function("() => document.activeElement.matches('.ag-cell[col-id=run]')")
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="plain", level=1).wait_for()
+    somebody.ready()
+
+
 # Labels that stand neither on one line with their field nor right above it; figures that reach into their links.
 APART = """() => [...document.querySelectorAll("#page .form-row > label[for]")].filter((label) => {
   const found = document.getElementById(label.htmlFor);

@@ -46,6 +46,11 @@
       markPlace();
     }
   });
+  // The table's keys move from cell to cell, and none of them comes to the link within one.
+  document.addEventListener("keydown", (event) => {
+    const link = event.key === "Enter" && event.target.matches(".ag-cell") && event.target.querySelector("a.page-link");
+    if (link) link.click();
+  });
   // How the table of runs is sorted, filtered and drawn is known to the browser: links that change something else of it
   // were made before.
   const OF_TABLE = ["sort", "filter", "x", "y", "colour"];

@@ -112,7 +112,7 @@ def _scenarios(comparison: Comparison) -> html.Section:
     else:
         said = html.P("Nothing: both sides were made from the same scenario.")
     plans = html.Details([html.Summary("The plans differ in"),
-                          html.Ul([html.Li(line) for line in tables.knobs(comparison)])])
+                          html.Ul([html.Li(line) for line in tables.knobs(comparison)])], open=table is None)
     return html.Section([html.H2("The scenarios differ in"), said, plans], className="panel")
 
 
