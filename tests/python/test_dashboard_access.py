@@ -91,6 +91,15 @@ def test_nothing_answers_without_the_token(served: Dashboard, path: str) -> None
     assert Browser(served).get(path).status_code == 200
 
 
+def test_browsers_keep_what_they_ask_for_at_each_change_of_the_address_and_no_numbers(served: Dashboard) -> None:
+    kept = {path: Browser(served).get(path).headers["Cache-Control"] for path in (
+        "/_favicon.ico?v=1", "/vendor/plotly-4.1.1.js", "/run/one", "/data/run/one/figure/latency-cdf.json")}
+    assert kept == {"/_favicon.ico?v=1": "private, max-age=86400", "/run/one": "no-store",
+                    "/vendor/plotly-4.1.1.js": "private, max-age=31536000, immutable",
+                    "/data/run/one/figure/latency-cdf.json": "no-store"}
+    assert Browser(served, known=False).get("/_favicon.ico").headers["Cache-Control"] == "no-store"
+
+
 def test_a_token_leaves_the_address_and_becomes_a_cookie_that_no_script_reads(served: Dashboard) -> None:
     answer = Browser(served, known=False).get(f"/run/one?part=time&token={SECRET}")
     assert (answer.status_code, answer.headers["Location"]) == (303, "/run/one?part=time")

@@ -21,6 +21,7 @@ from mqttlab.dashboard.address import Listen
 SAFE = ("GET", "HEAD", "OPTIONS")
 FAILURES_A_MINUTE = 20
 BODY_BYTES_MAX = 8_000_000
+ICON = "/_favicon.ico"
 
 
 class Access:
@@ -101,7 +102,9 @@ class Access:
         answer.headers["Referrer-Policy"] = "no-referrer"
         answer.headers["Cross-Origin-Opener-Policy"] = "same-origin"
         answer.headers["Cross-Origin-Resource-Policy"] = "same-origin"
-        answer.headers.setdefault("Cache-Control", "no-store")
+        # Browsers ask for the icon at each change of the address, unless they may keep it.
+        icon = flask.request.path == ICON and answer.status_code == 200
+        answer.headers.setdefault("Cache-Control", "private, max-age=86400" if icon else "no-store")
         return answer
 
 
