@@ -221,6 +221,7 @@ SCENARIOS: dict[str, list[tuple[str, str]]] = {
         (SUBSCRIBE, "subscribe = [5]"),
         (NAME, 'name = "good"\nbackend = "sim"\nsim = { stop = { relative_accuracy = "0 %" } }'),
         (NAME, 'name = "good"\nbackend = "sim"\nsim = { stop = { messages_per_subscriber = 0 } }'),
+        (NAME, 'name = "good"\nbackend = "sim"\nsim = { stop = { deliveries_outstanding = 0 } }'),
         (NAME, 'name = "good"\nbackend = "sim"\nsim = { client_wake_up = 50 }'),
     ],
 }

@@ -18,6 +18,7 @@
 pub mod broker;
 pub mod client;
 pub mod encode;
+mod in_use;
 pub mod kind;
 pub mod outbox;
 pub mod packet;

@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 
 use mqttlab_units::{Duration, Instant};
 
+use crate::in_use::InUse;
 use crate::kind::Qos;
 
 /// A message that waits for its acknowledgement.
@@ -68,6 +69,8 @@ pub struct Outbox<T> {
     /// In the order of first sending, which is that of laps and identifiers.
     in_flight: VecDeque<Flight<T>>,
     waiting: VecDeque<(T, Qos)>,
+    /// The identifiers of those in flight, while so many are that a free one was not found at once.
+    in_use: Option<InUse>,
     /// How many of those in flight have been sent on this connection: the first ones.
     sent: u32,
     /// For MQTT 3.1's timer, what was sent on this connection, in the order of sending: when, lap and identifier. What has
@@ -89,6 +92,7 @@ impl<T: Copy> Outbox<T> {
         let window = if window == 0 { u16::MAX } else { window };
         Outbox {
             in_flight: VecDeque::new(),
+            in_use: None,
             waiting: VecDeque::new(),
             sent: 0,
             timed: None,
@@ -201,6 +205,9 @@ impl<T: Copy> Outbox<T> {
     fn fly(&mut self, now: Instant, message: T, qos: Qos) -> Dispatch<T> {
         let id = self.next_id();
         self.free = self.free.saturating_sub(1);
+        if let Some(in_use) = &mut self.in_use {
+            in_use.insert(self.lap, id);
+        }
         self.in_flight.push_back(Flight {
             lap: self.lap,
             id,
@@ -266,6 +273,12 @@ impl<T: Copy> Outbox<T> {
         if self.refill == Refill::ByPlace {
             self.let_out = self.window.saturating_sub(place.min(u16::MAX.into()) as u16);
         }
+        if let Some(in_use) = &mut self.in_use {
+            in_use.remove(id);
+        }
+        if self.in_flight.len() < PATIENCE {
+            self.in_use = None;
+        }
         self.in_flight.remove(place).map(|flight| flight.message)
     }
 
@@ -275,6 +288,10 @@ impl<T: Copy> Outbox<T> {
         let front = self.in_flight.front()?;
         if front.id == id {
             return Some(0);
+        }
+        if let Some(in_use) = &self.in_use {
+            let lap = in_use.lap_of(id)?;
+            return self.in_flight.binary_search_by_key(&(lap, id), |flight| (flight.lap, flight.id)).ok();
         }
         // All others lie on this lap, unless a message has been in flight for more than 65535.
         let mut lap = self.lap;
@@ -320,6 +337,7 @@ impl<T: Copy> Outbox<T> {
     /// The other side has forgotten the session: what was in flight is sent anew, first.
     pub fn requeue(&mut self) {
         self.sent = 0;
+        self.in_use = None;
         while let Some(flight) = self.in_flight.pop_back() {
             self.waiting.push_front((flight.message, flight.qos));
         }
@@ -358,6 +376,7 @@ impl<T: Copy> Outbox<T> {
     /// Forgets everything, and hands it out: in flight first, then waiting.
     pub fn drain(&mut self) -> impl Iterator<Item = T> + '_ {
         self.sent = 0;
+        self.in_use = None;
         (self.free, self.let_out) = (self.window, 0);
         let flights = self.in_flight.drain(..).map(|flight| flight.message);
         flights.chain(self.waiting.drain(..).map(|(message, _)| message))
@@ -366,15 +385,23 @@ impl<T: Copy> Outbox<T> {
     /// Zero is not a packet identifier ([MQTT-2.2.1-3]), and one in use must not be given again ([MQTT-2.2.1-2]).
     /// To be called only while one is free.
     fn next_id(&mut self) -> u16 {
-        loop {
-            self.last_id = self.last_id.wrapping_add(1).max(1);
-            self.lap += u32::from(self.last_id == 1);
-            // Only an earlier lap can have left one in use.
-            let fresh = self.in_flight.front().is_none_or(|front| front.lap == self.lap);
-            if fresh || self.place(self.last_id).is_none() {
-                return self.last_id;
+        if self.in_use.is_none() {
+            for _ in 0..PATIENCE {
+                self.last_id = self.last_id.wrapping_add(1).max(1);
+                self.lap += u32::from(self.last_id == 1);
+                // Only an earlier lap can have left one in use.
+                let fresh = self.in_flight.front().is_none_or(|front| front.lap == self.lap);
+                if fresh || self.place(self.last_id).is_none() {
+                    return self.last_id;
+                }
             }
         }
+        let flights = || self.in_flight.iter().map(|flight| (flight.lap, flight.id));
+        let in_use = self.in_use.get_or_insert_with(|| InUse::of(flights()));
+        let id = in_use.free_behind(self.last_id).expect("an identifier is asked for while one is free");
+        self.lap += u32::from(id <= self.last_id);
+        self.last_id = id;
+        id
     }
 
     /// An identifier for a SUBSCRIBE or UNSUBSCRIBE, which share the numbers with PUBLISH ([MQTT-2.2.1-3]); `None`
@@ -393,6 +420,9 @@ impl<T: Copy> Flight<T> {
         }
     }
 }
+
+/// Identifiers in use, one behind the other, that are looked at singly.
+const PATIENCE: usize = 64;
 
 /// QoS 2 messages that have come and whose PUBREL has not: what comes again under these identifiers is a duplicate.
 #[derive(Clone, Debug)]
@@ -500,6 +530,56 @@ mod tests {
             assert_eq!((outbox.qos_of(id), outbox.acknowledge(id)), (Some(Q1), Some(n)));
         }
         assert_eq!(outbox.in_flight(), 0);
+    }
+
+    #[test]
+    fn a_full_window_gives_the_next_free_identifier_whatever_was_acknowledged() {
+        let mut outbox = Outbox::new(0, 10, Refill::Bounded);
+        let mut dice = mqttlab_units::Seed(3).dice();
+        // By identifier, the message in flight.
+        let mut in_flight: Vec<Option<u32>> = vec![None; 65_536];
+        let mut last = 0_usize;
+        for n in 0..80_000 {
+            let acknowledged = if n < 65_535 { 0 } else { 1 + dice.below(3) };
+            for id in (0..acknowledged).map(|_| 1 + dice.below(65_535) as u16) {
+                let message = in_flight[usize::from(id)].take();
+                assert_eq!(outbox.qos_of(id), message.map(|_| Q1));
+                assert_eq!(outbox.acknowledge(id), message);
+            }
+            // Looked for here one by one; each identifier in use may have a lap of its own.
+            last = (1..=65_535)
+                .map(|step| (last + step - 1) % 65_535 + 1)
+                .find(|&id| in_flight[id].is_none())
+                .unwrap();
+            assert_eq!(outbox.launch(NOW, n, Q1), publish(n, last as u16, false));
+            in_flight[last] = Some(n);
+        }
+        // In the order of sending, and nothing else.
+        outbox.disconnect();
+        let again: Vec<u32> = std::iter::from_fn(|| match outbox.next(NOW)? {
+            Dispatch::Publish { message, dup: true, .. } => Some(message),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+        let mut expected: Vec<u32> = in_flight.into_iter().flatten().collect();
+        expected.sort_unstable();
+        assert_eq!(again, expected);
+    }
+
+    #[test]
+    fn a_full_window_costs_no_more_than_a_narrow_one() {
+        // Beside a search through 65 534 identifiers in use, each on a lap of its own, this would take minutes.
+        let mut outbox = Outbox::new(0, 10, Refill::Bounded);
+        (0..65_535).for_each(|n| assert!(outbox.launch(NOW, n, Q1).is_some()));
+        let mut dice = mqttlab_units::Seed(4).dice();
+        for n in 65_535..90_000 {
+            let id = 1 + dice.below(65_535) as u16;
+            assert!(outbox.acknowledge(id).is_some());
+            assert_eq!(outbox.launch(NOW, n, Q1), publish(n, id, false));
+        }
+        // What is in flight no more leaves no room behind.
+        (0..65_500).for_each(|id| assert!(outbox.acknowledge(id + 1).is_some()));
+        assert!(outbox.in_use.is_none());
     }
 
     #[test]

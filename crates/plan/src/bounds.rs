@@ -55,6 +55,7 @@ pub(crate) fn check(plan: &Plan) -> Result<(), PlanError> {
             "sim.stop.relative_accuracy_ppm",
         )?;
         within(stop.messages_per_subscriber.unwrap_or(1), 1, u64::MAX, "sim.stop.messages_per_subscriber")?;
+        within(stop.deliveries_outstanding.unwrap_or(1), 1, u64::MAX, "sim.stop.deliveries_outstanding")?;
     }
     hosts(plan)?;
     network(plan)?;

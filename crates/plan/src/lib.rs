@@ -225,6 +225,8 @@ pub struct StopRule {
     pub relative_accuracy_ppm: Option<u32>,
     /// Every subscriber has received this many messages; `null` for none.
     pub messages_per_subscriber: Option<u64>,
+    /// So many deliveries are expected and have not been made: a backlog whose latency has no mean; `null` for none.
+    pub deliveries_outstanding: Option<u64>,
 }
 
 impl Plan {

@@ -1,5 +1,5 @@
 //! When a simulation goes on from one stage to the next: the run's conductor, and what may end a measurement before its
-//! time: the mean latency known well enough, or enough messages received.
+//! time: the mean latency known well enough, enough messages received, or so many outstanding that there is no mean.
 
 use mqttlab_client::Books;
 use mqttlab_plan::{Phases, SimPlan};
@@ -139,14 +139,24 @@ impl Conductor {
         }
     }
 
+    /// A backlog may be too long for a mean.
+    fn weigh(&mut self, books: &Books) {
+        let bound = self.plan.stop.as_ref().and_then(|stop| stop.deliveries_outstanding);
+        let Some(bound) = bound.filter(|_| self.stage() == Stage::Measurement) else { return };
+        if books.expected.saturating_sub(books.delivered) >= bound {
+            self.stopped = Some(BACKLOG);
+        }
+    }
+
     /// Whether the present phase need not last as long as it may. `network_is_idle` is asked only where it decides.
     pub(crate) fn is_phase_over(
-        &self,
+        &mut self,
         now: Instant,
         books: &Books,
         clients: usize,
         network_is_idle: impl Fn() -> bool,
     ) -> bool {
+        self.weigh(books);
         let wants_to_stop = self.stopped.is_some();
         let clients = clients as u32;
         self.stages.is_over_early(now, &SimStanding { books, clients, wants_to_stop, network_is_idle })
@@ -187,11 +197,16 @@ impl Conductor {
     }
 }
 
+const BACKLOG: &str = "as many deliveries are outstanding as are to end the measurement";
+
 #[cfg(test)]
 mod tests {
     use mqttlab_plan::StopRule;
 
     use super::*;
+
+    const NEVER: StopRule =
+        StopRule { relative_accuracy_ppm: None, messages_per_subscriber: None, deliveries_outstanding: None };
 
     fn conductor(stop: Option<StopRule>) -> Conductor {
         let [connect_timeout, warm_up, duration, cool_down] = [5, 1, 10, 3].map(Duration::from_s);
@@ -225,8 +240,8 @@ mod tests {
 
     #[test]
     fn connecting_is_over_when_every_client_is_ready_or_has_given_up() {
-        let conductor = conductor(None);
-        let over = |ready, failed| {
+        let mut conductor = conductor(None);
+        let mut over = |ready, failed| {
             let books = Books { ready, failed, ..Books::default() };
             conductor.is_phase_over(at(1), &books, 3, || unreachable!("the network does not matter yet"))
         };
@@ -241,16 +256,17 @@ mod tests {
         let owing = Books { unacknowledged: 1, ..settled };
         let until = conductor.measurement()[1];
         let late = until + Duration::from_s(1);
-        let over = |conductor: &Conductor, now, books, idle| conductor.is_phase_over(now, books, 3, || idle);
-        assert!(over(&conductor, late, &settled, false) && !over(&conductor, late, &owing, false));
-        assert!(!over(&conductor, until, &settled, false), "some may be on their way");
+        let over =
+            |conductor: &mut Conductor, now, books, idle| conductor.is_phase_over(now, books, 3, || idle);
+        assert!(over(&mut conductor, late, &settled, false) && !over(&mut conductor, late, &owing, false));
+        assert!(!over(&mut conductor, until, &settled, false), "some may be on their way");
         go_to(&mut conductor, Stage::Disconnect);
-        assert!(over(&conductor, late, &settled, true) && !over(&conductor, late, &settled, false));
+        assert!(over(&mut conductor, late, &settled, true) && !over(&mut conductor, late, &settled, false));
     }
 
     #[test]
     fn a_measurement_ends_when_every_subscriber_has_enough() {
-        let rule = StopRule { relative_accuracy_ppm: None, messages_per_subscriber: Some(2) };
+        let rule = StopRule { messages_per_subscriber: Some(2), ..NEVER };
         let mut conductor = conductor(Some(rule));
         go_to(&mut conductor, Stage::Measurement);
         let (publisher, [one, other]) = (ClientId(0), [ClientId(1), ClientId(2)]);
@@ -262,5 +278,17 @@ mod tests {
         assert!(!conductor.wants_to_stop(), "one of them has received three, the other one");
         conductor.delivered(at(3), other, (publisher, 0));
         assert!(conductor.wants_to_stop());
+    }
+
+    #[test]
+    fn a_measurement_ends_when_a_backlog_is_as_long_as_it_may_be() {
+        let mut conductor = conductor(Some(StopRule { deliveries_outstanding: Some(100), ..NEVER }));
+        let owing = |delivered| Books { expected: 1_000, delivered, ready: 3, ..Books::default() };
+        let over = |conductor: &mut Conductor, books| conductor.is_phase_over(at(3), &books, 3, || false);
+        go_to(&mut conductor, Stage::WarmUp);
+        assert!(!over(&mut conductor, owing(0)), "what is not measured may wait");
+        go_to(&mut conductor, Stage::Measurement);
+        assert!(!over(&mut conductor, owing(901)) && !conductor.wants_to_stop());
+        assert!(over(&mut conductor, owing(900)) && conductor.wants_to_stop());
     }
 }

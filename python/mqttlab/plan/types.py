@@ -729,6 +729,7 @@ StartPhase = Literal["random", "even", "synchronised"]
 
 class StopRule(TypedDict):
     """Stop when any of these is reached."""
+    deliveries_outstanding: int | None
     messages_per_subscriber: int | None
     relative_accuracy_ppm: int | None
 

@@ -396,6 +396,7 @@ def _sim(scenario: Scenario, hosts: _Hosts) -> types.SimPlan:
         "stop": None if stop is None else {
             "relative_accuracy_ppm": None if accuracy is None else round(10**6 * accuracy[0] / accuracy[1]),
             "messages_per_subscriber": stop.messages_per_subscriber,
+            "deliveries_outstanding": stop.deliveries_outstanding,
         },
         "detect_transient": scenario.sim.detect_transient,
         "client_wake_up_ns": scenario.sim.client_wake_up,

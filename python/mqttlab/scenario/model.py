@@ -604,6 +604,8 @@ class Stop(Part):
         None, description="Half width of the mean latency's 95 % confidence interval, relative to the mean.")
     messages_per_subscriber: Whole | None = Field(
         None, ge=1, lt=2**63, description="Stop when every subscriber has received this many messages.")
+    deliveries_outstanding: Whole | None = Field(None, ge=1, lt=2**63, description=(
+        "Stop when so many deliveries are expected and have not been made: a backlog, whose latency has no mean."))
 
 
 class Sim(Part):
