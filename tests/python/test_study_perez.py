@@ -13,6 +13,7 @@ import pytest
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
 from mqttlab.studies import simulate
+from mqttlab.studies.document import cell_row
 from mqttlab.studies.perez2005 import STUDY, beyond, experiment, judges
 from mqttlab.studies.perez2005.experiment import Ethernet, Measured, Wifi
 from mqttlab.studies.table import INFINITE, Cell, fits
@@ -68,7 +69,12 @@ def test_in_full_no_scenario_ends_before_the_studys_rule() -> None:
         plan = compile_plan(parse_values({**values, "backend": "sim"}))
         if case.name in further:
             continue
-        assert values["sim"]["stop"] == {"relative_accuracy": "1 %", "messages_per_subscriber": 50_000}
+        stop = dict(values["sim"]["stop"])
+        backlog = stop.pop("deliveries_outstanding", None)
+        assert stop == {"relative_accuracy": "1 %", "messages_per_subscriber": 50_000}
+        # Ten minutes of everything that 20 stations send: 4, 3 and 3 publishers to 10, 6 and 3 subscribers.
+        crowded = isinstance(case, Wifi) and case.clients == 20
+        assert backlog == (600 * 67 * (case.per_s or 1) if crowded else None), case.name
         per_s: dict[str, float] = defaultdict(float)
         for group in values["groups"]:
             if "publish" in group:
@@ -76,6 +82,18 @@ def test_in_full_no_scenario_ends_before_the_studys_rule() -> None:
         least_per_s = min(sum(per_s[one["filter"]] for one in group["subscribe"])
                           for group in values["groups"] if "subscribe" in group)
         assert plan["phases"]["duration_ns"] / 1e9 * least_per_s >= 50_000, case.name
+
+
+def test_a_backlog_ends_a_run_of_twenty_stations_and_has_no_mean() -> None:
+    # Three times as many messages as the study's, in bad channels at QoS 2: nearly all of them wait.
+    case = Wifi(clients=20, payload=1000, mean_bad_ms=120, rts_cts=True, qos=2, per_s=3)
+    effort = replace(experiment.QUICK, crowded_s=600.0, backlog_s=200.0)
+    values = case.scenario(effort)
+    assert values["sim"]["stop"]["deliveries_outstanding"] == 40_200
+    (measured,) = simulate({case.name: values}, experiment.measure).values()
+    assert measured.diverges and measured.grows and not measured.ended_by_rule
+    # It ended long before its ten minutes, which have 120 600 deliveries.
+    assert measured.messages < 30_000 and measured.delay_ms == INFINITE
 
 
 def test_the_second_reading_has_the_broker_in_reach_of_all_and_some_apart() -> None:
@@ -106,7 +124,7 @@ def test_what_is_changed_is_one_thing_alone() -> None:
 def test_hundreds_of_stations_are_simulated_and_those_out_of_range_lose() -> None:
     cases = [beyond.Crowd(clients=200, per_s=20, medium="802.11b"),
              beyond.Crowd(clients=20, per_s=20, medium="802.11b", walks=True, apart=True)]
-    short = replace(experiment.QUICK, crowded_s=10.0)
+    short = replace(experiment.QUICK, crowd_s=10.0)
     many, walking = simulate({case.name: case.scenario(short) for case in cases}, experiment.measure).values()
     assert many.never_percent == 0 and 1 < many.delay_mean_ms < 10
     assert walking.never_percent > 5
@@ -116,14 +134,33 @@ def test_a_fit_counts_half_of_the_last_digit_printed_as_equal() -> None:
     cells = [_cell(0.02, 0.0249), _cell(0.02, 0.026), _cell(485.0, 485.4), _cell(100.0, 120.0),
              _cell(INFINITE, 3.0), _cell(0.00003, 0.000034)]
     (fit,) = fits(cells)
-    assert fit.cells == 5
-    assert fit.within == (pytest.approx(3 / 5), pytest.approx(4 / 5))
+    # What has no bound there and a value here is as wrong as it can be.
+    assert fit.cells == 6
+    assert fit.within == (pytest.approx(3 / 6), pytest.approx(4 / 6))
     assert fit.median_ratio == pytest.approx(1.2)
 
 
-def test_a_table_without_finite_values_has_no_fit() -> None:
-    assert fits([_cell(INFINITE, 3.0)]) == []
+def test_what_has_no_bound_fits_what_has_none_and_what_is_printed_as_more() -> None:
+    more = replace(_cell(INFINITE, 1200.0), bound=1000.0)
+    for cell, share in ((_cell(INFINITE, 3.0), 0), (_cell(3.0, INFINITE), 0), (_cell(INFINITE, INFINITE), 1), (more, 1),
+                        (replace(more, ours=900.0), 0), (replace(more, ours=INFINITE), 1)):
+        (fit,) = fits([cell])
+        assert fit.within == (share, share) and math.isnan(fit.median_ratio), cell
+    assert fits([_cell(math.nan, INFINITE), _cell(3.0, math.nan), _cell(0.0, 3.0)]) == []
+    assert cell_row(more)[2] == "> 1000"
+    printed = [cell for cell in experiment.delay_cells(PUBLISHED) if cell.bound is not None]
+    assert printed and all(cell.value == INFINITE for cell in printed)
 
 
 def _cell(published: float, simulated: float) -> Cell:
     return Cell(table="1", place="here", metric="delay", published=published, ours=simulated)
+
+
+def test_a_queue_that_has_most_of_the_messages_has_no_mean(error_free: Mapping[str, Measured]) -> None:
+    name, held = next((case.name, error_free[case.name]) for case in judges.cases(PUBLISHED, [])
+                      if case.name in error_free and case.name.startswith("e20-200B"))
+    assert not held.grows and math.isfinite(held.delay_ms)
+    for full in (replace(held, never_percent=50.1), replace(held, diverges=True)):
+        assert full.grows and full.delay_ms == INFINITE
+        cells = experiment.compare_delays(PUBLISHED, {name: full})
+        assert cells and all(cell.ours == INFINITE and cell.half is None for cell in cells)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         Relay,
         RoleGateway,
         ServiceTime,
+        SimPlan,
         TcpPlan,
         Transport,
     )
@@ -118,6 +119,7 @@ class StoredPlan(TypedDict):
     servers: list[StoredServer]
     groups: list[StoredGroup]
     recording: NotRequired[RecordingPlan]
+    sim: NotRequired[SimPlan]
     sources: NotRequired[list[str]]
 
 

@@ -74,13 +74,14 @@ def number(value: float) -> str:
 
 def fit_rows(cells: Sequence[Cell]) -> list[tuple[str, ...]]:
     """The rows of the table of fits."""
-    return [(fit.table, str(fit.cells), f"{fit.median_ratio:.2f}", *(f"{share:.0%}" for share in fit.within))
-            for fit in fits(cells)]
+    return [(fit.table, str(fit.cells), "–" if math.isnan(fit.median_ratio) else f"{fit.median_ratio:.2f}",
+             *(f"{share:.0%}" for share in fit.within)) for fit in fits(cells)]
 
 
 def cell_row(cell: Cell) -> tuple[str, ...]:
     """A cell's row in its table."""
-    return (cell.place, cell.metric, number(cell.published), number(cell.ours),
+    published = number(cell.published) if cell.bound is None else f"> {number(cell.bound)}"
+    return (cell.place, cell.metric, published, number(cell.ours),
             _half(cell.half, cell.ours), cell.waits or _deviation(cell),
             _never(cell))
 
@@ -170,7 +171,8 @@ def _fits(cells: Sequence[Cell]) -> list[str]:
     rows = fit_rows(cells)
     if not rows:
         return []
-    return ["## Fit", "", "Ours over published; half of the last digit printed counts as equal.", "",
+    return ["## Fit", "", "Ours over published; half of the last digit printed counts as equal. ∞ is equal to ∞, and "
+            "to what is printed as more than a value.", "",
             _row(FIT_COLUMNS), "|---" + "|---:" * (len(FIT_COLUMNS) - 1) + "|", *(_row(row) for row in rows), ""]
 
 

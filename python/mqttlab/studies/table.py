@@ -87,8 +87,9 @@ class Fit:
 
     table: str
     cells: int
-    """Those with a ratio."""
+    """Those with a value on both sides."""
     median_ratio: float
+    """Of those with an end on both sides; not a number where there is none."""
     within: tuple[float, float]
     """Shares of them that are within 10 and within 25 percent of the published value."""
 
@@ -123,25 +124,38 @@ def _pooled(cells: Sequence[Cell]) -> Cell:
 
 
 def fits(cells: Sequence[Cell]) -> list[Fit]:
-    """One for each table that has a finite value, in the order of the cells.
+    """One for each table that has a value on both sides, in the order of the cells.
 
     Values are printed with as few digits as one ("0.02"), so that a share below one need not mean that ours is wrong:
-    half of the last digit printed counts as right, too.
+    half of the last digit printed counts as right, too. What grows without bound here or there is right where it does
+    on both sides, or where ours is above what it is printed to be more than.
     """
     found: list[Fit] = []
     for table in dict.fromkeys(cell.table for cell in cells):
-        here = [(cell, ratio) for cell in cells if cell.table == table for ratio in [cell.ratio] if ratio is not None]
+        here = [cell for cell in cells if cell.table == table and _has_both(cell)]
         if not here:
             continue
+        ratios = [cell.ratio for cell in here if cell.ratio is not None]
         found.append(Fit(
-            table=table, cells=len(here), median_ratio=statistics.median(ratio for _, ratio in here),
+            table=table, cells=len(here), median_ratio=statistics.median(ratios) if ratios else NONE,
             within=(_share(here, 0.10), _share(here, 0.25))))
     return found
 
 
-def _share(cells: Sequence[tuple[Cell, float]], bound: float) -> float:
-    near = sum(abs(ratio - 1) <= bound or abs(cell.difference) <= _half_digit(cell.published) for cell, ratio in cells)
-    return near / len(cells)
+def _has_both(cell: Cell) -> bool:
+    """Whether there is something to compare; of a published zero there is no ratio."""
+    unbounded = INFINITE in (cell.published, cell.ours) and not math.isnan(cell.published + cell.ours)
+    return cell.ratio is not None or unbounded
+
+
+def _share(cells: Sequence[Cell], bound: float) -> float:
+    return sum(_is_near(cell, bound) for cell in cells) / len(cells)
+
+
+def _is_near(cell: Cell, bound: float) -> bool:
+    if (ratio := cell.ratio) is None:
+        return cell.published == INFINITE and cell.ours >= (INFINITE if cell.bound is None else cell.bound)
+    return abs(ratio - 1) <= bound or abs(cell.difference) <= _half_digit(cell.published)
 
 
 def _half_digit(value: float) -> float:

@@ -195,6 +195,6 @@ def compare(results: Mapping[str, Measured]) -> list[Cell]:
                 ours = results[case.name]
                 place = words(case) if isinstance(case, Ethernet) else case.words
                 cells.append(Cell(table=table, place=place, metric=MEAN, published=float("nan"),
-                                  ours=ours.delay_ms, half=None if ours.diverges else ours.half_ms,
+                                  ours=ours.delay_ms, half=None if ours.grows else ours.half_ms,
                                   never=ours.never_percent))
     return cells

@@ -60,6 +60,9 @@ class Effort:
     """The same on the radio, with the study's rates."""
     serial_s: float = 600.0
     """The validation against real TCP."""
+    backlog_s: float | None = None
+    """Where 20 clients on the radio have so many seconds of messages outstanding, of all that they send, there will be
+    no mean: what is repeated after 10 s would make the queue, and its cost, grow with the square of the time."""
     packets: bool = True
 
     def duration_s(self, per_s: float, longest_s: float | None = None) -> float:
@@ -69,7 +72,8 @@ class Effort:
 
 
 THOROUGH = Effort()
-FULL = Effort(longest_s=math.inf, crowded_s=math.inf, crowded_radio_s=math.inf, serial_s=math.inf)
+FULL = Effort(longest_s=math.inf, crowded_s=math.inf, crowded_radio_s=math.inf, serial_s=math.inf,
+              backlog_s=600.0)
 """As long as the messages take: the study's rule ends all but those whose backlog grows."""
 QUICK = Effort(relative_accuracy="5 %", messages_per_subscriber=2_000, shortest_s=60.0, longest_s=180.0,
                crowded_s=60.0, crowd_s=60.0, crowded_radio_s=60.0)
@@ -176,7 +180,7 @@ class Wifi:
             "hosts": {"broker": {"tcp": tcp}, **{name: {"count": n, "tcp": tcp} for name, n in _hosts(self.clients)}},
             "radio": radio,
             "groups": list(_groups(self.clients, self.qos, self.payload, per_s)),
-            "sim": _sim(effort),
+            "sim": _sim(effort, None if small else _deliveries_per_s(self.clients, per_s)),
             "recording": {"packets": False},
         }
 
@@ -260,9 +264,12 @@ def _broker() -> dict[str, Any]:
             "service": {"per_packet": "0 s", "per_copy": "0 s"}}
 
 
-def _sim(effort: Effort) -> dict[str, Any]:
-    """The study's hosts take no time."""
-    stop = {"relative_accuracy": effort.relative_accuracy, "messages_per_subscriber": effort.messages_per_subscriber}
+def _sim(effort: Effort, deliveries_per_s: float | None = None) -> dict[str, Any]:
+    """The study's hosts take no time. Where the deliveries of a second are given, a backlog may end the run."""
+    stop: dict[str, Any] = {"relative_accuracy": effort.relative_accuracy,
+                            "messages_per_subscriber": effort.messages_per_subscriber}
+    if effort.backlog_s is not None and deliveries_per_s is not None:
+        stop["deliveries_outstanding"] = round(effort.backlog_s * deliveries_per_s)
     return {"stop": stop, "client_wake_up": "0 s"}
 
 
@@ -276,6 +283,14 @@ def _hosts(clients: int) -> list[tuple[str, int]]:
 def _least_per_s(clients: int, per_s: float) -> float:
     """Messages that come to the subscriber that gets fewest, of the first topic alone."""
     return per_s * _hosts(clients)[0][1]
+
+
+def _deliveries_per_s(clients: int, per_s: float) -> float:
+    """Of all publishers to all subscribers, of which some have one topic, some two and some three."""
+    counts = dict(_hosts(clients))
+    topics = [sum(count for name, count in counts.items() if name.startswith("subscriber-") and name[-1] >= str(which))
+              for which in (1, 2, 3)]
+    return per_s * sum(counts[f"publisher-{topic}"] * stations for topic, stations in zip("xyz", topics, strict=True))
 
 
 def _groups(clients: int, qos: int, payload: int, per_s: float) -> Iterable[dict[str, Any]]:
@@ -313,9 +328,17 @@ class Measured:
     """Mean of what the publishers' ends had been given and had not sent; not a number without samples."""
 
     @property
+    def grows(self) -> bool:
+        """Whether the delay has no bound: it grows from quarter to quarter, or the queue has most of the messages.
+
+        TCP loses nothing, and publishers go on: what more than half of the messages wait for comes to no end.
+        """
+        return self.diverges or self.never_percent > 50
+
+    @property
     def delay_ms(self) -> float:
         """The mean delay, infinite where it grows without bound."""
-        return INFINITE if self.diverges else self.delay_mean_ms
+        return INFINITE if self.grows else self.delay_mean_ms
 
 
 def measure(recording: Recording) -> Measured:
@@ -325,19 +348,30 @@ def measure(recording: Recording) -> Measured:
     by_group = delivered.group_by("subscriber_group").agg(pl.col("latency_ms").mean())
     counted = bool(recording.plan["recording"]["packets"] or recording.plan["network"]["media"])
     table = metrics.efficiency(recording) if counted else pl.DataFrame()
+    is_backlog = _ended_by_backlog(recording)
     return Measured(
         delay_mean_ms=number_of(latency.mean()),
         delay_std_ms=number_of(latency.std()),
         half_ms=batch_means_ci95(latency.to_numpy()),
         never_percent=_never_percent(recording),
-        diverges=_diverges(delivered),
+        diverges=_diverges(delivered) or is_backlog,
         efficiency={row["group"]: row for row in table.iter_rows(named=True)},
         by_subscriber=dict(by_group.iter_rows()),
         retransmissions=_retransmissions(recording),
         messages=latency.len(),
-        ended_by_rule=bool(recording.run.get("details", {}).get("phases", {}).get("stopped")),
+        ended_by_rule=bool(recording.run.get("details", {}).get("phases", {}).get("stopped")) and not is_backlog,
         **_tcp_state(recording),
     )
+
+
+def _ended_by_backlog(recording: Recording) -> bool:
+    """Whether so much was outstanding as was to end the run; a little came while it ended, or is of the warm-up."""
+    stop = recording.plan["sim"]["stop"] if "sim" in recording.plan else None
+    bound = None if stop is None else stop.get("deliveries_outstanding")
+    whole = metrics.application(recording, ())
+    if bound is None or whole.is_empty():
+        return False
+    return bool(whole["deliveries_expected"][0] - whole["messages_delivered"][0] > 0.9 * bound)
 
 
 def _never_percent(recording: Recording) -> float:
@@ -386,6 +420,8 @@ class Printed:
     """Milliseconds for delays; infinite where the study saw it grow, or prints only that it is above 1 s."""
     source: str
     """The row: its file and number."""
+    bound: float | None = None
+    """What the value is printed to be more than."""
     place: str = ""
     """The group of subscribers that it is of; all where empty."""
 
@@ -406,7 +442,9 @@ def delay_cells(directory: Path) -> list[Printed]:
             for metric, column in ((MEAN, "delay_mean_ms"), (DEVIATION, "delay_std_ms")):
                 if printed := row.get(column, ""):
                     value = INFINITE if printed.startswith(">") else float(printed)
-                    cells.append(Printed(case=case, table=table, metric=metric, value=value, source=source))
+                    bound = float(printed[1:]) if printed.startswith(">") else None
+                    cells.append(Printed(case=case, table=table, metric=metric, value=value, source=source,
+                                         bound=bound))
     return cells + _apart(cells)
 
 
@@ -523,10 +561,10 @@ def compare_delays(directory: Path, results: Mapping[str, Measured]) -> list[Cel
 
 def _delay(cell: Printed, ours: Measured) -> Cell:
     is_mean = cell.metric == MEAN
-    value = ours.delay_ms if is_mean else INFINITE if ours.diverges else ours.delay_std_ms
+    value = ours.delay_ms if is_mean else INFINITE if ours.grows else ours.delay_std_ms
     return Cell(table=cell.table, place=words(cell.case), metric=cell.metric, published=cell.value, ours=value,
-                half=ours.half_ms if is_mean and not ours.diverges else None,
-                never=ours.never_percent if is_mean else None, source=cell.source)
+                half=ours.half_ms if is_mean and not ours.grows else None,
+                never=ours.never_percent if is_mean else None, source=cell.source, bound=cell.bound)
 
 
 def compare_efficiencies(directory: Path, results: Mapping[str, Measured]) -> list[Cell]:
@@ -548,4 +586,4 @@ def compare(directory: Path, results: Mapping[str, Measured]) -> list[Cell]:
 def _validation(results: Mapping[str, Measured]) -> list[Cell]:
     ran = [(case, results[case.name]) for case in SERIAL if case.name in results]
     return [Cell(table=VALIDATION, place=words(case), metric=MEAN, published=float("nan"), ours=ours.delay_ms,
-                 half=None if ours.diverges else ours.half_ms, never=ours.never_percent) for case, ours in ran]
+                 half=None if ours.grows else ours.half_ms, never=ours.never_percent) for case, ours in ran]

@@ -302,7 +302,7 @@ def _timeouts(_: Path, results: Results) -> Verdict:
 
 def _scale(_: Path, results: Results) -> Verdict:
     found = "; ".join(f"{case.words}: {ours.delay_ms:.3g} ms"
-                      + (f" ± {ours.half_ms:.2g}" if ours.half_ms and not ours.diverges else "")
+                      + (f" ± {ours.half_ms:.2g}" if ours.half_ms and not ours.grows else "")
                       + f", {ours.never_percent:.2g} % not received"
                       for case in CROWDS for ours in [results[case.name]])
     return None, found, "a statement of the study about itself: hundreds of clients and mobility are simulated here"
