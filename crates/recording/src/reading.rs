@@ -12,7 +12,9 @@ use parquet::basic::LogicalType;
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
+use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::statistics::Statistics;
 
 use crate::error::{Context, Error, Result};
 use crate::hash::FoldedHash;
@@ -131,6 +133,9 @@ impl TableReader {
             let column = schema.column(index);
             let signed =
                 !matches!(column.logical_type_ref(), Some(LogicalType::Integer(kind)) if !kind.is_signed);
+            if let Some(value) = alike(group.metadata().column(index), signed) {
+                return Ok(Column { source: Some(Source::Alike(value)), wanted: kind, signed });
+            }
             let reader = group.get_column_reader(index).map_err(|error| damaged(&self.path, &error))?;
             let source = Source::of(reader).ok_or_else(|| Error::Damaged {
                 path: self.path.clone(),
@@ -150,6 +155,8 @@ struct Column {
 }
 
 enum Source {
+    /// All values of the row group are this one.
+    Alike(i64),
     Truths(Decoder<BoolType>),
     Narrow(Decoder<Int32Type>),
     Wide(Decoder<Int64Type>),
@@ -201,27 +208,29 @@ impl Column {
             Source::Truths(column) => column.spread(rows, |value| {
                 integers.push(value.map_or(ABSENT, |&value| value.into()));
             }),
-            Source::Narrow(column) => column.spread(rows, |value| {
-                integers.push(value.map_or(ABSENT, |&value| widen(value)));
-            }),
-            Source::Wide(column) => column.spread(rows, |value| {
-                integers.push(value.copied().unwrap_or(ABSENT));
-            }),
+            Source::Narrow(column) => column.widen(rows, integers, |&value| widen(value)),
+            Source::Wide(column) => column.widen(rows, integers, |&value| value),
+            Source::Alike(value) => {
+                integers.resize(rows, *value);
+                Ok(())
+            }
             Source::Bytes(column) => match wanted {
                 Wanted::Texts => column.spread(rows, |value| into.texts.push(value.cloned())),
                 Wanted::Told(tell) => column.spread(rows, |value| {
                     integers.push(value.map_or(ABSENT, |value| tell(value.data())));
                 }),
                 Wanted::Integers | Wanted::Words => {
-                    // Neighbouring rows often have the same word.
-                    let mut latest: Option<(&ByteArray, i64)> = None;
+                    // Rows with one word of a dictionary share its bytes: where these lie tells the word.
+                    let mut latest: [Option<(&[u8], i64)>; PLACES] = [None; PLACES];
                     column.spread(rows, |value| {
-                        let code = match (value, latest) {
-                            (None, _) => ABSENT,
-                            (Some(value), Some((word, code))) if word.data() == value.data() => code,
-                            (Some(value), _) => {
-                                let code = words.code(value.data()).into();
-                                latest = Some((value, code));
+                        let Some(value) = value else { return integers.push(ABSENT) };
+                        let word = value.data();
+                        let latest = &mut latest[place_of(word)];
+                        let code = match *latest {
+                            Some((known, code)) if std::ptr::eq(known, word) => code,
+                            _ => {
+                                let code = words.code(word).into();
+                                *latest = Some((word, code));
                                 code
                             }
                         };
@@ -244,6 +253,37 @@ impl<T: DataType> Decoder<T> {
         rows: usize,
         mut take: impl FnMut(Option<&'a T::T>),
     ) -> parquet::errors::Result<()> {
+        self.read(rows)?;
+        if self.levels.is_empty() {
+            self.found.iter().for_each(|value| take(Some(value)));
+            return Ok(());
+        }
+        let mut values = self.found.iter();
+        for &level in &self.levels {
+            take(if level > 0 { values.next() } else { None });
+        }
+        Ok(())
+    }
+
+    /// Reads so many rows as integers, [`ABSENT`] where there is none.
+    fn widen(
+        &mut self,
+        rows: usize,
+        into: &mut Vec<i64>,
+        widen: impl Fn(&T::T) -> i64,
+    ) -> parquet::errors::Result<()> {
+        self.read(rows)?;
+        if self.found.len() == rows {
+            into.extend(self.found.iter().map(widen));
+            return Ok(());
+        }
+        let mut values = self.found.iter();
+        let of_level = |&level: &i16| if level > 0 { values.next().map_or(ABSENT, &widen) } else { ABSENT };
+        into.extend(self.levels.iter().map(of_level));
+        Ok(())
+    }
+
+    fn read(&mut self, rows: usize) -> parquet::errors::Result<()> {
         let Decoder { reader, found, levels } = self;
         found.clear();
         levels.clear();
@@ -256,17 +296,37 @@ impl<T: DataType> Decoder<T> {
             }
             read += records;
         }
-        if levels.is_empty() {
-            found.iter().for_each(|value| take(Some(value)));
-            return Ok(());
-        }
-        let mut values = found.iter();
-        for &level in levels.iter() {
-            take(if level > 0 { values.next() } else { None });
-        }
         Ok(())
     }
 }
+
+/// The value that all rows of a column of whole numbers have, as its statistics tell. Not every writer counts what is absent.
+fn alike(column: &ColumnChunkMetaData, signed: bool) -> Option<i64> {
+    let statistics = column.statistics()?;
+    let absent = statistics.null_count_opt()?;
+    let is_integers = matches!(statistics, Statistics::Int32(_) | Statistics::Int64(_));
+    if is_integers && absent == column.num_values() as u64 {
+        return Some(ABSENT);
+    }
+    match statistics {
+        _ if absent > 0 || !statistics.min_is_exact() || !statistics.max_is_exact() => None,
+        Statistics::Int32(of) => {
+            let value = *of.min_opt()?;
+            (of.max_opt()? == &value).then(|| if signed { value.into() } else { i64::from(value as u32) })
+        }
+        Statistics::Int64(of) => of.min_opt().filter(|&value| of.max_opt() == Some(value)).copied(),
+        _ => None,
+    }
+}
+
+/// Where among [`PLACES`] words at a place of memory are remembered.
+fn place_of(word: &[u8]) -> usize {
+    let address = word.as_ptr().addr() as u64;
+    (address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize
+}
+
+/// Words that are remembered at once.
+const PLACES: usize = 64;
 
 fn damaged(path: &Path, error: &ParquetError) -> Error {
     Error::Damaged { path: path.to_owned(), what: error.to_string() }

@@ -42,6 +42,8 @@ const LOST_TO_SUBSCRIBER: usize = 19;
 const RELEASE: usize = 20;
 const DELIVERY: usize = 21;
 
+/// Of a packet that no frame shows.
+const NO_FLIGHT: SegmentFlight = SegmentFlight::NONE;
 const EARLIER_LEG: &str = "a part of their way to the relay was not recorded";
 /// Relays behind one another, at most: where tables contradict each other, a leg may come before itself.
 const LEGS_MAX: u32 = 1000;
@@ -61,16 +63,26 @@ pub(crate) struct Attribution {
 pub(crate) struct Chains<'a> {
     pub(crate) followed: &'a Followed,
     pub(crate) packets: &'a [NamedPacket],
-    /// The ways of PUBLISH packets, in the order of their numbers.
-    pub(crate) flights: &'a [PacketFlight],
+    pub(crate) flights: Flights,
     pub(crate) settings: &'a RunSettings,
     /// How many legs were before.
     pub(crate) before: u64,
 }
 
+/// The ways of PUBLISH packets.
+#[derive(Default)]
+pub(crate) struct Flights {
+    pub(crate) flights: Vec<PacketFlight>,
+    /// Of each packet the place of its flight, counted from 1; 0 for none.
+    pub(crate) places: Vec<u32>,
+}
+
+/// The instants of a leg's sides, to the broker and from it.
+pub(crate) type SideInstants<'a> = [Instants<'a>; 2];
+
 /// A side's instants.
-struct Instants {
-    flight: SegmentFlight,
+pub(crate) struct Instants<'a> {
+    flight: &'a SegmentFlight,
     first_sent: Moment,
     complete: Moment,
     started: Moment,
@@ -81,8 +93,8 @@ struct Instants {
     window: Moment,
 }
 
-impl Instants {
-    fn without_waits(self) -> Instants {
+impl<'a> Instants<'a> {
+    fn without_waits(self) -> Instants<'a> {
         Instants { nagle_until: None, socket_until: None, held_until: None, window: None, ..self }
     }
 }
@@ -116,10 +128,9 @@ impl Chains<'_> {
         self.packet(side).filter(|packet| packet.is_clients)
     }
 
-    fn flight(&self, packet: Option<u32>) -> SegmentFlight {
-        let number = |place: u32| self.packets[place as usize].number;
-        let place = |number: u32| self.flights.binary_search_by_key(&number, |flight| flight.number).ok();
-        packet.map(number).and_then(place).map(|place| self.flights[place].flight).unwrap_or_default()
+    fn flight(&self, packet: Option<u32>) -> &SegmentFlight {
+        let place = packet.map_or(0, |packet| self.flights.places[packet as usize]) as usize;
+        place.checked_sub(1).map_or(&NO_FLIGHT, |place| &self.flights.flights[place].flight)
     }
 
     /// Whether only the client at the end of a hop has seen what crossed it.
@@ -155,13 +166,13 @@ impl Chains<'_> {
 
     /// The same of the side towards the broker. What its first segment waited for is not known where nobody knows when a
     /// gateway had the message.
-    fn instants_up(&self, leg: &Leg) -> Instants {
+    fn instants_up(&self, leg: &Leg) -> Instants<'_> {
         let up = self.instants(&leg.up);
         if self.is_clients(self.followed.hop(leg.hop_up)) { up.without_waits() } else { up }
     }
 
     /// What frames tell of a side.
-    fn instants(&self, side: &LegSide) -> Instants {
+    fn instants(&self, side: &LegSide) -> Instants<'_> {
         let packet = self.packet(side).filter(|packet| !packet.is_clients);
         let flight = self.flight(side.packet);
         let first_sent = packet.and_then(|packet| known(packet.first_sent_ns));
@@ -181,9 +192,14 @@ impl Chains<'_> {
 
     /// The same of the side towards the subscriber. What its first segment waited for is not known where nobody knows when
     /// the broker had the message.
-    fn instants_down(&self, leg: &Leg) -> Instants {
+    fn instants_down(&self, leg: &Leg) -> Instants<'_> {
         let down = self.instants(&leg.down);
         if self.is_unseen_up(leg) { down.without_waits() } else { down }
+    }
+
+    /// What frames tell of a leg.
+    pub(crate) fn instants_of(&self, leg: &Leg) -> SideInstants<'_> {
+        [self.instants_up(leg), self.instants_down(leg)]
     }
 
     /// When the subscriber could hand the message on, where it waits for the PUBREL.
@@ -245,7 +261,7 @@ impl Chains<'_> {
     }
 
     /// The steps from its sender, or its gateway, to the broker.
-    fn steps_up(&self, leg: &Leg, up: &Instants) -> [(Moment, usize); 15] {
+    fn steps_up(&self, leg: &Leg, up: &Instants<'_>) -> [(Moment, usize); 15] {
         let is_passed_on = leg.hop_up.is_some();
         // A relay's own time is its session's, a gateway's its own, a stack's is its socket's.
         let (before, rest) = match (is_passed_on, leg.relayed) {
@@ -274,7 +290,7 @@ impl Chains<'_> {
     }
 
     /// The steps from the broker to the subscriber, or its gateway.
-    fn steps_down(&self, leg: &Leg, down: &Instants) -> [(Moment, usize); 13] {
+    fn steps_down(&self, leg: &Leg, down: &Instants<'_>) -> [(Moment, usize); 13] {
         // Where one of both sides has no frames, the broker's time cannot be told from the way there or from there.
         let read = self.clients_own(&leg.down).map(|packet| known(packet.complete_ns));
         let is_undivided = read.is_some() || self.is_unseen_up(leg);
@@ -297,7 +313,7 @@ impl Chains<'_> {
     }
 
     /// What a leg lacks of the packets and frames that carried it: the first thing, looked at from the receiver.
-    fn missing(&self, leg: &Leg, up: &Instants, down: &Instants) -> Option<&'static str> {
+    fn missing(&self, leg: &Leg, up: &Instants<'_>, down: &Instants<'_>) -> Option<&'static str> {
         let hops = [leg.hop_up, leg.hop_down].map(|place| self.followed.hop(place));
         // Where both ends are hops and nothing behind the gateway was recorded, all of that counts as the gateway's.
         let is_all_behind = leg.down.packet.is_none() && hops[1].is_some();
@@ -322,9 +338,8 @@ impl Chains<'_> {
     }
 
     /// The parts of one leg, and what was adjusted; else what it lacks.
-    fn parts(&self, leg: &Leg) -> Result<([i64; PARTS], i64), &'static str> {
-        let (up, down) = (self.instants_up(leg), self.instants_down(leg));
-        if let Some(missing) = self.missing(leg, &up, &down) {
+    fn parts(&self, leg: &Leg, [up, down]: &SideInstants<'_>) -> Result<([i64; PARTS], i64), &'static str> {
+        if let Some(missing) = self.missing(leg, up, down) {
             return Err(missing);
         }
         let Some(begins) = leg.begins.get() else {
@@ -333,8 +348,11 @@ impl Chains<'_> {
         let (mut parts, mut adjusted) = ([0; PARTS], 0);
         let (mut last, mut before) = (begins, begins);
         let received = leg.delivery.received_ns;
-        let to_broker = self.steps_to_gateway(leg).into_iter().chain(self.steps_up(leg, &up));
-        let to_subscriber = self.steps_down(leg, &down).into_iter().chain(self.steps_from_gateway(leg));
+        // Plain MQTT has no steps at gateways.
+        let to_gateway = leg.hop_up.map(|_| self.steps_to_gateway(leg)).into_iter().flatten();
+        let from_gateway = leg.hop_down.map(|_| self.steps_from_gateway(leg)).into_iter().flatten();
+        let to_broker = to_gateway.chain(self.steps_up(leg, up));
+        let to_subscriber = self.steps_down(leg, down).into_iter().chain(from_gateway);
         let ends = [(self.handed_on(leg), RELEASE), (Some(received), DELIVERY)];
         for (instant, part) in to_broker.chain(to_subscriber).chain(ends) {
             let Some(instant) = instant else { continue };
@@ -348,8 +366,7 @@ impl Chains<'_> {
     }
 
     /// The parts of a delivery: those of its last leg, and of the legs before.
-    pub(crate) fn attribution(&self, number: usize) -> Attribution {
-        let mut leg = &self.followed.legs[number];
+    pub(crate) fn attribution<'a>(&'a self, mut leg: &'a Leg, instants: &SideInstants<'_>) -> Attribution {
         let mut whole = Attribution {
             parts: None,
             adjusted: None,
@@ -357,7 +374,7 @@ impl Chains<'_> {
             evidence: self.evidence(leg),
             unattributed: None,
         };
-        match self.parts(leg) {
+        match self.parts(leg, instants) {
             Ok((parts, adjusted)) => (whole.parts, whole.adjusted) = (Some(parts), Some(adjusted)),
             Err(reason) => whole.unattributed = Some(reason),
         }
@@ -366,7 +383,7 @@ impl Chains<'_> {
             whole.legs += 1;
             let [frames, clients] = self.evidence(leg);
             whole.evidence = [whole.evidence[0] | frames, whole.evidence[1] | clients];
-            let earlier = self.parts(leg).ok();
+            let earlier = self.parts(leg, &self.instants_of(leg)).ok();
             if earlier.is_none() && whole.unattributed.is_none() {
                 whole.unattributed = Some(EARLIER_LEG);
             }
@@ -395,8 +412,13 @@ impl Chains<'_> {
     }
 
     /// The row of a delivery in `legs`.
-    pub(crate) fn row<'a>(&self, number: usize, words: &'a Vocabulary, topic: &'a mut String) -> LegRow<'a> {
-        let leg = &self.followed.legs[number];
+    pub(crate) fn row<'a>(
+        &self,
+        leg: &Leg,
+        [up, down]: &SideInstants<'_>,
+        words: &'a Vocabulary,
+        topic: &'a mut String,
+    ) -> LegRow<'a> {
         topic.clear();
         if leg.topic != ABSENT {
             topic.push_str(&words.word(leg.topic as u32));
@@ -413,12 +435,15 @@ impl Chains<'_> {
             qos: u8::try_from(leg.delivery.qos).ok(),
             ..LegRow::default()
         };
-        self.with_hops(leg, self.with_down(leg, self.with_up(leg, row)))
+        self.with_hops(leg, self.with_down(leg, down, self.with_up(leg, up, row)))
     }
 
     /// With what is known of the ways between clients of MQTT-SN and gateways.
     fn with_hops<'a>(&self, leg: &Leg, row: LegRow<'a>) -> LegRow<'a> {
         let [up, down] = [leg.hop_up, leg.hop_down].map(|place| self.followed.hop(place));
+        if up.is_none() && down.is_none() {
+            return row;
+        }
         let [up_at, down_at] = [up, down].map(|hop| self.hop_instants(hop));
         LegRow {
             sn_up_packet: self.number_of(up.map(|hop| hop.packet)),
@@ -451,8 +476,8 @@ impl Chains<'_> {
     }
 
     /// With what is known of the way to the broker.
-    fn with_up<'a>(&self, leg: &Leg, row: LegRow<'a>) -> LegRow<'a> {
-        let (up, up_packet) = (self.instants_up(leg), self.packet(&leg.up));
+    fn with_up<'a>(&self, leg: &Leg, up: &Instants<'_>, row: LegRow<'a>) -> LegRow<'a> {
+        let up_packet = self.packet(&leg.up);
         let is_clients = self.clients_own(&leg.up).is_some();
         LegRow {
             up_packet: self.number_of(leg.up.packet),
@@ -485,8 +510,8 @@ impl Chains<'_> {
     }
 
     /// With what is known of the way from the broker.
-    fn with_down<'a>(&self, leg: &Leg, row: LegRow<'a>) -> LegRow<'a> {
-        let (down, down_packet) = (self.instants_down(leg), self.packet(&leg.down));
+    fn with_down<'a>(&self, leg: &Leg, down: &Instants<'_>, row: LegRow<'a>) -> LegRow<'a> {
+        let down_packet = self.packet(&leg.down);
         let own = self.clients_own(&leg.down);
         LegRow {
             down_packet: self.number_of(leg.down.packet),

@@ -5,7 +5,9 @@ use std::path::Path;
 
 use mqttlab_recording::identity::SequenceEnd;
 use mqttlab_recording::reading::{ABSENT, TableReader, Vocabulary, Wanted};
-use mqttlab_recording::{PacketSumRow, PacketSumWriter, Result, TopicSumRow, TopicSumWriter, Towards};
+use mqttlab_recording::{
+    NumberMap, PacketSumRow, PacketSumWriter, Result, TopicSumRow, TopicSumWriter, Towards,
+};
 
 use crate::parts::Packed;
 
@@ -173,8 +175,8 @@ pub(crate) struct ControlSums {
     /// Whether some PUBLISH says nothing of its message.
     pub(crate) has_unnamed: bool,
     /// By direction, kind, QoS and segments.
-    sums: BTreeMap<(bool, i64, i8, u32), Sums>,
-    topics: BTreeMap<i64, TopicSums>,
+    sums: NumberMap<(bool, i64, i8, u32), Sums>,
+    topics: NumberMap<i64, TopicSums>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -304,7 +306,8 @@ impl ControlSums {
     /// Writes the sums.
     pub(crate) fn write(&self, out: &Path, words: &Vocabulary) -> Result<()> {
         let mut table = PacketSumWriter::create(out)?;
-        for (&(to_broker, kind, qos, segments), sums) in &self.sums {
+        let sums: BTreeMap<_, _> = self.sums.iter().collect();
+        for (&(to_broker, kind, qos, segments), sums) in sums {
             let [
                 fixed_header_bytes,
                 topic_bytes,
@@ -329,7 +332,8 @@ impl ControlSums {
         }
         table.finish()?;
         let mut table = TopicSumWriter::create(out)?;
-        for (&topic, sums) in &self.topics {
+        let topics: BTreeMap<_, _> = self.topics.iter().collect();
+        for (&topic, sums) in topics {
             let name = (topic != ABSENT).then(|| words.word(topic as u32));
             table.push(&TopicSumRow {
                 topic: name.as_deref(),

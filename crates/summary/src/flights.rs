@@ -1,5 +1,7 @@
 //! Which packets' ways are looked for in the frames, and what is found: handed from messages to connections, and back.
 
+use mqttlab_recording::Result;
+
 use crate::control::NamedPacket;
 use crate::legs::{Followed, Leg};
 use crate::moment::{Kept, Moment, known};
@@ -26,15 +28,15 @@ pub(crate) struct PacketFlight {
     pub(crate) flight: SegmentFlight,
 }
 
-/// The packets of a range whose ways are looked for, each once, as the first leg that asks needs to know it.
+/// Hands out the packets of a range whose ways are looked for, each once, as the first leg that asks needs to know it.
 pub(crate) fn wanted(
     followed: &Followed,
     packets: &[NamedPacket],
     range: u32,
     settings: &RunSettings,
-) -> Vec<WantedFlight> {
+    mut take: impl FnMut(&WantedFlight) -> Result<()>,
+) -> Result<()> {
     let mut is_wanted = vec![false; packets.len()];
-    let mut wanted = Vec::with_capacity(packets.len());
     for leg in &followed.legs {
         let hops = [leg.hop_up, leg.hop_down].map(|place| followed.hop(place).map(|hop| hop.packet));
         for place in [leg.up.packet, leg.down.packet].into_iter().chain(hops).flatten() {
@@ -42,16 +44,16 @@ pub(crate) fn wanted(
                 continue;
             }
             let packet = &packets[place as usize];
-            wanted.push(WantedFlight {
+            take(&WantedFlight {
                 connection: packet.connection,
                 number: packet.number,
                 range,
                 to_broker: packet.to_broker,
                 carried: carried(packet, leg, settings),
-            });
+            })?;
         }
     }
-    wanted
+    Ok(())
 }
 
 /// What is to be known of a packet whose way is looked for.

@@ -5,7 +5,7 @@ use std::path::Path;
 use mqttlab_recording::reading::Vocabulary;
 use mqttlab_recording::{AttributionWriter, LegWriter, Result};
 
-use crate::chain::Chains;
+use crate::chain::{Chains, Flights};
 use crate::control::{self, ControlSums, NamedPacket};
 use crate::flights::{PacketFlight, wanted};
 use crate::frames::{AskedFrames, Frames};
@@ -89,9 +89,13 @@ pub(crate) fn follow(
     // A range that is the only one is not followed twice.
     let (heaps, mut kept) = (asked.wanted.count(), None);
     follower.for_each(words, |range, packets, followed, _| {
-        for one in wanted(&followed, &packets.packets, range as u32, settings) {
-            asked.wanted.push(part_of(one.connection.into(), heaps), &one)?;
+        if count == 1 {
+            asked.wanted.make_room(packets.packets.len());
+            flights.make_room(packets.packets.len());
         }
+        wanted(&followed, &packets.packets, range as u32, settings, |one| {
+            asked.wanted.push(part_of(one.connection.into(), heaps), one)
+        })?;
         kept = (count == 1).then_some((packets, followed));
         Ok(())
     })?;
@@ -103,6 +107,19 @@ pub(crate) fn follow(
         })?,
     }
     tables.finish()
+}
+
+/// Puts flights in the order of packets, and says where that of each packet is, counted from 1; 0 where it has none.
+fn places(packets: &[NamedPacket], flights: &mut [PacketFlight]) -> Vec<u32> {
+    flights.sort_unstable_by_key(|flight| flight.number);
+    let (mut next, mut places) = (0, vec![0; packets.len()]);
+    for (packet, place) in packets.iter().zip(&mut places) {
+        if flights.get(next).is_some_and(|flight| flight.number == packet.number) {
+            next += 1;
+            *place = next as u32;
+        }
+    }
+    places
 }
 
 /// The tables of where each delivery's time went.
@@ -128,12 +145,14 @@ impl<'a> Tables<'a> {
         mut flights: Vec<PacketFlight>,
         words: &Vocabulary,
     ) -> Result<()> {
-        flights.sort_unstable_by_key(|flight| flight.number);
         let (packets, before) = (&packets.packets[..], self.written);
-        let chains = Chains { followed, packets, flights: &flights, settings: self.settings, before };
-        for (number, leg) in followed.legs.iter().enumerate() {
-            self.attribution.push(&chains.attribution(number).row(leg.delivery.row))?;
-            self.legs.push(&chains.row(number, words, &mut self.topic))?;
+        let places = places(packets, &mut flights);
+        let flights = Flights { flights, places };
+        let chains = Chains { followed, packets, flights, settings: self.settings, before };
+        for leg in &followed.legs {
+            let instants = chains.instants_of(leg);
+            self.attribution.push(&chains.attribution(leg, &instants).row(leg.delivery.row))?;
+            self.legs.push(&chains.row(leg, &instants, words, &mut self.topic))?;
         }
         self.written += followed.legs.len() as u64;
         Ok(())

@@ -20,11 +20,13 @@ pub(crate) struct Kept(i64);
 
 impl Default for Kept {
     fn default() -> Kept {
-        Kept(ABSENT)
+        Kept::NONE
     }
 }
 
 impl Kept {
+    pub(crate) const NONE: Kept = Kept(ABSENT);
+
     pub(crate) fn get(self) -> Moment {
         known(self.0)
     }

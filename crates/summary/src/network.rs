@@ -16,7 +16,7 @@ use crate::parts::Parts;
 use crate::rows::{Row, StoredFate, is_counted};
 use crate::settings::RunSettings;
 use crate::spread::StreamEnd;
-use crate::tally::{FrameTally, Trips};
+use crate::tally::{FrameTally, TripStatistics, Trips, merged};
 
 /// What must be known of all frames before the first connection is looked at.
 #[derive(Clone, Debug)]
@@ -53,6 +53,9 @@ fn direction(to_broker: bool) -> &'static str {
     if to_broker { "to_broker" } else { "to_client" }
 }
 
+/// What round trips of groups are like, by whether their data went to the broker, and group.
+type OfGroups = BTreeMap<(bool, usize), Option<TripStatistics>>;
+
 /// Sums, and what they are sums of beside.
 #[derive(Default)]
 struct Scope {
@@ -63,7 +66,7 @@ struct Scope {
 impl Scope {
     fn add(&mut self, tally: &FrameTally, trips: &[RoundTrips]) {
         self.tally.merge(tally);
-        trips.iter().for_each(|trip| self.trips.add(trip.rtt_ms(), trip.rto_ms));
+        trips.iter().for_each(|trip| self.trips.add(trip.rto_ms));
     }
 }
 
@@ -93,6 +96,8 @@ pub(crate) struct NetworkSums<'a> {
     /// Of each link up it and down it.
     links: Vec<[Scope; 2]>,
     groups: BTreeMap<(usize, bool), Scope>,
+    /// Round trips in milliseconds, by whether the data went to the broker, and group. All others are sums of these.
+    times: BTreeMap<(bool, Option<usize>), Vec<f64>>,
     /// The rows of connections, by number and direction.
     connections: Vec<(u32, bool, FrameSumRow<'static>)>,
     /// By the places of their acknowledgements.
@@ -124,6 +129,7 @@ impl<'a> NetworkSums<'a> {
             directions: Default::default(),
             links: Vec::new(),
             groups: BTreeMap::new(),
+            times: BTreeMap::new(),
             connections: Vec::new(),
             round_trips: Parts::new(parts, parts > 1, out, "summary-round-trips")?,
             again: Vec::new(),
@@ -210,7 +216,13 @@ impl<'a> NetworkSums<'a> {
             if let Some(group) = group {
                 self.groups.entry((group, to_broker)).or_default().add(&tally, &trips);
             }
+            let mut times: Vec<f64> = trips.iter().map(RoundTrips::rtt_ms).collect();
+            if !times.is_empty() {
+                self.times.entry((to_broker, group)).or_default().extend_from_slice(&times);
+            }
             if !tally.is_empty() {
+                times.sort_unstable_by(f64::total_cmp);
+                let statistics = TripStatistics::of(&times);
                 let mut scope = Scope::default();
                 scope.add(&tally, &trips);
                 let connection = rows[0].connection as u32;
@@ -218,7 +230,7 @@ impl<'a> NetworkSums<'a> {
                     connection: Some(connection),
                     client,
                     direction: Some(direction(to_broker)),
-                    ..scope.tally.row("connection", self.counts_again, &scope.trips)
+                    ..scope.tally.row("connection", self.counts_again, &scope.trips, statistics)
                 };
                 self.connections.push((connection, to_broker, row));
             }
@@ -325,26 +337,32 @@ impl<'a> NetworkSums<'a> {
     fn write_sums(&mut self, out: &Path) -> Result<()> {
         let mut table = FrameSumWriter::create(out)?;
         let again = self.counts_again;
-        let row = |scope: &Scope, name: &'static str| scope.tally.row(name, again, &scope.trips);
+        let row = |scope: &Scope, name: &'static str, statistics| {
+            scope.tally.row(name, again, &scope.trips, statistics)
+        };
+        let (of_run, of_directions, of_groups) = self.statistics();
         if !self.run.tally.is_empty() {
-            table.push(&row(&self.run, "run"))?;
+            table.push(&row(&self.run, "run", of_run))?;
         }
-        for (scope, to_broker) in self.directions.iter().zip([false, true]) {
-            if !scope.tally.is_empty() {
-                table.push(&FrameSumRow {
-                    direction: Some(direction(to_broker)),
-                    ..row(scope, "direction")
-                })?;
-            }
+        for (number, scope) in self.directions.iter().enumerate().filter(|(_, one)| !one.tally.is_empty()) {
+            let direction = Some(direction(number == 1));
+            table.push(&FrameSumRow { direction, ..row(scope, "direction", of_directions[number]) })?;
         }
         for (link, ways) in (0..).zip(&self.links) {
             for (scope, way) in ways.iter().zip(["up", "down"]).filter(|(scope, _)| !scope.tally.is_empty()) {
-                table.push(&FrameSumRow { link: Some(link), direction: Some(way), ..row(scope, "link") })?;
+                table.push(&FrameSumRow {
+                    link: Some(link),
+                    direction: Some(way),
+                    ..row(scope, "link", None)
+                })?;
             }
         }
-        for (&(group, to_broker), scope) in self.groups.iter().filter(|(_, scope)| !scope.tally.is_empty()) {
-            let (group, direction) = (Some(&*self.settings.groups[group]), Some(direction(to_broker)));
-            table.push(&FrameSumRow { group, direction, ..row(scope, "group") })?;
+        for (&(group_number, to_broker), scope) in
+            self.groups.iter().filter(|(_, scope)| !scope.tally.is_empty())
+        {
+            let (group, direction) = (Some(&*self.settings.groups[group_number]), Some(direction(to_broker)));
+            let statistics = of_groups.get(&(to_broker, group_number)).copied().flatten();
+            table.push(&FrameSumRow { group, direction, ..row(scope, "group", statistics) })?;
         }
         self.connections.sort_by_key(|&(connection, to_broker, _)| (connection, to_broker));
         for (_, _, row) in &self.connections {
@@ -352,6 +370,27 @@ impl<'a> NetworkSums<'a> {
         }
         table.finish()?;
         Ok(())
+    }
+
+    /// What round trips are like: of the run, of its directions, of groups in each direction.
+    fn statistics(&mut self) -> (Option<TripStatistics>, [Option<TripStatistics>; 2], OfGroups) {
+        let (mut of_directions, mut of_groups, mut run) = ([None; 2], OfGroups::new(), Vec::new());
+        let mut directions: [Vec<f64>; 2] = Default::default();
+        for ((to_broker, group), mut times) in std::mem::take(&mut self.times) {
+            times.sort_unstable_by(f64::total_cmp);
+            if let Some(group) = group {
+                of_groups.insert((to_broker, group), TripStatistics::of(&times));
+            }
+            let direction = &mut directions[usize::from(to_broker)];
+            *direction = merged(std::mem::take(direction), times);
+        }
+        for (times, found) in directions.into_iter().zip(&mut of_directions) {
+            *found = TripStatistics::of(&times);
+            run = merged(run, times);
+        }
+        // No mean is of round trips towards either side of where a capture was made.
+        let of_run = TripStatistics::of(&run).filter(|_| !self.settings.is_import);
+        (of_run, of_directions, of_groups)
     }
 
     fn write_trips(&mut self, out: &Path) -> Result<()> {

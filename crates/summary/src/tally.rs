@@ -137,8 +137,13 @@ impl FrameTally {
     }
 
     /// The sums as a row of nobody. `counts_again`: whether it is recorded what was sent again.
-    pub(crate) fn row(&self, scope: &'static str, counts_again: bool, trips: &Trips) -> FrameSumRow<'static> {
-        let round_trip = trips.statistics();
+    pub(crate) fn row(
+        &self,
+        scope: &'static str,
+        counts_again: bool,
+        trips: &Trips,
+        round_trip: Option<TripStatistics>,
+    ) -> FrameSumRow<'static> {
         FrameSumRow {
             frames: self.frames,
             bytes: self.bytes,
@@ -164,12 +169,12 @@ impl FrameTally {
             tcp_analysis_zero_windows: self.marks[5],
             mqtt_packets: self.packets,
             publish_packets: self.publishes,
-            round_trips: trips.count(),
+            round_trips: trips.count,
             rtt_ms_min: round_trip.map(|found| found.least),
             rtt_ms_mean: round_trip.map(|found| found.mean),
             rtt_ms_p95: round_trip.map(|found| found.p95),
             rtt_ms_max: round_trip.map(|found| found.most),
-            rto_ms_mean: round_trip.map(|found| found.rto_mean),
+            rto_ms_mean: round_trip.map(|_| trips.rto_ms_sum / trips.count as f64),
             ..self.sent_again(scope, counts_again)
         }
     }
@@ -190,45 +195,47 @@ impl FrameTally {
     }
 }
 
-/// Round trips of one scope, in milliseconds.
+/// Round trips of one scope, but for the times themselves.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Trips {
-    rtt_ms: Vec<f64>,
+    count: u64,
     rto_ms_sum: f64,
 }
 
+impl Trips {
+    pub(crate) fn add(&mut self, rto_ms: f64) {
+        self.count += 1;
+        self.rto_ms_sum += rto_ms;
+    }
+}
+
+/// What round trips are like, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct TripStatistics {
+pub(crate) struct TripStatistics {
     least: f64,
     mean: f64,
     p95: f64,
     most: f64,
-    rto_mean: f64,
 }
 
-impl Trips {
-    pub(crate) fn add(&mut self, rtt_ms: f64, rto_ms: f64) {
-        self.rtt_ms.push(rtt_ms);
-        self.rto_ms_sum += rto_ms;
-    }
-
-    fn count(&self) -> u64 {
-        self.rtt_ms.len() as u64
-    }
-
-    fn statistics(&self) -> Option<TripStatistics> {
-        let mut sorted = self.rtt_ms.clone();
-        sorted.sort_unstable_by(f64::total_cmp);
+impl TripStatistics {
+    /// Of times that are in order.
+    pub(crate) fn of(sorted: &[f64]) -> Option<TripStatistics> {
         let (&least, &most) = (sorted.first()?, sorted.last()?);
-        let count = sorted.len() as f64;
-        Some(TripStatistics {
-            least,
-            mean: sorted.iter().sum::<f64>() / count,
-            p95: quantile(&sorted, 0.95),
-            most,
-            rto_mean: self.rto_ms_sum / count,
-        })
+        let mean = sorted.iter().sum::<f64>() / sorted.len() as f64;
+        Some(TripStatistics { least, mean, p95: quantile(sorted, 0.95), most })
     }
+}
+
+/// Both together, in order, as each of them is.
+pub(crate) fn merged(mut one: Vec<f64>, other: Vec<f64>) -> Vec<f64> {
+    if one.is_empty() {
+        return other;
+    }
+    one.extend(other);
+    // It finds the two that are in order, and merges them.
+    one.sort_by(f64::total_cmp);
+    one
 }
 
 /// A quantile of sorted values, between the two values nearest to it (Hyndman and Fan's type 7).

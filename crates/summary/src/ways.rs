@@ -7,6 +7,7 @@
 //! What it does not model: the congestion window, which no frame shows. That an acknowledgement was followed by data that
 //! had to wait, and that Nagle's algorithm cannot have held, is taken as evidence for a window.
 
+use std::cell::Cell;
 use std::collections::hash_map::Entry;
 
 use mqttlab_recording::reading::ABSENT;
@@ -56,6 +57,34 @@ struct SeenAck {
     acked: i64,
 }
 
+/// Where something was found last: the next is looked for near it, because packets are asked for in the order of time.
+#[derive(Default)]
+struct Near(Cell<usize>);
+
+impl Near {
+    /// The same as [`slice::partition_point`].
+    fn partition_point<T>(&self, all: &[T], is_before: impl Fn(&T) -> bool) -> usize {
+        let near = self.0.get().min(all.len());
+        let (mut from, mut to, mut step) = (near, near, 1);
+        if near < all.len() && is_before(&all[near]) {
+            while to < all.len() && is_before(&all[to]) {
+                from = to + 1;
+                to = (to + step).min(all.len());
+                step *= 2;
+            }
+        } else {
+            while from > 0 && !is_before(&all[from - 1]) {
+                to = from - 1;
+                from = from.saturating_sub(step);
+                step *= 2;
+            }
+        }
+        let found = from + all[from..to].partition_point(is_before);
+        self.0.set(found);
+        found
+    }
+}
+
 /// One direction of a connection.
 #[derive(Default)]
 pub(crate) struct Way {
@@ -70,6 +99,8 @@ pub(crate) struct Way {
     /// In the order of arriving, and places of those that acknowledge something new.
     acknowledgements: Vec<SeenAck>,
     advances: Vec<u32>,
+    /// In each of these lists.
+    near: [Near; 5],
 }
 
 /// A PUBLISH whose way is looked for.
@@ -103,6 +134,17 @@ pub(crate) struct SegmentFlight {
 }
 
 impl SegmentFlight {
+    /// Of a packet that no frame shows.
+    pub(crate) const NONE: SegmentFlight = SegmentFlight {
+        frame: Kept::NONE,
+        went: Kept::NONE,
+        queue: Kept::NONE,
+        arrived: Kept::NONE,
+        resumed: Kept::NONE,
+        first: Release::NONE,
+        tail: Release::NONE,
+    };
+
     /// When it came to its first link, later by what it waited in queues.
     pub(crate) fn started(&self) -> Moment {
         self.went.get().zip(self.queue.get()).map(|(went, queue)| went + queue)
@@ -118,6 +160,15 @@ pub(crate) struct Release {
     pub(crate) held_until: Kept,
     /// The frame with the acknowledgement.
     pub(crate) frame: Kept,
+}
+
+impl Release {
+    const NONE: Release = Release {
+        nagle_until: Kept::NONE,
+        socket_until: Kept::NONE,
+        held_until: Kept::NONE,
+        frame: Kept::NONE,
+    };
 }
 
 /// Bytes that wait.
@@ -251,20 +302,22 @@ impl Way {
     /// The last segment that had been sent by then.
     fn latest_sent(&self, at: Moment) -> Option<&Sent> {
         let at = at?;
-        let place = self.sent.partition_point(|sent| sent.entered <= at).checked_sub(1)?;
+        let place = self.near[0].partition_point(&self.sent, |sent| sent.entered <= at).checked_sub(1)?;
         Some(&self.sent[place])
     }
 
     /// The first segment with data that had not been sent before that ends at a position or behind it.
     fn original(&self, position: i64) -> Option<&Sent> {
-        let place = self.originals.partition_point(|&place| self.sent[place as usize].end < position);
+        let end = |place: u32| self.sent[place as usize].end;
+        let place = self.near[1].partition_point(&self.originals, |&place| end(place) < position);
         self.originals.get(place).map(|&place| &self.sent[place as usize])
     }
 
     /// The last acknowledgement that had come by then.
     fn latest_acknowledgement(&self, at: Moment) -> Option<&SeenAck> {
         let at = at?;
-        let place = self.acknowledgements.partition_point(|one| one.delivered <= at).checked_sub(1)?;
+        let near = &self.near[2];
+        let place = near.partition_point(&self.acknowledgements, |one| one.delivered <= at).checked_sub(1)?;
         Some(&self.acknowledgements[place])
     }
 
@@ -272,14 +325,14 @@ impl Way {
     fn acknowledged(&self, position: Option<i64>) -> Option<&SeenAck> {
         let position = position?;
         let acked = |place: u32| self.acknowledgements[place as usize].acked;
-        let place = self.advances.partition_point(|&place| acked(place) < position);
+        let place = self.near[3].partition_point(&self.advances, |&place| acked(place) < position);
         self.advances.get(place).map(|&place| &self.acknowledgements[place as usize])
     }
 
     /// The frame whose arrival made a packet complete. Of frames that arrived together, the one sent last.
     fn bringing(&self, carried: &CarriedPacket) -> Option<&Arrived> {
         let complete = carried.complete?;
-        let from = self.arrived.partition_point(|one| one.delivered < complete);
+        let from = self.near[4].partition_point(&self.arrived, |one| one.delivered < complete);
         let together = self.arrived[from..].iter().take_while(|one| one.delivered == complete);
         together.filter(|one| one.offset < carried.stream_end).max_by_key(|one| one.frame)
     }
@@ -375,5 +428,22 @@ impl Way {
             held_until: held_until.into(),
             frame: by.map(|one| one.frame as i64).into(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_looked_for_near_the_last_place_is_found_wherever_it_is() {
+        let all: Vec<i64> = (0..200).map(|number| number / 3).collect();
+        let near = Near::default();
+        for number in 0..1000 {
+            let wanted = number * 7919 % 71 - 2;
+            let found = near.partition_point(&all, |&one| one < wanted);
+            assert_eq!(found, all.partition_point(|&one| one < wanted), "{wanted}");
+        }
+        assert_eq!(near.partition_point(&[], |_: &i64| true), 0);
     }
 }
