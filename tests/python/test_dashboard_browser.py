@@ -74,6 +74,34 @@ def test_who_reads_the_list_has_what_figures_need_before_a_run_is_opened(somebod
     assert somebody.elsewhere == set() and somebody.problems == []
 
 
+def test_a_simulated_run_is_played(somebody: Visitor) -> None:
+    page = somebody.page
+    somebody.go("/run/plain?part=instant&at=0.5")
+
+    def at() -> float:
+        return float(page.get_by_label("Run time (s)").input_value())
+
+    # By events: the address has each, and nothing to go back to but where it began.
+    page.get_by_role("button", name="Play").click()
+    page.wait_for_function("() => Number(document.getElementById('instant-at').value) > 0.5")
+    page.get_by_label("by", exact=True).select_option(label="1 s")
+    page.wait_for_function("() => Number(document.getElementById('instant-at').value) > 1.5")
+    page.get_by_role("button", name="Pause").click()
+    page.get_by_role("button", name="Play").wait_for()
+    somebody.ready()
+    stopped = at()
+    assert float(page.url.rpartition("=")[2]) == stopped
+    page.reload()
+    somebody.ready()
+    assert at() == stopped
+    # It plays to its end, and no further.
+    page.get_by_label("by", exact=True).select_option(label="1 s")
+    page.get_by_role("button", name="Play").click()
+    page.get_by_text("over", exact=True).wait_for()
+    page.get_by_role("button", name="Play").wait_for()
+    assert somebody.problems == []
+
+
 def test_figures_over_time_are_zoomed_together_and_the_address_keeps_it(somebody: Visitor) -> None:
     page = somebody.page
     somebody.go("/run/plain?part=time")

@@ -29,13 +29,14 @@
   }
   for (const kind of ["pointerup", "click", "input", "change", "keydown"]) document.addEventListener(kind, stir, true);
 
-  // Links change the page without loading it anew; with a key held they are links like all others.
-  function go(href) {
+  // Links change the page without loading it anew; with a key held they are links like all others. What comes in place of
+  // what is seen leaves it where it is, and nothing to go back to.
+  function go(href, inPlace = false) {
     stir();
     if (searching) remembered();
-    window.history.pushState({}, "", href);
+    window.history[inPlace ? "replaceState" : "pushState"]({}, "", href);
     window.dispatchEvent(new CustomEvent("_dashprivate_pushstate"));
-    window.scrollTo(0, 0);
+    if (!inPlace) window.scrollTo(0, 0);
   }
   window.mqttlab.go = go;
   document.addEventListener("click", (event) => {
@@ -110,6 +111,7 @@
     window.mqttlab.fillDrops(document);
     window.mqttlab.fillForms(document);
     window.mqttlab.fillInstants(document);
+    window.mqttlab.fillPlay(document);
   }
 
   // Fields as the text that stands in them, for a copy has none of what was typed or chosen; empty ones go with their names.

@@ -1,4 +1,4 @@
-"""Instant: a simulated run stopped at a time of its own, and looked into; then on to the next event."""
+"""Instant: a simulated run stopped at a time of its own, and looked into; then on to the next event, or played."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ def part(recording: Recording, run: str, query: dict[str, str]) -> Content:
     except MqttlabError as error:
         return [_steps(run, at, None), notice("problem", "The run could not be stopped there.", error.problems)]
     names = [str(server["name"]) for server in recording.plan.get("servers") or ()]
-    return [_steps(run, at, state.get("next_event_at_ns")), _counts(state), *_tables(state, names)]
+    # What a run that is over still had to do is done by nobody.
+    next_ns = None if state["phase"] == "over" else state.get("next_event_at_ns")
+    return [_steps(run, at, next_ns), _counts(state), *_tables(state, names)]
 
 
 def _asked(recording: Recording, query: dict[str, str]) -> float:
@@ -58,10 +60,11 @@ def _steps(run: str, at: float, next_ns: Any) -> html.Div:
     steps = [to(at - 1, "1 s back"), to(at - 0.01, "10 ms back"), to(at + 0.01, "10 ms on"), to(at + 1, "1 s on")]
     if isinstance(next_ns, int):
         steps.insert(2, to(next_ns / 1e9, "To the next event"))
+    told = {"data-run": address(f"/run/{run}"), "data-at": f"{at:.9f}"}
+    next_s = f"{next_ns / 1e9:.9f}" if isinstance(next_ns, int) else ""
     return html.Div([
-        html.Label("Run time (s)", htmlFor="instant-at"), html.Span(className="instant-place", **{
-            "data-run": address(f"/run/{run}"), "data-at": f"{at:.9f}"}),
-        *steps], className="form-row")
+        html.Label("Run time (s)", htmlFor="instant-at"), html.Span(className="instant-place", **told),
+        html.Span(className="instant-play", **told, **{"data-next": next_s}), *steps], className="form-row")
 
 
 def _counts(state: dict[str, Any]) -> html.Dl:
