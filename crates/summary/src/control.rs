@@ -225,6 +225,11 @@ const PROTOCOL: (&str, Wanted) = ("protocol", Wanted::Words);
 const OF_CLIENTS: [(&str, Wanted); 3] =
     [("seen_by", Wanted::Words), ("written_ns", Wanted::Integers), ("read_ns", Wanted::Integers)];
 
+/// How many `control_packets` has.
+pub(crate) fn count(dir: &Path) -> Result<u64> {
+    Ok(TableReader::open(dir, "control_packets")?.map_or(0, |table| table.rows()))
+}
+
 /// Reads all of them, in the order of the table, and hands out each.
 pub(crate) fn for_each(
     dir: &Path,

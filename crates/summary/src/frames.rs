@@ -2,13 +2,14 @@
 //!
 //! What is to be said of a connection needs all its frames at once, and the table has those of all connections in the order
 //! of time. They go into as many heaps as it takes for one to be small, each connection into one; heaps of large recordings
-//! go into a file. So memory is bounded by [`MEMORY_ROWS`], or by the largest connection where that has more.
+//! go into a file. So memory is bounded by [`Limits`], or by the largest connection where that has more.
 
 use std::path::Path;
 
 use mqttlab_recording::reading::Vocabulary;
 use mqttlab_recording::{NumberMap, Result};
 
+use crate::Limits;
 use crate::flights::{PacketFlight, WANTED_FIELDS, WantedFlight};
 use crate::links::Links;
 use crate::network::{Extent, NetworkSums};
@@ -18,14 +19,11 @@ use crate::settings::RunSettings;
 use crate::spread::{STREAM_END_FIELDS, StreamEnd};
 use crate::ways;
 
-/// Rows of one heap, about; and rows up to which all heaps stay in memory.
-const HEAP_ROWS: u64 = 200_000;
-const MEMORY_ROWS: u64 = 500_000;
-
 /// The table of frames.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Frames {
     pub(crate) rows: u64,
+    limits: Limits,
 }
 
 /// What is asked of the frames of each connection, in as many parts as there are heaps.
@@ -36,18 +34,18 @@ pub(crate) struct AskedFrames {
 }
 
 impl Frames {
-    pub(crate) fn of(dir: &Path) -> Result<Frames> {
-        Ok(Frames { rows: rows::count(dir)? })
+    pub(crate) fn of(dir: &Path, limits: Limits) -> Result<Frames> {
+        Ok(Frames { rows: rows::count(dir)?, limits })
     }
 
     /// Into how many heaps they go.
     fn heaps(self) -> usize {
-        self.rows.div_ceil(HEAP_ROWS).max(1) as usize
+        self.rows.div_ceil(self.limits.heap_rows).max(1) as usize
     }
 
     /// Parts for what belongs to the connections of each heap.
     pub(crate) fn parts<T: Packed<N>, const N: usize>(self, out: &Path, name: &str) -> Result<Parts<T, N>> {
-        Parts::new(self.heaps(), self.rows > MEMORY_ROWS, out, name)
+        Parts::new(self.heaps(), self.rows > self.limits.memory_rows, out, name)
     }
 
     /// Reads them once, writes what they sum to, and hands out the ways of the packets that are asked for, with the range of each.
@@ -110,9 +108,10 @@ mod tests {
     fn each_heap_has_whole_connections_and_those_of_none_come_first() {
         let dir = std::env::temp_dir().join(format!("mqttlab-heaps-{}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
-        for rows in [60_000, MEMORY_ROWS + 1] {
-            let mut heaps = Frames { rows }.parts::<Row, FIELDS>(&dir, "heaps").unwrap();
-            assert_eq!(std::fs::read_dir(&dir).unwrap().count(), usize::from(rows > MEMORY_ROWS));
+        let limits = Limits::default();
+        for rows in [60_000, limits.memory_rows + 1] {
+            let mut heaps = Frames { rows, limits }.parts::<Row, FIELDS>(&dir, "heaps").unwrap();
+            assert_eq!(std::fs::read_dir(&dir).unwrap().count(), usize::from(rows > limits.memory_rows));
             let count = heaps.count();
             for place in 0..60_000 {
                 let connection = if place % 600 == 0 { i64::MIN } else { (place % 600) as i64 };

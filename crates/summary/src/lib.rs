@@ -80,6 +80,23 @@ pub struct Summarised {
     pub deliveries: u64,
 }
 
+/// How much is held at once. What is derived is the same, but for the last bits of means where `heap_rows` differs.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Rows of messages that are followed together, about.
+    pub range_rows: u64,
+    /// Rows of frames, or of control packets, that are brought together by connection at once, about.
+    pub heap_rows: u64,
+    /// Rows of a table up to which its parts stay in memory.
+    pub memory_rows: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { range_rows: 1 << 16, heap_rows: 200_000, memory_rows: 500_000 }
+    }
+}
+
 /// The tables that are read.
 const SOURCES: [&str; 4] = ["messages", "packets", "control_packets", "network_metrics"];
 
@@ -88,6 +105,14 @@ const SOURCES: [&str; 4] = ["messages", "packets", "control_packets", "network_m
 /// # Errors
 /// There is no recording, a table cannot be read, or `out` cannot be written to.
 pub fn summarise(dir: &Path, out: &Path) -> Result<Summarised> {
+    summarise_within(dir, out, Limits::default())
+}
+
+/// The same, with so much held at once.
+///
+/// # Errors
+/// As [`summarise`].
+pub fn summarise_within(dir: &Path, out: &Path, limits: Limits) -> Result<Summarised> {
     fs::create_dir_all(out).map_err(|source| disk("create", out, source))?;
     let done = out.join(DONE);
     if done.exists() {
@@ -97,17 +122,19 @@ pub fn summarise(dir: &Path, out: &Path) -> Result<Summarised> {
         return Err(Error::NotARecording(dir.to_owned()));
     }
     let mut words = Vocabulary::default();
-    let frames = Frames::of(dir)?;
+    let frames = Frames::of(dir, limits)?;
     let stream_ends = if frames.rows > 0 { Some(frames.parts(out, "summary-stream-ends")?) } else { None };
     // Who has neither frames nor clients' own packets needs no settings, and may have none.
-    let settings = RunSettings::read(dir);
-    let mut spread = PacketSpread::new(dir, out, stream_ends, settings.as_ref().ok())?;
+    let is_told = frames.rows > 0 || control::count(dir)? > 0;
+    let settings = is_told.then(|| RunSettings::read(dir)).transpose();
+    let known = settings.as_ref().ok().and_then(Option::as_ref);
+    let mut spread = PacketSpread::new(dir, out, stream_ends, known, limits)?;
     let control = ControlSums::read(dir, &mut words, |packet| spread.take(packet))?;
     control.write(out, &words)?;
-    let deliveries = match &settings {
+    let deliveries = match known {
         _ if frames.rows == 0 && !control.has_clients => 0,
-        Ok(settings) => follow(dir, out, &control, spread, frames, settings, &mut words)?,
-        Err(_) => return Err(settings.expect_err("it is one")),
+        Some(settings) => follow(dir, out, &control, spread, frames, settings, &mut words)?,
+        None => return Err(settings.expect_err("settings were asked for, and are not there")),
     };
     let (packets, control_packets) = (frames.rows, control.packets);
     let said = Summarised { version: VERSION, made_from: sizes(dir), packets, control_packets, deliveries };

@@ -8,9 +8,6 @@ use std::path::Path;
 use mqttlab_recording::Result;
 use mqttlab_recording::reading::{ABSENT, TableReader, Vocabulary, Wanted};
 
-/// Rows of a range, about.
-const RANGE_ROWS: u64 = 1 << 16;
-
 /// A message: its publisher, and its number there.
 pub(crate) type MessageKey = (i64, i64);
 
@@ -22,10 +19,10 @@ pub(crate) struct Ranges {
 }
 
 impl Ranges {
-    /// Looks at the messages of a recording, where they are many.
-    pub(crate) fn read(dir: &Path) -> Result<Ranges> {
+    /// Looks at the messages of a recording, where they are many more than a range has rows.
+    pub(crate) fn read(dir: &Path, range_rows: u64) -> Result<Ranges> {
         let Some(table) = TableReader::open(dir, "messages")? else { return Ok(Ranges::default()) };
-        if table.rows() <= 2 * RANGE_ROWS {
+        if table.rows() <= 2 * range_rows {
             return Ok(Ranges::default());
         }
         let wanted = [("publisher", Wanted::Integers), ("sequence", Wanted::Integers)];
@@ -38,7 +35,7 @@ impl Ranges {
                 if publisher != ABSENT && message != latest {
                     ordered &= message > latest;
                     latest = message;
-                    if row - begin >= RANGE_ROWS {
+                    if row - begin >= range_rows {
                         begin = row;
                         begins.push((message, row));
                     }

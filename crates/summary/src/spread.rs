@@ -6,6 +6,7 @@ use std::path::Path;
 use mqttlab_recording::reading::{ABSENT, TableReader, Vocabulary, Wanted};
 use mqttlab_recording::{NumberMap, Result};
 
+use crate::Limits;
 use crate::control::{self, NamedPacket, PacketKind};
 use crate::parts::{Packed, Parts, part_of};
 use crate::ranges::{MessageKey, Ranges};
@@ -14,10 +15,6 @@ use crate::windows::{
     COUNTED_FIELDS, Counted, OverOfGateways, PERMIT_FIELDS, Permit, Permitted, RELEASED_FIELDS, Released,
     releases, windows,
 };
-
-/// Packets of a part by connection or client, about; and packets up to which these parts stay in memory.
-const PART_PACKETS: u64 = 200_000;
-const MEMORY_PACKETS: u64 = 400_000;
 
 /// What of a PUBLISH the sums over its connection's frames need.
 #[derive(Clone, Copy, Debug)]
@@ -69,10 +66,12 @@ impl<'a> PacketSpread<'a> {
         out: &Path,
         stream_ends: Option<Parts<StreamEnd, STREAM_END_FIELDS>>,
         settings: Option<&'a RunSettings>,
+        limits: Limits,
     ) -> Result<PacketSpread<'a>> {
-        let packets = TableReader::open(dir, "control_packets")?.map_or(0, |table| table.rows());
-        let ranges = if packets > 0 { Ranges::read(dir)? } else { Ranges::default() };
-        let (parts, stored) = (packets.div_ceil(PART_PACKETS).max(1) as usize, packets > MEMORY_PACKETS);
+        let packets = control::count(dir)?;
+        let ranges = if packets > 0 { Ranges::read(dir, limits.range_rows)? } else { Ranges::default() };
+        let parts = packets.div_ceil(limits.heap_rows).max(1) as usize;
+        let stored = packets > limits.memory_rows;
         Ok(PacketSpread {
             settings,
             publishes: Parts::new(ranges.count(), ranges.count() > 1, out, "summary-publishes")?,
