@@ -29,6 +29,8 @@ class Load:
     messages: float
     deliveries: float
     frames: float
+    frames_busiest: float
+    """Of one client, on its connection: of the one that has most."""
     recording_bytes: float
 
     def words(self) -> str:
@@ -41,13 +43,15 @@ def estimate(scenario: Scenario) -> Load:
     seconds = (scenario.phases.warm_up + scenario.phases.duration) / 1e9
     emulated = scenario.network == "emulated" and scenario.recording.packets
     offered = messages = deliveries = frames = kept = 0.0
+    of_client = dict.fromkeys((group.name for group in scenario.groups), 0.0)
     for group in scenario.groups:
         if group.publish is None:
             continue
         rate = group.count * per_second(group.publish)
         limit = float("inf") if group.publish.messages is None else group.count * float(group.publish.messages)
         sent = min(rate * seconds, limit)
-        received = sent * _receivers(scenario, group)
+        receivers = _receivers(scenario, group)
+        received = sent * sum(receivers.values())
         offered += rate
         messages += sent
         deliveries += received
@@ -59,8 +63,12 @@ def estimate(scenario: Scenario) -> Load:
             exchanges = 2 if group.publish.qos == 2 else 1
             each = 2 * exchanges * -(-_payload_bytes(group.publish) // (scenario.mtu - HEADERS_BYTES))
             frames += (sent + received) * each
+            of_client[group.name] += sent * each / group.count
+            for other in scenario.groups:
+                of_client[other.name] += sent * each * receivers.get(other.name, 0.0) / other.count
     total = messages * MESSAGE_BYTES + deliveries * DELIVERY_BYTES + frames * FRAME_BYTES + kept
-    return Load(offered_per_s=offered, messages=messages, deliveries=deliveries, frames=frames, recording_bytes=total)
+    return Load(offered_per_s=offered, messages=messages, deliveries=deliveries, frames=frames,
+                frames_busiest=max(of_client.values(), default=0.0), recording_bytes=total)
 
 
 def per_second(publish: Publish) -> float:
@@ -71,11 +79,11 @@ def per_second(publish: Publish) -> float:
     return 0.0 if interval is None else 1e9 / interval
 
 
-def _receivers(scenario: Scenario, publishers: Group) -> float:
-    """Clients that receive a message of a group."""
+def _receivers(scenario: Scenario, publishers: Group) -> dict[str, float]:
+    """How many clients of each group receive a message of this one."""
     assert publishers.publish is not None
     topic = publishers.publish.topic.replace("{group}", publishers.name)
-    receivers = 0.0
+    receivers: dict[str, float] = {}
     server = scenario.server_of(publishers).name
     for group in scenario.groups:
         if scenario.server_of(group).name != server:
@@ -83,11 +91,11 @@ def _receivers(scenario: Scenario, publishers: Group) -> float:
         filters = [s.filter.replace("{group}", group.name) for s in group.subscribe]
         matching = [pattern for pattern in filters if may_match(pattern, topic)]
         if any(pattern.startswith("$share/") for pattern in matching):
-            receivers += 1
+            receivers[group.name] = 1.0
         elif any("{client}" not in pattern for pattern in matching):
-            receivers += group.count
+            receivers[group.name] = float(group.count)
         elif matching:
-            receivers += min(1.0, group.count / publishers.count)
+            receivers[group.name] = min(1.0, group.count / publishers.count)
     return receivers
 
 
