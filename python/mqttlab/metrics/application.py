@@ -234,7 +234,7 @@ def setup(recording: Recording) -> pl.DataFrame:
     }
     row: dict[str, float | None] = {}
     for name, (count, samples) in took.items():
-        row |= {count: samples.len(), **_two_percentiles(name, samples)}
+        row |= {count: samples.size, **_two_percentiles(name, samples)}
         if name == "connect":
             for part, times in _connect_parts_ms(recording.events).items():
                 row |= _two_percentiles(f"connect_{part}", times)
@@ -356,16 +356,15 @@ def _with_disconnects(
     )
 
 
-def _took_ms(events: pl.DataFrame, kind: str) -> pl.Series:
+def _took_ms(events: pl.DataFrame, kind: str) -> NDArray[np.float64]:
     if events.is_empty():
-        return pl.Series([], dtype=pl.Float64)
-    return (events.filter(pl.col("kind") == kind)["took_ns"].drop_nulls() / NS_PER_MS).rename("ms")
+        return np.empty(0)
+    return (events.filter(pl.col("kind") == kind)["took_ns"].drop_nulls() / NS_PER_MS).to_numpy(writable=True)
 
 
-def _connect_parts_ms(events: pl.DataFrame) -> dict[str, pl.Series]:
+def _connect_parts_ms(events: pl.DataFrame) -> dict[str, NDArray[np.float64]]:
     """How long each part of connections took that have layers above TCP: those, and from the last one to CONNACK."""
-    nothing = pl.Series([], dtype=pl.Float64)
-    parts = {"tcp": nothing, "tls": nothing, "tls_resumed": nothing, "websocket": nothing, "mqtt": nothing}
+    parts = dict.fromkeys(("tcp", "tls", "tls_resumed", "websocket", "mqtt"), np.empty(0))
     if events.is_empty():
         return parts
     kind = pl.col("kind").cast(pl.String)
@@ -377,28 +376,31 @@ def _connect_parts_ms(events: pl.DataFrame) -> dict[str, pl.Series]:
     is_resumed = words.list.get(2, null_on_oob=True) == "resumed"
     part = pl.when(is_resumed).then(words.list.first() + "_resumed").otherwise(words.list.first())
     for name in parts:
-        parts[name] = opened.filter(part == name)["took_ns"] / NS_PER_MS
+        parts[name] = (opened.filter(part == name)["took_ns"] / NS_PER_MS).to_numpy(writable=True)
     accepted = events.filter(kind == "connack").select("at_ns", "client").sort("at_ns")
     since = opened.select("at_ns", "client", opened_ns=pl.col("at_ns")).sort("at_ns")
     took = accepted.join_asof(since, on="at_ns", by="client", check_sortedness=False).drop_nulls("opened_ns")
-    parts["mqtt"] = took.select((pl.col("at_ns") - pl.col("opened_ns")) / NS_PER_MS).to_series()
-    return parts
+    since_opened = took.select((pl.col("at_ns") - pl.col("opened_ns")) / NS_PER_MS).to_series()
+    return {**parts, "mqtt": since_opened.to_numpy(writable=True)}
 
 
-def _acknowledge_ms(recording: Recording) -> pl.Series:
+def _acknowledge_ms(recording: Recording) -> NDArray[np.float64]:
     if not has_messages(recording):
-        return pl.Series([], dtype=pl.Float64)
+        return np.empty(0)
 
     def took(first: int = 0, length: int | None = None, *more: pl.Expr) -> pl.LazyFrame:
         acknowledged = recording.scan("messages").slice(first, length).filter(pl.col("acknowledged_ns").is_not_null())
         return acknowledged.select(((pl.col("acknowledged_ns") - pl.col("sent_ns")) / NS_PER_MS).alias("ms"), *more)
 
     if is_once(recording):
-        return pl.Series(recording.read_column("messages", took), nan_to_null=True)
-    return recording.collect(took(0, None, MESSAGE.alias("message")).unique("message").select("ms")).to_series()
+        return recording.read_column("messages", took)
+    once = took(0, None, MESSAGE.alias("message")).unique("message").select("ms")
+    return recording.collect(once).to_series().to_numpy(writable=True)
 
 
-def _two_percentiles(name: str, samples: pl.Series) -> dict[str, float | None]:
-    known = samples.drop_nulls().to_numpy()
-    p50, p99 = np.quantile(known, [0.5, 0.99]).tolist() if known.size else (None, None)
+def _two_percentiles(name: str, samples: NDArray[np.float64]) -> dict[str, float | None]:
+    """Of the samples that are numbers. Their order is lost: of all acknowledgements a copy would be large."""
+    unknown = np.isnan(samples)
+    known = samples[~unknown] if unknown.any() else samples
+    p50, p99 = np.quantile(known, [0.5, 0.99], overwrite_input=True).tolist() if known.size else (None, None)
     return {f"{name}_ms_p50": p50, f"{name}_ms_p99": p99}

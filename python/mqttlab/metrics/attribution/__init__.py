@@ -180,9 +180,9 @@ def _sums(recording: Recording) -> pl.DataFrame:
         return pl.DataFrame()
     # Bands need all latencies at once, and nothing else.
     messages = recording.collect(_delivered(recording).select("qos", MEASURED))
-    latencies = recording.read_column("messages", lambda first, length: _delivered(recording, first, length).select(
-        "latency_ns"))
-    messages = messages.with_columns(latency_ns=pl.Series(latencies))
+    # Of what is read no second copy is kept.
+    messages = messages.with_columns(latency_ns=pl.Series(recording.read_column(
+        "messages", lambda first, length: _delivered(recording, first, length).select("latency_ns"))))
     messages = messages.with_columns(_bands(messages))
     stored, summed = recording.scan_summary("attribution").select(*PARTS, "adjusted_ns"), []
     for begin, length in recording.ranges(stored, SUMMED_AT_ONCE):
