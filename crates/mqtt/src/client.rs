@@ -23,8 +23,9 @@ use std::collections::VecDeque;
 
 use mqttlab_units::{Duration, Instant};
 
+use crate::inbox::Inbox;
 use crate::kind::Qos;
-use crate::outbox::{Dispatch, Inbox, Outbox, Refill};
+use crate::outbox::{Dispatch, Outbox, Refill};
 
 /// What a session is configured with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

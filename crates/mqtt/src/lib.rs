@@ -9,6 +9,7 @@
 //! | [`packet`] | decoding, borrowed and strict |
 //! | [`encode`] | encoding into the caller's buffer, and lengths |
 //! | [`topic`] | names, filters, the subscription tree |
+//! | [`inbox`] | messages that have come at QoS 2 and are not released, for either side of a session |
 //! | [`outbox`] | messages in flight, for either side of a session |
 //! | [`client`] | the client's session |
 //! | [`broker`] | the broker: sessions, subscriptions, queues |
@@ -19,6 +20,7 @@ pub mod broker;
 pub mod client;
 pub mod encode;
 mod in_use;
+pub mod inbox;
 pub mod kind;
 pub mod outbox;
 pub mod packet;

@@ -6,8 +6,9 @@ use mqttlab_units::{Duration, Instant};
 
 use super::subscriptions::Subscription;
 use super::{BrokerOptions, ConnectionId, SessionInfo, TopicId, Will};
+use crate::inbox::Inbox;
 use crate::kind::Qos;
-use crate::outbox::{Dispatch, Inbox, Outbox};
+use crate::outbox::{Dispatch, Outbox};
 
 /// A message that a client has published.
 #[derive(Clone, Copy, Debug)]
