@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
 from typing import Any, cast
 
@@ -103,6 +104,25 @@ def test_a_gateway_needs_a_broker() -> None:
     values = scenario()
     values["servers"][0]["gateway"]["broker"] = "brokr"
     assert "is the unknown broker 'brokr'" in problems(values).replace('"', "'")
+
+
+def test_a_gateway_needs_a_network_to_its_broker() -> None:
+    values = scenario()
+    before, _, office = values["networks"]
+    said = problems({**values, "networks": [before, office]})
+    assert "servers[0].host` is `gateway`, but no network joins it to `broker`" in said
+    assert 'between = ["gateway", "broker"]' in said
+    # Through a host that forwards, or on the broker's own host, it has one.
+    way = [{**before, "between": pair} for pair in (["gateway", "router"], ["router", "broker"])]
+    parse_values({**values, "networks": [before, office, *way], "hosts": {"router": {"forwards": True}}})
+    parse_values(beside_the_gateway("broker", "transparent"))
+
+
+def test_the_first_example_of_the_docs_can_be_run() -> None:
+    page = Path(__file__).parents[2] / "docs" / "mqtt-sn.md"
+    example = page.read_text(encoding="utf-8").partition("```toml\n")[2].partition("```")[0]
+    plan = compile_plan(parse_values({"name": "example", "phases": {"duration": "5 s"}, **tomllib.loads(example)}))
+    assert [server["name"] for server in plan["servers"]] == ["broker", "gateway"]
 
 
 def test_a_gateway_can_be_simulated() -> None:

@@ -398,6 +398,13 @@ def _networks(scenario: Scenario) -> Iterator[Problem]:
         yield from _radio(scenario)
     elif scenario.network == "emulated":
         ways = {server: lengths(scenario, server) for server in servers}
+        by_name = {server.name: server for _, server in scenario.all_servers}
+        for place, server in scenario.all_servers:
+            behind = scenario.behind(server)
+            if behind is not None and server.host not in ways[there := by_name[behind].host]:
+                yield (*place, "host"), (
+                    f"is `{server.host}`, but no network joins it to `{there}`, the host of `{behind}`, which stands "
+                    f"behind it; add [[networks]] with between = [\"{server.host}\", \"{there}\"]")
         for index, group in enumerate(scenario.groups):
             broker = scenario.server_of(group).host
             away = ways[broker]
