@@ -48,7 +48,7 @@ def deliveries(recording: Recording, columns: Sequence[str] | None = None) -> pl
         return empty if columns is None else empty.select(columns)
     delivered = _delivered(recording)
     if columns is None or "intended_s" in columns:
-        delivered = delivered.with_columns(recording.derived("instants in the measurement", _intended_s))
+        delivered = delivered.with_columns(_intended_s(recording))
     found = delivered.lazy()
     if delivered["latency_ms"].null_count() or ("qos" not in _constants(recording) and delivered["qos"].null_count()):
         # A run that was killed, or goes on, may have written a delivery and not yet what was sent.
