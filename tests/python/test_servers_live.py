@@ -148,3 +148,40 @@ def test_a_server_that_never_becomes_ready_fails_the_run_and_says_what_was_missi
     outcome = run(scenario([deaf], "deaf"), tmp_path / "run")
     assert outcome.verdict == "failed"
     assert str(outcome.reason).startswith("server `deaf`: it sent no CONNACK within")
+
+
+def test_what_a_broker_may_have_dropped_at_the_end_is_unknown_and_its_cause_is_known_when_simulated(
+        tmp_path: Path) -> None:
+    """Six messages at most wait or are in flight; Mosquitto's log says for whom it drops others, and not which."""
+    def perform_in(backend: str) -> pl.DataFrame:
+        link = {"rate": "1 Mbit/s", "delay": "200 ms"}
+        values = {
+            "name": "drops", "backend": backend, "hosts": {"near": {}, "far": {}},
+            "phases": {"warm_up": "0 s", "duration": "3 s", "cool_down": "100 ms"},
+            "broker": {"max_inflight": 2, "max_queued": 4},
+            "networks": [{"between": ["near", "broker"], "up": {}, "down": {}},
+                         {"between": ["far", "broker"], "up": link, "down": link}],
+            "groups": [
+                {"name": "pub", "host": "near", "count": 1,
+                 "publish": {"topic": "t", "qos": 1, "payload": "100 B", "rate": "50 /s"}},
+                {"name": "sub", "host": "far", "count": 1, "subscribe": [{"filter": "t", "qos": 1}]},
+                # Its queue is never full: what it has not got is under way.
+                {"name": "quick", "host": "near", "count": 1, "subscribe": [{"filter": "t", "qos": 1}]}]}
+        assert run(values, tmp_path / backend).verdict == "complete"
+        recording = Recording.open(tmp_path / backend)
+        assert recording.clients.filter(group="quick")["unknown"].item() == 0
+        number = recording.clients.filter(group="sub")["client"].item()
+        return recording.messages.filter(subscriber=number)
+
+    live, simulated = perform_in("live"), perform_in("sim")
+    assert simulated.filter(fate="under_way").height <= 6
+    assert set(simulated.filter(fate="lost")["cause"].cast(pl.String)) == {"queue_full"}
+    # After the last delivery nothing overtakes; 10 or more are sent until the end, and 6 have room.
+    assert live.filter(fate="lost")["cause"].cast(pl.String).unique().to_list() == ["overtaken"]
+    assert live.filter(fate="unknown").height > 6 and live.filter(fate="delivered").height >= 8
+    began = Recording.open(tmp_path / "live").events.filter(kind="queue_full")
+    assert began.select("detail").rows() == [("broker",)]
+    # What the broker had before it dropped any has not been dropped; what it has not acknowledged it may not have.
+    under_way = live.filter(fate="under_way")
+    assert under_way.filter(pl.col("acknowledged_ns") >= began["at_ns"].item()).is_empty()
+    assert any("does not say which" in words for words in Recording.open(tmp_path / "live").run["warnings"])

@@ -161,6 +161,7 @@ SCENARIOS: dict[str, list[tuple[str, str]]] = {
         (UP, 'up = { queue = "10 B" }'), (UP, 'up = { queue = "1400 B" }'),
         (UP, 'up = { queue = { bytes = "100 B" } }'), (UP, 'up = { reorder = { probability = "1 %", gap = 0 } }'),
         (UP, 'up = { overhead = "1 MB" }'), (UP, 'up = { bandwidth = "1 Mbit/s" }'), (UP, 'up = "1 Mbit/s"'),
+        (UP, 'rate = "1 Mbit/s"'), (NAME, 'name = "good"\nduration = "5 s"'), (NAME, 'name = "good"\nqos = 1'),
         (NAME, 'name = "good"\nmtu = "100 B"'), (NAME, 'name = "good"\nmtu = "100 kB"'),
         (NAME, 'name = "good"\nbackend = "sim"\nradio = {}'),
         (NAME, 'name = "good"\nbackend = "sim"\nradio = { standard = "ax" }'),

@@ -4,55 +4,23 @@
 //! difference. With limits that a few seconds exceed by far, everything goes through files, as it does in a recording of millions
 //! of frames with the limits that hold there.
 
+mod common;
+
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use mqttlab_capture::SegmentWitness;
+use common::{Quiet, Scratch, plan, simulation};
 use mqttlab_counting::{Counting, peak};
-use mqttlab_plan::{Destination, Plan};
-use mqttlab_run::{Interruption, Observer, Outcome, Progress};
-use mqttlab_sim::Simulation;
+use mqttlab_run::Outcome;
 use mqttlab_summary::{Limits, summarise_within};
-use serde_json::{Value, json};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-struct Quiet;
-
-impl Observer for Quiet {
-    fn on_progress(&mut self, _: &Progress) {}
-
-    fn cancelled(&mut self) -> Option<Interruption> {
-        None
-    }
-}
-
-/// A directory that goes with its test.
-struct Scratch(PathBuf);
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-/// Four clients, a message of two every 5 ms at QoS 2, for so many seconds.
+/// A recording of QoS 2 with its packets.
 fn record(seconds: u64, directory: &Path) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/plan/pair.json");
-    let mut plan: Value = serde_json::from_slice(&fs::read(path).expect("a corpus file")).expect("JSON");
-    plan["phases"]["duration_ns"] = json!(seconds * 1_000_000_000);
-    plan["groups"][0]["publish"]["qos"] = json!(2);
-    plan["groups"][0]["publish"]["arrival"]["interval_ns"] = json!(5_000_000);
-    for link in plan["network"]["links"].as_array_mut().expect("links") {
-        link["rate_bit_s"] = json!(100_000_000);
-    }
-    plan["recording"]["packets"] = json!(true);
-    let plan = Plan::from_json(&plan.to_string()).expect("a plan");
-    let witness = Box::new(SegmentWitness::new(plan.server_ports()));
-    let mut simulation = Simulation::new(plan, &Destination::new(directory), witness, &mut Quiet)
-        .expect("a plan that can be simulated");
+    let mut simulation = simulation(&plan(2, true, 5, seconds), directory);
     simulation.run(&mut Quiet).expect("a run");
     assert_eq!(simulation.finish(Ok(()), &mut Quiet), Outcome::Complete);
 }
@@ -66,9 +34,7 @@ fn files(directory: &Path) -> BTreeMap<String, Vec<u8>> {
 
 #[test]
 fn what_is_held_of_a_frame_is_little_and_changes_nothing_of_what_is_derived() {
-    let place = std::env::temp_dir().join(format!("mqttlab-summary-memory-{}", std::process::id()));
-    fs::create_dir_all(&place).expect("a scratch directory");
-    let scratch = Scratch(place);
+    let scratch = Scratch::new("summary-memory");
     let in_files = Limits { range_rows: 200, memory_rows: 100, ..Limits::default() };
     let mut held = Vec::new();
     for seconds in [4, 12] {

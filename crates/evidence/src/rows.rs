@@ -319,6 +319,9 @@ words! {
         Asleep = "asleep",
         /// It woke up, or its connection was over; `took` is how long it slept.
         Awake = "awake",
+        /// A server's log says that it began to drop messages for the client, whose queue was full; the detail is the server's
+        /// name. Which messages it does not say. Without a client: for one that the plan does not know.
+        QueueFull = "queue_full",
     }
 }
 

@@ -1,29 +1,57 @@
 //! What a broker's log tells of messages that it dropped.
 //!
-//! Mosquitto writes one line when it begins to drop QoS 1 and 2 messages for a client whose queue is full, and says
-//! neither which they are nor how many: these are found out when a later message arrives, as overtaken.
+//! Mosquitto writes one line when it begins to drop messages for a client whose queue is full (`db__message_insert` in its
+//! `database.c`), and says neither which they are nor how many. Those behind which a later message arrived are found out as
+//! overtaken; of the others the recording says from when on they may have been dropped, so that they are not passed off as under
+//! way.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::path::Path;
 
-/// A warning about the clients for which the broker dropped messages, if its log names any.
-pub(crate) fn warning(log: &Path) -> Option<String> {
-    let text = String::from_utf8_lossy(&std::fs::read(log).ok()?).into_owned();
-    let clients = clients(&text);
-    let some: Vec<&str> = clients.iter().copied().take(NAMED).collect();
-    let more = clients.len().checked_sub(NAMED).filter(|more| *more > 0);
-    let more = more.map_or(String::new(), |more| format!(" and {more} more"));
-    (!some.is_empty()).then(|| {
-        format!(
-            "the broker dropped messages for {}{more}, because their queues were full (broker.max_queued)",
-            some.join(", ")
-        )
-    })
+/// Clients for which a broker dropped messages, by its log, and since when it may have, in nanoseconds since 1970; zero where the
+/// line has no time that can be read.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Drops {
+    pub(crate) since_unix_ns: BTreeMap<String, u64>,
 }
 
-fn clients(log: &str) -> BTreeSet<&str> {
-    let named = log.lines().filter_map(|line| line.split_once(DROPPING)?.1.strip_suffix('.'));
-    named.filter(|name| !name.is_empty()).collect()
+impl Drops {
+    /// What a log says; nothing, if it cannot be read.
+    pub(crate) fn in_log(log: &Path) -> Drops {
+        std::fs::read(log)
+            .map_or_else(|_| Drops::default(), |bytes| Drops::read(&String::from_utf8_lossy(&bytes)))
+    }
+
+    fn read(log: &str) -> Drops {
+        let mut since_unix_ns = BTreeMap::new();
+        for (stamp, rest) in log.lines().filter_map(|line| line.split_once(DROPPING)) {
+            let Some(name) = rest.strip_suffix('.').filter(|name| !name.is_empty()) else { continue };
+            let at = seconds(stamp).unwrap_or_default().saturating_mul(1_000_000_000);
+            // The first line counts: which message ended the dropping the log does not say.
+            let since = since_unix_ns.entry(name.to_owned()).or_insert(at);
+            *since = at.min(*since);
+        }
+        Drops { since_unix_ns }
+    }
+
+    /// A warning about these clients, if there are any.
+    pub(crate) fn warning(&self) -> Option<String> {
+        let some: Vec<&str> = self.since_unix_ns.keys().map(String::as_str).take(NAMED).collect();
+        let more = self.since_unix_ns.len().checked_sub(NAMED).filter(|more| *more > 0);
+        let more = more.map_or(String::new(), |more| format!(" and {more} more"));
+        (!some.is_empty()).then(|| {
+            format!(
+                "the broker dropped messages for {}{more}, because their queues were full (broker.max_queued); its log does \
+                 not say which: what had not arrived by the end may have been among them",
+                some.join(", ")
+            )
+        })
+    }
+}
+
+/// The whole seconds since 1970 before `: `, which are below the time by less than one.
+fn seconds(stamp: &str) -> Option<u64> {
+    stamp.strip_suffix(": ")?.parse().ok()
 }
 
 const DROPPING: &str = "Outgoing messages are being dropped for client ";
@@ -35,11 +63,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mosquitto_s_log_names_the_clients_whose_queues_were_full() {
+    fn mosquitto_s_log_names_the_clients_whose_queues_were_full_and_says_since_when() {
         let log = "1732233600: mosquitto version 2.0.11 starting\n\
-                   1732233601: Outgoing messages are being dropped for client map-1.\n\
-                   1732233602: Outgoing messages are being dropped for client map.0.\n\
-                   1732233603: Outgoing messages are being dropped for client map-1.\n";
-        assert_eq!(clients(log).into_iter().collect::<Vec<_>>(), ["map-1", "map.0"]);
+                   1732233602: Outgoing messages are being dropped for client map-1.\n\
+                   2024-11-22T00:00:02: Outgoing messages are being dropped for client map.0.\n\
+                   1732233603: Outgoing messages are being dropped for client map-1.\n\
+                   1732233603: Outgoing messages are being dropped for client \n";
+        let drops = Drops::read(log);
+        let expected = [("map-1", 1_732_233_602_000_000_000), ("map.0", 0)];
+        assert_eq!(drops.since_unix_ns, BTreeMap::from(expected.map(|(name, at)| (name.to_owned(), at))));
+        let words = drops.warning().expect("a warning");
+        assert!(words.starts_with("the broker dropped messages for map-1, map.0, because"), "{words}");
+        assert_eq!(Drops::read("").warning(), None);
     }
 }

@@ -11,6 +11,7 @@
 //!
 //! What it does not do: choose anything. The plan has decided.
 
+use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,7 +30,7 @@ use crate::clock::Clock;
 use crate::control::Control;
 use crate::control_timer::ControlTimer;
 use crate::directory::Directory;
-use crate::drops;
+use crate::drops::Drops;
 use crate::emulator::{Emulator, EmulatorSetting, Stopped};
 use crate::facts::{self, Witnessed};
 use crate::figures::LiveFigures;
@@ -455,14 +456,35 @@ impl Prepared {
             let server = &self.plan.servers[running.index];
             let status = running.handle.stop();
             sampler.event(self.control.now(), EventKind::ServerExit, &told(server, &status));
-            let dropped = drops::warning(&self.logs.join(log_name(server)));
-            dropped.into_iter().for_each(|text| announcer.warn(text));
+            let dropped = Drops::in_log(&self.logs.join(log_name(server)));
+            dropped.warning().into_iter().for_each(|text| announcer.warn(text));
+            self.note_drops(&dropped, &server.name, sampler);
             if result == Err(Interruption::ServerEnded(running.index)) {
                 let (server, log) = (server.name.clone(), log_name(server));
                 result = Err(Interruption::ServerExit { server, status, log });
             }
         }
         result
+    }
+
+    /// Says of which clients messages may have been dropped, and since when.
+    fn note_drops(&self, drops: &Drops, server: &str, sampler: &mut Sampler) {
+        if drops.since_unix_ns.is_empty() {
+            return;
+        }
+        let numbers: HashMap<String, u32> = self
+            .plan
+            .clients()
+            .zip(0..)
+            .map(|((group, number), client)| (group.client_id(number), client))
+            .collect();
+        for (name, since_unix_ns) in &drops.since_unix_ns {
+            let at = self.control.clock.at_unix_ns(*since_unix_ns);
+            match numbers.get(name) {
+                Some(&client) => sampler.event_of(at, EventKind::QueueFull, client, server),
+                None => sampler.event(at, EventKind::QueueFull, server),
+            }
+        }
     }
 }
 

@@ -10,6 +10,8 @@
 //! same publisher, topic and QoS arrived, for these keep their order (MQTT 5 §4.6). Where the evidence cannot tell, the
 //! fate is unknown.
 //!
+//! What a server dropped by its log, which does not say which messages, is unknown where nothing later arrived.
+//!
 //! What it does not know: when the broker had a message. At QoS 1 and 2 it had it by the acknowledgement; at QoS 0
 //! nobody says, so that what was sent at QoS 0 before a connection broke is unknown until a later message arrives, unless
 //! the producer writes down everything that is dropped ([`Layout::drops_are_complete`]).
@@ -46,6 +48,8 @@ pub(crate) struct Attendance {
     parted: Option<Instant>,
     /// When a session last ended, as its evidence says.
     session_ended: Option<Instant>,
+    /// Since when its server may have dropped messages for it, by the server's log.
+    dropping: Option<Instant>,
 }
 
 impl Attendance {
@@ -65,6 +69,9 @@ impl Attendance {
             }
             EventKind::Close => self.parted = Some(event.at),
             EventKind::SessionEnd => (self.session_ended, self.subscribed) = (Some(event.at), None),
+            EventKind::QueueFull => {
+                self.dropping = Some(self.dropping.map_or(event.at, |since| since.min(event.at)));
+            }
             _ => {}
         }
     }
@@ -124,6 +131,8 @@ pub(crate) struct Judge<'a> {
     end: Instant,
     /// When subscriptions were given up, by topic and client.
     given_up: HashMap<(u32, u32), Instant>,
+    /// Since when some server may have dropped messages for some client.
+    dropping: Option<Instant>,
 }
 
 impl<'a> Judge<'a> {
@@ -136,7 +145,8 @@ impl<'a> Judge<'a> {
     ) -> Judge<'a> {
         let given_up = layout.given_up.iter();
         let given_up = given_up.map(|row| ((row.topic, row.client), Instant::from_ns(row.at_ns))).collect();
-        Judge { layout, attendances, gaps, missing, end, given_up }
+        let dropping = attendances.iter().filter_map(|attendance| attendance.dropping).min();
+        Judge { layout, attendances, gaps, missing, end, given_up, dropping }
     }
 
     /// Whether a message that nobody is known to receive has no receiver for certain.
@@ -167,7 +177,7 @@ impl<'a> Judge<'a> {
         match verdict {
             Some(Verdict::Lost(cause)) => lost(cause),
             Some(Verdict::Unknown) => unknown,
-            None if self.missing.end => unknown,
+            None if self.missing.end || self.may_be_dropped(absent) => unknown,
             None => (MessageFate::UnderWay, None),
         }
     }
@@ -175,6 +185,15 @@ impl<'a> Judge<'a> {
     fn has_gap(&self, absent: &Absent) -> bool {
         let concerns = |client: u32| client == absent.publisher || Some(client) == absent.subscriber;
         self.gaps.iter().any(|gap| gap.until >= absent.sent && gap.client.is_none_or(concerns))
+    }
+
+    /// Whether its server has said that it dropped messages for the receiver when it may have come to this one. At QoS 1 and 2
+    /// the server has it before it acknowledges it; at QoS 0 nobody says when.
+    fn may_be_dropped(&self, absent: &Absent) -> bool {
+        let of_client = |client: u32| self.attendances.get(client as usize)?.dropping;
+        // Of a shared subscription nobody says which member it was for.
+        let since = absent.subscriber.map_or(self.dropping, of_client);
+        since.is_some_and(|since| absent.qos == 0 || absent.acknowledged.is_some_and(|at| at >= since))
     }
 
     /// What the clients' connections say; `None`: that somebody owes it still.

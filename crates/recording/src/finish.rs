@@ -225,6 +225,9 @@ fn events(from: &Path, to: &Path, layout: &Layout) -> Result<(FileSize, Vec<Cont
     for_each(from, Spool::Events, |event: Event, detail| {
         if let Some(contact) = event.client.and_then(|client| contacts.get_mut(client as usize)) {
             contact.count(&event, detail);
+        } else if event.kind == EventKind::QueueFull {
+            // Of a client that the layout does not know, as a gateway's: any message may have been for it.
+            contacts.iter_mut().for_each(|contact| contact.count(&event, detail));
         }
         end = end.max(event.at);
         let detail = String::from_utf8_lossy(detail);

@@ -242,7 +242,8 @@ table! {
         /// (of clients of MQTT-SN; `took_ns` is how long they slept), `warning`, `note`, `close`
         /// (as planned), `layer_open` (a part of a client's connection is open that has layers above TCP; the detail begins with `tcp`, `tls`
         /// (then version, `full` or `resumed`, and cipher suite) or `websocket`), `tcp_info` (what the kernel had counted of a connection: a JSON object with `port`,
-        /// `total_retrans`, `rtt_us` and `rto_us`) or `session_end` (the client's session and its subscriptions are over).
+        /// `total_retrans`, `rtt_us` and `rto_us`), `queue_full` (by a server's log it began to drop messages for the client, at this time or up
+        /// to a second later; the detail is its name) or `session_end` (the client's session and its subscriptions are over).
         pub kind: EventKind,
         /// The client; empty for events of the run or the broker.
         pub client: Option<u32>,

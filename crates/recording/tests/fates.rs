@@ -123,6 +123,60 @@ fn order_is_kept_by_publisher_topic_and_qos_only_and_not_by_retained_copies() {
 }
 
 #[test]
+fn what_a_server_may_have_dropped_by_its_log_is_unknown_unless_a_later_message_arrived() {
+    let mut layout = layout();
+    layout.topics[1].receivers = 1;
+    layout.receivers[1] = vec![2];
+    check(
+        &layout,
+        |recorder| {
+            (0..4).for_each(|sequence| recorder.sent(&sent(0, sequence, 0, 1_000)).unwrap());
+            recorder.sent(&sent(0, 4, 1, 1_000)).unwrap();
+            recorder.sent(&at_qos(0, sent(0, 5, 0, 1_000))).unwrap();
+            // 1 overtook 0; the server had 2 before it began to drop, and never had 4 for certain.
+            recorder.received(&received(2, Some(0), 1, 2_000)).unwrap();
+            [(0, 1_500), (1, 1_500), (2, 2_999), (3, 3_000)].into_iter().for_each(|(sequence, ns)| {
+                recorder.acknowledged(&acknowledged(0, sequence, ns)).unwrap();
+            });
+            // The second line of the log, written first; of client 3 there is none.
+            event(recorder, 9_000, EventKind::QueueFull, 2, "broker");
+            event(recorder, 3_000, EventKind::QueueFull, 2, "broker");
+        },
+        &expect![[r#"
+            publisher sequence subscriber fate cause
+            0 0 2 lost overtaken
+            0 1 2 delivered null
+            0 2 2 under_way null
+            0 3 2 unknown null
+            0 4 2 under_way null
+            0 5 2 unknown null
+        "#]],
+    );
+}
+
+#[test]
+fn what_a_server_dropped_for_a_client_that_nobody_knows_may_have_been_for_any() {
+    let row = Event { at: at(1_000), kind: EventKind::QueueFull, client: None, took: None };
+    check(
+        &layout(),
+        |recorder| {
+            recorder.sent(&sent(0, 0, 0, 1_000)).unwrap();
+            recorder.sent(&sent(0, 1, 0, 1_000)).unwrap();
+            recorder.acknowledged(&acknowledged(0, 0, 2_000)).unwrap();
+            recorder.received(&received(3, Some(0), 0, 2_000)).unwrap();
+            recorder.event(&row, "broker").unwrap();
+        },
+        &expect![[r#"
+            publisher sequence subscriber fate cause
+            0 0 2 unknown null
+            0 0 3 delivered null
+            0 1 2 under_way null
+            0 1 3 under_way null
+        "#]],
+    );
+}
+
+#[test]
 fn what_was_dropped_is_lost_and_says_why_unless_it_came_nevertheless() {
     let drop = |sequence, subscriber, cause| Dropped { publisher: 0, sequence, subscriber, cause, at: at(1) };
     check(

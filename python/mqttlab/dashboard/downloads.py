@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import re
-import shutil
-import tempfile
 from pathlib import Path
 from urllib.parse import quote
 
 import flask
 import polars as pl
 
+from mqttlab import scratch
 from mqttlab.dashboard import live_figures, maps, payloads, run_figures, run_sets, run_tables, verdicts
 from mqttlab.dashboard.comparisons import Comparisons
 from mqttlab.dashboard.experiment_figures import Analyses
@@ -127,17 +127,15 @@ def _capture(recording: Recording, run: str, message: str) -> flask.Response:
     if frames > CAPTURE_FRAMES_MAX and numbers is None:
         raise ExportError(f"this run has {frames:,} frames, too many to be waited for here; on the machine of the runs "
                           f"write: mqttlab export {recording.directory} --pcapng")
-    place = Path(tempfile.mkdtemp(prefix="mqttlab-capture-"))
-    try:
+    with scratch.directory("capture") as place:
         cut = cut_of_message(recording, *map(int, numbers.groups())) if numbers else None
         pcapng(recording, place / "run.pcapng", cut)
-        name = f"{run}-{message}.pcapng" if message else f"{run}.pcapng"
-        sent = flask.send_file(place / "run.pcapng", as_attachment=True, mimetype="application/octet-stream",
-                               download_name=re.sub(r"[^\w.-]+", "-", name))
-    except BaseException:
-        shutil.rmtree(place, ignore_errors=True)
-        raise
-    sent.call_on_close(lambda: shutil.rmtree(place, ignore_errors=True))
+        # The file is read while it is sent; its name need not outlive this.
+        frames_file = (place / "run.pcapng").open("rb")
+    name = f"{run}-{message}.pcapng" if message else f"{run}.pcapng"
+    sent = flask.send_file(frames_file, as_attachment=True, mimetype="application/octet-stream",
+                           download_name=re.sub(r"[^\w.-]+", "-", name))
+    sent.content_length = os.fstat(frames_file.fileno()).st_size
     return sent
 
 

@@ -6,11 +6,11 @@ as one that is started alone. Its scenario is the one on the page, and no other 
 
 from __future__ import annotations
 
-import tempfile
 import tomllib
 from pathlib import Path
 from typing import Any
 
+from mqttlab import scratch
 from mqttlab.dashboard import drafts
 from mqttlab.dashboard.jobs import Jobs
 from mqttlab.experiments import Experiment, ExperimentError, load
@@ -53,10 +53,10 @@ def check(text: str, scenario: str) -> Experiment:
     if len(text) > drafts.TOML_LETTERS_MAX:
         raise ExperimentError(f"{FILE}: has more than {drafts.TOML_LETTERS_MAX} characters")
     _only_this_scenario(text)
-    with tempfile.TemporaryDirectory(prefix="mqttlab-draft-") as place:
-        _write(Path(place), text, scenario)
+    with scratch.directory("draft") as place:
+        _write(place, text, scenario)
         try:
-            experiment = load(Path(place) / FILE)
+            experiment = load(place / FILE)
         except (ExperimentError, ScenarioError) as error:
             words = [problem.replace(f"{place}/", "") for problem in error.problems]
             raise ExperimentError(words) from None

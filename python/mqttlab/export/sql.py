@@ -17,7 +17,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -29,6 +28,7 @@ import polars as pl
 import sqlalchemy as sa
 from sqlalchemy.exc import DatabaseError, InterfaceError
 
+from mqttlab import scratch
 from mqttlab.catalog.place import file_of, refuse_network, url_of
 from mqttlab.catalog.tables import LONG, OPTIONS
 from mqttlab.engine import EngineError, is_being_written, snapshot
@@ -278,9 +278,9 @@ class Follower:
     def _look(self) -> None:
         if not (self._directory / "plan.json").is_file() or not is_being_written(self._directory):
             return
-        with tempfile.TemporaryDirectory(prefix="mqttlab-sql-") as place:
-            snapshot(self._directory, Path(place))
-            self._write(Recording(Path(place)), whole=False)
+        with scratch.directory("sql") as place:
+            snapshot(self._directory, place)
+            self._write(Recording(place), whole=False)
 
     def _write(self, recording: Recording, *, whole: bool) -> None:
         if self._writer is None:

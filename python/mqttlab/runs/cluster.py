@@ -16,10 +16,8 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import queue
-import shutil
 import signal
 import socket
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -28,7 +26,7 @@ from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 from urllib.parse import urlsplit
 
-from mqttlab import __version__
+from mqttlab import __version__, scratch
 from mqttlab.engine import EngineError, Interrupted, Interruption
 from mqttlab.errors import MqttlabError, UsageError
 from mqttlab.runs import storage
@@ -242,19 +240,16 @@ def _finished(job: Job, future: Any) -> Finished[Any]:
 
 def _on_worker(job: Job, keep: Keep[T], url: str) -> T:
     """Perform a job on a worker: in a scratch directory, which goes when the recording is in its place."""
-    scratch = Path(tempfile.mkdtemp(prefix="mqttlab-worker-"))
-    there = dataclasses.replace(job, directory=scratch / job.directory.name)
-    try:
+    with scratch.directory("worker") as place:
+        there = dataclasses.replace(job, directory=place / job.directory.name)
         if storage.is_complete(url):
-            found = storage.fetch(url, scratch)
+            found = storage.fetch(url, place)
             return keep(there, Outcome(verdict="complete", directory=found))
         outcome = _performed(there)
         kept = keep(there, outcome)
         if outcome.directory.is_dir():
             storage.store(outcome.directory, url)
         return kept
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _follow_on_worker(job: Job, number: int, lead: str, boot: str, url: str) -> str:
@@ -262,15 +257,12 @@ def _follow_on_worker(job: Job, number: int, lead: str, boot: str, url: str) -> 
 
     Where part 0 is on this machine, it holds that for all of its parts.
     """
-    scratch = Path(tempfile.mkdtemp(prefix="mqttlab-worker-"))
-    part = following(job, number, lead, scratch / f"{job.directory.name}.part-{number}")
-    try:
+    with scratch.directory("worker") as place:
+        part = following(job, number, lead, place / f"{job.directory.name}.part-{number}")
         outcome = _performed(part, alone=boot != _boot())
         if outcome.directory.is_dir():
             storage.store(outcome.directory, url)
         return outcome.verdict
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _own_address() -> str:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 import subprocess
-import tempfile
 from collections.abc import Mapping
 from typing import Any
 
+from mqttlab import scratch
 from mqttlab.engine import EngineError, engine_path
 
 
@@ -25,7 +25,7 @@ def state_at(plan: Mapping[str, Any], seconds: float, *, timeout_s: float = 60.0
     Raises:
         EngineError: the engine is not there, refuses the plan, or takes too long.
     """
-    with tempfile.TemporaryDirectory(prefix="mqttlab-instant-") as place:
+    with scratch.directory("instant") as place:
         arguments = [str(engine_path()), "run", "--directory", f"{place}/run", "--until", f"{seconds:.9f}"]
         try:
             # In a session of its own: Ctrl-C at a terminal is for whoever asks.

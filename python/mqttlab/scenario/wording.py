@@ -83,7 +83,7 @@ def _words(location: Location, detail: Any, given: str, model: type[BaseModel]) 
     """What is wrong at a place: value as written, limit, and the nearest right value."""
     kind, limits = detail["type"], detail.get("ctx", {})
     if kind == "extra_forbidden":
-        return f"is an unknown field{nearest(str(location[-1]), _known(location[:-1], model))}"
+        return f"is an unknown field{_instead(str(location[-1]), _model_at(location[:-1], model))}"
     if kind == "missing":
         return "is missing; add it"
     if kind == "literal_error":
@@ -167,18 +167,23 @@ def _indexed(table: list[str], counts: dict[str, int]) -> list[str]:
     return place
 
 
-def _known(location: Location, top: type[BaseModel]) -> list[str]:
-    """The field names that the model at a place knows."""
-    model: Any = top
+def _model_at(location: Location, top: type[BaseModel]) -> type[BaseModel]:
+    """The model of a place in a file."""
+    model = top
     for part in location:
-        if isinstance(part, int) or not (isinstance(model, type) and issubclass(model, BaseModel)):
-            continue
-        field = model.model_fields.get(str(part))
+        field = None if isinstance(part, int) else model.model_fields.get(str(part))
         if field is not None:
             model = _model_in(field.annotation) or model
-    if isinstance(model, type) and issubclass(model, BaseModel):
-        return list(model.model_fields)
-    return []
+    return model
+
+
+def _instead(given: str, model: type[BaseModel]) -> str:
+    """What stands behind an unknown field: the tables here that have a field of this name, or the nearest name here."""
+    inner = {name: _model_in(field.annotation) for name, field in model.model_fields.items()}
+    holders = [f"`{name}`" for name, table in inner.items() if table is not None and given in table.model_fields]
+    if holders:
+        return f"; `{given}` is a field of {' and of '.join(holders)}"
+    return nearest(given, list(model.model_fields))
 
 
 def _model_in(annotation: Any) -> type[BaseModel] | None:
@@ -192,7 +197,7 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
 
 def nearest(given: str, known: list[str]) -> str:
     """What stands behind an unknown name: the nearest known one, or all."""
-    near = difflib.get_close_matches(given, known, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(given, known, n=1, cutoff=0.6)
     if near:
         return f"; did you mean `{near[0]}`?"
     return f"; known here: {', '.join(known)}" if known else ""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from mqttlab import scratch
 from mqttlab.engine import EngineError, Interrupted, held
 from mqttlab.errors import UsageError
 from mqttlab.recording import Recording
@@ -78,8 +78,8 @@ def simulate(
             kept.put(job.plan, value)
         return value
 
-    with tempfile.TemporaryDirectory(prefix="mqttlab-study-") as scratch, LocalPool(measured, jobs=jobs) as pool:
-        jobs_by_name = {name: Job(plan, Path(scratch, str(number)))
+    with scratch.directory("study") as place, LocalPool(measured, jobs=jobs) as pool:
+        jobs_by_name = {name: Job(plan, Path(place, str(number)))
                         for number, (name, plan) in enumerate(plans.items()) if name not in done}
         done |= _performed(pool, jobs_by_name, progress, "simulations")
     return {name: done[name] for name in scenarios}
