@@ -36,6 +36,7 @@ def bounds(*, loss: bool) -> dict[str, Bound]:
         "latency_ms_p95": Bound(relative=0.10 if loss else 0.05),
         "messages_delivered": Bound(relative=0.02),
         "segments_with_payload": Bound(relative=0.02, absolute=3.0),
+        "connect_ms_mean": Bound(relative=0.05),
     }
 
 

@@ -159,11 +159,12 @@ def _rates() -> Iterator[Kind]:
             far={"up": {"delay": FAR, "rate": "64 kbit/s"}, "down": {"delay": "31 ms", "rate": "2 Mbit/s"}},
         ),
     )
+    # An acknowledgement alone has 90 B with the overhead.
     yield Kind(
         name="frame-overhead",
         values=pair(
-            near=link(rate="100 kbit/s", overhead="38 B", minimum_frame="84 B"),
-            publish={"rate": "20 /s", "payload": "1 B"},
+            near=link(rate="100 kbit/s", overhead="38 B", minimum_frame="120 B"),
+            publish={"rate": "20 /s", "payload": "100 B"},
         ),
     )
     burst = {"arrival": "burst", "burst": {"size": 40, "every": "1 s"}, "rate": None, "payload": "700 B"}
@@ -276,7 +277,8 @@ def _two_brokers() -> Values:
     """A pair of clients on one host for each of two brokers, which differ."""
     servers = [
         {"name": "east", "nagle": False},
-        {"name": "west", "nagle": False, "host": "far", "max_inflight": 5, "max_queued": 100, "persistence": False},
+        # 18 messages a second have room in a window of one, so that the queue of the west fills and overflows.
+        {"name": "west", "nagle": False, "host": "far", "max_inflight": 1, "max_queued": 100, "persistence": False},
     ]
     groups = [
         {"name": f"{role}-{server['name']}", "host": "field", "connects_to": server["name"], **tcp, **part}
@@ -361,7 +363,9 @@ def _windows() -> Iterator[Kind]:
     yield Kind(name="closed-loop-qos1-window1-nagle", values=pair(nagle=True, publish=closed, mqtt={"max_inflight": 1}))
     yield Kind(
         name="inflight1-qos1",
-        values=pair(publish={"rate": "8 /s"}, mqtt={"max_inflight": 1}, broker={"max_inflight": 1}),
+        values=pair(
+            publish={"rate": "10 /s", "arrival": "poisson"}, mqtt={"max_inflight": 1}, broker={"max_inflight": 1}
+        ),
     )
     yield Kind(
         name="inflight1000-qos1-nagle",
@@ -444,12 +448,33 @@ def _stacks() -> Iterator[Kind]:
         values=pair(nagle=True, publish=NAGLE_INTERVAL, hosts=tcp(delayed_ack_max="10 ms")),
     )
     yield Kind(
-        name="syn-retries",
+        name="rto-max-1.2s",
         loss=True,
         seconds=20.0,
-        values=pair(near=link(loss="20 %"), publish={"rate": "2 /s"}, hosts=tcp(syn_retries=8, syn_linear_retries=2)),
+        values=pair(near=link(loss="20 %"), publish={"rate": "2 /s"}, hosts=tcp(rto_min="1 s", rto_max="1.2 s")),
     )
+    yield Kind(name="syn-retries", loss=True, values=_connecting({"syn_retries": 1, "syn_linear_retries": 0}))
+    yield Kind(name="syn-linear", loss=True, values=_connecting({"syn_linear_retries": 1}))
+    yield Kind(name="syn-linux-2021", loss=True, values=_connecting({"profile": "linux-2021"}))
     yield Kind(name="profile-linux-2021", values=pair(hosts=tcp(profile="linux-2021"), nagle=True))
+
+
+def _connecting(stack: Values) -> Values:
+    """Twelve clients whose SYNs are lost as often as they arrive; what is compared is how long they take to connect."""
+    return {
+        "hosts": {"field": {"tcp": stack}, "broker": {"tcp": stack}},
+        "networks": [{"between": ["field", "broker"], **link(loss="30 %")}],
+        "groups": [
+            {
+                "name": "sensors",
+                "host": "field",
+                "count": 12,
+                "publish": {"topic": "s/{client}", "qos": 0, "payload": "100 B", "rate": "1 /s"},
+                "reconnect": {"initial": "300 ms", "maximum": "400 ms", "jitter": "5 %"},
+            },
+            {"name": "desk", "host": "broker", "subscribe": [{"filter": "s/#", "qos": 0}]},
+        ],
+    }
 
 
 def _traffic() -> Iterator[Kind]:
@@ -561,9 +586,11 @@ def _traffic() -> Iterator[Kind]:
     yield Kind(
         name="mqtt-3.1-with-credentials",
         values=pair(
+            # What is acknowledged after 120 ms has been repeated after 100.
+            near=both_ways(delay="60 ms"),
             mqtt={
                 "version": "3.1",
-                "retry": "20 s",
+                "retry": "100 ms",
                 "client_id": "c-{client}-{group}",
                 "username": "u",
                 "password": "p",
@@ -583,6 +610,42 @@ def _traffic() -> Iterator[Kind]:
         ),
     )
     yield Kind(name="reconnects", loss=True, seconds=30.0, values=_reconnecting())
+    rivals = {"initial": "400 ms", "jitter": "20 %"}
+    yield Kind(name="taken-over", values=_taken_over(rivals, mqtt={"clean_session": False}))
+    yield Kind(name="taken-over-clean", values=_taken_over(rivals))
+    yield Kind(name="taken-over-for-good", values=_taken_over({"enabled": False}))
+    # TCP and CONNACK take 110 ms and more: some attempts fail when the broker has a session for them, and the waits grow.
+    slow = {"initial": "100 ms", "maximum": "150 ms", "timeout": "110 ms"}
+    jittery = both_ways(delay=FAR, jitter="4 ms")
+    yield Kind(name="taken-over-slowly", values=_taken_over(slow, mqtt={"clean_session": False}, far=jittery))
+    # Nobody is there for longer than the session lasts, by whatever second the broker looks.
+    absent = {"initial": "3 s", "maximum": "4 s", "timeout": "116 ms"}
+    yield Kind(
+        name="taken-over-expiring",
+        seconds=30.0,
+        values=_taken_over(
+            absent, mqtt={"version": "5", "clean_session": False, "session_expiry": "1 s"}, far=jittery
+        ),
+    )
+
+
+def _taken_over(reconnect: Values, mqtt: Values | None = None, far: Values | None = None) -> Values:
+    """Two subscribers with one client identifier: each ends the other's connection ([MQTT-3.1.4-2]), and comes again.
+
+    The broker then publishes the will of the one that it ended.
+    """
+    will = {"topic": "gone", "payload": "taken over", "qos": 1, "retain": True}
+    values = pair(far=far)
+    # It has its subscription before the first one is there.
+    values["networks"].append({"between": ["other", "broker"], **both_ways(delay="10 ms")})
+    publisher, subscriber = values["groups"]
+    one = subscriber | {
+        "subscribe": [{"filter": "t", "qos": 1}, {"filter": "gone", "qos": 1}],
+        "mqtt": {"client_id": "one", "will": will} | (mqtt or {}),
+        "reconnect": reconnect,
+    }
+    other = one | {"name": "other", "host": "other"}
+    return values | {"groups": [publisher, one, other]}
 
 
 def _reconnecting() -> Values:
@@ -633,6 +696,11 @@ def _transports() -> Iterator[Kind]:
         name="tls1.3-loss3-qos1", loss=True, seconds=20.0,
         values=over({"tls": {"resumption": False}}, pair(near=link(loss="3 %"), publish=SLOW)),
     )
+    again = {"initial": "400 ms", "jitter": "20 %"}
+    yield Kind(
+        name="tls1.3-taken-over-without-resumption", values=over({"tls": {"resumption": False}}, _taken_over(again))
+    )
+    yield Kind(name="tls1.3-taken-over", values=over(plain, _taken_over(again)))
     yield Kind(name="tls1.3-rate-20kB", values=over(plain, pair(near=link(rate="20 kB/s"), publish=SLOW)))
     yield Kind(name="wss-qos1", values=over({"tls": {}, "websocket": {}}, pair(qos=1)))
 

@@ -76,4 +76,12 @@ def described() -> Iterator[Described]:
         air={"delay": "20 ms", "rate": "20 kbit/s"}, publish={"interval": "400 ms"}), False, 10.0
     yield "sn-short-topics", make(count=1, publish={"topic": "aa"}), False, 10.0
     yield "sn-down-qos1", make(down={}), False, 10.0
+    # What is silent for a second asks whether the other is there; so does an aggregating gateway of its broker.
+    yield "sn-keep-alive", make(session={"keep_alive": "1 s"}, publish={"interval": "4.3 s"}), False, 20.0
+    yield "sn-keep-alive-aggregating", make(
+        gateway={"mode": "aggregating", "keep_alive": "1 s"}, publish={"interval": "4.3 s"}), False, 20.0
+    # Two transmissions, of which one or both are lost in half of the cases.
+    yield "sn-loss30-gives-up", make(
+        air={"delay": "20 ms", "loss": "30 %"}, session={"retry": "300 ms", "retries": 1},
+        gateway={"retry": "300 ms", "retries": 1}, publish={"interval": "1 s"}, down={}), True, 20.0
     yield "sn-down-asleep", make(down=SLEEPING), False, 20.0

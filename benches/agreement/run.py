@@ -118,7 +118,8 @@ def row_of(_: Job, outcome: Outcome) -> dict[str, Any]:
 
 
 def metrics_of(recording: Recording) -> dict[str, Any]:
-    """What is compared, of the messages of the measurement and all segments of the run."""
+    """What is compared: of the messages of the measurement, of all segments of the run, and of each client's first
+    connection (kinds that were run before that was compared have none)."""
     delivered = recording.messages.filter((pl.col("fate") == "delivered") & (pl.col("phase") == "measurement"))
     latency = delivered["latency_ns"].drop_nulls() / 1e6
     network = recording.network_metrics
@@ -126,6 +127,9 @@ def metrics_of(recording: Recording) -> dict[str, Any]:
     values: dict[str, Any] = {"messages_delivered": len(delivered)}
     if len(latency):
         values |= {"latency_ms_mean": latency.mean(), "latency_ms_p95": latency.quantile(0.95, "linear")}
+    connected = recording.clients["connect_ns"].drop_nulls() / 1e6
+    if len(connected):
+        values["connect_ms_mean"] = connected.mean()
     # Without a captured packet the sum over packets says nothing.
     if len(segments) and len(recording.packets):
         values["segments_with_payload"] = segments[0]

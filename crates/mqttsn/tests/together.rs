@@ -222,6 +222,21 @@ fn what_is_lost_on_the_air_is_sent_again_and_delivered_exactly_once() {
     }
 }
 
+#[test]
+fn a_sleeper_that_missed_the_end_of_an_exchange_is_not_given_the_message_again() {
+    // Every PUBCOMP for message 23 was lost until the gateway took it for asleep again, one by this seed.
+    let mut world = World::new(gateway(Mode::Transparent), 33, 15_399_989_640_085_241_220);
+    let subscriber = world.add(sleeper(), &[], &[("#", Qos::ExactlyOnce)]);
+    let publisher = world.add(options(), &["a/b", "ab", "c"], &[]);
+    world.run(s(60));
+    for message in 0..30 {
+        world.publish(publisher, message % 3, message, Qos::ExactlyOnce);
+        world.run(Duration::from_ms(500));
+    }
+    world.run(s(600));
+    assert_eq!(world.members[subscriber].got, (0..30).collect::<Vec<_>>());
+}
+
 fn counted(got: &[u32]) -> BTreeSet<u32> {
     got.iter().copied().collect()
 }

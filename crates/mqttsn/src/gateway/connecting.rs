@@ -117,8 +117,7 @@ impl<M: Clone> Gateway<M> {
             return self.remove(number);
         }
         self.with(now, number, |client, around| {
-            client.state = State::Active;
-            client.pump(around);
+            client.rouse(around, State::Active);
         });
     }
 

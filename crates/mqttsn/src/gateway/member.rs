@@ -67,9 +67,8 @@ pub(super) struct Down<M> {
 #[derive(Debug)]
 struct Flying<M> {
     down: Down<M>,
-    named: Topic,
-    /// Whether PUBREL was sent.
-    released: bool,
+    /// What its topic was called in PUBLISH; none when the client has it, and what is sent is PUBREL.
+    named: Option<Topic>,
     sent: Instant,
     repeated: u32,
 }
@@ -178,9 +177,15 @@ impl<M: Clone> Member<M> {
 
     /// When something is to be done about it.
     pub(super) fn next_deadline(&self, options: &GatewayOptions) -> Option<Instant> {
-        let flying = self.flying.iter().map(|flying| flying.sent + options.retry).min();
+        let flying = self.flying.iter().filter(|_| self.listens());
+        let flying = flying.map(|flying| flying.sent + options.retry).min();
         let registering = self.registering.as_ref().map(|asked| asked.sent + options.retry);
         [flying, registering, self.expires_at(options), self.link_ping_at()].into_iter().flatten().min()
+    }
+
+    /// Whether it hears what is sent to it now.
+    fn listens(&self) -> bool {
+        matches!(self.state, State::Active | State::Awake)
     }
 
     /// When it is given up if it stays silent (§7.2: 10 % more than it said, half as much again up to a minute).
@@ -237,15 +242,16 @@ impl<M: Clone> Member<M> {
                 Packet::Register { topic_id: asked.topic_id, id: asked.id, name: Arc::clone(&asked.name) };
             around.send(&self.address, packet);
         }
-        for flying in self.flying.iter_mut().filter(|flying| flying.sent + retry <= now) {
+        let listens = self.listens();
+        for flying in self.flying.iter_mut().filter(|flying| listens && flying.sent + retry <= now) {
             if flying.repeated >= retries {
                 return false;
             }
             (flying.sent, flying.repeated) = (now, flying.repeated + 1);
             around.counters.repeated += 1;
-            let packet = match flying.released {
-                true => Packet::Pubrel { id: flying.down.id },
-                false => publication(&flying.down, flying.named, true),
+            let packet = match flying.named {
+                Some(named) => publication(&flying.down, named, true),
+                None => Packet::Pubrel { id: flying.down.id },
             };
             around.send(&self.address, packet);
         }
@@ -336,10 +342,9 @@ impl<M: Clone> Member<M> {
     /// PINGREQ: a sleeper is awake, or a sign of life.
     pub(super) fn pingreq(&mut self, around: &mut Around<'_, M>, named: bool) {
         match self.state {
-            State::Asleep | State::Awake if named => {
-                self.state = State::Awake;
-                self.pump(around);
-            }
+            State::Asleep if named => self.rouse(around, State::Awake),
+            // Its timers go on; what was lost is sent again when it is time.
+            State::Awake if named => self.pump(around),
             // A sign of life passes through a transparent gateway (§6.11).
             State::Active if self.link.is_some() => {
                 self.pings += 1;
@@ -382,10 +387,20 @@ impl<M: Clone> Member<M> {
         }
     }
 
+    /// It listens again: the PUBRELs that it has not answered come first.
+    pub(super) fn rouse(&mut self, around: &mut Around<'_, M>, state: State) {
+        self.state = state;
+        for flying in &mut self.flying {
+            (flying.sent, flying.repeated) = (around.now, 0);
+            around.send(&self.address, Packet::Pubrel { id: flying.down.id });
+        }
+        self.pump(around);
+    }
+
     /// Sends what can be sent. A sleeper that has got everything is told so.
     pub(super) fn pump(&mut self, around: &mut Around<'_, M>) {
         let window = if around.options.window == 0 { usize::MAX } else { around.options.window as usize };
-        while matches!(self.state, State::Active | State::Awake) && self.registering.is_none() {
+        while self.listens() && self.registering.is_none() {
             let Some(down) = self.queue.front() else { break };
             let Some(named) = self.topics.topic(&down.topic, &around.options.predefined) else {
                 let name = Arc::clone(&down.topic);
@@ -399,7 +414,7 @@ impl<M: Clone> Member<M> {
             around.send(&self.address, publication(&down, named, down.dup));
             if down.qos != Qos::AtMostOnce {
                 let sent = around.now;
-                self.flying.push_back(Flying { down, named, released: false, sent, repeated: 0 });
+                self.flying.push_back(Flying { down, named: Some(named), sent, repeated: 0 });
             }
         }
         let idle = self.queue.is_empty() && self.flying.is_empty() && self.registering.is_none();
@@ -468,14 +483,24 @@ impl<M: Clone> Member<M> {
 
     /// The message is the client's: what is left is PUBREL, and its answer.
     pub(super) fn release(&mut self, around: &mut Around<'_, M>, id: u16) {
-        match self.flying.iter_mut().find(|flying| flying.down.id == id) {
-            Some(flying) => {
-                (flying.released, flying.sent, flying.repeated) = (true, around.now, 0);
-                around.send(&self.address, Packet::Pubrel { id });
-            }
+        let (sent, repeated) = (around.now, 0);
+        if let Some(flying) = self.flying.iter_mut().find(|flying| flying.down.id == id) {
+            (flying.named, flying.sent, flying.repeated) = (None, sent, repeated);
+        } else if let Some(down) = self.fallen_asleep_over(id) {
+            self.flying.push_back(Flying { down, named: None, sent, repeated });
+        } else {
             // It was dropped here, or acknowledged before.
-            None => self.tell(around, BrokerPacket::Acknowledgement { kind: Kind::Pubcomp, id }),
+            return self.tell(around, BrokerPacket::Acknowledgement { kind: Kind::Pubcomp, id });
         }
+        if self.listens() {
+            around.send(&self.address, Packet::Pubrel { id });
+        }
+    }
+
+    /// A message that the client has, by its PUBREC, and that was put back when it fell asleep before PUBREL.
+    fn fallen_asleep_over(&mut self, id: u16) -> Option<Down<M>> {
+        let place = self.queue.iter().position(|down| down.id == id && down.qos == Qos::ExactlyOnce)?;
+        self.queue.remove(place)
     }
 
     pub(super) fn pubcomp(&mut self, around: &mut Around<'_, M>, id: u16) {
@@ -486,11 +511,15 @@ impl<M: Clone> Member<M> {
         self.pump(around);
     }
 
-    /// It sleeps: what it has not acknowledged is kept.
+    /// It sleeps: what it has not acknowledged is kept. What has got as far as PUBREL is not published again
+    /// ([MQTT-4.3.3-1]): the client may have passed it on, and would not know it any more.
     pub(super) fn sleep(&mut self, _: &mut Around<'_, M>) {
         self.state = State::Asleep;
         self.registering = None;
-        for flying in self.flying.drain(..).rev() {
+        let (published, released) = self.flying.drain(..).partition(|flying| flying.named.is_some());
+        self.flying = released;
+        let published: VecDeque<Flying<M>> = published;
+        for flying in published.into_iter().rev() {
             self.queue.push_front(Down { dup: true, ..flying.down });
         }
     }
