@@ -226,7 +226,12 @@ def _loss() -> Iterator[Kind]:
         seconds=20.0,
         values=pair(
             near=link(
-                bit_errors={"good_to_bad": "0.001 %", "bad_to_bad": "95 %", "error_good": "0 %", "error_bad": "20 %"}
+                bit_errors={
+                    "good_to_bad": "0.001 %",
+                    "bad_to_bad": "95 %",
+                    "error_good": "0.0002 %",
+                    "error_bad": "20 %",
+                }
             )
         ),
     )
@@ -614,7 +619,7 @@ def _traffic() -> Iterator[Kind]:
     yield Kind(name="taken-over", values=_taken_over(rivals, mqtt={"clean_session": False}))
     yield Kind(name="taken-over-clean", values=_taken_over(rivals))
     yield Kind(name="taken-over-for-good", values=_taken_over({"enabled": False}))
-    # TCP and CONNACK take 110 ms and more: some attempts fail when the broker has a session for them, and the waits grow.
+    # TCP and CONNACK take some 110 ms: attempts fail when the broker has a session for them, and the waits grow.
     slow = {"initial": "100 ms", "maximum": "150 ms", "timeout": "110 ms"}
     jittery = both_ways(delay=FAR, jitter="4 ms")
     yield Kind(name="taken-over-slowly", values=_taken_over(slow, mqtt={"clean_session": False}, far=jittery))

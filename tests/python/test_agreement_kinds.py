@@ -19,6 +19,7 @@ from mqttlab.scenario.load import parse_values
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benches" / "agreement"))
 
+from in_force import Trial, places
 from judgement import Bound, difference
 from kinds import SAMPLE, Kind, kinds
 
@@ -73,6 +74,95 @@ LEFT_OUT = {
 }
 
 
+IN_FORCE: dict[str, tuple[str, ...]] = {
+    "qos0": ("broker.nagle", "groups.nagle", "groups.publish.payload", "groups.publish.rate", "networks.up.delay"),
+    "qos1": ("groups.publish.qos", "groups.subscribe.qos"),
+    "qos2-handed-on-at-publish": ("mqtt.deliver_qos2_on",),
+    "jitter-normal": ("networks.up.jitter",),
+    "jitter-uniform-overtaking": ("networks.up.distribution", "networks.up.keep_order"),
+    "jitter-pareto-correlated": ("networks.up.correlation",),
+    "rate-250kbit": ("networks.up.rate",),
+    "frame-overhead": ("networks.up.minimum_frame", "networks.up.overhead"),
+    "tail-drop-packets": (
+        "groups.publish.arrival", "groups.publish.burst.every", "groups.publish.burst.size", "networks.up.queue"),
+    "queue-with-delay-line": ("networks.up.queue_counts_delay_line",),
+    "loss2-qos0": ("networks.up.loss",),
+    "burst-loss": (
+        "networks.up.burst_loss.bad_to_good", "networks.up.burst_loss.good_to_bad",
+        "networks.up.burst_loss.loss_bad", "networks.up.burst_loss.loss_good"),
+    "bit-errors": (
+        "networks.up.bit_errors.bad_to_bad", "networks.up.bit_errors.error_bad",
+        "networks.up.bit_errors.error_good", "networks.up.bit_errors.good_to_bad"),
+    "loss-at-entry": ("networks.up.loss_at",),
+    "duplicates": ("networks.up.duplicate",),
+    "corruption": ("networks.up.corrupt",),
+    "reordering": ("networks.up.reorder.gap", "networks.up.reorder.probability"),
+    "reordering-apart": ("groups.publish.interval",),
+    "outages-persistent-session": ("mqtt.clean_session", "mqtt.keep_alive"),
+    "crowd-narrowband-qos0": ("networks.model",),
+    "crowd-both": ("networks.placement",),
+    "trunk-links-of-their-own": ("networks.shared",),
+    "both-on-hosts-by-count": ("groups.connect_over", "groups.publish.start_phase"),
+    "network-direct": ("network",),
+    "two-brokers": ("groups.transport.tcp.nagle", "servers.max_inflight", "servers.max_queued", "servers.nagle"),
+    "closed-loop-qos2-window1": ("mqtt.max_inflight",),
+    "inflight1-qos1": ("broker.max_inflight",),
+    "receive-maximum2-qos2": ("mqtt.receive_maximum", "mqtt.version"),
+    "broker-queue-overflows": ("broker.max_queued",),
+    "client-queue-overflows": ("mqtt.max_queued",),
+    "buffers-4kB": ("hosts.tcp.receive_buffer", "hosts.tcp.send_buffer"),
+    "initial-window-2-mss-536": ("hosts.tcp.initial_window", "hosts.tcp.mss"),
+    "mtu-576": ("mtu",),
+    "newreno-without-sack": ("hosts.tcp.congestion_control", "hosts.tcp.sack"),
+    "no-timestamps-no-scaling": ("hosts.tcp.timestamps", "hosts.tcp.window_scaling"),
+    "rto-min-1s-no-tail-loss-probe": ("hosts.tcp.rto_min", "hosts.tcp.tail_loss_probe"),
+    "acknowledged-at-once": ("hosts.tcp.delayed_ack",),
+    "acknowledged-within-10ms": ("hosts.tcp.delayed_ack_max",),
+    "rto-max-1.2s": ("hosts.tcp.rto_max",),
+    "syn-retries": (
+        "groups.reconnect.initial", "groups.reconnect.jitter", "hosts.tcp.syn_linear_retries",
+        "hosts.tcp.syn_retries"),
+    "syn-linux-2021": ("hosts.tcp.profile",),
+    "topics-and-wild-cards": ("groups.publish.topics",),
+    "retained-and-will": ("groups.publish.retain", "mqtt.will.payload"),
+    "relay-round-trip": ("groups.relay.qos", "groups.relay.suffix"),
+    "bursts-with-gaps": ("groups.publish.burst.gap",),
+    "payload-random": ("groups.publish.messages", "groups.publish.payload.size"),
+    "mqtt-3.1-with-credentials": ("mqtt.client_id", "mqtt.password", "mqtt.retry", "mqtt.username"),
+    "keep-alive-by-silence": ("mqtt.ping",),
+    "reconnects": ("groups.late_after",),
+    "taken-over": (
+        "groups.mqtt.clean_session", "groups.mqtt.client_id", "groups.mqtt.will.payload", "groups.mqtt.will.qos",
+        "groups.mqtt.will.retain"),
+    "taken-over-for-good": ("groups.reconnect.enabled",),
+    "taken-over-slowly": ("groups.reconnect.maximum", "groups.reconnect.timeout"),
+    "taken-over-expiring": ("groups.mqtt.session_expiry", "groups.mqtt.version"),
+    "websocket-large": ("groups.transport.websocket.path",),
+    "tls1.2-qos1": ("groups.transport.tls.client_certificate", "groups.transport.tls.version"),
+    "tls1.3-taken-over-without-resumption": ("groups.transport.tls.resumption",),
+    "sn-qos1": ("groups.mqtt_sn.retry",),
+    "sn-without-connection": ("groups.mqtt_sn.without_connection", "servers.gateway.retry"),
+    "sn-aggregating": ("servers.gateway.mode",),
+    "sn-keep-alive": ("groups.mqtt_sn.keep_alive",),
+    "sn-keep-alive-aggregating": ("servers.gateway.keep_alive",),
+    "sn-loss30-gives-up": ("groups.mqtt_sn.retries", "servers.gateway.retries"),
+    "sn-down-asleep": (
+        "groups.mqtt_sn.sleep.duration", "groups.mqtt_sn.sleep.linger", "groups.mqtt_sn.sleep.wake_every"),
+    "zmq-small": ("groups.subscribe",),
+}
+"""By kind, fields without which its simulation is another one: `benches/agreement/in_force.py` finds them."""
+# Fields that kinds turn and that make no difference to a message or a packet, and why.
+NEVER_IN_FORCE = {
+    "broker.persistence": "no broker is started again",
+    "servers.persistence": "no broker is started again",
+    "groups.publish.payload.kind": "what is in a payload of its size",
+    "hosts": "a table without fields",
+    "mqtt": "a table without fields",
+    "networks": "a list without any",
+    "sim": "a table without fields",
+}
+
+
 def fields(model: type[BaseModel], place: str = "") -> Iterator[str]:
     """Every field's place, without indices; a link's two directions count as one."""
     for name, field in model.model_fields.items():
@@ -122,6 +212,22 @@ def test_every_field_of_a_scenario_is_turned_by_some_kind() -> None:
     # A queue written as one word turns the field that its unit names.
     used |= {"networks.up.queue.packets", "networks.up.queue.bytes", "groups.publish.payload.kind"}
     assert sorted({field for field in fields(Scenario) if field not in used}) == []
+
+
+def test_every_field_that_is_turned_is_in_force_in_some_kind() -> None:
+    """A window that never fills and a time-out that never ends are turned, and compare nothing."""
+    shown = {field for fields_of_kind in IN_FORCE.values() for field in fields_of_kind}
+    # A group's session has the fields of the run's.
+    shown |= {field.removeprefix("groups.") for field in shown if field.startswith("groups.mqtt.")}
+    turned_somewhere = {field for kind in KINDS for field in places(kind.values)}
+    assert sorted(turned_somewhere - shown - set(NEVER_IN_FORCE)) == []
+    assert sorted(set(IN_FORCE) - {kind.name for kind in KINDS}) == []
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.name in IN_FORCE], ids=lambda kind: kind.name)
+def test_without_a_field_that_is_in_force_a_kind_is_another_one(kind: Kind, tmp_path: Path) -> None:
+    trial = Trial(kind, tmp_path)
+    assert [field for field in IN_FORCE[kind.name] if not trial.is_in_force(field)] == []
 
 
 def test_series_agree_when_the_whole_interval_lies_within_the_bound() -> None:

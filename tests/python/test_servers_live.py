@@ -185,3 +185,41 @@ def test_what_a_broker_may_have_dropped_at_the_end_is_unknown_and_its_cause_is_k
     under_way = live.filter(fate="under_way")
     assert under_way.filter(pl.col("acknowledged_ns") >= began["at_ns"].item()).is_empty()
     assert any("does not say which" in words for words in Recording.open(tmp_path / "live").run["warnings"])
+
+
+def test_clients_with_one_identifier_are_told_apart_by_their_hosts_and_take_over_alike_in_both_backends(
+        tmp_path: Path) -> None:
+    """The second one ends the first one's session ([MQTT-3.1.4-2]), with its will, or goes on with it, without."""
+    def told(backend: str, clean: bool) -> dict[str, list[int]]:
+        def link(delay: str) -> dict[str, Any]:
+            return {"up": {"delay": delay}, "down": {"delay": delay}}
+
+        subscriber = {
+            "subscribe": [{"filter": "t", "qos": 1}], "reconnect": {"enabled": False},
+            "mqtt": {"client_id": "one", "clean_session": clean, "will": {"topic": "gone", "payload": "x", "qos": 1}}}
+        values = {
+            "name": "rivals", "backend": backend, "hosts": {"near": {}, "far": {}, "desk": {}},
+            "phases": {"warm_up": "0 s", "duration": "1 s", "cool_down": "5 s"},
+            "networks": [{"between": ["near", "broker"], **link("10 ms")},
+                         {"between": ["far", "broker"], **link("60 ms")},
+                         {"between": ["desk", "broker"], **link("5 ms")}],
+            "groups": [{"name": "near", "host": "near", **subscriber}, {"name": "far", "host": "far", **subscriber},
+                       {"name": "desk", "host": "desk", "subscribe": [{"filter": "gone", "qos": 1}],
+                        "publish": {"topic": "t", "qos": 1, "payload": "100 B", "rate": "10 /s"}}]}
+        outcome = run(values, tmp_path / f"{backend}-{clean}")
+        assert outcome.verdict == "complete", outcome.reason
+        recording = Recording.open(outcome.directory)
+        names = recording.clients["group"].to_list()
+        packets = recording.control_packets.with_columns(
+            pl.col("client").replace_strict(dict(enumerate(names)), return_dtype=pl.String))
+        kinds = packets.group_by("client").agg((pl.col("kind").cast(pl.String) == kind).sum().alias(kind)
+                                               for kind in ("CONNECT", "SUBSCRIBE", "PUBLISH"))
+        found = {row[0]: list(row[1:]) for row in kinds.rows()}
+        return {**found, "foreign": recording.clients["foreign"].to_list()}
+
+    for clean in (True, False):
+        live, simulated = told("live", clean), told("sim", clean)
+        assert live == simulated
+        # One connection and one subscription each; the messages to the one that came last; the will to the desk.
+        assert live["near"] == [1, 1, 0] and live["far"] == [1, 1, 10]
+        assert live["desk"] == [1, 1, 11 if clean else 10] and live["foreign"] == [0, 0, int(clean)]

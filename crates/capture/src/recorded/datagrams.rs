@@ -12,6 +12,7 @@ use mqttlab_recording::identity::{self, SequenceEnd};
 use mqttlab_recording::{ControlPacketRow, Frame, FrameFate, SeenBy, Towards};
 use mqttlab_units::Instant;
 
+use super::Names;
 use crate::segment::{Datagram, Endpoint};
 
 /// Datagrams of gateways, and the packets in them.
@@ -20,7 +21,7 @@ pub(super) struct Datagrams {
     /// Where gateways listen.
     ports: Vec<u16>,
     /// Clients by identifier.
-    clients: HashMap<String, u32>,
+    clients: Names,
     connections: HashMap<[(String, u16); 2], Conversation>,
     /// By frame number: those that have more links to cross.
     under_way: BTreeMap<u64, Seen>,
@@ -70,7 +71,7 @@ impl Datagrams {
         Datagrams { ports, ..Datagrams::default() }
     }
 
-    pub(super) fn introduce(&mut self, clients: HashMap<String, u32>) {
+    pub(super) fn introduce(&mut self, clients: Names) {
         self.clients = clients;
     }
 
@@ -141,7 +142,7 @@ impl Datagrams {
         let fresh = Conversation { number: next, ..Conversation::default() };
         let conversation = self.connections.entry([end(client_end), end(gateway_end)]).or_insert(fresh);
         if let Packet::Connect { client_id, .. } = packet {
-            conversation.client = self.clients.get(*client_id).copied();
+            conversation.client = self.clients.named(client_id, Some(frame.from_host));
         }
         let position = &mut conversation.positions[usize::from(towards == Towards::Client)];
         let start = *position;

@@ -75,7 +75,7 @@ pub struct FrameWitness {
 #[derive(Default)]
 struct Streams {
     join: StreamJoin,
-    clients: HashMap<String, u32>,
+    clients: Names,
     /// Clients that are programs and have not connected by their names, with their hosts.
     programs: Vec<(u16, u32)>,
     client_of: HashMap<u32, u32>,
@@ -86,6 +86,32 @@ struct Streams {
     named: VecDeque<Joined>,
     /// Whether nobody will say a name any more.
     is_over: bool,
+}
+
+/// Clients by their identifiers. Several may have one, and take each other's session over: then their hosts tell them apart.
+#[derive(Clone, Default)]
+struct Names {
+    holders: HashMap<String, Vec<(u16, u32)>>,
+}
+
+impl Names {
+    fn add(&mut self, name: &str, host: u16, client: u32) {
+        self.holders.entry(name.to_owned()).or_default().push((host, client));
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.holders.contains_key(name)
+    }
+
+    /// Who has this name; nobody for certain where several have it on the host that it comes from.
+    fn named(&self, name: &str, from_host: Option<u16>) -> Option<u32> {
+        let holders = self.holders.get(name)?;
+        if let [(_, client)] = holders[..] {
+            return Some(client);
+        }
+        let mut here = holders.iter().filter(|(host, _)| Some(*host) == from_host);
+        here.next().filter(|_| here.next().is_none()).map(|(_, client)| *client)
+    }
 }
 
 /// What a frame that has more links to cross carries: bytes from `start` to `end` of a stream, or none.
@@ -242,14 +268,17 @@ impl Streams {
 
     /// Who connects. A program may call itself as it likes: then it is one of its host's whom nobody has heard of.
     fn client(&mut self, name: &str, from_host: Option<u16>) -> Option<u32> {
-        if let Some(&client) = self.clients.get(name) {
+        if let Some(client) = self.clients.named(name, from_host) {
             self.programs.retain(|(_, program)| *program != client);
             return Some(client);
         }
+        if self.clients.has(name) {
+            return None;
+        }
         let place = self.programs.iter().position(|(host, _)| Some(*host) == from_host)?;
-        let (_, client) = self.programs.remove(place);
+        let (host, client) = self.programs.remove(place);
         // When it comes back it is known by this name.
-        self.clients.insert(name.to_owned(), client);
+        self.clients.add(name, host, client);
         Some(client)
     }
 
@@ -291,8 +320,9 @@ struct Seen {
 
 impl FrameAnalyser for FrameWitness {
     fn begin(&mut self, layout: &Layout) {
-        let names = layout.clients.iter().map(|client| client.name.clone());
-        self.streams.clients = names.zip(0..).collect();
+        for (client, number) in layout.clients.iter().zip(0..) {
+            self.streams.clients.add(&client.name, client.host, number);
+        }
         let clients = layout.clients.iter().zip(0..);
         let programs = clients.filter(|(client, _)| client.is_program);
         self.streams.programs = programs.map(|(client, number)| (client.host, number)).collect();

@@ -68,9 +68,15 @@ impl Broker {
     /// The session that a client has left here and wants to go on with.
     fn resume(&mut self, now: Instant, client: &str, clean: bool) -> Option<u32> {
         let number = self.sessions.of(client)?;
-        if let Some(older) = self.sessions.get(number).connection {
+        let session = self.sessions.get(number);
+        if let Some(older) = session.connection {
+            // Mosquitto publishes the will only where the session ends, too (`connect__on_authorised` of its `handle_connect.c`),
+            // although [MQTT-3.1.2-8] wants it whenever a connection ends without DISCONNECT.
+            let goes_on = !clean && session.expiry.is_none_or(|expiry| !expiry.is_zero());
+            let will = session.will.take_if(|_| goes_on);
             // A second connection of the same client ends the first ([MQTT-3.1.4-2]), and with it maybe the session.
             self.hang_up(now, older);
+            will.into_iter().for_each(|will| self.let_go(will.message));
         }
         let number = self.sessions.of(client)?;
         if clean {

@@ -342,14 +342,16 @@ fn mqtt_3_14_4_3_a_disconnect_discards_the_will() {
 }
 
 #[test]
-fn mqtt_3_1_2_8_a_will_is_published_when_another_connection_takes_the_session_over() {
+fn a_will_is_published_when_another_connection_ends_the_session_and_not_when_it_goes_on_with_it() {
     check(
         DEFAULT,
         "0 2 connect ben clean
          0 2 subscribe #1 gone:0
          0 1 connect anna kept will=gone:7:0
-         1 3 connect anna kept
-         2 3 closed",
+         1 3 connect anna kept will=gone:8:0
+         2 4 connect anna clean will=gone:9:0
+         3 5 connect anna clean
+         4 5 closed",
         expect![[r#"
             0 2 connect ben clean
                 2 < CONNACK accepted
@@ -357,12 +359,21 @@ fn mqtt_3_1_2_8_a_will_is_published_when_another_connection_takes_the_session_ov
                 2 < SUBACK #1 [0]
             0 1 connect anna kept will=gone:7:0
                 1 < CONNACK accepted
-            1 3 connect anna kept
-                2 < PUBLISH gone 7 q0
-                7 released
+            1 3 connect anna kept will=gone:8:0
                 1 closed
+                7 released
                 3 < CONNACK accepted session present
-            2 3 closed
+            2 4 connect anna clean will=gone:9:0
+                2 < PUBLISH gone 8 q0
+                8 released
+                3 closed
+                4 < CONNACK accepted
+            3 5 connect anna clean
+                2 < PUBLISH gone 9 q0
+                9 released
+                4 closed
+                5 < CONNACK accepted
+            4 5 closed
         "#]],
     );
 }
