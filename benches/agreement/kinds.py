@@ -591,11 +591,11 @@ def _traffic() -> Iterator[Kind]:
     yield Kind(
         name="mqtt-3.1-with-credentials",
         values=pair(
-            # What is acknowledged after 120 ms has been repeated after 100.
+            # What is acknowledged after 120 ms has been repeated after 107, in no instant of another message.
             near=both_ways(delay="60 ms"),
             mqtt={
                 "version": "3.1",
-                "retry": "100 ms",
+                "retry": "107 ms",
                 "client_id": "c-{client}-{group}",
                 "username": "u",
                 "password": "p",

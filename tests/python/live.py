@@ -30,6 +30,13 @@ def able() -> str | None:
     return None if ADAPTERS["mosquitto"].found(None) else "mosquitto is not installed"
 
 
+def early_ms(recording: Recording, links: int) -> float:
+    """By how much a message that crosses so many links may come earlier than their delays say: the emulator hands each
+    frame over earlier by what it then takes to get to its reader."""
+    emulator = recording.run["details"].get("emulator", {})
+    return float(links * emulator.get("latency_compensation_ns", 0) / 1e6)
+
+
 def points(experiment: Path, directory: Path) -> dict[str, Path]:
     """Scenario files of an experiment's points, by name."""
     return {path.stem: path for path in write_scenarios(load(experiment), directory)}
