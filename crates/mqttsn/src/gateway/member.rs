@@ -201,10 +201,12 @@ impl<M: Clone> Member<M> {
         Some(self.heard + self.duration + Duration::from_ns(self.duration.as_ns() / share))
     }
 
-    /// When the broker must hear of a client that may be asleep.
+    /// When the broker must hear of a client that may be asleep: before it has waited for half as long again as its
+    /// keep-alive (MQTT 3.1.1 §3.1.2.10), and later than a client that is not asleep says something itself.
     fn link_ping_at(&self) -> Option<Instant> {
         let open = self.link.is_some() && !matches!(self.state, State::Connecting(_));
-        (open && !self.keep_alive.is_zero()).then(|| self.told + self.keep_alive)
+        let wait = self.keep_alive + Duration::from_ns(self.keep_alive.as_ns() / 4);
+        (open && !self.keep_alive.is_zero()).then(|| self.told + wait)
     }
 
     /// Time has passed; `false` when the client is to be given up.

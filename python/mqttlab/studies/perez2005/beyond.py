@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -27,7 +28,7 @@ from mqttlab.studies.table import Cell
 
 ALONE, STATIONS, FIGURE = "one thing alone", "more stations", "figure 5.3"
 SEEDS = (2, 3, 4, 5)
-Change = Literal["seed", "least timeout", "no repeats", "rate", "topic"]
+Change = Literal["seed", "least timeout", "no repeats", "rate", "topic", "segment"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +38,7 @@ class Altered:
     base: Ethernet | Wifi
     change: Change
     value: int = 0
-    """The seed, or messages of a publisher a second."""
+    """The seed, messages of a publisher a second, or bytes of a segment."""
 
     @property
     def name(self) -> str:
@@ -48,7 +49,7 @@ class Altered:
     def words(self) -> str:
         """What is changed, and of what."""
         told = {"seed": f"seed {self.value}", "least timeout": "least timeout 1 ms", "no repeats": "MQTT never repeats",
-                "rate": f"{self.value} a second", "topic": "one topic is z"}
+                "rate": f"{self.value} a second", "topic": "one topic is z", "segment": f"MSS {self.value} B"}
         return f"{words(self.base)}, {told[self.change]}"
 
     def scenario(self, effort: Effort) -> dict[str, Any]:
@@ -60,6 +61,12 @@ class Altered:
         elif self.change == "least timeout":
             for host in values["hosts"].values():
                 host["tcp"] = {**host["tcp"], "rto_min": "1 ms"}
+        elif self.change == "segment":
+            for host in values["hosts"].values():
+                host["tcp"] = {**host["tcp"], "mss": f"{self.value} B"}
+            # What costs most is simulated no longer than the other crowded cells.
+            if math.isfinite(effort.crowded_s):
+                values["phases"]["duration"] = f"{effort.crowded_s:g} s"
         elif self.change == "no repeats":
             values["mqtt"].pop("retry")
             values["broker"].pop("retry")
@@ -169,6 +176,14 @@ def other_topic() -> Altered:
     return Altered(base=Wifi(clients=20, payload=200, mean_bad_ms=0, rts_cts=False, qos=1), change="topic")
 
 
+def in_segments(mss: int) -> Altered:
+    """71 B in bursts of errors at QoS 0 for 20 clients, in segments of this size."""
+    base = Ethernet(clients=20, payload=71, ber=1e-4, p_bb=BURSTY, qos=0)
+    return Altered(base=base, change="segment", value=mss)
+
+
+ONE_MESSAGE = 88
+"""The segment that a message of 71 B fills: 5 B of MQTT's header, and 12 of TCP's timestamps."""
 QUICKER, FULLER = (33, 50), (15,)
 RISING = [Ethernet(clients=2, payload=30, ber=ber, p_bb=BURSTY, qos=qos, timestamps=False)
           for ber in (1e-5, 2e-5, 5e-5, 1e-4) for qos in (0, 1, 2)]
@@ -180,7 +195,8 @@ CROWDS = [*(Crowd(clients=clients, per_s=20, medium="802.11b") for clients in (2
 CHANGED = [*(case for stamps in (False, True) for case in least_timeouts(timestamps=stamps)),
            *(case for qos in (0, 1, 2) for case in seeded(qos)), *(below_saturation(qos) for qos in (0, 2)),
            without_repeats(), *(quicker(per_s, rts=rts) for per_s in QUICKER for rts in (False, True)),
-           *(fuller(per_s) for per_s in FULLER), other_topic()]
+           *(fuller(per_s) for per_s in FULLER), other_topic(),
+           *(in_segments(mss) for mss in (536, ONE_MESSAGE))]
 
 
 TABLES: Mapping[str, Sequence[Ethernet | Altered | Crowd]] = {FIGURE: RISING, ALONE: CHANGED, STATIONS: CROWDS}

@@ -160,18 +160,22 @@ class Overhead:
 
     payload: int
     qos: int
+    initial_window: int | None = None
+    """Segments; Linux's ten when left out."""
 
     @property
     def name(self) -> str:
         """Unique among the study's scenarios."""
-        return f"overhead-{self.payload}B-qos{self.qos}"
+        window = "" if self.initial_window is None else f"-iw{self.initial_window}"
+        return f"overhead-{self.payload}B-qos{self.qos}{window}"
 
     def scenario(self, effort: Effort) -> dict[str, Any]:
         """As a scenario file's values: 10 messages, 5 ms apart, as the captures have them."""
+        window = {} if self.initial_window is None else {"initial_window": self.initial_window}
         return {
             "name": f"schuhmacher2018-{self.name}"[:40], "phases": {"duration": "1 s", "cool_down": "5 s"},
             "broker": {"max_queued": 0},
-            "hosts": {name: {"tcp": {"profile": "linux-2018"}} for name in ("laptop", "broker")},
+            "hosts": {name: {"tcp": {"profile": "linux-2018", **window}} for name in ("laptop", "broker")},
             "networks": [{"between": ["laptop", "broker"], **Trip(payload=1, qos=0)._links()}],
             "groups": [
                 {"name": "client1", "host": "laptop", "mqtt": {"client_id": "Schuhmacher"}, "publish": {
@@ -275,6 +279,7 @@ def reconnecting(*, qos: int, persistent: bool, retain: bool) -> list[Trip]:
 SHARED = (1, 10, 100, 128, 256, 512, KB)
 """Payloads whose sharing of segments is looked at, at QoS 0."""
 OVERHEADS = [Overhead(payload=payload, qos=qos) for payload in (1, 10, 100, KB, 10 * KB, 1024 * KB) for qos in QOS]
+WIDER = Overhead(payload=1024 * KB, qos=0, initial_window=20)
 FAMILIES: dict[str, list[Case]] = {
     "2": [case for payload in PI for qos in QOS for case in pi(payload, qos)],
     "3": [laptop(payload, qos) for payload in LAPTOP for qos in QOS],
@@ -284,7 +289,7 @@ FAMILIES: dict[str, list[Case]] = {
                                 for case in (laptop(payload, 0), Overhead(payload=payload, qos=0))],
     "4": [case for limit in LIMITS for qos in QOS for case in limited(limit, qos)],
     "5": [case for loss in LOSSES for qos in QOS for case in lossy(loss, qos)],
-    "6": [*OVERHEADS],
+    "6": [*OVERHEADS, WIDER],
     "connecting under loss": [Connecting(loss_percent=loss, syn_retries=retries)
                               for loss in LOSSES for retries in (2, 6)],
     "messages of one segment under loss": [case for loss in LOSSES for case in short_lossy(loss)],
@@ -323,6 +328,8 @@ class Measured:
     """Segments to the broker that carry a PUBREL beside another packet."""
     first_segment_bytes: float = float("nan")
     """Mean TCP payload of the segments with which a PUBLISH to the broker begins."""
+    flights_bytes: tuple[int, ...] = ()
+    """TCP payload that leaves for the first PUBLISH in its first round trips, one after the other."""
 
 
 def measure(recording: Recording) -> Measured:
@@ -348,7 +355,7 @@ def measure(recording: Recording) -> Measured:
 
 
 def _segments(recording: Recording) -> dict[str, Any]:
-    """What shares a segment with a PUBREL, and how full the first segment of a PUBLISH is."""
+    """What shares a segment with a PUBREL, how full the first segment of a PUBLISH is, and how much goes at once."""
     seen = frames(recording)
     if seen.is_empty():
         return {}
@@ -357,10 +364,19 @@ def _segments(recording: Recording) -> dict[str, Any]:
     # What follows the end of a packet begins the next one.
     of_publisher = sent.filter(pl.col("group") == "client1", pl.col("mqtt").fill_null("").str.contains("DISC").not_())
     begins = of_publisher.filter((pl.col("control_packets") > 0).shift(1, fill_value=False))
+    since = begins["entered_ns"].min()
+    trips = of_publisher.filter(pl.col("entered_ns") >= since).group_by(
+        trip=(pl.col("entered_ns") - since) // ROUND_TRIP_NS).agg(pl.col("payload_bytes").sum()).sort("trip")
     return {
         "releases_shared": sent.filter(pl.col("mqtt").fill_null("").str.contains("PUBREL"),
                                        pl.col("control_packets") > 1).height,
-        "first_segment_bytes": number_of(begins["payload_bytes"].mean())}
+        "first_segment_bytes": number_of(begins["payload_bytes"].mean()),
+        "flights_bytes": tuple(trips["payload_bytes"].head(FLIGHTS).to_list())}
+
+
+ROUND_TRIP_NS = 200_000
+"""Between the laptop and the broker, but for the time that frames take."""
+FLIGHTS = 3
 
 
 def _trips(recording: Recording) -> np.ndarray:
