@@ -81,6 +81,8 @@ def _read(kind: Any, told: Any) -> Any:
         return np.asarray(told)
     if _is(origin, Mapping):
         return {inner[0](key): _read(inner[1], value) for key, value in told.items()}
+    if origin is tuple and inner[-1] is Ellipsis:
+        return tuple(_read(inner[0], value) for value in told)
     if origin is tuple:
         return tuple(_read(each, value) for each, value in zip(inner, told, strict=True))
     if _is(origin, Sequence):
