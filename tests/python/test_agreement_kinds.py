@@ -131,9 +131,8 @@ IN_FORCE: dict[str, tuple[str, ...]] = {
     "mqtt-3.1-with-credentials": ("mqtt.client_id", "mqtt.password", "mqtt.retry", "mqtt.username"),
     "keep-alive-by-silence": ("mqtt.ping",),
     "reconnects": ("groups.late_after",),
-    "taken-over": (
-        "groups.mqtt.clean_session", "groups.mqtt.client_id", "groups.mqtt.will.payload", "groups.mqtt.will.qos",
-        "groups.mqtt.will.retain"),
+    "taken-over": ("groups.mqtt.clean_session", "groups.mqtt.client_id"),
+    "taken-over-clean": ("groups.mqtt.will.payload", "groups.mqtt.will.qos", "groups.mqtt.will.retain"),
     "taken-over-for-good": ("groups.reconnect.enabled",),
     "taken-over-slowly": ("groups.reconnect.maximum", "groups.reconnect.timeout"),
     "taken-over-expiring": ("groups.mqtt.session_expiry", "groups.mqtt.version"),
