@@ -43,9 +43,12 @@ def places(values: Mapping[str, Any]) -> dict[str, list[Location]]:
 
 def field_at(location: Location) -> str:
     """A field's name, without indices and names of hosts."""
-    name = ".".join(part for part in location if isinstance(part, str))
-    name = name.replace(".down", ".up").replace("trunk.up", "networks.up")
-    return re.sub(r"^hosts\.\w+", "hosts", name)
+    return re.sub(r"^hosts\.\w+", "hosts", either_way(".".join(part for part in location if isinstance(part, str))))
+
+
+def either_way(name: str) -> str:
+    """A field's name, of whichever direction of whichever link it is."""
+    return name.replace(".down", ".up").replace("trunk.up", "networks.up")
 
 
 def _leaves(value: Any, here: Location) -> Iterator[Location]:

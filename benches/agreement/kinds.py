@@ -110,6 +110,7 @@ def tcp(**fields: Any) -> Values:
 
 NAGLE_INTERVAL: Values = {"rate": "100 /s"}
 SLOW: Values = {"rate": "20 /s"}
+RIVALS: Values = {"initial": "400 ms", "jitter": "20 %"}
 
 
 def _quality_of_service() -> Iterator[Kind]:
@@ -615,9 +616,8 @@ def _traffic() -> Iterator[Kind]:
         ),
     )
     yield Kind(name="reconnects", loss=True, seconds=30.0, values=_reconnecting())
-    rivals = {"initial": "400 ms", "jitter": "20 %"}
-    yield Kind(name="taken-over", values=_taken_over(rivals, mqtt={"clean_session": False}))
-    yield Kind(name="taken-over-clean", values=_taken_over(rivals))
+    yield Kind(name="taken-over", values=_taken_over(RIVALS, mqtt={"clean_session": False}))
+    yield Kind(name="taken-over-clean", values=_taken_over(RIVALS))
     yield Kind(name="taken-over-for-good", values=_taken_over({"enabled": False}))
     # TCP and CONNACK take some 110 ms: attempts fail when the broker has a session for them, and the waits grow.
     slow = {"initial": "100 ms", "maximum": "150 ms", "timeout": "110 ms"}
@@ -637,7 +637,7 @@ def _traffic() -> Iterator[Kind]:
 def _taken_over(reconnect: Values, mqtt: Values | None = None, far: Values | None = None) -> Values:
     """Two subscribers with one client identifier: each ends the other's connection ([MQTT-3.1.4-2]), and comes again.
 
-    The broker then publishes the will of the one that it ended.
+    The broker publishes the will of the one that it ended where the session ends with that.
     """
     will = {"topic": "gone", "payload": "taken over", "qos": 1, "retain": True}
     values = pair(far=far)
@@ -701,11 +701,10 @@ def _transports() -> Iterator[Kind]:
         name="tls1.3-loss3-qos1", loss=True, seconds=20.0,
         values=over({"tls": {"resumption": False}}, pair(near=link(loss="3 %"), publish=SLOW)),
     )
-    again = {"initial": "400 ms", "jitter": "20 %"}
     yield Kind(
-        name="tls1.3-taken-over-without-resumption", values=over({"tls": {"resumption": False}}, _taken_over(again))
+        name="tls1.3-taken-over-without-resumption", values=over({"tls": {"resumption": False}}, _taken_over(RIVALS))
     )
-    yield Kind(name="tls1.3-taken-over", values=over(plain, _taken_over(again)))
+    yield Kind(name="tls1.3-taken-over", values=over(plain, _taken_over(RIVALS)))
     yield Kind(name="tls1.3-rate-20kB", values=over(plain, pair(near=link(rate="20 kB/s"), publish=SLOW)))
     yield Kind(name="wss-qos1", values=over({"tls": {}, "websocket": {}}, pair(qos=1)))
 

@@ -39,13 +39,12 @@ CRATES = {
 PURE = ("units", "mqtt", "mqttsn", "zmtp", "layers", "net", "tcp", "evidence", "client", "run")
 # Crates that do neither input nor output.
 HARMLESS = {"serde", "serde_json", "schemars"}
-# Every room may raise the package's errors, read files, and have a place for some of its own.
-EVERYWHERE = {"errors", "files", "scratch"}
+# Every room may raise the package's errors, and read files.
+EVERYWHERE = {"errors", "files"}
 # By module or package of python/mqttlab; each has a row.
 PYTHON = {
     "errors": set(),
     "files": set(),
-    "scratch": set(),
     "quantity": set(),
     "networks": {"quantity"},
     "brokers": set(),

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from mqttlab import scratch
+from mqttlab.engine import scratch
 
 OWNER = """
 import sys
-from mqttlab import scratch
+from mqttlab.engine import scratch
 with scratch.directory("owner") as place:
     (place / "tables").write_text("much")
     print(place, flush=True)

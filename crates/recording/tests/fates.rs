@@ -28,6 +28,14 @@ fn sessions(expiry_ns: Option<u64>) -> Layout {
     layout
 }
 
+/// Client 2 alone receives both topics.
+fn two_topics() -> Layout {
+    let mut layout = layout();
+    layout.topics[1].receivers = 1;
+    layout.receivers[1] = vec![2];
+    layout
+}
+
 fn event(recorder: &mut DirectRecorder, ns: u64, kind: EventKind, client: u32, detail: &str) {
     recorder.event(&Event { at: at(ns), kind, client: Some(client), took: None }, detail).unwrap();
 }
@@ -95,11 +103,8 @@ fn what_a_delivery_that_nothing_traces_may_have_been_is_unknown_although_later_o
 
 #[test]
 fn order_is_kept_by_publisher_topic_and_qos_only_and_not_by_retained_copies() {
-    let mut layout = layout();
-    layout.topics[1].receivers = 1;
-    layout.receivers[1] = vec![2];
     check(
-        &layout,
+        &two_topics(),
         |recorder| {
             recorder.sent(&sent(0, 0, 0, 1_000)).unwrap();
             // Another topic, another QoS, a retained copy, another publisher: none tells of the first.
@@ -124,11 +129,8 @@ fn order_is_kept_by_publisher_topic_and_qos_only_and_not_by_retained_copies() {
 
 #[test]
 fn what_a_server_may_have_dropped_by_its_log_is_unknown_unless_a_later_message_arrived() {
-    let mut layout = layout();
-    layout.topics[1].receivers = 1;
-    layout.receivers[1] = vec![2];
     check(
-        &layout,
+        &two_topics(),
         |recorder| {
             (0..4).for_each(|sequence| recorder.sent(&sent(0, sequence, 0, 1_000)).unwrap());
             recorder.sent(&sent(0, 4, 1, 1_000)).unwrap();

@@ -10,9 +10,9 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from mqttlab import scratch
 from mqttlab.dashboard import drafts
 from mqttlab.dashboard.jobs import Jobs
+from mqttlab.engine import scratch
 from mqttlab.experiments import Experiment, ExperimentError, load
 from mqttlab.experiments.scenarios import scenarios
 from mqttlab.runs.job import ulid

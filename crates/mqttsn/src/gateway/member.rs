@@ -233,6 +233,9 @@ impl<M: Clone> Member<M> {
 
     /// Sends again what was not acknowledged; `false` when that was done often enough.
     fn repeat(&mut self, around: &mut Around<'_, M>) -> bool {
+        if !self.listens() {
+            return true;
+        }
         let (now, retry, retries) = (around.now, around.options.retry, around.options.retries);
         if let Some(asked) = self.registering.as_mut().filter(|asked| asked.sent + retry <= now) {
             if asked.repeated >= retries {
@@ -244,8 +247,7 @@ impl<M: Clone> Member<M> {
                 Packet::Register { topic_id: asked.topic_id, id: asked.id, name: Arc::clone(&asked.name) };
             around.send(&self.address, packet);
         }
-        let listens = self.listens();
-        for flying in self.flying.iter_mut().filter(|flying| listens && flying.sent + retry <= now) {
+        for flying in self.flying.iter_mut().filter(|flying| flying.sent + retry <= now) {
             if flying.repeated >= retries {
                 return false;
             }

@@ -58,18 +58,16 @@ class Altered:
         values["name"] = f"perez2005-{self.name}"[:40]
         if self.change == "seed":
             values["seed"] = self.value
-        elif self.change == "least timeout":
+        elif self.change in ("least timeout", "segment"):
+            stack = {"rto_min": "1 ms"} if self.change == "least timeout" else {"mss": f"{self.value} B"}
             for host in values["hosts"].values():
-                host["tcp"] = {**host["tcp"], "rto_min": "1 ms"}
-        elif self.change == "segment":
-            for host in values["hosts"].values():
-                host["tcp"] = {**host["tcp"], "mss": f"{self.value} B"}
-            # What costs most is simulated no longer than the other crowded cells.
-            if math.isfinite(effort.crowded_s):
-                values["phases"]["duration"] = f"{effort.crowded_s:g} s"
+                host["tcp"] = {**host["tcp"], **stack}
         elif self.change == "no repeats":
             values["mqtt"].pop("retry")
             values["broker"].pop("retry")
+        # What costs most is simulated no longer than the other crowded cells.
+        if self.change == "segment" and math.isfinite(effort.crowded_s):
+            values["phases"]["duration"] = f"{effort.crowded_s:g} s"
         for group in values["groups"]:
             if self.change == "rate" and "publish" in group:
                 group["publish"]["rate"] = f"{self.value} /s"

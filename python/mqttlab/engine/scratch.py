@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from mqttlab.engine.locks import is_locked
+
 PREFIX = "mqttlab-scratch-"
 NEW = "mqttlab-fresh-"
 NEW_FOR_S = 60
@@ -51,18 +53,6 @@ def _remove_abandoned(parent: Path) -> None:
         for place in parent.glob(f"{prefix}*"):
             # One of another user, or that is being removed already.
             with contextlib.suppress(OSError):
-                if _is_abandoned(place, patience_s):
+                is_young = patience_s and time.time() - place.stat().st_mtime < patience_s
+                if not is_young and not is_locked(place):
                     shutil.rmtree(place, ignore_errors=True)
-
-
-def _is_abandoned(place: Path, patience_s: float) -> bool:
-    lock = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        if patience_s and time.time() - os.fstat(lock).st_mtime < patience_s:
-            return False
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    finally:
-        os.close(lock)
-    return True
