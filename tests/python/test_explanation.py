@@ -157,11 +157,12 @@ def test_the_command_explains_a_message_by_name_and_writes_its_page(tmp_path: Pa
 
 @pytest.mark.parametrize(("message", "words"), [
     ("0", "write PUBLISHER:SEQUENCE"), ("nobody:0", "there is no client 'nobody'"), ("0:9", "there is none"),
-    ("0:1", "its fate is lost"),
+    ("0:1", "it is lost (a later message arrived before it)"), ("0:2", "it is still under way"),
 ])
 def test_a_message_that_cannot_be_explained_is_refused(tmp_path: Path, message: str, words: str) -> None:
     told = held()
-    told.message(0, 0, 0, None, sequence=1, fate="lost")
+    told.message(0, 0, 0, None, sequence=1, fate="lost", cause="overtaken")
+    told.message(0, 0, 0, None, sequence=2, fate="under_way")
     told.write(tmp_path)
     done = explain(str(tmp_path), "--message", message)
     assert done.exit_code == 2

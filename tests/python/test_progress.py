@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from live import able
-from mqttlab.cli.progress import RunProgress, spark, summary
+from mqttlab.cli.progress import RunProgress, figures, spark, summary
 from mqttlab.recording import Recording
 from mqttlab.runs import Job, perform
 from mqttlab.scenario import compile_plan
@@ -46,6 +46,19 @@ def test_a_summary_says_what_groups_links_and_servers_do() -> None:
         "  up: 64 kbit/s, 2 frames wait, dropped: 3 queue full",
         "  broker: 25 % of a processor, 8 MB",
     ]
+
+
+def test_large_figures_are_read_without_powers_of_ten() -> None:
+    hour = {"since_ns": 0, "count": 1, "p50_ns": 999_999, "p90_ns": 1_200_000_000, "p99_ns": 3_600_000_000_000,
+            "buckets": [[3_600_000_000_000, 1]]}  # fmt: skip
+    groups = [{"group": "sensors", "offered": 24_600, "sent": 24_600, "delivered": 0}]
+    line = TICK | {"latency": hour, "latency_p99_ns": 3_600_000_000_000, "speed": 1234.5, "groups": groups}
+    before = TICK | {"at_ns": 1_000_000_000, "groups": [groups[0] | {"sent": 12_300}]}
+    assert summary(line, before)[:2] == [
+        "  latency of the last 1: p50 1 ms, p90 1.2 s, p99 3600 s  █",
+        "  sensors: sent 24600 (12300/s)",
+    ]
+    assert "p99 3600 s" in figures(line) and "1234 × real time" in figures(line)
 
 
 def test_a_line_of_an_older_engine_is_shown_as_far_as_it_goes() -> None:

@@ -122,25 +122,32 @@ fn unmet(evidence: &LatenessEvidence) -> Vec<String> {
     let reasons = [
         (
             no_descriptor,
-            "connections could not be opened, because this program may open no more files: raise the limit \
-                         (`ulimit -n`), or use fewer clients",
+            ["connection", "connections"],
+            "could not be opened, because this program may open no more files: raise the limit (`ulimit -n`), or use \
+             fewer clients",
         ),
         (
             turned_away,
-            "connections were refused, because nothing listened on the broker's port: see the broker's log, and \
-                       whether the broker limits its connections",
+            ["connection was", "connections were"],
+            "refused, because nothing listened on the broker's port: see the broker's log, and whether the broker \
+             limits its connections",
         ),
         (
             behind,
-            "clients could not offer all messages that were due: use fewer clients, or a lower message rate",
+            ["client", "clients"],
+            "could not offer all messages that were due: use fewer clients, or a lower message rate",
         ),
         (
             untold,
-            "topics have several publishers whose messages do not say whose they are, so that what became of them is \
-                    unknown: use payloads of 9 B or more, or a topic for each publisher",
+            ["topic has", "topics have"],
+            "several publishers whose messages do not say whose they are, so that what became of them is unknown: use \
+             payloads of 9 B or more, or a topic for each publisher",
         ),
     ];
-    reasons.iter().filter(|(count, _)| *count > 0).map(|(count, words)| format!("{count} {words}")).collect()
+    let unmet = reasons.into_iter().filter(|(count, ..)| *count > 0);
+    unmet
+        .map(|(count, [one, many], words)| format!("{count} {} {words}", if count == 1 { one } else { many }))
+        .collect()
 }
 
 fn summary(lateness: &HistogramSnapshot) -> Value {
@@ -183,14 +190,21 @@ mod tests {
 
     #[test]
     fn what_was_asked_for_and_could_not_be_had_marks_the_run_and_stands_first() {
-        let (turned_away, no_descriptor, behind, untold) = (2, 22, 1, 3);
+        let (turned_away, no_descriptor, behind, untold) = (2, 22, 1, 1);
         let emulator = Some(late(Duration::from_ms(3)));
         let evidence =
             LatenessEvidence { emulator, turned_away, no_descriptor, behind, untold, ..Default::default() };
         let verdict = verdict(&evidence, Duration::from_us(100));
         let reasons = verdict["reasons"].as_array().unwrap();
         assert_eq!((verdict["valid"].as_bool(), reasons.len()), (Some(false), 5));
-        assert!(reasons[0].as_str().unwrap().starts_with("22 connections could not be opened"));
+        for (reason, words) in reasons.iter().zip([
+            "22 connections could not be opened, because",
+            "2 connections were refused, because",
+            "1 client could not offer",
+            "1 topic has several publishers",
+        ]) {
+            assert!(reason.as_str().unwrap().starts_with(words), "{reason}");
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from mqttlab.comparison.words import fate
 from mqttlab.explanation import Story, cause, head, ladder, parts_table, tell, write
 from mqttlab.metrics import attribution_gap, evidence
 from mqttlab.metrics.attribution import explainable
@@ -59,10 +60,10 @@ def _of_message(recording: Recording, known: pl.LazyFrame, message: str) -> pl.D
     for_whom = [pl.col("subscriber") == _client(recording, to)] if to else []
     chosen = recording.collect(known.filter(*wanted, *for_whom))
     if chosen.is_empty():
-        theirs = recording.scan("messages").filter(*wanted, *for_whom).select(pl.col("fate").unique().sort())
-        fates = recording.collect(theirs)["fate"].to_list()
-        words = f"its fate is {', '.join(fates)}" if fates else "there is none in this recording"
-        raise RecordingError(f"message {message} cannot be explained: {words.replace('_', ' ')}")
+        theirs = recording.scan("messages").filter(*wanted, *for_whom).select("fate", "cause").unique()
+        fates = [fate(*row) for row in recording.collect(theirs.sort("fate", "cause")).iter_rows()]
+        words = f"it is {', '.join(fates)}" if fates else "there is none in this recording"
+        raise RecordingError(f"message {message} cannot be explained: {words}")
     return chosen
 
 

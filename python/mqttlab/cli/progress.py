@@ -85,15 +85,15 @@ def figures(line: dict[str, Any]) -> str:
     """The live figures of a tick in a few words."""
     parts = [f"{line['connected']} connected", f"{line['sent']} sent", f"{line['delivered']} delivered"]
     if line.get("latency_p50_ns") is not None:
-        parts.append(f"p50 {line['latency_p50_ns'] / 1e6:.1f} ms")
+        parts.append(f"p50 {_time(line['latency_p50_ns'])}")
     if line.get("latency_p99_ns") is not None:
-        parts.append(f"p99 {line['latency_p99_ns'] / 1e6:.1f} ms")
+        parts.append(f"p99 {_time(line['latency_p99_ns'])}")
     if line.get("emulator_lateness_p99_ns") is not None:
         parts.append(f"emulator late {line['emulator_lateness_p99_ns'] / 1e3:.0f} µs")
     if line.get("events_per_s") is not None:
         parts.append(f"{line['events_per_s'] / 1e3:.0f} k events/s")
     if line.get("speed") is not None:
-        parts.append(f"{line['speed']:.3g} × real time")
+        parts.append(f"{_figure(line['speed'])} × real time")
     if line.get("disconnects"):
         parts.append(f"[red]{line['disconnects']} disconnects[/]")
     return ", ".join(parts)
@@ -141,8 +141,8 @@ def _latency(line: dict[str, Any]) -> list[str]:
     latency = line.get("latency", {})
     if not latency.get("count"):
         return []
-    p50, p90, p99 = (f"{latency[f'{name}_ns'] / 1e6:.3g}" for name in ("p50", "p90", "p99"))
-    return [f"  latency of the last {latency['count']}: p50 {p50} ms, p90 {p90} ms, p99 {p99} ms  {spark(latency)}"]
+    percentiles = (f"{name} {_time(latency[f'{name}_ns'])}" for name in ("p50", "p90", "p99"))
+    return [f"  latency of the last {latency['count']}: {', '.join(percentiles)}  {spark(latency)}"]
 
 
 def spark(latency: dict[str, Any]) -> str:
@@ -164,7 +164,7 @@ def _groups(line: dict[str, Any], before: dict[str, Any], passed_s: float) -> li
         for field in ("sent", "delivered"):
             rate = (group[field] - known.get(group["group"], group)[field]) / passed_s if passed_s > 0 else 0.0
             if group[field]:
-                parts.append(f"{field} {group[field]} ({rate:.3g}/s)")
+                parts.append(f"{field} {group[field]} ({_figure(rate)}/s)")
         unsent = group["offered"] - group["sent"]
         parts += [f"{unsent} unsent"] if unsent else []
         shown += [f"  {group['group']}: {', '.join(parts)}"] if parts else []
@@ -193,10 +193,20 @@ def _servers(line: dict[str, Any], before: dict[str, Any], passed_s: float) -> l
     return shown
 
 
+def _time(time_ns: int) -> str:
+    """A latency: of a second and more in seconds."""
+    return f"{_figure(time_ns / 1e6)} ms" if time_ns < 1e9 else f"{_figure(time_ns / 1e9)} s"
+
+
+def _figure(value: float) -> str:
+    """A number to three digits, and never as a power of ten."""
+    return f"{value:.3g}" if abs(value) < 999.5 else f"{value:.0f}"
+
+
 def _rate(bit_s: int) -> str:
     for unit, size in (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)):
         if bit_s >= size:
-            return f"{bit_s / size:.3g} {unit}"
+            return f"{_figure(bit_s / size)} {unit}"
     return f"{bit_s} bit/s"
 
 

@@ -1,7 +1,8 @@
 """What goes beyond perez2005: one thing changed alone where a claim does not hold, and its future work.
 
 - *One thing alone*: a cell of its tables with another seed, a least retransmission timeout of 1 ms, without MQTT's
-  repeats, at another rate, or with another topic for the subscribers of one topic.
+  repeats, at another rate, in other segments, with another topic for the subscribers of one topic, or with
+  more of the frames lost in a bad channel.
 - *More stations*: 20 to 500 stations on 802.11b, half of them publishers of 200 B at QoS 0 to a topic each, 20 messages
   a second together, and 100 stations at higher rates; stations that walk about, all in reach of each other or in a
   network that just reaches its corners; and 200 and 500 clients on Ethernet, 10 messages a second of each publisher.
@@ -28,7 +29,7 @@ from mqttlab.studies.table import Cell
 
 ALONE, STATIONS, FIGURE = "one thing alone", "more stations", "figure 5.3"
 SEEDS = (2, 3, 4, 5)
-Change = Literal["seed", "least timeout", "no repeats", "rate", "topic", "segment"]
+Change = Literal["seed", "least timeout", "no repeats", "rate", "topic", "segment", "loss"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +39,7 @@ class Altered:
     base: Ethernet | Wifi
     change: Change
     value: int = 0
-    """The seed, messages of a publisher a second, or bytes of a segment."""
+    """The seed, messages of a publisher a second, bytes of a segment, or percent of frames lost in a bad state."""
 
     @property
     def name(self) -> str:
@@ -49,7 +50,8 @@ class Altered:
     def words(self) -> str:
         """What is changed, and of what."""
         told = {"seed": f"seed {self.value}", "least timeout": "least timeout 1 ms", "no repeats": "MQTT never repeats",
-                "rate": f"{self.value} a second", "topic": "one topic is z", "segment": f"MSS {self.value} B"}
+                "rate": f"{self.value} a second", "topic": "one topic is z", "segment": f"MSS {self.value} B",
+                "loss": f"{self.value} % lost in a bad state"}
         return f"{words(self.base)}, {told[self.change]}"
 
     def scenario(self, effort: Effort) -> dict[str, Any]:
@@ -65,6 +67,8 @@ class Altered:
         elif self.change == "no repeats":
             values["mqtt"].pop("retry")
             values["broker"].pop("retry")
+        elif self.change == "loss":
+            values["radio"]["channel"]["loss_bad"] = f"{self.value} %"
         # What costs most is simulated no longer than the other crowded cells.
         if self.change == "segment" and math.isfinite(effort.crowded_s):
             values["phases"]["duration"] = f"{effort.crowded_s:g} s"
@@ -180,9 +184,15 @@ def in_segments(mss: int) -> Altered:
     return Altered(base=base, change="segment", value=mss)
 
 
+def losing(percent: int, *, rts: bool) -> Altered:
+    """21 stations, 1000 B at QoS 1, whose bad channels lose this many frames in a hundred instead of 50."""
+    base = Wifi(clients=20, payload=1000, mean_bad_ms=120, rts_cts=rts, qos=1)
+    return Altered(base=base, change="loss", value=percent)
+
+
 ONE_MESSAGE = 88
 """The segment that a message of 71 B fills: 5 B of MQTT's header, and 12 of TCP's timestamps."""
-QUICKER, FULLER = (33, 50), (15,)
+QUICKER, FULLER, LOSING = (33, 50), (15,), (70, 100)
 RISING = [Ethernet(clients=2, payload=30, ber=ber, p_bb=BURSTY, qos=qos, timestamps=False)
           for ber in (1e-5, 2e-5, 5e-5, 1e-4) for qos in (0, 1, 2)]
 """Figure 5.3."""
@@ -194,7 +204,8 @@ CHANGED = [*(case for stamps in (False, True) for case in least_timeouts(timesta
            *(case for qos in (0, 1, 2) for case in seeded(qos)), *(below_saturation(qos) for qos in (0, 2)),
            without_repeats(), *(quicker(per_s, rts=rts) for per_s in QUICKER for rts in (False, True)),
            *(fuller(per_s) for per_s in FULLER), other_topic(),
-           *(in_segments(mss) for mss in (536, ONE_MESSAGE))]
+           *(in_segments(mss) for mss in (536, ONE_MESSAGE)),
+           *(losing(percent, rts=rts) for percent in LOSING for rts in (False, True))]
 
 
 TABLES: Mapping[str, Sequence[Ethernet | Altered | Crowd]] = {FIGURE: RISING, ALONE: CHANGED, STATIONS: CROWDS}
