@@ -13,6 +13,7 @@ import pytest
 from mqttlab import metrics
 from mqttlab.metrics.application import FINEST, is_once
 from mqttlab.recording import Recording, RecordingError
+from mqttlab.report import coverage
 from mqttlab.statistics import batch_means_ci95
 from recordings import MS, Message, packet, write
 
@@ -55,6 +56,20 @@ def test_latency_statistics_are_those_of_first_deliveries(tmp_path: Path) -> Non
     assert row["latency_ms_p95"] == pytest.approx(95.05)
     assert row["throughput_per_s"] == pytest.approx(10)
     assert row["goodput_kbit_s"] == pytest.approx(100 * 100 * 8 / 1000 / 10)
+
+
+def test_what_did_not_arrive_is_counted_by_its_cause_in_words(tmp_path: Path) -> None:
+    absent = [("lost", "queue_full"), ("lost", "queue_full"), ("unknown", "queue_full"), ("unknown", "queue_full"),
+              ("unknown", "queue_full"), ("under_way", None)]
+    rows = [Message(i, None, fate=fate, cause=cause) for i, (fate, cause) in enumerate(absent)]
+    others = [Message(8, fate="duplicate"), Message(9, None, fate="lost", cause="overtaken", phase="warm_up")]
+    recording = Recording.open(write(tmp_path / "run", [*rows, Message(7), *others]))
+    assert coverage.absent(recording, metrics.application(recording)) == (
+        "Of the expected deliveries that did not happen: 3 of unknown fate (the broker dropped messages and does not "
+        "say which), 2 lost (the broker's queue was full), 1 still under way.")
+    whole = Recording.open(write(tmp_path / "whole", [Message(0)]))
+    assert coverage.absent(whole, metrics.application(whole)) == ""
+    assert coverage.absent(whole, metrics.application(Recording.open(write(tmp_path / "none", [])))) == ""
 
 
 def test_payloads_of_more_than_four_gigabytes_are_summed_up_whole(tmp_path: Path) -> None:

@@ -271,10 +271,9 @@ def test_the_commands(queue: Queue, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
     assert "nothing is in the queue" in mqttlab("queue", "list").output
     assert mqttlab("queue", "pause").exit_code == 0
-    began = time.monotonic()
     done = mqttlab("run", "waits.toml", "--detach")
     assert done.exit_code == 0 and done.stdout.count("runs/waits-") == 2, done.output
-    assert time.monotonic() - began < 30
+    # It has not waited for them: they have not begun.
     assert mqttlab("queue", "list").output.count("held") == 2
     assert mqttlab("queue", "cancel", done.stdout.split()[2][-8:]).output == "1 cancelled\n"
     assert mqttlab("queue", "resume").exit_code == 0

@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -369,8 +368,7 @@ host = "field"
 publish = { topic = "t", payload = "10 B", rate = "5 /s" }
 subscribe = ["t"]
 """, encoding="utf-8")
-    began = time.monotonic()
     done = subprocess.run([sys.executable, "-m", "mqttlab", "run", str(path), "--backend", "sim", "--runs",
                            str(tmp_path / "runs")], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "valid" in done.stdout and time.monotonic() - began < 60
+    assert "valid" in done.stdout

@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 const ENGINE: &str = env!("CARGO_BIN_EXE_mqttlab-engine");
+/// Bytes that a spool without rows has at most.
+const SPOOL_HEADER_MAX: u64 = 64;
 
 /// A run under way, in a directory of its own.
 struct Run {
@@ -57,6 +59,16 @@ impl Run {
             }
         }
         panic!("the engine ended before it said {text}: {lines:#?}");
+    }
+
+    /// Waits until these spools have rows on the disk.
+    fn wait_for_rows(&self, spools: &[&str]) {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        let bytes = |spool: &&str| fs::metadata(self.directory.join(spool)).map_or(0, |found| found.len());
+        while !spools.iter().all(|spool| bytes(spool) > SPOOL_HEADER_MAX) {
+            assert!(Instant::now() < deadline, "no rows: {:?}", spools.iter().map(bytes).collect::<Vec<_>>());
+            thread::sleep(Duration::from_millis(20));
+        }
     }
 
     fn signal(&self, signal: &str) {
@@ -232,8 +244,7 @@ fn a_killed_engine_leaves_no_process_and_no_namespace_and_its_recording_can_be_r
     assert!(started.len() >= 2, "init and the broker: {started:?}");
     let namespace = started.iter().find_map(|process| network_namespace(*process)).unwrap();
     assert_ne!(Some(&namespace), network_namespace(std::process::id()).as_ref());
-    // Rows reach the disk within a few tenths of a second.
-    thread::sleep(Duration::from_millis(800));
+    run.wait_for_rows(&["sent.spool", "received.spool"]);
     run.signal("-KILL");
     run.exit_code();
     assert_gone(&started, &namespace);

@@ -492,22 +492,26 @@ words! {
 }
 
 words! {
-    /// Why a message is lost.
+    /// Why a message is lost, or what else may have become of one whose fate is unknown.
     pub enum LossCause {
-        /// As many messages waited at the broker for the receiver as may.
+        /// As many messages waited at the broker for the receiver as may. Unknown: the broker does not say which it dropped.
         QueueFull = "queue_full",
         /// QoS 0: as many packets waited at the broker's socket to the receiver as may.
         SocketFull = "socket_full",
         /// The session in which it waited for its receiver ended.
         SessionEnded = "session_ended",
-        /// The receiver had no subscription when the broker had the message.
+        /// The receiver had no subscription when the broker had the message. Unknown: nobody says when it had it.
         NotSubscribed = "not_subscribed",
-        /// A connection broke, and nobody repeats what it carried.
+        /// A connection broke, and nobody repeats what it carried. Unknown: nobody says whether it carried it.
         ConnectionLost = "connection_lost",
         /// A gateway did not know what its topic was called, or the receiver did not want to.
         UnknownTopic = "unknown_topic",
         /// A later message of the same publisher, topic and QoS reached the receiver.
         Overtaken = "overtaken",
+        /// Unknown: a delivery that nothing traces to a message may be this one.
+        Untraced = "untraced",
+        /// Unknown: what would tell was not recorded.
+        NotRecorded = "not_recorded",
     }
 }
 

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mqttlab_live::port::Port;
 use mqttlab_live::{SocketFactory, Testbed, tcp};
@@ -211,11 +211,19 @@ fn the_first_flight_is_the_initial_window() {
         tapped.deaf.store(true, Ordering::Relaxed);
         broker.set_nonblocking(true).unwrap();
         let _ = broker.write(&[0; 60_000]).unwrap();
+        let flight = || -> BTreeSet<u32> {
+            let data = tapped.segments().into_iter();
+            let data = data.filter(|segment| segment.from == 0 && segment.payload_bytes > 0);
+            data.map(|segment| segment.sequence).collect()
+        };
+        // However long who reads the frames waits for a processor.
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while (flight().len() as u32) < wanted && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(1));
+        }
         // Without acknowledgements nothing but repetitions can follow the first flight.
         thread::sleep(Duration::from_millis(300));
-        let data =
-            tapped.segments().into_iter().filter(|segment| segment.from == 0 && segment.payload_bytes > 0);
-        let flight: BTreeSet<u32> = data.map(|segment| segment.sequence).collect();
+        let flight = flight();
         // A tail loss probe may add one new segment (RFC 8985 §7.3).
         let probe = u32::from(flight.len() as u32 == wanted + 1);
         assert_eq!(flight.len() as u32 - probe, wanted);

@@ -8,7 +8,7 @@
 //! That a message has not arrived does not mean that it is lost: the recording may end before it comes. It is lost
 //! when whoever had it dropped it, when the session ended that would have delivered it, or when a later message of the
 //! same publisher, topic and QoS arrived, for these keep their order (MQTT 5 §4.6). Where the evidence cannot tell, the
-//! fate is unknown.
+//! fate is unknown, and the cause says what may have become of it.
 //!
 //! What a server dropped by its log, which does not say which messages, is unknown where nothing later arrived.
 //!
@@ -115,10 +115,10 @@ pub(crate) struct Absent {
     pub untraced: bool,
 }
 
-/// What the clients' connections say of a message.
+/// What the clients' connections say of a message: what it is lost by, or what may have become of it.
 enum Verdict {
     Lost(LossCause),
-    Unknown,
+    Unknown(LossCause),
 }
 
 /// What there is to judge by, beside the rows of messages.
@@ -156,19 +156,19 @@ impl<'a> Judge<'a> {
         has_topic && layout.receivers_known_until_ns.is_none_or(|until_ns| sent.sent.as_ns() < until_ns)
     }
 
-    /// What became of it, and why.
+    /// What became of it, and why, or what may have.
     pub(crate) fn judge(&self, absent: &Absent) -> (MessageFate, Option<LossCause>) {
         let lost = |cause| (MessageFate::Lost, Some(cause));
-        let unknown = (MessageFate::Unknown, None);
+        let unknown = |cause| (MessageFate::Unknown, Some(cause));
         if let Some(cause) = absent.dropped {
             return lost(cause);
         }
         if self.missing.rows || self.has_gap(absent) {
-            return unknown;
+            return unknown(LossCause::NotRecorded);
         }
         // What came later overtook nothing if the delivery that nothing traces was this one.
         if absent.untraced {
-            return unknown;
+            return unknown(LossCause::Untraced);
         }
         if absent.overtaken {
             return lost(LossCause::Overtaken);
@@ -176,8 +176,9 @@ impl<'a> Judge<'a> {
         let verdict = if self.layout.drops_are_complete { None } else { self.by_connections(absent) };
         match verdict {
             Some(Verdict::Lost(cause)) => lost(cause),
-            Some(Verdict::Unknown) => unknown,
-            None if self.missing.end || self.may_be_dropped(absent) => unknown,
+            Some(Verdict::Unknown(cause)) => unknown(cause),
+            None if self.missing.end => unknown(LossCause::NotRecorded),
+            None if self.may_be_dropped(absent) => unknown(LossCause::QueueFull),
             None => (MessageFate::UnderWay, None),
         }
     }
@@ -200,13 +201,13 @@ impl<'a> Judge<'a> {
     fn by_connections(&self, absent: &Absent) -> Option<Verdict> {
         let broke = |who: Option<&Attendance>| who.is_some_and(|who| who.broke_after(absent.sent));
         if absent.qos == 0 && broke(self.attendance(absent.publisher)) {
-            return Some(Verdict::Unknown);
+            return Some(Verdict::Unknown(LossCause::ConnectionLost));
         }
         let subscriber = absent.subscriber?;
         let Some(attendance) = self.attendance(subscriber) else { return self.by_end(absent, subscriber) };
         // A copy may still wait at a relay, whatever the publisher has heard from the broker.
         if self.layout.is_relayed(absent.topic) {
-            return broke(Some(attendance)).then_some(Verdict::Unknown);
+            return broke(Some(attendance)).then_some(Verdict::Unknown(LossCause::ConnectionLost));
         }
         let cause = if attendance.sessions > 1 { LossCause::SessionEnded } else { LossCause::NotSubscribed };
         match attendance.subscribed {
@@ -215,7 +216,8 @@ impl<'a> Judge<'a> {
             Some(_) if self.has_no_session(subscriber, attendance) => {
                 without_session(absent, LossCause::SessionEnded)
             }
-            Some(_) => (absent.qos == 0 && broke(Some(attendance))).then_some(Verdict::Unknown),
+            Some(_) => (absent.qos == 0 && broke(Some(attendance)))
+                .then_some(Verdict::Unknown(LossCause::ConnectionLost)),
         }
     }
 
@@ -230,11 +232,12 @@ impl<'a> Judge<'a> {
             };
         }
         if self.given_up.get(&(absent.topic, subscriber)).is_some_and(after) {
-            let lost = Verdict::Lost(LossCause::NotSubscribed);
-            return Some(if absent.qos == 0 { lost } else { Verdict::Unknown });
+            let fate = if absent.qos == 0 { Verdict::Lost } else { Verdict::Unknown };
+            return Some(fate(LossCause::NotSubscribed));
         }
         // Nobody promises a message at QoS 0 to a session without a connection.
-        (absent.qos == 0 && attendance.parted.as_ref().is_some_and(after)).then_some(Verdict::Unknown)
+        (absent.qos == 0 && attendance.parted.as_ref().is_some_and(after))
+            .then_some(Verdict::Unknown(LossCause::ConnectionLost))
     }
 
     /// Whether a client is away for longer than its session lasts.
@@ -262,7 +265,7 @@ fn before_subscription(absent: &Absent, since: Instant, cause: LossCause) -> Opt
     match absent.acknowledged {
         Some(at) if at <= since => Some(Verdict::Lost(cause)),
         None if absent.qos > 0 => None,
-        _ => Some(Verdict::Unknown),
+        _ => Some(Verdict::Unknown(cause)),
     }
 }
 

@@ -135,7 +135,10 @@ impl<'a> TableOut<'a> {
         let shares = message.sent.map_or(0, |sent| self.layout.shares_of(sent.topic));
         if expected.is_empty() && shares == 0 && message.deliveries.is_empty() {
             let is_known = message.sent.is_none_or(|sent| self.judge.knows_receivers(sent));
-            row.fate = if is_known { MessageFate::NoReceiver } else { MessageFate::Unknown };
+            (row.fate, row.cause) = match is_known {
+                true => (MessageFate::NoReceiver, None),
+                false => (MessageFate::Unknown, Some(LossCause::NotRecorded)),
+            };
             return self.row(&row);
         }
         let others = self.receivers(&row, expected, message)?;

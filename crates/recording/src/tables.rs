@@ -30,7 +30,10 @@ table! {
         /// (QoS 0); `session_ended`: the receiver's session at the broker ended; `not_subscribed`: the receiver
         /// had not subscribed when the broker had the message; `connection_lost`: a connection broke, and what it
         /// carried is not sent again; `overtaken`: a later
-        /// message of the same publisher, topic and QoS arrived. Empty in recordings of schema version 1.
+        /// message of the same publisher, topic and QoS arrived. Where its fate is unknown, what may have become of it:
+        /// `queue_full`, where the broker does not say which it dropped, `session_ended`, `not_subscribed`,
+        /// `connection_lost`, `untraced`: a delivery that nothing traces to a message may be this one, or `not_recorded`:
+        /// what would tell was not recorded. Empty in recordings of schema version 1, and of unknown fates in some later ones.
         pub cause: Option<LossCause>,
         /// By its intended time: `warm_up`, `measurement` or `cool_down`. Foreign messages by the time they
         /// were received.

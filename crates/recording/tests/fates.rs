@@ -89,7 +89,7 @@ fn what_a_delivery_that_nothing_traces_may_have_been_is_unknown_although_later_o
         },
         &expect![[r#"
             publisher sequence subscriber fate cause
-            0 0 2 unknown null
+            0 0 2 unknown untraced
             0 0 3 lost overtaken
             0 1 2 lost overtaken
             0 1 3 lost overtaken
@@ -149,9 +149,9 @@ fn what_a_server_may_have_dropped_by_its_log_is_unknown_unless_a_later_message_a
             0 0 2 lost overtaken
             0 1 2 delivered null
             0 2 2 under_way null
-            0 3 2 unknown null
+            0 3 2 unknown queue_full
             0 4 2 under_way null
-            0 5 2 unknown null
+            0 5 2 unknown queue_full
         "#]],
     );
 }
@@ -170,7 +170,7 @@ fn what_a_server_dropped_for_a_client_that_nobody_knows_may_have_been_for_any() 
         },
         &expect![[r#"
             publisher sequence subscriber fate cause
-            0 0 2 unknown null
+            0 0 2 unknown queue_full
             0 0 3 delivered null
             0 1 2 under_way null
             0 1 3 under_way null
@@ -219,9 +219,9 @@ fn a_session_that_ended_loses_what_the_broker_had_for_it() {
         &expect![[r#"
             publisher sequence subscriber fate cause
             0 0 2 lost session_ended
-            0 1 2 unknown null
+            0 1 2 unknown session_ended
             0 2 2 under_way null
-            0 3 2 unknown null
+            0 3 2 unknown session_ended
         "#]],
     );
 }
@@ -246,7 +246,7 @@ fn a_receiver_that_is_away_loses_what_no_session_keeps_for_it() {
     let kept = expect![[r#"
         publisher sequence subscriber fate cause
         0 0 2 under_way null
-        0 1 2 unknown null
+        0 1 2 unknown connection_lost
     "#]];
     check(&sessions(Some(8_000)), rows, &kept);
     check(&sessions(None), rows, &kept);
@@ -331,12 +331,12 @@ fn what_the_evidence_has_a_gap_for_is_unknown() {
         },
         &expect![[r#"
             publisher sequence subscriber fate cause
-            0 0 2 unknown null
-            0 0 3 unknown null
+            0 0 2 unknown not_recorded
+            0 0 3 unknown not_recorded
             0 1 2 delivered null
-            0 1 3 unknown null
-            1 2 2 unknown null
-            1 2 3 unknown null
+            0 1 3 unknown not_recorded
+            1 2 2 unknown not_recorded
+            1 2 3 unknown not_recorded
         "#]],
     );
 }

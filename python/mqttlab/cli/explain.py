@@ -9,9 +9,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from mqttlab.comparison.words import fate
 from mqttlab.explanation import Story, cause, head, ladder, parts_table, tell, write
-from mqttlab.metrics import attribution_gap, evidence
+from mqttlab.metrics import attribution_gap, evidence, fates
 from mqttlab.metrics.attribution import explainable
 from mqttlab.recording import Recording, RecordingError
 from mqttlab.report.attribution import coverage
@@ -61,8 +60,8 @@ def _of_message(recording: Recording, known: pl.LazyFrame, message: str) -> pl.D
     chosen = recording.collect(known.filter(*wanted, *for_whom))
     if chosen.is_empty():
         theirs = recording.scan("messages").filter(*wanted, *for_whom).select("fate", "cause").unique()
-        fates = [fate(*row) for row in recording.collect(theirs.sort("fate", "cause")).iter_rows()]
-        words = f"it is {', '.join(fates)}" if fates else "there is none in this recording"
+        told = [fates.in_words(*row) for row in recording.collect(theirs.sort("fate", "cause")).iter_rows()]
+        words = f"it is {', '.join(told)}" if told else "there is none in this recording"
         raise RecordingError(f"message {message} cannot be explained: {words}")
     return chosen
 

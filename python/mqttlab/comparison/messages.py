@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from mqttlab.comparison import frames
-from mqttlab.metrics import attribution
+from mqttlab.metrics import attribution, fates
 from mqttlab.metrics.catalogue import PARTS
 from mqttlab.recording import Recording, named
 
@@ -87,7 +87,8 @@ class ByMessage:
         chosen = chosen.join(self._parts(), on=KEY, how="left", nulls_equal=True, maintain_order="left")
         chosen = chosen.join(self._losses(), on=KEY, how="left", nulls_equal=True, maintain_order="left")
         unsent = pl.any_horizontal(pl.col("fate", "fate_second").is_in(["not offered", "unsent"]))
-        recorded = pl.coalesce("cause", "cause_second").is_not_null()
+        # That something was not recorded is no cause.
+        recorded = pl.any_horizontal(pl.col("cause", "cause_second").is_in(list(fates.CAUSES)))
         reason = (
             pl.when(pl.col("own").fill_null(False)).then(pl.lit(OWN))
             .when(pl.col("own").is_not_null()).then(pl.lit(BEFORE))

@@ -5,16 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from mqttlab.comparison.messages import ByMessage
-from mqttlab.metrics import ALL
+from mqttlab.metrics import ALL, fates
 
 FRAMES_TOLD = 3
-FATES = {"under_way": "still under way", "no_receiver": "without a receiver", "unknown": "of unknown fate"}
-CAUSES = {
-    "queue_full": "the broker's queue was full", "socket_full": "the broker's socket had no room",
-    "session_ended": "the receiver's session had ended", "not_subscribed": "the receiver had not subscribed yet",
-    "connection_lost": "a connection broke", "unknown_topic": "a gateway did not know its topic",
-    "overtaken": "a later message arrived before it",
-}
 DROPS = {"random_loss": "random loss", "burst_loss": "burst loss", "queue_full": "its queue was full",
          "bit_error": "bit error", "retry_limit": "the last retry failed", "unreachable": "out of reach"}
 
@@ -24,15 +17,10 @@ def head(record: dict[str, Any]) -> str:
     to = f" to {record['subscriber']}" if record["subscriber"] else ""
     who = f"{record['publisher']}:{record['sequence']}{to}, {record['topic']}, QoS {record['qos']}"
     if record["fate"] != record["fate_second"]:
-        return f"{who}: {fate(record['fate'], record['cause'])} → {fate(record['fate_second'], record['cause_second'])}"
+        told = [fates.in_words(record[f"fate{of}"], record[f"cause{of}"]) for of in ("", "_second")]
+        return f"{who}: {told[0]} → {told[1]}"
     before, after = (record[name] / 1e6 for name in ("latency_ns", "latency_ns_second"))
     return f"{who}: {before:.1f} ms → {after:.1f} ms ({after - before:+.1f} ms)"
-
-
-def fate(word: str, cause: str | None) -> str:
-    """A message's fate with its cause."""
-    told = FATES.get(word, word)
-    return f"{told} ({CAUSES.get(cause, cause)})" if cause else told
 
 
 def what_happened(pair: ByMessage, record: dict[str, Any]) -> list[str]:
@@ -44,9 +32,9 @@ def what_happened(pair: ByMessage, record: dict[str, Any]) -> list[str]:
         sentences.append(frame(pair.parted.row(row, named=True), waited=waited))
     if len(rows) > FRAMES_TOLD:
         sentences.append(f"So were {len(rows) - FRAMES_TOLD} more frames.")
-    for side, name in ((1, "cause"), (2, "cause_second")):
-        if record[name] and record["fate"] != record["fate_second"]:
-            sentences.append(f"In run {side} {CAUSES.get(record[name], record[name])}.")
+    for side, of in ((1, ""), (2, "_second")):
+        if record[f"cause{of}"] and record["fate"] != record["fate_second"]:
+            sentences.append(f"In run {side} {fates.because(record[f'fate{of}'], record[f'cause{of}'])}.")
     if record["part"] is not None:
         title, change = ALL[record["part"]].title, record["part_ns"] / 1e6
         sentences.append(f"Of its time {title!r} changed most: {change:+.1f} ms.")

@@ -78,7 +78,7 @@ def _application(by: tuple[str, ...], recording: Recording) -> pl.DataFrame:
         if finest.height == (finest.n_unique(by) if by and finest.height else 1):
             return finest.select(*by, pl.exclude(FINEST)).sort(by, maintain_order=True) if by else finest.drop(FINEST)
     keys = list(by) or ["_whole"]
-    messages = _measured(recording)
+    messages = measured(recording)
     table = recording.collect(_counts(messages, keys, is_once=is_once(recording)))
     if table.is_empty():
         return pl.DataFrame()
@@ -117,12 +117,13 @@ def _with_group_names(recording: Recording, table: pl.DataFrame) -> pl.DataFrame
         named(name, names) for name in ("publisher_group", "subscriber_group") if name in table.columns)
 
 
-def _measured(recording: Recording, first: int = 0, length: int | None = None) -> pl.LazyFrame:
+def measured(recording: Recording, first: int = 0, length: int | None = None) -> pl.LazyFrame:
+    """Rows of the measurement's messages, of so many of all rows."""
     return _grouped(recording, first, length).filter(pl.col("phase") == "measurement")
 
 
 def _first_deliveries(recording: Recording, column: str, first: int = 0, length: int | None = None) -> pl.LazyFrame:
-    return _measured(recording, first, length).filter(FIRST_DELIVERY).select(column)
+    return measured(recording, first, length).filter(FIRST_DELIVERY).select(column)
 
 
 def _delivered(recording: Recording) -> pl.DataFrame:
@@ -181,7 +182,7 @@ def _places(instants: NDArray[np.float64]) -> NDArray[np.uint32]:
 def _constants(recording: Recording) -> dict[str, pl.Expr]:
     """Those of :data:`ALIKE` that are the same for all deliveries in the measurement, as columns."""
     if "constants" not in recording.remembered:
-        delivered = _measured(recording).filter(FIRST_DELIVERY)
+        delivered = measured(recording).filter(FIRST_DELIVERY)
         kinds = delivered.collect_schema()
         told = recording.collect(delivered.select(
             pl.col(ALIKE).min(), pl.col(ALIKE).max().name.suffix("_most"),
@@ -215,7 +216,7 @@ def has_both_ways(recording: Recording) -> bool:
     if "sources" not in recording.plan or not has_messages(recording):
         return False
     back = (pl.col("publisher") == pl.col("subscriber")).fill_null(False)
-    delivered = _measured(recording).filter(FIRST_DELIVERY).select(back=back.sum(), all=pl.len())
+    delivered = measured(recording).filter(FIRST_DELIVERY).select(back=back.sum(), all=pl.len())
     counted = recording.collect(delivered).row(0, named=True)
     return bool(0 < counted["back"] < counted["all"])
 
@@ -244,7 +245,7 @@ def setup(recording: Recording) -> pl.DataFrame:
 
 def measurement_began_ns(recording: Recording) -> int:
     """When the first message of the measurement was to be sent, in run time; 0 where there was none."""
-    return recording.collect(_measured(recording).select(pl.col("intended_ns").min())).item() or 0
+    return recording.collect(measured(recording).select(pl.col("intended_ns").min())).item() or 0
 
 
 def measurement_s(recording: Recording) -> float:
@@ -256,7 +257,7 @@ def measurement_s(recording: Recording) -> float:
     if recording.complete:
         return planned
     intended = pl.col("intended_ns")
-    span_ns = recording.collect(_measured(recording).select(intended.max() - intended.min())).item()
+    span_ns = recording.collect(measured(recording).select(intended.max() - intended.min())).item()
     return min(planned, (span_ns or 0) / 1e9) or planned
 
 

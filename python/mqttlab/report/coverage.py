@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from mqttlab.metrics import fates
 from mqttlab.recording import CARRIERS, Recording
 from mqttlab.report.text import number
 from mqttlab.statistics import WARN_BELOW, batches_coverage
@@ -17,6 +18,15 @@ def messages(table: pl.DataFrame) -> str:
         "messages_sent", "deliveries_expected", "messages_delivered"))
     return (f"Covers the messages of the measurement: {sent} sent, {expected} deliveries expected; latencies are those "
             f"of the {delivered} that happened.")
+
+
+def absent(recording: Recording, table: pl.DataFrame) -> str:
+    """Of such a table: why what was expected did not arrive, the most frequent reason first; empty where all has."""
+    if table.is_empty() or not int((table["deliveries_expected"] - table["messages_delivered"]).sum()):
+        return ""
+    rows = fates.absent(recording).rows()
+    told = ", ".join(f"{number(count)} {fates.in_words(fate, cause)}" for fate, cause, count in rows)
+    return f"Of the expected deliveries that did not happen: {told}."
 
 
 def correlated(table: pl.DataFrame) -> str:

@@ -9,7 +9,7 @@ from dash import dcc, html
 
 from mqttlab.dashboard import payloads
 from mqttlab.dashboard.panels import Carried, Content, Head, Link, address, link, notice, written_table
-from mqttlab.metrics import attribution_gap
+from mqttlab.metrics import attribution_gap, fates
 from mqttlab.recording import Recording
 from mqttlab.report.text import number
 
@@ -127,7 +127,7 @@ def _row(run: str, row: dict[str, Any], names: list[str], explained: bool) -> li
 
     received, latency = row.get("received_ns"), row.get("latency_ns")
     to = address(f"/run/{run}", part="message", message=f"{row['publisher']}:{row['sequence']}@{row['subscriber']}")
-    fate = str(row["fate"]).replace("_", " ") + (f" ({row['cause']})" if row.get("cause") else "")
+    fate = fates.in_words(str(row["fate"]), row.get("cause"))
     ladder = Link("ladder", to, f"ladder of message {row['sequence']} of {name(row['publisher'])}")
     return [
         None if received is None else f"{received / 1e9:.3f}", str(row.get("topic")), name(row["publisher"]),

@@ -391,7 +391,8 @@ def _burst_cost(_: Path, results: Results) -> Verdict:
     return half[0] > 2 * half[1] and 5 <= half[0] <= 25, evidence, shown(
         "a bad state loses half of the frames, as printed, each by itself, so that a CTS which came through says "
         "little of the data frame behind it. With more lost, alone, it says more: S falls by "
-        + ", and ".join(f"{without:.1f} without and {protected:.1f} with RTS/CTS at {percent} %"
+        + ", and ".join(f"{without:.1f} without and {protected:.1f} with RTS/CTS at {percent} %, where "
+                        f"{results[losing(percent, rts=True).name].never_percent:.0f} % are not received with it"
                         for percent, (without, protected) in more.items())
         + ". The study's 15 and 3 % are at none of these")
 
