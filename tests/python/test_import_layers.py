@@ -23,6 +23,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from dumpcaps import capture
 from live import able
 from mqttlab.engine import EngineError
 from mqttlab.imports import import_evidence
@@ -151,22 +152,14 @@ def captured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Captured]:
         shell("ip", "netns", "add", site.name)
         shell("ip", "-n", site.name, "link", "set", "lo", "mtu", "1500", "up")
         stack.callback(ended, broker(site, directory))
-        # dumpcap gives up root, and must write all the same.
-        directory.chmod(0o777)
-        for parent in (directory.parent, directory.parent.parent):
-            parent.chmod(parent.stat().st_mode | 0o055)
-        capture = site.start("dumpcap", "-q", "-i", "lo", "-w", file, errors=subprocess.PIPE)
-        assert capture.stderr is not None
-        while "File:" not in capture.stderr.readline():
-            assert capture.poll() is None
-        clients = {
-            kind: site.start(sys.executable, "-c", CLIENT, kind, port, MESSAGES, directory / "keys.log",
-                             CIPHERS.get(kind, ""), output=subprocess.PIPE)
-            for kind, port in PORTS.items()
-        }
-        heard = {kind: json.loads(client.communicate(timeout=60)[0]) for kind, client in clients.items()}
-        time.sleep(1)
-        ended(capture)
+        with capture(("ip", "netns", "exec", site.name), ("-i", "lo"), file,
+                     lambda program: site.run(sys.executable, "-c", program.format(address="127.0.0.1"))):
+            clients = {
+                kind: site.start(sys.executable, "-c", CLIENT, kind, port, MESSAGES, directory / "keys.log",
+                                 CIPHERS.get(kind, ""), output=subprocess.PIPE)
+                for kind, port in PORTS.items()
+            }
+            heard = {kind: json.loads(client.communicate(timeout=60)[0]) for kind, client in clients.items()}
     assert heard == dict.fromkeys(PORTS, MESSAGES)
     yield Captured(file, heard, directory / "keys.log")
 

@@ -21,6 +21,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from dumpcaps import capture
 from live import able
 from mqttlab import metrics
 from mqttlab.imports import import_evidence
@@ -146,15 +147,10 @@ def captured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
         stack.callback(ended, web)
         wait_for_port(site, 1883)
         wait_for_port(site, 80)
-        # dumpcap gives up root, and must write all the same.
-        directory.chmod(0o777)
-        for parent in (directory.parent, directory.parent.parent):
-            parent.chmod(parent.stat().st_mode | 0o055)
-        capture = site.start("router", "dumpcap", "-q", "-i", "any", "-y", request.param, "-w", file)
-        time.sleep(1.5)
-        lines = traffic(site, directory)
-        time.sleep(1.5)
-        ended(capture)
+        with capture(("ip", "netns", "exec", site.host("router")), ("-i", "any", "-y", request.param), file,
+                     lambda program: site.start("clients", sys.executable, "-c",
+                                                program.format(address=BROKER)).wait(20)):
+            lines = traffic(site, directory)
     assert lines == [f"{number:08d} {'.' * (number % 40)}" for number in range(MESSAGES)]
     yield Captured(file, len(lines))
 
