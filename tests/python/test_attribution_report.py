@@ -118,5 +118,8 @@ def test_a_cumulative_figure_of_two_narrow_bands_is_cut_between_them() -> None:
         assert parts[0].y[-1] == parts[1].y[0]
     whole = figures.latency_cdf(pl.DataFrame({"qos": [0] * 100, "latency_ms": [float(n) for n in range(100)]}))
     assert len(whole.data) == 1
+    eight = [226.5, 609.0, 989.0, 1371.0, 1390.0, 1395.0, 1399.0, 1400.0]
+    few = figures.latency_cdf(pl.DataFrame({"qos": [1] * 8, "latency_ms": eight}))
+    assert len(few.data) == 1, "a few values are no band"
     outlier = figures.latency_cdf(pl.DataFrame({"qos": [0] * 101, "latency_ms": [*near, 1700.0]}))
     assert len(outlier.data) == 1

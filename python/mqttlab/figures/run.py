@@ -16,6 +16,8 @@ from mqttlab.statistics import Selection
 
 MOST_POINTS = 6_000
 CDF_POINTS = 500
+BAND_LEAST = 10
+"""Values of which fewer are no band of their own."""
 BARS_NAMED = 20
 DIRECTIONS = {"to_broker": "to the broker", "to_client": "to the clients"}
 LEVEL_COLOURS = dict(zip(
@@ -413,7 +415,7 @@ class _Ordered:
         ends = places[ordered[places] - ordered[places - 1] > (ordered[-1] - ordered[0]) / 4]
         bounds = np.array([0, *ends, ordered.size])
         sizes = np.diff(bounds if self.below is None else self.below[bounds])
-        if sizes.min() < sizes.sum() / 20:
+        if sizes.min() < max(sizes.sum() / 20, BAND_LEAST):
             return []
         return [(float(ordered[first]), float(ordered[last - 1])) for first, last in itertools.pairwise(bounds)]
 
@@ -455,8 +457,10 @@ def _cut_where_empty(figure: Figure, values: _Ordered) -> Figure:
         margin = max((high - low) / 20, high / 1000)
         low, high = low - margin, high + margin
         name = str(number + 1) if number else ""
-        shown = {**figure.layout.xaxis, "type": "linear", "dtick": None, "nticks": 4, "title": None,
-                 "range": [low, high], "domain": [(number + 0.06 * (number > 0)) * width, (number + 0.94) * width]}
+        # So few that their numbers stand upright beside each other.
+        shown = {**figure.layout.xaxis, "type": "linear", "dtick": None, "nticks": max(2, 8 // len(bands)),
+                 "tickangle": 0, "title": None, "range": [low, high],
+                 "domain": [(number + 0.06 * (number > 0)) * width, (number + 0.94) * width]}
         figure.update_layout({f"xaxis{name}": shown})
         for curve in curves:
             x, y = _within(np.asarray(curve.x), np.asarray(curve.y), low, high)
