@@ -6,26 +6,28 @@ A buffer holds every frame, and a last frame must have reached the file before i
 from __future__ import annotations
 
 import subprocess
+import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 LAST = b"the last frame of this capture"
-SEND_LAST = f"import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto({LAST!r}, ('{{address}}', 9))"
+SEND_LAST = f"import socket, sys; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto({LAST!r}, (sys.argv[1], 9))"
 BUFFER_MIB = 64
 PATIENCE_S = 60
 
 
 @contextmanager
 def capture(
-    inside: Sequence[str], options: Sequence[str], file: Path, send_last: Callable[[str], object]
+    inside: Sequence[str], options: Sequence[str], file: Path, last: tuple[Sequence[str], str]
 ) -> Iterator[None]:
     """Captures into ``file`` while the block runs.
 
-    ``inside`` is what comes before dumpcap's command (a namespace), ``options`` name the interface; ``send_last`` runs
-    a Python program that sends :data:`LAST` past it, where ``{address}`` is to be filled in.
+    ``inside`` is what comes before dumpcap's command (a namespace), ``options`` name the interface; ``last`` says from
+    inside what, and to which address, :data:`LAST` is sent past it.
     """
+    sender, address = last
     # dumpcap gives up root, and must write all the same.
     file.parent.chmod(0o777)
     for parent in (file.parent.parent, file.parent.parent.parent):
@@ -41,7 +43,7 @@ def capture(
         deadline = time.monotonic() + PATIENCE_S
         while LAST not in file.read_bytes():
             assert time.monotonic() < deadline, "dumpcap writes nothing"
-            send_last(SEND_LAST)
+            subprocess.run([*sender, sys.executable, "-c", SEND_LAST, address], check=True, timeout=PATIENCE_S)
             time.sleep(0.1)
     finally:
         process.terminate()

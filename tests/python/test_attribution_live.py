@@ -147,9 +147,11 @@ def test_the_parts_are_true_to_the_stated_error(recordings: dict[str, Recording]
     assert table.select(pl.min_horizontal(PARTS).min()).item() >= 0
     # A leg crosses the links twice; with a handshake at both ends four times, and two PUBRELs.
     crossings = pl.col("legs") * pl.when(pl.col("qos") == 2).then(4).otherwise(2)
-    within = pl.col("adjusted_ns") <= crossings * stated_error_ns(recording)
-    # A busy machine may hold up kernel and program together for a few messages, and then no counter has it.
-    assert table.select((within & pl.col("adjusted_ns").is_not_null()).fill_null(False).mean()).item() >= 0.99
+    beyond = pl.col("adjusted_ns") - crossings * stated_error_ns(recording)
+    # A thread that loses its processor between a write and its look at the clock notes the write late, in all legs of
+    # the message: that time is the session's, and is taken off again.
+    for within, least in ((beyond <= 0, 0.99), (beyond <= pl.col("session_ns"), 0.999)):
+        assert table.select(within.fill_null(False).mean()).item() >= least
 
 
 @pytest.mark.parametrize("name", ["relay-nagle-on", "relay-1-byte"])

@@ -152,8 +152,8 @@ def captured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Captured]:
         shell("ip", "netns", "add", site.name)
         shell("ip", "-n", site.name, "link", "set", "lo", "mtu", "1500", "up")
         stack.callback(ended, broker(site, directory))
-        with capture(("ip", "netns", "exec", site.name), ("-i", "lo"), file,
-                     lambda program: site.run(sys.executable, "-c", program.format(address="127.0.0.1"))):
+        inside = ("ip", "netns", "exec", site.name)
+        with capture(inside, ("-i", "lo"), file, last=(inside, "127.0.0.1")):
             clients = {
                 kind: site.start(sys.executable, "-c", CLIENT, kind, port, MESSAGES, directory / "keys.log",
                                  CIPHERS.get(kind, ""), output=subprocess.PIPE)

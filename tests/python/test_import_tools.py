@@ -147,9 +147,8 @@ def captured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
         stack.callback(ended, web)
         wait_for_port(site, 1883)
         wait_for_port(site, 80)
-        with capture(("ip", "netns", "exec", site.host("router")), ("-i", "any", "-y", request.param), file,
-                     lambda program: site.start("clients", sys.executable, "-c",
-                                                program.format(address=BROKER)).wait(20)):
+        router, clients = (("ip", "netns", "exec", site.host(name)) for name in ("router", "clients"))
+        with capture(router, ("-i", "any", "-y", request.param), file, last=(clients, BROKER)):
             lines = traffic(site, directory)
     assert lines == [f"{number:08d} {'.' * (number % 40)}" for number in range(MESSAGES)]
     yield Captured(file, len(lines))

@@ -121,8 +121,8 @@ def test_what_is_changed_is_one_thing_alone() -> None:
             before = beyond.in_segments(536).scenario(experiment.QUICK)
         assert {key for key in after if after[key] != before.get(key)} - {"name"} == {
             "seed": {"seed"}, "least timeout": {"hosts"}, "no repeats": {"mqtt", "broker"}, "rate": {"groups"},
-            "topic": {"groups"}, "segment": {"hosts"} if case.value != 536 else set(),
-                "loss": {"radio"}}[case.change], case.name
+            "topic": {"groups"}, "segment": {"hosts"} if case.value != 536 else set(), "loss": {"radio"},
+        }[case.change], case.name  # fmt: skip
 
 
 def test_hundreds_of_stations_are_simulated_and_those_out_of_range_lose() -> None:

@@ -42,6 +42,10 @@ def because(fate: str, cause: str) -> str:
 
 def absent(recording: Recording) -> pl.DataFrame:
     """What was expected in the measurement and did not happen: ``fate``, ``cause``, ``count``, most frequent first."""
+    return recording.derived("absent in the measurement", _absent)
+
+
+def _absent(recording: Recording) -> pl.DataFrame:
     if not has_messages(recording):
         return pl.DataFrame(schema={"fate": pl.String, "cause": pl.String, "count": pl.UInt32})
     missing = measured(recording).filter(EXPECTED, ~FIRST_DELIVERY).group_by("fate", "cause").agg(count=pl.len())

@@ -10,6 +10,11 @@ from mqttlab.report.text import number
 from mqttlab.statistics import WARN_BELOW, batches_coverage
 
 
+def application(recording: Recording, table: pl.DataFrame) -> list[str]:
+    """What is said below a table of :func:`mqttlab.metrics.application`, a sentence each."""
+    return [words for words in (messages(table), absent(recording, table), correlated(table)) if words]
+
+
 def messages(table: pl.DataFrame) -> str:
     """Of a table of :func:`mqttlab.metrics.application`."""
     if table.is_empty():

@@ -75,8 +75,7 @@ def _application_section(recording: Recording) -> str:
     by_group = metrics.application(recording, keys)
     both_ways = metrics.has_both_ways(recording)
     columns = captured.known(recording, by_group, metrics.family("application").columns("page"))
-    words = (coverage.messages(by_qos), coverage.absent(recording, by_qos), coverage.correlated(by_qos))
-    covered = "".join(f"<p>{escape(said)}</p>" for said in words if said)
+    covered = "".join(f"<p>{escape(said)}</p>" for said in coverage.application(recording, by_qos))
     parts = ["<section>"]
     if not both_ways:
         parts += ["<h2>Messages by QoS</h2>", covered, html_table(by_qos, ("qos", *columns))]

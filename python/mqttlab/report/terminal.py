@@ -47,9 +47,8 @@ def terminal(recording: Recording, console: Console) -> None:
             console.print(_table(f"{recording.name}: latency in ms, there and back apart", by_group, (*keys, *columns)))
         elif by_group.height > by_qos.height:
             console.print(_table("By group: latency in ms", by_group, (*keys, *GROUP_COLUMNS)))
-        for words in (coverage.messages(by_qos), coverage.absent(recording, by_qos), coverage.correlated(by_qos)):
-            if words:
-                console.print(words, highlight=False, markup=False)
+        for words in coverage.application(recording, by_qos):
+            console.print(words, highlight=False, markup=False)
     for label, words in facts.parts(recording):
         console.print(f"{label}: {words}", highlight=False, markup=False)
     parts = attribution.by_qos(recording, attribution.SHOWN_PERCENT)

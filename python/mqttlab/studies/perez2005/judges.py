@@ -379,13 +379,14 @@ def _topics_on_radio(_: Path, results: Results) -> Verdict:
 
 
 def _burst_cost(_: Path, results: Results) -> Verdict:
-    def fall(without: Case | beyond.Altered, protected: Case | beyond.Altered) -> tuple[float, float]:
-        """Points of S lost beside where no channel is bad, without and with RTS/CTS."""
-        calm, calm_protected = (results[wifi(20, qos=1, rts=rts, payload=1000).name] for rts in (False, True))
-        return _lost(calm, results[without.name]), _lost(calm_protected, results[protected.name])
+    def fall(rts: bool, bad: Case | beyond.Altered) -> float:
+        """Points of S lost beside where no channel is bad."""
+        calm = wifi(20, qos=1, rts=rts, payload=1000)
+        without, with_bad = (efficiency_of(results[case.name], "", "S") for case in (calm, bad))
+        return 100 * (without - with_bad)
 
-    half = fall(*(wifi(20, qos=1, rts=rts, payload=1000, bad=120) for rts in (False, True)))
-    more = {percent: fall(*(losing(percent, rts=rts) for rts in (False, True))) for percent in LOSING}
+    half = [fall(rts, wifi(20, qos=1, rts=rts, payload=1000, bad=120)) for rts in (False, True)]
+    more = {percent: [fall(rts, losing(percent, rts=rts)) for rts in (False, True)] for percent in LOSING}
     evidence = (f"S of 1000 B at QoS 1 falls by {half[0]:.1f} points without and {half[1]:.1f} with RTS/CTS as the "
                 "mean bad state goes from 0 to 120 ms")
     return half[0] > 2 * half[1] and 5 <= half[0] <= 25, evidence, shown(
@@ -395,10 +396,6 @@ def _burst_cost(_: Path, results: Results) -> Verdict:
                         f"{results[losing(percent, rts=True).name].never_percent:.0f} % are not received with it"
                         for percent, (without, protected) in more.items())
         + ". The study's 15 and 3 % are at none of these")
-
-
-def _lost(calm: Measured, bad: Measured) -> float:
-    return 100 * (efficiency_of(calm, "", "S") - efficiency_of(bad, "", "S"))
 
 
 def _rises(_: Path, results: Results) -> Verdict:
