@@ -11,6 +11,7 @@ use crate::acceptance::{Acceptance, Rank};
 use crate::facts::{ClientNumber, GroupFacts, Who};
 use crate::incoming::{Delivery, Incoming};
 use crate::outgoing::{Outgoing, acknowledgement};
+use crate::punctuality::Punctuality;
 use crate::retries::Retries;
 use crate::session::{Admission, Arrived, PacketId, Receipt, Session, Step, Token};
 use crate::surroundings::{Arriving, Offered, Surroundings};
@@ -26,6 +27,7 @@ pub struct Client<S: Session, C: Connection> {
     outgoing: Outgoing<C::Relayed>,
     incoming: Incoming<C::Relayed>,
     arrivals: Option<Arrivals>,
+    punctuality: Punctuality,
     retries: Retries,
     acceptance: Acceptance,
     /// While it sleeps.
@@ -87,6 +89,7 @@ impl<S: Session, C: Connection> Client<S, C> {
             outgoing: Outgoing::default(),
             incoming: Incoming::default(),
             arrivals: None,
+            punctuality: Punctuality::default(),
             retries: Retries::new(seed.derive("reconnect").index(u64::from(who.number.0)).dice()),
             acceptance: Acceptance::new(),
             asleep_since: None,
@@ -523,7 +526,7 @@ impl<S: Session, C: Connection> Client<S, C> {
     ) -> Result<(), Loss> {
         let now = around.read_clock();
         let Some(row) = row(self.who, &self.facts, around, (intended, sequence)) else { return Ok(()) };
-        around.offered(&row);
+        around.offered(&row, self.punctuality.handed(intended, now));
         let deliveries = around.deliveries(row.topic);
         let books = around.books();
         books.offered += 1;

@@ -38,6 +38,7 @@ pub mod mqtt;
 pub mod mqttsn;
 mod outgoing;
 pub mod protocol;
+mod punctuality;
 mod rests;
 mod retries;
 mod rows;

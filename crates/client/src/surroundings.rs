@@ -2,7 +2,7 @@
 
 use mqttlab_evidence::Sent;
 use mqttlab_mqtt::Qos;
-use mqttlab_units::Instant;
+use mqttlab_units::{Duration, Instant};
 
 use crate::books::Books;
 use crate::facts::Who;
@@ -31,8 +31,9 @@ pub trait Surroundings: Rows {
     /// Whether a client has offered so much that it is others' turn.
     fn is_turn_over(&self, offered: Offered) -> bool;
 
-    /// A message is about to be handed to its session.
-    fn offered(&mut self, row: &Sent);
+    /// A message is about to be handed to its session. `late` is how late the client is with it, without what handing
+    /// over others of the same intended time took.
+    fn offered(&mut self, row: &Sent, late: Duration);
     /// The session has taken it; nothing of it is written yet.
     fn admitted(&mut self, row: &Sent);
     /// A client sleeps from now on, or no longer.

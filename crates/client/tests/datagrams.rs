@@ -90,7 +90,7 @@ impl<N: Network> Surroundings for Around<N> {
     fn is_turn_over(&self, _: Offered) -> bool {
         false
     }
-    fn offered(&mut self, _: &Sent) {}
+    fn offered(&mut self, _: &Sent, _: Duration) {}
     fn admitted(&mut self, _: &Sent) {}
     fn rest(&mut self, _: Who, _: bool) {}
 

@@ -309,6 +309,20 @@ fn a_turn_ends_and_the_rest_is_due_at_once() {
 }
 
 #[test]
+fn what_a_burst_takes_to_be_handed_over_is_no_lateness() {
+    let mut world = World { tick: Duration::from_us(2), ..World::default() };
+    let mut client = connected(publishing(Qos::AtMostOnce), &mut world);
+    client.begin(&mut world, arrivals(Arrival::Burst { size: 500, interval_ns: 10_000_000, gap_ns: 0 }));
+    client.wake(world.at(1_003));
+    assert_eq!((world.late.len(), world.late[499]), (500, world.late[0]));
+    assert!(world.now > Instant::ZERO + Duration::from_us(1_004_000), "{}", world.now);
+    // What is due at times of its own is late by each.
+    client.wake(world.at(1_035));
+    let bursts: Vec<_> = world.late.chunks(500).map(|burst| burst[0].as_ns() / 1_000_000).collect();
+    assert_eq!(bursts, [3, 25, 16, 7]);
+}
+
+#[test]
 fn a_back_to_back_client_offers_while_session_and_transport_have_room() {
     let mut world = World::default();
     let mut facts = publishing(Qos::AtLeastOnce);

@@ -104,7 +104,7 @@ pub struct FleetFigures {
     pub no_descriptor: AtomicU64,
     /// Latency of every delivery, from the intended time.
     pub latency: Histogram,
-    /// How long after the intended time each message was handed to its session.
+    /// How late clients were with handing each message to its session, without what a burst takes by itself.
     pub sender_lateness: Histogram,
     /// By group of the plan.
     pub groups: Vec<GroupCounters>,

@@ -19,7 +19,7 @@ use crate::lateness::{Contention, Late};
 pub struct LatenessEvidence {
     /// How late frames were handed over; `None` when nothing was emulated.
     pub emulator: Option<HistogramSnapshot>,
-    /// How late messages were handed to their sessions.
+    /// How late messages were handed to their sessions, without what a burst takes by itself.
     pub senders: HistogramSnapshot,
     /// Frames that never reached the emulated links.
     pub ring_drops: u64,

@@ -296,7 +296,7 @@ impl mqttlab_client::Surroundings for Surroundings<'_> {
         offered.messages >= MESSAGES_A_TURN
     }
 
-    fn offered(&mut self, row: &Sent) {
+    fn offered(&mut self, row: &Sent, _: Duration) {
         self.group_counts(ClientId(row.publisher)).offered += 1;
         self.conductor.offered(ClientId(row.publisher), row.sequence, row.intended);
     }

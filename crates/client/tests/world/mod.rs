@@ -43,6 +43,10 @@ pub struct World {
     pub opens: bool,
     /// Messages that a client may offer in a turn.
     pub turn: u32,
+    /// What passes until the clock is read again.
+    pub tick: Duration,
+    /// How late the client was with each message.
+    pub late: Vec<Duration>,
 }
 
 impl Default for World {
@@ -55,6 +59,8 @@ impl Default for World {
             takes: u64::MAX,
             opens: true,
             turn: u32::MAX,
+            tick: Duration::ZERO,
+            late: Vec::new(),
         }
     }
 }
@@ -109,6 +115,11 @@ impl Surroundings for World {
         self.now
     }
 
+    fn read_clock(&mut self) -> Instant {
+        self.now = self.now + self.tick;
+        self.now
+    }
+
     fn is_leaving(&self) -> bool {
         self.leaving
     }
@@ -129,7 +140,9 @@ impl Surroundings for World {
         offered.messages >= self.turn
     }
 
-    fn offered(&mut self, _: &Sent) {}
+    fn offered(&mut self, _: &Sent, late: Duration) {
+        self.late.push(late);
+    }
 
     fn admitted(&mut self, row: &Sent) {
         self.say(&format!("admitted {}", row.sequence));

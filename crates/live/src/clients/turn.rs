@@ -164,9 +164,9 @@ impl Surroundings for Turn<'_> {
         offered.bytes > BYTES_A_TURN
     }
 
-    fn offered(&mut self, row: &Sent) {
+    fn offered(&mut self, row: &Sent, late: Duration) {
         self.tally.group_of(self.shared, row.publisher).offered += 1;
-        self.shared.control.figures.sender_lateness.count(row.sent.since(row.intended));
+        self.shared.control.figures.sender_lateness.count(late);
     }
 
     fn admitted(&mut self, row: &Sent) {
