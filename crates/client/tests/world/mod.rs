@@ -116,7 +116,7 @@ impl Surroundings for World {
     }
 
     fn read_clock(&mut self) -> Instant {
-        self.now = self.now + self.tick;
+        self.now += self.tick;
         self.now
     }
 
