@@ -15,13 +15,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import socket
+import re
 import statistics
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -70,20 +70,18 @@ for _ in range(messages):
 
 @contextmanager
 def proxy(directory: Path) -> Iterator[tuple[int, int]]:
-    """Our proxy on two free ports."""
-    with closing(socket.socket()) as one, closing(socket.socket()) as two:
-        for end in (one, two):
-            end.bind(("127.0.0.1", 0))
-        ports = one.getsockname()[1], two.getsockname()[1]
+    """Our proxy: the ports that it has chosen, of publishers and subscribers."""
     settings = directory / "proxy.json"
     settings.write_text(json.dumps({
-        "publishers": f"127.0.0.1:{ports[0]}", "subscribers": f"127.0.0.1:{ports[1]}", "high_water_mark": 0}))
+        "publishers": "127.0.0.1:0", "subscribers": "127.0.0.1:0", "high_water_mark": 0}))
     with subprocess.Popen(
             [engine_path(), "proxy", "--settings", str(settings)], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        process.stdout.readline()
+        said = process.stdout.readline()
+        ports = [int(port) for port in re.findall(r":(\d+) \(X", said)]
+        assert len(ports) == 2, said
         try:
-            yield ports
+            yield ports[0], ports[1]
         finally:
             process.terminate()
             # It says what it has counted when it ends.

@@ -24,6 +24,7 @@ from mqttlab.experiments.journal import RunRecord
 from mqttlab.recording import Recording
 from mqttlab.runs.cluster import DaskCluster
 from mqttlab.runs.storage import StorageError, fetch, is_complete, is_url, store
+from ports import own_port
 from test_parts import SCENARIO as SHARED
 from test_parts import can_shift_clocks
 from wrong_experiments import GOOD, SCENARIO
@@ -43,12 +44,6 @@ levels = [0, 1]
 """
 # Compared byte by byte; resources are the machine's.
 TABLES = ("messages", "packets", "control_packets", "events", "clients")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def answers(port: int) -> bool:
@@ -77,7 +72,7 @@ def wait_for(port: int) -> None:
 @pytest.fixture(scope="module")
 def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """An S3 server with a bucket, as environment variables."""
-    port = free_port()
+    port = own_port()
     environment = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_DEFAULT_REGION": "us-east-1",
                    "AWS_ENDPOINT_URL_S3": f"http://127.0.0.1:{port}",
                    "XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache"))}
@@ -176,7 +171,7 @@ def test_a_worker_that_is_killed_has_its_runs_done_elsewhere(tmp_path: Path, s3:
     for place in (here, there):
         place.mkdir()
         write(place, scenario=scenario)
-    port = free_port()
+    port = own_port()
     address = f"tcp://127.0.0.1:{port}"
     worker = ("-m", "distributed.cli.dask_worker", address, "--no-nanny", "--nthreads", "1", "--resources", "cpu=1",
               "--no-dashboard", "--local-directory", str(tmp_path))
@@ -207,7 +202,7 @@ def test_a_worker_that_is_killed_has_its_runs_done_elsewhere(tmp_path: Path, s3:
 
 @pytest.mark.skipif(not (can_shift_clocks() and shutil.which("mosquitto")), reason="no time namespaces or mosquitto")
 def test_a_run_is_shared_by_two_workers_of_which_one_has_another_clock(tmp_path: Path) -> None:
-    broker, port = free_port(), free_port()
+    broker, port = own_port(), own_port()
     (tmp_path / "shared.toml").write_text(SHARED.replace("PORT", str(broker)), encoding="utf-8")
     (tmp_path / "twice.toml").write_text(TWICE, encoding="utf-8")
     (tmp_path / "mosquitto.conf").write_text(f"listener {broker} 127.0.0.1\nallow_anonymous true\n", encoding="utf-8")
@@ -265,7 +260,7 @@ def test_the_room_is_known_while_the_client_asks_for_something_else(
         await ask(client, n_workers)
         await ask(client, 0)
 
-    port = free_port()
+    port = own_port()
     address = f"tcp://127.0.0.1:{port}"
     worker = ("-m", "distributed.cli.dask_worker", address, "--no-nanny", "--nthreads", "1", "--resources",
               "live=1,cpu=3", "--no-dashboard", "--local-directory", str(tmp_path))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import queue
+import re
 import shutil
 import signal
 import socket
@@ -27,6 +28,7 @@ from mqttlab.runs import Job, perform
 from mqttlab.runs.perform import Outcome
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
+from ports import own_port
 from test_mqtt_sn import beside_the_gateway, scenario
 from test_mqtt_sn_parts import parts_of
 from test_mqtt_sn_sim import rested, with_a_mote
@@ -203,20 +205,6 @@ def test_our_clients_work_with_other_gateways(name: str, tmp_path: Path) -> None
     assert deliveries(Recording.open(tmp_path / "run")).height == 60
 
 
-def free_port() -> int:
-    """A port of loopback that nothing has, neither over TCP nor over UDP."""
-    while True:
-        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as stream, \
-                socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagram:
-            stream.bind(("127.0.0.1", 0))
-            port = int(stream.getsockname()[1])
-            try:
-                datagram.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return port
-
-
 def until_it_accepts(program: subprocess.Popen[bytes], port: int) -> None:
     deadline = time.monotonic() + 20
     while True:
@@ -241,10 +229,10 @@ def gateway(directory: Path, mode: str) -> Iterator[int]:
     process = plan["servers"][1]["process"]
     assert process is not None
     text = process["files"][0]["text"]
-    port = free_port()
+    port = own_port()
     listen, broker = (f"{server['endpoints'][0]['address']}:{server['endpoints'][0]['port']}" for server in (
         plan["servers"][1], plan["servers"][0]))
-    text = text.replace(listen, f"127.0.0.1:{port}").replace(broker, f"127.0.0.1:{port}")
+    text = text.replace(listen, "127.0.0.1:0").replace(broker, f"127.0.0.1:{port}")
     (directory / "gateway.json").write_text(text, encoding="utf-8")
     with ExitStack() as programs:
         def start(*command: str, **pipes: Any) -> subprocess.Popen[Any]:
@@ -257,8 +245,10 @@ def gateway(directory: Path, mode: str) -> Iterator[int]:
         ours = start(str(engine_path()), "gateway", "--settings", str(directory / "gateway.json"),
                      stdout=subprocess.PIPE, text=True)
         assert ours.stdout is not None
-        assert "listens on" in ours.stdout.readline()
-        yield port
+        said = ours.stdout.readline()
+        listens = re.fullmatch(r"mqttlab gateway listens on 127\.0\.0\.1:(\d+)\n", said)
+        assert listens, said
+        yield int(listens[1])
 
 
 class Ear:

@@ -21,6 +21,7 @@ from mqttlab.recording import Recording
 from mqttlab.runs.job import ulid
 from mqttlab.scenario import ScenarioError, compile_plan, parse
 from mqttlab.scenario.load import unusual
+from ports import own_port
 
 pytestmark = pytest.mark.skipif(shutil.which("mosquitto") is None, reason="mosquitto is not installed")
 
@@ -59,9 +60,7 @@ SHIFT_S = 86_400
 @pytest.fixture(scope="module")
 def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """A broker that is running already."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        number = int(probe.getsockname()[1])
+    number = own_port()
     settings = tmp_path_factory.mktemp("broker") / "mosquitto.conf"
     settings.write_text(f"listener {number} 127.0.0.1\nallow_anonymous true\n", encoding="utf-8")
     with subprocess.Popen(["mosquitto", "-c", str(settings)], stdout=subprocess.DEVNULL,
@@ -261,11 +260,9 @@ def test_check_says_that_a_run_is_shared(tmp_path: Path) -> None:
 
 def test_a_part_that_nobody_leads_says_so(tmp_path: Path, port: int) -> None:
     plan = plan_of(scenario(port))
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        nobody = f"127.0.0.1:{probe.getsockname()[1]}"
-        alone = Engine(plan, tmp_path / "alone", "--identifier", ulid(), "--part", "1", "--lead", nobody)
-        verdict, reason = alone.done()
+    nobody = f"127.0.0.1:{own_port()}"
+    alone = Engine(plan, tmp_path / "alone", "--identifier", ulid(), "--part", "1", "--lead", nobody)
+    verdict, reason = alone.done()
     assert verdict == "failed" and nobody in str(reason)
     whole = Engine(plan, tmp_path / "whole")
     assert "part 0 needs --lead-at" in str(whole.done()[1])

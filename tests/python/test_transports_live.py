@@ -3,7 +3,6 @@ are not what they should be."""
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,6 +21,7 @@ from mqttlab.runs import Job, perform
 from mqttlab.runs.perform import Outcome
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
+from ports import own_port
 from test_transports import Values, counted, opened, scenario, simulated
 
 REASON = able()
@@ -233,8 +233,7 @@ def elsewhere(tmp_path: Path) -> Iterator[Values]:
         "/CN=broker.example", "-addext", "subjectAltName=DNS:broker.example", "-addext",
         "basicConstraints=critical,CA:FALSE", "-keyout", tmp_path / "own.key", "-out",
         tmp_path / "own.pem"], check=True, capture_output=True, timeout=30)
-    with socket.create_server(("127.0.0.1", 0)) as plain, socket.create_server(("127.0.0.1", 0)) as secured:
-        ports = [listener.getsockname()[1] for listener in (plain, secured)]
+    ports = [own_port() for _ in range(2)]
     (tmp_path / "own.conf").write_text(
         f"listener {ports[0]} 127.0.0.1\nlistener {ports[1]} 127.0.0.1\ncertfile {tmp_path}/own.pem\n"
         f"keyfile {tmp_path}/own.key\nallow_anonymous true\n"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -57,20 +58,19 @@ def of_pyzmq(values: dict[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def our_proxy(directory: Path, mark: int = 1000) -> Iterator[tuple[int, int, subprocess.Popen[str]]]:
-    """The engine's proxy on two free ports, and its process."""
-    with closing(socket.socket()) as one, closing(socket.socket()) as two:
-        for end in (one, two):
-            end.bind(("127.0.0.1", 0))
-        ports = one.getsockname()[1], two.getsockname()[1]
+    """The engine's proxy: the ports that it has chosen, and its process."""
     settings = directory / "proxy.json"
     settings.write_text(json.dumps({
-        "publishers": f"127.0.0.1:{ports[0]}", "subscribers": f"127.0.0.1:{ports[1]}", "high_water_mark": mark}))
+        "publishers": "127.0.0.1:0", "subscribers": "127.0.0.1:0", "high_water_mark": mark}))
     command = [engine_path(), "proxy", "--settings", str(settings)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
-            assert process.stdout.readline().startswith("mqttlab proxy listens on")
-            yield *ports, process
+            said = process.stdout.readline()
+            listens = re.fullmatch(
+                r"mqttlab proxy listens on 127\.0\.0\.1:(\d+) \(XSUB\) and 127\.0\.0\.1:(\d+) \(XPUB\)\n", said)
+            assert listens, said
+            yield int(listens[1]), int(listens[2]), process
         finally:
             process.kill()
 

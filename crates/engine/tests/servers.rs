@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -11,6 +11,17 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 const ENGINE: &str = env!("CARGO_BIN_EXE_mqttlab-engine");
+
+/// An address of loopback that is this process's own.
+///
+/// A port of 127.0.0.1 that was found free and let go may be another's before the server has it: the kernel gives those of
+/// `ip_local_port_range` (from 32768 on) to whoever asks for none in particular. What the server has chosen itself (port 0)
+/// nobody can read here.
+fn own(port: u16) -> SocketAddr {
+    let [_, high, middle, low] = std::process::id().to_be_bytes();
+    // Process identifiers have 22 bits (PID_MAX_LIMIT of `proc(5)`).
+    (Ipv4Addr::new(127, 64 | high, middle, low), port).into()
+}
 
 /// A server whose standard output nobody reads: its other end is closed before the server says anything.
 struct Server {
@@ -45,14 +56,18 @@ impl Server {
         (self.process.wait().unwrap().code(), said)
     }
 
-    /// Asks `answer` until it is some, or the server has ended.
+    /// Asks `answer` until it is some, and fails where the server has ended before.
     fn until<T>(&mut self, mut answer: impl FnMut() -> Option<T>) -> T {
         let limit = Instant::now() + Duration::from_secs(60);
         loop {
             if let Some(found) = answer() {
                 return found;
             }
-            assert!(self.process.try_wait().unwrap().is_none(), "the server has ended");
+            if let Some(status) = self.process.try_wait().unwrap() {
+                let mut said = String::new();
+                self.process.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+                panic!("the server has ended ({status}): {said}");
+            }
             assert!(Instant::now() < limit, "the server does not answer");
             thread::sleep(Duration::from_millis(20));
         }
@@ -69,11 +84,11 @@ impl Drop for Server {
 
 #[test]
 fn a_gateway_whose_reader_is_gone_serves_on_until_a_signal_ends_it() {
-    let free = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let listen = own(21_883);
     let mut server = Server::start(
         "gateway",
         &json!({
-            "listen": free.to_string(), "broker": "127.0.0.1:1",
+            "listen": listen.to_string(), "broker": "127.0.0.1:1",
             "role": {
                 "broker": 0, "mode": "transparent", "id": 7, "client_id": "gateway", "keep_alive_s": 60,
                 "retry_ns": 10_000_000_000_u64, "retries": 3, "window": 0, "buffer": 10, "clients_max": 10,
@@ -87,7 +102,7 @@ fn a_gateway_whose_reader_is_gone_serves_on_until_a_signal_ends_it() {
     let answer = server.until(|| {
         let mut answer = [0; 16];
         // SEARCHGW (MQTT-SN 1.2 §5.4.2), which GWINFO answers.
-        client.send_to(&[3, 0x01, 0], free).ok()?;
+        client.send_to(&[3, 0x01, 0], listen).ok()?;
         client.recv(&mut answer).ok().map(|length| answer[..length].to_vec())
     });
     assert_eq!(answer, [3, 0x02, 7]);
@@ -96,8 +111,7 @@ fn a_gateway_whose_reader_is_gone_serves_on_until_a_signal_ends_it() {
 
 #[test]
 fn a_proxy_whose_reader_is_gone_serves_on_until_a_signal_ends_it() {
-    let free = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let (publishers, subscribers) = (free(), free());
+    let (publishers, subscribers) = (own(21_884), own(21_885));
     let mut server = Server::start(
         "proxy",
         &json!({

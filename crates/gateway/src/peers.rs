@@ -44,6 +44,11 @@ impl Peers {
         })
     }
 
+    /// Where it listens.
+    pub(crate) fn address(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
     pub(crate) fn descriptor(&self) -> RawFd {
         self.socket.as_raw_fd()
     }

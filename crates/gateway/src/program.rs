@@ -45,7 +45,8 @@ pub fn run(settings: &GatewayProgram, mut out: impl io::Write) -> io::Result<()>
         links: BTreeMap::new(),
         broker: settings.broker,
     };
-    let _ = writeln!(out, "{READY} {}", settings.listen);
+    // Where port 0 was asked for, the kernel has chosen.
+    let _ = writeln!(out, "{READY} {}", program.peers.address()?);
     program.drain();
     while !STOPPED.load(Ordering::Relaxed) {
         program.turn()?;

@@ -161,7 +161,8 @@ mod tests {
         let port = everywhere.local_addr().unwrap().port();
         assert!(ready(SocketAddr::new("10.1.2.3".parse().unwrap(), port)));
         drop(everywhere);
-        assert!(!ready(SocketAddr::new("10.1.2.3".parse().unwrap(), port)));
+        // Not the port that has been let go: it may be another program's by now.
+        assert!(!ready(SocketAddr::new("10.1.2.3".parse().unwrap(), 1)));
     }
 
     #[test]

@@ -49,7 +49,9 @@ pub fn run(settings: &ProxyProgram, mut out: impl io::Write) -> io::Result<()> {
         }
     }
     let mut program = Program::new(settings)?;
-    let _ = writeln!(out, "{READY} {} (XSUB) and {} (XPUB)", settings.publishers, settings.subscribers);
+    // Where a port of 0 was asked for, the kernel has chosen: what is said are the addresses that it listens on.
+    let [publishers, subscribers] = &program.listeners;
+    let _ = writeln!(out, "{READY} {} (XSUB) and {} (XPUB)", publishers.0.local_addr()?, subscribers.0.local_addr()?);
     while !STOPPED.load(Ordering::Relaxed) {
         program.turn()?;
     }
