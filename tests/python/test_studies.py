@@ -220,8 +220,17 @@ def test_repetitions_have_an_interval_between_them() -> None:
     # Student's t with 4 degrees of freedom: 2.776 standard errors.
     assert cell.half == pytest.approx(2.776 * 0.0707107 / 5**0.5, rel=1e-3)
     assert cell.deviation_percent == (pytest.approx(0.0), pytest.approx(100 * cell.half / 2))
-    (endless,) = pooled([*cells, [replace(cells[0][0], ours=float("inf"))]])
+    without_end = [replace(cells[0][0], ours=float("inf"), never=60.0)]
+    (endless,) = pooled([*cells, without_end])
     assert endless.ours == float("inf") and endless.half is None
+    assert endless.never == pytest.approx(10.0), "the share of all six runs"
+    (both,) = beside_simulated([endless], [replace(cells[0][0], ours=1.9)])
+    (row,) = rows([both])
+    shown = dict(zip(columns([both]), row, strict=True))
+    assert shown["ours"] == "∞ in 1 of 6 runs" and shown["never received"] == "10 %"
+    assert shown["simulated"] == "1.9" and shown["live over simulated"] == ""
+    (all_of_them,) = pooled([without_end, without_end])
+    assert rows([all_of_them])[0][3] == "∞"
 
 
 def test_where_live_and_simulated_differ_the_parts_say_by_what() -> None:
@@ -350,7 +359,9 @@ def test_figures_of_several_runs_are_the_means_of_their_points_and_the_studys_ow
     (some,) = mean_charts([[chart((1, 1), (2, 2))], [chart((1, 3))]])
     assert (some.series[1].points, some.series[1].halves[1]) == ([(1, 2), (2, 2)], None)
     (measured,) = mean_charts([[chart((1.0, 1), (2.0, 2))], [chart((1.5, 3), (2.5, math.inf))]])
-    assert measured.series[1].points[0] == (1.25, 2) and math.isnan(measured.series[1].points[1][1])
+    assert measured.series[1].points == [(1.25, 2), (2.25, math.inf)], "one run came to no end"
+    (unknown,) = mean_charts([[chart((1, math.nan))], [chart((1, math.inf))]])
+    assert math.isnan(unknown.series[1].points[0][1])
     assert mean_charts([[chart((1, 1))]]) == [chart((1, 1))]
 
 

@@ -43,7 +43,7 @@ def _application(recording: Recording) -> list[RunTable]:
     by_group = metrics.application(recording, KEYS)
     both_ways = metrics.has_both_ways(recording)
     columns = captured.known(recording, by_group, metrics.family("application").columns("page"))
-    words = " ".join(filter(None, (coverage.messages(by_qos), coverage.absent(recording, by_qos))))
+    words = " ".join(coverage.application(recording, by_qos))
     made = []
     if not both_ways:
         made.append(RunTable(name="messages-by-qos", title="Messages by QoS", rows=by_qos, columns=("qos", *columns),

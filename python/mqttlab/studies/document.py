@@ -81,7 +81,7 @@ def fit_rows(cells: Sequence[Cell]) -> list[tuple[str, ...]]:
 def cell_row(cell: Cell) -> tuple[str, ...]:
     """A cell's row in its table."""
     published = number(cell.published) if cell.bound is None else f"> {number(cell.bound)}"
-    return (cell.place, cell.metric, published, number(cell.ours),
+    return (cell.place, cell.metric, published, _ours(cell),
             _half(cell.half, cell.ours), cell.waits or _deviation(cell),
             _never(cell))
 
@@ -100,10 +100,18 @@ def rows(cells: Sequence[Cell]) -> list[tuple[str, ...]]:
 def _beside(cell: Cell) -> tuple[str, str]:
     if cell.simulated is None:
         return "", ""
-    # What is left of sums of equal numbers is none.
-    simulated = 0.0 if abs(cell.simulated) <= 1e-9 * abs(cell.ours) else cell.simulated
+    # What is left of sums of equal numbers is none; beside what has no end any number is small.
+    is_none = math.isfinite(cell.ours) and abs(cell.simulated) <= 1e-9 * abs(cell.ours)
+    simulated = 0.0 if is_none else cell.simulated
     finite = math.isfinite(simulated) and math.isfinite(cell.ours) and simulated != 0
     return number(simulated), f"{cell.ours / simulated:.2f}" if finite else ""
+
+
+def _ours(cell: Cell) -> str:
+    if cell.without_end is None:
+        return number(cell.ours)
+    endless, runs = cell.without_end
+    return number(cell.ours) if endless == runs else f"{number(cell.ours)} in {endless} of {runs} runs"
 
 
 def _half(half: float | None, value: float) -> str:

@@ -57,10 +57,10 @@ def _over(points: Sequence[tuple[float, float]]) -> tuple[tuple[float, float], f
 
 
 def _interval(values: Sequence[float]) -> tuple[float, float | None]:
-    """Mean, and half of the 95 % interval; one run has none, and one without an end has no mean with the others."""
+    """Mean, and half of the 95 % interval, which one run has not; where one of several has no end, nor has the mean."""
     if len(values) == 1:
         return values[0], None
     if not all(math.isfinite(value) for value in values):
-        return math.nan, None
+        return math.inf if math.inf in values and not any(map(math.isnan, values)) else math.nan, None
     interval = mean_interval(values)
     return interval.estimate, (interval.high - interval.low) / 2

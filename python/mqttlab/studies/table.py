@@ -27,6 +27,8 @@ class Cell:
     """Not a number where the study prints none."""
     ours: float
     """Not a number where there is none; then :attr:`waits` says why."""
+    without_end: tuple[int, int] | None = None
+    """Where ours has no end: in how many of how many runs; none for a run alone."""
     half: float | None = None
     """Half width of the 95 % confidence interval of ours: within a run when simulated, between runs when live."""
     never: float | None = None
@@ -113,14 +115,16 @@ def pooled(repetitions: Sequence[Sequence[Cell]]) -> list[Cell]:
 
 def _pooled(cells: Sequence[Cell]) -> Cell:
     values = [cell.ours for cell in cells]
+    shares = [cell.never for cell in cells if cell.never is not None]
+    never = statistics.fmean(shares) if shares else None
     if not all(math.isfinite(value) for value in values):
         # One run without end, or without a value, has no mean with the others.
         odd = [value for value in values if not math.isfinite(value)]
-        return replace(cells[0], ours=odd[0], half=None)
+        endless = values.count(INFINITE)
+        return replace(cells[0], ours=odd[0], half=None, never=never,
+                       without_end=(endless, len(values)) if odd[0] == INFINITE else None)
     interval = mean_interval(values)
-    never = [cell.never for cell in cells if cell.never is not None]
-    return replace(cells[0], ours=interval.estimate, half=(interval.high - interval.low) / 2,
-                   never=statistics.fmean(never) if never else None)
+    return replace(cells[0], ours=interval.estimate, half=(interval.high - interval.low) / 2, never=never)
 
 
 def fits(cells: Sequence[Cell]) -> list[Fit]:

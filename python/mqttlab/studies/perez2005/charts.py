@@ -30,10 +30,10 @@ def charts(directory: Path, results: Results) -> list[Chart]:
         return [cell for cell in means if cell.table == table and keep(cell)]
 
     return [
-        _delays(results, "table-5-4", "65 B, bursts of bit errors, MSS 536 (figures 5.1 to 5.4)", "bit errors, 10^-6",
+        _delays(results, "table-5-4", "65 B, bursts of bit errors, MSS 536 (figures 5.1 to 5.4)", "bit errors, 10⁻⁶",
                 of("5.4", lambda cell: cell.case.mss == 536), _micro_errors),
         _delays(results, "table-5-5", "Ethernet of 20 clients, 200 B, bursts (figures 5.5 to 5.7)",
-                "bit errors, 10^-6", of("5.5", lambda cell: cell.case.payload == 200), _micro_errors),
+                "bit errors, 10⁻⁶", of("5.5", lambda cell: cell.case.payload == 200), _micro_errors),
         *(_delays(results, f"table-5-12-{word}", f"Three stations, 200 B, {word} (figures 5.10 and 5.11)",
                   "mean bad state, ms", [cell for cell in of("5.12") if _rts(cell) is on], _bad_ms)
           for word, on in (("without RTS/CTS", False), ("with RTS/CTS", True))),
@@ -54,7 +54,7 @@ def _rising(results: Results) -> Chart:
         series.append(Series(name=f"QoS {qos}", colour=qos,
                              points=[(1e6 * case.ber, results[case.name].delay_ms) for case in ran],
                              halves=[results[case.name].half_ms for case in ran]))
-    return Chart(name="figure-5-3", title="30 B in bursts of bit errors (figure 5.3)", x="bit errors, 10^-6",
+    return Chart(name="figure-5-3", title="30 B in bursts of bit errors (figure 5.3)", x="bit errors, 10⁻⁶",
                  y="mean delay, ms", log_y=True, series=series)
 
 
@@ -69,7 +69,7 @@ def _validation(results: Results) -> Chart:
                 points=[(1e6 * case.ber, results[case.name].delay_ms) for case in ran],
                 halves=[results[case.name].half_ms for case in ran]))
     return Chart(name="figures-4-3-4-4", title="Validation: 10 B over PPP, random bit errors (figures 4.3 and 4.4)",
-                 x="bit errors, 10^-6", y="mean delay, ms", log_y=True, series=series)
+                 x="bit errors, 10⁻⁶", y="mean delay, ms", log_y=True, series=series)
 
 
 def _micro_errors(cell: Printed) -> float:
