@@ -22,7 +22,7 @@ CRATES = {
     "net": {"units"},
     "tcp": {"units"},
     "plan": {"units", "net", "mqtt", "mqttsn", "zmtp", "layers", "tcp"},
-    "evidence": {"units", "net"},
+    "evidence": {"units", "net", "mqtt", "mqttsn", "zmtp"},
     "recording": {"units", "evidence"},
     "capture": {"units", "mqtt", "recording", "mqttsn", "zmtp"},
     "client": {"units", "mqtt", "plan", "evidence", "mqttsn", "zmtp", "layers"},

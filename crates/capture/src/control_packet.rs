@@ -5,7 +5,7 @@ use mqttlab_units::Instant;
 
 use crate::analysis::Direction;
 use crate::metrics::towards;
-use crate::mqtt::{Kind, Packet};
+use crate::mqtt::Packet;
 
 /// Where and when a control packet was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,16 +27,15 @@ pub struct Passage {
 impl Passage {
     /// The row of the packet. Its message and its reason code are not told by the packet alone, and empty.
     pub fn row_of<'a>(&self, packet: &'a Packet) -> ControlPacketRow<'a> {
-        let publish = packet.kind == Kind::Publish;
         ControlPacketRow {
             connection: self.connection,
             seen_by: SeenBy::Capture,
-            transport: "tcp",
-            protocol: if packet.frames.is_some() { "zeromq" } else { "mqtt" },
+            transport: packet.kind.protocol().transport(),
+            protocol: packet.kind.protocol().as_str(),
             direction: towards(self.direction),
             client: self.client,
-            kind: packet.name(),
-            qos: publish.then_some(packet.qos),
+            kind: packet.kind.name(),
+            qos: packet.kind.is_message().then_some(packet.qos),
             dup: packet.dup,
             retain: packet.retain,
             packet_id: packet.id,

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use mqttlab_zmtp::frame::FrameHeader;
 use mqttlab_zmtp::{command, greeting};
 
-use crate::mqtt::{Connect, Kind, Lengths, PAYLOAD_HEAD_MAX, Packet, PacketDescriptor};
+use crate::mqtt::{Connect, Lengths, PAYLOAD_HEAD_MAX, Packet, PacketDescriptor};
 use crate::reassembly::{Payload, Piece, Sighting};
 
 /// The packets of one direction.
@@ -212,7 +212,7 @@ impl Partial {
         let is_message = kind == mqttlab_zmtp::Kind::Message;
         let descriptor = PacketDescriptor {
             offset: self.start,
-            kind: if is_message { Kind::Publish } else { Kind::Pingreq },
+            kind: kind.into(),
             qos: 0,
             dup: false,
             retain: false,
@@ -232,7 +232,6 @@ impl Partial {
             Box::new(Connect { level: 0, flags: 0, keep_alive_s: 0, client_id, session_expiry_s: None })
         });
         Some(Packet {
-            frames: Some(kind),
             topic: topic.map(Arc::from),
             payload_head: packet.payload_head.with(if is_message { &self.head } else { &[] }),
             connect,
@@ -299,7 +298,7 @@ mod tests {
                 })
                 .collect();
             let (packets, skipped) = found(&pieces);
-            let names: Vec<_> = packets.iter().map(Packet::name).collect();
+            let names: Vec<_> = packets.iter().map(|packet| packet.kind.name()).collect();
             assert_eq!(names, ["GREETING", "READY", "SUBSCRIBE", "MESSAGE", "PING"], "pieces of {size}");
             assert_eq!(skipped, 0);
             assert_eq!(packets[1].connect.as_ref().unwrap().client_id, "pub-0");

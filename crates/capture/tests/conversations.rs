@@ -43,7 +43,9 @@ fn analyser() -> Analyser {
 fn feed(analyser: &mut Analyser, segment: &Segment, bytes: &[u8]) -> (Marks, Vec<(Kind, u64, u64)>) {
     let annotations = analyser.segment(segment, Payload::Bytes(bytes));
     let packets = annotations.packets.iter().map(|completed| &completed.packet);
-    let packets = packets.map(|packet| (packet.kind, packet.first.frame, packet.complete.frame)).collect();
+    let packets = packets
+        .map(|packet| (packet.kind.mqtt().expect("MQTT"), packet.first.frame, packet.complete.frame))
+        .collect();
     (annotations.verdict.marks, packets)
 }
 
@@ -179,7 +181,7 @@ fn a_simulator_s_descriptors_give_what_bytes_would() {
             let id = Some(id);
             PacketDescriptor {
                 offset: at,
-                kind: Kind::Publish,
+                kind: Kind::Publish.into(),
                 qos: 1,
                 dup: false,
                 retain: false,
@@ -202,8 +204,9 @@ fn a_simulator_s_descriptors_give_what_bytes_would() {
         let expected = feed(&mut from_bytes, &sent, &stream[from..to]);
         let annotations = described.segment(&sent, Payload::Packets(&here));
         let packets = annotations.packets.iter().map(|completed| &completed.packet);
-        let found: Vec<_> =
-            packets.map(|packet| (packet.kind, packet.first.frame, packet.complete.frame)).collect();
+        let found: Vec<_> = packets
+            .map(|packet| (packet.kind.mqtt().expect("MQTT"), packet.first.frame, packet.complete.frame))
+            .collect();
         assert_eq!((annotations.verdict.marks, found), expected);
     }
     let (from_bytes, described) = (from_bytes.finish(), described.finish());

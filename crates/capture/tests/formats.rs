@@ -27,8 +27,10 @@ fn facts(name: &str) -> (u64, u64, u64, u64, Vec<(Kind, u64)>) {
     let (analysis, packets) = read(name);
     let total = &analysis.total;
     let (first, last) = total.span.expect("frames");
-    let packets =
-        packets.iter().map(|completed| (completed.packet.kind, completed.packet.complete.frame)).collect();
+    let packets = packets
+        .iter()
+        .map(|completed| (completed.packet.kind.mqtt().expect("MQTT"), completed.packet.complete.frame))
+        .collect();
     (total.frames.count, first.as_ns() / 1_000, last.as_ns() / 1_000, total.ip_bytes, packets)
 }
 

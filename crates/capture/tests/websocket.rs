@@ -101,7 +101,10 @@ impl Wire {
         self.ms += 1;
         let annotations = self.analyser.segment(&segment, Payload::Bytes(bytes));
         let packets = annotations.packets.iter().map(|completed| &completed.packet);
-        self.found.extend(packets.map(|packet| (packet.kind, packet.start, packet.end, packet.damaged)));
+        self.found.extend(
+            packets
+                .map(|packet| (packet.kind.mqtt().expect("MQTT"), packet.start, packet.end, packet.damaged)),
+        );
     }
 
     /// Bytes in segments of at most `size`.
@@ -133,7 +136,9 @@ impl Wire {
 
     fn finish(mut self) -> (Vec<(Kind, u64, u64, bool)>, Analysis) {
         let left = self.analyser.flush().iter().map(|completed| &completed.packet);
-        self.found.extend(left.map(|packet| (packet.kind, packet.start, packet.end, packet.damaged)));
+        self.found.extend(
+            left.map(|packet| (packet.kind.mqtt().expect("MQTT"), packet.start, packet.end, packet.damaged)),
+        );
         (self.found, self.analyser.finish())
     }
 }

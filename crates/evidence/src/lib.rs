@@ -7,6 +7,7 @@
 //!   layout    who is who: hosts, links, clients, topics, expected receivers
 //!   facts     what the rows do not say: versions, warnings, how the run ended
 //!   record    a row as bytes of a fixed size
+//!   kinds     what a control packet is, whatever its protocol
 //! ```
 //!
 //! A client, a run, the simulator and the testbed speak of these types without knowing how they are stored: that is
@@ -18,12 +19,14 @@ mod ending;
 mod facts;
 pub mod identity;
 mod layout;
+mod packet_kind;
 mod record;
 mod rows;
 
 pub use ending::{Ending, Reason};
 pub use facts::RunFacts;
 pub use layout::{Client, GivenUp, Layout, Session, Topic};
+pub use packet_kind::PacketKind;
 pub use record::{Field, Record, Word};
 pub use rows::{
     Acknowledged, Cause, Direction, Dropped, End, Event, EventKind, Frame, FrameFate, Gap, Identified,

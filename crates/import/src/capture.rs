@@ -437,7 +437,7 @@ impl<'a> Importer<'a> {
         packet: &Packet,
         [first, complete]: [Instant; 2],
     ) -> Option<Message> {
-        match (packet.kind, direction) {
+        match (packet.kind.mqtt()?, direction) {
             (Kind::Publish, _) => {
                 let topic = packet.topic.as_ref().unwrap_or(&self.no_topic);
                 self.seen.without_topic += u64::from(packet.topic.is_none());
@@ -679,7 +679,7 @@ fn name(packet: &Packet, words: &mut String) {
 /// The code of a packet that has one for the whole of it.
 fn reason(packet: &Packet) -> Option<u8> {
     let body = packet.body.as_deref()?;
-    match packet.kind {
+    match packet.kind.mqtt()? {
         Kind::Connack => super::body::connack_code(body),
         Kind::Disconnect => body.first().copied(),
         _ => None,

@@ -185,7 +185,7 @@ impl Conversations {
             self.accepted(connection, true, matcher);
         }
         let conversation = self.of.get_mut(&connection)?;
-        match (packet.kind, direction) {
+        match (packet.kind.mqtt()?, direction) {
             (Kind::Connect, Direction::ToServer) => self.connect(connection, ends, packet, times[0], matcher),
             (Kind::Connack, Direction::FromServer) => {
                 self.connack(connection, ends.opened, packet, times[1], matcher);

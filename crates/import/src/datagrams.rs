@@ -22,7 +22,7 @@ use mqttlab_capture::{Datagram, Direction, Endpoint};
 use mqttlab_mqtt::topic::is_name;
 use mqttlab_mqttsn::ReturnCode;
 use mqttlab_mqttsn::packet::{Filter, Packet, Topic, decode};
-use mqttlab_recording::{ControlPacketRow, Event, EventKind, SeenBy, Towards};
+use mqttlab_recording::{ControlPacketRow, Event, EventKind, PacketKind, SeenBy, Towards};
 use mqttlab_units::{Duration, Instant};
 
 use super::matcher::{Matcher, Message};
@@ -320,6 +320,7 @@ impl SeenPacket<'_> {
     /// As the recording has it.
     pub fn row(&self, at: Instant, message: Option<Message>) -> ControlPacketRow<'_> {
         let parts = self.packet.parts(self.bytes, |message| message.len());
+        let kind = PacketKind::from(self.packet.kind());
         let (qos, dup, retain) = match &self.packet {
             Packet::Publish { dup, qos, retain, .. } => (Some(qos.level().level()), *dup, *retain),
             _ => (None, false, false),
@@ -327,14 +328,14 @@ impl SeenPacket<'_> {
         ControlPacketRow {
             connection: self.connection,
             seen_by: SeenBy::Capture,
-            transport: "udp",
-            protocol: "mqtt-sn",
+            transport: kind.protocol().transport(),
+            protocol: kind.protocol().as_str(),
             direction: match self.direction {
                 Direction::ToServer => Towards::Broker,
                 Direction::FromServer => Towards::Client,
             },
             client: self.client,
-            kind: self.packet.kind().name(),
+            kind: kind.name(),
             qos,
             dup,
             retain,

@@ -211,11 +211,12 @@ impl PacketReader for ProgramReader {
     fn packet(&mut self, seen: &Joined, client: Option<u32>) {
         let (Some(client), true) = (client, self.matcher.is_some()) else { return };
         let packet = &seen.packet;
-        if packet.kind == Kind::Publish {
+        let Some(kind) = packet.kind.mqtt() else { return };
+        if kind == Kind::Publish {
             return self.publish(seen, client);
         }
         let Some(at) = seen.complete else { return };
-        match (packet.kind, seen.direction) {
+        match (kind, seen.direction) {
             (Kind::Connect, Direction::ToServer) => return self.connect(seen, client),
             (Kind::Connack, Direction::FromServer) => return self.connack(seen, client, at),
             (Kind::Subscribe, Direction::ToServer) => return self.subscribe(packet, client),
@@ -230,7 +231,7 @@ impl PacketReader for ProgramReader {
             _ => {}
         }
         let (Some(matcher), Some(id)) = (&mut self.matcher, packet.id) else { return };
-        match (packet.kind, seen.direction) {
+        match (kind, seen.direction) {
             (Kind::Puback | Kind::Pubcomp, Direction::FromServer) => matcher.acknowledged(client, id, at),
             (Kind::Puback | Kind::Pubcomp, Direction::ToServer) => matcher.completed(client, id),
             (Kind::Pubrel, Direction::FromServer) => matcher.released(client, id, at),

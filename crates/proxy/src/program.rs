@@ -51,7 +51,12 @@ pub fn run(settings: &ProxyProgram, mut out: impl io::Write) -> io::Result<()> {
     let mut program = Program::new(settings)?;
     // Where a port of 0 was asked for, the kernel has chosen: what is said are the addresses that it listens on.
     let [publishers, subscribers] = &program.listeners;
-    let _ = writeln!(out, "{READY} {} (XSUB) and {} (XPUB)", publishers.0.local_addr()?, subscribers.0.local_addr()?);
+    let _ = writeln!(
+        out,
+        "{READY} {} (XSUB) and {} (XPUB)",
+        publishers.0.local_addr()?,
+        subscribers.0.local_addr()?
+    );
     while !STOPPED.load(Ordering::Relaxed) {
         program.turn()?;
     }

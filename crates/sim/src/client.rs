@@ -464,13 +464,13 @@ fn heard(around: &Surroundings<'_>, client: ClientId, kind: Frames, packet: &Pac
     Heard::ZeroMq(zeromq::Received::Command(command))
 }
 
-/// What a packet tells a client's session, but for PUBLISH. `None`: nothing.
+/// What a packet tells a client's session, but for messages. `None`: nothing.
 pub(crate) fn input(around: &Surroundings<'_>, client: ClientId, packet: &Packet) -> Option<Heard> {
-    if let Some(kind) = packet.frames {
+    if let Some(kind) = packet.kind.zeromq() {
         return Some(heard(around, client, kind, packet));
     }
     let id = packet.id;
-    Some(Heard::Mqtt(match packet.kind {
+    Some(Heard::Mqtt(match packet.kind.mqtt()? {
         Kind::Connack => Input::Connack {
             accepted: true,
             session_present: packet.session_present,

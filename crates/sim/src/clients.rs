@@ -4,7 +4,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use mqttlab_client::{Loss, Surroundings as _};
-use mqttlab_mqtt::Kind;
 use mqttlab_plan::Arrivals;
 use mqttlab_tcp::Event as TcpEvent;
 use mqttlab_units::{Duration, Instant, Seed};
@@ -235,7 +234,7 @@ fn take_packet(client: &mut Client, around: &mut Surroundings<'_>, id: Connectio
         return;
     }
     let outcome = match client::input(around, client.who().into(), packet) {
-        _ if packet.kind == Kind::Publish => client.message(around, packet),
+        _ if packet.kind.is_message() => client.message(around, packet),
         Some(input) => client.packet(around, input),
         None => Ok(()),
     };

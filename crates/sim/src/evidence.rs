@@ -10,7 +10,7 @@ use mqttlab_mqttsn::{Packet as SnPacket, PublishQos};
 use mqttlab_net::{self as net, Fate};
 use mqttlab_recording::{
     Cause, ControlPacketRow, DirectRecorder, Direction, Dropped, Error, Event, EventKind, FrameFate, Layout,
-    LossCause, PacketRow, SeenBy, SeenPacket, SeenSegment, SegmentAnalyser, Towards,
+    LossCause, PacketKind, PacketRow, SeenBy, SeenPacket, SeenSegment, SegmentAnalyser, Towards,
 };
 use mqttlab_tcp::{Flags, Segment};
 use mqttlab_units::{Duration, Instant};
@@ -123,7 +123,7 @@ impl Evidence {
         from: Side,
         packet: &Packet,
     ) {
-        if !packet.is_packet() || packet.kind != Kind::Publish || packet.qos != Qos::AtMostOnce {
+        if !packet.is_packet() || !packet.kind.is_message() || packet.qos != Qos::AtMostOnce {
             return;
         }
         match from {
@@ -252,23 +252,23 @@ impl Evidence {
         // Without frames it is not known when it was sent.
         let is_wanted = self.packets && packet.is_packet();
         let Some(first_sent) = packet.first_sent.filter(|_| is_wanted) else { return };
-        let publish = packet.kind == Kind::Publish;
+        let is_message = packet.kind.is_message();
         let parts = Parts::of(packet);
-        let origin = publish.then(|| message::origin(packet.message)).flatten();
+        let origin = is_message.then(|| message::origin(packet.message)).flatten();
         let outcome = self.recorder.control_packet(&ControlPacketRow {
             connection: connection.number,
             seen_by: SeenBy::Capture,
-            transport: "tcp",
-            protocol: if packet.frames.is_some() { "zeromq" } else { "mqtt" },
+            transport: packet.kind.protocol().transport(),
+            protocol: packet.kind.protocol().as_str(),
             direction: if from == Side::Client { Towards::Broker } else { Towards::Client },
             client: connection.client.map(|client| client.0),
-            kind: packet.name(),
-            qos: publish.then(|| packet.qos.level()),
+            kind: packet.kind.name(),
+            qos: is_message.then(|| packet.qos.level()),
             dup: packet.dup,
             retain: packet.retain,
             packet_id: Some(packet.id).filter(|&id| id != 0),
             reason: None,
-            topic: publish.then_some(topic),
+            topic: is_message.then_some(topic),
             publisher: origin.map(|(publisher, _)| publisher.0),
             sequence: origin.map(|(_, sequence)| sequence),
             stream_start: packet.start,
@@ -313,8 +313,11 @@ impl Evidence {
                     name(packet, mqtt);
                 }
                 // With its frame's header in the segment before it belongs here. What the analyser counts are packets of MQTT.
-                if packet.body() >= start && packet.body() < end && packet.frames.is_none() {
-                    packets.push(seen(packet));
+                if packet.body() >= start
+                    && packet.body() < end
+                    && let Some(kind) = packet.kind.mqtt()
+                {
+                    packets.push(seen(packet, kind));
                 }
             });
         }
@@ -430,6 +433,7 @@ fn datagram_row<'a>(
     complete: Option<Instant>,
 ) -> ControlPacketRow<'a> {
     let packet = &datagram.packet;
+    let kind = PacketKind::from(packet.kind());
     let parts = packet.parts(datagram.bytes, |content| content.bytes as usize);
     let (qos, dup, retain, topic, origin) = match packet {
         SnPacket::Publish { dup, qos, retain, topic, message, .. } => {
@@ -441,15 +445,15 @@ fn datagram_row<'a>(
     ControlPacketRow {
         connection: conversation.number,
         seen_by: SeenBy::Capture,
-        transport: "udp",
-        protocol: "mqtt-sn",
+        transport: kind.protocol().transport(),
+        protocol: kind.protocol().as_str(),
         direction: if datagram.from == Side::Client { Towards::Broker } else { Towards::Client },
         // QoS -1 has no connection that could have said whose it is, but the message does.
         client: match qos {
             Some(PublishQos::WithoutConnection) => publisher,
             _ => Some(conversation.client.0),
         },
-        kind: packet.kind().name(),
+        kind: kind.name(),
         qos: qos.map(|qos| qos.level().level()),
         dup,
         retain,
@@ -491,11 +495,9 @@ fn name(packet: &Packet, text: &mut String) {
     if !text.is_empty() {
         text.push(' ');
     }
-    text.push_str(packet.name());
-    if packet.frames.is_some() {
-        return;
-    }
-    let written = match (packet.kind == Kind::Publish, packet.id) {
+    text.push_str(packet.kind.name());
+    let Some(kind) = packet.kind.mqtt() else { return };
+    let written = match (kind == Kind::Publish, packet.id) {
         (true, 0) => {
             text.push_str(["(0)", "(1)", "(2)"][usize::from(packet.qos.level())]);
             Ok(())
@@ -507,12 +509,12 @@ fn name(packet: &Packet, text: &mut String) {
     written.expect("a string takes all");
 }
 
-/// A packet as the analyser sees it.
-fn seen(packet: &Packet) -> SeenPacket {
+/// A packet of MQTT as the analyser sees it.
+fn seen(packet: &Packet, kind: Kind) -> SeenPacket {
     let parts = Parts::of(packet);
     SeenPacket {
         offset: packet.body(),
-        packet_type: packet.kind as u8,
+        packet_type: kind as u8,
         qos: packet.qos.level(),
         dup: packet.dup,
         retain: packet.retain,
@@ -536,7 +538,7 @@ struct Parts {
 impl Parts {
     fn of(packet: &Packet) -> Parts {
         let total = (packet.end - packet.start) as u32 - packet.sealed.bytes();
-        if let Some(kind) = packet.frames {
+        if let Some(kind) = packet.kind.zeromq() {
             let content = packet.payload_bytes + u32::from(packet.topic_bytes);
             return match kind {
                 Frames::Message => {
@@ -555,8 +557,7 @@ impl Parts {
             .find(|(limit, bytes)| total - bytes < *limit)
             .map_or(5, |(_, bytes)| bytes);
         let id = if packet.id != 0 { 2 } else { 0 };
-        let publish = packet.kind == Kind::Publish;
-        let payload = if publish { packet.payload_bytes } else { total - fixed_header - id };
+        let payload = if packet.kind.is_message() { packet.payload_bytes } else { total - fixed_header - id };
         Parts { fixed_header, id, payload }
     }
 }

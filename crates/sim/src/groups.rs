@@ -240,7 +240,7 @@ impl Groups {
             }
             _ => 0,
         };
-        (Packet::frames(zeromq::kind(packet), topic), scratch.len())
+        (Packet { topic, ..Packet::bare(zeromq::kind(packet), 0) }, scratch.len())
     }
 
     /// A message of ZMTP to be given its place in a stream, and its length: topic and payload, a frame each.
@@ -248,12 +248,11 @@ impl Groups {
         let payload_bytes = self.payload_bytes(message);
         let name = topics.name(topic).len();
         let packet = Packet {
-            frames: Some(mqttlab_zmtp::Kind::Message),
             topic,
             message,
             topic_bytes: name as u16,
             payload_bytes,
-            ..Packet::bare(Kind::Publish, 0)
+            ..Packet::bare(mqttlab_zmtp::Kind::Message, 0)
         };
         (packet, frame::len(name) + frame::len(payload_bytes as usize))
     }

@@ -1,9 +1,10 @@
-//! One direction of a connection: the MQTT packets in it, by position. There are no bytes.
+//! One direction of a connection: the control packets in it, by position. There are no bytes.
 
 use std::collections::VecDeque;
 
 use mqttlab_layers::Sealed;
 use mqttlab_mqtt::{Kind, Qos};
+use mqttlab_recording::PacketKind;
 use mqttlab_units::Instant;
 
 use crate::small_queue;
@@ -29,9 +30,7 @@ pub(crate) struct Packet {
     pub(crate) carries: Carries,
     /// What of its bytes belongs to layers below.
     pub(crate) sealed: Sealed,
-    pub(crate) kind: Kind,
-    /// What it is in ZMTP, on connections of ZeroMQ: a message is called a PUBLISH beside it, everything else a PINGREQ.
-    pub(crate) frames: Option<mqttlab_zmtp::Kind>,
+    pub(crate) kind: PacketKind,
     pub(crate) qos: Qos,
     pub(crate) dup: bool,
     pub(crate) retain: bool,
@@ -41,9 +40,9 @@ pub(crate) struct Packet {
     pub(crate) receive_maximum: u16,
     /// Packet identifier; 0 for none.
     pub(crate) id: u16,
-    /// The topic of a PUBLISH.
+    /// The topic of a message; the prefix of a subscription of ZMTP.
     pub(crate) topic: u32,
-    /// Which message a PUBLISH carries.
+    /// Which message it carries.
     pub(crate) message: u64,
     /// Of a PUBLISH: the topic with its length.
     pub(crate) topic_bytes: u16,
@@ -60,15 +59,14 @@ pub(crate) struct Packet {
 }
 
 impl Packet {
-    /// A packet of this kind that is not a PUBLISH, to be given its place in a stream.
-    pub(crate) fn bare(kind: Kind, id: u16) -> Packet {
+    /// A packet of this kind that is no message, to be given its place in a stream.
+    pub(crate) fn bare(kind: impl Into<PacketKind>, id: u16) -> Packet {
         Packet {
             start: 0,
             end: 0,
             carries: Carries::Packet,
             sealed: Sealed::default(),
-            kind,
-            frames: None,
+            kind: kind.into(),
             qos: Qos::AtMostOnce,
             dup: false,
             retain: false,
@@ -100,16 +98,6 @@ impl Packet {
     /// Whether it is one.
     pub(crate) fn is_packet(&self) -> bool {
         self.carries == Carries::Packet
-    }
-
-    /// A packet of ZMTP that is no message; the topic by number is the prefix of a subscription.
-    pub(crate) fn frames(kind: mqttlab_zmtp::Kind, topic: u32) -> Packet {
-        Packet { frames: Some(kind), topic, ..Packet::bare(Kind::Pingreq, 0) }
-    }
-
-    /// As its protocol calls it.
-    pub(crate) fn name(&self) -> &'static str {
-        self.frames.map_or(self.kind.name(), mqttlab_zmtp::Kind::name)
     }
 }
 

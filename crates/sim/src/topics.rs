@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use mqttlab_mqtt::Kind;
 use mqttlab_plan::Roster;
 
 use crate::ids::{Id, ServerId};
@@ -53,9 +52,9 @@ impl Topics {
         self.topics[number as usize].0
     }
 
-    /// The topic of a PUBLISH; of other packets nothing.
+    /// The topic of a message; of other packets nothing.
     pub(crate) fn name_of(&self, packet: &Packet) -> &str {
-        if packet.kind == Kind::Publish { self.name(packet.topic) } else { "" }
+        if packet.kind.is_message() { self.name(packet.topic) } else { "" }
     }
 }
 

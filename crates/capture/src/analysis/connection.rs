@@ -420,27 +420,27 @@ impl Follower {
     /// Damaged packets are handed on, but the decoder counts them with those that were cut.
     fn packet(&mut self, direction: Direction, packet: Packet, found: &mut Found) {
         // What is counted here are packets of MQTT.
-        if packet.damaged || packet.frames.is_some() {
+        let Some(kind) = packet.kind.mqtt().filter(|_| !packet.damaged) else {
             found.completed.push(Completed { connection: self.number, direction, packet });
             return;
-        }
+        };
         let way = &mut self.ways[direction as usize];
-        way.tally.packet(&packet);
-        if packet.kind == Kind::Publish {
+        way.tally.packet(&packet, kind);
+        if kind == Kind::Publish {
             way.publishes_in.count(packet.complete.frame, &mut way.tally.publish_per_segment);
             way.publishes_from.count(packet.first.frame, &mut way.tally.publish_starts_per_segment);
         }
         if let Some(connect) = &packet.connect {
             self.connect = Some(connect.clone());
         }
-        self.exchange(direction, &packet);
+        self.exchange(direction, kind, &packet);
         found.completed.push(Completed { connection: self.number, direction, packet });
     }
 
     /// Starts waiting for an answer, or ends it. Repeated requests wait from the first.
-    fn exchange(&mut self, direction: Direction, packet: &Packet) {
+    fn exchange(&mut self, direction: Direction, kind: Kind, packet: &Packet) {
         let id = packet.id.unwrap_or(0);
-        if let Some(exchange) = answered(packet.kind) {
+        if let Some(exchange) = answered(kind) {
             let requester = direction.opposite();
             if let Some(since) = self.waiting.remove(&(requester, exchange, id))
                 && let Some(elapsed) = packet.complete.time.checked_since(since)
@@ -450,7 +450,7 @@ impl Follower {
                 self.forget_rare(exchange);
             }
         }
-        if let Some(exchange) = requested(packet.kind, packet.qos) {
+        if let Some(exchange) = requested(kind, packet.qos) {
             self.waiting.entry((direction, exchange, id)).or_insert(packet.complete.time);
         }
     }

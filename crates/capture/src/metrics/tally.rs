@@ -203,10 +203,11 @@ impl Tally {
         }
     }
 
-    pub(crate) fn packet(&mut self, packet: &Packet) {
-        self.packets[packet.kind as usize] += 1;
+    /// A packet of MQTT, and what it is.
+    pub(crate) fn packet(&mut self, packet: &Packet, kind: Kind) {
+        self.packets[kind as usize] += 1;
         self.mqtt_bytes += packet.lengths.total();
-        match packet.kind {
+        match kind {
             Kind::Publish => self.publish(packet),
             Kind::Puback => self.publish_mut(1).acknowledgments += packet.lengths.total(),
             Kind::Pubrec | Kind::Pubrel | Kind::Pubcomp => {

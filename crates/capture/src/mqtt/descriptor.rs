@@ -1,6 +1,6 @@
 //! What a control packet is without its bytes: its type, its flags, and the sizes of its parts.
 
-use mqttlab_mqtt::Kind;
+use mqttlab_recording::PacketKind;
 
 /// Where the bytes of a packet go; their sum is its size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub struct PacketDescriptor {
     /// Stream offset of its first byte, counted from the first byte after the SYN.
     pub offset: u64,
     /// Its type.
-    pub kind: Kind,
+    pub kind: PacketKind,
     /// Quality of service of a PUBLISH.
     pub qos: u8,
     /// Whether a PUBLISH is sent again.

@@ -434,7 +434,7 @@ impl Partial {
         };
         let body = keeps_body(self.fixed.kind).then(|| self.head.as_slice().into());
         Packet {
-            kind: self.fixed.kind,
+            kind: self.fixed.kind.into(),
             qos: self.fixed.qos(),
             dup: publish && self.fixed.flags & 8 != 0,
             retain: publish && self.fixed.flags & 1 != 0,
@@ -453,7 +453,6 @@ impl Partial {
             body,
             damaged: self.damaged,
             message: 0,
-            frames: None,
         }
     }
 }

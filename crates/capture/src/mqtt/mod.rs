@@ -13,6 +13,8 @@ mod resync;
 
 use std::sync::Arc;
 
+use mqttlab_recording::PacketKind;
+
 use crate::reassembly::Sighting;
 
 pub use descriptor::{Lengths, PacketDescriptor};
@@ -49,7 +51,6 @@ impl PacketDescriptor {
             body: None,
             damaged: false,
             message: self.message,
-            frames: None,
         }
     }
 }
@@ -79,8 +80,8 @@ pub struct PayloadHead {
 /// A control packet that was seen whole.
 #[derive(Clone, Debug)]
 pub struct Packet {
-    /// Its type.
-    pub kind: Kind,
+    /// Its type. Packets of ZMTP are kept here, too: one is a message, or says whose connection it is.
+    pub kind: PacketKind,
     /// Quality of service of a PUBLISH, 0 for other types.
     pub qos: u8,
     /// Whether a PUBLISH is sent again.
@@ -119,15 +120,6 @@ pub struct Packet {
     pub damaged: bool,
     /// [`PacketDescriptor::message`], or 0.
     pub message: u64,
-    /// What it is in ZMTP, where that is spoken: there a message is called a PUBLISH, and everything else a PINGREQ.
-    pub frames: Option<mqttlab_zmtp::Kind>,
-}
-
-impl Packet {
-    /// As its protocol calls it.
-    pub fn name(&self) -> &'static str {
-        self.frames.map_or(self.kind.name(), mqttlab_zmtp::Kind::name)
-    }
 }
 
 impl PayloadHead {

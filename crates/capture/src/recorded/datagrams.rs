@@ -9,7 +9,7 @@ use mqttlab_mqttsn::account::Parts;
 use mqttlab_mqttsn::packet::{self, Packet};
 use mqttlab_mqttsn::{PublishQos, ReturnCode};
 use mqttlab_recording::identity::{self, SequenceEnd};
-use mqttlab_recording::{ControlPacketRow, Frame, FrameFate, SeenBy, Towards};
+use mqttlab_recording::{ControlPacketRow, Frame, FrameFate, PacketKind, SeenBy, Towards};
 use mqttlab_units::Instant;
 
 use super::Names;
@@ -50,7 +50,7 @@ pub(super) struct Seen {
     connection: u32,
     towards: Towards,
     client: Option<u32>,
-    kind: &'static str,
+    kind: PacketKind,
     qos: Option<u8>,
     dup: bool,
     retain: bool,
@@ -151,7 +151,7 @@ impl Datagrams {
             connection: conversation.number,
             towards,
             client: conversation.client,
-            kind: packet.kind().name(),
+            kind: packet.kind().into(),
             qos: None,
             dup: false,
             retain: false,
@@ -193,11 +193,11 @@ impl Seen {
         ControlPacketRow {
             connection: self.connection,
             seen_by: SeenBy::Capture,
-            transport: "udp",
-            protocol: "mqtt-sn",
+            transport: self.kind.protocol().transport(),
+            protocol: self.kind.protocol().as_str(),
             direction: self.towards,
             client: self.client,
-            kind: self.kind,
+            kind: self.kind.name(),
             qos: self.qos,
             dup: self.dup,
             retain: self.retain,

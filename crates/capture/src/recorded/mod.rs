@@ -381,7 +381,7 @@ impl FrameAnalyser for FrameWitness {
         }
         while let Some((joined, client)) = self.streams.poll() {
             // Programs that are clients speak MQTT.
-            if let Some(reader) = self.reader.as_mut().filter(|_| joined.packet.frames.is_none()) {
+            if let Some(reader) = self.reader.as_mut().filter(|_| joined.packet.kind.mqtt().is_some()) {
                 reader.packet(&joined, client);
             }
             emit(&row(&joined, client));
@@ -413,15 +413,15 @@ fn word(text: &str) -> Option<&str> {
 /// Whether it may arrive before a client of its connection has said a name: in ZMTP both ends greet at once, and a server that has
 /// been greeted need not wait for the client's READY, which has the name (ZMTP 3.1, traffic).
 fn precedes_the_name(packet: &Packet) -> bool {
-    matches!(packet.frames, Some(mqttlab_zmtp::Kind::Greeting | mqttlab_zmtp::Kind::Ready))
+    matches!(packet.kind.zeromq(), Some(mqttlab_zmtp::Kind::Greeting | mqttlab_zmtp::Kind::Ready))
 }
 
 fn row(joined: &Joined, client: Option<u32>) -> ControlPacketRow<'_> {
     let Joined { connection, direction, ref packet, complete, segments } = *joined;
-    let publish = packet.kind == Kind::Publish;
+    let is_message = packet.kind.is_message();
     let head = packet.payload_head.as_slice();
-    let identity = publish.then(|| identity::find(head)).flatten();
-    let is_whole = publish && head.len() as u64 == u64::from(packet.lengths.payload);
+    let identity = is_message.then(|| identity::find(head)).flatten();
+    let is_whole = is_message && head.len() as u64 == u64::from(packet.lengths.payload);
     let end = is_whole.then(|| SequenceEnd::of(head)).flatten();
     let passage =
         Passage { connection, direction, client, first_sent: packet.first.time, complete, segments };
@@ -438,11 +438,9 @@ struct Named<'a>(&'a Packet);
 impl std::fmt::Display for Named<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let packet = self.0;
-        f.write_str(packet.name())?;
-        if packet.frames.is_some() {
-            return Ok(());
-        }
-        match (packet.kind == Kind::Publish, packet.id) {
+        f.write_str(packet.kind.name())?;
+        let Some(kind) = packet.kind.mqtt() else { return Ok(()) };
+        match (kind == Kind::Publish, packet.id) {
             (true, Some(id)) => write!(f, "({},{id})", packet.qos),
             (true, None) => write!(f, "({})", packet.qos),
             (false, Some(id)) => write!(f, "({id})"),

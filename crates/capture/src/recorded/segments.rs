@@ -122,7 +122,7 @@ fn read(seen: &SeenSegment<'_>) -> Segment {
 fn describe(packet: &SeenPacket) -> PacketDescriptor {
     PacketDescriptor {
         offset: packet.offset,
-        kind: Kind::from_number(packet.packet_type).expect("the simulator sends no reserved type"),
+        kind: Kind::from_number(packet.packet_type).expect("the simulator sends no reserved type").into(),
         qos: packet.qos,
         dup: packet.dup,
         retain: packet.retain,

@@ -185,7 +185,7 @@ mod tests {
         let lengths = Lengths { payload: (end - start) as u32, ..Default::default() };
         let descriptor = PacketDescriptor {
             offset: start,
-            kind: Kind::Publish,
+            kind: Kind::Publish.into(),
             qos: 0,
             dup: false,
             retain: false,

@@ -123,7 +123,12 @@ pub fn mqtt(bytes: &[u8]) {
 
 /// Sends both directions' bytes in turns, in segments of `size`; returns the packets with their places, and what was
 /// skipped.
-fn converse(streams: [&[u8]; 2], size: usize, with_syn: bool, secrets: &[u8]) -> (Vec<(u64, u64, u8)>, u64) {
+fn converse(
+    streams: [&[u8]; 2],
+    size: usize,
+    with_syn: bool,
+    secrets: &[u8],
+) -> (Vec<(u64, u64, &'static str)>, u64) {
     let end = |last, port| Endpoint { address: IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)), port };
     let ends = [end(1, 40_000), end(2, 1883)];
     let mut analyser = Analyser::new(Settings::default());
@@ -150,7 +155,7 @@ fn converse(streams: [&[u8]; 2], size: usize, with_syn: bool, secrets: &[u8]) ->
             let packet = &completed.packet;
             assert!(packet.start < packet.end && packet.first.frame <= packet.complete.frame);
             assert!(packet.end <= streams[completed.direction as usize].len() as u64);
-            (packet.start, packet.end, packet.kind as u8)
+            (packet.start, packet.end, packet.kind.name())
         }));
     };
     if with_syn {
@@ -163,7 +168,7 @@ fn converse(streams: [&[u8]; 2], size: usize, with_syn: bool, secrets: &[u8]) ->
         }
     }
     let left = analyser.flush().iter().map(|completed| &completed.packet);
-    found.extend(left.map(|packet| (packet.start, packet.end, packet.kind as u8)));
+    found.extend(left.map(|packet| (packet.start, packet.end, packet.kind.name())));
     let analysis = analyser.finish();
     for tally in analysis.connections.iter().flat_map(|connection| &connection.directions) {
         assert!(

@@ -161,7 +161,9 @@ impl BrokerModel {
             Carries::Step(step) => return self.proceed(around, id, step),
             Carries::Farewell => return,
         }
-        let input = match packet.kind {
+        // Clients of other protocols have servers of their own: the plan was checked.
+        let Some(kind) = packet.kind.mqtt() else { return };
+        let input = match kind {
             Kind::Connect => return self.attend_connect(around, id),
             Kind::Subscribe | Kind::Unsubscribe if around.transport.connection(id).said.is_some() => {
                 return self.attend_said(around, id, packet.id);

@@ -345,7 +345,8 @@ fn key(id: ConnectionId) -> (u32, u32) {
 /// A packet of the broker, as the machine knows it; `None` for one that says nothing to a gateway.
 fn heard(around: &ServerSurroundings<'_>, packet: &Packet) -> Option<BrokerPacket<Content>> {
     let id = packet.id;
-    Some(match packet.kind {
+    let kind = packet.kind.mqtt()?;
+    Some(match kind {
         Kind::Connack => BrokerPacket::Connack { code: 0, session_present: packet.session_present },
         Kind::Publish => BrokerPacket::Publish {
             dup: packet.dup,
@@ -356,7 +357,7 @@ fn heard(around: &ServerSurroundings<'_>, packet: &Packet) -> Option<BrokerPacke
             message: Content { message: packet.message, bytes: packet.payload_bytes },
         },
         Kind::Puback | Kind::Pubrec | Kind::Pubrel | Kind::Pubcomp | Kind::Unsuback => {
-            BrokerPacket::Acknowledgement { kind: packet.kind, id }
+            BrokerPacket::Acknowledgement { kind, id }
         }
         Kind::Suback => BrokerPacket::Suback { id, code: Qos::level(packet.qos) },
         Kind::Pingresp => BrokerPacket::Pingresp,

@@ -141,11 +141,12 @@ impl ZeroMqModel {
     fn attend_packet(&mut self, around: &mut ServerSurroundings<'_>, id: ConnectionId, packet: &Packet) {
         let (now, peer) = (around.now(), Peer(id.slot));
         // Only these two name a topic; where nobody publishes there may be none.
-        let named = match packet.frames {
+        let kind = packet.kind.zeromq();
+        let named = match kind {
             Some(Kind::Message | Kind::Subscribe) => around.topics.name(packet.topic).as_bytes(),
             _ => b"",
         };
-        let command = match packet.frames {
+        let command = match kind {
             Some(Kind::Message) => {
                 let unmatched = self.proxy.counters().unmatched;
                 let copy = Passed { message: packet.message, topic: packet.topic };
@@ -196,7 +197,7 @@ impl ZeroMqModel {
 
     /// A packet that is no message, and its length.
     fn packet(&self, around: &mut ServerSurroundings<'_>, packet: &Send) -> (Packet, usize) {
-        let bare = |kind| Packet::frames(kind, 0);
+        let bare = |kind: Kind| Packet::bare(kind, 0);
         match packet {
             Send::Greeting => (bare(Kind::Greeting), greeting::BYTES),
             Send::Ready(socket) => (bare(Kind::Ready), command::ready_len(*socket)),
@@ -204,10 +205,11 @@ impl ZeroMqModel {
             Send::Subscribe { begins, prefix, .. } => {
                 // Prefixes are the simulation's own texts.
                 let topic = around.topics.number(self.id, std::str::from_utf8(prefix).unwrap_or_default());
-                match begins {
-                    true => (Packet::frames(Kind::Subscribe, topic), command::subscribe_len(prefix.len())),
-                    false => (Packet::frames(Kind::Cancel, topic), command::cancel_len(prefix.len())),
-                }
+                let (kind, length) = match begins {
+                    true => (Kind::Subscribe, command::subscribe_len(prefix.len())),
+                    false => (Kind::Cancel, command::cancel_len(prefix.len())),
+                };
+                (Packet { topic, ..bare(kind) }, length)
             }
             Send::Pong(_) => (bare(Kind::Pong), command::PONG_LEN),
         }
