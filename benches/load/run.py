@@ -33,9 +33,13 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "python"))
+
+from ports import own_port
 
 ROOT = Path(__file__).resolve().parents[2]
 CASES = [
@@ -102,12 +106,9 @@ class Servers:
 
 @contextmanager
 def servers() -> Iterator[Servers]:
-    """A broker and a gateway on free ports, without limits that would lose messages."""
+    """A broker and a gateway on ports of their own, without limits that would lose messages."""
     program = shutil.which("mosquitto") or "/usr/sbin/mosquitto"
-    with ExitStack() as held:
-        sockets = {name: held.enter_context(socket.create_server(("127.0.0.1", 0)))
-                   for name in ("tcp", "websocket", "tls", "mqtt-sn")}
-        ports = {name: each.getsockname()[1] for name, each in sockets.items()}
+    ports = {name: own_port() for name in ("tcp", "websocket", "tls")}
     with tempfile.TemporaryDirectory() as scratch:
         authority, key = Path(scratch, "own.pem"), Path(scratch, "own.key")
         subprocess.run([
@@ -130,8 +131,8 @@ def servers() -> Iterator[Servers]:
         try:
             for name in ("tcp", "websocket", "tls"):
                 wait_for_port(ports[name])
-            gateway = start_gateway(ports, Path(scratch))
-            yield Servers(ports=ports, broker=broker.pid, gateway=gateway.pid, authority=authority)
+            gateway, port = start_gateway(ports["tcp"], Path(scratch))
+            yield Servers(ports={**ports, "mqtt-sn": port}, broker=broker.pid, gateway=gateway.pid, authority=authority)
         finally:
             for process in (broker, gateway):
                 if process is not None:
@@ -139,8 +140,8 @@ def servers() -> Iterator[Servers]:
                     process.wait()
 
 
-def start_gateway(ports: dict[str, int], scratch: Path) -> subprocess.Popen[bytes]:
-    """Our gateway, when it listens."""
+def start_gateway(broker: int, scratch: Path) -> tuple[subprocess.Popen[str], int]:
+    """Our gateway before the broker on this port, when it listens, and on which port."""
     role = {
         "broker": 0, "mode": "transparent", "id": 1, "client_id": "gateway", "keep_alive_s": 60,
         "retry_ns": 10_000_000_000, "retries": 3, "window": 1, "buffer": 1_000_000, "clients_max": 100,
@@ -148,15 +149,13 @@ def start_gateway(ports: dict[str, int], scratch: Path) -> subprocess.Popen[byte
         "predefined_topics": [], "service": {"per_packet_ns": 0, "per_copy_ns": 0, "jitter": [0, 1]}}
     settings = scratch / "gateway.json"
     settings.write_text(json.dumps({
-        "listen": f"127.0.0.1:{ports['mqtt-sn']}", "broker": f"127.0.0.1:{ports['tcp']}", "role": role}))
-    process = subprocess.Popen([ENGINE, "gateway", "--settings", settings], stdout=subprocess.DEVNULL)
-    deadline = time.monotonic() + 10
-    wanted = f":{ports['mqtt-sn']:04X} "
-    while wanted not in Path("/proc/net/udp").read_text():
-        if time.monotonic() > deadline or process.poll() is not None:
-            raise RuntimeError("the gateway does not listen")
-        time.sleep(0.05)
-    return process
+        "listen": "127.0.0.1:0", "broker": f"127.0.0.1:{broker}", "role": role}))
+    process = subprocess.Popen([ENGINE, "gateway", "--settings", settings], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    listens = re.fullmatch(r".* listens on 127\.0\.0\.1:(\d+)\n", process.stdout.readline())
+    if listens is None:
+        raise RuntimeError("the gateway does not listen")
+    return process, int(listens[1])
 
 
 def wait_for_port(port: int) -> None:

@@ -9,7 +9,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use mqttlab_evidence::{Acknowledged, Cause, Event, Frame, Layout, PositionSample, Received, Sent};
+use mqttlab_evidence::{
+    Acknowledged, Cause, Event, Frame, Layout, PacketKind, PositionSample, Received, Sent,
+};
 use mqttlab_units::{Duration, Instant};
 
 use crate::tables::{ControlPacketRow, NetworkMetricRow, PacketRow};
@@ -97,8 +99,7 @@ pub struct SeenSegment<'a> {
 pub struct SeenPacket {
     /// Position of its first byte.
     pub offset: u64,
-    /// The number of its type (MQTT 5 §2.1.2).
-    pub packet_type: u8,
+    pub kind: PacketKind,
     pub qos: u8,
     pub dup: bool,
     pub retain: bool,

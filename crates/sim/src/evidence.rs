@@ -313,11 +313,8 @@ impl Evidence {
                     name(packet, mqtt);
                 }
                 // With its frame's header in the segment before it belongs here. What the analyser counts are packets of MQTT.
-                if packet.body() >= start
-                    && packet.body() < end
-                    && let Some(kind) = packet.kind.mqtt()
-                {
-                    packets.push(seen(packet, kind));
+                if packet.body() >= start && packet.body() < end && packet.kind.mqtt().is_some() {
+                    packets.push(seen(packet));
                 }
             });
         }
@@ -509,12 +506,12 @@ fn name(packet: &Packet, text: &mut String) {
     written.expect("a string takes all");
 }
 
-/// A packet of MQTT as the analyser sees it.
-fn seen(packet: &Packet, kind: Kind) -> SeenPacket {
+/// A packet as the analyser sees it.
+fn seen(packet: &Packet) -> SeenPacket {
     let parts = Parts::of(packet);
     SeenPacket {
         offset: packet.body(),
-        packet_type: kind as u8,
+        kind: packet.kind,
         qos: packet.qos.level(),
         dup: packet.dup,
         retain: packet.retain,

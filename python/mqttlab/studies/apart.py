@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 from mqttlab.metrics.attribution import attribution_by_qos
 from mqttlab.recording import Recording
-from mqttlab.statistics import mean_interval
+from mqttlab.studies.means import mean_of_runs
 
 T = TypeVar("T")
 # What a live run may differ by from its simulation without a word.
@@ -79,7 +79,7 @@ def far(found: Iterable[Apart]) -> list[Apart]:
 
 
 def _apart(name: str, qos: int, here: Sequence[Mapping[str, float]], there: Sequence[Mapping[str, float]]) -> Apart:
-    (live, live_half), (simulated, simulated_half) = (_mean([sum(parts.values()) for parts in runs])
+    (live, live_half), (simulated, simulated_half) = (mean_of_runs([sum(parts.values()) for parts in runs])
                                                       for runs in (here, there))
     means = [(part, statistics.fmean(parts[part] for parts in here), statistics.fmean(parts[part] for parts in there))
              for part in here[0]]
@@ -90,10 +90,3 @@ def _apart(name: str, qos: int, here: Sequence[Mapping[str, float]], there: Sequ
         named.append(means.pop(0))
     return Apart(scenario=name, qos=qos, live=live, live_half=live_half, simulated=simulated,
                  simulated_half=simulated_half, parts=named)
-
-
-def _mean(values: Sequence[float]) -> tuple[float, float | None]:
-    if len(values) == 1:
-        return values[0], None
-    interval = mean_interval(values)
-    return interval.estimate, (interval.high - interval.low) / 2

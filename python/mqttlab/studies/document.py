@@ -101,10 +101,9 @@ def _beside(cell: Cell) -> tuple[str, str]:
     if cell.simulated is None:
         return "", ""
     # What is left of sums of equal numbers is none; beside what has no end any number is small.
-    is_none = math.isfinite(cell.ours) and abs(cell.simulated) <= 1e-9 * abs(cell.ours)
-    simulated = 0.0 if is_none else cell.simulated
-    finite = math.isfinite(simulated) and math.isfinite(cell.ours) and simulated != 0
-    return number(simulated), f"{cell.ours / simulated:.2f}" if finite else ""
+    finite = math.isfinite(cell.simulated) and math.isfinite(cell.ours)
+    simulated = 0.0 if finite and abs(cell.simulated) <= 1e-9 * abs(cell.ours) else cell.simulated
+    return number(simulated), f"{cell.ours / simulated:.2f}" if finite and simulated else ""
 
 
 def _ours(cell: Cell) -> str:

@@ -45,22 +45,26 @@ def _mean_series(runs: Sequence[Series]) -> Series:
     at: dict[float, list[float]] = {}
     for x, y in (point for run in runs for point in run.points):
         at.setdefault(x, []).append(y)
-    means: Mapping[float, tuple[float, float | None]] = {x: _interval(values) for x, values in at.items()}
+    means: Mapping[float, tuple[float, float | None]] = {x: mean_of_runs(values) for x, values in at.items()}
     # In the order of x, unless that is what the runs' own points are not in.
     order: Iterable[float] = places[0] if shared else sorted(means)
     return replace(runs[0], points=[(x, means[x][0]) for x in order], halves=[means[x][1] for x in order])
 
 
 def _over(points: Sequence[tuple[float, float]]) -> tuple[tuple[float, float], float | None]:
-    mean, half = _interval([y for _, y in points])
-    return (_interval([x for x, _ in points])[0], mean), half
+    mean, half = mean_of_runs([y for _, y in points])
+    return (mean_of_runs([x for x, _ in points])[0], mean), half
 
 
-def _interval(values: Sequence[float]) -> tuple[float, float | None]:
-    """Mean, and half of the 95 % interval, which one run has not; where one of several has no end, nor has the mean."""
+def mean_of_runs(values: Sequence[float]) -> tuple[float, float | None]:
+    """Mean of one value a run, and half of its 95 % interval, which one run has not.
+
+    Where one of several has no value there is no mean (not a number); where one has no end, nor has the mean.
+    """
     if len(values) == 1:
         return values[0], None
     if not all(math.isfinite(value) for value in values):
-        return math.inf if math.inf in values and not any(map(math.isnan, values)) else math.nan, None
+        # A sum is as its worst term.
+        return sum(values), None
     interval = mean_interval(values)
     return interval.estimate, (interval.high - interval.low) / 2

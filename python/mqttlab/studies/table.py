@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Literal
 
-from mqttlab.statistics import mean_interval
+from mqttlab.studies.means import mean_of_runs
 
 INFINITE = float("inf")
 NONE = float("nan")
@@ -117,14 +117,9 @@ def _pooled(cells: Sequence[Cell]) -> Cell:
     values = [cell.ours for cell in cells]
     shares = [cell.never for cell in cells if cell.never is not None]
     never = statistics.fmean(shares) if shares else None
-    if not all(math.isfinite(value) for value in values):
-        # One run without end, or without a value, has no mean with the others.
-        odd = [value for value in values if not math.isfinite(value)]
-        endless = values.count(INFINITE)
-        return replace(cells[0], ours=odd[0], half=None, never=never,
-                       without_end=(endless, len(values)) if odd[0] == INFINITE else None)
-    interval = mean_interval(values)
-    return replace(cells[0], ours=interval.estimate, half=(interval.high - interval.low) / 2, never=never)
+    mean, half = mean_of_runs(values)
+    return replace(cells[0], ours=mean, half=half, never=never,
+                   without_end=(values.count(INFINITE), len(values)) if mean == INFINITE else None)
 
 
 def fits(cells: Sequence[Cell]) -> list[Fit]:

@@ -7,7 +7,7 @@ use mqttlab_recording::{Judgement, NetworkMetricRow, SeenPacket, SeenSegment, Se
 
 use crate::analysis::{Analyser, Settings};
 use crate::metrics::{self, Tally};
-use crate::mqtt::{Kind, Lengths, PacketDescriptor};
+use crate::mqtt::{Lengths, PacketDescriptor};
 use crate::reassembly::Payload;
 use crate::segment::{Bits, Endpoint, Options, Segment};
 
@@ -122,7 +122,7 @@ fn read(seen: &SeenSegment<'_>) -> Segment {
 fn describe(packet: &SeenPacket) -> PacketDescriptor {
     PacketDescriptor {
         offset: packet.offset,
-        kind: Kind::from_number(packet.packet_type).expect("the simulator sends no reserved type").into(),
+        kind: packet.kind,
         qos: packet.qos,
         dup: packet.dup,
         retain: packet.retain,
